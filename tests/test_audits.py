@@ -597,10 +597,22 @@ def test_the_cells_of_rounded_outcomes_are_scored() -> None:
     y, truth = capped(500)
     with pytest.warns(DiscreteOutcomeWarning):
         found = audit(truth, y=y, random_state=0)
-    low, high = np.where(y == y.min(), -np.inf, y - 0.005), np.where(y == 0.85, np.inf, y + 0.005)
+    # the cap is a bound, the smallest outcome is not
+    low, high = y - 0.005, np.where(y == 0.85, np.inf, y + 0.005)
     peer = stats.norm(0.5, 0.25)
     expected = -np.log((peer.cdf(high) - peer.cdf(low)) / 0.01).mean()
     assert found.score("log score, cells of 0.01") == pytest.approx(expected, rel=1e-9)
+
+
+def test_rounded_outcomes_are_compared_by_their_cells_alone() -> None:
+    y, truth = capped(500)
+    wide = Forecast.from_normal(np.full(500, 0.5), np.full(500, 0.4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscreteOutcomeWarning)
+        both = [audit(f, y=y, name=name) for name, f in (("truth", truth), ("wide", wide))]
+    measures = compare(*both).table["measure"].tolist()
+    assert "log score, cells of 0.01" in measures
+    assert "log score" not in measures
 
 
 def test_the_random_state_repeats_an_audit_and_another_changes_it() -> None:

@@ -20,6 +20,7 @@ from scipy import integrate, special, stats
 
 from complaints import complaint
 from evenhand.calibration import (
+    Grid,
     calibration_error,
     cell_log_score,
     covered,
@@ -27,6 +28,7 @@ from evenhand.calibration import (
     error_band,
     interval_width,
     log_score,
+    log_score_on,
     pathwise_errors,
     rounding_step,
     spread,
@@ -589,8 +591,27 @@ def crime_like(n: int = 2000) -> Floats:
         (crime_like(), 0.01),
         (-crime_like(), 0.01),
         ([1.0, 1.0, 4.0], 3.0),
+        (np.arange(500.0), 1.0),
+        (np.random.default_rng(0).choice(4000, size=60, replace=False) + 950.0, 1.0),
+        (np.random.default_rng(0).permutation(4000)[:60] * 0.05 / 3.7 - 2.0, 0.05 / 3.7),
+        (np.append(np.random.default_rng(0).integers(9, 90, size=300) * 100.0, [1234, 5677]), 1.0),
+        (np.random.default_rng(0).normal(1e6, 0.3, size=40).astype(np.float32), 0.0625),
     ],
-    ids=["integers", "even", "offset", "far", "tiny", "crime", "negative", "two values"],
+    ids=[
+        "integers",
+        "even",
+        "offset",
+        "far",
+        "tiny",
+        "crime",
+        "negative",
+        "two values",
+        "no repeats",
+        "prices without repeats",
+        "standardized",
+        "mostly hundreds",
+        "single precision",
+    ],
 )
 def test_the_step_of_rounded_outcomes_is_found(y: Any, step: float) -> None:
     # ten digits are given
@@ -630,7 +651,7 @@ def test_any_full_grid_is_found(step: float, first: float, size: int) -> None:
                 np.random.default_rng(1).normal(size=250),
             )
         ),
-        np.arange(500.0),
+        np.arange(9.0),
         np.full(50, 3.0),
         [3.0],
         np.repeat([0.0, 2.0, 5.0], 10),
@@ -640,7 +661,7 @@ def test_any_full_grid_is_found(step: float, first: float, size: int) -> None:
         "resampled",
         "zero-inflated",
         "half rounded",
-        "no repeats",
+        "few values without repeats",
         "constant",
         "one",
         "no common step",
@@ -651,9 +672,37 @@ def test_outcomes_off_a_grid_have_no_step(y: Any) -> None:
 
 
 @pytest.mark.parametrize(("n_repeats", "step"), [(9, None), (10, 1.0), (50, 1.0)])
-def test_a_tenth_of_the_outcomes_must_repeat(n_repeats: int, step: float | None) -> None:
-    y = np.concatenate((np.arange(100.0 - n_repeats), np.arange(float(n_repeats))))
+def test_a_tenth_of_the_outcomes_must_repeat_on_a_very_fine_grid(
+    n_repeats: int, step: float | None
+) -> None:
+    near = np.arange(99.0 - n_repeats)
+    y = np.concatenate((near, near[:n_repeats], [1e6]))
     assert rounding_step(y) == step
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(5, 60))
+def test_distinct_numbers_that_are_not_rounded_have_no_step(seed: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    assert rounding_step(rng.lognormal(8, 1, size=size)) is None
+
+
+def test_the_cells_at_bounds_alone_are_open() -> None:
+    rng = np.random.default_rng(0)
+    shares = np.clip(np.round(rng.normal(0.5, 0.2, size=2000), 2), 0, 0.8)
+    assert Grid.of(shares) == Grid(0.01, (-np.inf, 0.8))
+    assert Grid.of(np.arange(30.0)) == Grid(1.0)
+    assert Grid.of(rng.normal(size=300)) is None
+
+
+def test_on_a_fine_grid_the_score_is_the_log_score_for_all_outcomes() -> None:
+    y = np.round(np.random.default_rng(1).normal(size=500), 4)
+    grid = Grid.of(y)
+    assert grid is not None
+    assert grid.step == 1e-4
+    forecast = Forecast.from_normal(np.zeros(500), np.ones(500))
+    np.testing.assert_allclose(log_score_on(forecast, y, grid), log_score(forecast, y), atol=1e-7)
+    np.testing.assert_array_equal(log_score_on(forecast, y, None), log_score(forecast, y))
 
 
 @statistical

@@ -13,8 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from evenhand import InputError, RandomizedRegressor, scoring
+from evenhand.calibration import cell_log_score
 from evenhand.links import Gaussian
 from forecaster_examples import linear_task
+from grid_examples import CELL_LOSS, RAW_GAIN, honest, rounded_task, spiky
 
 X, Y = linear_task(150)
 SCORERS = [scoring.neg_log_score, scoring.neg_crps]
@@ -113,3 +115,62 @@ def test_estimators_without_a_forecast_are_refused_with_the_remedy(scorer: Any) 
     pipeline = make_pipeline(StandardScaler(), RandomizedRegressor(Ridge())).fit(X, Y)
     with pytest.raises(InputError, match=r"RandomizedRegressor\(pipeline\)"):
         scorer(pipeline, X, Y)
+
+
+def log_density(model: Any, X: Any, y: Any) -> float:
+    """Mean log density, whatever the outcomes are."""
+    return float(model.forecast(X, 0.5).logpdf(y).mean())
+
+
+@pytest.mark.parametrize("scorer", [scoring.neg_log_score, scoring.neg_cell_log_score(1.0)])
+def test_spikes_on_a_grid_win_by_density_and_lose_by_the_scorers(scorer: Any) -> None:
+    X, y = rounded_task()
+    models = {
+        name: RandomizedRegressor(f, alpha=1.0, on_discrete="ignore").fit(X, y)
+        for name, f in {"honest": honest, "spiky": spiky}.items()
+    }
+    # a row's difference has a standard deviation of 0.53: five standard errors
+    near = 5 * 0.53 / np.sqrt(len(y))
+    gain = log_density(models["spiky"], X, y) - log_density(models["honest"], X, y)
+    assert gain == pytest.approx(RAW_GAIN, abs=near)
+    loss = scorer(models["honest"], X, y) - scorer(models["spiky"], X, y)
+    assert loss == pytest.approx(CELL_LOSS, abs=near)
+    search = {"estimator": [honest, spiky]}
+    model = RandomizedRegressor(alpha=1.0, on_discrete="ignore")
+    for scoring_by, best in ((log_density, spiky), (scorer, honest)):
+        found = GridSearchCV(model, search, scoring=scoring_by, cv=3, refit=False).fit(X, y)
+        assert found.best_params_ == {"estimator": best}
+
+
+def test_folds_of_few_rows_are_scored_on_the_same_grid() -> None:
+    X, y = rounded_task()
+    model = RandomizedRegressor(honest, alpha=1.0, on_discrete="ignore").fit(X, y)
+    forecast = model.base_forecast(X)
+    each = -cell_log_score(forecast, y, 1.0, (-np.inf, np.inf))
+    on_grid = scoring.neg_cell_log_score(1.0)
+    folds = np.arange(len(y)).reshape(-1, 12)
+    # hardly any outcome of a fold is repeated
+    assert all(np.unique(y[rows]).size >= 10 for rows in folds)
+    for rows in folds:
+        expected = pytest.approx(each[rows].mean(), rel=1e-12)
+        assert on_grid(model, X[rows], y[rows]) == expected
+        found = scoring.neg_log_score(model, X[rows], y[rows])
+        # some folds have even differences only: cells of 2, whose mean density differs by
+        # step^2 f'' / (24 f), below 0.01 within four standard deviations
+        assert found == pytest.approx(each[rows].mean(), abs=0.01)
+
+
+def test_for_a_fine_step_the_scorers_agree() -> None:
+    model = RandomizedRegressor(standard_normal, alpha=0.3).fit(X, Y)
+    assert scoring.neg_cell_log_score(1e-4)(model, X, Y) == pytest.approx(
+        scoring.neg_log_score(model, X, Y), abs=1e-6
+    )
+
+
+def test_a_cell_at_a_bound_has_all_probability_beyond_it() -> None:
+    model = RandomizedRegressor(standard_normal, alpha=1.0).fit(X, Y)
+    y = np.zeros(len(X))
+    open_cell = scoring.neg_cell_log_score(0.5, span=(0.0, np.inf))(model, X, y)
+    assert open_cell == pytest.approx(np.log(special.ndtr(0.25) / 0.5), rel=1e-12)
+    with pytest.raises(InputError, match="step must be positive, got 0"):
+        scoring.neg_cell_log_score(0)

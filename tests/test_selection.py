@@ -28,7 +28,7 @@ from evenhand import (
 )
 from evenhand._format import at_most
 from evenhand._validate import DiscreteOutcomeWarning
-from evenhand.calibration import calibration_error
+from evenhand.calibration import calibration_error, cell_log_score
 from evenhand.certificates import (
     Certificate,
     LinkCertificate,
@@ -40,6 +40,7 @@ from evenhand.draws import nodes
 from evenhand.links import make_link
 from evenhand.planning import MaxPrice, MaxWider, Target, bound_of, least_alpha, right_wider
 from evenhand.selection import without_features
+from grid_examples import CELL_LOSS, honest, rounded_task, spiky
 from repeats import WHOLE, most_failures, repeats, statistical
 
 N = 1500
@@ -109,6 +110,33 @@ def test_the_price_is_what_is_lost_in_log_score_and_not_below_the_limit_for_the_
     link = found.certificate.link
     assert found.price == pytest.approx(link.price, abs=0.12)
     assert found.limit == pytest.approx(link.price, abs=0.05)
+
+
+def test_rounded_outcomes_are_compared_and_priced_by_the_log_score_of_their_cells() -> None:
+    X, y = rounded_task()
+    everywhere = (-np.inf, np.inf)
+    found = {}
+    for model in (honest, spiky):
+        chosen = randomize(model, X, y, max_price=0.5, on_discrete="ignore", random_state=0)
+        assert chosen.rounding_step == 1.0
+        scores = chosen.comparison.set_index("forecaster")["log_score"]
+        base = chosen.model.base_forecast(X)
+        expected = cell_log_score(base, y, 1.0, everywhere).mean()
+        assert scores["as it is"] == pytest.approx(expected, rel=1e-12)
+        # the limit of the price is one of cells, too
+        assert scores["randomized"] - scores["as it is"] == pytest.approx(chosen.price, abs=1e-12)
+        assert chosen.price == pytest.approx(0.5, abs=0.002)
+        served = chosen.model.forecast(X, nodes(64))
+        price = cell_log_score(served, y, 1.0, everywhere).mean() - expected
+        assert price == pytest.approx(0.5, abs=0.02)
+        found[model] = scores
+        assert "log score, cells of" in chosen.summary()
+        assert "of log score per rounding cell on these people" in chosen.summary()
+    # densities prefer the spikes by 3.4 nats (test_scoring.py)
+    loss = found[spiky] - found[honest]
+    assert loss["as it is"] == pytest.approx(CELL_LOSS, abs=5 * 0.53 / np.sqrt(len(y)))
+    assert loss["without features"] == 0
+    assert loss["randomized"] > 0.1
 
 
 def test_a_plain_regressor_is_certified_on_rows_it_has_not_seen() -> None:

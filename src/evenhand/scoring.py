@@ -7,23 +7,30 @@ model and the rows and can compare values of `alpha`, links and estimators.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, bad_input
-from evenhand.calibration import crps, log_score
+from evenhand.calibration import Grid, crps, log_score_on
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 
 SCORED_DRAWS = 16
 """Number of draws per person. Their mean is within 0.001 nats of the mean over all draws."""
 
-__all__ = ["neg_crps", "neg_log_score"]
+__all__ = ["neg_cell_log_score", "neg_crps", "neg_log_score"]
 
 
 def neg_log_score(estimator: Any, X: Any, y: ArrayLike) -> float:
     """Return the mean log density of the outcomes; greater is better.
+
+    Where the outcomes are rounded (`calibration.rounding_step`), the density is the mean density
+    over each outcome's rounding cell, as in `neg_cell_log_score`: narrow spikes on the grid can
+    raise a log density without limit.
 
     Parameters
     ----------
@@ -32,13 +39,13 @@ def neg_log_score(estimator: Any, X: Any, y: ArrayLike) -> float:
     X : DataFrame or array-like of shape (n, n_features)
         Features.
     y : array-like of shape (n,)
-        Continuous outcomes.
+        Continuous or rounded outcomes.
 
     Returns
     -------
     float
         Log density in nats, for `y` in its own units, mean over rows and draws: the negative of
-        the log score in an audit.
+        the log score in an audit, or of that with cells.
 
     Raises
     ------
@@ -63,8 +70,64 @@ def neg_log_score(estimator: Any, X: Any, y: ArrayLike) -> float:
     Around a correct model every randomization costs log score, so `alpha` is not tuned by this
     score: `randomize` finds the weakest randomization that a certificate needs. Use the scores to
     compare models, links and the `alpha` of trained networks.
+
+    The grid is that of the rows that are scored. All candidates of a search have the same folds,
+    so their scores are of the same kind. A fold of under ten distinct outcomes looks continuous
+    unless a tenth of them are repeated: give the step to `neg_cell_log_score` then.
     """
-    return -_mean(log_score(_forecast(estimator, X), y))
+    return -_mean(log_score_on(_forecast(estimator, X), y, Grid.of(y)))
+
+
+def neg_cell_log_score(
+    step: float, span: tuple[float, float] = (-np.inf, np.inf)
+) -> Callable[[Any, Any, ArrayLike], float]:
+    """Return a scorer: the mean log density over each outcome's rounding cell; greater is better.
+
+    The score of an outcome `y` is the logarithm of the probability of its cell, `y -+ step / 2`,
+    divided by the step. It does not depend on the other rows, so that folds of any size have the
+    same score, and it equals the log density for a fine step.
+
+    Parameters
+    ----------
+    step : float
+        Rounding step of the outcomes, above 0, in units of `y`; `calibration.rounding_step` detects
+        it.
+    span : tuple of float, default (-inf, inf)
+        Bounds at which outcomes are clipped, such as (0, 1) of a share; a cell at a bound is open
+        and has all probability beyond it.
+
+    Returns
+    -------
+    callable
+        Scorer with the arguments `estimator`, `X` and `y` of `neg_log_score`; it returns a float in
+        nats, for `y` in its own units.
+
+    Raises
+    ------
+    InputError
+        If the step is not positive.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from evenhand import RandomizedRegressor, calibration, scoring
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = np.round(3 * X[:, 0] + rng.normal(size=200), 1)
+    >>> scorer = scoring.neg_cell_log_score(calibration.rounding_step(y))
+    >>> model = RandomizedRegressor(BayesianRidge(), on_discrete="ignore")
+    >>> cross_val_score(model, X, y, scoring=scorer, cv=3).shape
+    (3,)
+    """
+    if not step > 0:
+        raise bad_input("step", "be positive", step)
+    # a partial function of a module can be sent to other processes
+    return partial(_score_on_grid, Grid(float(step), span))
+
+
+def _score_on_grid(grid: Grid, estimator: Any, X: Any, y: ArrayLike) -> float:
+    return -_mean(log_score_on(_forecast(estimator, X), y, grid))
 
 
 def neg_crps(estimator: Any, X: Any, y: ArrayLike) -> float:

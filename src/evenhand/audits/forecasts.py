@@ -20,7 +20,7 @@ from evenhand._validate import (
 from evenhand.audits.pictures import Interval, example_rows, example_table, intervals
 from evenhand.audits.plain_interval import plain_widths
 from evenhand.audits.scores import forecast_scores
-from evenhand.calibration import PITs, rounding_step
+from evenhand.calibration import Grid, PITs, rounding_step
 from evenhand.certificates import LinkBase
 from evenhand.distributions import Distribution, Randomized
 from evenhand.draws import fresh, jittered
@@ -118,7 +118,7 @@ def read_subject(
     """
     check_continuous(outcomes)
     n = outcomes.size
-    step = rounding_step(outcomes)
+    grid = Grid.of(outcomes)
     low, high = rounding_cells(outcomes, spread_step(outcomes))
     # one position in the rounding cell per person, shared by all draws: PITs of the true
     # distribution are uniform because it is independent of the draws (outcomes, 4.3)
@@ -135,14 +135,14 @@ def read_subject(
         whole.fill(block, _read(forecast, low[block], high[block], shares[block], random, is_own))
         # draws given with the forecasts need not lie in equal cells, so all of them are used
         few = _few_draws(forecast, random) if is_own and forecast.is_randomized else forecast
-        kept.append(_Kept.of(forecast, few, outcomes, block, scored, step))
+        kept.append(_Kept.of(forecast, few, outcomes, block, scored, grid))
     pits = PITs(whole.pit, whole.r, weights)
     merged = _Kept.joined(kept)
     return Subject(
         pits,
         outcomes,
         outcomes - whole.mean,
-        step,
+        None if grid is None else grid.step,
         scored,
         merged.scores,
         merged.medians,
@@ -158,8 +158,10 @@ def spread_step(outcomes: Floats) -> float | None:
     Where many rows share an outcome, their PITs would otherwise coincide.
     """
     # on a fine grid spreading would add a random number to each PIT without any benefit
-    step = rounding_step(outcomes)
-    return step if step is not None and largest_atom(outcomes)[1] > MILD_ATOM else None
+    _, share = largest_atom(outcomes)
+    # a single row is more than 2% of fewer than 50 rows
+    is_tied = share > MILD_ATOM and share * outcomes.size > 1.5
+    return rounding_step(outcomes) if is_tied else None
 
 
 def rounding_cells(
@@ -261,13 +263,12 @@ class _Kept:
         outcomes: Floats,
         block: slice,
         scored: NDArray[np.intp],
-        step: float | None,
+        grid: Grid | None,
     ) -> _Kept:
         """Score some rows of a block; `few` are its forecasts over some of the draws."""
         # `scored` is sorted, so the rows of a block are a slice of it
         inside = scored[np.searchsorted(scored, block.start) : np.searchsorted(scored, block.stop)]
         places = inside - block.start
-        span = float(outcomes.min()), float(outcomes.max())
         wide = forecast if places.size == len(forecast) else forecast[places]
         some = few if places.size == len(few) else few[places]
         # leaks are detected by ranks; every distribution has a median, but a mean may need an
@@ -277,7 +278,7 @@ class _Kept:
         here = shown[(shown >= block.start) & (shown < block.stop)]
         examples = intervals(forecast[here - block.start]) if here.size else []
         return cls(
-            forecast_scores(wide, some, outcomes[inside], step, span),
+            forecast_scores(wide, some, outcomes[inside], grid),
             np.asarray(median.mean(axis=-1) if median.ndim == 2 else median),
             _plain(some),
             dict(zip(here.tolist(), examples, strict=True)),

@@ -10,13 +10,14 @@ import pandas as pd
 
 from evenhand._validate import Floats
 from evenhand.calibration import (
+    Grid,
     PITs,
-    cell_log_score,
     covered,
     crps_and_spread,
     error_with_band,
     interval_width,
     log_score,
+    log_score_on,
     n_effective,
 )
 from evenhand.forecast import Forecast
@@ -35,7 +36,7 @@ AVERAGE_ERROR = Measure("error")
 
 
 def forecast_scores(
-    wide: Forecast, few: Forecast, y: Floats, step: float | None, span: tuple[float, float]
+    wide: Forecast, few: Forecast, y: Floats, grid: Grid | None
 ) -> dict[Measure, Floats]:
     """Compute the scores of each row that need forecasts, in the order of the report.
 
@@ -45,15 +46,13 @@ def forecast_scores(
         Forecasts over all draws, and over a few draws for scores whose mean converges quickly.
     y : ndarray of shape (k,)
         Outcomes.
-    step : float or None
-        Grid that the outcomes lie on, if they are rounded.
-    span : tuple of float
-        The smallest and the largest of all outcomes, whose rounding cells are unbounded.
+    grid : Grid or None
+        Grid of all outcomes, if they are rounded.
     """
     scores = {Measure("log score"): log_score(wide, y)}
-    if step is not None:
+    if grid is not None:
         # spikes on the grid can raise a density without limit, but not a cell's probability
-        scores[Measure("cell log score", step)] = cell_log_score(wide, y, step, span)
+        scores[Measure("cell log score", grid.step)] = log_score_on(wide, y, grid)
     crps, spread = crps_and_spread(few, y)
     widths = {Measure("interval width", level): interval_width(few, level) for level in LEVELS}
     return scores | {Measure("CRPS"): crps, Measure("mean std"): spread} | widths

@@ -19,6 +19,8 @@ from evenhand.calibration.distances import row_distances as row_distances
 from evenhand.calibration.errors import calibration_error, error_band, pathwise_errors
 from evenhand.calibration.errors import error_with_band as error_with_band
 from evenhand.calibration.errors import n_effective as n_effective
+from evenhand.calibration.grid import Grid as Grid
+from evenhand.calibration.grid import rounding_step
 from evenhand.calibration.histogram import HISTOGRAM_BINS as HISTOGRAM_BINS
 from evenhand.calibration.histogram import HISTOGRAM_CONFIDENCE as HISTOGRAM_CONFIDENCE
 from evenhand.calibration.histogram import PITHistogram, pit_histogram
@@ -35,10 +37,10 @@ from evenhand.calibration.scores import (
     crps,
     interval_width,
     log_score,
-    rounding_step,
     spread,
 )
 from evenhand.calibration.scores import crps_and_spread as crps_and_spread
+from evenhand.calibration.scores import log_score_on as log_score_on
 
 __all__ = [
     "ERROR_BINS",

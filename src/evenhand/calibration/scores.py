@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._validate import Floats, check_finite, check_fraction
+from evenhand.calibration.grid import Grid
 from evenhand.calibration.pits import PITs, as_pits
 from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks
@@ -29,9 +30,16 @@ def cell_log_score(
     The score of an outcome `y` is `-log(P(rounding cell of y) / step)`, mean over draws. On rounded
     outcomes spikes on the grid can increase a log density without limit, but not the probability
     of a cell. The outer cells, those of the smallest and largest outcome (of `span`, if given), are
-    open. For a fine step the score equals the log score.
+    open. For a fine step the score of all other outcomes equals the log score.
     """
     return _over_draws(-forecast.log_cell(check_finite("y", y), step, span))
+
+
+def log_score_on(forecast: Forecast, y: ArrayLike, grid: Grid | None) -> Floats:
+    """Return the log score; the cell log score where the outcomes lie on a grid."""
+    if grid is None:
+        return log_score(forecast, y)
+    return cell_log_score(forecast, y, grid.step, grid.span)
 
 
 def crps(forecast: Forecast, y: ArrayLike) -> Floats:
@@ -83,43 +91,6 @@ def is_inside(matrix: Floats, level: float) -> NDArray[np.bool_]:
     inside = matrix >= (1 - level) / 2
     inside &= matrix <= (1 + level) / 2
     return inside
-
-
-def rounding_step(y: ArrayLike) -> float | None:
-    """Return the step of the grid of rounded outcomes; None if the outcomes look continuous.
-
-    Outcomes are considered rounded if at least a tenth of them are repeated and all gaps between
-    them are multiples of the smallest gap.
-
-    Examples
-    --------
-    >>> rounding_step([0.1, 0.3, 0.3, 0.5])
-    0.2
-    """
-    return grid_step(np.unique(check_finite("y", y)), np.size(y))
-
-
-def grid_step(values: Floats, n: int) -> float | None:
-    """Return the step of the grid of `n` outcomes from their distinct values in increasing order.
-
-    Examples
-    --------
-    >>> grid_step(np.array([0.1, 0.3, 0.5]), 4)
-    0.2
-    """
-    # 0.3 and 0.1 + 0.2 are the same grid value
-    values = values[np.diff(values, prepend=-np.inf) > 1e-9 * (values[-1] - values[0])]
-    if values.size < 2 or values.size > 0.9 * n:
-        return None
-    gaps = np.diff(values)
-    least = float(gaps.min())
-    multiples = gaps / least
-    # rounding errors of printed numbers are below a thousandth of the smallest gap
-    if np.abs(multiples - np.round(multiples)).max() > 1e-3:
-        return None
-    # the smallest gap has a rounding error of its own: divide the whole range instead
-    step = float((values[-1] - values[0]) / np.round(multiples).sum())
-    return float(np.format_float_positional(step, precision=10, fractional=False))
 
 
 def _in_blocks(

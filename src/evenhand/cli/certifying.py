@@ -207,6 +207,7 @@ def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any
         "wider": chosen.wider,
         "plain_interval": _plain_interval(chosen),
         "learned_group": _learned_group(chosen),
+        "rounding_step": chosen.rounding_step,
         "comparison": [
             {name: _json(value) for name, value in row.items()}
             for row in chosen.comparison.to_dict("records")

@@ -9,6 +9,7 @@ from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.judging import findings_of
 from evenhand.report.measures import Measure, units_of
 from evenhand.report.measures import Quantity as Quantity
+from evenhand.report.measures import log_score_name as log_score_name
 from evenhand.report.notes import Note, NoteKind, notes_of
 from evenhand.report.page import audit_html, document_html
 from evenhand.report.text import audit_text

@@ -10,6 +10,7 @@ from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.charts import Axis, Chart, Layer, Point, Points, nice_ticks
 from evenhand.report.document import Heading, Pair, Paragraph, Part, Section
 from evenhand.report.findings import Findings
+from evenhand.report.measures import log_score_name
 from evenhand.report.records import Forecaster, PricePoint, known, or_zero, record, records
 
 
@@ -46,14 +47,19 @@ def _comparison(comparison: Mapping[str, Any]) -> list[Part]:
     if not rows:
         return []
     compared = whole(comparison.get("crps_people"))
+    # audits of earlier versions have no step and plain log scores
+    step = comparison.get("rounding_step")
+    rounded = ""
+    if step:
+        rounded = " The log score uses the probability of each outcome's rounding cell."
     explained = Paragraph(
         f"Mean scores on these people, CRPS on {compared} of them; smaller is better. The forecast"
         ' "without features" is one distribution for everybody: if the randomized forecast has a'
-        " worse log score, its draw costs more than the features are worth."
+        f" worse log score, its draw costs more than the features are worth.{rounded}"
     )
     cells: Cells[Forecaster] = {
         Column("forecaster"): lambda row: row.forecaster,
-        numeric("log score"): lambda row: log_score(row.log_score),
+        numeric(log_score_name(step)): lambda row: log_score(row.log_score),
         numeric("CRPS"): lambda row: number(row.crps),
         numeric("80% interval width"): lambda row: number(row.width),
         numeric("average error (points)"): lambda row: points(row.average_error),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import Floats
-from evenhand.calibration import calibration_error, crps, interval_width, log_score
+from evenhand.calibration import Grid, calibration_error, crps, interval_width, log_score_on
 from evenhand.forecast import Forecast
 from evenhand.planning import LEVEL
 from evenhand.selection.baseline import WITHOUT_FEATURES, without_features
@@ -20,10 +20,25 @@ COMPARED = 250
 
 
 class HeldOutScores:
-    """Scores that compare forecasters on the outcomes of the certifying people."""
+    """Scores that compare forecasters on the outcomes of the certifying people.
 
-    def __init__(self, y: Floats, step: float | None, random: np.random.Generator) -> None:
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Outcomes.
+    grid : Grid or None
+        Grid of all outcomes, which makes the log score a cell log score.
+    step : float or None
+        Rounding step over whose cells PITs are spread.
+    random : Generator
+        Source of draws.
+    """
+
+    def __init__(
+        self, y: Floats, grid: Grid | None, step: float | None, random: np.random.Generator
+    ) -> None:
         self.y = y
+        self.grid = grid
         self.step = step
         self.random = random
         self.compared = np.arange(y.size)
@@ -43,7 +58,7 @@ class HeldOutScores:
         """Return the row of a forecaster in `Selection.comparison`."""
         return _line(
             name,
-            log_score(forecast, self.y),
+            log_score_on(forecast, self.y, self.grid),
             self.crps(forecast[self.compared]),
             interval_width(forecast, LEVEL),
             self.pit(forecast) if pit is None else pit,
@@ -63,7 +78,7 @@ class HeldOutScores:
         is_compared = np.isin(np.arange(self.y.size), self.compared)
         for rows, forecast in parts:
             y = self.y[rows]
-            log_scores[rows] = log_score(forecast, y)
+            log_scores[rows] = log_score_on(forecast, y, self.grid)
             widths[rows] = interval_width(forecast, LEVEL)
             pits[rows] = forecast.pit(y, step=self.step, random_state=random)
             some = np.flatnonzero(is_compared[rows])

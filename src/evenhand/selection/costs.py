@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from evenhand._validate import Floats, InputError
-from evenhand.calibration import interval_width
+from evenhand.calibration import Grid, interval_width, log_score_on
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
 from evenhand.links import Link
@@ -32,14 +32,28 @@ class Costs:
         Deterministic forecast of n people.
     pit : ndarray of shape (n,)
         Its PITs.
+    y : ndarray of shape (n,)
+        Outcomes.
+    grid : Grid or None
+        Grid of the outcomes, which makes the price a difference of cell log scores.
     random : Generator
         Source of the draws, which are the same for all links: a cost is then a continuous function
         of alpha.
     """
 
-    def __init__(self, base: Forecast, pit: Floats, random: np.random.Generator) -> None:
+    def __init__(
+        self,
+        base: Forecast,
+        pit: Floats,
+        y: Floats,
+        grid: Grid | None,
+        random: np.random.Generator,
+    ) -> None:
         n = pit.size
         self.pit = pit
+        self.y = y
+        self.grid = grid
+        self._whole = base
         self.draws = jittered(n, int(np.clip(MOST_PRICED // n, 1, PRICE_DRAWS)), random)
         rows = np.arange(n)
         if n > WIDTH_PEOPLE:
@@ -54,20 +68,27 @@ class Costs:
 
     def price(self, link: Link) -> float:
         """Return the mean loss of log score through a link, in nats."""
+        if self.grid is not None:
+            served = self._whole.randomized(link.alpha, link, self.draws)
+            return float(log_score_on(served, self.y, self.grid).mean()) - self._unrandomized_score
         # log h = log g - log k at the base's PIT: the price needs no further forecasts
         return float(link.logpdf(self.randomized_pit(link), self.draws).mean())
 
     def wider(self, link: Link) -> float:
         """Return the relative increase of the mean width of 80% intervals through a link."""
         served = self._base.randomized(link.alpha, link, self._width_draws)
-        return float(interval_width(served, LEVEL).mean()) / self._unrandomized - 1
+        return float(interval_width(served, LEVEL).mean()) / self._unrandomized_width - 1
 
     def base_width(self, level: float) -> float:
         """Return the mean width of the intervals of the deterministic forecast, in units of y."""
         return float(interval_width(self._base, level).mean())
 
     @cached_property
-    def _unrandomized(self) -> float:
+    def _unrandomized_score(self) -> float:
+        return float(log_score_on(self._whole, self.y, self.grid).mean())
+
+    @cached_property
+    def _unrandomized_width(self) -> float:
         width = self.base_width(LEVEL)
         if not 0 < width < np.inf:
             raise InputError(

@@ -11,7 +11,7 @@ import pandas as pd
 from evenhand._format import in_full
 from evenhand._validate import Floats, InputError
 from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, spread_step
-from evenhand.calibration import pathwise_errors
+from evenhand.calibration import Grid, pathwise_errors
 from evenhand.certificates import FixedSequenceCertificate, PITCertificate, RowEvidence, certify_pit
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import cell_ends
@@ -76,7 +76,8 @@ def _selection_of_randomized(
     X, y = rows.certifying()
     assert isinstance(proof.evidence, RowEvidence)
     pits = proof.evidence.pits
-    held = HeldOutScores(y, None, random)
+    grid = Grid.of(rows.y)
+    held = HeldOutScores(y, grid, None, random)
     forecast = model.forecast(X, jittered(y.size, COMPARED_DRAWS, random))
     randomized = held.line("randomized", forecast, pits.matrix) | {
         "certified_group_error": proof.group_error(target.group_mass)
@@ -96,6 +97,7 @@ def _selection_of_randomized(
         certifying=rows.certify,
         plain=None,
         searches=None,
+        rounding_step=None if grid is None else grid.step,
     )
 
 

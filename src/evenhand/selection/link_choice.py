@@ -10,7 +10,7 @@ import pandas as pd
 
 from evenhand._validate import Floats
 from evenhand.audits import spread_step
-from evenhand.calibration import calibration_error
+from evenhand.calibration import Grid, calibration_error
 from evenhand.certificates import LinkCertificate, certify_link, wider_interval
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
@@ -87,9 +87,11 @@ def choose_link(
     X, y = rows.certifying()
     # computed once for PITs, scores, widths and the price
     base = model.base_forecast(X)
-    held = HeldOutScores(y, spread_step(y), random)
+    # the grid of all rows: that of a few rows may be coarser
+    grid = Grid.of(rows.y)
+    held = HeldOutScores(y, grid, spread_step(y), random)
     pit = held.pit(base)
-    costs = Costs(base, pit, random)
+    costs = Costs(base, pit, y, grid, random)
     proof = certify_link(
         pit, family, confidence=target.confidence, bound=bound_of(target, family, pit.size)
     )
@@ -129,6 +131,7 @@ def choose_link(
         searches=GroupSearches(
             pit, X, target.group_mass, target.confidence, int(random.integers(2**31))
         ),
+        rounding_step=None if grid is None else grid.step,
     )
 
 

@@ -84,7 +84,8 @@ class Selection(Summarized):
     comparison : DataFrame
         One row per forecaster, from the certifying rows: `forecaster`, `log_score`, `crps` (on at
         most 250 people), `width` (mean width of 80% prediction intervals, in units of y),
-        `average_error`, `certified_group_error`. The log score of the randomized forecasts is that
+        `average_error`, `certified_group_error`. The log score is `calibration.cell_log_score` if
+        there is a `rounding_step`. The log score of the randomized forecasts is that
         of the model inside the link plus the price, and their width is its width times one plus
         `wider`. "without features" is the smoothed distribution of the training outcomes for
         everybody, a histogram of equal probabilities with exponential tails; for models that were
@@ -102,6 +103,9 @@ class Selection(Summarized):
         chosen by a link.
     searches : GroupSearches or None
         Searches for groups that features define; None for models that were already randomized.
+    rounding_step : float or None
+        Step of the grid that the outcomes of all rows lie on; None if they look continuous. With a
+        step, log scores, the price and its limit are about the rounding cell of each outcome.
 
     Examples
     --------
@@ -130,6 +134,7 @@ class Selection(Summarized):
     certifying: Ints
     plain: PlainInterval | None
     searches: GroupSearches | None
+    rounding_step: float | None = None
 
     @property
     def max_group_error(self) -> float | None:
@@ -204,7 +209,11 @@ class Selection(Summarized):
         """Return the scores of the forecasters as plain values."""
         scores = self.comparison.drop(columns="certified_group_error")
         rows = scores.astype(object).where(scores.notna(), None).to_dict("records")
-        return {"crps_people": self.crps_people, "forecasters": rows}
+        return {
+            "crps_people": self.crps_people,
+            "rounding_step": self.rounding_step,
+            "forecasters": rows,
+        }
 
     @property
     def _bounds(self) -> Certificate:

@@ -23,6 +23,7 @@ from evenhand._format import (
 from evenhand._table import Column, Table, numeric
 from evenhand.certificates import LEAST_ALPHA, ONE_ROW_EACH
 from evenhand.planning import LEVEL, MaxGroupError, MaxPrice, MaxWider
+from evenhand.report import log_score_name
 
 if TYPE_CHECKING:
     from evenhand.selection.result import Selection
@@ -63,7 +64,7 @@ def text(chosen: Selection) -> str:
     crps = "CRPS" if scored == chosen.n_certifying else f"CRPS ({scored} people)"
     columns = [
         Column("forecaster"),
-        numeric("log score"),
+        numeric(log_score_name(chosen.rounding_step)),
         numeric(crps),
         numeric("width (80%)"),
         numeric("average error (points)"),
@@ -151,17 +152,20 @@ def _choice(chosen: Selection) -> list[str]:
 def _price(chosen: Selection) -> list[str]:
     # a link around a model whose intervals are too wide can narrow them
     compared = "wider" if chosen.wider >= 0 else "narrower"
+    is_rounded = chosen.rounding_step is not None
+    score = "log score per rounding cell" if is_rounded else "log score"
     lines = [
-        f"Price: {nats(chosen.price)} of log score on these people; 80% prediction intervals"
+        f"Price: {nats(chosen.price)} of {score} on these people; 80% prediction intervals"
         f" are {percent(abs(chosen.wider), decimals=0)} {compared} on average."
     ]
     # as printed, the limit rounded down: a difference in the third decimal is noise
     if round(chosen.price, 2) < math.floor(100 * chosen.limit) / 100:
         off_by = points(chosen.average_error(chosen.base_name))
+        rounded = "outcomes are rounded and " if is_rounded else ""
         lines.append(
             f"With the same mean error the price around the true distribution is at least"
-            f" {at_least(chosen.limit, nats)}; it is lower here because the model itself is off by"
-            f" an estimated {off_by} points overall."
+            f" {at_least(chosen.limit, nats)}; it is lower here because {rounded}the model itself"
+            f" is off by an estimated {off_by} points overall."
         )
     return lines
 
