@@ -28,8 +28,12 @@ NAME = max(map(len, SHOWN)) + 2
 
 def table_lines(table: TableScores) -> Iterator[str]:
     """Yield the block of a table: scores with ranks, then paired differences."""
-    grid = "" if table.step is None else f"; outcomes on a grid of {table.step:g}: cell log score"
-    yield f"{table.name}: {table.y.size:,} rows, {table.n_features} features{grid}"
+    grid = "" if table.step is None else f" on a grid of {table.step:g}: cell log score"
+    distinct = np.unique(table.y).size
+    yield (
+        f"{table.name}: {table.y.size:,} rows, {table.n_features} features, {distinct:,} distinct"
+        f" outcomes{grid}"
+    )
     yield (
         f"{'':{NAME}}{'log score':>12}{'rank':>6}{'CRPS':>11}{'rank':>6}{'RMSE':>11}"
         f"{'average error':>15}{'90% coverage':>14}{'fit CPU, s':>12}"

@@ -9,7 +9,7 @@ over rows, as if rows were independent.
 
 NGBoost and CatBoost are run with a fixed number of rounds and with early stopping, and both are
 ranked. A default is last if only those with a fixed number are worse, as these overfit small
-tables. CPU time is compared with NGBoost of 500 rounds.
+tables. CPU time is compared with NGBoost of 500 rounds; run both on an equally busy machine.
 
 Tables, peers' packages and results are in a folder (`bench-results/forecasts`); what is there is
 not computed again. The exit code is 1 if a claim does not hold.
@@ -40,6 +40,9 @@ from evenhand.datasets import load_credit, load_crime
 HERE = Path(__file__).parent
 FOLDER = HERE.parents[1] / "bench-results" / "forecasts"
 GROUPS = {"choosing": CHOOSING, "reported": REPORTED}
+PACKAGES = ("ngboost", "catboost", "quantile-forest", "scikit-learn")
+"""Packages of the peers."""
+
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -49,7 +52,7 @@ def peers_python(folder: Path) -> Path:
     wanted = (HERE / "requirements.txt").read_text(encoding="utf-8")
     made_from = folder / "peers" / "made-from.txt"
     if not made_from.exists() or made_from.read_text(encoding="utf-8") != wanted:
-        print("making the environment of the peers", flush=True)
+        print("making the environment of the peers", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder / "peers"], check=True)
         quiet = ("--quiet", "--disable-pip-version-check")
         subprocess.run(
@@ -57,6 +60,14 @@ def peers_python(folder: Path) -> Path:
         )
         made_from.write_text(wanted, encoding="utf-8")
     return python
+
+
+def versions(peers: Path) -> str:
+    """Return the versions of the peers' packages."""
+    code = f"from importlib.metadata import version; print(*map(version, {PACKAGES}))"
+    found = subprocess.run([peers, "-c", code], check=True, capture_output=True, text=True).stdout
+    pairs = zip(PACKAGES, found.split(), strict=True)
+    return ", ".join(f"{name} {number}" for name, number in pairs)
 
 
 def prepare(folder: Path, peers: Path) -> None:
@@ -182,6 +193,7 @@ def main() -> None:
     tables = selected(options.tables)
     names = [table.name for table in tables if table_file(options.folder, table.name).exists()]
     fit_all(options, names, peers)
+    print(f"Peers: {versions(peers)}. Standard errors are paired over rows.\n", flush=True)
     is_held = True
     for kind in ("reported", "choosing"):
         chosen = [table.name for table in GROUPS[kind] if table.name in names]
