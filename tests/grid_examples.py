@@ -24,21 +24,21 @@ CELL_LOSS = np.log(2) - 3 / 8
 
 
 def rounded_task(n: int = 300, seed: int = 0) -> tuple[Floats, Floats]:
-    """Return rows and integers with a standard deviation of 10 around their mean."""
+    """Return rows and integers with a standard deviation of 5 around their mean."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 1))
-    return X, np.round(30 * X[:, 0] + 10 * rng.normal(size=n))
+    return X, np.round(30 * X[:, 0] + 5 * rng.normal(size=n))
 
 
 def honest(X: Any) -> Distribution:
     """Return the distribution of the outcomes before rounding."""
-    return Normal(_means(X), np.full(len(X), 10.0))
+    return Normal(_means(X), np.full(len(X), 5.0))
 
 
 def spiky(X: Any) -> Distribution:
     """Return a distribution of twice the spread, concentrated on the integers."""
-    integers = np.round(_means(X))[:, None] + np.arange(-100, 101)
-    weights = stats.norm.pdf(integers, _means(X)[:, None], 20.0)
+    integers = np.round(_means(X))[:, None] + np.arange(-40, 41)
+    weights = stats.norm.pdf(integers, _means(X)[:, None], 10.0)
     weights /= weights.sum(axis=-1, keepdims=True)
     return NormalMixture(weights, integers, np.full(integers.shape, SPIKE))
 

@@ -50,9 +50,9 @@ class Grid:
     def of(cls, y: ArrayLike) -> Grid | None:
         """Return the grid of outcomes; None if they look continuous.
 
-        An end is a bound if over 1% of the outcomes are equal to it. A cell that is open at any
-        other extreme outcome would add the probability of the whole tail to it, so that the score
-        on a fine grid would not be the log score.
+        An end is a bound if over 1% of the outcomes, and at least three, are equal to it. A cell
+        that is open at any other extreme outcome would add the probability of the whole tail to it,
+        so that the score on a fine grid would not be the log score.
         """
         step = rounding_step(y)
         if step is None:
@@ -70,8 +70,8 @@ class Grid:
 
 def _is_clipped(outcomes: Floats, end: float) -> bool:
     count = int((outcomes == end).sum())
-    # a single row is over 1% of fewer than 100
-    return count > max(1, CLIPPED * outcomes.size)
+    # in a fold of few rows, two rows may share an extreme outcome by chance
+    return count > max(2, CLIPPED * outcomes.size)
 
 
 def rounding_step(y: ArrayLike) -> float | None:

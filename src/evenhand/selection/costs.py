@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, InputError
-from evenhand.calibration import Grid, interval_width, log_score_on
+from evenhand.calibration import Grid, interval_width
 from evenhand.draws import jittered
-from evenhand.forecast import Forecast
+from evenhand.forecast import Forecast, cell_ends
 from evenhand.links import Link
 from evenhand.planning import LEVEL
 
@@ -68,11 +70,17 @@ class Costs:
 
     def price(self, link: Link) -> float:
         """Return the mean loss of log score through a link, in nats."""
-        if self.grid is not None:
-            served = self._whole.randomized(link.alpha, link, self.draws)
-            return float(log_score_on(served, self.y, self.grid).mean()) - self._unrandomized_score
         # log h = log g - log k at the base's PIT: the price needs no further forecasts
-        return float(link.logpdf(self.randomized_pit(link), self.draws).mean())
+        losses = link.logpdf(self.randomized_pit(link), self.draws)
+        if self.grid is not None:
+            outer, inner, is_upper = self._cells
+            draws = np.where(is_upper, 1 - self.draws, self.draws)
+            far, near = (_log_ppf(link, log_u, draws) for log_u in (outer, inner))
+            with np.errstate(invalid="ignore"):
+                on_grid = _log_minus(inner, outer) - _log_minus(near, far)
+            # cells whose probability is below the smallest float are as good as points
+            losses = np.where(np.isfinite(on_grid), on_grid, losses)
+        return float(losses.mean())
 
     def wider(self, link: Link) -> float:
         """Return the relative increase of the mean width of 80% intervals through a link."""
@@ -84,8 +92,20 @@ class Costs:
         return float(interval_width(self._base, level).mean())
 
     @cached_property
-    def _unrandomized_score(self) -> float:
-        return float(log_score_on(self._whole, self.y, self.grid).mean())
+    def _cells(self) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Logs of the base's tail probabilities at both ends of each rounding cell, shape (n, 1).
+
+        The last array tells whether they are those of the upper tail: a cell keeps its digits in
+        the smaller tail. All links are evaluated at these ends, the base only once.
+        """
+        assert self.grid is not None
+        low, high = cell_ends(self.y, self.grid.step, self.grid.span)
+        base = self._whole.distribution
+        lower, upper = base.logcdf(high), base.logsf(low)
+        is_upper = upper < lower
+        outer = np.where(is_upper, base.logsf(high), base.logcdf(low))
+        inner = np.where(is_upper, upper, lower)
+        return outer[:, None], inner[:, None], is_upper[:, None]
 
     @cached_property
     def _unrandomized_width(self) -> float:
@@ -96,3 +116,17 @@ class Costs:
                 " forecasts whose intervals have a width"
             )
         return width
+
+
+def _log_ppf(link: Link, log_u: Floats, r: Floats) -> Floats:
+    """Return log H(u; r) from log u."""
+    is_upper = log_u > np.log(0.5)
+    turned = link.log_ppf_lower(
+        np.where(is_upper, log1mexp(log_u), log_u), np.where(is_upper, 1 - r, r)
+    )
+    return np.where(is_upper, log1mexp(turned), turned)
+
+
+def _log_minus(log_a: Floats, log_b: Floats) -> Floats:
+    """Return log(a - b) from log a and log b."""
+    return np.asarray(log_a + log1mexp(log_b - log_a))
