@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
 
 from command_outcome import Command
 from evenhand import (
@@ -34,6 +37,7 @@ from evenhand.columns import (
     UnseenValuesWarning,
     read_typed,
 )
+from evenhand.columns.values import FEW
 from evenhand.draws import KeyedDraws
 from evenhand.scale import forecast_parts
 from evenhand.tables import read_table
@@ -429,6 +433,103 @@ def test_counts_of_blocks_add_up_to_those_of_the_whole(cut: int) -> None:
     one, two = UnseenValues.of(schema, table[:cut]), UnseenValues.of(schema, table[cut:])
     assert one + two == two + one == UnseenValues.of(schema, table)
     assert {record["column"] for record in (one + two).records()} == {"s", "x"}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["m", "f", "m"],
+        ["m", "x", "M"],
+        ["m", "", None],
+        ["nan", float("nan"), "f"],
+        [True, False, True],
+        [1, 2, 9],
+        [1.0, 2.5, float("nan")],
+        [3, None, -1e300],
+        pd.to_datetime(["2020-01-31", None, "2031-05-05"]),
+        pd.Series(["a", "b", None], dtype="category"),
+        pd.Series(["a", "z", "b"], dtype="string"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "training",
+    [["f", "m"], ["nan", "f"], [True], [1, 2], [1.0, None], pd.to_datetime(["2020-01-01"]), ["a"]],
+    ids=str,
+)
+def test_short_columns_are_counted_and_read_as_long_ones(training: Any, values: Any) -> None:
+    column = Column.learn(pd.Series(training), "v")
+    short = pd.Series(values)
+    long = pd.concat([short] * FEW, ignore_index=True)
+    try:
+        read = column.read(long, "column 'v'")
+    except InputError as error:
+        with pytest.raises(InputError, match=re.escape(str(error))):
+            column.read(short, "column 'v'")
+        return
+    pd.testing.assert_series_equal(column.read(short, "column 'v'"), read[: len(short)])
+    one, many = Tally.of(column, read[: len(short)]), Tally.of(column, read)
+    assert (many.n_missing, many.n_unseen) == (FEW * one.n_missing, FEW * one.n_unseen)
+    assert (one.example, one.least, one.greatest) == (many.example, many.least, many.greatest)
+
+
+@pytest.mark.parametrize(
+    ("row", "is_covered"),
+    [
+        ({"a": 0.5, "b": 7}, True),
+        ({"a": 1.0, "b": 9.0}, True),
+        ({"a": 1.5, "b": 7}, False),
+        ({"a": 0.5, "b": 4}, False),
+        ({"a": np.nan, "b": 7}, False),
+        ({"a": np.inf, "b": 7}, False),
+        ({"a": "0.5", "b": 7}, False),
+        ({"a": 0.5, "b": True}, False),
+        ({"a": None, "b": 7}, False),
+    ],
+)
+def test_rows_of_plain_numbers_within_training_need_no_other_check(
+    row: dict[str, Any], is_covered: bool
+) -> None:
+    schema = Schema.learn(pd.DataFrame({"a": [0.0, 1.0], "b": [5, 9]}))
+    frame = pd.DataFrame([row])
+    assert schema.covers(frame) == is_covered
+    if is_covered:
+        assert schema.apply(frame, "") is frame
+        assert UnseenValues.of(schema, frame).lines() == []
+    assert not schema.covers(frame.astype({"b": "Int64"}))
+    with_text = Schema.learn(pd.DataFrame({"a": [0.0, 1.0], "b": ["x", "y"]}))
+    assert not with_text.covers(frame)
+
+
+def test_rows_that_skip_the_checks_are_forecast_as_others_and_bad_ones_are_refused() -> None:
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    table = pd.DataFrame(X, columns=["a", "b"])
+    by_array = RandomizedRegressor(LinearRegression(), random_state=0).fit(X, X[:, 0])
+    by_name = RandomizedRegressor(LinearRegression(), random_state=0).fit(table, X[:, 0])
+    mean = by_array.base_forecast(X.astype(np.float32).tolist()).mean()
+    for model, rows in ((by_array, X), (by_name, table)):
+        np.testing.assert_allclose(model.base_forecast(rows).mean(), mean, rtol=1e-5)
+        np.testing.assert_array_equal(
+            model.base_forecast(rows[:1]).mean(), model.base_forecast(rows).mean()[:1]
+        )
+    for bad, message in (
+        (X[:, :1], "2 features"),
+        (np.where(X > 2, np.inf, X), "infinity"),
+        (X[0], "2D array"),
+        (X[:0], "0 sample"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            by_array.forecast(bad, 0.5)
+    with pytest.raises(ValueError, match="order"):
+        by_name.forecast(table[["b", "a"]], 0.5)
+    with pytest.raises(ValueError, match="at least one row"):
+        by_name.forecast(table[:0], 0.5)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        by_name.forecast(X, 0.5)
+    with pytest.warns(UnseenValuesWarning, match="column 'a'"):
+        by_name.forecast(table[:1].assign(a=1e9), 0.5)
+    with pytest.raises(NotFittedError):
+        RandomizedRegressor(LinearRegression()).forecast(X)
 
 
 def test_a_forecast_warns_once_for_each_column_where_it_was_asked_for() -> None:

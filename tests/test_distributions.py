@@ -163,6 +163,21 @@ def test_expand_and_take_agree_with_direct_evaluation(example: Example, shape: S
     assert (np.abs(taken.std() - spread[rows]) <= 2 * example.tolerance * spread[rows]).all()
 
 
+@every_shape
+def test_arguments_may_have_more_axes_before_those_of_the_batch(
+    example: Example, shape: Shape
+) -> None:
+    batch = example.build(shape)
+    p = np.array([0.03, 0.6, 0.98]).reshape(3, *(1,) * len(shape))
+    at = batch.ppf(p)
+    assert at.shape == (3, *shape)
+    together = [method(at) for method in (batch.cdf, batch.sf, batch.logpdf)]
+    for i, level in enumerate(p.ravel()):
+        np.testing.assert_allclose(at[i], batch.ppf(level), rtol=1e-9, atol=1e-12)
+        for whole, method in zip(together, (batch.cdf, batch.sf, batch.logpdf), strict=True):
+            np.testing.assert_allclose(whole[i], method(at[i]), rtol=1e-9, atol=1e-12)
+
+
 @last_shape
 def test_each_cell_of_a_batch_depends_on_its_own_outcome_only(
     example: Example, shape: Shape

@@ -349,6 +349,23 @@ def test_own_samples_have_uniform_pits_and_fall_into_intervals_as_often_as_promi
     np.testing.assert_array_equal(forecast.sample(random_state=3), y)
 
 
+@pytest.mark.parametrize(
+    "forecast",
+    [
+        three(),
+        drawn(),
+        drawn().rearranged(),
+        drawn(6).rearranged().take_draws(np.array([[0, 5], [1, 2], [3, 3]])),
+        three().randomized(0.2, r=0.3),
+    ],
+)
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.999])
+def test_an_interval_ends_at_the_quantiles_of_its_level(forecast: Forecast, level: float) -> None:
+    for end, p in zip(forecast.interval(level), ((1 - level) / 2, (1 + level) / 2), strict=True):
+        assert end.shape == forecast.distribution.batch_shape
+        np.testing.assert_allclose(end, forecast.ppf(p), rtol=1e-12)
+
+
 def test_samples_of_a_rearranged_forecast_follow_each_draws_own_distribution() -> None:
     # Kolmogorov-Smirnov at 1e-6 for each of 4 draws: fails by chance in 4 of a million seeds
     rng = np.random.default_rng(4)

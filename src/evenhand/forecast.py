@@ -226,8 +226,13 @@ class Forecast:
 
     def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
         """Return the lower and upper ends of the central prediction intervals at a level."""
-        check_fraction("level", level)
-        return self.ppf((1 - level) / 2), self.ppf((1 + level) / 2)
+        share = check_fraction("level", level)
+        # both ends at once along a first axis: for one person the calls cost more than the numbers
+        ends = np.array([(1 - share) / 2, (1 + share) / 2])
+        low, high = self.distribution.ppf(
+            ends.reshape(2, *(1,) * len(self.distribution.batch_shape))
+        )
+        return low, high
 
     def mean(self) -> Floats:
         """Means at the draws, which are not point forecasts; shape of the batch."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import InputError
+from evenhand._validate import Floats, InputError
 from evenhand.columns.conversion import as_json, as_pandas, from_json
 from evenhand.columns.values import (
+    FEW,
     Kind,
     as_numbers,
     booleans,
@@ -68,6 +70,11 @@ class Column:
     levels: tuple[str, ...] | None = None
     dtype: str = "object"
     categories: tuple[Any, ...] | None = None
+
+    @cached_property
+    def known_levels(self) -> frozenset[str]:
+        """The levels as a set; empty if they are not stored."""
+        return frozenset(self.levels or ())
 
     @classmethod
     def learn(cls, values: pd.Series[Any], name: str) -> Self:
@@ -212,9 +219,9 @@ class Schema:
         """
         known = {column.name: column for column in self.columns}
         changed: dict[int, pd.Series[Any]] = {}
-        for i, name in enumerate(map(str, frame.columns)):
+        for i, (label, values) in enumerate(frame.items()):
+            name = str(label)
             if name in known:
-                values = frame.iloc[:, i]
                 place = f"{source}: column {name!r}" if source else f"column {name!r}"
                 read = known[name].read(values, place, start)
                 if read is not values:
@@ -223,6 +230,34 @@ class Schema:
             return frame
         parts = {i: changed.get(i, frame.iloc[:, i]) for i in range(frame.shape[1])}
         return pd.DataFrame(parts, index=frame.index).set_axis(frame.columns, axis="columns")
+
+    def covers(self, frame: pd.DataFrame) -> bool:
+        """Whether a short table has plain numbers only, all within the ranges of training.
+
+        `apply` returns such a table unchanged, and it contains no unseen values. The columns must
+        be those of the schema, in its order. This quick check of the whole table is for single
+        rows, where the work per column takes longer than most predictions.
+        """
+        if self._number_ends is None or len(frame) > FEW:
+            return False
+        dtypes = frame.dtypes
+        if not all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in dtypes):
+            return False
+        least, greatest = self._number_ends
+        values = frame.to_numpy(dtype=np.float64)
+        return bool(((values >= least) & (values <= greatest)).all())
+
+    @cached_property
+    def _number_ends(self) -> tuple[Floats, Floats] | None:
+        """Ranges of the columns, if all are numbers in which models accept any number of digits."""
+        if not all(column.kind == "number" and column.dtype == "object" for column in self.columns):
+            return None
+        # missing as NaN, which covers no value
+        least, greatest = (
+            np.array([getattr(column, end) for column in self.columns], dtype=np.float64)
+            for end in ("least", "greatest")
+        )
+        return least, greatest
 
     def to_state(self) -> list[dict[str, Any]]:
         """Return the schema as JSON values."""

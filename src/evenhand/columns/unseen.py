@@ -16,7 +16,7 @@ import pandas as pd
 from evenhand._format import percent
 from evenhand.columns.conversion import as_pandas
 from evenhand.columns.schema import Column, Schema
-from evenhand.columns.values import Kind, as_numbers, factorized, missing
+from evenhand.columns.values import Kind, as_numbers, factorized, few_levels, missing
 
 SURPRISING = 1e-3
 """Probability, for rows distributed as in training, below which a count is reported."""
@@ -57,9 +57,12 @@ class Tally:
     @classmethod
     def of(cls, column: Column, values: pd.Series[Any]) -> Self:
         """Count the values of a column that has been read by its schema."""
-        is_missing = missing(values)
         n = len(values)
-        n_missing = int(is_missing.sum())
+        known = column.known_levels
+        levels_of_few = few_levels(values) if known else None
+        if levels_of_few is not None and levels_of_few <= known:
+            return cls(n, 0, 0)
+        n_missing = int(missing(values).sum())
         if column.kind in ("number", "date"):
             found = as_numbers(values, column.kind)
             found = found[np.isfinite(found)]
@@ -70,7 +73,6 @@ class Tally:
         if column.levels is None or column.kind == "other":
             return cls(n, n_missing, 0)
         codes, levels = factorized(values, f"column {column.name!r}")
-        known = set(column.levels)
         is_new = np.array([*(shown not in known for shown in levels), False], dtype=np.bool_)[codes]
         example = min((shown for shown in levels if shown not in known), default=None)
         return cls(n, n_missing, int(is_new.sum()), example)
@@ -108,11 +110,10 @@ class UnseenValues:
         """Count unseen values in the columns that a table, read by the schema, shares with it."""
         table = as_pandas(X)
         # names may be numbers, as in a table made from an array
-        position = {str(name): i for i, name in enumerate(table.columns)}
+        values = {str(name): column for name, column in table.items()}
         # without training rows only the kind of a column is known, so no value is unseen
-        columns = tuple(column for column in schema.columns if column.n and column.name in position)
-        values = (table.iloc[:, position[column.name]] for column in columns)
-        return cls(columns, tuple(map(Tally.of, columns, values)))
+        columns = tuple(column for column in schema.columns if column.n and column.name in values)
+        return cls(columns, tuple(Tally.of(column, values[column.name]) for column in columns))
 
     def __add__(self, other: UnseenValues) -> UnseenValues:
         pairs = zip(self.tallies, other.tallies, strict=True)

@@ -34,6 +34,9 @@ ISO = (
 """Dates in ISO form, with or without a time and a zone."""
 
 REMEDY = "correct it or leave it empty"
+FEW = 64
+"""Number of values up to which a loop in Python is faster than a call of pandas."""
+
 TRUE = ("true", "True", "TRUE")
 FALSE = ("false", "False", "FALSE")
 
@@ -51,6 +54,8 @@ def kind_of(values: Values[Any]) -> Kind:
 
 def missing(values: Values[Any]) -> Mask:
     """Return a mask of the missing values."""
+    if is_plain_number(values):
+        return np.asarray(np.isnan(values.to_numpy()))
     return values.isna().to_numpy(dtype=bool)
 
 
@@ -79,6 +84,23 @@ def factorized(values: Values[Any], place: str) -> tuple[Ints, list[str]]:
     """
     codes, distinct = coded(values, place)
     return codes, [level(value) for value in distinct]
+
+
+def few_levels(values: Values[Any]) -> set[str] | None:
+    """Return the levels of a short column of text, integers or booleans without missing values.
+
+    None for any other column, which `factorized` can read.
+
+    Examples
+    --------
+    >>> few_levels(pd.Series(["b", "a", "b"])) == {"a", "b"}, few_levels(pd.Series(["b", None]))
+    (True, None)
+    """
+    if len(values) > FEW:
+        return None
+    found = values.tolist()
+    is_plain = all(type(value) in (str, int, bool) for value in found)
+    return set(map(level, found)) if is_plain else None
 
 
 def numbers(values: Values[Any], place: str, start: int = 0) -> Floats:
@@ -183,6 +205,8 @@ def unpacked(values: Values[Any]) -> Values[Any]:
 def moments(values: Values[Any]) -> NDArray[np.datetime64]:
     """Return dates in microseconds, in UTC if they have a zone, NaT if missing."""
     plain = unpacked(values)
+    if isinstance(plain.dtype, np.dtype) and plain.dtype.kind == "M":
+        return np.asarray(plain.to_numpy(dtype="datetime64[us]"))
     if pd.api.types.infer_dtype(plain, skipna=True) == "date":
         # pandas 2 would convert them to nanoseconds, which end in 2262
         objects = plain.astype(object)
@@ -198,7 +222,11 @@ def days(found: NDArray[np.datetime64]) -> Floats:
 
 def as_numbers(values: Values[Any], kind: Kind) -> Floats:
     """Return numbers, or dates as days since 1970; NaN for missing or invalid values."""
-    return days(moments(values)) if kind == "date" else parse_numbers(values)[0]
+    if kind == "date":
+        return days(moments(values))
+    if is_plain_number(values):
+        return values.to_numpy(dtype=np.float64)
+    return parse_numbers(values)[0]
 
 
 def is_single(values: Values[Any]) -> bool:
@@ -214,6 +242,12 @@ def is_plain_number(values: Values[Any]) -> bool:
 
 def is_plain_text(values: Values[Any]) -> bool:
     """Whether values are text without empty values, and in object columns without missing ones."""
+    # most columns of few rows return here, long before pandas could
+    is_few = len(values) <= FEW and (
+        isinstance(values.dtype, pd.StringDtype) or values.dtype == object
+    )
+    if is_few and all(type(value) is str and value for value in values.tolist()):
+        return True
     if not is_text(values) or (values == "").any():
         return False
     return isinstance(values.dtype, pd.StringDtype) or not missing(values).any()

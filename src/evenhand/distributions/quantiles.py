@@ -92,17 +92,14 @@ class Quantiles(Distribution):
         Beyond the ends this is the outermost interval, whose density the tail continues.
         """
         below = (knots <= point[..., None]).sum(axis=-1)
-        at = np.clip(below, 1, knots.shape[-1] - 1)[..., None]
-        shape = (*at.shape[:-1], knots.shape[-1])
-        p = np.broadcast_to(self.levels, shape)
-        v = np.broadcast_to(self.values, shape)
-        ends = (
-            np.take_along_axis(array, at - back, axis=-1)[..., 0]
-            for array in (p, v)
-            for back in (1, 0)
-        )
-        p_low, p_high, v_low, v_high = ends
-        return p_low, p_high, v_low, v_high
+        at = np.minimum(np.maximum(below, 1), knots.shape[-1] - 1)
+        both = np.stack((at - 1, at), axis=-1)
+        # as np.take_along_axis, but with one index for both arrays
+        rows = (axis[..., None] for axis in np.indices(self.batch_shape, sparse=True))
+        index = (*rows, both)
+        p = self.levels[index]
+        v = self.values[index]
+        return p[..., 0], p[..., 1], v[..., 0], v[..., 1]
 
     def _log_tails(self, y: ArrayLike) -> tuple[Floats, Floats]:
         point = np.asarray(y, dtype=np.float64)
@@ -148,11 +145,11 @@ class Quantiles(Distribution):
         return np.asarray(np.log(p_high - p_low) - np.log(v_high - v_low) + outside)
 
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
-        shape = np.broadcast_shapes(np.shape(log_p), np.shape(upper), self.batch_shape)
-        tail = np.broadcast_to(log_p, shape)
-        is_upper = np.broadcast_to(upper, shape)
+        tail = np.asarray(log_p)
+        is_upper = np.asarray(upper)
         low, high = self._tail_scales
         p = np.where(is_upper, -np.expm1(tail), np.exp(tail))
+        p = np.broadcast_to(p, np.broadcast_shapes(p.shape, self.batch_shape))
         p_low, p_high, v_low, v_high = self._interval(self.levels, p)
         inside = v_low + (v_high - v_low) * (p - p_low) / (p_high - p_low)
         with np.errstate(divide="ignore"):

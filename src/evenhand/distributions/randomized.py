@@ -133,8 +133,11 @@ class Randomized(Distribution):
 
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         draws = _drawn(self.r, np.asarray(upper))
-        near = self.link.log_cdf_lower(np.asarray(log_p), draws)
-        far = self.link.log_cdf_lower(log1mexp(np.asarray(log_p)), 1 - draws)
+        tail = np.broadcast_to(log_p, np.broadcast_shapes(np.shape(log_p), draws.shape))
+        # both tails in one call, whose cost for one person does not depend on their number
+        near, far = self.link.log_cdf_lower(
+            np.stack((tail, log1mexp(tail))), np.stack((draws, 1 - draws))
+        )
         turned = near > far
         return self.base.quantile_from_tail(np.where(turned, far, near), np.asarray(upper) ^ turned)
 

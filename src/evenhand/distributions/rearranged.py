@@ -124,4 +124,6 @@ class Rearranged(Distribution):
         if self.columns is None:
             return values
         index = self.columns.reshape(self.columns.shape + (1,) * (-1 - self.axis))
+        # arguments may have more axes before those of the batch
+        index = index.reshape((1,) * (values.ndim - index.ndim) + index.shape)
         return np.take_along_axis(values, index, axis=self.axis)

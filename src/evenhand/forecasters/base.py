@@ -138,9 +138,10 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
         """Check names and shape; read a table by the schema, and anything else as numbers."""
         if hasattr(X, "columns"):
-            refuse_repeated_names(X)
-            # names and their order are checked by scikit-learn, values by the schema
-            validate_data(self, X, skip_check_array=True, reset=reset)
+            if reset or not self._has_columns_of_training(X):
+                refuse_repeated_names(X)
+                # names and their order are checked by scikit-learn, values by the schema
+                validate_data(self, X, skip_check_array=True, reset=reset)
             if len(X) == 0:
                 raise bad_input("X", "have at least one row", "an empty table")
             if reset:
@@ -150,7 +151,33 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if reset:
             self.schema_ = Schema()
             self.sees_pandas_ = True
+        elif self._are_plain_numbers(X):
+            return X
         return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
+
+    def _has_columns_of_training(self, X: Any) -> bool:
+        """Whether a pandas table has the column names of training, in their order."""
+        names = getattr(self, "feature_names_in_", None)
+        return (
+            names is not None
+            and isinstance(X, pd.DataFrame)
+            and X.columns.tolist() == names.tolist()
+        )
+
+    def _are_plain_numbers(self, X: Any) -> bool:
+        """Whether scikit-learn would return these rows unchanged and without a warning.
+
+        Its own check takes as long for one row as the prediction of a linear model.
+        """
+        return (
+            type(X) is np.ndarray
+            and X.dtype == np.float64
+            and X.ndim == 2
+            and X.shape[0] > 0
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+            and not np.isinf(X).any()
+        )
 
     def _read(self, X: Any) -> Any:
         """Convert the columns of a table to the kinds of training; unchanged if they match.
@@ -165,6 +192,8 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _check_new_rows(self, X: Any) -> Any:
         """Check rows to forecast, and warn about values that did not occur in training."""
+        if self._has_columns_of_training(X) and len(X) > 0 and self.schema_.covers(X):
+            return X
         rows = self._check_rows(X, reset=False)
         if hasattr(rows, "columns"):
             warn_unseen(self.schema_, rows)
@@ -290,7 +319,8 @@ class WrappingForecaster(Forecaster):
 
     def base_forecast(self, X: Any) -> Forecast:
         """Return the forecast of the inner model on the support, without maps or links, (n,)."""
-        check_is_fitted(self)
+        if not hasattr(self, "_base"):
+            check_is_fitted(self)  # only for its error, as it takes long for one row
         return self._base_forecast_of(self._check_new_rows(X))
 
     def _base_forecast_of(self, rows: Any) -> Forecast:
