@@ -66,6 +66,32 @@ def test_numbers_are_standardised_like_scikit_learn() -> None:
     )
 
 
+@pytest.mark.parametrize("has_gaps", [False, True])
+def test_numbers_that_need_no_reading_are_encoded_as_those_that_do(has_gaps: bool) -> None:
+    rng = np.random.default_rng(0)
+    train = np.column_stack([rng.normal(50, 9, (40, 3)), np.full(40, 7.0)])
+    if has_gaps:
+        train[::7, 0] = train[::5, 2] = np.nan
+    new = rng.normal(50, 20, (6, 4))
+    new[1, :2] = np.nan
+    new[2, 0] = 1e300
+    names = [f"x{i}" for i in range(4)]
+    table = pd.DataFrame(new, columns=names)
+    for encoder in (
+        TableEncoder().fit(train),
+        TableEncoder().fit(pd.DataFrame(train, columns=names)),
+    ):
+        # a table of objects is read column by column
+        expected = encoder.transform(table.astype(object))
+        assert expected.shape[1] == len(encoder.names_out)
+        for rows in (new, np.asfortranarray(new), new.tolist(), table, table.assign(other="z")):
+            np.testing.assert_array_equal(encoder.transform(rows), expected)
+        np.testing.assert_array_equal(encoder.transform(table[:1]), expected[:1])
+        new_infinite = np.where(new == 1e300, np.inf, new)
+        with pytest.raises(InputError, match=r"^column 'x0', row 3 must be finite"):
+            encoder.transform(new_infinite)
+
+
 def test_missing_numbers_are_the_mean_and_marked_if_training_had_some() -> None:
     assert encoded(column([1.0, None, 3.0])) == {
         "v": [-1.0, 0.0, 1.0],

@@ -112,7 +112,7 @@ class NumberColumn(EncodedColumn):
     def encode(self, values: Column[Any]) -> Floats:
         """Standardize."""
         found = numbers(values, f"column {self.name!r}")
-        return _standardized(found, self.mean, self.scale)[:, None]
+        return standardized(found, self.mean, self.scale)[:, None]
 
     def _within(self, output: int, low: float, high: float) -> Condition:
         return self._range(low, high, lambda end: f"{self.mean + end * self.scale:.4g}")
@@ -220,7 +220,7 @@ class DateColumn(EncodedColumn):
         # on a circle, as the last day of a year is next to the first day of the next year
         angle = 2 * np.pi * year
         circle = np.nan_to_num(np.stack([np.sin(angle), np.cos(angle)], axis=-1))
-        return np.column_stack([_standardized(days, self.mean, self.scale), circle])
+        return np.column_stack([standardized(days, self.mean, self.scale), circle])
 
     def _within(self, output: int, low: float, high: float) -> Condition | None:
         # bounds on a sine or cosine of the year mean nothing to a reader
@@ -268,12 +268,13 @@ def _mean_and_scale(numbers: Floats) -> tuple[float, float]:
     return float(mean * peak), float(scale * peak) if scale > 1e-12 else 0.0
 
 
-def _standardized(numbers: Floats, mean: float, scale: float) -> Floats:
+def standardized(numbers: Floats, mean: Floats | float, scale: Floats | float) -> Floats:
     """Return (numbers - mean) / scale clipped to the limit; 0 if missing or if the scale is 0."""
-    if scale == 0.0:
-        return np.zeros_like(numbers)
+    # a missing number and a scale of 0 both give NaN here
+    unit = np.where(np.equal(scale, 0.0), np.nan, scale)
     with np.errstate(over="ignore"):
-        return np.nan_to_num(np.clip((numbers - mean) / scale, -LIMIT, LIMIT))
+        scores = np.minimum(np.maximum((numbers - mean) / unit, -LIMIT), LIMIT)
+    return np.where(np.isnan(scores), 0.0, scores)
 
 
 def _days(values: Column[Any], name: str) -> tuple[Floats, Floats]:

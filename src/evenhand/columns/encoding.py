@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,8 +11,15 @@ import pandas as pd
 
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.columns.conversion import as_json, as_pandas, as_table, from_json
-from evenhand.columns.encoded_columns import KINDS, EncodedColumn, encoded_kind
+from evenhand.columns.encoded_columns import (
+    KINDS,
+    EncodedColumn,
+    NumberColumn,
+    encoded_kind,
+    standardized,
+)
 from evenhand.columns.groups import Condition
+from evenhand.columns.values import is_plain_dtype
 
 MOST_ABSENT = 10
 """Largest number of missing columns listed in a message."""
@@ -77,6 +84,9 @@ class TableEncoder:
         the message names its row.
         """
         columns = self._fitted()
+        numbers = _plain_numbers(X, columns)
+        if numbers is not None:
+            return _encoded_numbers(numbers, columns)
         table, named = _named_table(X)
         names = [column.name for column in columns]
         # columns of an array can only be matched by position
@@ -143,8 +153,40 @@ def _column_from_state(entry: Mapping[str, Any]) -> EncodedColumn:
     return KINDS[fields.pop("kind")](**fields)
 
 
+def _plain_numbers(X: Any, columns: Sequence[EncodedColumn]) -> Floats | None:
+    """Return the rows as an array, if they consist of the columns of training and all are numbers.
+
+    None if any value needs to be converted, or is infinite and must be refused.
+    """
+    if not all(isinstance(column, NumberColumn) for column in columns):
+        return None
+    if isinstance(X, pd.DataFrame):
+        is_same = X.columns.tolist() == [column.name for column in columns]
+        if not is_same or not all(map(is_plain_dtype, X.dtypes)):
+            return None
+        X = X.to_numpy(dtype=np.float64)
+    elif type(X) is not np.ndarray or X.dtype != np.float64 or X.shape[1:] != (len(columns),):
+        return None
+    return None if np.isinf(X).any() else X
+
+
+def _encoded_numbers(numbers: Floats, columns: Sequence[EncodedColumn]) -> Floats:
+    """Encode all columns at once, which for one row takes a small part of the time."""
+    found = [column for column in columns if isinstance(column, NumberColumn)]
+    mean = np.array([column.mean for column in found])
+    scale = np.array([column.scale for column in found])
+    encoded = np.ascontiguousarray(standardized(numbers, mean, scale))
+    marked = np.flatnonzero([column.had_missing for column in found])
+    if marked.size == 0:
+        return encoded
+    # the output for missing values follows that of its column
+    return np.insert(encoded, marked + 1, np.isnan(numbers[:, marked]), axis=1)
+
+
 def _named_table(X: Any) -> tuple[pd.DataFrame, bool]:
     """Return a table with text as column names, and whether `X` had column names."""
     frame = as_pandas(X)
     table = as_table(frame)
-    return table.set_axis(table.columns.map(str), axis="columns"), isinstance(frame, pd.DataFrame)
+    if not all(type(name) is str for name in table.columns):
+        table = table.set_axis(table.columns.map(str), axis="columns")
+    return table, isinstance(frame, pd.DataFrame)

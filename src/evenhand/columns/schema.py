@@ -19,6 +19,7 @@ from evenhand.columns.values import (
     booleans,
     dates,
     factorized,
+    is_plain_dtype,
     is_plain_number,
     is_plain_text,
     kind_of,
@@ -240,8 +241,7 @@ class Schema:
         """
         if self._number_ends is None or len(frame) > FEW:
             return False
-        dtypes = frame.dtypes
-        if not all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in dtypes):
+        if not all(map(is_plain_dtype, frame.dtypes)):
             return False
         least, greatest = self._number_ends
         values = frame.to_numpy(dtype=np.float64)

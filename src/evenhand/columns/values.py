@@ -105,8 +105,11 @@ def few_levels(values: Values[Any]) -> set[str] | None:
 
 def numbers(values: Values[Any], place: str, start: int = 0) -> Floats:
     """Convert a column to finite floats, with NaN for missing values."""
-    found, wrong = parse_numbers(values)
-    refuse_row(wrong, values, place, "be a number", REMEDY, start)
+    if is_plain_number(values):
+        found = values.to_numpy(dtype=np.float64)
+    else:
+        found, wrong = parse_numbers(values)
+        refuse_row(wrong, values, place, "be a number", REMEDY, start)
     refuse_row(np.isinf(found), values, place, "be finite", REMEDY, start)
     return found
 
@@ -237,7 +240,12 @@ def is_single(values: Values[Any]) -> bool:
 
 def is_plain_number(values: Values[Any]) -> bool:
     """Whether values are numbers of a NumPy type, which every model reads alike."""
-    return isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf"
+    return is_plain_dtype(values.dtype)
+
+
+def is_plain_dtype(dtype: Any) -> bool:
+    """Whether a type is a NumPy type of numbers."""
+    return isinstance(dtype, np.dtype) and dtype.kind in "iuf"
 
 
 def is_plain_text(values: Values[Any]) -> bool:

@@ -89,20 +89,13 @@ class Stack(torch.nn.Module):
         self, x: torch.Tensor, r: torch.Tensor | None, generator: torch.Generator | None
     ) -> torch.Tensor:
         """Return outputs (networks, rows, outputs) for `x` (networks, rows, inputs) and draws."""
-        last = len(self.kernels) - 1
-        activation = ACTIVATIONS[self.shape.activation]
-        for i, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
-            # the draw is an input of all hidden layers except the first
-            if i in (0, last) or r is None:
-                x = torch.baddbmm(bias, x, kernel)
-            else:
-                # the draw's column is multiplied separately, which avoids a copy of the inputs
-                x = torch.baddbmm(bias, x, kernel[:, :-1]) + r[..., None] * kernel[:, -1:]
-            if i < last:
-                x = activation(x)
-            if i == last - 1 and self.training and self.shape.dropout > 0:
-                x = x * _dropout_mask(x, self.shape.dropout, generator)
-        return x
+        drop = None
+        if self.training and self.shape.dropout > 0:
+
+            def drop(x: torch.Tensor) -> torch.Tensor:
+                return x * _dropout_mask(x, self.shape.dropout, generator)
+
+        return _evaluate(self.shape, list(self.kernels), list(self.biases), x, r, drop)
 
     def to_weights(self) -> Weights:
         """Return the parameters as arrays, with networks along the first axis."""
@@ -132,6 +125,31 @@ class Stack(torch.nn.Module):
                 stack, group, torch.nn.ParameterList(torch.nn.Parameter(copy) for copy in copies)
             )
         return stack
+
+
+def _evaluate(
+    shape: Shape,
+    kernels: list[torch.Tensor],
+    biases: list[torch.Tensor],
+    x: torch.Tensor,
+    r: torch.Tensor | None,
+    drop: Callable[[torch.Tensor], torch.Tensor] | None = None,
+) -> torch.Tensor:
+    """Return outputs for `x` and draws; `drop` is applied to the last hidden layer."""
+    last = len(kernels) - 1
+    activation = ACTIVATIONS[shape.activation]
+    for i, (kernel, bias) in enumerate(zip(kernels, biases, strict=True)):
+        # the draw is an input of all hidden layers except the first
+        if i in (0, last) or r is None:
+            x = torch.baddbmm(bias, x, kernel)
+        else:
+            # the draw's column is multiplied separately, which avoids a copy of the inputs
+            x = torch.baddbmm(bias, x, kernel[:, :-1]) + r[..., None] * kernel[:, -1:]
+        if i < last:
+            x = activation(x)
+        if i == last - 1 and drop is not None:
+            x = drop(x)
+    return x
 
 
 def _dropout_mask(
@@ -200,18 +218,26 @@ def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: s
     # float64, as PITs near 0 and 1 need the precision
     remedy = "predict fewer rows at once, or set device='cpu'"
     with device_errors(where, remedy), torch.inference_mode():
-        stack = Stack.from_weights(shape, weights, torch.float64, where).eval()
+        # plain tensors: registering them as parameters takes longer than the forecast of a row
+        kernels, biases = (
+            [
+                torch.tensor(weights[f"{name}_{i}"], dtype=torch.float64, device=where)
+                for i in range(len(shape.layers()))
+            ]
+            for name in ("kernel", "bias")
+        )
+        n_networks = len(kernels[0])
         step = max(
-            1, (BLOCK_INPUTS if where.type == "cpu" else GPU_BLOCK_INPUTS) // (m * stack.n_networks)
+            1, (BLOCK_INPUTS if where.type == "cpu" else GPU_BLOCK_INPUTS) // (m * n_networks)
         )
         for start in range(0, x.shape[0], step):
             cut = slice(start, start + step)
             # rows are repeated on the device, which saves transfers
             rows = torch.tensor(x[cut], device=where)
-            block = rows.repeat_interleave(m, dim=0).expand(stack.n_networks, -1, -1)
+            block = rows.repeat_interleave(m, dim=0).expand(n_networks, -1, -1)
             at = None
             if draws is not None:
-                at = torch.tensor(draws[cut].flatten(), device=where).expand(stack.n_networks, -1)
-            parts.append(stack(block, at, None).cpu().numpy())
+                at = torch.tensor(draws[cut].flatten(), device=where).expand(n_networks, -1)
+            parts.append(_evaluate(shape, kernels, biases, block, at).cpu().numpy())
     out = np.concatenate(parts, axis=1)
     return out.reshape(out.shape[0], x.shape[0], m, -1) if r is not None and r.ndim == 2 else out
