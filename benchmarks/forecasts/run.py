@@ -25,6 +25,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -87,33 +88,31 @@ def prepare(folder: Path, peers: Path) -> None:
             write_table(folder, table, frame)
 
 
-def fit_all(options: argparse.Namespace, names: Sequence[str], peers: Path) -> None:
-    """Run all jobs whose results are missing: a process for each forecaster."""
+def results(
+    options: argparse.Namespace, forecaster: str, names: Sequence[str]
+) -> dict[tuple[str, int], Path]:
+    """Return the result files of a forecaster, by table and fold."""
+    out = options.folder if forecaster in PEERS else options.own
+    jobs = [(name, fold) for name in names for fold in options.folds]
+    return {(name, fold): result_file(out, name, forecaster, fold) for name, fold in jobs}
 
-    def fit(forecaster: str) -> None:
-        is_peer = forecaster in PEERS
-        out = options.folder if is_peer else options.own
-        jobs = [(name, fold) for name in names for fold in options.folds]
-        files = [result_file(out, name, forecaster, fold) for name, fold in jobs]
-        if forecaster in options.again:
-            for file in files:
-                file.unlink(missing_ok=True)
-        if all(file.exists() for file in files):
-            return
-        python = peers if is_peer else sys.executable
-        script = HERE / ("peers.py" if is_peer else "own.py")
-        selection = ["--tables", *names, "--forecasters", forecaster]
-        folds = ["--folds", *map(str, options.folds)]
-        subprocess.run(
-            [python, "-u", script, options.folder, "--out", out, *selection, *folds],
-            check=True,
-            env=os.environ | dict.fromkeys(THREADS, "1"),
-            # fits are reported as they end; the record of the benchmark is on stdout
-            stdout=sys.stderr,
-        )
 
-    with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(fit, options.forecasters))
+def fit(options: argparse.Namespace, names: Sequence[str], peers: Path, forecaster: str) -> None:
+    """Run the jobs of a forecaster whose results are missing, in one process."""
+    files = results(options, forecaster, names).values()
+    if forecaster in options.again:
+        for file in files:
+            file.unlink(missing_ok=True)
+    if all(file.exists() for file in files):
+        return
+    command = [sys.executable, "-u", HERE / "own.py", options.folder, "--out", options.own]
+    if forecaster in PEERS:
+        command = [peers, "-u", HERE / "peers.py", options.folder, "--out", options.folder]
+    command += ["--forecasters", forecaster, "--tables", *names]
+    command += ["--folds", *map(str, options.folds)]
+    environment = os.environ | dict.fromkeys(THREADS, "1")
+    # fits are reported as they end; stdout is for the scores
+    subprocess.run(command, check=True, env=environment, stdout=sys.stderr)
 
 
 def scores_of(options: argparse.Namespace, name: str) -> TableScores:
@@ -123,21 +122,20 @@ def scores_of(options: argparse.Namespace, name: str) -> TableScores:
     scores = {}
     cpu = {}
     for forecaster in SHOWN:
-        out = options.folder if forecaster in PEERS else options.own
-        files = {fold: result_file(out, name, forecaster, fold) for fold in options.folds}
+        files = results(options, forecaster, [name])
         if not all(file.exists() for file in files.values()):
             continue
-        folds = []
+        parts = []
         cpu[forecaster] = 0.0
-        for fold, file in files.items():
+        for (_, fold), file in files.items():
             arrays = dict(np.load(file))
             cpu[forecaster] += float(arrays.pop("cpu"))
             if forecaster in PEERS:
                 test = rows.test(fold)
                 arrays = row_scores(forecast_of(arrays, rows.y[~test]), rows.y[test], scale)
-            folds.append(arrays)
+            parts.append(arrays)
         scores[forecaster] = {
-            kind: np.concatenate([part[kind] for part in folds]) for kind in folds[0]
+            kind: np.concatenate([part[kind] for part in parts]) for kind in parts[0]
         }
     y = np.concatenate([rows.y[rows.test(fold)] for fold in options.folds])
     return TableScores(name, rows.X.shape[1], scale.step, y, scores, cpu)
@@ -192,7 +190,8 @@ def main() -> None:
     prepare(options.folder, peers)
     tables = selected(options.tables)
     names = [table.name for table in tables if table_file(options.folder, table.name).exists()]
-    fit_all(options, names, peers)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(partial(fit, options, names, peers), options.forecasters))
     print(f"Peers: {versions(peers)}. Standard errors are paired over rows.\n", flush=True)
     is_held = True
     for kind in ("reported", "choosing"):
