@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -76,7 +77,7 @@ class Quantiles(Distribution):
     def batch_shape(self) -> tuple[int, ...]:
         return self.values.shape[:-1]
 
-    @property
+    @cached_property
     def _tail_scales(self) -> tuple[Floats, Floats]:
         """Mean lengths of the two exponential tails."""
         p = self.levels
@@ -156,11 +157,10 @@ class Quantiles(Distribution):
             # the given tail has all its digits; the other tail is computed from it
             log_lower = np.where(is_upper, np.log(np.maximum(p, 0.0)), tail)
             log_upper = np.where(is_upper, tail, np.log1p(-np.minimum(p, 1.0)))
-        below = self.values[..., 0] + low * (log_lower - np.log(self.levels[..., 0]))
-        above = self.values[..., -1] - high * (log_upper - np.log1p(-self.levels[..., -1]))
-        return np.where(
-            p < self.levels[..., 0], below, np.where(p > self.levels[..., -1], above, inside)
-        )
+        first, last = self.levels[..., 0], self.levels[..., -1]
+        below = self.values[..., 0] + low * (log_lower - np.log(first))
+        above = self.values[..., -1] - high * (log_upper - np.log1p(-last))
+        return np.where(p < first, below, np.where(p > last, above, inside))
 
     def mean(self) -> Floats:
         low, high = self._tail_scales

@@ -136,7 +136,7 @@ class Randomized(Distribution):
         tail = np.broadcast_to(log_p, np.broadcast_shapes(np.shape(log_p), draws.shape))
         # both tails in one call, whose cost for one person does not depend on their number
         near, far = self.link.log_cdf_lower(
-            np.stack((tail, log1mexp(tail))), np.stack((draws, 1 - draws))
+            np.array((tail, log1mexp(tail))), np.array((draws, 1 - draws))
         )
         turned = near > far
         return self.base.quantile_from_tail(np.where(turned, far, near), np.asarray(upper) ^ turned)

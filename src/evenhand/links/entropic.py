@@ -330,7 +330,7 @@ class _Potential:
         """Return the logarithm of mass(s); `log_s` keeps the digits of a tiny s."""
         near = np.minimum(s, self._end)
         left = log_expm1_scaled(near, log_s) + self._rate(near)
-        right = s + self._log_sum(np.clip(self.kappa - s, 0.0, self._end))
+        right = s + self._log_sum(np.minimum(np.maximum(self.kappa - s, 0.0), self._end))
         return np.where(s <= self._end, left, right)
 
     def log_length(self, log_mass: Floats) -> Floats:
