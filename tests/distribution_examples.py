@@ -198,7 +198,7 @@ def transformed(base: Build, **fields: float) -> Build:
 
 
 def truncated(base: Build, low: float, high: float) -> Build:
-    return lambda shape: Truncated(base(shape), low, high)
+    return lambda shape: Truncated(base(shape), Support(low, high))
 
 
 def fixed_draw(shape: Shape) -> Randomized:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import special
 
 from evenhand._validate import Floats, Mask, bad_input
 from evenhand.distributions.base import Distribution, batch_array, broadcast
-from evenhand.distributions.normal import LOG_ROOT_2PI
+from evenhand.distributions.normal import LOG_ROOT_2PI, Normal
 
 SOLVED = 65_536
 """Number of values in a temporary array of the solver, few enough for the cache."""
@@ -91,6 +92,17 @@ class NormalMixture(Distribution):
             for cut in (slice(first, first + step) for first in range(0, max(row.size, 1), step))
         ]
         return np.asarray(sign * np.concatenate(solved)).reshape(shape)
+
+    def smooth_expectation(self, function: Callable[[Floats], Floats]) -> Floats:
+        # component by component, which needs less memory
+        parts = (
+            Normal(self.loc[..., k], self.scale[..., k]).smooth_expectation(function)
+            for k in range(self.loc.shape[-1])
+        )
+        total = np.zeros(self.batch_shape)
+        for k, part in enumerate(parts):
+            total += self.weights[..., k] * part
+        return total
 
     def mean(self) -> Floats:
         return np.asarray((self.weights * self.loc).sum(axis=-1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -9,7 +10,14 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from evenhand._validate import Floats, Mask
-from evenhand.distributions.base import Distribution, batch_array, broadcast
+from evenhand.distributions.base import (
+    SMOOTH_STEP,
+    WIDE_REACH,
+    Distribution,
+    batch_array,
+    broadcast,
+    score_grid,
+)
 
 LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 
@@ -55,6 +63,12 @@ class Normal(Distribution):
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         score = special.ndtri_exp(log_p)
         return np.asarray(self.loc + self.scale * np.where(upper, -score, score))
+
+    def smooth_expectation(self, function: Callable[[Floats], Floats]) -> Floats:
+        scores = score_grid(WIDE_REACH, SMOOTH_STEP)
+        weights = np.exp(-scores * scores / 2)
+        values = function(self.loc[..., None] + self.scale[..., None] * scores)
+        return np.asarray(values @ (weights / weights.sum()))
 
     def mean(self) -> Floats:
         return self.loc

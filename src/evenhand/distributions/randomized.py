@@ -127,6 +127,9 @@ class Randomized(Distribution):
     def logpdf(self, y: ArrayLike) -> Floats:
         def evaluate(tail: Floats, is_upper: Mask, r: Floats, log_base: Floats) -> Floats:
             draws = _drawn(r, is_upper)
+            is_outside = np.isneginf(log_base)
+            if is_outside.any():  # outside the support of the base, where links have no density
+                tail = np.where(is_outside, np.log(0.5), tail)
             return log_base - self.link.log_pdf_lower(self.link.log_ppf_lower(tail, draws), draws)
 
         return _in_blocks(evaluate, *self._tail(y), self.r, self.base.logpdf(y))

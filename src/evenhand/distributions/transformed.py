@@ -15,8 +15,8 @@ from evenhand.distributions.support import Support
 class Transformed(Distribution):
     """Distributions of `support.from_line(Z)`, where `Z` has the distribution `base`.
 
-    Outside the support the density is 0, and at a bound it is the density at the distance
-    `support.edge` from it.
+    Outside the support the density is 0. Outcomes nearer to a bound than `support.edge` are
+    evaluated at that distance, so that an outcome at the bound has a finite log density.
 
     Parameters
     ----------
@@ -53,23 +53,29 @@ class Transformed(Distribution):
         return Transformed(self.base.expand(), self.support)
 
     def logcdf(self, y: ArrayLike) -> Floats:
-        return self.base.logcdf(self.support.to_line(y))
+        return self.base.logcdf(self.support.to_line(self.support.inside(y)))
 
     def logsf(self, y: ArrayLike) -> Floats:
-        return self.base.logsf(self.support.to_line(y))
+        return self.base.logsf(self.support.to_line(self.support.inside(y)))
 
     def logpdf(self, y: ArrayLike) -> Floats:
         point = self.support.inside(y)
         line = self.support.to_line(point)
         is_inside = np.isfinite(line)
-        some = self.support.from_line(0.0)
+        if not is_inside.all():
+            line = np.where(is_inside, line, 0.0)
+            point = np.where(is_inside, point, self.support.from_line(0.0))
         # change of variables: the density is per unit of y
-        slope = self.support.log_slope(np.where(is_inside, point, some))
-        density = self.base.logpdf(np.where(is_inside, line, 0.0)) + slope
+        density = self.base.logpdf(line) + self.support.log_slope(point)
         return np.where(is_inside, density, -np.inf)
 
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         return self.support.from_line(self.base.quantile_from_tail(log_p, upper))
 
     def mean(self) -> Floats:
-        return self.expectation(lambda y: y)
+        return self.base.smooth_expectation(self.support.from_line)
+
+    def std(self) -> Floats:
+        mean = self.mean()[..., None]
+        square = self.base.smooth_expectation(lambda z: (self.support.from_line(z) - mean) ** 2)
+        return np.sqrt(square)

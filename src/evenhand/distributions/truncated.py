@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._logarithms import log1mexp
-from evenhand._validate import Floats, Ints, Mask, bad_input
+from evenhand._validate import Floats, Ints, Mask
 from evenhand.distributions.base import Distribution
+from evenhand.distributions.support import Support
 
 LEAST_SHARE = np.log(1e-8)
 """Logarithm of the smallest difference of tails, relative to the larger one, that is computed as a
@@ -17,50 +18,48 @@ difference; it then has 8 digits. Smaller ones are a density times a distance.""
 
 
 class Truncated(Distribution):
-    """Distributions of a base's outcome, given that it lies between two bounds.
+    """Distributions of a base's outcome, given that it lies in an interval.
 
     The CDF is `(F(y) - F(low)) / (F(high) - F(low))`, computed from the smaller tail, so that bases
-    with nearly all of their probability outside the bounds have finite log densities.
+    with nearly all of their probability outside the interval have finite log densities. Outcomes
+    nearer to a bound than `support.edge` are evaluated at that distance.
 
     Parameters
     ----------
     base : Distribution
         Distribution to truncate.
-    low, high : float
-        Bounds, low < high; -inf and inf on a side without bound.
+    support : Support
+        Interval of possible outcomes, in the units of the base.
 
     Examples
     --------
-    >>> from evenhand.distributions import Normal
-    >>> half = Truncated(Normal([0.0], 1.0), low=0.0)
+    >>> from evenhand.distributions import Normal, Support
+    >>> half = Truncated(Normal([0.0], 1.0), Support(low=0.0))
     >>> half.cdf(0.0), half.mean().round(2)
     (array([0.]), array([0.8]))
     """
 
     event_dims: ClassVar[dict[str, int]] = {}
 
-    def __init__(self, base: Distribution, low: float = -np.inf, high: float = np.inf) -> None:
-        if not low < high:
-            raise bad_input("low and high", "fulfil low < high", f"{low} and {high}")
+    def __init__(self, base: Distribution, support: Support) -> None:
         self.base = base
-        self.low = low
-        self.high = high
+        self.support = support
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
         return self.base.batch_shape
 
     def take(self, rows: Any) -> Truncated:
-        return Truncated(self.base.take(rows), self.low, self.high)
+        return Truncated(self.base.take(rows), self.support)
 
     def take_draws(self, columns: Ints) -> Truncated:
-        return Truncated(self.base.take_draws(columns), self.low, self.high)
+        return Truncated(self.base.take_draws(columns), self.support)
 
     def expand(self) -> Truncated:
-        return Truncated(self.base.expand(), self.low, self.high)
+        return Truncated(self.base.expand(), self.support)
 
     def _clipped(self, y: ArrayLike) -> Floats:
-        return np.clip(np.asarray(y, dtype=np.float64), self.low, self.high)
+        return np.clip(self.support.inside(y), self.support.low, self.support.high)
 
     def _log_between(self, low: ArrayLike, high: ArrayLike) -> Floats:
         """Log probability of the base between two points."""
@@ -82,37 +81,48 @@ class Truncated(Distribution):
             near = self.base.logpdf(middle) + np.log(distance)
         return np.where(is_near, near, whole + share)
 
+    def _log_within(self) -> Floats:
+        """Log probability of the base in the interval."""
+        return self._log_between(self.support.low, self.support.high)
+
     def logcdf(self, y: ArrayLike) -> Floats:
-        point = self._clipped(y)
-        within = self._log_between(self.low, self.high)
-        return np.minimum(self._log_between(self.low, point) - within, 0.0)
+        tail = self._log_between(self.support.low, self._clipped(y))
+        return np.minimum(tail - self._log_within(), 0.0)
 
     def logsf(self, y: ArrayLike) -> Floats:
-        point = self._clipped(y)
-        within = self._log_between(self.low, self.high)
-        return np.minimum(self._log_between(point, self.high) - within, 0.0)
+        tail = self._log_between(self._clipped(y), self.support.high)
+        return np.minimum(tail - self._log_within(), 0.0)
 
     def logpdf(self, y: ArrayLike) -> Floats:
         point = np.asarray(y, dtype=np.float64)
         inside = np.where(np.isfinite(point), self._clipped(point), 0.0)
-        density = self.base.logpdf(inside) - self._log_between(self.low, self.high)
-        return np.where((point < self.low) | (point > self.high), -np.inf, density)
+        density = self.base.logpdf(inside) - self._log_within()
+        is_outside = (point < self.support.low) | (point > self.support.high)
+        return np.where(is_outside, -np.inf, density)
 
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
-        within = self._log_between(self.low, self.high)
+        low = self.support.low
+        high = self.support.high
+        within = self._log_within()
         far = log1mexp(np.asarray(log_p))
         # probabilities between the quantile and each bound, and the tails of the base beyond it
         below = within + np.where(upper, far, log_p)
         above = within + np.where(upper, log_p, far)
-        lower = np.logaddexp(below, self.base.logcdf(self.low))
-        higher = np.logaddexp(above, self.base.logsf(self.high))
+        lower = np.logaddexp(below, self.base.logcdf(low))
+        higher = np.logaddexp(above, self.base.logsf(high))
         is_upper = higher < lower
         tail = np.minimum(np.where(is_upper, higher, lower), 0.0)
         found = self.base.quantile_from_tail(tail, is_upper)
-        if np.isfinite(self.low):
-            near = self.low + np.exp(below - self.base.logpdf(self.low))
-            found = np.where(below - lower < LEAST_SHARE, near, found)
-        if np.isfinite(self.high):
-            near = self.high - np.exp(above - self.base.logpdf(self.high))
-            found = np.where((above - higher < LEAST_SHARE) & (above < below), near, found)
-        return self._clipped(found)
+        # next to a bound the digits of the difference to its tail are lost
+        if np.isfinite(low):
+            near = low + np.exp(below - self.base.logpdf(low))
+            found = np.where(self._is_little(below, low) & (below <= above), near, found)
+        if np.isfinite(high):
+            near = high - np.exp(above - self.base.logpdf(high))
+            found = np.where(self._is_little(above, high) & (above < below), near, found)
+        return np.clip(found, low, high)
+
+    def _is_little(self, log_p: Floats, bound: float) -> Mask:
+        """Whether a probability next to a bound is a small part of the tails there."""
+        least = np.minimum(self.base.logcdf(bound), self.base.logsf(bound))
+        return np.asarray(log_p - least < LEAST_SHARE)

@@ -230,12 +230,13 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return take_rows(rows, used), outcomes[used], weight[used]
         return rows, outcomes, weight
 
-    def _learn_support(self, outcomes: Floats, *, is_map: bool = True) -> Floats:
+    def _learn_support(self, outcomes: Floats, rows: Any = None, *, is_map: bool = True) -> Floats:
         """Learn the map of outcomes to the line, `support_`; return the mapped outcomes.
 
-        With `is_map=False` outcomes are returned unchanged, and forecasts are truncated later.
+        `rows` are the features, by which the map is chosen. With `is_map=False` outcomes are
+        returned unchanged, and forecasts are truncated later.
         """
-        self.support_ = learn_support(self.support, outcomes, is_map=is_map)
+        self.support_ = learn_support(self.support, outcomes, rows, is_map=is_map)
         return self._to_line(outcomes)
 
     def _to_line(self, outcomes: Floats) -> Floats:
@@ -304,7 +305,7 @@ class WrappingForecaster(Forecaster):
         if self.support_ is None or not self.support_.is_map:
             self.estimator = frozen(self.estimator)
 
-    def _learn_support_of(self, estimator: Any, outcomes: Floats) -> Floats:
+    def _learn_support_of(self, estimator: Any, outcomes: Floats, rows: Any) -> Floats:
         """Learn the support; return the outcomes on which a model is fitted.
 
         Forecasts of models that are not refitted are for outcomes in their own units, and are
@@ -315,7 +316,7 @@ class WrappingForecaster(Forecaster):
                 f"support is given both for {type(self).__name__} and for its estimator"
                 f" {type(thawed(estimator)).__name__}; leave one of the two out"
             )
-        return self._learn_support(outcomes, is_map=is_refitted(estimator))
+        return self._learn_support(outcomes, rows, is_map=is_refitted(estimator))
 
     def base_forecast(self, X: Any) -> Forecast:
         """Return the forecast of the inner model on the support, without maps or links, (n,)."""

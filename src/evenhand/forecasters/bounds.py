@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,10 @@ from evenhand._format import in_full, percent
 from evenhand._validate import MILD_ATOM, Floats, InputError, bad_input
 from evenhand.distributions import Distribution, Support, Transformed, Truncated
 from evenhand.forecasters.adapters import final_step, kind_of
+from evenhand.forecasters.bends import choose_bend
 
 Bounds = tuple[float | None, float | None] | None
 """Bounds of the outcome; None or an infinite number on a side without bound."""
-
-LOG_REACH = 10.0
-"""The map of a single bound is logarithmic up to this multiple of the largest distance of an
-outcome from the bound."""
 
 
 def check_bounds(support: Any) -> tuple[float, float] | None:
@@ -42,8 +40,13 @@ def stored_bounds(support: Bounds) -> list[float | None] | None:
     return None if bounds is None else [None if np.isinf(end) else end for end in bounds]
 
 
-def learn_support(support: Bounds, outcomes: Floats, *, is_map: bool) -> Support | None:
+def learn_support(
+    support: Bounds, outcomes: Floats, rows: Any, *, is_map: bool = True
+) -> Support | None:
     """Learn the map to the line from training outcomes; None without bounds.
+
+    Outcomes at a bound are moved inside by half the smallest distance of the others. `rows` are the
+    features of the outcomes, or None.
 
     Raises
     ------
@@ -68,8 +71,10 @@ def learn_support(support: Bounds, outcomes: Floats, *, is_map: bool) -> Support
     if not distance.any():
         raise InputError(f"all outcomes are at the bounds of support={_named(bounds)}")
     edge = float(distance[distance > 0].min()) / 2
-    largest = float(np.where(np.isinf(low), high - outcomes, outcomes - low).max())
-    return Support(low, high, bend=LOG_REACH * largest, edge=edge, is_map=is_map)
+    found = Support(low, high, edge=edge, is_map=is_map)
+    if not is_map:
+        return found
+    return replace(found, bend=choose_bend(low, high, found.inside(outcomes), rows))
 
 
 def to_line(support: Support, outcomes: Floats) -> Floats:
@@ -79,9 +84,7 @@ def to_line(support: Support, outcomes: Floats) -> Floats:
 
 def on_support(support: Support, distribution: Distribution) -> Distribution:
     """Map predicted distributions to the support, or truncate distributions of the outcome."""
-    if support.is_map:
-        return Transformed(distribution, support)
-    return Truncated(distribution, support.low, support.high)
+    return (Transformed if support.is_map else Truncated)(distribution, support)
 
 
 def is_refitted(estimator: Any) -> bool:

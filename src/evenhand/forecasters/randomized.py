@@ -166,7 +166,7 @@ class RandomizedRegressor(WrappingForecaster):
             )
             self.support_ = None
         else:
-            outcomes = self._learn_support_of(estimator, outcomes)
+            outcomes = self._learn_support_of(estimator, outcomes, table)
         # estimators that do not accept weights must be fitted without them
         given = None if sample_weight is None else weight
         rows = Training(table, outcomes, given, cv, random)

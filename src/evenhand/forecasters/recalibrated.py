@@ -153,7 +153,7 @@ class RecalibratedRegressor(WrappingForecaster):
             rule = f"have at least {2 * cv} {what} for cv={cv}"
             raise bad_input("X", rule, f"n_samples = {outcomes.size}")
         check_continuous(outcomes, on_discrete=self.on_discrete)
-        outcomes = self._learn_support_of(self.estimator, outcomes)
+        outcomes = self._learn_support_of(self.estimator, outcomes, table)
         random = generator(self.random_state)
         grouping = None if self.by is None else Grouping.learn(self.by, table)
         groups = () if grouping is None else grouping.groups(table)

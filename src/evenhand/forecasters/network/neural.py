@@ -86,7 +86,7 @@ class NeuralForecaster(Forecaster):
         self._check_parameters()
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         check_continuous(outcomes, on_discrete=self.on_discrete)
-        outcomes = self._learn_support(outcomes)
+        outcomes = self._learn_support(outcomes, table)
         random = generator(self.random_state)
         # the encoder is fitted on all rows; rows for early stopping are held out afterwards
         self.encoder_ = TableEncoder()
