@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._validate import Floats, check_finite, check_fraction
+from evenhand._validate import Floats, bad_input, check_finite, check_fraction
 from evenhand.calibration.grid import Grid
 from evenhand.calibration.pits import PITs, as_pits
 from evenhand.forecast import Forecast
@@ -18,8 +18,21 @@ BLOCK_ROWS = 1000
 
 
 def log_score(forecast: Forecast, y: ArrayLike) -> Floats:
-    """Return the negative log density of each outcome in nats, mean over draws; lower is better."""
-    return _over_draws(-forecast.logpdf(check_finite("y", y)))
+    """Return the negative log density of each outcome in nats, mean over draws; lower is better.
+
+    Raises
+    ------
+    InputError
+        If an outcome is outside the support of its forecast, where the score is infinite.
+    """
+    outcomes = check_finite("y", y)
+    scores = _over_draws(-forecast.logpdf(outcomes))
+    outside = np.isposinf(scores)
+    if outside.any():
+        rule = "lie within the support of the forecasts"
+        remedy = "correct the outcome, or fit the forecaster with a wider support"
+        raise bad_input("y", rule, f"{outcomes[outside][0]:g}", remedy)
+    return scores
 
 
 def cell_log_score(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand._validate import InputError, about, check_column
+from evenhand._validate import InputError, about, bad_input, check_column
 from evenhand.cli.arguments import (
     DEFAULT_ALPHA,
     Link,
@@ -79,13 +79,20 @@ def fit(
         str | None,
         typer.Option(help="other columns not to use as features, comma-separated"),
     ] = None,
+    support: Annotated[
+        str | None,
+        typer.Option(
+            help="bounds of the target, low:high with one of them left out if there is none; 0: for"
+            " money or durations, so that no prediction interval ends below 0"
+        ),
+    ] = None,
     seed: Seed = None,
     device: Annotated[str, typer.Option(help="device for training: auto, cpu or cuda")] = "auto",
 ) -> None:
     """Train a randomized forecaster on a table and save it to a folder."""
     from evenhand import columns, store, tables
     from evenhand._validate import check_choice, check_continuous
-    from evenhand.forecasters import MixtureMLPRegressor, RandomizedRegressor
+    from evenhand.forecasters import MixtureMLPRegressor, RandomizedRegressor, check_support
     from evenhand.links import make_link
 
     goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
@@ -96,6 +103,7 @@ def fit(
     make_link(link, chosen_alpha)
     check_choice("--device", device, ("auto", "cpu", "cuda"))
     check_seed(seed)
+    bounds = None if support is None else _bounds(support)
     check_apart(out, {"the table": table})
     out = folder_to_write(out)
     # training takes minutes: the output folder is checked before
@@ -110,6 +118,7 @@ def fit(
     X = _features(data, unused, table.name)
     for remark in [*remarks, *features_like_names(X)]:
         inform(f"warning: {table.name}: {remark}")
+    check_support(y, bounds, name=f"{table.name}: column {target!r}")
     check_continuous(y, name=f"{table.name}: column {target!r}")
     # the check above has already warned of discrete outcomes, with the name of the column
     base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)
@@ -120,12 +129,18 @@ def fit(
             "confidence": confidence,
             "link": link,
             "cluster": None if cluster is None else people,
+            "support": bounds,
         }
         fit_certified(Training(base, X, y, table, target, seed), people, asked, out)
         return
     with about(table.name):
         model = RandomizedRegressor(
-            base, alpha=chosen_alpha, link=link, on_discrete="ignore", random_state=seed
+            base,
+            alpha=chosen_alpha,
+            link=link,
+            on_discrete="ignore",
+            support=bounds,
+            random_state=seed,
         )
         model.fit(X, y)
     store.save(model, out)
@@ -134,6 +149,19 @@ def fit(
         "no report was written because no rows were held out: run evenhand audit on other rows, or"
         " fit with --max-group-error, which holds out rows"
     )
+
+
+def _bounds(support: str) -> tuple[float | None, float | None]:
+    """Read bounds such as `0:` or `0:100`."""
+    ends = support.split(":")
+    try:
+        low, high = (float(end) if end.strip() else None for end in ends)
+    except ValueError:  # not two parts, or not numbers
+        low, high = None, None
+    if (low is None and high is None) or (low is not None and high is not None and low >= high):
+        rule = "be low:high with low < high, or with one of them left out if there is no bound"
+        raise bad_input("--support", rule, repr(support), "for amounts of money write 0:")
+    return low, high
 
 
 def _features(data: pd.DataFrame, unused: list[str], source: str) -> pd.DataFrame:

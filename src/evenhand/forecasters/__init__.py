@@ -12,6 +12,8 @@ from evenhand.forecasters.adapters import plotting_positions as plotting_positio
 from evenhand.forecasters.adapters import thawed as thawed
 from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.boosted import BoostedDistributionRegressor
+from evenhand.forecasters.bounds import Bounds as Bounds
+from evenhand.forecasters.bounds import check_support as check_support
 from evenhand.forecasters.grouping import By as By
 from evenhand.forecasters.maps import learn_maps as learn_maps
 from evenhand.forecasters.maps import refined as refined

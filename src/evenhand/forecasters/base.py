@@ -22,6 +22,7 @@ from evenhand.forecast import Forecast
 from evenhand.forecasters.adapters import Base, allows_missing, frozen, thawed
 from evenhand.forecasters.bounds import (
     Bounds,
+    check_support,
     has_own_support,
     is_refitted,
     learn_support,
@@ -225,6 +226,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         )
         if not weight.any():
             raise bad_input("sample_weight", "have a positive sum", "zeros only")
+        check_support(outcomes, self.support, weight)
         if not weight.all():  # rows of weight 0 are dropped, as a model cannot be fitted to them
             used = np.flatnonzero(weight)
             return take_rows(rows, used), outcomes[used], weight[used]

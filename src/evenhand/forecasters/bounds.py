@@ -40,36 +40,58 @@ def stored_bounds(support: Bounds) -> list[float | None] | None:
     return None if bounds is None else [None if np.isinf(end) else end for end in bounds]
 
 
-def learn_support(
-    support: Bounds, outcomes: Floats, rows: Any, *, is_map: bool = True
-) -> Support | None:
-    """Learn the map to the line from training outcomes; None without bounds.
+def check_support(
+    outcomes: Floats, support: Bounds, weight: Floats | None = None, *, name: str = "y"
+) -> None:
+    """Refuse bounds that are invalid, and outcomes outside of them or too often at them.
 
-    Outcomes at a bound are moved inside by half the smallest distance of the others. `rows` are the
-    features of the outcomes, or None.
+    Rows of weight 0 are not checked.
 
     Raises
     ------
     InputError
-        If the bounds are invalid, an outcome is outside of them, or more than 2% of the outcomes
-        are at a bound.
+        If an outcome is outside the bounds, or more than 2% of the outcomes are at a bound.
+    """
+    bounds = check_bounds(support)
+    if bounds is None:
+        return
+    used = np.ones(outcomes.size, dtype=np.bool_) if weight is None else weight > 0
+    outside = used & ((outcomes < bounds[0]) | (outcomes > bounds[1]))
+    if outside.any():
+        row = int(np.argmax(outside))
+        count = int(outside.sum())
+        rule = f"lie within support={_named(bounds)}"
+        remedy = "correct that row" if count == 1 else f"correct the {count:,} rows outside"
+        remedy = f"{remedy}, or widen the support"
+        raise bad_input(f"{name}[{row}]", rule, f"{outcomes[row]:g}", remedy)
+    for bound in bounds:
+        is_at = outcomes[used] == bound
+        share = float(is_at.mean())
+        # a single row is more than 2% of fewer than 50 rows
+        if share > MILD_ATOM and is_at.sum() > 1:
+            raise InputError(
+                f"{name} is {bound:g}, a bound of support={_named(bounds)}, in"
+                f" {percent(share, 'up')} of the rows, and at most {in_full(MILD_ATOM)} may be at a"
+                " bound, because forecasts are continuous there; model that value separately, or"
+                " leave support out"
+            )
+
+
+def learn_support(
+    support: Bounds, outcomes: Floats, rows: Any, *, is_map: bool = True
+) -> Support | None:
+    """Learn the map to the line from checked training outcomes; None without bounds.
+
+    Outcomes at a bound are moved inside by half the smallest distance of the others. `rows` are the
+    features of the outcomes, or None.
     """
     bounds = check_bounds(support)
     if bounds is None:
         return None
     low, high = bounds
-    outside = (outcomes < low) | (outcomes > high)
-    if outside.any():
-        row = int(np.argmax(outside))
-        count = int(outside.sum())
-        remedy = "correct that row" if count == 1 else f"correct the {count} rows outside"
-        rule = f"lie within support={_named(bounds)}"
-        raise bad_input(f"y[{row}]", rule, f"{outcomes[row]:g}", f"{remedy}, or widen the support")
-    for bound in bounds:
-        _check_share_at(bound, outcomes)
     distance = np.minimum(outcomes - low, high - outcomes)
     if not distance.any():
-        raise InputError(f"all outcomes are at the bounds of support={_named(bounds)}")
+        raise bad_input("y", f"have values inside support={_named(bounds)}", "its bounds only")
     edge = float(distance[distance > 0].min()) / 2
     found = Support(low, high, edge=edge, is_map=is_map)
     if not is_map:
@@ -100,18 +122,10 @@ def has_own_support(estimator: Any) -> bool:
     """Whether an estimator to be refitted, or a member of a list, has a support of its own."""
     if isinstance(estimator, list | tuple):
         return any(map(has_own_support, estimator))
-    return check_bounds(getattr(final_step(estimator), "support", None)) is not None
-
-
-def _check_share_at(bound: float, outcomes: Floats) -> None:
-    share = float((outcomes == bound).mean())
-    # a single row is more than 2% of fewer than 50 rows
-    if share > MILD_ATOM and (outcomes == bound).sum() > 1:
-        raise InputError(
-            f"y is {bound:g}, a bound of support, in {percent(share, 'up')} of the rows, and at"
-            f" most {in_full(MILD_ATOM)} may be at a bound, because forecasts are continuous there;"
-            " model that value separately, or leave support out"
-        )
+    last = final_step(estimator)
+    if isinstance(last, FrozenEstimator) or not hasattr(last, "forecast"):
+        return False
+    return check_bounds(getattr(last, "support", None)) is not None
 
 
 def _named(bounds: tuple[float, float]) -> str:

@@ -18,7 +18,7 @@ from evenhand._validate import (
 )
 from evenhand.columns import unreported
 from evenhand.draws import RandomState, generator
-from evenhand.forecasters import By, PAICRegressor
+from evenhand.forecasters import Bounds, By, PAICRegressor, check_support
 from evenhand.planning import Target, family_of, goal_of
 from evenhand.selection.estimators import (
     DEFAULT_LINK,
@@ -56,6 +56,7 @@ def randomize(
     sample_weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     on_discrete: OnDiscrete = "raise",
+    support: Bounds = None,
     random_state: RandomState = None,
 ) -> Selection:
     """Fit a model and choose the least randomization that certifies every group of a given size.
@@ -126,6 +127,9 @@ def randomize(
         What to do if the outcome is not continuous: fewer than 20 distinct values, or one value in
         over 10% of rows. All rows are checked once, and inner models do not check again; with
         "raise", each part needs at least 20 rows, too.
+    support : tuple of (float or None, float or None), optional
+        Bounds `(low, high)` of the outcome around a deterministic model, as for
+        `RandomizedRegressor`: `(0, None)` for money or durations.
     random_state : int, generator or None
         Seed of the split, the training and the draws.
 
@@ -166,7 +170,7 @@ def randomize(
     # recalibration fits maps, which needs training rows
     is_held_out = not recalibrate and is_prefit(estimator)
     if is_randomized:
-        check_randomized_options(target.goal, link, by, recalibrate)
+        check_randomized_options(target.goal, link, by, recalibrate, support)
     check_options(by, alternative, is_held_out, sample_weight is not None)
     outcomes = check_finite("y", y)
     table = X if hasattr(X, "columns") else np.asarray(X)
@@ -174,6 +178,7 @@ def randomize(
         raise bad_input(
             "y", f"have one outcome per row of X ({len(table)})", f"{outcomes.size} outcomes"
         )
+    check_support(outcomes, support)
     check_continuous(outcomes, on_discrete=on_discrete)
     weight = None
     if sample_weight is not None:
@@ -192,7 +197,7 @@ def randomize(
             selection.model.set_params(on_discrete=on_discrete)
         return selection
     model, recalibrated = fit_model(
-        estimator, rows, family.name, by, recalibrate, alternative, random
+        estimator, rows, family.name, by, recalibrate, alternative, support, random
     )
     for fitted in (model, recalibrated):
         if fitted is not None:

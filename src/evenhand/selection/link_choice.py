@@ -14,7 +14,13 @@ from evenhand.calibration import Grid, calibration_error
 from evenhand.certificates import LinkCertificate, certify_link, wider_interval
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
-from evenhand.forecasters import By, MixtureMLPRegressor, RandomizedRegressor, RecalibratedRegressor
+from evenhand.forecasters import (
+    Bounds,
+    By,
+    MixtureMLPRegressor,
+    RandomizedRegressor,
+    RecalibratedRegressor,
+)
 from evenhand.links import Link
 from evenhand.planning import (
     LEVEL,
@@ -40,6 +46,7 @@ def fit_model(
     by: By | None,
     recalibrate: bool,
     alternative: bool,
+    support: Bounds,
     random: np.random.Generator,
 ) -> tuple[RandomizedRegressor, RecalibratedRegressor | None]:
     """Fit a model once, with its recalibration; the link is chosen afterwards."""
@@ -55,14 +62,14 @@ def fit_model(
     }
     if rows.share is None:
         # a prefit model: fitting the wrapper learns nothing from these rows
-        return RandomizedRegressor(inner, **params).fit(*rows.certifying()), None
+        return RandomizedRegressor(inner, support=support, **params).fit(*rows.certifying()), None
     with naming_the_split(rows):
         if not (alternative or recalibrate):
-            return RandomizedRegressor(inner, **params).fit(
+            return RandomizedRegressor(inner, support=support, **params).fit(
                 *rows.learning(), rows.learning_weight
             ), None
         recalibrated = RecalibratedRegressor(
-            inner, by=by, on_discrete="ignore", random_state=seed
+            inner, by=by, on_discrete="ignore", support=support, random_state=seed
         ).fit(*rows.learning(), rows.learning_weight)
     # the base of a link is recalibrated overall only; maps by group are the alternative
     base = recalibrated.without_groups() if recalibrate and by is not None else recalibrated

@@ -23,6 +23,7 @@ from evenhand._validate import (
 from evenhand.columns import TableEncoder
 from evenhand.draws import generator
 from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.bounds import check_support
 
 COUNTS = ("n_members", "n_components", "batch_size", "max_steps", "patience", "check_every")
 """Constructor parameters that must be positive integers."""
@@ -161,7 +162,9 @@ class NeuralForecaster(Forecaster):
 
         if X_val is None or y_val is None:
             raise bad_input("X_val and y_val", "be given together", "only one of them")
-        outcomes = self._to_line(check_rows("y_val", y_val, len(X_val)))
+        given = check_rows("y_val", y_val, len(X_val))
+        check_support(given, self.support, name="y_val")
+        outcomes = self._to_line(given)
         encoded = self.encoder_.transform(self._check_rows(X_val, reset=False))
         return Rows(encoded, self._to_unit(outcomes), np.ones(outcomes.size))
 
