@@ -25,12 +25,9 @@ WIDE_REACH = 10.0
 FINE_STEP = 1 / 32
 """Largest normal score and step in expectations, exact for functions that grow up to exp(4 sd)."""
 
-SMOOTH_STEP = 1 / 4
-"""Step of normal scores for analytic functions of a normal outcome.
-
-The trapezoidal rule errs by exp(-2 pi d / step) if the nearest pole is at distance d: 1e-11 for one
-standard deviation.
-"""
+SMOOTH_STEP = 1 / 8
+"""Step of normal scores in expectations of smooth functions; for residual distributions of some
+dozens of quantiles, errors of up to 2e-4 standard deviations were measured."""
 
 
 class Distribution(ABC):
@@ -126,19 +123,22 @@ class Distribution(ABC):
         shape. For smooth functions the trapezoidal rule in normal scores is exact up to rounding
         errors.
         """
+        return self._expectation(function, FINE_STEP)
+
+    def smooth_expectation(self, function: Callable[[Floats], Floats]) -> Floats:
+        """Return the same for a function without kinks, with fewer outcomes.
+
+        Normal distributions and their mixtures need no quantiles for it.
+        """
+        return self._expectation(function, SMOOTH_STEP)
+
+    def _expectation(self, function: Callable[[Floats], Floats], step: float) -> Floats:
         # with Y = ppf(Phi(z)) the mean is an integral over z against the normal density
-        scores = score_grid(WIDE_REACH, FINE_STEP)
+        scores = score_grid(WIDE_REACH, step)
         weights = np.exp(-scores * scores / 2)
         y = self.expand().quantile_from_tail(special.log_ndtr(-np.abs(scores)), scores > 0)
         values = function(np.broadcast_to(y, (*self.batch_shape, scores.size)))
         return np.asarray(values @ (weights / weights.sum()))
-
-    def smooth_expectation(self, function: Callable[[Floats], Floats]) -> Floats:
-        """Return the same for a function that is analytic, which needs fewer outcomes.
-
-        Normal distributions and their mixtures need no quantiles for it.
-        """
-        return self.expectation(function)
 
     def crps(self, y: ArrayLike) -> Floats:
         """Continuous ranked probability score at `y`, in units of `y` (Gneiting & Raftery 2007).

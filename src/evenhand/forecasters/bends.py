@@ -23,7 +23,7 @@ N_BENDS = 8
 LEAST_BEND = 0.1
 """Smallest bend, relative to the median distance of outcomes from the nearer bound."""
 
-TREE_ROWS = 4000
+TREE_ROWS = 2000
 """Largest number of rows on which bends are compared."""
 
 
