@@ -58,8 +58,7 @@ class ThroughLink(MixtureMLPRegressor):
         def loss(
             out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
         ) -> torch.Tensor:
-            logits, loc, raw = out.chunk(3, dim=-1)
-            std = torch.nn.functional.softplus(raw) + 0.02
+            logits, loc, std = self.outputs_.tensors(out)
             pit = (
                 torch.softmax(logits, dim=-1) * torch.special.ndtr((y[..., None] - loc) / std)
             ).sum(dim=-1)

@@ -112,14 +112,21 @@ def test_mixture_forecast_is_that_of_a_plain_forward_pass() -> None:
     model = MixtureMLPRegressor(3, 2, hidden=(16, 8), max_steps=20, random_state=0).fit(X, y)
     assert model.shape_.layers() == [(3, 16), (16, 8), (8, 6)]
     x = (X - X.mean(axis=0)) / X.std(axis=0)
+    inputs = model.inputs_
+    assert inputs is not None
+    units = (x - inputs.offset) / inputs.unit
+    x = 3 * np.arcsinh(np.log1p(inputs.skew * units) / inputs.skew / 3)
+    skew = model.outputs_.skew
     cdf = np.zeros(len(y))
     for network in range(3):
-        logits, loc, raw = np.split(
+        logits, score, raw = np.split(
             layered(model.shape_, model.weights_, network, x, None), 3, axis=-1
         )
-        std = np.log1p(np.exp(raw)) + 0.02
-        parts = stats.norm(y.mean() + y.std() * loc, y.std() * std).cdf(y[:, None])
-        cdf += (special.softmax(logits, axis=-1) * parts).sum(axis=-1) / 3
+        assert ((score > skew.low) & (score < skew.high)).all()
+        loc = np.expm1(skew.g * score) / skew.g
+        std = np.exp(skew.g * score) * (np.log1p(np.exp(raw)) + 0.002) * model.spread_factor_
+        law = stats.norm(model.y_offset_ + model.y_unit_ * loc, model.y_unit_ * std)
+        cdf += (special.softmax(logits, axis=-1) * law.cdf(y[:, None])).sum(axis=-1) / 3
     np.testing.assert_allclose(model.forecast(X).pit(y), cdf, atol=1e-9)
 
 
@@ -646,7 +653,8 @@ def test_validation_loss_of_a_mixture_is_each_members_mean_log_loss() -> None:
     for member in range(3):
         alone = copy.copy(model)
         alone.weights_ = one_of(model.weights_, member)
-        log_loss = -alone.forecast(X_val).logpdf(5 * y_val).mean() - np.log((5 * y).std())
+        alone.spread_factor_ = 1.0
+        log_loss = -alone.forecast(X_val).logpdf(5 * y_val).mean() - np.log(model.y_unit_)
         assert model.validation_loss_[member] == pytest.approx(log_loss, rel=2e-5, abs=2e-6)
 
 
@@ -691,6 +699,8 @@ def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(
         check_every=5,
         patience=3,
         learning_rate=0.02,
+        dropout=0.2,
+        weight_decay=0.1,
         random_state=0,
     ).fit(X, y)
     assert len(set(model.n_steps_)) > 2  # networks do stop apart

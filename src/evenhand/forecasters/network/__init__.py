@@ -17,17 +17,11 @@ __all__ = ["MixtureMLPRegressor", "NeuralForecaster", "PAICRegressor"]
 # parts for tests and benchmarks; `__all__` is what other rooms use
 _OF_TORCH = {
     "stack": ("Shape", "Stack", "Weights", "pick_device", "score"),
-    "training": (
-        "Rows",
-        "Run",
-        "Settings",
-        "Validation",
-        "row_numbers",
-        "split_rows",
-        "split_rows_by_network",
-        "tensors",
-        "train",
-    ),
+    "settings": ("Settings",),
+    "rows": ("Rows", "row_numbers", "split_rows", "split_rows_by_network", "tensors"),
+    "run": ("Run",),
+    "validation": ("Validation",),
+    "training": ("train",),
 }
 
 

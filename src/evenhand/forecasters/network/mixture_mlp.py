@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
+from sklearn.exceptions import ConvergenceWarning
 
-from evenhand._validate import OnDiscrete
+from evenhand._validate import Floats, OnDiscrete, bad_input, check_fraction
 from evenhand.distributions import NormalMixture
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
+from evenhand.forecasters.base import State
+from evenhand.forecasters.bounds import Bounds
+from evenhand.forecasters.network.inputs import Inputs
+from evenhand.forecasters.network.mixture_outputs import MixtureOutputs
 from evenhand.forecasters.network.neural import NeuralForecaster
+from evenhand.forecasters.network.recalibration import spread_factor
+from evenhand.forecasters.network.schedule import Schedule
+from evenhand.forecasters.network.skew import robust_scale
 
-MIN_STD = 0.02
-"""Smallest standard deviation of a component, relative to that of the outcome."""
+STRENGTHS = ((0.0, 0.01), (0.2, 0.1), (0.3, 1.0))
+"""Dropout and weight decay that are tried where neither is given."""
+
+BIN_STRENGTHS = 2
+"""Number of the first of these pairs that are also tried with inputs of bins."""
+
+RECALIBRATION_ROWS = 4000
+"""Most held-out rows that are used to recalibrate."""
+
+UNFINISHED = 0.02
+"""Improvement of a network's loss in the last tenth of a training, in nats, that is a sign that it
+ended too early."""
 
 
 class MixtureMLPRegressor(NeuralForecaster):
@@ -33,15 +51,29 @@ class MixtureMLPRegressor(NeuralForecaster):
         Number of normal components of each network.
     hidden : tuple of int, default (64, 64, 64, 64)
         Numbers of units of the hidden layers.
-    dropout : float, default 0.2
-        Share of the last hidden layer's units dropped in training.
-    learning_rate, weight_decay : float
-        Parameters of AdamW; the rate decays along a half cosine to a tenth over `max_steps`.
-    batch_size, max_steps : int
-        Number of rows per step, and largest number of steps.
-    patience, check_every : int
-        Number of checks without a better validation loss before a network stops, and number of
-        steps between checks.
+    dropout, weight_decay : float, optional
+        Share of the last hidden layer's units dropped in training, and weight decay of AdamW. If
+        neither is given, three pairs from (0, 0.01) to (0.3, 1) are tried, and with 1,000 rows or
+        more also inputs of bins: trainings that are worse on the members' held-out rows are
+        stopped after 10% and after 40% of the steps. One without the other is (0, 0.01) for the one
+        left out.
+    learning_rate : float, default 0.003
+        Step size of AdamW; it decays along a half cosine to a hundredth.
+    batch_size : int, optional
+        Number of rows per step; by default 64 with fewer than 1,000 rows, 128 with fewer than
+        5,000, and 256 otherwise.
+    max_passes : int, optional
+        Largest number of passes over the training rows; by default as many as make 1,500 steps,
+        but at least 60 and at most 200.
+    max_steps : int, optional
+        Largest number of steps, where that is less.
+    time_budget : float, optional
+        Seconds after which training ends, with the step size decaying in time. Results then depend
+        on the speed of the machine.
+    patience : int, default 10
+        Number of checks without a better validation loss after which a network stops.
+    check_every : int, optional
+        Number of steps between checks; by default a sixtieth of all steps.
     validation_fraction : float, default 0.15
         Share of the training rows that each network holds out for early stopping. Different
         networks hold out different rows, so that the ensemble is trained on all rows.
@@ -50,6 +82,10 @@ class MixtureMLPRegressor(NeuralForecaster):
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
         How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
         value in more than 10% of the rows.
+    support : tuple of (float or None, float or None), optional
+        Bounds of the outcome, with None on a side without bound: (0, None) for amounts of money.
+        The network then predicts outcomes on a logarithmic or logistic scale, and no forecast is
+        outside the bounds. Outcomes may be at a bound in at most 2% of the rows.
     random_state : int, generator or None
         Seed of the split, the initial weights and the batches.
     verbose : bool, default False
@@ -60,7 +96,14 @@ class MixtureMLPRegressor(NeuralForecaster):
     weights_ : dict of str to ndarray
         Parameters of the networks, with members along the first axis.
     n_steps_, validation_loss_ : ndarray of shape (n_members,)
-        Number of optimizer steps and best validation loss of each member.
+        Number of optimizer steps and best validation loss of each member, in nats and with
+        outcomes in units of `y_unit_`.
+    spread_factor_ : float
+        Factor of the components' standard deviations, estimated from the members' held-out rows.
+    strength_ : tuple of float
+        Dropout and weight decay that were chosen.
+    support_ : Support or None
+        Map of outcomes to the line; None without `support`.
     schema_ : Schema
         Kinds, levels and ranges of the columns of the training table, by which every table is read.
 
@@ -84,6 +127,19 @@ class MixtureMLPRegressor(NeuralForecaster):
     # for each network the ensemble is trained on all rows
     activation: ClassVar[str] = "silu"
     splits_by_network: ClassVar[bool] = True
+    optional: ClassVar[tuple[str, ...]] = (
+        "dropout",
+        "weight_decay",
+        "batch_size",
+        "max_passes",
+        "max_steps",
+        "check_every",
+    )
+
+    # of an unfitted model, and of models stored by earlier versions
+    inputs_: Inputs | None = None
+    outputs_: MixtureOutputs = MixtureOutputs()
+    spread_factor_: float = 1.0
 
     def __init__(
         self,
@@ -91,16 +147,19 @@ class MixtureMLPRegressor(NeuralForecaster):
         n_components: int = 4,
         *,
         hidden: tuple[int, ...] = (64, 64, 64, 64),
-        dropout: float = 0.2,
+        dropout: float | None = None,
         learning_rate: float = 3e-3,
-        weight_decay: float = 0.1,
-        batch_size: int = 128,
-        max_steps: int = 2000,
+        weight_decay: float | None = None,
+        batch_size: int | None = None,
+        max_passes: int | None = None,
+        max_steps: int | None = None,
+        time_budget: float | None = None,
         patience: int = 10,
-        check_every: int = 20,
+        check_every: int | None = None,
         validation_fraction: float = 0.15,
         device: str = "auto",
         on_discrete: OnDiscrete = "raise",
+        support: Bounds = None,
         random_state: RandomState = None,
         verbose: bool = False,
     ) -> None:
@@ -111,12 +170,15 @@ class MixtureMLPRegressor(NeuralForecaster):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
+        self.max_passes = max_passes
         self.max_steps = max_steps
+        self.time_budget = time_budget
         self.patience = patience
         self.check_every = check_every
         self.validation_fraction = validation_fraction
         self.device = device
         self.on_discrete = on_discrete
+        self.support = support
         self.random_state = random_state
         self.verbose = verbose
 
@@ -147,46 +209,159 @@ class MixtureMLPRegressor(NeuralForecaster):
         Returns
         -------
         self
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the validation losses of most networks still improve when training ends.
         """
         trained = self._learn(X, y, sample_weight, X_val, y_val, self.n_members)
         self.weights_ = trained.weights
         self.n_steps_ = trained.n_steps
         self.validation_loss_ = trained.validation_loss
+        self._warn_unfinished(trained.late_gain)
         return self
+
+    def _warn_unfinished(self, late_gain: Floats) -> None:
+        n_improving = int((late_gain > UNFINISHED).sum())
+        if 2 * n_improving > late_gain.size:
+            warnings.warn(
+                f"{n_improving} of {late_gain.size} networks still improved when training ended"
+                f" after {int(self.n_steps_.max())} steps; raise max_passes (and max_steps, if it"
+                " is given)",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
     ) -> Forecast:
-        out = self._outputs_of(self._encode(X), None)
-        # softmax and softplus make any output a valid mixture
-        logits, loc, raw = np.split(out, 3, axis=-1)
+        encoded = self._encode(X)
+        if self.inputs_ is not None:
+            encoded = self.inputs_.transform(encoded)
         # (members, rows, components) -> (rows, members * components), with equal weights
         weights, loc, std = (
-            np.moveaxis(array, 0, 1).reshape(out.shape[1], -1)
-            for array in (special.softmax(logits, axis=-1), loc, np.logaddexp(0.0, raw) + MIN_STD)
+            np.moveaxis(array, 0, 1).reshape(encoded.shape[0], -1)
+            for array in self.outputs_.mixtures(self._outputs_of(encoded, None))
         )
-        return Forecast(
-            NormalMixture(weights, self.y_offset_ + self.y_unit_ * loc, self.y_unit_ * std)
+        mixture = NormalMixture(
+            weights,
+            self.y_offset_ + self.y_unit_ * loc,
+            self.y_unit_ * self.spread_factor_ * std,
         )
+        return Forecast(self._on_support(mixture))
 
     @property
     def _n_outputs(self) -> int:
         return 3 * self.n_components
 
+    def _scale_outcomes(self, y: Floats, weight: Floats) -> tuple[float, float]:
+        offset, unit, g = robust_scale(y, weight)
+        self.outputs_ = MixtureOutputs.of((y - offset) / unit, g)
+        return offset, unit
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.dropout is not None:
+            check_fraction("dropout", self.dropout, low_open=False)
+        if self.time_budget is not None and not self.time_budget > 0:
+            raise bad_input("time_budget", "be a positive number of seconds", self.time_budget)
+
+    def _train(
+        self, learning: Any, validation: Any, n_networks: int, random: np.random.Generator
+    ) -> Any:
+        from dataclasses import replace
+
+        from evenhand.forecasters.network.training import Candidate, train_best
+
+        schedule = Schedule(
+            self.learning_rate,
+            self.patience,
+            self.batch_size,
+            self.max_passes,
+            self.max_steps,
+            self.check_every,
+        )
+        n_learning = learning.y.size if learning.of is None else learning.of.shape[1]
+        options = self._options(Inputs.fit(learning.x))
+        candidates = []
+        for inputs, (dropout, weight_decay) in options:
+            x = inputs.transform(learning.x)
+            x_val = x if validation.x is learning.x else inputs.transform(validation.x)
+            candidates.append(
+                Candidate(
+                    self._shape_of(x.shape[1], dropout),
+                    replace(learning, x=x),
+                    replace(validation, x=x_val),
+                    schedule.settings(n_learning, weight_decay),
+                )
+            )
+        chosen, trained = train_best(
+            candidates,
+            n_networks,
+            self._row_loss(),
+            device=self.device,
+            random_state=random,
+            verbose=self.verbose,
+            time_budget=self.time_budget,
+        )
+        self.inputs_, self.strength_ = options[chosen]
+        self.shape_ = candidates[chosen].shape
+        self.weights_ = trained.weights
+        if validation is not learning:
+            self.spread_factor_ = self._spread_factor(candidates[chosen].validation, n_networks)
+        return trained
+
+    def _options(self, inputs: Inputs) -> list[tuple[Inputs, tuple[float, float]]]:
+        """Return the inputs and the pairs of dropout and weight decay to choose from."""
+        strengths: tuple[tuple[float, float], ...] = STRENGTHS
+        if self.dropout is not None or self.weight_decay is not None:
+            dropout, weight_decay = STRENGTHS[0]
+            given = (
+                dropout if self.dropout is None else float(self.dropout),
+                weight_decay if self.weight_decay is None else float(self.weight_decay),
+            )
+            strengths = (given,)
+        options = [(inputs.without_bins(), strength) for strength in strengths]
+        if inputs.has_bins:
+            options += [(inputs, strength) for strength in strengths[:BIN_STRENGTHS]]
+        return options
+
+    def _spread_factor(self, validation: Any, n_networks: int) -> float:
+        """Return the factor of the standard deviations, from the rows that members held out."""
+        rows = np.arange(validation.y.size)[:RECALIBRATION_ROWS]
+        held = np.ones((n_networks, validation.y.size), dtype=bool)
+        if validation.of is not None:
+            held[:] = False
+            np.put_along_axis(held, validation.of, True, axis=1)
+            # some rows of each member, in the random order of the split
+            rows = np.unique(validation.of.T.ravel()[:RECALIBRATION_ROWS])
+        arrays = self.outputs_.mixtures(self._outputs_of(validation.x[rows], None))
+        return spread_factor(*arrays, validation.y[rows], validation.weight[rows], held[:, rows])
+
     def _row_loss(self) -> Any:
-        import torch
+        return self.outputs_.row_loss()
 
-        from evenhand.losses import nll_loss
+    def to_state(self) -> State:
+        state = super().to_state()
+        state.params["learned"] |= {
+            "inputs": None if self.inputs_ is None else self.inputs_.to_state(),
+            "outputs": self.outputs_.to_state(),
+            "spread_factor": self.spread_factor_,
+            "strength": list(self.strength_),
+        }
+        return state
 
-        log_root = 0.5 * float(np.log(2 * np.pi))
-
-        def loss(
-            out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
-        ) -> torch.Tensor:
-            logits, loc, raw = out.chunk(3, dim=-1)
-            std = torch.nn.functional.softplus(raw) + MIN_STD
-            z = (y[..., None] - loc) / std
-            parts = torch.log_softmax(logits, dim=-1) - 0.5 * z * z - torch.log(std) - log_root
-            return nll_loss(torch.logsumexp(parts, dim=-1))
-
-        return loss
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        model = super().from_state(state)
+        learned = state.params["learned"]
+        # models of earlier versions have none of these
+        if "inputs" in learned:
+            inputs = learned["inputs"]
+            model.inputs_ = None if inputs is None else Inputs.from_state(inputs)
+            model.outputs_ = MixtureOutputs.from_state(learned["outputs"])
+            model.spread_factor_ = learned["spread_factor"]
+            dropout, weight_decay = learned["strength"]
+            model.strength_ = (dropout, weight_decay)
+        return model

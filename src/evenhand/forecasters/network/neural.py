@@ -16,7 +16,6 @@ from evenhand._validate import (
     bad_input,
     check_continuous,
     check_count,
-    check_fraction,
     check_rows,
     require_extra,
 )
@@ -25,7 +24,15 @@ from evenhand.draws import generator
 from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.bounds import check_support
 
-COUNTS = ("n_members", "n_components", "batch_size", "max_steps", "patience", "check_every")
+COUNTS = (
+    "n_members",
+    "n_components",
+    "batch_size",
+    "max_passes",
+    "max_steps",
+    "patience",
+    "check_every",
+)
 """Constructor parameters that must be positive integers."""
 
 
@@ -36,16 +43,11 @@ class NeuralForecaster(Forecaster):
     activation: ClassVar[str] = "leaky_relu"
     splits_by_network: ClassVar[bool] = False
     """Whether each network has its own rows for early stopping."""
+    optional: ClassVar[tuple[str, ...]] = ()
+    """Parameters that may be None, for a value that depends on the training rows."""
 
     # constructor parameters of every subclass
     hidden: tuple[int, ...]
-    dropout: float
-    learning_rate: float
-    weight_decay: float
-    batch_size: int
-    max_steps: int
-    patience: int
-    check_every: int
     validation_fraction: float
     device: str
     on_discrete: Any
@@ -81,8 +83,7 @@ class NeuralForecaster(Forecaster):
         All values of `chunk` have the same split, but different initial weights and batches.
         """
         require_extra("torch", "neural")
-        from evenhand.forecasters.network.stack import Shape
-        from evenhand.forecasters.network.training import Rows, train
+        from evenhand.forecasters.network.rows import Rows
 
         self._check_parameters()
         table, outcomes, weight = self._check_training(X, y, sample_weight)
@@ -96,34 +97,29 @@ class NeuralForecaster(Forecaster):
         # weights of mean 1 do not change the effective learning rate
         rows = Rows(encoded, self._to_unit(outcomes), weight / weight.mean())
         learning, validation = self._split(rows, X_val, y_val, n_networks, random)
+        random.integers(2**62, size=chunk)  # skip the seeds of earlier chunks
+        return self._train(learning, validation, n_networks, random)
+
+    @abstractmethod
+    def _train(
+        self, learning: Any, validation: Any, n_networks: int, random: np.random.Generator
+    ) -> Any:
+        """Train the networks; set `shape_`."""
+
+    def _shape_of(self, n_inputs: int, dropout: float) -> Any:
+        from evenhand.forecasters.network.stack import Shape
+
         # NumPy integers, for instance of a grid search, cannot be stored as JSON
         hidden = tuple(int(units) for units in self.hidden)
-        self.shape_ = Shape(
-            encoded.shape[1],
-            self._n_outputs,
-            hidden,
-            self.takes_draw,
-            float(self.dropout),
-            self.activation,
-        )
-        random.integers(2**62, size=chunk)  # skip the seeds of earlier chunks
-        return train(
-            self.shape_,
-            n_networks,
-            self._row_loss(),
-            learning,
-            validation,
-            self._settings(),
-            device=self.device,
-            random_state=random,
-            verbose=self.verbose,
+        return Shape(
+            n_inputs, self._n_outputs, hidden, self.takes_draw, float(dropout), self.activation
         )
 
     def _split(
         self, rows: Any, X_val: Any, y_val: Any, n_networks: int, random: np.random.Generator
     ) -> tuple[Any, Any]:
         """Return rows for training and rows for early stopping."""
-        from evenhand.forecasters.network.training import split_rows, split_rows_by_network
+        from evenhand.forecasters.network.rows import split_rows, split_rows_by_network
 
         if X_val is not None or y_val is not None:
             return rows, self._validation_rows(X_val, y_val)
@@ -131,22 +127,10 @@ class NeuralForecaster(Forecaster):
             return split_rows_by_network(rows, self.validation_fraction, n_networks, random)
         return split_rows(rows, self.validation_fraction, random)
 
-    def _settings(self) -> Any:
-        from evenhand.forecasters.network.training import Settings
-
-        return Settings(
-            self.learning_rate,
-            self.weight_decay,
-            self.batch_size,
-            self.max_steps,
-            self.patience,
-            self.check_every,
-        )
-
     def _check_parameters(self) -> None:
-        """Check the counts, the layers and the dropout."""
+        """Check the counts and the layers."""
         for name, value in self.get_params(deep=False).items():
-            if name in COUNTS:
+            if name in COUNTS and not (value is None and name in self.optional):
                 check_count(name, value)
         if np.ndim(self.hidden) != 1 or len(self.hidden) < 1 + self.takes_draw:
             # the draw is an input of the second hidden layer, so fewer layers would ignore it
@@ -155,10 +139,9 @@ class NeuralForecaster(Forecaster):
             raise bad_input("hidden", rule, repr(self.hidden))
         for i, units in enumerate(self.hidden):
             check_count(f"hidden[{i}]", units)
-        check_fraction("dropout", self.dropout, low_open=False)
 
     def _validation_rows(self, X_val: Any, y_val: Any) -> Any:
-        from evenhand.forecasters.network.training import Rows
+        from evenhand.forecasters.network.rows import Rows
 
         if X_val is None or y_val is None:
             raise bad_input("X_val and y_val", "be given together", "only one of them")

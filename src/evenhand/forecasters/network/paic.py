@@ -268,6 +268,36 @@ class PAICRegressor(NeuralForecaster):
         warn_about_unit(y, MIN_STD, MIN_STD + STD_RANGE)
         return 0.0, 1.0
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_fraction("dropout", self.dropout, low_open=False)
+
+    def _train(
+        self, learning: Any, validation: Any, n_networks: int, random: np.random.Generator
+    ) -> Any:
+        from evenhand.forecasters.network.settings import Settings
+        from evenhand.forecasters.network.training import train
+
+        self.shape_ = self._shape_of(learning.x.shape[1], self.dropout)
+        return train(
+            self.shape_,
+            n_networks,
+            self._row_loss(),
+            learning,
+            validation,
+            Settings(
+                self.learning_rate,
+                self.weight_decay,
+                self.batch_size,
+                self.max_steps,
+                self.patience,
+                self.check_every,
+            ),
+            device=self.device,
+            random_state=random,
+            verbose=self.verbose,
+        )
+
     def _row_loss(self) -> Any:
         import torch
 

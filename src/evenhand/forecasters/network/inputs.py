@@ -1,0 +1,124 @@
+"""Inputs of networks: encoded columns with short tails, and their places among bins."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from evenhand._validate import Floats, Ints
+from evenhand.forecasters.network.skew import robust_scale, skew_scores
+
+LEAST_VALUES = 6
+"""Fewest distinct values of a column that is transformed; others are indicators or few levels."""
+
+BEND = 3.0
+"""Score beyond which scores are compressed."""
+
+BOUND = 8.0
+"""Bound on columns that are not transformed."""
+
+ROWS_PER_BIN = 100
+LEAST_BINS = 8
+MOST_BINS = 48
+MOST_BIN_INPUTS = 600
+BIN_SCALE = 3.0
+"""Difference of a bin's input between its two ends."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Transformation of encoded columns into inputs of networks.
+
+    Numbers become scores that are roughly normal, so that a skewed or heavy-tailed column has no
+    values far from the others. Bins (a piecewise linear encoding) add inputs that grow from one
+    quantile of a column to the next and are constant elsewhere: with them a network follows steps
+    and fast changes, which it learns slowly from a single input.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_transformed,)
+        Encoded columns that are transformed.
+    offset, unit, skew : ndarray of shape (n_transformed,)
+        Scales of these columns.
+    binned, low, width : ndarray of shape (n_bins,)
+        Encoded column of each bin, its lower end and its width, in scores.
+
+    References
+    ----------
+    Gorishniy, Rubachev & Babenko, On embeddings for numerical features in tabular deep learning,
+    NeurIPS 2022; Holzmueller, Grinsztajn & Steinwart, Better by default, NeurIPS 2024.
+    """
+
+    columns: Ints
+    offset: Floats
+    unit: Floats
+    skew: Floats
+    binned: Ints
+    low: Floats
+    width: Floats
+
+    @classmethod
+    def fit(cls, encoded: Floats) -> Self:
+        """Learn the scales, and bins if there are enough rows for them."""
+        n = encoded.shape[0]
+        columns = [
+            j for j in range(encoded.shape[1]) if np.unique(encoded[:, j]).size >= LEAST_VALUES
+        ]
+        scales = [robust_scale(encoded[:, j], np.ones(n)) for j in columns]
+        offset, unit, skew = np.array(scales, dtype=np.float64).reshape(-1, 3).T
+        none = np.zeros(0)
+        plain = cls(
+            np.array(columns, dtype=np.intp), offset, unit, skew, none.astype(np.intp), none, none
+        )
+        n_bins = min(MOST_BINS, n // ROWS_PER_BIN, MOST_BIN_INPUTS // max(len(columns), 1))
+        if not columns or n_bins < LEAST_BINS:
+            return plain
+        scores = plain._scores(encoded)
+        levels = np.linspace(0, 1, n_bins + 1)
+        ends = [np.unique(np.quantile(scores[:, i], levels)) for i in range(len(columns))]
+        return replace(
+            plain,
+            binned=np.repeat(plain.columns, [end.size - 1 for end in ends]),
+            low=np.concatenate([end[:-1] for end in ends]),
+            width=np.concatenate([np.diff(end) for end in ends]),
+        )
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether there are inputs of bins."""
+        return self.binned.size > 0
+
+    def without_bins(self) -> Self:
+        """Return the same transformation without bins."""
+        return replace(self, binned=self.binned[:0], low=self.low[:0], width=self.width[:0])
+
+    def transform(self, encoded: Floats) -> Floats:
+        """Return the inputs, shape (n, n_columns + n_bins)."""
+        inputs = np.clip(encoded, -BOUND, BOUND)
+        scores = self._scores(encoded)
+        # linear near 0, logarithmic far from it
+        inputs[:, self.columns] = BEND * np.arcsinh(scores / BEND)
+        if not self.has_bins:
+            return inputs
+        place = np.searchsorted(self.columns, self.binned)
+        share = np.clip((scores[:, place] - self.low) / self.width, 0.0, 1.0)
+        return np.hstack([inputs, BIN_SCALE * (share - 0.5)])
+
+    def _scores(self, encoded: Floats) -> Floats:
+        return skew_scores((encoded[:, self.columns] - self.offset) / self.unit, self.skew)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return {name: array.tolist() for name, array in asdict(self).items()}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Rebuild from the output of `to_state`."""
+        arrays: dict[str, Any] = {
+            name: np.asarray(values, dtype=np.float64) for name, values in state.items()
+        }
+        for name in ("columns", "binned"):
+            arrays[name] = arrays[name].astype(np.intp)
+        return cls(**arrays)
