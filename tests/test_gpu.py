@@ -195,7 +195,7 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
 def test_the_validation_loss_in_parts_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = task(400)
     whole = {name: make(device="cpu").fit(X, y) for name, make in MAKERS.items()}
-    monkeypatch.setattr("evenhand.forecasters.network.training.BLOCK_CELLS", 77)
+    monkeypatch.setattr("evenhand.forecasters.network.validation.BLOCK_CELLS", 77)
     for name, make in MAKERS.items():
         parts = make(device="cpu").fit(X, y)
         # sums of some hundred numbers in float32
