@@ -1016,16 +1016,20 @@ class CountingRidge(Ridge):
         return super().fit(X, y, sample_weight)
 
 
-def test_a_plain_regressor_is_fitted_once_for_each_fold_and_once_for_all() -> None:
+@pytest.mark.parametrize(("spread", "n_fits"), [("constant", 6), ("learned", 7)])
+def test_a_plain_regressor_is_fitted_once_for_each_fold_and_once_for_all(
+    spread: str, n_fits: int
+) -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.normal(size=1000), "half": rng.choice(["x", "y"], 1000)})
     y = X["a"] + np.where(X["half"] == "x", 0.8, -0.8) + rng.normal(size=1000)
     CountingRidge.fits = 0
     features = FunctionTransformer(lambda table: table[["a"]])
     model = RecalibratedRegressor(
-        make_pipeline(features, CountingRidge()), by="half", random_state=0
+        make_pipeline(features, CountingRidge()), by="half", spread=spread, random_state=0
     ).fit(X, y)
-    assert CountingRidge.fits == 6
+    # where spread is constant, a clone for the spread is fitted in the first fold alone
+    assert CountingRidge.fits == n_fits
     # without the map each half is off by Phi(0.8 / sqrt(1.64 + 1)) - 1/2 = 0.19
     pit = model.forecast(X).cdf(y)
     for half in ("x", "y"):

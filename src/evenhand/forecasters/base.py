@@ -19,7 +19,7 @@ from evenhand.columns import Schema, as_pandas, refuse_repeated_names, unreporte
 from evenhand.distributions import Distribution, Support
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import Base, allows_missing, frozen, thawed
+from evenhand.forecasters.adapters import Base, ResidualBase, allows_missing, frozen, thawed
 from evenhand.forecasters.bounds import (
     Bounds,
     check_support,
@@ -297,6 +297,7 @@ class WrappingForecaster(Forecaster):
     def _set_base(self, base: Base) -> None:
         self._base = base
         self.estimator_ = base.estimator
+        self.spread_ = base.spread.model if isinstance(base, ResidualBase) and base.spread else None
 
     def _freeze(self) -> None:
         """Wrap the estimator of a loaded model in a FrozenEstimator, so that `fit` keeps it.

@@ -7,10 +7,17 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._validate import Floats, OnDiscrete, check_continuous, check_count
+from evenhand._validate import Floats, OnDiscrete, check_choice, check_continuous, check_count
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import KINDS, ForecasterBase, Training, kind_of
+from evenhand.forecasters.adapters import (
+    KINDS,
+    SPREADS,
+    ForecasterBase,
+    SpreadKind,
+    Training,
+    kind_of,
+)
 from evenhand.forecasters.base import State, WrappingForecaster, point_forecast
 from evenhand.forecasters.bounds import Bounds, stored_bounds
 from evenhand.forecasters.network import MixtureMLPRegressor
@@ -49,8 +56,9 @@ class RandomizedRegressor(WrappingForecaster):
           and has exponential tails;
         - `predict` with `return_std`, such as a Gaussian process: normal distributions;
         - `predict` only: the prediction plus the distribution of its residuals, estimated by
-          cross-fitting. This includes gradient boosting with squared error, random forests and a
-          fitted model for a single quantile.
+          cross-fitting, with a spread that may depend on the features (see `spread`). This includes
+          gradient boosting with squared error, random forests and a fitted model for a single
+          quantile.
     alpha : float, default 0.1
         Weight of sharpness, 0 < alpha <= 1; at 1 the model's forecasts are not randomized.
     link : {"entropic", "laplace", "gaussian"} or Link, default "entropic"
@@ -62,6 +70,13 @@ class RandomizedRegressor(WrappingForecaster):
         on other rows.
     cv : int, default 5
         Number of folds for the residuals of a plain regressor, and for `recalibrate`.
+    spread : {"learned", "constant"}, default "learned"
+        Spread of the residuals of a plain regressor. If learned, boosted trees and a clone of the
+        model are fitted to the sizes of held-out residuals, and the one with the better held-out
+        CRPS is used; the spread is constant if neither is better than that by one standard error,
+        or with fewer than 100 rows. A plain regressor is fitted `cv + 1` times for its residuals,
+        and once more for the spread, or `cv + 1` times more where its clone is better in the first
+        fold. No other model has a spread to be learned.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
         How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
         value in more than 10% of the rows.
@@ -78,6 +93,9 @@ class RandomizedRegressor(WrappingForecaster):
     ----------
     estimator_ : estimator, function or list
         Fitted model; with `recalibrate`, the `RecalibratedRegressor` that wraps it.
+    spread_ : SpreadTrees, estimator or None
+        Fitted model of the logarithm of the spread; None if the spread is constant, and with
+        `recalibrate`, where `estimator_` has it.
     support_ : Support or None
         Map of outcomes to the line; None without `support`, and with `recalibrate`, where
         `estimator_` has it.
@@ -116,6 +134,7 @@ class RandomizedRegressor(WrappingForecaster):
         *,
         recalibrate: bool = False,
         cv: int = 5,
+        spread: SpreadKind = "learned",
         on_discrete: OnDiscrete = "raise",
         support: Bounds = None,
         random_state: RandomState = None,
@@ -125,6 +144,7 @@ class RandomizedRegressor(WrappingForecaster):
         self.link = link
         self.recalibrate = recalibrate
         self.cv = cv
+        self.spread = spread
         self.on_discrete = on_discrete
         self.support = support
         self.random_state = random_state
@@ -149,6 +169,7 @@ class RandomizedRegressor(WrappingForecaster):
         # bad parameters fail before anything is fitted
         make_link(self.link, self.alpha)
         cv = check_count("cv", self.cv, least=2)
+        check_choice("spread", self.spread, SPREADS)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         check_continuous(outcomes, on_discrete=self.on_discrete)
         random = generator(self.random_state)
@@ -162,14 +183,19 @@ class RandomizedRegressor(WrappingForecaster):
         if self.recalibrate:
             seed = int(random.integers(2**31)) if self.random_state is not None else None
             estimator = RecalibratedRegressor(
-                estimator, cv=cv, on_discrete="ignore", support=self.support, random_state=seed
+                estimator,
+                cv=cv,
+                spread=self.spread,
+                on_discrete="ignore",
+                support=self.support,
+                random_state=seed,
             )
             self.support_ = None
         else:
             outcomes = self._learn_support_of(estimator, outcomes, table)
         # estimators that do not accept weights must be fitted without them
         given = None if sample_weight is None else weight
-        rows = Training(table, outcomes, given, cv, random)
+        rows = Training(table, outcomes, given, cv, random, self.spread)
         self._set_base(kind_of(estimator).fit(estimator, rows))
         return self
 
@@ -182,9 +208,9 @@ class RandomizedRegressor(WrappingForecaster):
         fitted : RecalibratedRegressor
             Fitted model with its maps.
         **params
-            Constructor parameters other than `estimator` and `support`, which are those of
-            `fitted`. With `recalibrate=True` the recalibrated forecasts are randomized, otherwise
-            the forecasts of the inner model.
+            Constructor parameters other than `estimator`, `spread` and `support`, which are those
+            of `fitted`. With `recalibrate=True` the recalibrated forecasts are randomized,
+            otherwise the forecasts of the inner model.
 
         Returns
         -------
@@ -192,7 +218,7 @@ class RandomizedRegressor(WrappingForecaster):
             Fitted forecaster that shares the model with `fitted`.
         """
         check_is_fitted(fitted)
-        model = cls(fitted.estimator, support=fitted.support, **params)
+        model = cls(fitted.estimator, spread=fitted.spread, support=fitted.support, **params)
         make_link(model.link, model.alpha)
         model._set_base(ForecasterBase(fitted) if model.recalibrate else fitted._base)
         # both read the same training table
@@ -222,14 +248,15 @@ class RandomizedRegressor(WrappingForecaster):
         params = {"alpha": link.alpha, "link": link.name, "cv": int(self.cv), "random_state": seed}
         # a link is stored by name and alpha, not as an object
         params |= {"on_discrete": self.on_discrete, "recalibrate": bool(self.recalibrate)}
-        params["support"] = stored_bounds(self.support)
+        params |= {"spread": self.spread, "support": stored_bounds(self.support)}
         stored = {"params": params, "learned": learned}
         return State(type(self).__name__, stored, self._base.to_arrays(), self._base.to_parts())
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         learned = state.params["learned"]
-        params = state.params["params"]
+        # models stored by earlier releases have constant spread
+        params = {"spread": "constant"} | state.params["params"]
         make_link(params["link"], params["alpha"])
         base = KINDS[learned["kind"]].from_parts(state.parts, dict(state.arrays))
         # a new fit of a recalibrated model must recalibrate its inner model, not recalibrate twice

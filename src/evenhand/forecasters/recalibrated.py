@@ -14,13 +14,22 @@ from evenhand._validate import (
     InputError,
     OnDiscrete,
     bad_input,
+    check_choice,
     check_continuous,
     check_count,
 )
 from evenhand.distributions import Recalibrated
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import KINDS, Base, ResidualBase, Training, kind_of
+from evenhand.forecasters.adapters import (
+    KINDS,
+    SPREADS,
+    Base,
+    ResidualBase,
+    SpreadKind,
+    Training,
+    kind_of,
+)
 from evenhand.forecasters.base import State, WrappingForecaster
 from evenhand.forecasters.bounds import Bounds, stored_bounds
 from evenhand.forecasters.grouping import By, Grouping
@@ -55,6 +64,8 @@ class RecalibratedRegressor(WrappingForecaster):
         labels of a function are reported if most rows of a forecast have them.
     cv : int, default 5
         Number of folds for the PITs, and for the residuals of a plain regressor.
+    spread : {"learned", "constant"}, default "learned"
+        Spread of the residuals of a plain regressor, as for `RandomizedRegressor`.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
         How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
         value in more than 10% of the rows. PITs of rounded outcomes are not randomized, so the map
@@ -72,6 +83,9 @@ class RecalibratedRegressor(WrappingForecaster):
     ----------
     estimator_ : estimator
         Fitted model.
+    spread_ : SpreadTrees, estimator or None
+        Fitted model of the logarithm of the spread of a plain regressor's residuals; None if it is
+        constant.
     groups_ : DataFrame
         Groups of the training table: `group`, `n_samples` (rows of positive weight) and `map`,
         "own" or "pooled". Empty without `by`.
@@ -108,6 +122,7 @@ class RecalibratedRegressor(WrappingForecaster):
         by: By | None = None,
         *,
         cv: int = 5,
+        spread: SpreadKind = "learned",
         on_discrete: OnDiscrete = "raise",
         support: Bounds = None,
         random_state: RandomState = None,
@@ -115,6 +130,7 @@ class RecalibratedRegressor(WrappingForecaster):
         self.estimator = estimator
         self.by = by
         self.cv = cv
+        self.spread = spread
         self.on_discrete = on_discrete
         self.support = support
         self.random_state = random_state
@@ -143,6 +159,7 @@ class RecalibratedRegressor(WrappingForecaster):
             or fewer than `2 cv` rows have a positive weight.
         """
         cv = check_count("cv", self.cv, least=2)
+        check_choice("spread", self.spread, SPREADS)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         kind = kind_of(self.estimator)
         given = None if sample_weight is None else weight
@@ -158,7 +175,7 @@ class RecalibratedRegressor(WrappingForecaster):
         grouping = None if self.by is None else Grouping.learn(self.by, table)
         groups = () if grouping is None else grouping.groups(table)
         self._grouping = grouping
-        rows = Training(table, outcomes, given, cv, random)
+        rows = Training(table, outcomes, given, cv, random, self.spread)
         self._set_base(kind.fit(self.estimator, rows))
         # a fitted model has not seen these rows, so all PITs are held-out PITs
         if is_held_out:
@@ -239,6 +256,7 @@ class RecalibratedRegressor(WrappingForecaster):
         params = {
             "by": by,
             "cv": int(self.cv),
+            "spread": self.spread,
             "on_discrete": self.on_discrete,
             "support": stored_bounds(self.support),
             "random_state": seed,
@@ -258,7 +276,8 @@ class RecalibratedRegressor(WrappingForecaster):
         levels = arrays.pop("map_levels")
         values = arrays.pop("map_values")
         base = KINDS[learned["kind"]].from_parts(state.parts, arrays)
-        model = cls(base.estimator, **state.params["params"])
+        # models stored by earlier releases have constant spread
+        model = cls(base.estimator, **{"spread": "constant"} | state.params["params"])
         model.levels_ = levels
         model.values_ = values
         model._set_base(base)

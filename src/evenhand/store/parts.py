@@ -21,6 +21,7 @@ _KERNELS = (
 ALLOWED_TYPES = frozenset(
     {
         "evenhand.forecasters.adapters.QuantileGrid",
+        "evenhand.forecasters.adapters.SpreadTrees",
         "numpy.dtype",
         "sklearn._loss.loss.HalfTweedieLoss",
         "sklearn._loss.loss.HalfTweedieLossIdentity",

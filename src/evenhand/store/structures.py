@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import InputError, Mask, check_indices
+from evenhand.columns import TableEncoder
+from evenhand.forecasters import SpreadTrees
 
 LEAF = -1
 N_BITS = 256
@@ -48,6 +50,8 @@ def check_structures(part: Any) -> None:
             _check_support_vectors(value)
         elif isinstance(value, BaseEnsemble):
             _check_ensemble(value)
+        elif isinstance(value, SpreadTrees):
+            _check_spread_trees(value)
 
 
 def _objects(part: Any) -> Iterator[Any]:
@@ -185,6 +189,21 @@ def _check_predictor(predictor: Any, is_category: Mask) -> None:
         if table.ndim != 2 or table.shape[1] != N_BITS // 32:
             raise InputError(f"the categories of a tree have the shape {table.shape}")
         check_indices(by_category["bitset_idx"], len(table), "the categories of a tree's node")
+
+
+def _check_spread_trees(model: SpreadTrees) -> None:
+    nodes = (model.left_, model.right_, model.threshold_, model.missing_left_, model.value_)
+    n_nodes = np.size(model.feature_)
+    if any(np.shape(values) != (n_nodes,) for values in nodes):
+        raise InputError("the arrays of a tree's nodes have different lengths")
+    check_indices(model.roots_, n_nodes, "the root of a tree")
+    if model.columns_ is not None:
+        width = len(TableEncoder.from_state(model.columns_).names_out) + 1
+        check_indices(model.feature_, width, "the feature of a tree's node")
+    # a leaf is its own child
+    check_links(model.left_, model.right_, n_nodes, model.left_ == np.arange(n_nodes))
+    if not 0 <= int(model.depth_) <= n_nodes:
+        raise InputError("a tree is deeper than it has nodes")
 
 
 def _check_neighbor_tree(tree: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from evenhand.forecasters.adapters.base import Base
 from evenhand.forecasters.adapters.distribution_bases import ForecasterBase
 from evenhand.forecasters.adapters.estimators import (
+    SPREADS,
+    SpreadKind,
     Training,
     allows_missing,
     final_step,
@@ -16,20 +18,25 @@ from evenhand.forecasters.adapters.kinds import KINDS, kind_of
 from evenhand.forecasters.adapters.quantile_bases import FITTED_LEVELS as FITTED_LEVELS
 from evenhand.forecasters.adapters.quantile_bases import QuantileGrid
 from evenhand.forecasters.adapters.quantile_bases import spaced as spaced
-from evenhand.forecasters.adapters.residual_bases import ResidualBase, residual_distribution
+from evenhand.forecasters.adapters.residual_bases import ResidualBase
+from evenhand.forecasters.adapters.spread_trees import SpreadTrees
 from evenhand.forecasters.adapters.tails import (
     effective_size,
     n_cells,
     plotting_positions,
+    residual_distribution,
     tail_knots,
 )
 
 __all__ = [
     "KINDS",
+    "SPREADS",
     "Base",
     "ForecasterBase",
     "QuantileGrid",
     "ResidualBase",
+    "SpreadKind",
+    "SpreadTrees",
     "Training",
     "allows_missing",
     "effective_size",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from sklearn.base import clone
@@ -17,6 +17,11 @@ from sklearn.utils.validation import has_fit_parameter
 
 from evenhand._validate import Floats, InputError, Ints
 from evenhand.tables import take_rows
+
+SpreadKind = Literal["learned", "constant"]
+"""Whether the spread of residuals may depend on the features."""
+
+SPREADS = get_args(SpreadKind)
 
 USE_A_FUNCTION = "pass a function from rows to a Forecast instead"
 """Remedy for models whose output cannot be used."""
@@ -38,6 +43,8 @@ class Training:
         Number of folds for cross-fitting.
     random : Generator
         Source of the folds.
+    spread : {"learned", "constant"}, default "constant"
+        Whether the spread of a plain regressor's residuals may depend on the features.
     """
 
     X: Any
@@ -45,16 +52,21 @@ class Training:
     weight: Floats | None
     cv: int
     random: np.random.Generator
+    spread: SpreadKind = "constant"
 
     def folds(self) -> Iterator[tuple[Training, Ints]]:
         """Yield the training rows without each fold, and the row numbers of the fold."""
         folds = KFold(self.cv, shuffle=True, random_state=int(self.random.integers(2**31)))
-        for learn, held_out in folds.split(np.empty((self.y.size, 1))):
-            weight = None if self.weight is None else self.weight[learn]
-            # nested folds need two rows each as well
-            cv = max(2, min(self.cv, learn.size // 2))
-            X = take_rows(self.X, learn)
-            yield replace(self, X=X, y=self.y[learn], weight=weight, cv=cv), held_out
+        for _, held_out in folds.split(np.empty((self.y.size, 1))):
+            yield self.without(held_out), held_out
+
+    def without(self, held_out: Ints) -> Training:
+        """Return the training rows without those of a fold."""
+        learn = np.delete(np.arange(self.y.size), held_out)
+        weight = None if self.weight is None else self.weight[learn]
+        # nested folds need two rows each as well
+        cv = max(2, min(self.cv, learn.size // 2))
+        return replace(self, X=take_rows(self.X, learn), y=self.y[learn], weight=weight, cv=cv)
 
 
 def thawed(estimator: Any) -> Any:

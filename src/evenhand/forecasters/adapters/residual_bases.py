@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,29 +12,25 @@ from evenhand._validate import Floats, InputError, bad_input
 from evenhand.distributions import Distribution, LocationScale, Quantiles
 from evenhand.forecasters.adapters.base import Base
 from evenhand.forecasters.adapters.estimators import Training, fitted
-from evenhand.forecasters.adapters.tails import (
-    STUB,
-    effective_size,
-    mean_excess,
-    n_cells,
-    plotting_positions,
-    positions,
-    tail_knots,
-)
+from evenhand.forecasters.adapters.spreads import HeldOut, Spread, learn_spread
+from evenhand.forecasters.adapters.tails import residual_distribution
 from evenhand.tables import take_rows
 
 
 class ResidualBase(Base):
-    """Prediction of any regressor plus its residual distribution, estimated by cross-fitting.
+    """Prediction of any regressor plus the distribution of its residuals, by cross-fitting.
 
     The residuals are held-out residuals of models fitted on a share `(cv - 1) / cv` of the rows.
+    Their spread may depend on the features: then the distribution is that of residuals divided by
+    their predicted spread.
     """
 
     name: ClassVar[str] = "residuals"
 
-    def __init__(self, estimator: Any, residuals: Quantiles) -> None:
+    def __init__(self, estimator: Any, residuals: Quantiles, spread: Spread | None = None) -> None:
         super().__init__(estimator)
         self.residuals = residuals
+        self.spread = spread
         self.unseen_pit: Floats | None = None
 
     @classmethod
@@ -53,71 +50,66 @@ class ResidualBase(Base):
             raise bad_input("X", rule, f"n_samples = {n}")
         # the final model is fitted on all rows; models of the folds are used for residuals only
         model = fitted(estimator, rows)
-        if is_frozen:
-            residuals = rows.y - np.ravel(model.predict(rows.X))
-        else:
-            residuals = np.empty(n)
-            for learn, held_out in rows.folds():
-                predicted = fitted(estimator, learn).predict(take_rows(rows.X, held_out))
-                residuals[held_out] = rows.y[held_out] - np.ravel(predicted)
-        if not np.isfinite(residuals).all():
+        held = _held_out(model, rows) if is_frozen else _cross_fitted(estimator, rows)
+        if not np.isfinite(held.residuals).all():
             raise InputError(
                 f"estimator {type(estimator).__name__} predicts values that are not finite; check"
                 " its predictions for NaN"
             )
-        base = cls(model, residual_distribution(residuals, rows.weight))
+        spread = None
+        scale = np.ones(n)
+        if rows.spread == "learned":
+            spread, scale = learn_spread(estimator, held)
+        normalized = held.residuals / scale
+        base = cls(model, residual_distribution(normalized, rows.weight), spread)
         if not is_frozen:
-            # a row's residual has weight 1 / n in the distribution: apart from that, its PIT is
-            # held out
-            base.unseen_pit = LocationScale(base.residuals, np.zeros(n)).cdf(residuals)
+            # a row's residual has weight 1 / n in the distribution, and its spread is predicted by
+            # a model that has not seen the residual: apart from that weight, its PIT is held out
+            base.unseen_pit = LocationScale(base.residuals, np.zeros(n)).cdf(normalized)
         return base
 
     def distribution(self, X: Any) -> Distribution:
-        return LocationScale(self.residuals, np.ravel(self.estimator.predict(X)))
+        loc = np.ravel(self.estimator.predict(X))
+        scale = 1.0 if self.spread is None else self.spread.scale(X, loc)
+        return LocationScale(self.residuals, loc, scale)
 
     def to_arrays(self) -> dict[str, Floats]:
-        return {
+        arrays = {
             "residual_levels": np.ravel(self.residuals.levels),
             "residual_quantiles": np.ravel(self.residuals.values),
         }
+        if self.spread is not None:
+            arrays["spread_range"] = np.array([self.spread.low, self.spread.high])
+        return arrays
+
+    def to_parts(self) -> dict[str, Any]:
+        spread = {} if self.spread is None else {"spread": self.spread.model}
+        return super().to_parts() | spread
 
     @classmethod
-    def from_arrays(cls, estimator: Any, arrays: dict[str, Floats]) -> Self:
-        return cls(
-            estimator, Quantiles(arrays["residual_levels"], arrays["residual_quantiles"][None, :])
-        )
+    def from_parts(cls, parts: dict[str, Any], arrays: dict[str, Floats]) -> Self:
+        residuals = Quantiles(arrays["residual_levels"], arrays["residual_quantiles"][None, :])
+        # models stored by earlier releases have constant spread
+        spread = None
+        if "spread" in parts:
+            low, high = (float(end) for end in arrays["spread_range"])
+            spread = Spread(parts["spread"], low, high)
+        return cls(parts["estimator"], residuals, spread)
 
 
-def residual_distribution(residuals: Floats, weight: Floats | None) -> Quantiles:
-    """Return the distribution of residuals: quantiles with exponential tails.
+def _cross_fitted(estimator: Any, rows: Training) -> HeldOut:
+    """Return predictions and residuals of each row under the model fitted without its fold."""
+    loc = np.empty(rows.y.size)
+    folds = []
+    for learn, held_out in rows.folds():
+        loc[held_out] = np.ravel(fitted(estimator, learn).predict(take_rows(rows.X, held_out)))
+        folds.append(held_out)
+    return HeldOut(rows, loc, rows.y - loc, folds)
 
-    There are `2 n^(2/5)` quantiles at equal steps of probability, and in each tail the values of
-    rank 1, 2, 4, ... from the end. All are at plotting positions i / (n + 1), so that a new
-    residual is outside of an interval as often as stated. Beyond the extreme residuals, each tail
-    is exponential with the mean excess of the eight extreme residuals.
-    """
-    weight = np.ones(residuals.size) if weight is None else weight
-    residuals = residuals[weight > 0]
-    weight = weight[weight > 0]
-    n_effective = effective_size(weight)
-    order = np.argsort(residuals)
-    ordered = residuals[order]
-    n_levels = n_cells(n_effective)
-    levels = (np.arange(n_levels) + 0.5) / n_levels
-    values = np.interp(levels, positions(weight[order], n_effective), ordered)
-    place, share = plotting_positions(residuals, weight)
-    lower, upper = tail_knots(share, n_effective, levels[0])
-    # a tied value that is an inner knot already is not a second one
-    lower = lower[place[lower] < values[0]]
-    upper = upper[place[upper] > values[-1]]
-    levels = np.concatenate((share[lower], levels, share[upper]))
-    values = np.concatenate((place[lower], values, place[upper]))
-    # with a knot slightly beyond each end, the outermost interval has the density of the tail
-    reach = STUB / (1 - STUB)
-    low = values[0] - reach * mean_excess(ordered, weight[order])
-    high = values[-1] + reach * mean_excess(-ordered[::-1], weight[order][::-1])
-    ends = (1 - STUB) * levels[0], 1 - (1 - STUB) * (1 - levels[-1])
-    levels = np.concatenate((ends[:1], levels, ends[1:]))
-    values = np.concatenate(([low], values, [high]))
-    # sorted, as rounding errors may make interpolated quantiles decrease
-    return Quantiles(levels, values[None, :], sort=True)
+
+def _held_out(model: Any, rows: Training) -> HeldOut:
+    """Return predictions and residuals of a fitted model that has not seen the rows."""
+    loc = np.ravel(model.predict(rows.X))
+    # the folds serve to choose the spread
+    cv = min(rows.cv, rows.y.size)
+    return HeldOut(rows, loc, rows.y - loc, [one for _, one in replace(rows, cv=cv).folds()])

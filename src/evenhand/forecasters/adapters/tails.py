@@ -1,10 +1,11 @@
-"""Knots of a distribution that is estimated from a sample, with additional knots in both tails."""
+"""Distribution of residuals, and the knots of distributions that are estimated from a sample."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from evenhand._validate import Floats, Ints
+from evenhand.distributions import Quantiles
 
 LEAST_STEP = 1.5
 """Smallest ratio of the ranks of neighboring knots in a tail. A knot costs about 1 / (2n) nats, so
@@ -16,6 +17,41 @@ a relative standard error of 0.35; more values would reach too far into the dist
 
 STUB = 0.1
 """Share of the probability of a tail between its first knot and the last value of the sample."""
+
+
+def residual_distribution(residuals: Floats, weight: Floats | None) -> Quantiles:
+    """Return the distribution of residuals: quantiles with exponential tails.
+
+    There are `2 n^(2/5)` quantiles at equal steps of probability, and in each tail the values of
+    rank 1, 2, 4, ... from the end. All are at plotting positions i / (n + 1), so that a new
+    residual is outside of an interval as often as stated. Beyond the extreme residuals, each tail
+    is exponential with the mean excess of the eight extreme residuals.
+    """
+    weight = np.ones(residuals.size) if weight is None else weight
+    residuals = residuals[weight > 0]
+    weight = weight[weight > 0]
+    n_effective = effective_size(weight)
+    order = np.argsort(residuals)
+    ordered = residuals[order]
+    n_levels = n_cells(n_effective)
+    levels = (np.arange(n_levels) + 0.5) / n_levels
+    values = np.interp(levels, positions(weight[order], n_effective), ordered)
+    place, share = plotting_positions(residuals, weight)
+    lower, upper = tail_knots(share, n_effective, levels[0])
+    # a tied value that is an inner knot already is not a second one
+    lower = lower[place[lower] < values[0]]
+    upper = upper[place[upper] > values[-1]]
+    levels = np.concatenate((share[lower], levels, share[upper]))
+    values = np.concatenate((place[lower], values, place[upper]))
+    # with a knot slightly beyond each end, the outermost interval has the density of the tail
+    reach = STUB / (1 - STUB)
+    low = values[0] - reach * mean_excess(ordered, weight[order])
+    high = values[-1] + reach * mean_excess(-ordered[::-1], weight[order][::-1])
+    ends = (1 - STUB) * levels[0], 1 - (1 - STUB) * (1 - levels[-1])
+    levels = np.concatenate((ends[:1], levels, ends[1:]))
+    values = np.concatenate(([low], values, [high]))
+    # sorted, as rounding errors may make interpolated quantiles decrease
+    return Quantiles(levels, values[None, :], sort=True)
 
 
 def effective_size(weight: Floats) -> float:
