@@ -37,7 +37,7 @@ def honest(X: Any) -> Distribution:
 
 def spiky(X: Any) -> Distribution:
     """Return a distribution of twice the spread, concentrated on the integers."""
-    integers = np.round(_means(X))[:, None] + np.arange(-40, 41)
+    integers = np.round(_means(X))[:, None] + np.arange(-30, 31)
     weights = stats.norm.pdf(integers, _means(X)[:, None], 10.0)
     weights /= weights.sum(axis=-1, keepdims=True)
     return NormalMixture(weights, integers, np.full(integers.shape, SPIKE))

@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -1121,6 +1122,14 @@ LONG = (
 )
 
 
+@cache
+def with_named_group(rho: float | None, group: str, name: str) -> Audit:
+    """Audit two groups, one with an unusual name."""
+    X, y = table(100)
+    groups = {group: np.arange(100) < 60, "one": np.arange(100) == 0}
+    return audit(Stub(rho), X, y, groups=groups, random_state=0, name=name)
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -1137,25 +1146,8 @@ LONG = (
 )
 @pytest.mark.parametrize("rho", [None, 0.8])
 def test_text_shows_any_name_and_fits_the_line(name: str, rho: float | None) -> None:
-    X, y = table(100)
-    found = audit(
-        Stub(rho),
-        X,
-        y,
-        groups={name: np.arange(100) < 60, "one": np.arange(100) == 0},
-        n_simulations=2,
-        random_state=0,
-        name=name,
-    )
-    other = audit(
-        Stub(0.5),
-        X,
-        y,
-        groups={name: np.arange(100) < 60, "one": np.arange(100) == 0},
-        n_simulations=2,
-        random_state=0,
-        name="other",
-    )
+    found = with_named_group(rho, name, name)
+    other = with_named_group(0.5, name, "other")
     for text in (found.summary(), compare(found, other).summary(), compare(other, found).summary()):
         assert max(cell_len(line) for line in text.splitlines()) <= 118
         assert "nan" not in text.lower()

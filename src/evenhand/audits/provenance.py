@@ -9,6 +9,7 @@ import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,10 +128,15 @@ def with_people(found: Audit, ids: Sequence[object]) -> Audit:
     return replace(found, examples=examples.assign(id=[str(ids[row]) for row in examples["row"]]))
 
 
+@cache
+def _installed() -> dict[str, str]:
+    # versions are read from files, and do not change while the program runs
+    return {name: version(name) for name in PACKAGES}
+
+
 def _packages() -> dict[str, str]:
-    packages = {name: version(name) for name in PACKAGES}
     # torch is recorded only if it was loaded
-    return packages | (
+    return _installed() | (
         {"torch": str(sys.modules["torch"].__version__)} if "torch" in sys.modules else {}
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from evenhand._validate import check_choice, check_count, check_fraction
-from evenhand.certificates.least_alpha import largest_alpha
+from evenhand.certificates.least_alpha import LEAST_ALPHA, largest_alpha
 from evenhand.certificates.link_evidence import Bound, LinkEvidence
 from evenhand.certificates.pathwise_evidence import PathwiseEvidence
 from evenhand.certificates.sharp_evidence import SharpEvidence
@@ -84,16 +84,20 @@ def choose_bound(
 def _chosen(
     n: int, link: Link, mass: float, confidence: float, max_group_error: float | None
 ) -> Bound:
-    def worth(bound: Bound) -> float:
-        if max_group_error is None:
-            return 1 / calibrated_evidence(n, confidence, bound).group_error(link, mass)
-        alpha = largest_calibrated_alpha(n, link, bound, max_group_error, mass, confidence)
-        return 0.0 if alpha is None else alpha
-
-    sharp, pathwise = worth("sharp"), worth("pathwise")
-    if sharp == pathwise:
+    sharp = calibrated_evidence(n, confidence, "sharp")
+    if max_group_error is None:
+        pathwise = calibrated_evidence(n, confidence, "pathwise").group_error(link, mass)
+        is_better = pathwise >= MARGIN * sharp.group_error(link, mass)
+        return "sharp" if is_better else "pathwise"
+    alpha = largest_calibrated_alpha(n, link, "pathwise", max_group_error, mass, confidence)
+    # bounds increase with alpha: one bound of the sharp kind decides, without a search
+    needed = LEAST_ALPHA if alpha is None else min(MARGIN * alpha, 1.0)
+    is_met = sharp.group_error(type(link)(needed), mass) <= max_group_error
+    if (alpha is None and not is_met) or (alpha == 1 and is_met):
+        # no alpha meets the target, or every alpha does, with either kind
         return evidence_type(None, n).bound
-    return "sharp" if sharp >= MARGIN * pathwise else "pathwise"
+    is_within_reach = alpha is None or MARGIN * alpha <= 1
+    return "sharp" if is_met and is_within_reach else "pathwise"
 
 
 @lru_cache(maxsize=256)
