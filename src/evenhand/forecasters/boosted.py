@@ -30,6 +30,7 @@ from evenhand.forecasters.boosting import (
     category_flags,
     check_booster_text,
     fitting_leaf_size,
+    fitting_learning_rate,
     fitting_leaves,
     fitting_share,
     lightgbm,
@@ -38,6 +39,7 @@ from evenhand.forecasters.boosting import (
     raw_output,
     tree_features,
 )
+from evenhand.forecasters.bounds import Bounds
 
 
 class BoostedDistributionRegressor(Forecaster):
@@ -49,10 +51,12 @@ class BoostedDistributionRegressor(Forecaster):
     per fold. The shape of the predicted distribution is that of the standardized held-out
     residuals, so that skew and heavy tails need no assumption.
 
-    Held-out scores decide what is used: the mean with or without precision weights, a learned or a
-    constant scale, and, if outcomes are not negative and spread over multiples, trees for the
-    outcome or for its logarithm (linear near 0). One of the choices is plain gradient boosting with
-    one residual distribution for all rows.
+    Tables of fewer than 1,000 rows are split into folds up to five times, which averages more
+    ensembles and makes held-out scores less noisy. These scores decide what is used: the mean with
+    or without precision weights, or the average of both; a learned or a constant scale; and, if
+    outcomes are not negative and spread over multiples, trees for the outcome or for its logarithm
+    (linear near 0). One of the choices is plain gradient boosting with one residual distribution
+    for all rows.
 
     Trees split categories, text and missing values natively; levels unseen in training are treated
     as missing.
@@ -61,8 +65,8 @@ class BoostedDistributionRegressor(Forecaster):
     ----------
     n_estimators : int, default 2000
         Largest number of trees of an ensemble.
-    learning_rate : float, default 0.05
-        Shrinkage of each tree, 0 < learning_rate <= 1.
+    learning_rate : float, optional
+        Shrinkage of each tree, 0 < learning_rate <= 1. None is 0.05, and 0.1 from 20,000 rows.
     num_leaves : int, optional
         Largest number of leaves of a tree. None fits it to the number of rows n:
         `sqrt(n) / 5`, between 4 and 31.
@@ -79,27 +83,34 @@ class BoostedDistributionRegressor(Forecaster):
     patience : int, default 50
         Number of trees without a better loss on the folds before the ensembles stop growing.
     cv : int, default 5
-        Number of folds and ensembles. Each ensemble uses a share `1 / cv` of the training rows for
-        early stopping.
+        Number of folds of a split, and of its ensembles. Each ensemble uses a share `1 / cv` of the
+        training rows for early stopping.
     n_jobs : int, default 1
         Number of threads; -1 means all. Results may differ in the last digits between numbers of
         threads.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
         How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
         value in more than 10% of the rows.
+    support : tuple of (float or None, float or None), optional
+        Bounds `(low, high)` of the outcome, None on a side without bound: `(0, None)` for money or
+        durations. Trees are grown for outcomes mapped to the real line.
     random_state : int, generator or None
         Seed of the folds and of the sampling of rows and features.
 
     Attributes
     ----------
     mean_boosters_, scale_boosters_ : list of lightgbm.Booster
-        Ensembles, one per fold: the mean on `outcome_scale_`, and the logarithm of the scale up to
-        a constant that `residual_distribution_` absorbs. Both are empty if no feature can be split;
-        `scale_boosters_` is empty if a constant scale has better held-out scores.
+        Ensembles, one per fold and split: the mean on `outcome_scale_`, and the logarithm of the
+        scale up to a constant that `residual_distribution_` absorbs. Both are empty if no feature
+        can be split; `scale_boosters_` is empty if a constant scale has better held-out scores, and
+        `mean_boosters_` has twice as many ensembles if the means with and without precision weights
+        are averaged.
     outcome_scale_ : OutcomeScale
         Map between outcomes and the outputs of `mean_boosters_`: linear or logarithmic.
     residual_distribution_ : Quantiles
         Distribution of the standardized residuals, batch shape (1,).
+    support_ : Support or None
+        Map of outcomes to the line; None without `support`.
     schema_ : Schema
         Kinds, levels and ranges of the columns of the training table, by which every table is read.
 
@@ -123,7 +134,7 @@ class BoostedDistributionRegressor(Forecaster):
     def __init__(
         self,
         n_estimators: int = 2000,
-        learning_rate: float = 0.05,
+        learning_rate: float | None = None,
         *,
         num_leaves: int | None = None,
         min_child_samples: int | None = None,
@@ -134,6 +145,7 @@ class BoostedDistributionRegressor(Forecaster):
         cv: int = 5,
         n_jobs: int = 1,
         on_discrete: OnDiscrete = "raise",
+        support: Bounds = None,
         random_state: RandomState = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -147,6 +159,7 @@ class BoostedDistributionRegressor(Forecaster):
         self.cv = cv
         self.n_jobs = n_jobs
         self.on_discrete = on_discrete
+        self.support = support
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -181,6 +194,7 @@ class BoostedDistributionRegressor(Forecaster):
             rule = f"have at least {2 * self.cv} rows for cv={self.cv}"
             raise bad_input("X", rule, f"n_samples = {outcomes.size}")
         check_continuous(outcomes, on_discrete=self.on_discrete)
+        outcomes = self._learn_support(outcomes)
         self.encoder_ = TableEncoder().fit(table)
         best = best_candidate(self._ensembles(table), outcomes, weight / weight.mean())
         self.mean_boosters_ = best.mean_boosters
@@ -208,11 +222,12 @@ class BoostedDistributionRegressor(Forecaster):
         # the trees predict log scales, so the average over ensembles is geometric and positive
         scale = self.outcome_scale_.slope(position) * np.exp(log_scale)
         loc = self.outcome_scale_.to_outcome(position)
-        return Forecast(LocationScale(self.residual_distribution_, loc, scale))
+        distribution = LocationScale(self.residual_distribution_, loc, scale)
+        return Forecast(self._on_support(distribution))
 
     @property
     def n_rounds_(self) -> Any:
-        """Number of trees of each ensemble, mean before scale, shape (2, cv); 0 without trees."""
+        """Number of trees of each ensemble, mean before scale, shape (2, n); 0 if there is none."""
         n_rounds = np.zeros((2, len(self.mean_boosters_)), dtype=int)
         for row, part in zip(n_rounds, self._boosters(), strict=True):
             row[: len(part)] = [one.current_iteration() for one in part]
@@ -259,19 +274,16 @@ class BoostedDistributionRegressor(Forecaster):
         return model
 
     def _check_parameters(self) -> None:
-        for name, least in (
-            ("n_estimators", 1),
-            ("num_leaves", 2),
-            ("min_child_samples", 1),
-            ("patience", 1),
-        ):
-            if getattr(self, name) is not None or name in {"n_estimators", "patience"}:
+        for name, least in (("n_estimators", 1), ("patience", 1), ("cv", 2)):
+            check_count(name, getattr(self, name), least=least)
+        for name, least in (("num_leaves", 2), ("min_child_samples", 1)):
+            if getattr(self, name) is not None:
                 check_count(name, getattr(self, name), least=least)
-        check_count("cv", self.cv, least=2)
         if self.n_jobs != -1:
             check_count("n_jobs", self.n_jobs)
-        for name in ("learning_rate", "subsample", "colsample_bytree"):
-            if getattr(self, name) is not None or name != "colsample_bytree":
+        check_fraction("subsample", self.subsample, high_open=False)
+        for name in ("learning_rate", "colsample_bytree"):
+            if getattr(self, name) is not None:
                 check_fraction(name, getattr(self, name), high_open=False)
         if not 0 <= self.reg_lambda < np.inf:
             raise bad_input("reg_lambda", "be a finite number of at least 0", repr(self.reg_lambda))
@@ -284,10 +296,10 @@ class BoostedDistributionRegressor(Forecaster):
         features = tree_features(self.encoder_, table)
         random = generator(self.random_state)
         # fold sizes differ by at most one row
-        folds = np.stack(
-            [random.permutation(len(features)) % self.cv for _ in range(n_splits(len(features)))]
-        )
-        settings = self._settings(*features.shape, int(random.integers(2**31)))
+        n_samples, n_features = features.shape
+        splits = range(n_splits(n_samples))
+        folds = np.stack([random.permutation(n_samples) % self.cv for _ in splits])
+        settings = self._settings(n_samples, n_features, int(random.integers(2**31)))
         flags = category_flags(self.encoder_)
         return FoldEnsembles(features, np.flatnonzero(flags).tolist(), folds, settings)
 
@@ -295,7 +307,7 @@ class BoostedDistributionRegressor(Forecaster):
         """Return the settings of the trees; those that are None are fitted to the table."""
         return TreeSettings(
             n_estimators=self.n_estimators,
-            learning_rate=self.learning_rate,
+            learning_rate=self.learning_rate or fitting_learning_rate(n_samples),
             num_leaves=self.num_leaves or fitting_leaves(n_samples),
             min_child_samples=self.min_child_samples or fitting_leaf_size(n_samples),
             subsample=self.subsample,

@@ -10,6 +10,7 @@ from evenhand.forecasters.boosting.outcome_scale import OutcomeScale
 from evenhand.forecasters.boosting.settings import (
     TreeSettings,
     fitting_leaf_size,
+    fitting_learning_rate,
     fitting_leaves,
     fitting_share,
     n_splits,
@@ -25,6 +26,7 @@ __all__ = [
     "category_flags",
     "check_booster_text",
     "fitting_leaf_size",
+    "fitting_learning_rate",
     "fitting_leaves",
     "fitting_share",
     "lightgbm",

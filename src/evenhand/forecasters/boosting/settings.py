@@ -71,6 +71,11 @@ def n_threads(n_jobs: int) -> int:
     return 0 if n_jobs == -1 else int(n_jobs)
 
 
+def fitting_learning_rate(n_samples: int) -> float:
+    """Return a shrinkage that suits a number of rows: large tables would need many small steps."""
+    return 0.05 if n_samples < 20_000 else 0.1
+
+
 def fitting_leaves(n_samples: int) -> int:
     """Return a number of leaves that suits a number of rows: 4 for 400, 9 for 2,000, 31 at most."""
     return int(np.clip(round(np.sqrt(n_samples) / 5), 4, 31))
