@@ -195,7 +195,7 @@ def plain_forecast(X: Floats, y: Floats, fresh: Floats) -> Forecast:
 def test_rows_of_large_scale_are_forecast_as_well_as_by_plain_boosting() -> None:
     X, y = resistance_task(1000, 0)
     fresh, outcomes = X[250:], y[250:]
-    model = BoostedDistributionRegressor(random_state=0).fit(X[:250], y[:250])
+    model = BoostedDistributionRegressor(500, random_state=0).fit(X[:250], y[:250])
     plain = plain_forecast(X[:250], y[:250], fresh)
     ours, theirs = (
         np.sqrt(((means - outcomes) ** 2).mean()) for means in (model.predict(fresh), plain.mean())
