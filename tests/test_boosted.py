@@ -380,6 +380,15 @@ def test_a_saved_model_forecasts_the_same(tmp_path: Path) -> None:
     assert again.random_state is None
 
 
+def test_states_of_earlier_versions_have_a_linear_scale() -> None:
+    X, y, _ = wavy_task(200, 17, "normal")
+    model = quick().fit(X, y)
+    state = model.to_state()
+    assert state.params["learned"].pop("y_bend") is None
+    restored = BoostedDistributionRegressor.from_state(state)
+    np.testing.assert_allclose(restored.predict(X), model.predict(X), rtol=1e-12)
+
+
 def test_stored_boosters_of_another_table_are_refused() -> None:
     X, y, _ = wavy_task(100, 10, "normal")
     state, other = quick().fit(X, y).to_state(), quick().fit(X[:, :2], y).to_state()

@@ -256,7 +256,7 @@ class BoostedDistributionRegressor(Forecaster):
         learned = state.params["learned"]
         model = cls(**state.params["params"])
         model.encoder_ = TableEncoder.from_state(learned["encoder"])
-        # folders stored before version 0.2 have a linear scale
+        # folders of earlier versions have a linear scale
         model.outcome_scale_ = OutcomeScale(
             learned["y_offset"], learned["y_unit"], learned.get("y_bend")
         )
