@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scoringrules
 from scipy import integrate, stats
@@ -18,6 +19,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge, LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
+from command_outcome import Command
 from evenhand._validate import InputError
 from evenhand.calibration import log_score
 from evenhand.distributions import (
@@ -34,7 +36,7 @@ from evenhand.forecasters import PAICRegressor, RandomizedRegressor, Recalibrate
 from evenhand.links import LINKS
 from evenhand.selection import randomize
 from evenhand.store import load, save
-from forecaster_examples import Floats, small_paic
+from forecaster_examples import Floats, small_mixture, small_paic
 
 SUPPORTS = (
     Support(low=0.0),
@@ -318,6 +320,7 @@ MAKERS: dict[str, Any] = {
         LinearRegression(), random_state=0, **given
     ),
     "paic": small_paic,
+    "mixture": small_mixture,
 }
 
 
@@ -450,3 +453,36 @@ def test_selections_take_a_support() -> None:
     assert (chosen.alternative.forecast(X).interval(0.98)[0] >= 0).all()
     with pytest.raises(InputError, match=r"support=\(0, None\) has no effect"):
         randomize([chosen.model], X, y, support=(0, None))
+
+
+@pytest.mark.usefixtures("quick_training")
+def test_the_command_fits_with_bounds(tmp_path: Path, evenhand: Command) -> None:
+    X, y = incomes(200)
+    pd.DataFrame({"a": X[:, 0], "income": y}).to_csv(tmp_path / "people.csv", index=False)
+    args = ("fit", tmp_path / "people.csv", "--target", "income", "--seed", 0)
+    fitted = evenhand(*args, "--support", "0:", "--out", tmp_path / "model")
+    assert fitted.code == 0
+    model = load(tmp_path / "model")
+    assert model.support == (0, None)
+    low, _ = model.forecast(pd.DataFrame({"a": [-3.0, 0.0]}), r=0.01).interval(0.98)
+    assert (low >= 0).all()
+
+
+@pytest.mark.parametrize("wrong", ["abc", ":", "5:0", "1:2:3", "nan:1"])
+def test_the_command_refuses_wrong_bounds_in_one_line(
+    wrong: str, tmp_path: Path, evenhand: Command
+) -> None:
+    args = ("fit", tmp_path / "people.csv", "--target", "income", "--out", tmp_path / "model")
+    (tmp_path / "people.csv").write_text("a,income\n1,2\n")
+    complaint = evenhand(*args, "--support", wrong).complaint()
+    assert "--support must be low:high with low < high, or with one of them" in complaint
+    assert f"got {wrong!r}; for amounts of money write 0:" in complaint
+
+
+def test_the_command_names_the_row_of_an_outcome_outside(tmp_path: Path, evenhand: Command) -> None:
+    X, y = incomes(50)
+    y[3] = -2.0
+    pd.DataFrame({"a": X[:, 0], "income": y}).to_csv(tmp_path / "people.csv", index=False)
+    args = ("fit", tmp_path / "people.csv", "--target", "income", "--out", tmp_path / "model")
+    complaint = evenhand(*args, "--support", "0:").complaint()
+    assert "column 'income'[3] must lie within support=(0, None), got -2;" in complaint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -158,7 +159,10 @@ def _bounds(support: str) -> tuple[float | None, float | None]:
         low, high = (float(end) if end.strip() else None for end in ends)
     except ValueError:  # not two parts, or not numbers
         low, high = None, None
-    if (low is None and high is None) or (low is not None and high is not None and low >= high):
+    floor = -math.inf if low is None else low
+    ceiling = math.inf if high is None else high
+    # written so that NaN is refused too
+    if not floor < ceiling or (math.isinf(floor) and math.isinf(ceiling)):
         rule = "be low:high with low < high, or with one of them left out if there is no bound"
         raise bad_input("--support", rule, repr(support), "for amounts of money write 0:")
     return low, high

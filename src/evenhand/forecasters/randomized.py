@@ -104,6 +104,7 @@ class RandomizedRegressor(WrappingForecaster):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.ensemble import RandomForestRegressor
     >>> X, y = load_diabetes(return_X_y=True)
@@ -114,10 +115,17 @@ class RandomizedRegressor(WrappingForecaster):
     >>> low.shape
     (142,)
 
+    No prediction interval of a duration ends below 0:
+
+    >>> minutes = np.random.default_rng(0).gamma(2.0, 10.0, size=442)
+    >>> model = RandomizedRegressor(forest, support=(0, None), random_state=0).fit(X, minutes)
+    >>> low, high = model.forecast(X, random_state=1).interval(0.98)
+    >>> bool(low.min() > 0)
+    True
+
     Recalibrate a model whose standard deviation is too large by a factor of two before randomizing:
 
     >>> from evenhand.calibration import calibration_error
-    >>> import numpy as np
     >>> rows, y = np.zeros((2000, 1)), np.random.default_rng(0).normal(size=2000)
     >>> too_wide = lambda X: (np.zeros(len(X)), np.full(len(X), 2.0))
     >>> model = RandomizedRegressor(too_wide, recalibrate=True)
