@@ -375,6 +375,31 @@ def test_models_that_are_fitted_work_on_the_line_and_others_are_truncated() -> N
     np.testing.assert_allclose(bounded.logpdf(3.0), plain.logpdf(3.0) - np.log(share))
 
 
+def test_models_stored_before_there_was_a_support_are_read() -> None:
+    X, y = incomes(100)
+    for model in (
+        RandomizedRegressor(BayesianRidge(), random_state=0).fit(X, y),
+        RecalibratedRegressor(BayesianRidge(), random_state=0).fit(X, y),
+        small_paic(standardize_y=True).fit(X, y),
+    ):
+        state = model.to_state()
+        del state.params["params"]["support"], state.params["learned"]["support"]
+        again = type(model).from_state(state)
+        assert again.support is again.support_ is None
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_truncated_forecasts_are_recalibrated_as_they_are_served() -> None:
+    # a predicted median of 0 for each exponential outcome: half of each forecast is below the bound
+    random = np.random.default_rng(0)
+    X, y = np.zeros((4000, 1)), random.exponential(size=4000)
+    constant = FrozenEstimator(LinearRegression(fit_intercept=False).fit(X, np.zeros(4000)))
+    model = RecalibratedRegressor(constant, support=(0, None), random_state=0).fit(X, y)
+    # the standard error of a mean PIT of 4,000 is 0.005, and the maps were learned on such rows
+    new = random.exponential(size=4000)
+    assert abs(model.forecast(X).pit(new).mean() - 0.5) < 0.03
+
+
 def test_support_of_both_a_wrapper_and_its_model_is_refused() -> None:
     X, y = incomes(100)
     inner = RecalibratedRegressor(BayesianRidge(), support=(0, None))

@@ -170,12 +170,12 @@ class RecalibratedRegressor(WrappingForecaster):
             rule = f"have at least {2 * cv} {what} for cv={cv}"
             raise bad_input("X", rule, f"n_samples = {outcomes.size}")
         check_continuous(outcomes, on_discrete=self.on_discrete)
-        outcomes = self._learn_support_of(self.estimator, outcomes, table)
+        line = self._learn_support_of(self.estimator, outcomes, table)
         random = generator(self.random_state)
         grouping = None if self.by is None else Grouping.learn(self.by, table)
         groups = () if grouping is None else grouping.groups(table)
         self._grouping = grouping
-        rows = Training(table, outcomes, given, cv, random, self.spread)
+        rows = Training(table, line, given, cv, random, self.spread)
         self._set_base(kind.fit(self.estimator, rows))
         # a fitted model has not seen these rows, so all PITs are held-out PITs
         if is_held_out:
@@ -184,7 +184,7 @@ class RecalibratedRegressor(WrappingForecaster):
             pit = self._base.unseen_pit  # its residuals are already cross-fitted
         else:
             # a frozen plain regressor is not refitted, but its residual distribution is
-            pit = _cross_fitted_pit(kind, self.estimator, rows)
+            pit = self._cross_fitted_pit(kind, rows, outcomes)
         if not np.isfinite(pit).all():
             raise InputError(
                 f"estimator {type(self.estimator_).__name__} predicts distributions that are not"
@@ -192,6 +192,14 @@ class RecalibratedRegressor(WrappingForecaster):
             )
         self.levels_, self.values_, self.groups_ = learn_maps(pit, weight, groups)
         return self
+
+    def _cross_fitted_pit(self, kind: type[Base], rows: Training, outcomes: Floats) -> Floats:
+        """Return the PIT of each row under the model fitted without its fold."""
+        pit = np.empty(outcomes.size)
+        for learn, held_out in rows.folds():
+            part = kind.fit(self.estimator, learn).distribution(take_rows(rows.X, held_out))
+            pit[held_out] = self._on_support(part).cdf(outcomes[held_out])
+        return pit
 
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
@@ -288,12 +296,3 @@ class RecalibratedRegressor(WrappingForecaster):
         model._columns_from_state(learned)
         model._freeze()
         return model
-
-
-def _cross_fitted_pit(kind: type[Base], estimator: Any, rows: Training) -> Floats:
-    """Return the PIT of each row under the model fitted without its fold."""
-    pit = np.empty(rows.y.size)
-    for learn, held_out in rows.folds():
-        part = kind.fit(estimator, learn)
-        pit[held_out] = part.distribution(take_rows(rows.X, held_out)).cdf(rows.y[held_out])
-    return pit
