@@ -36,7 +36,7 @@ from evenhand.forecasters import PAICRegressor, RandomizedRegressor, Recalibrate
 from evenhand.links import LINKS
 from evenhand.selection import randomize
 from evenhand.store import load, save
-from forecaster_examples import Floats, small_mixture, small_paic
+from forecaster_examples import Floats, small_boosted, small_mixture, small_paic
 
 SUPPORTS = (
     Support(low=0.0),
@@ -321,6 +321,7 @@ MAKERS: dict[str, Any] = {
     ),
     "paic": small_paic,
     "mixture": small_mixture,
+    "boosted": small_boosted,
 }
 
 

@@ -194,7 +194,7 @@ class BoostedDistributionRegressor(Forecaster):
             rule = f"have at least {2 * self.cv} rows for cv={self.cv}"
             raise bad_input("X", rule, f"n_samples = {outcomes.size}")
         check_continuous(outcomes, on_discrete=self.on_discrete)
-        outcomes = self._learn_support(outcomes)
+        outcomes = self._learn_support(outcomes, table)
         self.encoder_ = TableEncoder().fit(table)
         best = best_candidate(self._ensembles(table), outcomes, weight / weight.mean())
         self.mean_boosters_ = best.mean_boosters
