@@ -28,7 +28,7 @@ from evenhand import (
 )
 from evenhand._format import at_most
 from evenhand._validate import DiscreteOutcomeWarning
-from evenhand.calibration import calibration_error, cell_log_score
+from evenhand.calibration import Grid, calibration_error, cell_log_score
 from evenhand.certificates import (
     Certificate,
     LinkCertificate,
@@ -37,9 +37,11 @@ from evenhand.certificates import (
     wider_intervals,
 )
 from evenhand.draws import nodes
+from evenhand.forecast import Forecast
 from evenhand.links import make_link
 from evenhand.planning import MaxPrice, MaxWider, Target, bound_of, least_alpha, right_wider
 from evenhand.selection import without_features
+from evenhand.selection.costs import Costs
 from grid_examples import CELL_LOSS, honest, rounded_task, spiky
 from repeats import WHOLE, most_failures, repeats, statistical
 
@@ -142,6 +144,24 @@ def test_rounded_outcomes_are_compared_and_priced_by_the_log_score_of_their_cell
     assert loss["as it is"] == pytest.approx(CELL_LOSS, abs=5 * 0.53 / np.sqrt(len(y)))
     assert loss["without features"] == 0
     assert loss["randomized"] > 0.1
+
+
+@pytest.mark.parametrize("name", ["entropic", "laplace", "gaussian"])
+def test_the_price_on_a_grid_is_the_difference_of_cell_log_scores(name: str) -> None:
+    rng = np.random.default_rng(0)
+    # cells as wide as the spread, some of them far out and one with a bound
+    y = np.maximum(np.append(np.round(rng.normal(size=40)), [8.0, -8.0]), -1)
+    grid = Grid(1.0, (-1.0, np.inf))
+    base = Forecast.from_normal(np.zeros(y.size), np.ones(y.size))
+    costs = Costs(base, base.pit(y), y, grid, rng)
+    for alpha in (0.05, 0.3, 1.0):
+        link = make_link(name, alpha)
+        served = base.randomized(alpha, link, costs.draws)
+        lost = cell_log_score(served, y, 1.0, grid.span) - cell_log_score(base, y, 1.0, grid.span)
+        assert costs.price(link) == pytest.approx(lost.mean(), rel=1e-9, abs=1e-12)
+        # points at the same outcomes have another price
+        points = Costs(base, base.pit(y), y, None, rng).price(link)
+        assert (alpha == 1) == (points == pytest.approx(lost.mean(), abs=0.005))
 
 
 def test_a_plain_regressor_is_certified_on_rows_it_has_not_seen() -> None:

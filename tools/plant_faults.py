@@ -379,6 +379,20 @@ FAULTS = (
         ("test_randomize_command.py",),
     ),
     Fault(
+        "rounded outcomes scored by their densities",
+        "calibration/scores.py",
+        "return cell_log_score(forecast, y, grid.step, grid.span)",
+        "return log_score(forecast, y)",
+        ("test_scoring.py",),
+    ),
+    Fault(
+        "the price of rounded outcomes from points",
+        "selection/costs.py",
+        "losses = np.where(np.isfinite(on_grid), on_grid, losses)",
+        "losses = np.where(np.isfinite(on_grid), losses, losses)",
+        ("test_selection.py",),
+    ),
+    Fault(
         "new rows without the certified link",
         "cli/randomizing.py",
         'served["link"] = _certified_link(certificate, subject, parts)',
