@@ -16,8 +16,12 @@ LEAST_VALUES = 6
 BEND = 3.0
 """Score beyond which scores are compressed."""
 
+LEVEL_RANGE = 2.0
+"""Largest range of a column of few values: a standardized indicator of a rare level has a larger
+one, which would make its level dominate all other inputs."""
+
 BOUND = 8.0
-"""Bound on columns that are not transformed."""
+"""Bound on columns of few values, which later rows may have other values of."""
 
 ROWS_PER_BIN = 100
 LEAST_BINS = 8
@@ -38,6 +42,8 @@ class Inputs:
 
     Parameters
     ----------
+    factor : ndarray of shape (n_columns,)
+        Factors of the columns of few values; 1 for the others.
     columns : ndarray of shape (n_transformed,)
         Encoded columns that are transformed.
     offset, unit, skew : ndarray of shape (n_transformed,)
@@ -51,6 +57,7 @@ class Inputs:
     NeurIPS 2022; Holzmueller, Grinsztajn & Steinwart, Better by default, NeurIPS 2024.
     """
 
+    factor: Floats
     columns: Ints
     offset: Floats
     unit: Floats
@@ -68,10 +75,11 @@ class Inputs:
         ]
         scales = [robust_scale(encoded[:, j], np.ones(n)) for j in columns]
         offset, unit, skew = np.array(scales, dtype=np.float64).reshape(-1, 3).T
+        factor = 1 / np.maximum(np.ptp(encoded, axis=0) / LEVEL_RANGE, 1.0)
+        factor[columns] = 1.0
+        places = np.array(columns, dtype=np.intp)
         none = np.zeros(0)
-        plain = cls(
-            np.array(columns, dtype=np.intp), offset, unit, skew, none.astype(np.intp), none, none
-        )
+        plain = cls(factor, places, offset, unit, skew, places[:0], none, none)
         n_bins = min(MOST_BINS, n // ROWS_PER_BIN, MOST_BIN_INPUTS // max(len(columns), 1))
         if not columns or n_bins < LEAST_BINS:
             return plain
@@ -96,7 +104,7 @@ class Inputs:
 
     def transform(self, encoded: Floats) -> Floats:
         """Return the inputs, shape (n, n_columns + n_bins)."""
-        inputs = np.clip(encoded, -BOUND, BOUND)
+        inputs = np.clip(encoded * self.factor, -BOUND, BOUND)
         scores = self._scores(encoded)
         # linear near 0, logarithmic far from it
         inputs[:, self.columns] = BEND * np.arcsinh(scores / BEND)

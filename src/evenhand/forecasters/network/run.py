@@ -26,7 +26,7 @@ class Trained:
     validation_loss : ndarray of shape (n_networks,)
         Best mean loss on the validation rows.
     late_gain : ndarray of shape (n_networks,)
-        Improvement of that loss in the last tenth of a training that reached `max_steps`, else 0.
+        Improvement of that loss in the last quarter of a training that reached `max_steps`, else 0.
     """
 
     weights: Weights
@@ -35,7 +35,7 @@ class Trained:
     late_gain: Floats
 
 
-LATE = 0.9
+LATE = 0.75
 """Share of the steps after which an improvement is late."""
 
 

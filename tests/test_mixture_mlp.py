@@ -1,0 +1,232 @@
+"""The default network: length of training, choice of regularization, inputs, spread."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+
+from evenhand import InputError
+from evenhand.forecasters import MixtureMLPRegressor
+from evenhand.forecasters.network.inputs import Inputs
+from evenhand.forecasters.network.mixture_outputs import MixtureOutputs
+from evenhand.forecasters.network.recalibration import spread_factor
+from evenhand.forecasters.network.schedule import Schedule
+from evenhand.forecasters.network.skew import Skew, robust_scale, skew_scores
+from forecaster_examples import linear_task
+
+Floats = NDArray[np.float64]
+
+SMALL: dict[str, Any] = {"n_members": 2, "n_components": 2, "hidden": (8,), "random_state": 0}
+GIVEN: dict[str, Any] = SMALL | {"dropout": 0.0}
+
+
+# --- length of training
+
+
+@pytest.mark.parametrize(
+    ("n", "batch_size", "n_steps"),
+    [
+        # 200 passes of 4 steps, 1,500 steps in whole passes of 7 and of 19, and 60 passes of 156
+        (300, 64, 800),
+        (999, 64, 1500),
+        (2500, 128, 1482),
+        (40_000, 256, 9360),
+    ],
+)
+def test_training_is_counted_in_passes(n: int, batch_size: int, n_steps: int) -> None:
+    settings = Schedule(3e-3, 10).settings(n, 0.1)
+    assert settings.batch_size == batch_size
+    assert settings.max_steps == n_steps
+    assert Schedule(3e-3, 10, max_passes=3).settings(n, 0.1).max_steps == 3 * (n // batch_size)
+    assert Schedule(3e-3, 10, max_steps=7).settings(n, 0.1).max_steps == 7
+
+
+def test_max_passes_and_max_steps_limit_the_steps_of_a_fit() -> None:
+    X, y = linear_task(200)
+    passes = MixtureMLPRegressor(**GIVEN, batch_size=17, max_passes=2).fit(X, y)
+    # 85% of 200 rows are 10 batches of 17
+    assert passes.n_steps_.tolist() == [20, 20]
+    steps = MixtureMLPRegressor(**GIVEN, max_steps=5).fit(X, y)
+    assert steps.n_steps_.tolist() == [5, 5]
+
+
+def test_time_budget_ends_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def later() -> float:
+        now[0] += 1.0
+        return now[0]
+
+    monkeypatch.setattr("evenhand.forecasters.network.settings.time.monotonic", later)
+    X, y = linear_task(200)
+    model = MixtureMLPRegressor(**GIVEN, time_budget=50.0).fit(X, y)
+    # the clock is read twice a step: once for the step size, once for the end
+    assert 20 <= model.n_steps_.max() <= 26
+
+
+@pytest.mark.parametrize("budget", [0.0, -1.0])
+def test_a_time_budget_is_positive(budget: float) -> None:
+    with pytest.raises(InputError, match="time_budget must be a positive number of seconds"):
+        MixtureMLPRegressor(time_budget=budget).fit(*linear_task(40))
+
+
+def test_networks_that_still_improve_are_warned_about() -> None:
+    X, y = linear_task(200)
+    with pytest.warns(ConvergenceWarning, match="2 of 2 networks .* max_passes") as caught:
+        MixtureMLPRegressor(**GIVEN | {"hidden": (16, 16)}, max_steps=150).fit(X, X[:, 0] + X[:, 1])
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        MixtureMLPRegressor(**GIVEN).fit(X, y)
+
+
+# --- choice of regularization
+
+
+def test_regularization_is_chosen_unless_given() -> None:
+    X, y = linear_task(120)
+    chosen = MixtureMLPRegressor(**SMALL, max_steps=30).fit(X, y)
+    assert chosen.strength_ in {(0.0, 0.01), (0.2, 0.1), (0.3, 1.0)}
+    assert chosen.shape_.dropout == chosen.strength_[0]
+    given = MixtureMLPRegressor(**SMALL, max_steps=30, dropout=0.4, weight_decay=0.5).fit(X, y)
+    assert given.strength_ == (0.4, 0.5)
+
+
+def test_weak_regularization_is_chosen_for_outcomes_without_noise() -> None:
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    y = X[:, 0] + X[:, 1]
+    model = MixtureMLPRegressor(2, 2, hidden=(16, 16), max_steps=200, random_state=0).fit(X, y)
+    assert model.strength_ == (0.0, 0.01)
+
+
+# --- inputs and outcomes
+
+
+def test_scale_of_a_lognormal_variable_is_that_of_its_normal_scores() -> None:
+    score = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    offset, unit, g = robust_scale(10 + 2 * np.expm1(0.8 * score) / 0.8, np.ones(20_000))
+    # estimates are shrunk by the factor n / (n + 50)
+    assert (offset, unit, g) == pytest.approx((10.0, 2.0, 0.8), rel=5e-3)
+    recovered = skew_scores((10 + 2 * np.expm1(0.8 * score) / 0.8 - 10) / 2, 0.8)
+    np.testing.assert_allclose(recovered, score, atol=1e-9)
+
+
+def test_skewed_map_is_increasing_and_linear_beyond_its_range() -> None:
+    skew = Skew(0.7, -1.0, 2.0)
+    score = np.linspace(-6, 8, 1401)
+    place, slope = skew.place(score)
+    assert (np.diff(place) > 0).all()
+    np.testing.assert_allclose(np.gradient(place, score)[1:-1], slope[1:-1], rtol=1e-2)
+    assert len(set(np.round(slope[score > 2.0], 12))) == 1
+    inside = (score > -0.99) & (score < 1.99)
+    np.testing.assert_allclose(skew_scores(place[inside], 0.7), score[inside], atol=1e-9)
+
+
+def test_weights_of_rows_count_as_repeated_rows_in_the_scale() -> None:
+    values = np.random.default_rng(0).exponential(size=500)
+    weight = np.random.default_rng(1).integers(1, 4, size=500)
+    weighted = robust_scale(values, weight.astype(np.float64))
+    repeated = robust_scale(np.repeat(values, weight), np.ones(weight.sum()))
+    # quantiles differ by less than the distance of neighbouring rows, and the shrinkage of g
+    # depends on the number of rows
+    assert weighted == pytest.approx(repeated, rel=0.1)
+
+
+def test_inputs_have_short_tails_and_indicators_of_rare_levels_are_not_large() -> None:
+    rng = np.random.default_rng(0)
+    rare = (np.arange(2000) % 500 == 0).astype(np.float64)
+    raw = np.column_stack([rng.standard_cauchy(2000), np.exp(3 * rng.normal(size=2000)), rare])
+    encoded = (raw - raw.mean(axis=0)) / raw.std(axis=0)
+    inputs = Inputs.fit(encoded).without_bins().transform(encoded)
+    assert np.abs(inputs).max() < 30
+    assert np.ptp(inputs[:, 2]) == pytest.approx(2.0)
+    # order is kept
+    for j in range(3):
+        assert (np.diff(inputs[np.argsort(raw[:, j]), j]) >= 0).all()
+
+
+def test_bins_need_rows_and_grow_within_their_own_range_only() -> None:
+    encoded = np.random.default_rng(0).normal(size=(1600, 1))
+    assert not Inputs.fit(encoded[:700]).has_bins
+    learned = Inputs.fit(encoded)
+    transformed = learned.transform(encoded)
+    assert transformed.shape == (1600, 1 + 16)
+    # every row is inside at most one bin: the others are at one of their two ends
+    ends = np.isclose(np.abs(transformed[:, 1:]), 1.5)
+    assert ((~ends).sum(axis=1) <= 1).all()
+    restored = Inputs.from_state(learned.to_state())
+    np.testing.assert_array_equal(restored.transform(encoded), transformed)
+
+
+def test_components_are_at_least_as_wide_as_a_rounding_cell() -> None:
+    units = np.round(np.random.default_rng(0).normal(size=500), 1)
+    assert MixtureOutputs.of(units, 0.0).min_std == pytest.approx(0.1 / np.sqrt(12))
+    smooth = np.random.default_rng(0).normal(size=500)
+    assert MixtureOutputs.of(smooth, 0.0).min_std == 0.002
+
+
+# --- spread
+
+
+@pytest.mark.parametrize("factor", [0.8, 1.0, 1.3])
+def test_spread_factor_of_one_member_is_the_ratio_of_spreads(factor: float) -> None:
+    n = 20_000
+    y = factor * np.random.default_rng(0).normal(size=n)
+    one = np.ones((1, n, 1))
+    found = spread_factor(one, 0 * one, one, y, np.ones(n), np.ones((1, n), dtype=bool))
+    # standard error of a log standard deviation: 1 / sqrt(2 n) = 0.005; 5 of them, and shrinkage
+    assert found == pytest.approx(factor, abs=0.03)
+
+
+def test_spread_factor_allows_for_the_disagreement_of_members() -> None:
+    rng = np.random.default_rng(0)
+    n, m, between = 40_000, 4, 0.3
+    # the truth is a standard normal; members' means err independently, with variance 0.3
+    y = rng.normal(size=n)
+    loc = np.sqrt(between) * rng.normal(size=(m, n, 1))
+    one = np.ones((m, n, 1))
+    held = np.arange(n) % m == np.arange(m)[:, None]
+    found = spread_factor(one, loc, one, y, np.ones(n), held)
+    # the ensemble's variance, t^2 + 0.3 * 3 / 4, should be that of its error, 1 + 0.3 / 4; a member
+    # errs with variance 1.3, so that t^2 = (1.3 - c) / (1 + c) with c = 0.225
+    assert found == pytest.approx(np.sqrt((1.3 - 0.225) / 1.225), abs=0.02)
+
+
+def test_spread_is_calibrated_where_there_is_little_noise() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1400, 3))
+    y = X[:, 0] + X[:, 1] * X[:, 2] + 0.01 * rng.normal(size=1400)
+    model = MixtureMLPRegressor(4, 2, hidden=(32, 32), max_steps=400, dropout=0.0, random_state=0)
+    model.fit(X[:600], y[:600])
+    forecast = model.forecast(X[600:])
+    inside = (forecast.ppf(0.05) < y[600:]) & (y[600:] < forecast.ppf(0.95))
+    # with a spread of at least 0.02 standard deviations of the outcome all rows were inside
+    assert 0.82 < inside.mean() < 0.97
+
+
+def test_a_stored_model_of_an_earlier_version_predicts_as_it_did() -> None:
+    X, y = linear_task(60)
+    model = MixtureMLPRegressor(**GIVEN, max_steps=5).fit(X, y)
+    state = model.to_state()
+    for name in ("inputs", "outputs", "spread_factor", "strength"):
+        del state.params["learned"][name]
+    for name in ("max_passes", "time_budget", "support"):
+        del state.params["params"][name]
+    earlier = MixtureMLPRegressor.from_state(state)
+    assert earlier.inputs_ is None
+    assert earlier.outputs_ == MixtureOutputs(Skew(), 0.02)
+    assert earlier.spread_factor_ == 1.0
+    again = MixtureMLPRegressor.from_state(model.to_state())
+    np.testing.assert_array_equal(again.forecast(X).pit(y), model.forecast(X).pit(y))
+
+
+def test_forecasts_lie_within_the_support() -> None:
+    X, y = linear_task(200)
+    model = MixtureMLPRegressor(**GIVEN, max_steps=50, support=(0, None)).fit(X, np.exp(y))
+    assert (model.forecast(X).ppf(0.001) > 0).all()
