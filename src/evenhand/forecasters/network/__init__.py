@@ -15,18 +15,23 @@ from evenhand.forecasters.network.paic import PAICRegressor
 __all__ = ["MixtureMLPRegressor", "NeuralForecaster", "PAICRegressor"]
 
 # parts for tests and benchmarks; `__all__` is what other rooms use
-_OF_TORCH = {
+_PARTS = {
     "stack": ("Shape", "Stack", "Weights", "pick_device", "score"),
     "settings": ("Settings",),
     "rows": ("Rows", "row_numbers", "split_rows", "split_rows_by_network", "tensors"),
     "run": ("Run",),
     "validation": ("Validation",),
     "training": ("train",),
+    "inputs": ("Inputs",),
+    "mixture_outputs": ("MixtureOutputs",),
+    "recalibration": ("spread_factor",),
+    "schedule": ("Schedule",),
+    "skew": ("Skew", "robust_scale", "skew_scores"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _OF_TORCH.items():
+    for module, names in _PARTS.items():
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -32,8 +32,8 @@ RECALIBRATION_ROWS = 4000
 """Most held-out rows that are used to recalibrate."""
 
 UNFINISHED = 0.02
-"""Improvement of a network's loss in the last quarter of a training, in nats, that is a sign that it
-ended too early."""
+"""Improvement of a network's loss in the last quarter of a training, in nats, that is a sign
+that it ended too early."""
 
 
 class MixtureMLPRegressor(NeuralForecaster):
