@@ -11,11 +11,10 @@ times:
 3. a keyed draw for the person's id, `forecast` at that draw and one interval.
 
 Medians of the CPU times are shown in microseconds, with the ratios of 2 and 3 to 1. For models
-whose `predict` takes `return_std`, 1 is the call with it, as forecasts need it. Where a model of
-the spread is learned beside the model, "with spread" gives the ratios to the sum of both `predict`.
+whose `predict` takes `return_std`, 1 is the call with it, as forecasts need it.
 The exit code is 1 if a ratio of 2 is above 2, or one of 3 above 2.5.
 
-    OMP_NUM_THREADS=1 python benchmarks/one_person.py [--repeats 300] [--only NAME ...]
+    OMP_NUM_THREADS=1 python benchmarks/one_person.py [--repeats 100] [--only NAME ...]
 """
 
 from __future__ import annotations
@@ -136,13 +135,11 @@ def actions_of(model: Any, row: Any, options: dict[str, Any]) -> list[Callable[[
         draw = KeyedDraws(key, "2026-11")(["person 17"])
         return model.forecast(row, r=draw).interval(0.8)
 
-    actions = [
+    return [
         lambda: model.estimator_.predict(row, **options),
         lambda: model.forecast(row, r=0.3),
         served,
     ]
-    spread = getattr(model, "spread_model_", None)
-    return actions if spread is None else [*actions, lambda: spread.predict(row)]
 
 
 def main() -> None:
@@ -150,14 +147,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--repeats", type=int, default=300)
+    parser.add_argument("--repeats", type=int, default=100)
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
     # networks are not trained to the end here
     warnings.simplefilter("ignore")
     print(f"medians of {options.repeats}, microseconds")
     print(f"{'model':22} {'row':8} {'predict':>9} {'forecast':>9} {'served':>9}", end=" ")
-    print(f"{'forecast':>9} {'served':>9}  with spread")
+    print(f"{'forecast':>9} {'served':>9}")
     is_good = True
     for name, kind, estimator, X, y in cases(options.only):
         with tempfile.TemporaryDirectory() as folder:
@@ -166,12 +163,10 @@ def main() -> None:
             model = load(place)
         asked = {"return_std": True} if name in WITH_STD else {}
         actions = actions_of(model, X[:1], asked)
-        one, forecast, served, *spread = median_times(actions, options.repeats)
+        one, forecast, served = median_times(actions, options.repeats)
         ratios = (forecast / one, served / one)
         print(f"{name:22} {kind:8}", *(f"{1e6 * t:9.0f}" for t in (one, forecast, served)), end=" ")
-        print(*(f"{ratio:9.2f}" for ratio in ratios), end=" ")
-        both = one + sum(spread)
-        print(f" {forecast / both:.2f} {served / both:.2f}" if spread else "", flush=True)
+        print(*(f"{ratio:9.2f}" for ratio in ratios), flush=True)
         is_good &= ratios[0] <= MOST_FORECAST and ratios[1] <= MOST_SERVED
     print(f"a forecast is to take at most {MOST_FORECAST:g} times as long as predict,", end=" ")
     print(f"with draw and interval {MOST_SERVED:g}")
