@@ -40,8 +40,7 @@ from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.links import make_link
 from evenhand.planning import MaxPrice, MaxWider, Target, bound_of, least_alpha, right_wider
-from evenhand.selection import without_features
-from evenhand.selection.costs import Costs
+from evenhand.selection import Costs, without_features
 from grid_examples import CELL_LOSS, honest, rounded_task, spiky
 from repeats import WHOLE, most_failures, repeats, statistical
 

@@ -20,8 +20,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from evenhand import InputError, RandomizedRegressor, RecalibratedRegressor, load, save
 from evenhand.calibration import calibration_error
-from evenhand.forecasters import SpreadTrees
-from evenhand.forecasters.base import State
+from evenhand.forecasters import SpreadTrees, State
 from repeats import repeats, statistical
 
 Floats = NDArray[np.float64]

@@ -15,6 +15,7 @@ from evenhand.columns.partition import Partition, Seen
 from evenhand.columns.schema import Column, Schema
 from evenhand.columns.unseen import Tally as Tally
 from evenhand.columns.unseen import UnseenValues, UnseenValuesWarning, unreported, warn_unseen
+from evenhand.columns.values import FEW as FEW
 from evenhand.columns.values import as_numbers
 from evenhand.columns.values import text_dates as text_dates
 

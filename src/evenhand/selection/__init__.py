@@ -5,6 +5,7 @@ from __future__ import annotations
 # parts for tests; `__all__` is the documented reference
 from evenhand.selection.baseline import without_features as without_features
 from evenhand.selection.choice import randomize
+from evenhand.selection.costs import Costs as Costs
 from evenhand.selection.result import PlainInterval, Selection
 from evenhand.selection.searches import GroupSearches, SpreadGroup
 

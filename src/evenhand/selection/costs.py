@@ -95,7 +95,7 @@ class Costs:
     def _cells(self) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Logs of the base's tail probabilities at both ends of each rounding cell, shape (n, 1).
 
-        The last array tells whether they are those of the upper tail: a cell keeps its digits in
+        The last array is True where they are those of the upper tail: a cell keeps its digits in
         the smaller tail. All links are evaluated at these ends, the base only once.
         """
         assert self.grid is not None

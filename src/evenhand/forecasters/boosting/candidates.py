@@ -23,7 +23,7 @@ WEIGHT_CAP = 3.0
 median, so weights range from 1/9 to 9."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidate:
     """Ensembles for mean and log scale, with what they leave of the training outcomes.
 
