@@ -18,7 +18,14 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from evenhand import InputError, RandomizedRegressor, RecalibratedRegressor, load, save
+from evenhand import (
+    InputError,
+    RandomizedRegressor,
+    RecalibratedRegressor,
+    load,
+    randomize,
+    save,
+)
 from evenhand.calibration import calibration_error
 from evenhand.forecasters import SpreadTrees, State
 from repeats import repeats, statistical
@@ -256,3 +263,21 @@ def test_an_unknown_spread_is_refused_before_anything_is_fitted() -> None:
     for kind in (RandomizedRegressor, RecalibratedRegressor):
         with pytest.raises(InputError, match="spread must be one of 'learned', 'constant'"):
             kind(LinearRegression(), spread="local").fit(np.zeros((3, 1)), np.arange(3.0))
+
+
+@pytest.mark.parametrize("options", [{}, {"alternative": False}, {"recalibrate": True}], ids=str)
+def test_selections_take_a_spread(options: dict[str, Any]) -> None:
+    X, y, inside = noisy_region(1500, "threshold", 6)
+    ratios = {}
+    for spread in ("learned", "constant"):
+        chosen = randomize(
+            LinearRegression(), X, y, spread=spread, max_group_error=0.4, random_state=0, **options
+        )
+        low, high = chosen.model.base_forecast(X).interval(0.8)
+        ratios[spread] = (high - low)[inside].mean() / (high - low)[~inside].mean()
+        assert chosen.model.spread == spread
+    # a perfect model of the spread has a ratio of 3
+    assert ratios["learned"] > 2
+    assert ratios["constant"] == pytest.approx(1.0)
+    with pytest.raises(InputError, match="spread='constant' has no effect"):
+        randomize([chosen.model], X, y, spread="constant")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, Ints, Mask
-from evenhand.distributions.base import Distribution
-from evenhand.distributions.support import Support
+from evenhand._validate import Floats, Mask
+from evenhand.distributions.bounded import Bounded
 
 
-class Transformed(Distribution):
+class Transformed(Bounded):
     """Distributions of `support.from_line(Z)`, where `Z` has the distribution `base`.
 
     Outside the support the density is 0. Outcomes nearer to a bound than `support.edge` are
@@ -32,25 +29,6 @@ class Transformed(Distribution):
     >>> lognormal.ppf(0.5), lognormal.mean().round(3)
     (array([1.]), array([1.649]))
     """
-
-    event_dims: ClassVar[dict[str, int]] = {}
-
-    def __init__(self, base: Distribution, support: Support) -> None:
-        self.base = base
-        self.support = support
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return self.base.batch_shape
-
-    def take(self, rows: Any) -> Transformed:
-        return Transformed(self.base.take(rows), self.support)
-
-    def take_draws(self, columns: Ints) -> Transformed:
-        return Transformed(self.base.take_draws(columns), self.support)
-
-    def expand(self) -> Transformed:
-        return Transformed(self.base.expand(), self.support)
 
     def logcdf(self, y: ArrayLike) -> Floats:
         return self.base.logcdf(self.support.to_line(self.support.inside(y)))

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._logarithms import log1mexp
-from evenhand._validate import Floats, Ints, Mask
-from evenhand.distributions.base import Distribution
-from evenhand.distributions.support import Support
+from evenhand._validate import Floats, Mask
+from evenhand.distributions.bounded import Bounded
 
 LEAST_SHARE = np.log(1e-8)
 """Logarithm of the smallest difference of tails, relative to the larger one, that is computed as a
 difference; it then has 8 digits. Smaller ones are a density times a distance."""
 
 
-class Truncated(Distribution):
+class Truncated(Bounded):
     """Distributions of a base's outcome, given that it lies in an interval.
 
     The CDF is `(F(y) - F(low)) / (F(high) - F(low))`, computed from the smaller tail, so that bases
@@ -38,25 +35,6 @@ class Truncated(Distribution):
     >>> half.cdf(0.0), half.mean().round(2)
     (array([0.]), array([0.8]))
     """
-
-    event_dims: ClassVar[dict[str, int]] = {}
-
-    def __init__(self, base: Distribution, support: Support) -> None:
-        self.base = base
-        self.support = support
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return self.base.batch_shape
-
-    def take(self, rows: Any) -> Truncated:
-        return Truncated(self.base.take(rows), self.support)
-
-    def take_draws(self, columns: Ints) -> Truncated:
-        return Truncated(self.base.take_draws(columns), self.support)
-
-    def expand(self) -> Truncated:
-        return Truncated(self.base.expand(), self.support)
 
     def _clipped(self, y: ArrayLike) -> Floats:
         return np.clip(self.support.inside(y), self.support.low, self.support.high)

@@ -5,6 +5,8 @@ A new forecaster needs one file and one line in `FORECASTERS`.
 
 from __future__ import annotations
 
+from evenhand.forecasters.adapters import SPREADS as SPREADS
+from evenhand.forecasters.adapters import SpreadKind as SpreadKind
 from evenhand.forecasters.adapters import SpreadTrees as SpreadTrees
 from evenhand.forecasters.adapters import forecast_columns as forecast_columns
 from evenhand.forecasters.adapters import forecast_from_columns as forecast_from_columns

@@ -11,6 +11,7 @@ from evenhand._validate import (
     MIN_DISTINCT,
     OnDiscrete,
     bad_input,
+    check_choice,
     check_continuous,
     check_finite,
     check_fraction,
@@ -18,7 +19,7 @@ from evenhand._validate import (
 )
 from evenhand.columns import unreported
 from evenhand.draws import RandomState, generator
-from evenhand.forecasters import Bounds, By, PAICRegressor, check_support
+from evenhand.forecasters import SPREADS, Bounds, By, PAICRegressor, SpreadKind, check_support
 from evenhand.planning import Target, family_of, goal_of
 from evenhand.selection.estimators import (
     DEFAULT_LINK,
@@ -56,6 +57,7 @@ def randomize(
     sample_weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     on_discrete: OnDiscrete = "raise",
+    spread: SpreadKind = "learned",
     support: Bounds = None,
     random_state: RandomState = None,
 ) -> Selection:
@@ -127,6 +129,8 @@ def randomize(
         What to do if the outcome is not continuous: fewer than 20 distinct values, or one value in
         over 10% of rows. All rows are checked once, and inner models do not check again; with
         "raise", each part needs at least 20 rows, too.
+    spread : {"learned", "constant"}, default "learned"
+        Spread of the residuals of a plain regressor, as for `RandomizedRegressor`.
     support : tuple of (float or None, float or None), optional
         Bounds `(low, high)` of the outcome around a deterministic model, as for
         `RandomizedRegressor`: `(0, None)` for money or durations.
@@ -165,12 +169,13 @@ def randomize(
     target = Target(goal_of(max_group_error, max_wider, max_price), group_mass, confidence)
     family = family_of(link)
     check_fraction("certify_share", certify_share)
+    check_choice("spread", spread, SPREADS)
     check_estimator(estimator)
     is_randomized = isinstance(estimator, PAICRegressor) or is_model_sequence(estimator)
     # recalibration fits maps, which needs training rows
     is_held_out = not recalibrate and is_prefit(estimator)
     if is_randomized:
-        check_randomized_options(target.goal, link, by, recalibrate, support)
+        check_randomized_options(target.goal, link, by, recalibrate, spread, support)
     check_options(by, alternative, is_held_out, sample_weight is not None)
     outcomes = check_finite("y", y)
     table = X if hasattr(X, "columns") else np.asarray(X)
@@ -197,7 +202,7 @@ def randomize(
             selection.model.set_params(on_discrete=on_discrete)
         return selection
     model, recalibrated = fit_model(
-        estimator, rows, family.name, by, recalibrate, alternative, support, random
+        estimator, rows, family.name, by, recalibrate, alternative, spread, support, random
     )
     for fitted in (model, recalibrated):
         if fitted is not None:

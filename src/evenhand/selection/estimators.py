@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import InputError, bad_input
-from evenhand.forecasters import Bounds, By, PAICRegressor, kind_of, thawed
+from evenhand.forecasters import Bounds, By, PAICRegressor, SpreadKind, kind_of, thawed
 from evenhand.planning import Goal, MaxGroupError
 
 DEFAULT_LINK = "entropic"
@@ -57,13 +57,19 @@ def check_estimator(estimator: Any) -> None:
 
 
 def check_randomized_options(
-    goal: Goal, link: str, by: By | None, recalibrate: bool, support: Bounds
+    goal: Goal,
+    link: str,
+    by: By | None,
+    recalibrate: bool,
+    spread: SpreadKind,
+    support: Bounds,
 ) -> None:
     """Refuse what forecasters that are already randomized do not have."""
     given: list[tuple[str, Any, bool]] = [
         ("link", link, link != DEFAULT_LINK),
         ("by", by, by is not None),
         ("recalibrate", recalibrate, recalibrate),
+        ("spread", spread, spread != "learned"),
         ("support", support, support is not None),
     ]
     for name, value, is_given in given:

@@ -20,6 +20,7 @@ from evenhand.forecasters import (
     MixtureMLPRegressor,
     RandomizedRegressor,
     RecalibratedRegressor,
+    SpreadKind,
 )
 from evenhand.links import Link
 from evenhand.planning import (
@@ -46,6 +47,7 @@ def fit_model(
     by: By | None,
     recalibrate: bool,
     alternative: bool,
+    spread: SpreadKind,
     support: Bounds,
     random: np.random.Generator,
 ) -> tuple[RandomizedRegressor, RecalibratedRegressor | None]:
@@ -54,26 +56,23 @@ def fit_model(
     seed = int(random.integers(2**31))
     model = MixtureMLPRegressor(random_state=seed) if estimator is None else estimator
     inner = without_outcome_checks(model)
-    params: dict[str, Any] = {
-        "alpha": 1.0,
-        "link": link,
-        "on_discrete": "ignore",
-        "random_state": seed,
-    }
+    params: dict[str, Any] = {"on_discrete": "ignore", "random_state": seed}
+    fitted: dict[str, Any] = {"spread": spread, "support": support} | params
+    randomized: dict[str, Any] = {"alpha": 1.0, "link": link}
     if rows.share is None:
         # a prefit model: fitting the wrapper learns nothing from these rows
-        return RandomizedRegressor(inner, support=support, **params).fit(*rows.certifying()), None
+        return RandomizedRegressor(inner, **randomized, **fitted).fit(*rows.certifying()), None
     with naming_the_split(rows):
         if not (alternative or recalibrate):
-            return RandomizedRegressor(inner, support=support, **params).fit(
+            return RandomizedRegressor(inner, **randomized, **fitted).fit(
                 *rows.learning(), rows.learning_weight
             ), None
-        recalibrated = RecalibratedRegressor(
-            inner, by=by, on_discrete="ignore", support=support, random_state=seed
-        ).fit(*rows.learning(), rows.learning_weight)
+        recalibrated = RecalibratedRegressor(inner, by=by, **fitted).fit(
+            *rows.learning(), rows.learning_weight
+        )
     # the base of a link is recalibrated overall only; maps by group are the alternative
     base = recalibrated.without_groups() if recalibrate and by is not None else recalibrated
-    around = RandomizedRegressor.around(base, recalibrate=recalibrate, **params)
+    around = RandomizedRegressor.around(base, recalibrate=recalibrate, **randomized, **params)
     return around, recalibrated
 
 
