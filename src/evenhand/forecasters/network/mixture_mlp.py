@@ -55,8 +55,8 @@ class MixtureMLPRegressor(NeuralForecaster):
         Share of the last hidden layer's units dropped in training, and weight decay of AdamW. If
         neither is given, three pairs from (0, 0.01) to (0.3, 1) are tried, and with 1,000 rows or
         more also inputs of bins: trainings that are worse on the members' held-out rows are
-        stopped after 10% and after 40% of the steps. One without the other is (0, 0.01) for the one
-        left out.
+        stopped after 10% and after 40% of the steps. On large tables they are tried with few of the
+        members. One without the other is (0, 0.01) for the one left out.
     learning_rate : float, default 0.003
         Step size of AdamW; it decays along a half cosine to a hundredth.
     batch_size : int, optional
@@ -64,7 +64,7 @@ class MixtureMLPRegressor(NeuralForecaster):
         5,000, and 256 otherwise.
     max_passes : int, optional
         Largest number of passes over the training rows; by default as many as make 1,500 steps,
-        but at least 60 and at most 200.
+        but at least 30 and at most 200.
     max_steps : int, optional
         Largest number of steps, where that is less.
     time_budget : float, optional

@@ -11,7 +11,7 @@ LARGEST_BATCH = 256
 """Numbers of rows below which, and sizes of a batch."""
 
 USUAL_STEPS = 1500
-FEWEST_PASSES = 60
+FEWEST_PASSES = 30
 MOST_PASSES = 200
 """A training has the usual number of steps unless that is too few or too many passes."""
 

@@ -49,6 +49,10 @@ class Settings:
             raise bad_input("learning_rate", "be positive", self.learning_rate)
 
 
+LEAST_BUDGET = 1e-9
+"""Seconds that are left of a budget that is used up."""
+
+
 class Clock:
     """Time since the beginning of a training, as a share of its budget.
 
@@ -65,3 +69,10 @@ class Clock:
     def share(self) -> float:
         """Return the share of the budget that is used up."""
         return 0.0 if self.budget is None else (time.monotonic() - self.start) / self.budget
+
+    def rest(self) -> Clock:
+        """Return a clock of what is left of the budget, which starts now."""
+        if self.budget is None:
+            return self
+        left = self.budget - (time.monotonic() - self.start)
+        return Clock(max(left, LEAST_BUDGET))

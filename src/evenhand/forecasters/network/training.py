@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -18,6 +18,12 @@ from evenhand.forecasters.network.validation import RowLoss, Validation
 
 ROUNDS = (0.1, 0.4)
 """Shares of the steps after which candidates are compared: the first time two go on, then one."""
+
+TRIAL_ROWS = 1500
+"""Number of held-out rows that candidates are compared on, if that takes fewer networks than all;
+the networks of the best one are then trained from the beginning."""
+
+FEWEST_TRIED = 2
 
 Report = Callable[[int, str], None]
 
@@ -33,6 +39,14 @@ class Candidate:
     learning: Rows
     validation: Rows
     settings: Settings
+
+    def of_first(self, n_networks: int) -> Candidate:
+        """Return the candidate for the first networks only."""
+        learning, validation = (
+            rows if rows.of is None else replace(rows, of=rows.of[:n_networks])
+            for rows in (self.learning, self.validation)
+        )
+        return replace(self, learning=learning, validation=validation)
 
 
 def train(
@@ -86,20 +100,35 @@ def train_best(
     batch_size = settings.batch_size
     clock = Clock(time_budget)
     with device_errors(where, remedy), _threads(candidates[0].shape, n_networks, batch_size):
-        trainings = {
-            i: _Training(candidate, n_networks, loss, where, seed, clock)
-            for i, candidate in enumerate(candidates)
-        }
+        n_tried = _n_tried(candidates[0], n_networks) if len(candidates) > 1 else n_networks
+
+        def training(i: int, n: int, time: Clock) -> _Training:
+            return _Training(candidates[i].of_first(n), n, loss, where, seed, time)
+
+        trainings = {i: training(i, n_tried, clock) for i in range(len(candidates))}
         n_passes = -(-settings.max_steps // trainings[0].steps_per_pass)
         with progress("training", n_passes, enabled=verbose) as advance:
             for share, n_kept in zip(ROUNDS, (2, 1), strict=True):
                 if len(trainings) > n_kept:
-                    for training in trainings.values():
-                        training.proceed(share, advance)
+                    for each in trainings.values():
+                        each.proceed(share, advance)
                     trainings = _best_of(trainings, n_kept)
-            ((chosen, training),) = trainings.items()
-            training.proceed(1.0, advance)
-        return chosen, training.run.result()
+            ((chosen, best),) = trainings.items()
+            if n_tried < n_networks:
+                best = training(chosen, n_networks, clock.rest())
+            best.proceed(1.0, advance)
+        return chosen, best.run.result()
+
+
+def _n_tried(candidate: Candidate, n_networks: int) -> int:
+    """Return the number of networks by which candidates are compared."""
+    validation = candidate.validation
+    # without a split of their own, all networks are compared on the same rows
+    if validation.of is None:
+        return n_networks
+    held_out: int = validation.of.shape[1]
+    needed = -(-TRIAL_ROWS // held_out)
+    return min(max(needed, FEWEST_TRIED), n_networks)
 
 
 def _best_of(trainings: dict[int, _Training], n_kept: int) -> dict[int, _Training]:
