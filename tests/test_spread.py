@@ -126,6 +126,21 @@ def test_a_clone_of_the_model_learns_what_trees_do_not() -> None:
     np.testing.assert_allclose(model.spread_.coef_, 0.5, atol=0.17)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_without_residuals_do_not_make_trees_diverge(weighted: bool) -> None:
+    # half of the rows have the smallest size that residuals are raised to, of which Newton steps on
+    # the log scale reach -100
+    random = np.random.default_rng(0)
+    X = random.uniform(size=(1000, 3))
+    is_zero = X[:, 0] < 0.5
+    weight = 10 ** random.uniform(-3, 3, size=1000) if weighted else None
+    size = np.where(is_zero, 1e-3, 2 * random.exponential(size=1000)).clip(1e-3, 20.0)
+    log_size = SpreadTrees(60, 1.0).fit(X, np.zeros(1000), size, weight).predict(X, np.zeros(1000))
+    assert log_size[is_zero].mean() < np.log(0.01)
+    # the mean size is 2
+    np.testing.assert_allclose(log_size[~is_zero].mean(), np.log(2), atol=0.25)
+
+
 @pytest.mark.parametrize(
     "estimator",
     [

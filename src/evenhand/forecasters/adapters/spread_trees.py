@@ -30,6 +30,11 @@ SETTINGS: dict[str, Any] = {
     "random_state": 0,
 }
 
+PENALTY = 0.05
+"""L2 penalty per row of the smallest leaf. A Newton step on the log scale is unbounded where
+residuals are near 0; with at most 40 smallest leaves this keeps it below 0.1 * 40 / 0.05 = 80, so
+that scikit-learn's single-precision gradients are finite. Other steps are shorter by 5% at most."""
+
 SLOPES = np.linspace(0.5, 2.0, 31)
 """Factors on the output of the trees."""
 
@@ -202,7 +207,10 @@ def cross_fitted(
         grown = _grown(MOST_TREES, rows[learn], size[learn], own_weight)
         path[held_out, 0] = grown._baseline_prediction
         staged = grown.staged_predict(rows[held_out])
-        path[held_out, 1:] = np.log(np.stack(list(staged), axis=-1))
+        with np.errstate(divide="ignore"):  # a size of 0 is raised to the smallest below
+            path[held_out, 1:] = np.log(np.stack(list(staged), axis=-1))
+    # no mean size is outside of the range of sizes
+    path = np.clip(path, np.log(size.min()), np.log(size.max()))
     deviance = np.average(path + size[:, None] * np.exp(-path), axis=0, weights=weight)
     n_trees = int(np.argmin(deviance))
     slope = float(
@@ -222,9 +230,16 @@ def _grown(
 ) -> HistGradientBoostingRegressor:
     # leaves of a small table have at least 20 rows, those of a large one 1 / 40 of it
     n_least = max(20, round(0.025 * len(rows)))
-    model = HistGradientBoostingRegressor(max_iter=n_trees, min_samples_leaf=n_least, **SETTINGS)
+    model = HistGradientBoostingRegressor(
+        max_iter=n_trees,
+        min_samples_leaf=n_least,
+        l2_regularization=PENALTY * n_least,
+        **SETTINGS,
+    )
+    if weight is None:
+        return model.fit(rows, size)
     # scikit-learn's weighted quantiles of many distinct values take a second per fit
-    return model.fit(rows if weight is None else _on_grids(rows), size, weight)
+    return model.fit(_on_grids(rows), size, weight / weight.mean())
 
 
 def _on_grids(rows: Floats) -> Floats:
