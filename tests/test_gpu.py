@@ -115,7 +115,7 @@ def test_errors_of_a_cuda_device_are_input_errors_with_the_remedy(
     def lost(*arguments: Any) -> Any:
         raise RuntimeError("CUDA error: device is lost. Compile with X.\nmore lines")
 
-    monkeypatch.setattr(Stack, "forward", lost)
+    monkeypatch.setattr("evenhand.forecasters.network.stack._evaluate", lost)
     with pytest.raises(RuntimeError, match="CUDA error"):  # on the CPU it is a fault of ours
         model.forecast(task(3)[0])
     monkeypatch.setattr(
@@ -181,7 +181,7 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
     def full(*_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nmore lines")
 
-    monkeypatch.setattr(Stack, "forward", full)
+    monkeypatch.setattr("evenhand.forecasters.network.stack._evaluate", full)
     for call, remedy in (
         (lambda: model.forecast(X, 0.5), "predict fewer rows at once"),
         (lambda: PAICRegressor(hidden=(4, 4), device="cpu").fit(X, y), "a smaller batch_size"),
