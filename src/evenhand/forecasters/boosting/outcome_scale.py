@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand._validate import Floats
+from evenhand.forecasters.weighted import weighted_quantiles
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,3 @@ def grid_step(y: Floats) -> float:
     """Return the smallest distance of different outcomes, the step if outcomes are rounded."""
     distinct = np.unique(y)
     return float(np.diff(distinct).min()) if distinct.size > 1 else 0.0
-
-
-def weighted_quantiles(y: Floats, weight: Floats, levels: list[float]) -> Floats:
-    """Return quantiles of weighted numbers, interpolated between the midpoints of their weights."""
-    order = np.argsort(y)
-    share = (np.cumsum(weight[order]) - 0.5 * weight[order]) / weight.sum()
-    return np.asarray(np.interp(levels, share, y[order]))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import Floats
+from evenhand.forecasters.weighted import weighted_quantiles
 
 PROBABILITIES = (0.1, 0.5, 0.9)
 NORMAL_SCORE = 1.2815515655446004
@@ -41,7 +42,7 @@ def robust_scale(values: Floats, weight: Floats) -> tuple[float, float, float]:
     """
     mean = float(np.average(values, weights=weight))
     std = float(np.sqrt(np.average((values - mean) ** 2, weights=weight))) or 1.0
-    low, middle, high = _quantiles(values, weight)
+    low, middle, high = weighted_quantiles(values, weight, PROBABILITIES)
     if min(high - middle, middle - low) <= LEAST_SIDE * std:
         return mean, std, 0.0
     skew = math.log((high - middle) / (middle - low)) / NORMAL_SCORE
@@ -51,14 +52,6 @@ def robust_scale(values: Floats, weight: Floats) -> tuple[float, float, float]:
     if abs(skew) < 1e-3:
         return middle, (high - low) / (2 * NORMAL_SCORE), 0.0
     return middle, skew * (high - low) / (2 * math.sinh(skew * NORMAL_SCORE)), skew
-
-
-def _quantiles(values: Floats, weight: Floats) -> Floats:
-    """Return weighted quantiles, interpolated between the middles of the rows' weights."""
-    order = np.argsort(values, kind="stable")
-    share = np.cumsum(weight[order])
-    middles = (share - 0.5 * weight[order]) / share[-1]
-    return np.interp(PROBABILITIES, middles, values[order])
 
 
 def skew_scores(units: Floats, skew: Floats | float) -> Floats:
