@@ -367,8 +367,8 @@ FAULTS = (
     Fault(
         "weights not handed on to a recalibration",
         "selection/link_choice.py",
-        "        ).fit(*rows.learning(), rows.learning_weight)",
-        "        ).fit(*rows.learning())",
+        "recalibrated.fit(*rows.learning(), rows.learning_weight)",
+        "recalibrated.fit(*rows.learning())",
         ("test_selection.py",),
     ),
     Fault(

@@ -67,9 +67,8 @@ def fit_model(
             return RandomizedRegressor(inner, **randomized, **fitted).fit(
                 *rows.learning(), rows.learning_weight
             ), None
-        recalibrated = RecalibratedRegressor(inner, by=by, **fitted).fit(
-            *rows.learning(), rows.learning_weight
-        )
+        recalibrated = RecalibratedRegressor(inner, by=by, **fitted)
+        recalibrated.fit(*rows.learning(), rows.learning_weight)
     # the base of a link is recalibrated overall only; maps by group are the alternative
     base = recalibrated.without_groups() if recalibrate and by is not None else recalibrated
     around = RandomizedRegressor.around(base, recalibrate=recalibrate, **randomized, **params)
