@@ -182,6 +182,8 @@ KINDS: list[tuple[Any, str]] = [
     (BaggingRegressor(), "residuals"),
     (VotingRegressor([("a", BayesianRidge()), ("b", Ridge())]), "residuals"),
     (LogisticRegression(), "residuals"),
+    # its `predict` takes `return_std` and returns zeros
+    (DummyRegressor(), "residuals"),
     (FrozenEstimator(QuantileRegressor()), "residuals"),
     (ManyQuantiles(quantiles=(1, 5, 9)), "residuals"),
 ]

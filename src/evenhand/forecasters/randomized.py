@@ -76,7 +76,9 @@ class RandomizedRegressor(WrappingForecaster):
         CRPS is used; the spread is constant if neither is better than that by one standard error,
         or with fewer than 100 rows. A plain regressor is fitted `cv + 1` times for its residuals,
         and once more for the spread, or `cv + 1` times more where its clone is better in the first
-        fold. No other model has a spread to be learned.
+        fold. No other model has a spread to be learned. Folds are random: where rows are repeated,
+        or several belong to one person, intervals for others are too short, above all with a
+        learned spread.
     on_discrete : {"raise", "warn", "ignore"}, default "raise"
         How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
         value in more than 10% of the rows.
@@ -85,7 +87,8 @@ class RandomizedRegressor(WrappingForecaster):
         durations. The estimator is fitted to outcomes that a smooth increasing map takes to the
         real line, and its forecasts are mapped back; `estimator_.predict` then predicts mapped
         outcomes. Models that are not refitted (functions, models in a `FrozenEstimator`) predict
-        outcomes in their own units, and their forecasts are truncated to the support.
+        outcomes in their own units, and their forecasts are truncated to the support. Truncated
+        forecasts are calibrated on average only with `recalibrate`.
     random_state : int, generator or None
         Seed of the folds and of the default estimator.
 

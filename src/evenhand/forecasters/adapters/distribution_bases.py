@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.dummy import DummyRegressor
 from sklearn.frozen import FrozenEstimator
 
 from evenhand._format import count
@@ -137,7 +138,9 @@ class ReturnStdBase(Base):
 
     @classmethod
     def accepts(cls, estimator: Any) -> bool:
-        return "return_std" in predict_options(estimator)
+        # the standard deviations of a DummyRegressor are 0
+        is_dummy = isinstance(final_step(estimator), DummyRegressor)
+        return "return_std" in predict_options(estimator) and not is_dummy
 
     @classmethod
     def fit(cls, estimator: Any, rows: Training) -> Self:
