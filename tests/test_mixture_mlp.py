@@ -228,6 +228,9 @@ def test_a_stored_model_of_an_earlier_version_predicts_as_it_did() -> None:
     assert earlier.spread_factor_ == 1.0
     again = MixtureMLPRegressor.from_state(model.to_state())
     np.testing.assert_array_equal(again.forecast(X).pit(y), model.forecast(X).pit(y))
+    again = MixtureMLPRegressor.from_state(earlier.to_state())
+    assert again.strength_ == (model.dropout, model.weight_decay)
+    np.testing.assert_array_equal(again.forecast(X).pit(y), earlier.forecast(X).pit(y))
 
 
 def test_forecasts_lie_within_the_support() -> None:

@@ -362,6 +362,7 @@ class MixtureMLPRegressor(NeuralForecaster):
             model.inputs_ = None if inputs is None else Inputs.from_state(inputs)
             model.outputs_ = MixtureOutputs.from_state(learned["outputs"])
             model.spread_factor_ = learned["spread_factor"]
-            dropout, weight_decay = learned["strength"]
-            model.strength_ = (dropout, weight_decay)
+        # they had one strength, which their parameters give
+        dropout, weight_decay = learned.get("strength", (model.dropout, model.weight_decay))
+        model.strength_ = (dropout, weight_decay)
         return model

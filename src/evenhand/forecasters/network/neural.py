@@ -220,13 +220,13 @@ class NeuralForecaster(Forecaster):
                     )
 
 
-def warn_about_unit(y: Floats, low: float, high: float) -> None:
+def warn_about_unit(y: Floats, low: float, high: float, *, name: str = "the outcome") -> None:
     """Warn if the outcome's standard deviation is outside the range of the paper's network."""
     spread = float(np.std(y))
     if not 2 * low < spread < high / 2:
         warnings.warn(
-            f"the outcome has standard deviation {spread:g}, but the paper's network predicts"
-            f" standard deviations from {low:g} to {high:g} in raw units of y; set"
+            f"{name} has standard deviation {spread:g}, but the paper's network predicts"
+            f" standard deviations from {low:g} to {high:g} in these units; set"
             " standardize_y=True",
             UserWarning,
             stacklevel=6,  # the line that calls fit or path

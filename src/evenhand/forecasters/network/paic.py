@@ -265,7 +265,10 @@ class PAICRegressor(NeuralForecaster):
     def _scale_outcomes(self, y: Floats, weight: Floats) -> tuple[float, float]:
         if self.standardize_y:
             return super()._scale_outcomes(y, weight)
-        warn_about_unit(y, MIN_STD, MIN_STD + STD_RANGE)
+        name = (
+            "the outcome" if self.support_ is None else "the outcome mapped to the line (support)"
+        )
+        warn_about_unit(y, MIN_STD, MIN_STD + STD_RANGE, name=name)
         return 0.0, 1.0
 
     def _check_parameters(self) -> None:
