@@ -278,7 +278,11 @@ def test_an_outcome_outside_is_refused_with_its_row_among_all_rows() -> None:
         randomize(LinearRegression(), X, y, support=(0, None))
 
 
-@pytest.mark.parametrize("wrong", [(3, 1), (0,), "ab", (np.nan, 1), (np.inf, None), 5, (0, 0)])
+@pytest.mark.parametrize(
+    "wrong",
+    [(3, 1), (0,), "ab", "05", b"0:", {0, 1}, (np.nan, 1), (np.inf, None), 5, (0, 0)],
+    ids=str,
+)
 def test_wrong_bounds_are_refused_in_one_line(wrong: Any) -> None:
     X, y = incomes(50)
     for model in (
@@ -289,6 +293,19 @@ def test_wrong_bounds_are_refused_in_one_line(wrong: Any) -> None:
         with pytest.raises(InputError, match=r"support must be a pair \(low, high\)") as caught:
             model.fit(X, y)
         assert "\n" not in str(caught.value)
+
+
+def test_a_bound_that_is_too_far_away_for_floating_point_numbers_is_refused() -> None:
+    X, y = incomes(100)
+    model = RandomizedRegressor(LinearRegression(), random_state=0)
+    medians = [
+        model.set_params(support=(0, high)).fit(X, y).forecast(X, r=0.5).ppf(0.5)
+        for high in (1e5 * np.ptp(y), 1e10 * np.ptp(y))
+    ]
+    np.testing.assert_allclose(*medians, rtol=1e-3)
+    model.set_params(support=(0, 1e18))
+    with pytest.raises(InputError, match=r"support must have bounds .* got 1e\+18; pass None"):
+        model.fit(X, y)
 
 
 def test_infinite_bounds_are_no_bounds() -> None:

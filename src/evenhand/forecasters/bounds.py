@@ -17,20 +17,26 @@ from evenhand.forecasters.bends import choose_bend
 Bounds = tuple[float | None, float | None] | None
 """Bounds of the outcome; None or an infinite number on a side without bound."""
 
+FARTHEST_BOUND = 1e12
+"""Largest distance of a bound from the outcomes, relative to their range."""
+
 
 def check_bounds(support: Any) -> tuple[float, float] | None:
     """Return the bounds as floats, infinite on a side without bound; None without bounds."""
     if support is None:
         return None
     rule = "be a pair (low, high) with low < high, with None on a side without bound"
-    remedy = "for amounts of money pass (0, None)"
+    refusal = bad_input("support", rule, repr(support)[:80], "for amounts of money pass (0, None)")
+    # a set has no order, and the characters of a text are not bounds
+    if isinstance(support, str | bytes | set | dict):
+        raise refusal
     try:
         low, high = support
         bounds = (-np.inf if low is None else float(low), np.inf if high is None else float(high))
     except (TypeError, ValueError):
-        raise bad_input("support", rule, repr(support)[:80], remedy) from None
+        raise refusal from None
     if not bounds[0] < bounds[1] or bounds[0] == np.inf or bounds[1] == -np.inf:
-        raise bad_input("support", rule, repr(support)[:80], remedy)
+        raise refusal
     return None if np.isinf(bounds).all() else bounds
 
 
@@ -50,7 +56,8 @@ def check_support(
     Raises
     ------
     InputError
-        If an outcome is outside the bounds, or more than 2% of the outcomes are at a bound.
+        If an outcome is outside the bounds, more than 2% of the outcomes are at a bound, or a bound
+        is so far away that rounding would change forecasts.
     """
     bounds = check_bounds(support)
     if bounds is None:
@@ -64,8 +71,14 @@ def check_support(
         remedy = "correct that row" if count == 1 else f"correct the {count:,} rows outside"
         remedy = f"{remedy}, or widen the support"
         raise bad_input(f"{name}[{row}]", rule, f"{outcomes[row]:g}", remedy)
-    for bound in bounds:
-        is_at = outcomes[used] == bound
+    kept = outcomes[used]
+    for bound in filter(np.isfinite, bounds):
+        distance = float(np.abs(kept - bound).min())
+        if distance > FARTHEST_BOUND * float(np.ptp(kept)) > 0:
+            rule = f"have bounds at most {FARTHEST_BOUND:g} times the range of {name} away from it"
+            remedy = "pass None on a side where no outcome is near the bound"
+            raise bad_input("support", rule, f"{bound:g}", remedy)
+        is_at = kept == bound
         share = float(is_at.mean())
         # a single row is more than 2% of fewer than 50 rows
         if share > MILD_ATOM and is_at.sum() > 1:
