@@ -34,6 +34,9 @@ from evenhand.cli.tables import people_of
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand._validate import Floats
+    from evenhand.forecasters import Bounds
+
 
 def fit(
     table: Table,
@@ -91,9 +94,9 @@ def fit(
     device: Annotated[str, typer.Option(help="device for training: auto, cpu or cuda")] = "auto",
 ) -> None:
     """Train a randomized forecaster on a table and save it to a folder."""
-    from evenhand import columns, store, tables
-    from evenhand._validate import check_choice, check_continuous
-    from evenhand.forecasters import MixtureMLPRegressor, RandomizedRegressor, check_support
+    from evenhand import store
+    from evenhand._validate import check_choice
+    from evenhand.forecasters import MixtureMLPRegressor, RandomizedRegressor
     from evenhand.links import make_link
 
     goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
@@ -110,18 +113,8 @@ def fit(
     # training takes minutes: the output folder is checked before
     store.check_folder(out)
     check_own_folder(out, "model.json", "a model folder")
-    named = [name for name in (id_column, cluster) if name is not None]
-    data, remarks = columns.read_typed(table, text=named)
-    y = tables.number_column(data, target, source=table.name)
-    people = people_of(data, id_column, cluster, target, table.name)
-    # ids are not features: a model could memorize people
-    unused = [target, *named, *listed_names("--drop", drop)]
-    X = _features(data, unused, table.name)
-    for remark in [*remarks, *features_like_names(X)]:
-        inform(f"warning: {table.name}: {remark}")
-    check_support(y, bounds, name=f"{table.name}: column {target!r}")
-    check_continuous(y, name=f"{table.name}: column {target!r}")
-    # the check above has already warned of discrete outcomes, with the name of the column
+    X, y, people = _training_rows(table, target, id_column, cluster, drop, bounds)
+    # discrete outcomes have been warned of, with the name of the column
     base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)
     if is_certified:
         asked = {
@@ -152,7 +145,34 @@ def fit(
     )
 
 
-def _bounds(support: str) -> tuple[float | None, float | None]:
+def _training_rows(
+    table: Path,
+    target: str,
+    id_column: str | None,
+    cluster: str | None,
+    drop: str | None,
+    bounds: Bounds,
+) -> tuple[pd.DataFrame, Floats, list[str] | None]:
+    """Read the features, the outcomes and the names of people, and check the outcomes."""
+    from evenhand import columns, tables
+    from evenhand._validate import check_continuous
+    from evenhand.forecasters import check_support
+
+    named = [name for name in (id_column, cluster) if name is not None]
+    data, remarks = columns.read_typed(table, text=named)
+    y = tables.number_column(data, target, source=table.name)
+    people = people_of(data, id_column, cluster, target, table.name)
+    # ids are not features: a model could memorize people
+    X = _features(data, [target, *named, *listed_names("--drop", drop)], table.name)
+    for remark in [*remarks, *features_like_names(X)]:
+        inform(f"warning: {table.name}: {remark}")
+    outcome = f"{table.name}: column {target!r}"
+    check_support(y, bounds, name=outcome)
+    check_continuous(y, name=outcome)
+    return X, y, people
+
+
+def _bounds(support: str) -> Bounds:
     """Read bounds such as `0:` or `0:100`."""
     ends = support.split(":")
     try:

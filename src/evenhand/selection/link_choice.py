@@ -97,20 +97,15 @@ def choose_link(
     held = HeldOutScores(y, grid, spread_step(y), random)
     pit = held.pit(base)
     costs = Costs(base, pit, y, grid, random)
-    proof = certify_link(
-        pit, family, confidence=target.confidence, bound=bound_of(target, family, pit.size)
-    )
-    proof = _chosen(proof, costs, target, rows.share)
-    proof = replace(proof, one_row_each=rows.one_row_each)
+    proof = replace(_certified(costs, family, target, rows.share), one_row_each=rows.one_row_each)
     # the fit does not depend on alpha: the link is chosen afterwards
     model.set_params(alpha=proof.link.alpha)
     price = costs.price(proof.link)
     wider = costs.wider(proof.link)
     lines = _deterministic_lines(held, X, base, pit, model, recalibrated, alternative)
     base_line = lines[1 if model.recalibrate else 0]
-    served = base[held.compared].randomized(
-        proof.link.alpha, proof.link, jittered(held.compared.size, COMPARED_DRAWS, random)
-    )
+    draws = jittered(held.compared.size, COMPARED_DRAWS, random)
+    served = base[held.compared].randomized(proof.link.alpha, proof.link, draws)
     randomized_line = {
         "forecaster": "randomized",
         "log_score": base_line["log_score"] + price,
@@ -140,20 +135,22 @@ def choose_link(
     )
 
 
-def _chosen(
-    proof: LinkCertificate, costs: Costs, target: Target, share: float | None
-) -> LinkCertificate:
-    """Read the certificate for the link that keeps to the goal."""
+def _certified(costs: Costs, family: Link, target: Target, share: float | None) -> LinkCertificate:
+    """Certify all links, and read the certificate for the link that keeps to the goal."""
+    pit = costs.pit
+    proof = certify_link(
+        pit, family, confidence=target.confidence, bound=bound_of(target, family, pit.size)
+    )
     goal = target.goal
-    family = type(proof.link)
+    link = type(family)
     match goal:
         case MaxGroupError():
             return proof.least_randomized(goal.most, target.group_mass, certify_share=share)
         case MaxWider():
-            alpha = least_alpha(lambda alpha: costs.wider(family(alpha)), goal.most)
+            alpha = least_alpha(lambda alpha: costs.wider(link(alpha)), goal.most)
         case MaxPrice():
-            alpha = least_alpha(lambda alpha: costs.price(family(alpha)), goal.most)
-    return proof.with_link(family(alpha))
+            alpha = least_alpha(lambda alpha: costs.price(link(alpha)), goal.most)
+    return proof.with_link(link(alpha))
 
 
 def _plain_interval(
