@@ -34,6 +34,7 @@ ISO = (
 """Dates in ISO form, with or without a time and a zone."""
 
 REMEDY = "correct it or leave it empty"
+
 FEW = 64
 """Number of values up to which a loop in Python is faster than a call of pandas."""
 
