@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -95,6 +96,7 @@ def _bar(*, enabled: bool) -> Progress:
 
 def _on_terminal(*columns: str | ProgressColumn, enabled: bool) -> Progress:
     # on standard error: standard output may be a table or JSON for another program
-    console = Console(stderr=True)
+    # named once, as rich would write to the command's escaping stream while a bar is shown
+    console = Console(file=getattr(sys.stderr, "rich_proxied_file", sys.stderr))
     is_shown = enabled and console.is_terminal
     return Progress(*columns, console=console, transient=True, disable=not is_shown)

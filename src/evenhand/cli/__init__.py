@@ -10,5 +10,6 @@ from evenhand.cli.messages import stopped_by_signals as stopped_by_signals
 from evenhand.cli.planning import plan
 from evenhand.cli.randomizing import randomize
 from evenhand.cli.serving import predict
+from evenhand.cli.streams import safe_streams as safe_streams
 
 __all__ = ["audit", "demo", "fit", "main", "plan", "predict", "randomize", "reproduce"]
