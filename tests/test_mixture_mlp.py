@@ -237,3 +237,17 @@ def test_forecasts_lie_within_the_support() -> None:
     X, y = linear_task(200)
     model = MixtureMLPRegressor(**GIVEN, max_steps=50, support=(0, None)).fit(X, np.exp(y))
     assert (model.forecast(X).ppf(0.001) > 0).all()
+
+
+def test_networks_chosen_by_few_members_are_trained_from_the_beginning() -> None:
+    # each of four members holds out 900 rows, so that two suffice for 1,500; columns of two values
+    # have no bins, so that only the strength is chosen
+    rng = np.random.default_rng(0)
+    X = rng.integers(2, size=(6000, 3)).astype(float)
+    y = X[:, 0] + rng.normal(size=6000)
+    params: dict[str, Any] = SMALL | {"n_members": 4, "max_steps": 20}
+    tried = MixtureMLPRegressor(**params).fit(X, y)
+    dropout, weight_decay = tried.strength_
+    given = MixtureMLPRegressor(**params, dropout=dropout, weight_decay=weight_decay).fit(X, y)
+    for name, array in given.weights_.items():
+        np.testing.assert_allclose(tried.weights_[name], array, rtol=1e-5, atol=1e-6)
