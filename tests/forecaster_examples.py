@@ -116,3 +116,10 @@ def linear_task(n: int, seed: int = 0) -> tuple[Floats, Floats]:
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, 3))
     return X, X @ [1.0, -0.5, 0.0] + 0.5 * random.normal(size=n)
+
+
+def incomes(n: int, seed: int = 0) -> tuple[Floats, Floats]:
+    """Features and lognormal outcomes with standard deviation 0.8 of the logarithm."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 2))
+    return X, np.exp(1 + 0.8 * X[:, 0] + 0.8 * random.normal(size=n))

@@ -36,7 +36,7 @@ from evenhand.forecasters import PAICRegressor, RandomizedRegressor, Recalibrate
 from evenhand.links import LINKS
 from evenhand.selection import randomize
 from evenhand.store import load, save
-from forecaster_examples import Floats, small_boosted, small_mixture, small_paic
+from forecaster_examples import Floats, incomes, small_boosted, small_mixture, small_paic
 
 SUPPORTS = (
     Support(low=0.0),
@@ -49,13 +49,6 @@ SUPPORTS = (
     Support(),
 )
 LEVELS = np.array([1e-12, 1e-6, 0.02, 0.3, 0.5, 0.9, 0.999, 1 - 1e-9])
-
-
-def incomes(n: int, seed: int = 0) -> tuple[Floats, Floats]:
-    """Features and lognormal outcomes with standard deviation 0.8 of the logarithm."""
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 2))
-    return X, np.exp(1 + 0.8 * X[:, 0] + 0.8 * random.normal(size=n))
 
 
 # --- the map
@@ -327,6 +320,9 @@ MAKERS: dict[str, Any] = {
     "frozen": lambda **given: RandomizedRegressor(
         FrozenEstimator(LinearRegression().fit(*incomes(300, seed=9))), random_state=0, **given
     ),
+    "frozen distribution": lambda **given: RandomizedRegressor(
+        FrozenEstimator(BayesianRidge().fit(*incomes(300, seed=9))), random_state=0, **given
+    ),
     "function": lambda **given: RandomizedRegressor(
         lambda X: (2 + X[:, 0], np.full(len(X), 2.0)), **given
     ),
@@ -411,8 +407,10 @@ def test_truncated_forecasts_are_recalibrated_as_they_are_served() -> None:
     # a predicted median of 0 for each exponential outcome: half of each forecast is below the bound
     random = np.random.default_rng(0)
     X, y = np.zeros((4000, 1)), random.exponential(size=4000)
-    constant = FrozenEstimator(LinearRegression(fit_intercept=False).fit(X, np.zeros(4000)))
+    signs = np.tile([-1.0, 1.0], 2000)
+    constant = FrozenEstimator(BayesianRidge().fit(X, signs))
     model = RecalibratedRegressor(constant, support=(0, None), random_state=0).fit(X, y)
+    assert isinstance(model.base_forecast(X[:1]).distribution, Truncated)
     # the standard error of a mean PIT of 4,000 is 0.005, and the maps were learned on such rows
     new = random.exponential(size=4000)
     assert abs(model.forecast(X).pit(new).mean() - 0.5) < 0.03

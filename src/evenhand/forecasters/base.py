@@ -24,6 +24,7 @@ from evenhand.forecasters.bounds import (
     Bounds,
     check_support,
     has_own_support,
+    is_fitted_plain,
     is_refitted,
     learn_support,
     on_support,
@@ -302,23 +303,31 @@ class WrappingForecaster(Forecaster):
         """Wrap the estimator of a loaded model in a FrozenEstimator, so that `fit` keeps it.
 
         An estimator that was fitted to mapped outcomes is fitted again instead, as its predictions
-        have no meaning without the map.
+        have no meaning without the map. Predictions of a fitted plain regressor are in units of the
+        outcome, and are mapped afterwards.
         """
-        if self.support_ is None or not self.support_.is_map:
+        base = self._base
+        is_plain = isinstance(base, ResidualBase) and base.predicted_support is not None
+        if self.support_ is None or not self.support_.is_map or is_plain:
             self.estimator = frozen(self.estimator)
 
     def _learn_support_of(self, estimator: Any, outcomes: Floats, rows: Any) -> Floats:
         """Learn the support; return the outcomes on which a model is fitted.
 
-        Forecasts of models that are not refitted are for outcomes in their own units, and are
-        truncated.
+        Distributions that are predicted by models that are not refitted are those of outcomes in
+        their own units, and are truncated.
         """
         if self.support is not None and has_own_support(estimator):
             raise InputError(
                 f"support is given both for {type(self).__name__} and for its estimator"
                 f" {type(thawed(estimator)).__name__}; leave one of the two out"
             )
-        return self._learn_support(outcomes, rows, is_map=is_refitted(estimator))
+        is_map = is_refitted(estimator) or is_fitted_plain(estimator)
+        return self._learn_support(outcomes, rows, is_map=is_map)
+
+    def _predicted_support(self, estimator: Any) -> Support | None:
+        """Return the map of predictions to the line for a fitted plain regressor, or None."""
+        return self.support_ if is_fitted_plain(estimator) else None
 
     def base_forecast(self, X: Any) -> Forecast:
         """Return the forecast of the inner model on the support, without maps or links, (n,)."""

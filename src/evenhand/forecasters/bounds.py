@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from evenhand._format import in_full, percent
 from evenhand._validate import MILD_ATOM, Floats, InputError, bad_input
 from evenhand.distributions import Distribution, Support, Transformed, Truncated
-from evenhand.forecasters.adapters import final_step, kind_of
+from evenhand.forecasters.adapters import ResidualBase, final_step, kind_of
 from evenhand.forecasters.bends import choose_bend
 
 Bounds = tuple[float | None, float | None] | None
@@ -129,6 +129,11 @@ def is_refitted(estimator: Any) -> bool:
     # a fitted plain regressor is not held out, as its residual distribution is estimated
     is_frozen = isinstance(final_step(estimator), FrozenEstimator)
     return not is_frozen and not kind_of(estimator).is_held_out(estimator)
+
+
+def is_fitted_plain(estimator: Any) -> bool:
+    """Whether an estimator is a fitted plain regressor, which predicts outcomes in their units."""
+    return isinstance(final_step(estimator), FrozenEstimator) and kind_of(estimator) is ResidualBase
 
 
 def has_own_support(estimator: Any) -> bool:

@@ -74,8 +74,11 @@ class RecalibratedRegressor(WrappingForecaster):
         Bounds `(low, high)` of the outcome, None on a side without bound: `(0, None)` for money or
         durations. The estimator is fitted to outcomes that a smooth increasing map takes to the
         real line, and its forecasts are mapped back; `estimator_.predict` then predicts mapped
-        outcomes. Models that are not refitted (functions, models in a `FrozenEstimator`) predict
-        outcomes in their own units, and their forecasts are truncated to the support.
+        outcomes. Models in a `FrozenEstimator` predict outcomes in their own units. Predictions of
+        a plain regressor are mapped to the line, where their residuals are estimated. Predictions
+        beyond a bound, or too near to it, are moved inside: to a distance that 0 to 20% of the
+        outcomes are within, the share with the smallest residuals. Distributions that are predicted
+        by a function or by another model in a `FrozenEstimator` are truncated to the support.
     random_state : int, generator or None
         Seed of the folds.
 
@@ -175,7 +178,8 @@ class RecalibratedRegressor(WrappingForecaster):
         grouping = None if self.by is None else Grouping.learn(self.by, table)
         groups = () if grouping is None else grouping.groups(table)
         self._grouping = grouping
-        rows = Training(table, line, given, cv, random, self.spread)
+        support = self._predicted_support(self.estimator)
+        rows = Training(table, line, given, cv, random, self.spread, support)
         self._set_base(kind.fit(self.estimator, rows))
         # a fitted model has not seen these rows, so all PITs are held-out PITs
         if is_held_out:

@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from evenhand._validate import Floats, InputError, Ints
+from evenhand.distributions import Support
 from evenhand.tables import take_rows
 
 SpreadKind = Literal["learned", "constant"]
@@ -45,6 +46,9 @@ class Training:
         Source of the folds.
     spread : {"learned", "constant"}, default "constant"
         Whether the spread of a plain regressor's residuals may depend on the features.
+    predicted_support : Support, optional
+        Map from predictions of a fitted plain regressor, in units of the outcome, to the line on
+        which `y` is. None for all other estimators.
     """
 
     X: Any
@@ -53,6 +57,7 @@ class Training:
     cv: int
     random: np.random.Generator
     spread: SpreadKind = "constant"
+    predicted_support: Support | None = None
 
     def folds(self) -> Iterator[tuple[Training, Ints]]:
         """Yield the training rows without each fold, and the row numbers of the fold."""

@@ -8,13 +8,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from evenhand._validate import Floats, InputError, bad_input
-from evenhand.distributions import Distribution, LocationScale, Quantiles
+from evenhand._validate import Floats, InputError, Ints, bad_input
+from evenhand.distributions import Distribution, LocationScale, Quantiles, Support
 from evenhand.forecasters.adapters.base import Base
 from evenhand.forecasters.adapters.estimators import Training, fitted
 from evenhand.forecasters.adapters.spreads import HeldOut, Spread, learn_spread
 from evenhand.forecasters.adapters.tails import residual_distribution
 from evenhand.tables import take_rows
+
+LEAST_SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
+"""Shares of the outcomes that may be nearer to a bound than every prediction of a fitted model. A
+linear model predicts values far below the bound where outcomes are merely small."""
+
+CLEAR = 2.0
+"""Number of paired standard errors by which residuals must be smaller for a larger share."""
 
 
 class ResidualBase(Base):
@@ -23,14 +30,24 @@ class ResidualBase(Base):
     The residuals are held-out residuals of models fitted on a share `(cv - 1) / cv` of the rows.
     Their spread may depend on the features: then the distribution is that of residuals divided by
     their predicted spread.
+
+    A fitted model may predict outcomes in their own units while `y` is on the line of a support.
+    Then its predictions are mapped to the line, where they are the locations of the distributions.
     """
 
     name: ClassVar[str] = "residuals"
 
-    def __init__(self, estimator: Any, residuals: Quantiles, spread: Spread | None = None) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        residuals: Quantiles,
+        spread: Spread | None = None,
+        predicted_support: Support | None = None,
+    ) -> None:
         super().__init__(estimator)
         self.residuals = residuals
         self.spread = spread
+        self.predicted_support = predicted_support
         self.unseen_pit: Floats | None = None
 
     @classmethod
@@ -50,18 +67,24 @@ class ResidualBase(Base):
             raise bad_input("X", rule, f"n_samples = {n}")
         # the final model is fitted on all rows; models of the folds are used for residuals only
         model = fitted(estimator, rows)
-        held = _held_out(model, rows) if is_frozen else _cross_fitted(estimator, rows)
-        if not np.isfinite(held.residuals).all():
+        loc, folds = _held_out(model, rows) if is_frozen else _cross_fitted(estimator, rows)
+        if not np.isfinite(loc).all():
             raise InputError(
                 f"estimator {type(estimator).__name__} predicts values that are not finite; check"
                 " its predictions for NaN"
             )
+        support = None
+        if rows.predicted_support is not None:
+            support = _support_of_predictions(rows.predicted_support, loc, rows)
+            loc = _on_line(loc, support)
+        held = HeldOut(rows, loc, rows.y - loc, folds)
         spread = None
         scale = np.ones(n)
         if rows.spread == "learned":
             spread, scale = learn_spread(estimator, held)
         normalized = held.residuals / scale
-        base = cls(model, residual_distribution(normalized, rows.weight), spread)
+        residuals = residual_distribution(normalized, rows.weight)
+        base = cls(model, residuals, spread, support)
         if not is_frozen:
             # a row's residual has weight 1 / n in the distribution, and its spread is predicted by
             # a model that has not seen the residual: apart from that weight, its PIT is held out
@@ -70,6 +93,8 @@ class ResidualBase(Base):
 
     def distribution(self, X: Any) -> Distribution:
         loc = np.ravel(self.estimator.predict(X))
+        if self.predicted_support is not None:
+            loc = _on_line(loc, self.predicted_support)
         scale = 1.0 if self.spread is None else self.spread.scale(X, loc)
         return LocationScale(self.residuals, loc, scale)
 
@@ -80,6 +105,10 @@ class ResidualBase(Base):
         }
         if self.spread is not None:
             arrays["spread_range"] = np.array([self.spread.low, self.spread.high])
+        if self.predicted_support is not None:
+            support = self.predicted_support
+            fields = [support.low, support.high, support.bend, support.edge]
+            arrays["predicted_support"] = np.array(fields)
         return arrays
 
     def to_parts(self) -> dict[str, Any]:
@@ -94,22 +123,66 @@ class ResidualBase(Base):
         if "spread" in parts:
             low, high = (float(end) for end in arrays["spread_range"])
             spread = Spread(parts["spread"], low, high)
-        return cls(parts["estimator"], residuals, spread)
+        # absent for models that predict on the line, and in folders of earlier releases, whose
+        # forecasts are truncated if the model was not refitted
+        support = None
+        if "predicted_support" in arrays:
+            low, high, bend, edge = (float(field) for field in arrays["predicted_support"])
+            support = Support(low, high, bend, edge)
+        return cls(parts["estimator"], residuals, spread, support)
 
 
-def _cross_fitted(estimator: Any, rows: Training) -> HeldOut:
-    """Return predictions and residuals of each row under the model fitted without its fold."""
+def _on_line(predicted: Floats, support: Support) -> Floats:
+    """Map predictions to the line, those nearer to a bound than `support.edge` from there."""
+    return support.to_line(
+        np.clip(predicted, support.low + support.edge, support.high - support.edge)
+    )
+
+
+def _support_of_predictions(support: Support, predicted: Floats, rows: Training) -> Support:
+    """Return the support whose `edge` is the least distance of predictions from a bound.
+
+    Predictions beyond a bound have no image on the line, and those next to it one far from all
+    others. The least distance is the distance that a share of the outcomes in `LEAST_SHARES` are
+    within. Each share replaces the one before if its residuals on the line are clearly smaller.
+    """
+    outcomes = support.from_line(rows.y)
+    distance = np.minimum(outcomes - support.low, support.high - outcomes)
+    # rounding errors may take an outcome back to the bound
+    distance = np.maximum(distance, support.edge)
+    weight = np.ones(distance.size) if rows.weight is None else rows.weight
+    least, *others = (
+        replace(support, edge=float(edge)) for edge in np.quantile(distance, LEAST_SHARES)
+    )
+    size = _residual_size(predicted, least, rows.y, weight)
+    for candidate in others:
+        smaller = _residual_size(predicted, candidate, rows.y, weight)
+        gain = weight * (size - smaller)
+        if gain.sum() > CLEAR * np.sqrt((gain**2).sum()):
+            least = candidate
+            size = smaller
+    return least
+
+
+def _residual_size(predicted: Floats, support: Support, y: Floats, weight: Floats) -> Floats:
+    """Return the distance of each residual on the line from the mean residual."""
+    residuals = y - _on_line(predicted, support)
+    return np.abs(residuals - np.average(residuals, weights=weight))
+
+
+def _cross_fitted(estimator: Any, rows: Training) -> tuple[Floats, list[Ints]]:
+    """Return the prediction of each row by the model fitted without its fold, and the folds."""
     loc = np.empty(rows.y.size)
-    folds = []
+    folds: list[Ints] = []
     for learn, held_out in rows.folds():
         loc[held_out] = np.ravel(fitted(estimator, learn).predict(take_rows(rows.X, held_out)))
         folds.append(held_out)
-    return HeldOut(rows, loc, rows.y - loc, folds)
+    return loc, folds
 
 
-def _held_out(model: Any, rows: Training) -> HeldOut:
-    """Return predictions and residuals of a fitted model that has not seen the rows."""
+def _held_out(model: Any, rows: Training) -> tuple[Floats, list[Ints]]:
+    """Return the predictions of a fitted model that has not seen the rows, and folds."""
     loc = np.ravel(model.predict(rows.X))
     # the folds serve to choose the spread
     cv = min(rows.cv, rows.y.size)
-    return HeldOut(rows, loc, rows.y - loc, [one for _, one in replace(rows, cv=cv).folds()])
+    return loc, [one for _, one in replace(rows, cv=cv).folds()]
