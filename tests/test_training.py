@@ -429,11 +429,40 @@ def test_step_size_falls_along_a_half_cosine_to_a_tenth() -> None:
     rates = []
     for step in range(1, 5):
         run.step(step, x, y, weight, torch.Generator().manual_seed(0))
-        rates.append(run.optimizer.param_groups[0]["lr"])
+        rates.append(run.optimizer.learning_rate)
     # halves of the way down at 1/4, 1/2, 3/4 and the end: (1 + cos) / 2 is 0.8536, 0.5, 0.1464, 0
     np.testing.assert_allclose(
         rates, [0.02 + 0.18 * share for share in (0.853553, 0.5, 0.146447, 0.0)], atol=1e-6
     )
+
+
+def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases() -> None:
+    settings = Settings(0.2, 0.3, 10, max_steps=4, patience=5, check_every=10, decays_biases=False)
+    shape = Shape(3, 1, (8, 8), takes_draw=False, dropout=0.0)
+    stack, other = (Stack(shape, 2, torch.Generator().manual_seed(0)) for _ in range(2))
+
+    def squares(out: torch.Tensor, y: torch.Tensor, *_: Any) -> torch.Tensor:
+        return (out[..., 0] - y) ** 2
+
+    run = Run(stack, squares, settings, torch.arange(10)[None].expand(2, -1))
+    peer = torch.optim.AdamW(
+        [{"params": list(other.kernels)}, {"params": list(other.biases), "weight_decay": 0.0}],
+        weight_decay=0.3,
+    )
+    random = np.random.default_rng(0)
+    x, y = (
+        torch.as_tensor(random.normal(size=size), dtype=torch.float32) for size in ((10, 3), 10)
+    )
+    for step in range(1, 4):
+        run.step(step, x, y, torch.ones(10), torch.Generator().manual_seed(0))
+        # all rows are in each batch, so their order makes no difference
+        squares(other(x.expand(2, -1, -1), None, None), y).mean(dim=-1).sum().backward()
+        for group in peer.param_groups:
+            group["lr"] = run.optimizer.learning_rate
+        peer.step()
+        peer.zero_grad()
+    for mine, theirs in zip(run.stack.parameters(), other.parameters(), strict=True):
+        np.testing.assert_allclose(mine.detach(), theirs.detach(), rtol=1e-4, atol=1e-6)
 
 
 # --- weights

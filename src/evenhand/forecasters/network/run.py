@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from evenhand._validate import Floats, InputError
+from evenhand.forecasters.network.optimizer import AdamW
 from evenhand.forecasters.network.settings import Clock, Settings
 from evenhand.forecasters.network.stack import Stack, Weights
 from evenhand.forecasters.network.validation import RowLoss, Validation
@@ -64,24 +65,13 @@ class Run:
         self.n_steps = torch.zeros(n, dtype=torch.long, device=where)
         # the best parameters so far, including those of stopped networks
         self.kept = {name: p.detach().clone() for name, p in stack.named_parameters()}
-        self.optimizer = self._optimizer()
+        self.optimizer = AdamW(stack, settings)
         self.order = torch.empty((0, 0), dtype=torch.long, device=where)
         self.place = 0
 
     @property
     def n_running(self) -> int:
         return self.numbers.numel()
-
-    def _optimizer(self) -> torch.optim.AdamW:
-        decay = self.settings.weight_decay
-        groups = [
-            {"params": list(self.stack.kernels), "weight_decay": decay},
-            {
-                "params": list(self.stack.biases),
-                "weight_decay": decay if self.settings.decays_biases else 0.0,
-            },
-        ]
-        return torch.optim.AdamW(groups, lr=self.settings.learning_rate, fused=True)
 
     def step(
         self,
@@ -96,7 +86,9 @@ class Run:
         r = torch.rand(rows.shape, generator=random, device=x.device) if shape.takes_draw else None
         # dropout in training steps only, not in checks
         self.stack.train()
-        values = self.loss(self.stack(x[rows], r, random), y[rows], r, self.numbers)
+        # several times as fast as x[rows]
+        inputs = x.index_select(0, rows.flatten()).view(*rows.shape, -1)
+        values = self.loss(self.stack(inputs, r, random), y[rows], r, self.numbers)
         # networks share no parameters, so the gradient of the sum is that of each network
         (values * weight[rows]).mean(dim=-1).sum().backward()  # type: ignore[no-untyped-call]
         # with a time budget the rate falls with the time where that is faster
@@ -104,10 +96,7 @@ class Run:
         last = self.settings.last_rate
         # half a cosine, from the learning rate to a share of it
         factor = last + (1 - last) * (1 + float(np.cos(np.pi * share))) / 2
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.settings.learning_rate * factor
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.step(self.settings.learning_rate * factor)
 
     def _next_rows(self, random: torch.Generator) -> torch.Tensor:
         """Return the row numbers of the next step; each network has its own order in each epoch."""
@@ -142,20 +131,12 @@ class Run:
 
     def _keep(self, running: torch.Tensor) -> None:
         """Remove the networks that have stopped, with their optimizer state."""
-        old = list(self.stack.parameters())
-        states = [self.optimizer.state[p] for p in old]
         self.numbers = self.numbers[running]
         self.stack.n_networks = self.n_running
         for group in (self.stack.kernels, self.stack.biases):
             for i, p in enumerate(group):
                 group[i] = torch.nn.Parameter(p.detach()[running].clone())
-        # parameters of another shape need a new optimizer, which continues from the old state
-        self.optimizer = self._optimizer()
-        for p, state in zip(self.stack.parameters(), states, strict=True):
-            self.optimizer.state[p] = {
-                name: value[running].clone() if value.dim() > 0 else value
-                for name, value in state.items()
-            }
+        self.optimizer.keep(running)
         self.order = self.order[running]
         if self.of.shape[0] > 1:
             self.of = self.of[running]
