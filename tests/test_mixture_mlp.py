@@ -74,7 +74,7 @@ def test_time_budget_ends_training(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 20 <= model.n_steps_.max() <= 26
 
 
-@pytest.mark.parametrize("budget", [0.0, -1.0])
+@pytest.mark.parametrize("budget", ["5", 0.0, -1.0])
 def test_a_time_budget_is_positive(budget: float) -> None:
     with pytest.raises(InputError, match="time_budget must be a positive number of seconds"):
         MixtureMLPRegressor(time_budget=budget).fit(*linear_task(40))
@@ -166,6 +166,14 @@ def test_bins_need_rows_and_grow_within_their_own_range_only() -> None:
     assert ((~ends).sum(axis=1) <= 1).all()
     restored = Inputs.from_state(learned.to_state())
     np.testing.assert_array_equal(restored.transform(encoded), transformed)
+
+
+@pytest.mark.parametrize("bins", [True, False])
+def test_bins_are_used_or_not_as_given(bins: bool) -> None:
+    X, y = linear_task(1200)
+    model = MixtureMLPRegressor(**GIVEN, bins=bins, max_steps=10).fit(X, y)
+    assert model.inputs_ is not None
+    assert model.inputs_.has_bins == bins
 
 
 def test_components_are_at_least_as_wide_as_a_rounding_cell() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from typing import Any, ClassVar, Self
 
@@ -53,10 +54,14 @@ class MixtureMLPRegressor(NeuralForecaster):
         Numbers of units of the hidden layers.
     dropout, weight_decay : float, optional
         Share of the last hidden layer's units dropped in training, and weight decay of AdamW. If
-        neither is given, three pairs from (0, 0.01) to (0.3, 1) are tried, and with 1,000 rows or
-        more also inputs of bins: trainings that are worse on the members' held-out rows are
-        stopped after 10% and after 40% of the steps. On large tables they are tried with few of the
-        members. One without the other is (0, 0.01) for the one left out.
+        neither is given, three pairs from (0, 0.01) to (0.3, 1) are tried: trainings that are worse
+        on the members' held-out rows are stopped after 10% and after 40% of the steps. On large
+        tables they are tried with few of the members. One without the other is (0, 0.01) for the
+        one left out.
+    bins : bool, optional
+        Whether networks have inputs of bins, which grow from one quantile of a number to the next
+        and follow steps and fast changes. By default both are tried with 1,000 rows or more; with
+        fewer rows there are no bins.
     learning_rate : float, default 0.003
         Step size of AdamW; it decays along a half cosine to a hundredth.
     batch_size : int, optional
@@ -148,6 +153,7 @@ class MixtureMLPRegressor(NeuralForecaster):
         *,
         hidden: tuple[int, ...] = (64, 64, 64, 64),
         dropout: float | None = None,
+        bins: bool | None = None,
         learning_rate: float = 3e-3,
         weight_decay: float | None = None,
         batch_size: int | None = None,
@@ -167,6 +173,7 @@ class MixtureMLPRegressor(NeuralForecaster):
         self.n_components = n_components
         self.hidden = hidden
         self.dropout = dropout
+        self.bins = bins
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
@@ -264,8 +271,9 @@ class MixtureMLPRegressor(NeuralForecaster):
         super()._check_parameters()
         if self.dropout is not None:
             check_fraction("dropout", self.dropout, low_open=False)
-        if self.time_budget is not None and not self.time_budget > 0:
-            raise bad_input("time_budget", "be a positive number of seconds", self.time_budget)
+        budget = self.time_budget
+        if budget is not None and not (isinstance(budget, numbers.Real) and budget > 0):
+            raise bad_input("time_budget", "be a positive number of seconds", repr(budget))
 
     def _train(
         self, learning: Any, validation: Any, n_networks: int, random: np.random.Generator
@@ -322,10 +330,11 @@ class MixtureMLPRegressor(NeuralForecaster):
                 weight_decay if self.weight_decay is None else float(self.weight_decay),
             )
             strengths = (given,)
-        options = [(inputs.without_bins(), strength) for strength in strengths]
-        if inputs.has_bins:
-            options += [(inputs, strength) for strength in strengths[:BIN_STRENGTHS]]
-        return options
+        plain = [(inputs.without_bins(), strength) for strength in strengths]
+        binned = [(inputs, strength) for strength in strengths[:BIN_STRENGTHS]]
+        if self.bins is False or not inputs.has_bins:
+            return plain
+        return binned if self.bins else plain + binned
 
     def _spread_factor(self, validation: Any, n_networks: int) -> float:
         """Return the factor of the standard deviations, from the rows that members held out."""
