@@ -36,10 +36,10 @@ GIVEN: dict[str, Any] = SMALL | {"dropout": 0.0}
 @pytest.mark.parametrize(
     ("n", "batch_size", "n_steps"),
     [
-        # 200 passes of 4 steps, 1,500 steps in whole passes of 7 and of 19, and 30 passes of 156
+        # 200 passes of 4 steps, 1,250 steps in whole passes of 15 and of 19, and 30 passes of 156
         (300, 64, 800),
-        (999, 64, 1500),
-        (2500, 128, 1482),
+        (999, 64, 1245),
+        (2500, 128, 1235),
         (40_000, 256, 4680),
     ],
 )

@@ -200,8 +200,9 @@ def main() -> None:
         if found:
             title = "Reported tables" if kind == "reported" else "Tables for choosing defaults"
             print("\n".join(section(title, found)), flush=True)
-        if found and kind == "reported":
-            lines, is_held = claim_lines([table for table in found if table.is_complete])
+        complete = [table for table in found if table.is_complete]
+        if complete and kind == "reported":
+            lines, is_held = claim_lines(complete)
             print("\n".join([*lines, ""]), flush=True)
     raise SystemExit(0 if is_held else 1)
 

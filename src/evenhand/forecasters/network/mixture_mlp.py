@@ -68,7 +68,7 @@ class MixtureMLPRegressor(NeuralForecaster):
         Number of rows per step; by default 64 with fewer than 1,000 rows, 128 with fewer than
         5,000, and 256 otherwise.
     max_passes : int, optional
-        Largest number of passes over the training rows; by default as many as make 1,500 steps,
+        Largest number of passes over the training rows; by default as many as make 1,250 steps,
         but at least 30 and at most 200.
     max_steps : int, optional
         Largest number of steps, where that is less.

@@ -10,7 +10,7 @@ BATCHES = ((1000, 64), (5000, 128))
 LARGEST_BATCH = 256
 """Numbers of rows below which, and sizes of a batch."""
 
-USUAL_STEPS = 1500
+USUAL_STEPS = 1250
 FEWEST_PASSES = 30
 MOST_PASSES = 200
 """A training has the usual number of steps unless that is too few or too many passes."""
