@@ -10,7 +10,8 @@ import numpy as np
 from evenhand._validate import Floats
 from evenhand.forecasters.adapters import residual_distribution
 from evenhand.forecasters.boosting.ensembles import FoldEnsembles
-from evenhand.forecasters.boosting.outcome_scale import OutcomeScale, grid_step, possible_scales
+from evenhand.forecasters.boosting.outcome_scale import OutcomeScale, possible_scales
+from evenhand.forecasters.gaps import smallest_gap
 
 CHOICE_ROWS = 2000
 """Number of rows on which the scale of the outcome is chosen, at most."""
@@ -92,7 +93,7 @@ def best_candidate(ensembles: FoldEnsembles, y: Floats, weight: Floats) -> Candi
 
 
 def _best(grown: list[list[Candidate]], y: Floats, weight: Floats) -> Candidate:
-    width = grid_step(y)
+    width = smallest_gap(y)
     return min(
         (candidate for several in grown for candidate in several),
         key=lambda candidate: candidate.loss(weight, width),
@@ -113,7 +114,7 @@ def _grown(
     size = np.abs(position - loc)
     typical = np.average(size, weights=weight) or 1.0
     # rounding alone moves outcomes by a quarter of the step on average
-    rounding = grid_step(y) / 4 / outcome_scale.slope(loc)
+    rounding = smallest_gap(y) / 4 / outcome_scale.slope(loc)
     # the gamma distribution needs positive values
     size = np.maximum(np.maximum(size, rounding) / typical, 1e-3)
     spread, log_scale = ensembles.of_log_scale(size, weight)

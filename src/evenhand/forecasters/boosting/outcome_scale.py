@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand._validate import Floats
+from evenhand.forecasters.gaps import smallest_gap
 from evenhand.forecasters.weighted import weighted_quantiles
 
 
@@ -63,12 +64,6 @@ def possible_scales(y: Floats, weight: Floats) -> list[OutcomeScale]:
     scales = [OutcomeScale.learn(y, weight)]
     least, low, centre, high = weighted_quantiles(y, weight, [0.02, 0.1, 0.5, 0.9])
     if y.min() >= 0 and high > 2 * low and centre > 0:
-        bend = max(least, 1e-3 * centre, grid_step(y))
+        bend = max(least, 1e-3 * centre, smallest_gap(y))
         scales.append(OutcomeScale.learn(y, weight, float(bend)))
     return scales
-
-
-def grid_step(y: Floats) -> float:
-    """Return the smallest distance of different outcomes, the step if outcomes are rounded."""
-    distinct = np.unique(y)
-    return float(np.diff(distinct).min()) if distinct.size > 1 else 0.0

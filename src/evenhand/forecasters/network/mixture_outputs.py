@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from evenhand._validate import Floats
+from evenhand.forecasters.gaps import smallest_gap
 from evenhand.forecasters.network.skew import Skew
 
 if TYPE_CHECKING:
@@ -50,9 +51,7 @@ class MixtureOutputs:
     def of(cls, units: Floats, g: float) -> Self:
         """Return the outputs for outcomes in units of skewness g."""
         # on a grid, a component narrower than a cell raises the density and nothing else
-        gap = float(np.diff(np.unique(units)).min(initial=np.inf))
-        cell = CELL_STD * gap if np.isfinite(gap) else 0.0
-        return cls(Skew.reaching(units, g), max(MIN_STD, cell))
+        return cls(Skew.reaching(units, g), max(MIN_STD, CELL_STD * smallest_gap(units)))
 
     def mixtures(self, out: Floats) -> tuple[Floats, Floats, Floats]:
         """Return weights, means and standard deviations, in units of the outcome."""
