@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evenhand.audits.certified import certify
 from evenhand.audits.comparison import Comparison, compare
 from evenhand.audits.counted import CountPlan as CountPlan
 from evenhand.audits.counted import RowCounts as RowCounts
@@ -13,11 +14,11 @@ from evenhand.audits.forecasts import inside_link as inside_link
 from evenhand.audits.forecasts import read_block as read_block
 from evenhand.audits.forecasts import spread_step as spread_step
 from evenhand.audits.gate import Condition, parse_condition
+from evenhand.audits.options import check_search as check_search
 from evenhand.audits.provenance import with_people, with_sources
 from evenhand.audits.result import Audit
-from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit, certify
+from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit
 from evenhand.audits.scores import weighted_share_band as weighted_share_band
-from evenhand.audits.searches import check_search as check_search
 from evenhand.report import Measure, Note, NoteKind, notes_of
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Entry points of calibration audits: `audit`, `audit_pit` and `certify`."""
+"""Entry points of calibration audits: `audit` and `audit_pit`."""
 
 from __future__ import annotations
 
@@ -6,31 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand import certificates
-from evenhand._validate import Floats, InputError, bad_input, check_finite
-from evenhand.audits import tables
+from evenhand._validate import InputError, bad_input, check_finite
 from evenhand.audits.forecasts import check_rows, read_subject
-from evenhand.audits.pictures import calibration_table, price_of
+from evenhand.audits.options import check_search
+from evenhand.audits.parts import audit_rows, name_of
+from evenhand.audits.pictures import price_of
 from evenhand.audits.plain_interval import plain_table, relative_widths
 from evenhand.audits.provenance import draws_in_words, provenance_of
 from evenhand.audits.result import Audit
-from evenhand.audits.rows import HeldOut, hold_out, without_leaks
-from evenhand.audits.scores import Band, mean_scores, pit_scores, score_table
-from evenhand.audits.searches import (
-    SearchOptions,
-    certify_rows,
-    check_search,
-    learn_groups,
-    scan_groups,
-)
-from evenhand.calibration import PITs, as_pits, pit_histogram
-from evenhand.columns import Schema, UnseenValues, as_pandas, check_groups, unreported
+from evenhand.audits.rows import hold_out, without_leaks
+from evenhand.audits.scores import mean_scores, pit_scores
+from evenhand.calibration import PITs, as_pits
+from evenhand.columns import Schema, UnseenValues, as_pandas, unreported
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.report import Measure, Note, NoteKind, units_of
+from evenhand.report import Measure, Note, NoteKind
 
 MASSES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 LEARNED_MASSES = (0.1, 0.2, 0.5)
@@ -149,7 +141,7 @@ def audit(
     pits = subject.pits
     weights = None if pits.weights is None else pits.weights[subject.scored]
     scores = mean_scores(subject.scores, weights) | pit_scores(pits, random)
-    found = _audited(pits, subject.base, subject.residual, scores, held, options, random, target)
+    found = audit_rows(pits, subject.base, subject.residual, scores, held, options, random, target)
     title = name or ("forecast" if is_given else type(model).__name__)
     examples = subject.examples
     return replace(
@@ -250,7 +242,7 @@ def audit_pit(
     held = hold_out(n, X, features, groups, pits.weights, cluster, random, y=residual)
     # rows of validated PITs need no second validation, and all rows need no copy
     some = pits if held.kept.size == n else pits.take(held.kept)
-    found = _audited(
+    found = audit_rows(
         some,
         None,
         None if bias is None else bias[held.kept],
@@ -268,131 +260,3 @@ def audit_pit(
         plain_intervals=plain_table(found.certificate),
         provenance=provenance,
     )
-
-
-def certify(
-    model: Any,
-    X: Any = None,
-    y: ArrayLike | None = None,
-    *,
-    confidence: float = 0.95,
-    groups: Any = None,
-    method: certificates.Method = "local-levels",
-    mass: float | None = None,
-    cluster: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    random_state: RandomState = None,
-) -> certificates.PITCertificate:
-    """Certify a forecaster, or given forecasts, on rows not used for training or model selection.
-
-    Parameters
-    ----------
-    model : forecaster or Forecast
-        A fitted forecaster, which is evaluated with 64 jittered draws per row, or the forecasts
-        themselves.
-    X : DataFrame or array-like of shape (n, n_features), optional
-        Input rows of the forecaster, and the table that contains the columns listed in `groups`.
-    y : array-like of shape (n,)
-        Outcomes.
-    confidence, method, mass, cluster, sample_weight, random_state
-        As in `certificates.certify_pit`. With the default method, a forecaster or a forecast that
-        is a link around a deterministic forecaster has the bounds of `certificates.certify_link`,
-        from the PITs of that forecaster; one draw per person then suffices.
-    groups : as in `audit`, optional
-        Groups chosen before seeing these rows, by features known before the outcome: a group that
-        the outcome defines is miscalibrated under any forecaster. A numeric column is cut at its
-        median in these rows; this dependence on the rows is ignored.
-
-    Returns
-    -------
-    Certificate
-
-    Raises
-    ------
-    InputError
-        If the inputs do not match, or allow no guarantee.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> forecast = Forecast.from_normal(np.zeros(400), np.ones(400))
-    >>> certify(forecast, y=rng.normal(size=400), random_state=0).average_error() < 0.15
-    True
-    """
-    if y is None:
-        raise InputError("y is missing: a certificate needs outcomes; pass y=")
-    random = generator(random_state)
-    outcomes = check_finite("y", y)
-    masks = check_groups(groups, outcomes.size, y if X is None else X)
-    rows = check_rows(model, X, outcomes.size)
-    subject = read_subject(model, rows, outcomes, random)
-    return certificates.certify_pit(
-        subject.pits,
-        confidence=confidence,
-        groups=masks,
-        # the other methods bound pathwise errors over draws, of any forecaster
-        base=subject.base if method == "local-levels" else None,
-        method=method,
-        mass=mass,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        random_state=random,
-    )
-
-
-def _columns_of(notes: Sequence[Note], kind: NoteKind) -> set[str]:
-    return {str(name) for note in notes if note.kind is kind for name in note.subject}
-
-
-def _audited(
-    pits: PITs,
-    base: certificates.LinkBase | None,
-    residual: Floats | None,
-    scores: dict[Measure, Band],
-    held: HeldOut,
-    options: SearchOptions,
-    random: np.random.Generator,
-    target: str | None,
-) -> Audit:
-    """Run the parts of an audit that need only PITs."""
-    # all share one random generator, so the order of these calls affects the numbers
-    proof, unproven = certify_rows(pits, base, held, options.confidence, random)
-    groups = tables.group_table(pits, residual, held.groups, held.leaks, random)
-    scan, unscanned = scan_groups(pits, residual, held, options, random)
-    learned, unlearned = learn_groups(pits, residual, held, options, random)
-    is_searched = held.searched is not None and (len(scan) > 0 or len(learned) > 0)
-    # the note names them: by default they are all other columns of a table of forecasts
-    names = tuple(map(str, held.searched.columns)) if is_searched else ()
-    # without the columns that both searches left out, which have notes of their own
-    not_scanned = _columns_of(unscanned, NoteKind.COLUMN_NOT_SCANNED)
-    left_out = not_scanned & _columns_of(unlearned, NoteKind.COLUMN_NOT_LEARNED)
-    names = tuple(name for name in names if name not in left_out)
-    searched = (Note(NoteKind.FEATURES, names),) if is_searched else ()
-    return Audit(
-        name="",
-        n_samples=pits.n_samples,
-        n_draws=pits.n_draws,
-        is_randomized=pits.is_randomized,
-        rounding_step=None,
-        scores=score_table(scores, units_of(target)),
-        measures=tuple(scores),
-        groups=tables.with_scanned_as(groups, scan),
-        scan=scan,
-        learned=learned,
-        worst_groups=tables.worst_group_table(
-            pits, options.masses, proof, options.n_simulations, random
-        ),
-        certificate=proof,
-        leaks=held.leaks,
-        notes=(*held.notes, *unproven, *unscanned, *unlearned, *searched),
-        histogram=pit_histogram(pits).table(),
-        calibration=calibration_table(pits),
-        target=target,
-    )
-
-
-def name_of(values: Any) -> str | None:
-    """Return the name of a Series as text, or None if there is none."""
-    name = getattr(values, "name", None)
-    return None if name is None or not str(name).strip() else str(name)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from evenhand import search
-from evenhand._validate import Floats, InputError, check_count, check_finite, check_fraction
+from evenhand._validate import Floats, InputError
 from evenhand.audits import tables
+from evenhand.audits.options import SearchOptions
 from evenhand.audits.rows import HeldOut
 from evenhand.calibration import PITs
 from evenhand.certificates import LinkBase, PITCertificate, certify_pit
@@ -20,41 +19,6 @@ from evenhand.columns import Groups
 from evenhand.report import Note, NoteKind
 
 Notes = tuple[Note, ...]
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """Options of the group searches; see the parameters of `audit`."""
-
-    masses: Sequence[float]
-    learned_masses: Sequence[float]
-    min_size: int
-    confidence: float
-    n_simulations: int
-
-
-def check_search(
-    masses: ArrayLike,
-    learned_masses: ArrayLike,
-    min_size: int,
-    confidence: float,
-    n_simulations: int,
-) -> SearchOptions:
-    """Check options before any work, so that a search can later fail only for lack of rows."""
-    return SearchOptions(
-        masses=_shares("masses", masses),
-        learned_masses=_shares("learned_masses", learned_masses) if np.size(learned_masses) else [],
-        min_size=check_count("min_size", min_size, least=2),
-        confidence=check_fraction("confidence", confidence),
-        n_simulations=check_count("n_simulations", n_simulations, least=2),
-    )
-
-
-def _shares(name: str, values: ArrayLike) -> list[float]:
-    shares = check_finite(name, np.atleast_1d(np.asarray(values)))
-    return [
-        check_fraction(f"{name}[{i}]", share, high_open=False) for i, share in enumerate(shares)
-    ]
 
 
 def certify_rows(

@@ -1,0 +1,85 @@
+"""Entry point `certify`: a certificate without an audit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from evenhand import certificates
+from evenhand._validate import InputError, check_finite
+from evenhand.audits.forecasts import check_rows, read_subject
+from evenhand.columns import check_groups
+from evenhand.draws import RandomState, generator
+
+
+def certify(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    confidence: float = 0.95,
+    groups: Any = None,
+    method: certificates.Method = "local-levels",
+    mass: float | None = None,
+    cluster: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    random_state: RandomState = None,
+) -> certificates.PITCertificate:
+    """Certify a forecaster, or given forecasts, on rows not used for training or model selection.
+
+    Parameters
+    ----------
+    model : forecaster or Forecast
+        A fitted forecaster, which is evaluated with 64 jittered draws per row, or the forecasts
+        themselves.
+    X : DataFrame or array-like of shape (n, n_features), optional
+        Input rows of the forecaster, and the table that contains the columns listed in `groups`.
+    y : array-like of shape (n,)
+        Outcomes.
+    confidence, method, mass, cluster, sample_weight, random_state
+        As in `certificates.certify_pit`. With the default method, a forecaster or a forecast that
+        is a link around a deterministic forecaster has the bounds of `certificates.certify_link`,
+        from the PITs of that forecaster; one draw per person then suffices.
+    groups : as in `audit`, optional
+        Groups chosen before seeing these rows, by features known before the outcome: a group that
+        the outcome defines is miscalibrated under any forecaster. A numeric column is cut at its
+        median in these rows; this dependence on the rows is ignored.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    InputError
+        If the inputs do not match, or allow no guarantee.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand import Forecast
+    >>> rng = np.random.default_rng(0)
+    >>> forecast = Forecast.from_normal(np.zeros(400), np.ones(400))
+    >>> certify(forecast, y=rng.normal(size=400), random_state=0).average_error() < 0.15
+    True
+    """
+    if y is None:
+        raise InputError("y is missing: a certificate needs outcomes; pass y=")
+    random = generator(random_state)
+    outcomes = check_finite("y", y)
+    masks = check_groups(groups, outcomes.size, y if X is None else X)
+    rows = check_rows(model, X, outcomes.size)
+    subject = read_subject(model, rows, outcomes, random)
+    return certificates.certify_pit(
+        subject.pits,
+        confidence=confidence,
+        groups=masks,
+        # the other methods bound pathwise errors over draws, of any forecaster
+        base=subject.base if method == "local-levels" else None,
+        method=method,
+        mass=mass,
+        cluster=cluster,
+        sample_weight=sample_weight,
+        random_state=random,
+    )

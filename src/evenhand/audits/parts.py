@@ -1,0 +1,77 @@
+"""Parts of an audit that need only PITs, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from evenhand import certificates
+from evenhand._validate import Floats
+from evenhand.audits import tables
+from evenhand.audits.options import SearchOptions
+from evenhand.audits.pictures import calibration_table
+from evenhand.audits.result import Audit
+from evenhand.audits.rows import HeldOut
+from evenhand.audits.scores import Band, score_table
+from evenhand.audits.searches import certify_rows, learn_groups, scan_groups
+from evenhand.calibration import PITs, pit_histogram
+from evenhand.report import Measure, Note, NoteKind, units_of
+
+
+def audit_rows(
+    pits: PITs,
+    base: certificates.LinkBase | None,
+    residual: Floats | None,
+    scores: dict[Measure, Band],
+    held: HeldOut,
+    options: SearchOptions,
+    random: np.random.Generator,
+    target: str | None,
+) -> Audit:
+    """Run the parts of an audit that need only PITs."""
+    # all share one random generator, so the order of these calls affects the numbers
+    proof, unproven = certify_rows(pits, base, held, options.confidence, random)
+    groups = tables.group_table(pits, residual, held.groups, held.leaks, random)
+    scan, unscanned = scan_groups(pits, residual, held, options, random)
+    learned, unlearned = learn_groups(pits, residual, held, options, random)
+    is_searched = held.searched is not None and (len(scan) > 0 or len(learned) > 0)
+    # the note names them: by default they are all other columns of a table of forecasts
+    names = tuple(map(str, held.searched.columns)) if is_searched else ()
+    # without the columns that both searches left out, which have notes of their own
+    not_scanned = _columns_of(unscanned, NoteKind.COLUMN_NOT_SCANNED)
+    left_out = not_scanned & _columns_of(unlearned, NoteKind.COLUMN_NOT_LEARNED)
+    names = tuple(name for name in names if name not in left_out)
+    searched = (Note(NoteKind.FEATURES, names),) if is_searched else ()
+    return Audit(
+        name="",
+        n_samples=pits.n_samples,
+        n_draws=pits.n_draws,
+        is_randomized=pits.is_randomized,
+        rounding_step=None,
+        scores=score_table(scores, units_of(target)),
+        measures=tuple(scores),
+        groups=tables.with_scanned_as(groups, scan),
+        scan=scan,
+        learned=learned,
+        worst_groups=tables.worst_group_table(
+            pits, options.masses, proof, options.n_simulations, random
+        ),
+        certificate=proof,
+        leaks=held.leaks,
+        notes=(*held.notes, *unproven, *unscanned, *unlearned, *searched),
+        histogram=pit_histogram(pits).table(),
+        calibration=calibration_table(pits),
+        target=target,
+    )
+
+
+def _columns_of(notes: Sequence[Note], kind: NoteKind) -> set[str]:
+    return {str(name) for note in notes if note.kind is kind for name in note.subject}
+
+
+def name_of(values: Any) -> str | None:
+    """Return the name of a Series as text, or None if there is none."""
+    name = getattr(values, "name", None)
+    return None if name is None or not str(name).strip() else str(name)
