@@ -19,7 +19,7 @@ from evenhand.audits.provenance import with_people, with_sources
 from evenhand.audits.result import Audit
 from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit
 from evenhand.audits.scores import weighted_share_band as weighted_share_band
-from evenhand.report import Measure, Note, NoteKind, notes_of
+from evenhand.report import Measure, Note, NoteKind, Tolerance, notes_of
 
 __all__ = [
     "LEARNED_MASSES",
@@ -31,6 +31,7 @@ __all__ = [
     "Measure",
     "Note",
     "NoteKind",
+    "Tolerance",
     "audit",
     "audit_pit",
     "certify",

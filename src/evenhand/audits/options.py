@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import check_count, check_finite, check_fraction
+from evenhand.report import Tolerance
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class SearchOptions:
     min_size: int
     confidence: float
     n_simulations: int
+    tolerance: Tolerance
 
 
 def check_search(
@@ -28,6 +30,8 @@ def check_search(
     min_size: int,
     confidence: float,
     n_simulations: int,
+    *,
+    tolerance: Tolerance,
 ) -> SearchOptions:
     """Check options before any work, so that a search can later fail only for lack of rows."""
     return SearchOptions(
@@ -36,6 +40,7 @@ def check_search(
         min_size=check_count("min_size", min_size, least=2),
         confidence=check_fraction("confidence", confidence),
         n_simulations=check_count("n_simulations", n_simulations, least=2),
+        tolerance=tolerance,
     )
 
 

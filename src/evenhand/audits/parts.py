@@ -64,6 +64,7 @@ def audit_rows(
         histogram=pit_histogram(pits).table(),
         calibration=calibration_table(pits),
         target=target,
+        tolerance=options.tolerance,
     )
 
 

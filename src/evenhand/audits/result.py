@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from evenhand._validate import bad_input
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.columns import UnseenValues
-from evenhand.report import Measure, Note, audit_html, audit_text
+from evenhand.report import Measure, Note, Tolerance, audit_html, audit_text
 from evenhand.search import LEAK_COLUMNS
 
 SCHEMA = "evenhand.audit/4"
@@ -101,6 +101,8 @@ class Audit(Summarized):
     unseen : UnseenValues or None
         Values, by column, that are absent from the forecaster's training table; None if that table
         is unknown.
+    tolerance : Tolerance
+        Errors of groups up to which significant findings are not important.
     leaks : DataFrame
         Groups and features that the outcome may define, which do not count as findings: `kind`
         ("group" or "feature"), `name`, `column`, `apart` (share of rows on which the group differs
@@ -133,6 +135,7 @@ class Audit(Summarized):
     caveat: str | None = None
     unseen: UnseenValues | None = None
     target: str | None = None
+    tolerance: Tolerance = field(default_factory=Tolerance)
     leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(LEAK_COLUMNS)))
 
     def __repr__(self) -> str:
@@ -191,6 +194,7 @@ class Audit(Summarized):
             "n_draws": self.n_draws,
             "is_randomized": self.is_randomized,
             "rounding_step": self.rounding_step,
+            "tolerance": asdict(self.tolerance),
             **{key: _plain_records(getattr(self, key)) for key in tables},
             "certificate": self._plain_proof,
             # sentences for people; programs read the tables

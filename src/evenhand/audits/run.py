@@ -22,7 +22,7 @@ from evenhand.calibration import PITs, as_pits
 from evenhand.columns import Schema, UnseenValues, as_pandas, unreported
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.report import Measure, Note, NoteKind
+from evenhand.report import Measure, Note, NoteKind, Tolerance
 
 MASSES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 LEARNED_MASSES = (0.1, 0.2, 0.5)
@@ -44,6 +44,8 @@ def audit(
     masses: Sequence[float] = MASSES,
     learned_masses: Sequence[float] = LEARNED_MASSES,
     min_size: int = MIN_SIZE,
+    tolerance: float = Tolerance.error,
+    coverage_tolerance: float = Tolerance.coverage,
     confidence: float = 0.95,
     n_simulations: int = 20,
     random_state: RandomState = None,
@@ -84,6 +86,11 @@ def audit(
         Group sizes of the learned worst group.
     min_size : int, default 150
         Minimum number of rows in a scanned group.
+    tolerance : float, default 0.02
+        Error of a group up to which a significant finding is not important, 0 to 1.
+    coverage_tolerance : float, default 0.05
+        The same for the difference between the coverage of an 80% or 90% prediction interval and
+        its level.
     confidence : float, default 0.95
         Confidence level of the certificate and of the learned groups' lower bounds.
     n_simulations : int, default 20
@@ -123,7 +130,10 @@ def audit(
     if y is None:
         raise InputError("y is missing: an audit compares forecasts with outcomes; pass y=")
     # options are checked before forecasts are made, which may take minutes
-    options = check_search(masses, learned_masses, min_size, confidence, n_simulations)
+    accepted = Tolerance.of(tolerance, coverage_tolerance)
+    options = check_search(
+        masses, learned_masses, min_size, confidence, n_simulations, tolerance=accepted
+    )
     random = generator(random_state)
     outcomes = check_finite("y", y)
     target = name_of(y) if target_name is None else target_name
@@ -187,6 +197,8 @@ def audit_pit(
     masses: Sequence[float] = MASSES,
     learned_masses: Sequence[float] = LEARNED_MASSES,
     min_size: int = MIN_SIZE,
+    tolerance: float = Tolerance.error,
+    coverage_tolerance: float = Tolerance.coverage,
     confidence: float = 0.95,
     n_simulations: int = 20,
     random_state: RandomState = None,
@@ -209,7 +221,9 @@ def audit_pit(
         Outcome minus mean forecast, for the bias of groups in units of the outcome.
     groups, features, sample_weight, cluster : optional
         As in `audit`.
-    masses, learned_masses, min_size, confidence, n_simulations, random_state, name : optional
+    masses, learned_masses, min_size, tolerance, coverage_tolerance : optional
+        As in `audit`.
+    confidence, n_simulations, random_state, name : optional
         As in `audit`.
     target_name : str, optional
         Name of the outcome in reports; by default the name of `residual` if it is a Series, else
@@ -232,7 +246,10 @@ def audit_pit(
     >>> found.score("80% coverage") > 0.9  # forecasts too wide: PITs crowd about one half
     True
     """
-    options = check_search(masses, learned_masses, min_size, confidence, n_simulations)
+    accepted = Tolerance.of(tolerance, coverage_tolerance)
+    options = check_search(
+        masses, learned_masses, min_size, confidence, n_simulations, tolerance=accepted
+    )
     pits = as_pits(pit, r, sample_weight)
     n = pits.n_samples
     random = generator(random_state)

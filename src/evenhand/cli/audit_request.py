@@ -49,7 +49,7 @@ class Request:
         Columns with ids of people.
     conditions : list of Condition
         Conditions of the gate; their group sizes and levels are added to the audit.
-    confidence, seed, name
+    confidence, seed, name, tolerance, coverage_tolerance
         As in `evenhand.audit`.
     """
 
@@ -64,6 +64,8 @@ class Request:
     confidence: float
     seed: int | None
     name: str
+    tolerance: float = 0.02
+    coverage_tolerance: float = 0.05
 
     @property
     def texts(self) -> list[str]:
@@ -76,6 +78,8 @@ class Request:
         from evenhand import audits
 
         return {
+            "tolerance": self.tolerance,
+            "coverage_tolerance": self.coverage_tolerance,
             "confidence": self.confidence,
             "masses": self.asked("oracle_group_error", audits.MASSES),
             "learned_masses": self.asked("learned_group_error", audits.LEARNED_MASSES),

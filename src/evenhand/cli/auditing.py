@@ -80,6 +80,14 @@ def audit(
             )
         ),
     ] = None,
+    tolerance: Annotated[
+        float,
+        typer.Option(help="error of a group above which a significant finding is important"),
+    ] = 0.02,
+    coverage_tolerance: Annotated[
+        float,
+        typer.Option(help="the same for the coverage of prediction intervals"),
+    ] = 0.05,
     confidence: Annotated[
         float, typer.Option(help="confidence of the certificate and other bounds")
     ] = 0.95,
@@ -110,6 +118,8 @@ def audit(
 
     check_seed(seed)
     check_fraction("--confidence", confidence)
+    check_fraction("--tolerance", tolerance, low_open=False, high_open=False)
+    check_fraction("--coverage-tolerance", coverage_tolerance, low_open=False, high_open=False)
     # options are checked before a table is read, which may take minutes
     conditions = [audits.parse_condition(text) for text in fail_if or []]
     # typer has no optional first argument: a single path is the table
@@ -131,6 +141,8 @@ def audit(
         confidence,
         seed,
         source.name,
+        tolerance,
+        coverage_tolerance,
     )
     in_parts = {"--sample-size": sample_size is not None, "--skip-bad-parts": skip_bad_parts}
     if rows.is_dir() or scheduler is not None or workers is not None:

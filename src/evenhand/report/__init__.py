@@ -13,6 +13,7 @@ from evenhand.report.measures import log_score_name as log_score_name
 from evenhand.report.notes import Note, NoteKind, notes_of
 from evenhand.report.page import audit_html, document_html
 from evenhand.report.text import audit_text
+from evenhand.report.tolerance import Tolerance
 from evenhand.report.verdict import Verdict, verdict_of
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "NoteKind",
     "Paragraph",
     "Section",
+    "Tolerance",
     "Verdict",
     "audit_html",
     "audit_text",

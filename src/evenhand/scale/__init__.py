@@ -7,14 +7,14 @@ from evenhand.scale.audit_columns import AuditColumns as AuditColumns
 from evenhand.scale.engine import dask_client
 from evenhand.scale.forecasts import ForecastJob as ForecastJob
 from evenhand.scale.forecasts import Written, forecast_parts
-from evenhand.scale.parts_audit import Scoring as Scoring
 from evenhand.scale.parts_audit import audit_parts
-from evenhand.scale.parts_audit import count_part as count_part
 from evenhand.scale.people import People as People
 from evenhand.scale.people import Repeated
 from evenhand.scale.people import RowSet as RowSet
 from evenhand.scale.sample import Sample as Sample
 from evenhand.scale.sample import take_part as take_part
+from evenhand.scale.scored_parts import Scoring as Scoring
+from evenhand.scale.scored_parts import count_part as count_part
 from evenhand.scale.subjects import ColumnSubject, ModelSubject
 from evenhand.scale.subjects import has_sources as has_sources
 from evenhand.scale.subjects import searched_columns as searched_columns

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import numbers
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,9 @@ from evenhand.audits import (
     CountPlan,
     Note,
     NoteKind,
-    RowCounts,
+    Tolerance,
     audit,
     check_search,
-    count_rows,
     spread_step,
     with_counts,
 )
@@ -41,12 +40,13 @@ from evenhand.certificates import WIDER_LEVELS
 from evenhand.columns import Groups, Partition
 from evenhand.draws import RandomState, generator
 from evenhand.scale.audit_columns import AuditColumns
-from evenhand.scale.engine import Advance, over_parts
+from evenhand.scale.engine import over_parts
 from evenhand.scale.kinds import typed_parts
 from evenhand.scale.people import RowSet
 from evenhand.scale.sample import Sample, take_part
-from evenhand.scale.subjects import as_subject, refusals
-from evenhand.scale.survey import SCORES, Survey, block_generator, survey_part
+from evenhand.scale.scored_parts import Scoring, added, count_part
+from evenhand.scale.subjects import as_subject
+from evenhand.scale.survey import Survey, survey_part
 from evenhand.tables import Parts, number_column, open_parts
 
 SAMPLE_SIZE = 100_000
@@ -69,6 +69,8 @@ def audit_parts(
     learned_masses: Sequence[float] = LEARNED_MASSES,
     levels: Sequence[float] = (),
     min_size: int = MIN_SIZE,
+    tolerance: float = Tolerance.error,
+    coverage_tolerance: float = Tolerance.coverage,
     confidence: float = 0.95,
     sample_size: int = SAMPLE_SIZE,
     client: Any = None,
@@ -103,7 +105,7 @@ def audit_parts(
     cluster : str, optional
         Column with ids of people who have several rows: one row per person, chosen at random, is
         audited. It takes about 100 bytes of memory per row.
-    masses, learned_masses, min_size, confidence
+    masses, learned_masses, min_size, tolerance, coverage_tolerance, confidence
         As in `audit`.
     levels : sequence of float
         Nominal levels of intervals whose coverage can be certified, besides 0.8 and 0.9.
@@ -164,7 +166,8 @@ def audit_parts(
     """
     check_count("sample_size", sample_size)
     # options are checked before the table is read, which may take hours
-    check_search(masses, learned_masses, min_size, confidence, 2)
+    accepted = Tolerance.of(tolerance, coverage_tolerance)
+    check_search(masses, learned_masses, min_size, confidence, 2, tolerance=accepted)
     counted = tuple(sorted({*LEVELS, *(check_fraction("level", level) for level in levels)}))
     seed = _seed(random_state)
     subject = as_subject(model)
@@ -189,6 +192,8 @@ def audit_parts(
         masses=masses,
         learned_masses=learned_masses,
         min_size=min_size,
+        tolerance=tolerance,
+        coverage_tolerance=coverage_tolerance,
         confidence=confidence,
         random_state=seed,
         name=name,
@@ -200,7 +205,7 @@ def audit_parts(
         plan = _count_plan(columns, survey, sample, known, counted, found)
         rows = None if kept is None else RowSet.of(kept, survey.n_rows)
         shared = Scoring(columns, plan, rows, seed)
-        total, good = _total(over(count_part, shared, numbers=good, description="scoring"))
+        total, good = added(over(count_part, shared, numbers=good, description="scoring"))
         if not set(sample.part.tolist()) <= set(good):
             # parts skipped during scoring must not be part of the searches either
             sample = sample.of_parts(good)
@@ -294,62 +299,6 @@ def _count_plan(
         None if found.certificate is None else found.certificate.link,
         float(found.groups["bias"].iloc[0]),
     )
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """Scoring task, which is sent to all workers.
-
-    Parameters
-    ----------
-    columns : AuditColumns
-        Columns to read.
-    plan : CountPlan
-        Definition of what is counted.
-    kept : RowSet or None
-        The audited rows; None for all.
-    seed : int
-        Seed of the draws of all blocks.
-    """
-
-    columns: AuditColumns
-    plan: CountPlan
-    kept: RowSet | None
-    seed: int
-
-
-def count_part(shared: Scoring, parts: Parts, i: int, advance: Advance) -> RowCounts | None:
-    """Score one part; return None if none of its rows are audited."""
-    columns = shared.columns
-    source = parts.names[i]
-    total = None
-    for block, (start, whole) in enumerate(parts.blocks(i, columns.columns)):
-        table = whole
-        if shared.kept is not None:
-            table = whole.iloc[shared.kept.within(i, start, len(whole))]
-        if len(table):
-            y = number_column(table, columns.target, source=source, start=start)
-            model, X = columns.subject.of(table, source, start)
-            # keyed by part and block, so draws depend on neither worker nor order
-            random = block_generator(shared.seed, SCORES, i, block)
-            with refusals(source, start, start + len(whole) - 1):
-                found = count_rows(model, X, y, table, shared.plan, i, random)
-            total = found if total is None else total + found
-        advance(len(whole))
-    return total
-
-
-def _total(counts: Iterable[tuple[int, RowCounts | None]]) -> tuple[RowCounts, list[int]]:
-    """Sum the counts as they arrive; return the sum and the part numbers."""
-    # counts take 0.2 MB per group and part: a list for all parts might not fit in memory
-    done = []
-    total = None
-    for i, one in counts:
-        done.append(i)
-        if one is not None:
-            total = one if total is None else total + one
-    assert total is not None
-    return total, sorted(done)
 
 
 def _noted(
