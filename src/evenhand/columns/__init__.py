@@ -10,6 +10,7 @@ from evenhand.columns.encoding import TableEncoder
 from evenhand.columns.evidence import Evidence, found_schema, read_typed
 from evenhand.columns.features import LeftOut, feature_groups, group_columns
 from evenhand.columns.given_groups import check_groups, check_names
+from evenhand.columns.group_rules import GroupRule
 from evenhand.columns.groups import Condition, Group, Groups, label
 from evenhand.columns.partition import Partition, Seen
 from evenhand.columns.schema import Column, Schema
@@ -26,6 +27,7 @@ __all__ = [
     "EncodedColumn",
     "Evidence",
     "Group",
+    "GroupRule",
     "Groups",
     "LeftOut",
     "Partition",

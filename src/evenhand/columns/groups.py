@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 from evenhand._validate import Mask, bad_input, is_container
 from evenhand.columns.values import level
 
-Operator = Literal["=", "!=", "<=", ">", "missing", "present"]
+Operator = Literal["=", "!=", "<", "<=", ">", ">=", "missing", "present"]
 
 # Rules are sentences, group names are short; comparisons of numbers are printed alike in both.
 WORDS: dict[Operator, str] = {
     "=": "is",
     "!=": "is not",
+    "<": "<",
     "<=": "<=",
     ">": ">",
+    ">=": ">=",
     "missing": "is missing",
     "present": "is not missing",
 }
@@ -32,7 +34,7 @@ class Group:
     ----------
     column : str or None
         Column that defines the group; None for a mask.
-    operator : {"=", "!=", "<=", ">", "missing", "present"} or None
+    operator : {"=", "!=", "<", "<=", ">", ">=", "missing", "present"} or None
         Comparison operator; None for a mask.
     value : str or None
         Value compared with, as text; None for "missing" and "present".
