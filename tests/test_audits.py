@@ -684,7 +684,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     assert found.to_json(path) == found.to_json()
     assert json.loads(path.read_text(encoding="utf-8")) == held
     head = {
-        "schema": "evenhand.audit/4",
+        "schema": "evenhand.audit/5",
         "name": "naïve",
         "target": None,
         "n_samples": N,

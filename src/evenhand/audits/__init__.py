@@ -14,6 +14,7 @@ from evenhand.audits.forecasts import inside_link as inside_link
 from evenhand.audits.forecasts import read_block as read_block
 from evenhand.audits.forecasts import spread_step as spread_step
 from evenhand.audits.gate import Condition, parse_condition
+from evenhand.audits.json_schema import audit_schema
 from evenhand.audits.options import check_search as check_search
 from evenhand.audits.provenance import with_people, with_sources
 from evenhand.audits.result import Audit
@@ -34,6 +35,7 @@ __all__ = [
     "Tolerance",
     "audit",
     "audit_pit",
+    "audit_schema",
     "certify",
     "compare",
     "notes_of",

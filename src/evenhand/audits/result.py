@@ -17,13 +17,12 @@ from evenhand import certificates
 from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
 from evenhand._validate import bad_input
+from evenhand.audits.json_schema import SCHEMA
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.columns import UnseenValues
 from evenhand.report import Measure, Note, Tolerance, audit_html, audit_text
 from evenhand.search import LEAK_COLUMNS
-
-SCHEMA = "evenhand.audit/4"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

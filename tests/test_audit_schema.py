@@ -1,0 +1,178 @@
+"""The JSON of audits and its schema, which is part of the package and of the documentation."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from evenhand import Forecast, RandomizedRegressor, audit, audit_pit, randomize
+from evenhand.audits import Audit, audit_schema, with_people, with_sources
+from evenhand.scale import ColumnSubject, audit_parts
+from parts_examples import people
+
+PAGE = Path(__file__).parents[1] / "docs" / "audit-schema.rst"
+QUICK: dict[str, Any] = {
+    "masses": (0.2, 1.0),
+    "learned_masses": (0.2,),
+    "n_simulations": 2,
+    "random_state": 0,
+}
+SCHEMA = audit_schema()
+CHECK = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def forecast(table: pd.DataFrame) -> Forecast:
+    return Forecast.from_normal(table["mean"].to_numpy(), table["std"].to_numpy())
+
+
+def given(n: int = 700, **options: Any) -> Audit:
+    table = people(n)
+    columns = {"groups": ["sex", "region"], "features": table[["age", "score", "sex"]]}
+    return audit(forecast(table), table, table["y"], **(QUICK | columns | options))
+
+
+def leaking() -> Audit:
+    table = people(700)
+    return given(groups={"high": table["y"] > 0}, features=table[["age"]].assign(y2=table["y"]))
+
+
+def chosen() -> Audit:
+    table = people(900)
+    model = LinearRegression()
+    found = randomize(model, table[["age", "rooms"]], table["y"], max_price=0.2, random_state=0)
+    held = found.certifying
+    rows = table.iloc[held]
+    return found.audited(audit(found.model, rows[["age", "rooms"]], rows["y"], **QUICK))
+
+
+def of_model() -> Audit:
+    table = people(600)
+    model = RandomizedRegressor(LinearRegression(), random_state=0)
+    X = table[["age", "rooms"]]
+    model.fit(X[:300].clip(20, 60), table["y"][:300])
+    found = audit(model, X[300:], table["y"][300:], **QUICK)
+    return with_sources(with_people(found, list(table["id"][300:])), command="evenhand audit")
+
+
+def in_parts(folder: Path) -> Audit:
+    for part in range(2):
+        people(300, part).to_parquet(folder / f"{part}.parquet")
+    subject = ColumnSubject("mean", "std")
+    return audit_parts(subject, folder, "y", groups=["sex"], sample_size=200, masses=(0.2, 1.0))
+
+
+def weighted() -> Audit:
+    return given(sample_weight=np.random.default_rng(0).integers(0, 3, 700))
+
+
+def rounded() -> Audit:
+    table = people(300)
+    return audit(forecast(table), y=table["y"].round(1), **QUICK)
+
+
+def few() -> Audit:
+    table = people(24)
+    return audit(forecast(table), table, table["y"], groups=["sex"], **QUICK)
+
+
+def of_pits() -> Audit:
+    pit = np.random.default_rng(0).random(300)
+    return audit_pit(pit, X=people(300)[["age"]], groups={"all": [True] * 300}, **QUICK)
+
+
+def of_draws() -> Audit:
+    random = np.random.default_rng(0)
+    pit, r = random.uniform(size=(2, 300, 4))
+    return audit_pit(pit, r, residual=random.normal(size=300), **QUICK)
+
+
+def clustered() -> Audit:
+    return given(cluster=np.arange(700) // 2)
+
+
+KINDS = (
+    given,
+    weighted,
+    clustered,
+    rounded,
+    leaking,
+    few,
+    of_pits,
+    of_draws,
+    of_model,
+    chosen,
+)
+
+
+@functools.cache
+def values(kind: Callable[[], Audit]) -> str:
+    return kind().to_json()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_audits_fulfil_the_schema(kind: Callable[[], Audit]) -> None:
+    CHECK.validate(json.loads(values(kind)))
+
+
+def test_an_audit_of_parts_fulfils_the_schema(tmp_path: Path) -> None:
+    CHECK.validate(json.loads(in_parts(tmp_path).to_json()))
+
+
+def objects(node: Any) -> list[dict[str, Any]]:
+    """Return every object type of the schema."""
+    if isinstance(node, list):
+        return [found for item in node for found in objects(item)]
+    if not isinstance(node, dict):
+        return []
+    own = [node] if "properties" in node and node.get("type") == "object" else []
+    return own + [found for item in node.values() for found in objects(item)]
+
+
+def test_the_schema_is_one_of_draft_2020_12_and_names_every_key() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert len(objects(SCHEMA)) > 20
+    for one in objects(SCHEMA):
+        assert one["additionalProperties"] is False
+        assert set(one["required"]) <= set(one["properties"])
+
+
+@pytest.mark.parametrize("table", ["scores", "groups", "scan", "learned", "worst_groups"])
+def test_a_column_that_the_schema_does_not_name_is_refused(table: str) -> None:
+    plain = json.loads(values(given))
+    assert plain[table]
+    plain[table][0]["another"] = 1
+    with pytest.raises(jsonschema.ValidationError, match="another"):
+        CHECK.validate(plain)
+
+
+@pytest.mark.parametrize("table", ["scores", "groups", "scan", "learned", "worst_groups"])
+def test_a_missing_column_is_refused(table: str) -> None:
+    plain = json.loads(values(given))
+    lost = SCHEMA["$defs"][definition(table)]["required"][-1]
+    del plain[table][0][lost]
+    with pytest.raises(jsonschema.ValidationError, match=lost):
+        CHECK.validate(plain)
+
+
+def definition(key: str) -> str:
+    """Return the name of the definition of the rows of a table."""
+    name: str = SCHEMA["properties"][key]["items"]["$ref"].rpartition("/")[2]
+    return name
+
+
+def test_the_page_names_every_key_and_column() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert f'"{SCHEMA["properties"]["schema"]["const"]}"' in text
+    code = " ".join(re.findall(r"``(.*?)``", text, re.DOTALL))
+    words = set(re.findall(r"\w+", code))
+    assert [key for one in objects(SCHEMA) for key in one["properties"] if key not in words] == []
