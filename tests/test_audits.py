@@ -712,7 +712,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
         "possible_leaks",
         "unseen",
     ]
-    assert list(held) == [*head, "is_randomized", "rounding_step", *tables, *rest]
+    assert list(held) == [*head, "is_randomized", "rounding_step", "tolerance", *tables, *rest]
     for key in ("scores", "groups", "worst_groups"):
         # every digit; as objects, since pandas would make NaN of a missing name
         expected = getattr(found, key)
