@@ -244,3 +244,54 @@ def test_groups_of_forecasts_without_a_table_must_have_the_index_of_the_outcomes
             judge(forecast, y=y, groups={"old": is_old}, random_state=0)
     found = certify(forecast, y=y, groups={"old": is_old.loc[y.index]}, random_state=0)
     assert found.named_table()["n"].tolist() == [int(is_old.sum())]
+
+
+def test_floats_between_0_and_1_given_by_name_are_probabilities_of_membership() -> None:
+    p = np.linspace(0.0, 0.9, N)
+    found = check_groups({"old": OLD, "proxy": p}, N, X, allow_probable=True)
+    assert found.names == ("old", "proxy")
+    # what needs known members reads the mapping, which has only masks
+    assert list(found) == ["old"]
+    assert not found.is_probable("old")
+    assert found.is_probable("proxy")
+    np.testing.assert_array_equal(found.membership("proxy"), p)
+    np.testing.assert_array_equal(found.membership("old"), OLD.to_numpy().astype(float))
+    again = check_groups(found, N, X, allow_probable=True)
+    np.testing.assert_array_equal(again.take(np.arange(5)).membership("proxy"), p[:5])
+    assert found.without(["proxy"]).names == found.known().names == ("old",)
+    assert found.take(np.array([0])).names == (("old",) if OLD[0] else ())
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.tile([0.0, 1.0], N // 2), np.tile([0.0, 1.5], N // 2), np.tile([-0.1, 0.5], N // 2)],
+    ids=["only 0 and 1", "above 1", "below 0"],
+)
+def test_other_floats_remain_labels(values: Any) -> None:
+    found = check_groups({"x": values}, N, X, allow_probable=True)
+    assert len(found) == 2
+    assert not tuple(found.probable())
+
+
+def test_names_of_columns_and_columns_with_missing_values_remain_labels() -> None:
+    table = X.assign(share=np.linspace(0.1, 0.9, N))
+    assert list(check_groups(["share"], N, table, allow_probable=True)) == [
+        "share <= 0.5",
+        "share > 0.5",
+    ]
+    some = table["share"].where(table["share"] > 0.2)
+    assert not tuple(check_groups({"share": some}, N, table, allow_probable=True).probable())
+
+
+FORECAST = Forecast.from_normal(np.zeros(N), np.ones(N))
+KNOWN_ONLY = {
+    "scan_groups": lambda groups: scan_groups(PIT, X, groups=groups),
+    "certify_pit": lambda groups: certify_pit(PIT, groups=groups),
+    "certify": lambda groups: certify(FORECAST, X, Y, groups=groups),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN_ONLY)
+def test_probabilities_are_refused_where_members_must_be_known(name: str) -> None:
+    with pytest.raises(InputError, match=r"groups\['proxy'\].*members must be known"):
+        KNOWN_ONLY[name]({"proxy": np.full(N, 0.3)})

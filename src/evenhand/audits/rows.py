@@ -61,13 +61,13 @@ class HeldOut:
 
     @property
     def judged(self) -> Groups:
-        """Named groups that are scanned."""
-        return self.groups.without(self._leaked("group"))
+        """Named groups that are scanned: those of known members."""
+        return self.groups.known().without(self._leaked("group"))
 
     @property
     def leaking(self) -> tuple[Any, Groups]:
         """Features and named groups that the outcome may define."""
-        return self._features(is_leak=True), self.groups.without(self.judged)
+        return self._features(is_leak=True), self.groups.known().without(self.judged)
 
     def _leaked(self, kind: str) -> set[str]:
         return set(self.leaks.loc[self.leaks["kind"] == kind, "name"])
@@ -97,16 +97,24 @@ def hold_out(
     searched = _searched(*((X, n, "X") if features is None else (features, n, "features")))
     weight = check_weights(sample_weight, n)
     masks = check_groups(
-        groups, n, next((table for table in (X, searched) if table is not None), y)
+        groups,
+        n,
+        next((table for table in (X, searched) if table is not None), y),
+        allow_probable=True,
     )
     # rows are chosen before any other draw, so that PITs do not depend on the searches
     kept, notes = _kept(weight, cluster, random)
     if kept.size < n:
         left = masks.take(kept)
-        notes += [Note(NoteKind.EMPTY_GROUP, (name,)) for name in masks if name not in left]
+        notes += [
+            Note(NoteKind.EMPTY_GROUP, (name,)) for name in masks.names if name not in left.names
+        ]
         X, searched = (None if table is None else take_rows(table, kept) for table in (X, searched))
         weight = weight[kept]
         masks = left
+    if tuple(masks.probable()):
+        names = tuple(group.name for group, _ in masks.probable())
+        notes.append(Note(NoteKind.PROBABLE_GROUPS, names))
     # equal weights are dropped: the rows are then a plain sample, which can be certified
     weights = weight if (weight != weight[0]).any() else None
     if weights is not None:

@@ -35,7 +35,7 @@ def certify_rows(
     # groups are chosen before seeing the rows, so they can share the level (method: proof)
     try:
         proof = certify_pit(
-            pits, confidence=confidence, groups=held.groups, base=base, random_state=random
+            pits, confidence=confidence, groups=held.groups.known(), base=base, random_state=random
         )
     except InputError as error:  # people share draws, or the draws do not cover [0, 1]
         return None, (Note(NoteKind.NO_CERTIFICATE, reason=str(error)),)

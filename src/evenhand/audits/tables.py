@@ -57,16 +57,19 @@ def group_table(
     random: np.random.Generator,
 ) -> pd.DataFrame:
     """Return error, direction and coverage, overall and for each named group."""
-    everyone = Group.given(EVERYONE), np.ones(pits.n_samples, dtype=np.bool_)
+    everyone = Group.given(EVERYONE), np.ones(pits.n_samples)
+    named = ((groups.what(name), groups.membership(name)) for name in groups.names)
     rows = []
-    for group, mask in (everyone, *groups.pairs()):
-        part = pits.take(mask)
+    for group, members in (everyone, *named):
+        mask = members > 0
+        # probabilities of membership are weights: estimates are sum p z / sum p
+        part = pits.take(mask).weighted_by(members[mask])
         # groups are bootstrapped one after the other, so the seed determines all intervals
         w = np.ones(part.n_samples) if part.weights is None else part.weights
         rows.append(
             group_row(
                 group,
-                part.n_samples,
+                round(float(members.sum())),
                 error_with_band(part, random_state=random),
                 float(np.average(part.matrix.mean(axis=-1), weights=w)),
                 UNKNOWN if residual is None else weighted_mean_band(residual[mask], w),

@@ -112,6 +112,22 @@ class PITs:
         weights = None if self.weights is None or not matrix.size else self.weights[rows]
         return self._unchecked(matrix, draws, _weights(weights, matrix.shape[0]))
 
+    def weighted_by(self, membership: Floats) -> PITs:
+        """Return the PITs with the weight of each person multiplied by a probability.
+
+        Parameters
+        ----------
+        membership : ndarray of shape (n,)
+            Probabilities of membership in a group, between 0 and 1 and not all 0.
+
+        Examples
+        --------
+        >>> PITs([0.2, 0.7], weights=[1, 3]).weighted_by(np.array([0.9, 0.3])).weights is None
+        True
+        """
+        weights = self.shares * membership
+        return self._unchecked(self.matrix, self.draws, _weights(weights, self.n_samples))
+
     def without_copies(self) -> PITs:
         """Return PITs of one column if no draws are known and all columns are equal.
 

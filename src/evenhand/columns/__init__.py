@@ -9,6 +9,7 @@ from evenhand.columns.encoded_columns import CategoryColumn, EncodedColumn
 from evenhand.columns.encoding import TableEncoder
 from evenhand.columns.evidence import Evidence, found_schema, read_typed
 from evenhand.columns.features import LeftOut, feature_groups, group_columns
+from evenhand.columns.given_groups import are_probabilities as are_probabilities
 from evenhand.columns.given_groups import check_groups, check_names
 from evenhand.columns.group_rules import GroupRule
 from evenhand.columns.groups import Condition, Group, Groups, label

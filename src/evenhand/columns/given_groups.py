@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from evenhand._validate import InputError, Mask, bad_input
+from evenhand._validate import Floats, InputError, Mask, bad_input
 from evenhand.columns.conversion import as_pandas, as_table
 from evenhand.columns.features import group_columns
 from evenhand.columns.groups import Group, Groups
@@ -16,16 +17,24 @@ from evenhand.columns.partition import Partition
 from evenhand.columns.values import kind_of
 
 
-def check_groups(groups: Any, n_samples: int, X: Any = None, *, is_block: bool = False) -> Groups:
+def check_groups(
+    groups: Any,
+    n_samples: int,
+    X: Any = None,
+    *,
+    is_block: bool = False,
+    allow_probable: bool = False,
+) -> Groups:
     """Return named groups of rows from any accepted form.
 
     Parameters
     ----------
     groups : None, DataFrame, Series, mapping, or sequence of column names
         A DataFrame or Series of any library, or a dict of name to values. Booleans are a mask, one
-        group of that name. Other values are labels, which define groups as in `group_columns`.
-        Names refer to columns of X, which define groups as in `group_columns` too. Rows are matched
-        by position.
+        group of that name. Floats that are all between 0 and 1, with one strictly between, are each
+        row's probability of membership in one group of that name. Other values are labels, which
+        define groups as in `group_columns`. Names refer to columns of X, which always define groups
+        as in `group_columns`. Rows are matched by position.
     n_samples : int
         Number of rows.
     X : table or Series, optional
@@ -34,28 +43,49 @@ def check_groups(groups: Any, n_samples: int, X: Any = None, *, is_block: bool =
     is_block : bool, default False
         Whether the rows are a block of a larger table. Then a group may be empty, and labels are
         refused, as their groups would depend on the block.
+    allow_probable : bool, default False
+        Whether groups may be known by probability.
 
     Raises
     ------
     InputError
-        If a mask has a missing value, a length or an index does not match, or two groups have the
-        same name.
+        If a mask has a missing value, a length or an index does not match, two groups have the same
+        name, or a group is known by probability where members must be known.
     """
-    found: dict[str, tuple[Group, Mask]] = {}
-    for place, group, mask in _formed(groups, n_samples, X, is_block):
-        if group.name == "everyone":
-            reserved = "the name 'everyone' is reserved for all rows"
-            raise InputError(f"{place}: {reserved}; rename the group")
-        if group.name in found:
-            raise InputError(f"{place}: two groups have the name {group.name!r}; rename one")
-        if not is_block and not mask.any():
-            raise InputError(f"{place} is an empty group; remove it")
-        found[group.name] = group, mask
-    return Groups(found.values())
+    found: set[str] = set()
+    pairs: list[tuple[Group, Mask]] = []
+    probable: list[tuple[Group, Floats]] = []
+    for place, group, values in _formed(groups, n_samples, X, is_block):
+        _check_group(place, group, values, found, is_block)
+        found.add(group.name)
+        if values.dtype == np.bool_:
+            pairs.append((group, values))
+        elif allow_probable:
+            probable.append((group, values))
+        else:
+            rule = "be booleans or labels, as members must be known here"
+            remedy = "audit this group, or name a column of X to halve it at its median"
+            raise bad_input(place, rule, "probabilities of membership", remedy)
+    return Groups(pairs, probable)
 
 
-def _formed(groups: Any, n: int, X: Any, is_block: bool) -> Iterator[tuple[str, Group, Mask]]:
-    """Yield the place for messages, the definition and the rows of each group."""
+def _check_group(
+    place: str, group: Group, values: NDArray[Any], found: set[str], is_block: bool
+) -> None:
+    """Refuse a reserved or repeated name, and an empty group."""
+    if group.name == "everyone":
+        reserved = "the name 'everyone' is reserved for all rows"
+        raise InputError(f"{place}: {reserved}; rename the group")
+    if group.name in found:
+        raise InputError(f"{place}: two groups have the name {group.name!r}; rename one")
+    if not is_block and not values.any():
+        raise InputError(f"{place} is an empty group; remove it")
+
+
+def _formed(
+    groups: Any, n: int, X: Any, is_block: bool
+) -> Iterator[tuple[str, Group, NDArray[Any]]]:
+    """Yield the place for messages, the definition and the mask or membership of each group."""
     named = _values_by_name(groups, n, X)
     if named is None:
         table = as_pandas(X)
@@ -76,6 +106,8 @@ def _formed(groups: Any, n: int, X: Any, is_block: bool) -> Iterator[tuple[str, 
             got = f"{column.dtype} of shape ({n},)"
             remedy = "make masks, as a block may not have all labels"
             raise bad_input(place, f"be {n} booleans", got, remedy)
+        elif are_probabilities(column):
+            yield place, Group.given(str(name)), column.to_numpy(dtype=np.float64)
         else:
             partition = Partition.learn(column, str(name), source="groups")
             for group, mask in partition.masks(column).pairs():
@@ -86,6 +118,11 @@ def _values_by_name(groups: Any, n: int, X: Any) -> Iterable[tuple[Any, Any]] | 
     """Return the values of each name; None if there are only names."""
     if groups is None:
         return ()
+    if isinstance(groups, Groups):
+        return (
+            (name, groups[name] if name in groups else groups.membership(name))
+            for name in groups.names
+        )
     if isinstance(groups, Mapping):
         return groups.items()
     if isinstance(groups, str):
@@ -132,6 +169,22 @@ def _one_column(values: Any, place: str, n: int, X: Any, kinds: str) -> pd.Serie
 def _is_mask(column: pd.Series[Any]) -> bool:
     # categories of True and False are labels, so that missing values can be a separate group
     return not isinstance(column.dtype, pd.CategoricalDtype) and kind_of(column) == "boolean"
+
+
+def are_probabilities(column: pd.Series[Any]) -> bool:
+    """Whether values are floats from 0 to 1, none missing, with at least one strictly between.
+
+    Such values given by name are probabilities of membership: labels and codes are whole numbers.
+
+    Examples
+    --------
+    >>> are_probabilities(pd.Series([0.0, 0.4])), are_probabilities(pd.Series([0.0, 1.0]))
+    (True, False)
+    """
+    if column.dtype.kind != "f" or column.isna().any():
+        return False
+    values = column.to_numpy(dtype=np.float64)
+    return bool(((values >= 0) & (values <= 1)).all() and ((values > 0) & (values < 1)).any())
 
 
 def _mask(column: pd.Series[Any], place: str) -> Mask:

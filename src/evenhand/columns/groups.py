@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._validate import Mask, bad_input, is_container
+from evenhand._validate import Floats, Mask, bad_input, is_container
 from evenhand.columns.values import level
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "missing", "present"]
@@ -100,14 +101,34 @@ class Condition:
 class Groups(Mapping[str, Mask]):
     """Named groups of the same rows: masks by name, with the definition of each group.
 
+    Groups whose members are known only by probability are carried beside the masks. They have no
+    mask, so they are not items of the mapping: what needs known members leaves them out.
+
     Parameters
     ----------
     pairs : iterable of (Group, ndarray of bool)
         Groups with unique names, and their rows as masks.
+    probable : iterable of (Group, ndarray of float)
+        Groups known by probability, and each row's probability of membership, between 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> groups = Groups([(Group.given("north"), np.array([True, False]))],
+    ...                 [(Group.given("south"), np.array([0.2, 0.9]))])
+    >>> list(groups), groups.is_probable("south"), groups.membership("south")
+    (['north'], True, array([0.2, 0.9]))
+    >>> groups.membership("north")
+    array([1., 0.])
     """
 
-    def __init__(self, pairs: Iterable[tuple[Group, Mask]] = ()) -> None:
+    def __init__(
+        self,
+        pairs: Iterable[tuple[Group, Mask]] = (),
+        probable: Iterable[tuple[Group, Floats]] = (),
+    ) -> None:
         self._pairs = {group.name: (group, mask) for group, mask in pairs}
+        self._probable = {group.name: (group, shares) for group, shares in probable}
 
     def __getitem__(self, name: str) -> Mask:
         return self._pairs[name][1]
@@ -120,21 +141,50 @@ class Groups(Mapping[str, Mask]):
 
     def what(self, name: str) -> Group:
         """Return the definition of a group."""
-        return self._pairs[name][0]
+        return (self._probable if name in self._probable else self._pairs)[name][0]
 
     def pairs(self) -> Iterable[tuple[Group, Mask]]:
-        """Return the groups with their masks."""
+        """Return the groups of known members with their masks."""
         return self._pairs.values()
+
+    def probable(self) -> Iterable[tuple[Group, Floats]]:
+        """Return the groups known by probability with each row's probability of membership."""
+        return self._probable.values()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all groups, those known by probability last."""
+        return (*self._pairs, *self._probable)
+
+    def is_probable(self, name: str) -> bool:
+        """Whether the members of a group are known only by probability."""
+        return name in self._probable
+
+    def membership(self, name: str) -> Floats:
+        """Return each row's probability of membership, shape (n,): 0 or 1 for known members."""
+        if name in self._probable:
+            return self._probable[name][1]
+        return self[name].astype(np.float64)
 
     def take(self, rows: NDArray[Any]) -> Groups:
         """Return the groups restricted to some rows, without groups that become empty."""
         # the error of an empty group is undefined
-        return Groups((group, mask[rows]) for group, mask in self.pairs() if mask[rows].any())
+        return Groups(
+            ((group, mask[rows]) for group, mask in self.pairs() if mask[rows].any()),
+            ((group, shares[rows]) for group, shares in self.probable() if shares[rows].any()),
+        )
 
     def without(self, names: Iterable[str]) -> Groups:
         """Return all groups except those of these names."""
         left_out = set(names)
-        return Groups(pair for name, pair in self._pairs.items() if name not in left_out)
+        return Groups(
+            (pair for name, pair in self._pairs.items() if name not in left_out),
+            (pair for name, pair in self._probable.items() if name not in left_out),
+        )
+
+    def known(self) -> Groups:
+        """Return the groups of known members."""
+        return Groups(self.pairs())
 
 
 def label(value: Any) -> str:

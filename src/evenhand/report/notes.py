@@ -22,6 +22,12 @@ class NoteKind(Enum):
         " shares of people, not of rows"
     )
     EMPTY_GROUP = "group {subject[0]!r} has no rows left"
+    PROBABLE_GROUPS = (
+        "values from 0 to 1 were read as probabilities of membership: {names}; estimates weight"
+        " rows by them, and are those of the group itself if membership is independent of the"
+        " outcome, given what the probabilities were computed from; such groups are neither"
+        " certified nor scanned"
+    )
     SEARCHES_UNWEIGHTED = (
         "learned groups, oracle worst groups and the tests of scanned groups count each row once,"
         " whatever its weight"
