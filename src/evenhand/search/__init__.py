@@ -15,7 +15,8 @@ from evenhand.search.directions import Direction as Direction
 from evenhand.search.group_learners import top_rows as top_rows
 from evenhand.search.leaks import LEAK_COLUMNS as LEAK_COLUMNS
 from evenhand.search.leaks import find_leaks as find_leaks
-from evenhand.search.learned_group import FoundGroup, GroupSearch, find_group
+from evenhand.search.found_group import FoundGroup
+from evenhand.search.learned_group import GroupSearch, find_group
 from evenhand.search.mean_bound import mean_lower_bound as mean_lower_bound
 from evenhand.search.null_distribution import NullCurve, null_curve
 from evenhand.search.oracle_group import WorstGroupCurve, worst_group_curve

@@ -1,18 +1,21 @@
-"""Models of the deviation of PITs from uniform: a forest and a ridge regression on features.
+"""Models of the deviation of PITs from uniform: trees, boosting and a ridge regression.
 
-They predict the mean cosines ("waves") of a row's PITs, from which any pattern can be scored.
+They predict the mean cosines ("waves") of a row's PITs from its features, from which any pattern
+can be scored. All choices are made on training rows: predictions of a training row come from models
+that were fitted without it.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints
+from evenhand.search.cut_trees import CutTable, CutTree, grow_tree
 from evenhand.search.oracle_group import group_sizes
 from evenhand.search.patterns import (
     direction_of,
@@ -23,14 +26,26 @@ from evenhand.search.patterns import (
     waves,
 )
 
-TREES = 50
-"""Number of trees of the forest."""
+DEPTHS = (2, 3, 4)
+"""Depths of the trees."""
+
+INNER_FOLDS = 3
+"""Number of trees per depth, and of boosted models: each is fitted without one part of the rows."""
+
+ROUNDS = 30
+"""Number of rounds of boosting."""
+
+RATE = 0.25
+"""Share of the best step of each round that is taken."""
 
 FAR = 3.0
 """Standardized features of the linear model are clipped here, so that no row has high leverage."""
 
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0)
 """Candidate ridge penalties per row, for standardized features; the leave-one-out error decides."""
+
+CAUTION = 2.0
+"""Scores are compared by the mean value of their groups less this many standard errors."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +61,7 @@ class Fit:
     """
 
     unseen: Floats
-    predict: Callable[[Floats], Floats]
+    predict: Callable[[CutTable], Floats]
 
 
 @dataclass(frozen=True)
@@ -77,35 +92,38 @@ class LearnedScore:
         """Scores of the training rows, from fits without the scored row."""
         return np.asarray(self.fit.unseen @ wave_weights(self.pattern))
 
-    def __call__(self, matrix: Floats) -> Floats:
+    def __call__(self, table: CutTable) -> Floats:
         """Return the scores of new rows."""
-        return np.asarray(self.fit.predict(matrix) @ wave_weights(self.pattern))
+        return np.asarray(self.fit.predict(table) @ wave_weights(self.pattern))
 
 
-def learn_fits(matrix: Floats, pit: Floats, random: np.random.Generator) -> tuple[Fit, ...]:
-    """Fit both models to the waves of PITs; the fits do not depend on the mass of groups."""
+def learn_fits(table: CutTable, pit: Floats) -> tuple[Fit, ...]:
+    """Fit all models to the waves of PITs; the fits do not depend on the mass of groups.
+
+    The rows must be in random order.
+    """
     targets = waves(pit)
-    return _forest(matrix, targets, random), _ridge(matrix, targets)
+    above = table.above.astype(np.float32)
+    return (*_trees(table, above, targets), _boosting(table, above, targets), _ridge(table, targets))
 
 
 def best_score(
-    fits: tuple[Fit, ...],
-    pit: Floats,
-    mass: float,
-    random: np.random.Generator,
-    before: LearnedScore | None = None,
+    fits: tuple[Fit, ...], pit: Floats, mass: float, before: LearnedScore | None = None
 ) -> LearnedScore:
-    """Return the best score over fits, the four starting patterns and one ascent step from each.
+    """Return the best score over fits, the starting patterns and one ascent step from each.
 
-    A score whose direction differs from that of the previous fold must be better by the sum of both
-    standard errors: if two halves deviate in opposite directions, the folds should agree on one.
+    The best score has the largest lower bound for the error of its group: the mean less two
+    standard errors. A score whose direction differs from that of the previous fold must be better
+    by the sum of both standard errors: if two halves deviate in opposite directions, the folds
+    should agree on one.
     """
-    found = [score for fit in fits for score in _scores_of(fit, pit, mass, random)]
+    values = _Values(pit)
+    found = [score for fit in fits for score in _scores_of(fit, values, mass)]
     usual = None if before is None else direction_of(before.pattern)
 
     def merit(score: LearnedScore) -> float:
         keeps_direction = direction_of(score.pattern) == usual
-        return score.mean + (1 if keeps_direction else -1) * score.standard_error
+        return score.mean - (CAUTION - (1 if keeps_direction else -1)) * score.standard_error
 
     return max(found, key=merit)
 
@@ -116,59 +134,147 @@ def top_rows(scores: Floats, mass: float, random: np.random.Generator) -> Ints:
     return np.lexsort((random.random(scores.size), -scores))[:k]
 
 
-def _scores_of(
-    fit: Fit, pit: Floats, mass: float, random: np.random.Generator
-) -> list[LearnedScore]:
+class _Values:
+    """Pattern values of rows, computed once for each pattern."""
+
+    def __init__(self, pit: Floats) -> None:
+        self._pit = pit
+        self._found: dict[bytes, Floats] = {}
+
+    def of(self, pattern: Floats) -> Floats:
+        key = pattern.tobytes()
+        if key not in self._found:
+            self._found[key] = pattern_values(self._pit, pattern)
+        return self._found[key]
+
+
+def _scores_of(fit: Fit, values: _Values, mass: float) -> list[LearnedScore]:
     """Return scores by each starting pattern and by the pattern one ascent step from it."""
-    found = []
-    for start in starting_patterns():
-        score, best = _assessed(start, fit, pit, mass, random)
-        # one ascent step of the oracle search (method: worst groups), on predictions: a pattern
-        # from the rows' PITs would be chosen and assessed on the same outcomes
-        ahead = pattern_of(fit.unseen[best].mean(axis=0))
-        found += (
-            [score]
-            if (ahead == start).all()
-            else [score, _assessed(ahead, fit, pit, mass, random)[0]]
-        )
-    return found
+    patterns = starting_patterns()
+    shares = _shares_of_best(fit.unseen, patterns, mass)
+    # one ascent step of the oracle search (method: worst groups), on predictions: a pattern from
+    # the rows' PITs would be chosen and assessed on the same outcomes
+    ahead = np.unique(pattern_of(shares @ fit.unseen), axis=0)
+    shares = np.vstack([shares, _shares_of_best(fit.unseen, ahead, mass)])
+    n_rows = int(group_sizes(np.asarray(mass), fit.unseen.shape[0]))
+    return [
+        _assessed(pattern, fit, share, values.of(pattern), n_rows)
+        for pattern, share in zip([*patterns, *ahead], shares, strict=True)
+    ]
+
+
+def _shares_of_best(unseen: Floats, patterns: Floats, mass: float) -> Floats:
+    """Return each row's share of the group of best scores, shape (patterns, n); rows add up to 1.
+
+    As in the evaluation, rows are selected by predictions without them. Rows that tie at the end of
+    the group have equal shares: trees give many rows the same score.
+    """
+    scores = wave_weights(patterns) @ unseen.T
+    n = scores.shape[-1]
+    k = int(group_sizes(np.asarray(mass), n))
+    last = np.partition(scores, n - k, axis=-1)[:, n - k, None]
+    is_better = scores > last
+    is_tied = scores == last
+    left = k - is_better.sum(axis=-1, keepdims=True)
+    return np.asarray((is_better + is_tied * left / is_tied.sum(axis=-1, keepdims=True)) / k)
 
 
 def _assessed(
-    pattern: Floats, fit: Fit, pit: Floats, mass: float, random: np.random.Generator
-) -> tuple[LearnedScore, Ints]:
-    # as in the evaluation: rows are selected by predictions without them, and valued by their PITs
-    best = top_rows(fit.unseen @ wave_weights(pattern), mass, random)
-    values = pattern_values(pit[best], pattern)
-    mean = float(values.mean())
-    deviation = float(values.std())
-    return LearnedScore(pattern, fit, mean, deviation, deviation / math.sqrt(best.size)), best
+    pattern: Floats, fit: Fit, share: Floats, values: Floats, n_rows: int
+) -> LearnedScore:
+    mean = float(share @ values)
+    # rounding must not make a variance negative
+    deviation = math.sqrt(max(float(share @ values**2) - mean**2, 0.0))
+    return LearnedScore(pattern, fit, mean, deviation, deviation / math.sqrt(n_rows))
 
 
-def _forest(matrix: Floats, targets: Floats, random: np.random.Generator) -> Fit:
-    from sklearn.ensemble import RandomForestRegressor
+def _inner_folds(n: int) -> list[tuple[Ints, Ints]]:
+    """Return training and held-out rows of each inner fold."""
+    fold = np.arange(n) % INNER_FOLDS
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(INNER_FOLDS)]
 
-    n = matrix.shape[0]
-    forest = RandomForestRegressor(
-        TREES,
-        # leaves of 20 rows suffice to estimate a deviation of PITs; small tables get smaller ones
-        min_samples_leaf=min(20, max(n // 8, 1)),
-        # a third of the features, as usual in regression, but at least five
-        max_features=max(1 / 3, min(1.0, 5 / matrix.shape[1])),
-        # bounds the time per tree; other trees use the other rows
-        max_samples=min(n, 2000),
-        oob_score=True,
-        random_state=int(random.integers(2**31)),
+
+def _trees(table: CutTable, above: NDArray[np.float32], targets: Floats) -> list[Fit]:
+    """Fit trees of all depths: a tree of a smaller depth is the upper part of a deeper one."""
+    n = targets.shape[0]
+    # a mean over 20 rows suffices to see a deviation of PITs; small tables get smaller nodes
+    least_rows = max(min(20, n // 20), n // 40, 1)
+    unseen = {depth: np.empty_like(targets) for depth in DEPTHS}
+    trees = list[CutTree]()
+    for train, held in _inner_folds(n):
+        trees.append(grow_tree(above[train], targets[train], max(DEPTHS), least_rows))
+        found = trees[-1].predict(table.above[held], max(DEPTHS))
+        for depth in DEPTHS:
+            unseen[depth][held] = found[depth]
+
+    def predict(new: CutTable, depth: int) -> Floats:
+        sums = sum(tree.predict(new.above, depth)[depth] for tree in trees)
+        return np.asarray(sums / len(trees))
+
+    return [Fit(unseen[d], lambda new, d=d: predict(new, d)) for d in DEPTHS]  # type: ignore[misc]
+
+
+def _boosting(table: CutTable, above: NDArray[np.float32], targets: Floats) -> Fit:
+    """Boost stumps: a sum of steps of single features, for many small deviations that add up.
+
+    All products of rows are computed once, so that a round costs as much as one column of the
+    products of cuts with each other.
+    """
+    folds = _inner_folds(targets.shape[0])
+    parts = [_products(above[held], targets[held]) for _, held in folds]
+    total = tuple(sum(arrays) for arrays in zip(*parts, strict=True))
+    unseen = np.empty_like(targets)
+    models = list[tuple[Floats, Floats]]()
+    for (_, held), part in zip(folds, parts, strict=True):
+        left = tuple(whole - some for whole, some in zip(total, part, strict=True))
+        models.append(_boosted(*left))
+        unseen[held] = _steps(table.above[held], models[-1])
+
+    def predict(new: CutTable) -> Floats:
+        return np.asarray(sum(_steps(new.above, model) for model in models) / len(models))
+
+    return Fit(unseen, predict)
+
+
+def _products(above: NDArray[np.float32], targets: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return sums over rows: products of cuts, of cuts and targets, targets, and the count."""
+    narrow = targets.astype(np.float32)
+    return (
+        (above.T @ above).astype(np.float64),
+        (above.T @ narrow).astype(np.float64),
+        targets.sum(axis=0),
+        np.array(float(targets.shape[0])),
     )
-    with warnings.catch_warnings():
-        # a row in the sample of every tree has no prediction; it gets 0, no deviation
-        warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
-        forest.fit(matrix, targets)
-    return Fit(np.nan_to_num(forest.oob_prediction_), forest.predict)
 
 
-def _ridge(matrix: Floats, targets: Floats) -> Fit:
+def _boosted(gram: Floats, both: Floats, sums: Floats, count: Floats) -> tuple[Floats, Floats]:
+    """Return the coefficients of cuts, and the intercept, of boosted stumps."""
+    counts = np.diag(gram)
+    # columns less their means
+    centred = gram - np.outer(counts, counts) / count
+    variance = np.diag(centred).clip(1e-9)
+    residual = both - np.outer(counts, sums) / count
+    coefficients = np.zeros_like(residual)
+    # steps on either side of which there are few rows would fit noise
+    is_usable = np.minimum(counts, count - counts) >= min(20.0, float(count) / 20)
+    inverse = np.where(is_usable, 1 / variance, 0.0)
+    for _ in range(ROUNDS if is_usable.any() else 0):
+        best = int(np.einsum("qd,qd,q->q", residual, residual, inverse).argmax())
+        step = RATE * residual[best] / variance[best]
+        coefficients[best] += step
+        residual -= centred[best, :, None] * step
+    return coefficients, (sums - counts @ coefficients) / count
+
+
+def _steps(above: NDArray[np.bool_], model: tuple[Floats, Floats]) -> Floats:
+    coefficients, intercept = model
+    used = np.flatnonzero(coefficients.any(axis=-1))
+    return np.asarray(above[:, used] @ coefficients[used] + intercept)
+
+
+def _ridge(table: CutTable, targets: Floats) -> Fit:
     """Fit a ridge regression; leave-one-out predictions follow exactly from the leverage."""
+    matrix = table.matrix
     n = targets.shape[0]
     centre = matrix.mean(axis=0)
     scale = matrix.std(axis=0)
@@ -180,10 +286,11 @@ def _ridge(matrix: Floats, targets: Floats) -> Fit:
     turned = z @ vectors
     means = targets.mean(axis=0)
     covariances = turned.T @ (targets - means) / n
+    squares = turned**2
     best: tuple[float, Floats, Floats] | None = None
     for penalty in PENALTIES:
         shrunk = covariances / (eigenvalues.clip(0) + penalty)[:, None]
-        leverage = (1 + (turned**2 / (eigenvalues.clip(0) + penalty)).sum(axis=-1)) / n
+        leverage = (1 + squares @ (1 / (eigenvalues.clip(0) + penalty))) / n
         misses = (targets - means - turned @ shrunk) / (1 - leverage.clip(max=0.99))[:, None]
         loss = float((misses**2).sum())
         if best is None or loss < best[0]:
@@ -191,5 +298,6 @@ def _ridge(matrix: Floats, targets: Floats) -> Fit:
     assert best is not None
     _, unseen, slopes = best
     return Fit(
-        unseen, lambda new: np.asarray(means + ((new - centre) * inverse).clip(-FAR, FAR) @ slopes)
+        unseen,
+        lambda new: np.asarray(means + ((new.matrix - centre) * inverse).clip(-FAR, FAR) @ slopes),
     )

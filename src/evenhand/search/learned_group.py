@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import at_least, confidence_in_full, four_digits, number, one_line
 from evenhand._validate import (
     Floats,
     InputError,
@@ -23,9 +22,12 @@ from evenhand._validate import (
     check_rows,
 )
 from evenhand.calibration import PITs, as_pits, covered
-from evenhand.columns import TableEncoder, as_table
+from evenhand.columns import Condition, TableEncoder, as_table
 from evenhand.draws import RandomState, generator
+from evenhand.search.cut_trees import CutTable, cut_table
+from evenhand.search.detection import studentized_p_value
 from evenhand.search.directions import Direction
+from evenhand.search.found_group import FoundGroup
 from evenhand.search.group_learners import Fit, LearnedScore, best_score, learn_fits, top_rows
 from evenhand.search.mean_bound import mean_lower_bound
 from evenhand.search.patterns import direction_of, pattern_values
@@ -35,91 +37,8 @@ from evenhand.tables import take_rows
 FIRST_SHARE = 0.4
 """Share of the rows in the first fold, which is used for learning only."""
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class FoundGroup:
-    """Group of rows defined by features, evaluated on rows from which it was not learned.
-
-    Parameters
-    ----------
-    mass : float
-        Requested size of the group as a share of the rows.
-    n : int
-        Number of rows in the group, over all folds.
-    n_judged : int
-        Number of rows that were evaluated, from which the group was selected: all but the first
-        fold.
-    n_rows : int
-        Number of rows used in total, at most `max_rows`.
-    rows : ndarray of shape (n,)
-        Row numbers of the group, increasing.
-    error : float
-        Estimated calibration error (W1) of the group: an unbiased estimate of a lower bound for
-        the error. Not clipped, so it may be slightly negative for calibrated forecasts.
-    low : float
-        Lower confidence bound for the error, 0 to 1/2. It is also a lower bound for the error of
-        the worst group of this mass that features define.
-    confidence : float
-        Probability that `low` holds.
-    p_value : float
-        P-value for the hypothesis that the group is calibrated; `low > 0` exactly if it is below
-        `1 - confidence`.
-    direction : str
-        Direction of the error in most folds: `"outcomes lower than forecast"`, `"outcomes higher
-        than forecast"`, `"intervals too narrow"`, `"intervals too wide"` or `"mixed"`.
-    bias : float
-        Mean residual of the rows, in units of the residuals; NaN if no residuals were given.
-    coverage_80 : float
-        Share of the group's draws whose central 80% interval covers the outcome.
-    description : str or None
-        One or two conditions, such as `"bmi > 0.03 and age <= 50"`, that define a group of nearly
-        this mass with at least 0.8 of the error on the same rows; None if there are no such
-        conditions, or if `low` is 0.
-    description_share : float
-        Share of the evaluated rows that meet these conditions, between 2/3 and 3/2 of the mass; NaN
-        without conditions.
-    features : tuple of str
-        Up to three features with the largest effect on the score of rows, largest first.
-    """
-
-    mass: float
-    n: int
-    n_judged: int
-    n_rows: int
-    rows: Ints
-    error: float
-    low: float
-    confidence: float
-    p_value: float
-    direction: Direction
-    bias: float
-    coverage_80: float
-    description: str | None
-    description_share: float
-    features: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        return one_line(
-            self,
-            mass=self.mass,
-            n=self.n,
-            n_judged=self.n_judged,
-            error=self.error,
-            low=four_digits(self.low, "down"),
-            p_value=four_digits(self.p_value, "up"),
-            direction=self.direction,
-            description=self.description,
-        )
-
-    def __str__(self) -> str:
-        """Return the result as a sentence."""
-        result = f"{self.direction}: " if self.low > 0 else "no significantly miscalibrated group: "
-        where = f" (approximately: {self.description})" if self.description else ""
-        return (
-            f"{result}calibration error {number(self.error)}, at least {at_least(self.low, number)}"
-            f" with {confidence_in_full(self.confidence)} confidence, in {self.n} of"
-            f" {self.n_judged} rows{where}"
-        )
+LEARNING_ROWS = 10_000
+"""Largest number of rows that models are fitted to."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +47,7 @@ class _Stage:
 
     start: int
     stop: int
+    n_learned: int
     score: LearnedScore
     rows: Ints
     values: Floats
@@ -146,12 +66,13 @@ def find_group(
 ) -> FoundGroup:
     """Find the least calibrated group that features define, with a bound for its error.
 
-    A forest and a linear model learn where PITs deviate from uniform in level and spread. The one
-    with the better predictions of rows outside its training data selects the share `mass` of the
-    rows of the next fold, and the outcomes of these rows give the error of the group. Rows are
-    shuffled and split into folds: the first 40% are used for learning only, and the group in each
-    further fold is selected by models of all folds before it. The bound and the p-value are
-    therefore valid at any number of rows and for any models.
+    Trees of depth 2 to 4, boosted stumps and a linear model learn where PITs deviate from uniform
+    in level, spread and shape. The one with the best group of rows outside its training data
+    selects the share `mass` of the rows of the next fold, and the outcomes of these rows give the
+    error of the group. Rows are shuffled and split into folds: the first 40% are used for learning
+    only, and the group in each further fold is selected by models of the folds before it. The bound
+    and the p-value are therefore valid for any models: the bound at any number of rows, the p-value
+    asymptotically.
 
     Parameters
     ----------
@@ -170,9 +91,10 @@ def find_group(
     residual : array-like of shape (n,), optional
         Outcome minus mean forecast, for the group's bias.
     max_rows : int, default 50,000
-        Largest number of rows that are used; larger samples are subsampled at random.
+        Largest number of rows that are used; larger samples are subsampled at random. Models are
+        fitted to at most 10,000 of them.
     random_state : int, generator or None
-        Seed for the shuffle, the forests and the order of ties.
+        Seed for the shuffle and the order of ties.
 
     Returns
     -------
@@ -192,6 +114,22 @@ def find_group(
     mean over a group never exceeds the group's error. Given the features, `low` is a lower bound
     for the mean error, over folds, of the selected groups, and therefore for the error of the worst
     of them. Rows must be independent people.
+
+    The detection test divides the sum of the same values by the root of the sum of their squares.
+    Under the hypothesis that the PITs are uniform given the features, the values are martingale
+    differences, so the ratio is asymptotically standard normal (Hall & Heyde 1980; Luedtke &
+    van der Laan 2016). Each search has its own p-value: searches for several masses are several
+    tests.
+
+    References
+    ----------
+    Hall & Heyde (1980), Martingale Limit Theory and Its Application. doi:10.1016/C2013-0-10818-5
+
+    Luedtke & van der Laan (2016), Statistical inference for the mean outcome under a possibly
+    non-unique optimal treatment strategy. doi:10.1214/15-AOS1384
+
+    Waudby-Smith & Ramdas (2024), Estimating means of bounded random variables by betting.
+    doi:10.1093/jrsssb/qkad009
 
     Examples
     --------
@@ -255,12 +193,13 @@ class GroupSearch:
         # the first fold is larger than the others: all scores learn from it
         starts = np.linspace(FIRST_SHARE * self._rows.size, self._rows.size, n_folds)
         self._starts = starts.round().astype(int)
-        # cached by first evaluated row: fits take most of the time and do not depend on the mass
+        # cached by the number of training rows: fits take most of the time and do not depend on the mass
         self._fits: dict[int, tuple[Fit, ...]] = {}
 
     @cached_property
-    def _encoded(self) -> tuple[TableEncoder, Floats]:
-        return _encoded(self._X, self._rows, self._pits.n_samples)
+    def _encoded(self) -> tuple[TableEncoder, CutTable]:
+        encoder, matrix = _encoded(self._X, self._rows, self._pits.n_samples)
+        return encoder, cut_table(matrix)
 
     def find(
         self, mass: float, *, confidence: float = 0.95, residual: ArrayLike | None = None
@@ -272,7 +211,7 @@ class GroupSearch:
         rows = self._rows
         residuals = None if residual is None else check_rows("residual", residual, n)
         _check_enough(rows.size, mass, self._n_folds, n > rows.size)
-        encoder, features = self._encoded
+        encoder, table = self._encoded
         shuffled = self._pits.matrix[rows]
         stages = list[_Stage]()
         for start, stop in pairwise(self._starts):
@@ -283,12 +222,15 @@ class GroupSearch:
         # a pattern depends on earlier rows only, so the conditional expectation of a value is at
         # most the error of its row's distribution (method: worst groups), as the bound requires.
         # The guess of the values' spread must not depend on evaluated rows
-        low, p_value = mean_lower_bound(values, confidence, deviation=stages[0].score.deviation)
+        low, _ = mean_lower_bound(values, confidence, deviation=stages[0].score.deviation)
+        deviations = [stage.score.deviation for stage in stages]
+        p_value = studentized_p_value([stage.values for stage in stages], deviations)
         group = np.sort(rows[np.concatenate([stage.rows for stage in stages])])
         error = float(values.mean())
         rule = None
-        if low > 0:  # a rule for a group that is not significant would describe noise
-            rule = _rule_in_words(stages, features, shuffled, error, encoder, self._random)
+        # a rule for a group that is not significant would describe noise
+        if p_value + confidence < 1:
+            rule = _described(stages, table, shuffled, error, encoder)
         return FoundGroup(
             mass=float(mass),
             n=group.size,
@@ -302,23 +244,26 @@ class GroupSearch:
             direction=_usual_direction(stages),
             bias=math.nan if residuals is None else float(residuals[group].mean()),
             coverage_80=float(covered(self._pits.take(group), 0.8).mean()),
-            description=None if rule is None else rule[0],
+            conditions=() if rule is None else rule[0],
             description_share=math.nan if rule is None else rule[1],
             # the last score was learned from the largest number of rows
             features=main_features(
-                features[: stages[-1].start], stages[-1].score.unseen, encoder, self._random
+                table.part(0, stages[-1].n_learned), stages[-1].score.unseen, encoder
             ),
         )
 
     def _judged(self, pit: Floats, start: int, mass: float, before: LearnedScore | None) -> _Stage:
         """Learn from the rows before `start` and evaluate the others."""
-        features = self._encoded[1][: pit.shape[0]]
+        table = self._encoded[1]
+        n_learned = min(start, LEARNING_ROWS)
         # fits predict waves of PITs, which do not depend on the mass
-        if start not in self._fits:
-            self._fits[start] = learn_fits(features[:start], pit[:start], self._random)
-        score = best_score(self._fits[start], pit[:start], mass, self._random, before)
-        best = start + top_rows(score(features[start:]), mass, self._random)
-        return _Stage(start, pit.shape[0], score, best, pattern_values(pit[best], score.pattern))
+        if n_learned not in self._fits:
+            self._fits[n_learned] = learn_fits(table.part(0, n_learned), pit[:n_learned])
+        score = best_score(self._fits[n_learned], pit[:n_learned], mass, before)
+        stop = pit.shape[0]
+        best = start + top_rows(score(table.part(start, stop)), mass, self._random)
+        values = pattern_values(pit[best], score.pattern)
+        return _Stage(start, stop, n_learned, score, best, values)
 
 
 def _usual_direction(stages: Sequence[_Stage]) -> Direction:
@@ -331,35 +276,31 @@ def _usual_direction(stages: Sequence[_Stage]) -> Direction:
     return max(sums, key=lambda direction: sums[direction])
 
 
-def _rule_in_words(
-    stages: Sequence[_Stage],
-    features: Floats,
-    pit: Floats,
-    error: float,
-    encoder: TableEncoder,
-    random: np.random.Generator,
-) -> tuple[str, float] | None:
-    """Return the last fold's rule in words and its share of the evaluated rows, or None.
+def _described(
+    stages: Sequence[_Stage], table: CutTable, pit: Floats, error: float, encoder: TableEncoder
+) -> tuple[tuple[Condition, ...], float] | None:
+    """Return the last fold's rule and its share of the evaluated rows, or None.
 
     Like a score, a rule is learned before each fold and evaluated on it, so that their errors on
-    the same rows are comparable. A rule of one condition takes precedence. A rule whose group is
+    the same rows are comparable. A rule of fewer conditions takes precedence. A rule whose group is
     larger or smaller by a factor above 3/2 would describe another group.
     """
     n_judged = sum(stage.stop - stage.start for stage in stages)
     mass = sum(stage.rows.size for stage in stages) / n_judged
-    values: list[list[Floats]] = [[], []]
-    rules: tuple[Rule, ...] = ()
+    values: dict[int, list[Floats]] = {}
+    rules: dict[int, Rule] = {}
     for stage in stages:
-        rules = learn_rules(features[: stage.start], stage.score.unseen, mass, encoder, random)
-        for rule, found in zip(rules, values, strict=False):
-            inside = stage.start + np.flatnonzero(rule.selects(features[stage.start : stage.stop]))
-            found.append(pattern_values(pit[inside], stage.score.pattern))
-    for rule, found in zip(rules, values, strict=False):
-        judged = np.concatenate(found)
+        rules = learn_rules(table.part(0, stage.n_learned), stage.score.unseen, mass, encoder)
+        matrix = table.matrix[stage.start : stage.stop]
+        for depth, rule in rules.items():
+            inside = stage.start + np.flatnonzero(rule.selects(matrix))
+            values.setdefault(depth, []).append(pattern_values(pit[inside], stage.score.pattern))
+    for depth, rule in rules.items():
+        judged = np.concatenate(values[depth])
         share = judged.size / n_judged
         # a rule may have an error lower by a fifth, as the price of a description
         if mass / RULE_STRETCH <= share <= mass * RULE_STRETCH and judged.mean() >= 0.8 * error:
-            return rule.words(encoder), share
+            return rule.conditions(encoder), share
     return None
 
 

@@ -16,18 +16,26 @@ from evenhand.search.directions import HIGHER, LOWER, MIXED, NARROW, WIDE, Direc
 PATTERN_CELLS = 32
 """Number of equal cells of [0, 1] on which a pattern is constant."""
 
-WAVES = 3
-"""Number of cosines that describe a distribution of PITs: level, spread, skew."""
+WAVES = 4
+"""Number of cosines that describe a distribution of PITs: level, spread, skew, and a shape of equal
+spread with other tails."""
 
 _EDGES = np.linspace(0.0, 1.0, PATTERN_CELLS + 1)
 _MIDDLES = (_EDGES[1:] + _EDGES[:-1]) / 2
+_FREQUENCIES = np.arange(1, WAVES + 1)[:, None] * np.pi
+_SINES = np.sin(_FREQUENCIES * _MIDDLES) / _FREQUENCIES
+_INTEGRALS = -np.sqrt(2) * np.diff(np.cos(_FREQUENCIES * _EDGES), axis=-1).T / _FREQUENCIES[:, 0] ** 2
 _LEVEL = np.ones(PATTERN_CELLS)
 _SPREAD = np.where(_MIDDLES < 0.5, 1.0, -1.0)
 
 
 def starting_patterns() -> Floats:
-    """Return the patterns too low, too high, too narrow and too wide, shape (4, PATTERN_CELLS)."""
-    return np.stack([_LEVEL, -_LEVEL, _SPREAD, -_SPREAD])
+    """Return the patterns of all waves, shape (2 * WAVES, PATTERN_CELLS).
+
+    The first four are too low, too high, too narrow and too wide; each wave has both signs.
+    """
+    signs = np.array([1.0, -1.0])
+    return pattern_of((np.eye(WAVES)[:, None] * signs[:, None]).reshape(-1, WAVES))
 
 
 def pattern_values(pit: Floats, pattern: Floats) -> Floats:
@@ -54,21 +62,17 @@ def waves(pit: Floats) -> Floats:
 
 
 def wave_weights(pattern: Floats) -> Floats:
-    """Return weights, shape (WAVES,), whose product with mean waves is the value under a pattern.
+    """Return weights, shape (..., WAVES), whose product with mean waves is the value of a pattern.
 
     A density `1 + sum_k b_k sqrt(2) cos(k pi u)` has `F(c) - c = sum_k b_k sqrt(2) sin(k pi c) / (k
     pi)`.
     """
-    k = np.arange(1, WAVES + 1) * np.pi
-    integrals = -np.diff(np.cos(k[:, None] * _EDGES), axis=-1)
-    return np.asarray(np.sqrt(2) / k**2 * (integrals @ pattern))
+    return np.asarray(pattern @ _INTEGRALS)
 
 
 def pattern_of(mean_waves: Floats) -> Floats:
-    """Return the sign of `F(c) - c` for the distribution with these mean waves, by cell."""
-    k = np.arange(1, WAVES + 1) * np.pi
-    deviation = (mean_waves / k) @ np.sin(k[:, None] * _MIDDLES)
-    return np.where(deviation >= 0, 1.0, -1.0)
+    """Return the sign of `F(c) - c` for distributions with these mean waves, by cell."""
+    return np.where(mean_waves @ _SINES >= 0, 1.0, -1.0)
 
 
 def direction_of(pattern: Floats) -> Direction:
