@@ -25,7 +25,6 @@ from evenhand.search import (
     FoundGroup,
     direction_of,
     find_group,
-    group_learners,
     learned_group,
     mean_lower_bound,
     pattern_of,
@@ -110,6 +109,7 @@ def test_directions_in_words() -> None:
         "outcomes higher than forecast",
         "intervals too narrow",
         "intervals too wide",
+        *["mixed"] * 4,
     ]
     assert direction_of(np.resize([1.0, -1.0], PATTERN_CELLS)) == "mixed"
 
@@ -202,25 +202,7 @@ def test_capital_as_written_in_the_docstring() -> None:
 # false alarms
 
 
-@pytest.fixture
-def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Validity does not depend on the quality of the learner."""
-    monkeypatch.setattr(group_learners, "TREES", 1)
-
-
-@pytest.fixture
-def quick_learner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a linear model of steps in the forest's place, for many data sets."""
-
-    def steps(matrix: Floats, targets: Floats, random: np.random.Generator) -> group_learners.Fit:
-        fit = group_learners._ridge(np.sign(matrix), targets)
-        return group_learners.Fit(fit.unseen, lambda new: fit.predict(np.sign(new)))
-
-    monkeypatch.setattr(group_learners, "_forest", steps)
-
-
 @statistical
-@pytest.mark.usefixtures("quick_learner")
 def test_calibrated_forecasts_are_rarely_accused() -> None:
     """False alarm: 0.001."""
     n_sets, alarms = repeats(500), 0
@@ -234,7 +216,6 @@ def test_calibrated_forecasts_are_rarely_accused() -> None:
 
 
 @statistical
-@pytest.mark.usefixtures("few_trees")
 def test_calibrated_randomized_forecasts_are_rarely_accused() -> None:
     """False alarm: 0.001."""
     n_sets, alarms, link = repeats(60), 0, Entropic(0.1)
@@ -272,11 +253,8 @@ N_SETS = repeats(10, least=5)
     ("kind", "mass"),
     [("halves", 0.5), ("halves", 0.2), ("corner", 0.1), ("too narrow", 0.2), ("too wide", 0.2)],
 )
-def test_planted_groups_are_found_proven_and_named(
-    kind: str, mass: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_planted_groups_are_found_proven_and_named(kind: str, mass: float) -> None:
     """At least 9 in 10 are found, all of 5, most rows, right direction."""
-    monkeypatch.setattr(group_learners, "TREES", 20)
     found = named = 0
     for seed in range(N_SETS):
         X, pit, region = planted(kind, seed)
@@ -309,7 +287,6 @@ def right_direction(kind: str, group: FoundGroup, region: Floats) -> bool:
 
 
 @statistical
-@pytest.mark.usefixtures("few_trees")
 def test_bound_is_below_the_error_of_the_rows_found() -> None:
     """Right half shifted by half a deviation: a group's error is its share times a known one.
 
@@ -401,7 +378,7 @@ def test_several_masses_share_what_is_learned_from_features(
     calls = []
     learn = learned_group.learn_fits
     monkeypatch.setattr(
-        learned_group, "learn_fits", lambda *args: calls.append(args[0].shape[0]) or learn(*args)
+        learned_group, "learn_fits", lambda *args: calls.append(args[1].shape[0]) or learn(*args)
     )
     random = np.random.default_rng(0)
     X = random.normal(size=(800, 2))

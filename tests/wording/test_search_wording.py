@@ -69,7 +69,7 @@ def test_a_group_that_was_found() -> None:
     group = find_group(pit, pd.DataFrame({"x": x}), 0.5, random_state=0)
     assert str(group) == (
         "outcomes lower than forecast: calibration error 0.193, at least 0.129 with 95% confidence,"
-        " in 152 of 300 rows (approximately: x > 0.516)"
+        " in 152 of 300 rows (approximately: x > 0.5)"
     )
 
 

@@ -12,10 +12,10 @@ from evenhand.search.directions import POSSIBLE_LEAK as POSSIBLE_LEAK
 from evenhand.search.directions import TOO_SMALL as TOO_SMALL
 from evenhand.search.directions import WIDE as WIDE
 from evenhand.search.directions import Direction as Direction
+from evenhand.search.found_group import FoundGroup
 from evenhand.search.group_learners import top_rows as top_rows
 from evenhand.search.leaks import LEAK_COLUMNS as LEAK_COLUMNS
 from evenhand.search.leaks import find_leaks as find_leaks
-from evenhand.search.found_group import FoundGroup
 from evenhand.search.learned_group import GroupSearch, find_group
 from evenhand.search.mean_bound import mean_lower_bound as mean_lower_bound
 from evenhand.search.null_distribution import NullCurve, null_curve

@@ -60,9 +60,9 @@ def cut_table(matrix: Floats) -> CutTable:
     columns = list[int]()
     cuts = list[float]()
     for j, values in enumerate(matrix.T):
-        for cut in _cuts_of(values, levels):
+        for value in _cuts_of(values, levels):
             columns.append(j)
-            cuts.append(cut)
+            cuts.append(value)
     column = np.array(columns, dtype=np.intp)
     cut = np.array(cuts)
     return CutTable(matrix, matrix[:, column] > cut, column, cut)
@@ -115,9 +115,7 @@ class CutTree:
         return [self.value[node] for node in self.nodes(above, depth)]
 
 
-def grow_tree(
-    above: NDArray[np.float32], targets: Floats, depth: int, least_rows: int
-) -> CutTree:
+def grow_tree(above: NDArray[np.float32], targets: Floats, depth: int, least_rows: int) -> CutTree:
     """Grow a tree that splits off the largest part of the sum of squares of all targets.
 
     Parameters
@@ -170,5 +168,7 @@ def _best_split(
     if not usable.any():
         return None
     # the sum of squares within both parts is smallest where this sum is largest
-    explained = sum((part[:, :-1] ** 2).sum(axis=-1) / part[:, -1].clip(1) for part in (left, right))
+    explained = sum(
+        (part[:, :-1] ** 2).sum(axis=-1) / part[:, -1].clip(1) for part in (left, right)
+    )
     return int(np.where(usable, explained, -np.inf).argmax())

@@ -44,9 +44,6 @@ FAR = 3.0
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0)
 """Candidate ridge penalties per row, for standardized features; the leave-one-out error decides."""
 
-CAUTION = 2.0
-"""Scores are compared by the mean value of their groups less this many standard errors."""
-
 
 @dataclass(frozen=True)
 class Fit:
@@ -104,7 +101,11 @@ def learn_fits(table: CutTable, pit: Floats) -> tuple[Fit, ...]:
     """
     targets = waves(pit)
     above = table.above.astype(np.float32)
-    return (*_trees(table, above, targets), _boosting(table, above, targets), _ridge(table, targets))
+    return (
+        *_trees(table, above, targets),
+        _boosting(table, above, targets),
+        _ridge(table, targets),
+    )
 
 
 def best_score(
@@ -112,18 +113,18 @@ def best_score(
 ) -> LearnedScore:
     """Return the best score over fits, the starting patterns and one ascent step from each.
 
-    The best score has the largest lower bound for the error of its group: the mean less two
-    standard errors. A score whose direction differs from that of the previous fold must be better
-    by the sum of both standard errors: if two halves deviate in opposite directions, the folds
-    should agree on one.
+    The best score has the largest mean value of its group less one standard error: the mean alone
+    would favour patterns with much noise. A score whose direction differs from that of the previous
+    fold must be better by twice the sum of both standard errors: if two halves deviate in opposite
+    directions, the folds should agree on one.
     """
     values = _Values(pit)
     found = [score for fit in fits for score in _scores_of(fit, values, mass)]
     usual = None if before is None else direction_of(before.pattern)
 
     def merit(score: LearnedScore) -> float:
-        keeps_direction = direction_of(score.pattern) == usual
-        return score.mean - (CAUTION - (1 if keeps_direction else -1)) * score.standard_error
+        keeps_direction = usual in (None, direction_of(score.pattern))
+        return score.mean - (1 if keeps_direction else 5) * score.standard_error
 
     return max(found, key=merit)
 

@@ -193,7 +193,7 @@ class GroupSearch:
         # the first fold is larger than the others: all scores learn from it
         starts = np.linspace(FIRST_SHARE * self._rows.size, self._rows.size, n_folds)
         self._starts = starts.round().astype(int)
-        # cached by the number of training rows: fits take most of the time and do not depend on the mass
+        # by number of training rows: fits take most of the time and do not depend on the mass
         self._fits: dict[int, tuple[Fit, ...]] = {}
 
     @cached_property

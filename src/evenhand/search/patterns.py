@@ -24,7 +24,9 @@ _EDGES = np.linspace(0.0, 1.0, PATTERN_CELLS + 1)
 _MIDDLES = (_EDGES[1:] + _EDGES[:-1]) / 2
 _FREQUENCIES = np.arange(1, WAVES + 1)[:, None] * np.pi
 _SINES = np.sin(_FREQUENCIES * _MIDDLES) / _FREQUENCIES
-_INTEGRALS = -np.sqrt(2) * np.diff(np.cos(_FREQUENCIES * _EDGES), axis=-1).T / _FREQUENCIES[:, 0] ** 2
+_INTEGRALS = (
+    -np.sqrt(2) * np.diff(np.cos(_FREQUENCIES * _EDGES), axis=-1).T / _FREQUENCIES[:, 0] ** 2
+)
 _LEVEL = np.ones(PATTERN_CELLS)
 _SPREAD = np.where(_MIDDLES < 0.5, 1.0, -1.0)
 
