@@ -216,4 +216,4 @@ class Findings:
         """Learned group with the largest lower bound; None if no group is significantly off."""
         # one group only: learned groups of different sizes mostly overlap
         off = (found for found in self.learned if found.group.is_off)
-        return max(off, key=lambda found: found.group.least, default=None)
+        return max(off, key=lambda f: (f.group.least, -or_zero(f.p_value)), default=None)

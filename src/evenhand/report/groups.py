@@ -154,7 +154,8 @@ def learned_section(findings: Findings) -> Section | None:
         "For each share of people, the worst group that features can define is learned on some of"
         " the rows and evaluated on others. Its estimated error is conservative: on average it does"
         " not exceed the true error, and it may be negative. Each lower bound holds separately with"
-        f" {findings.level} confidence."
+        f" {findings.level} confidence. A finding is listed if p, from a separate test, is below"
+        " 0.05; the test is more powerful than the bound, which may be 0 then."
     )
     cells: Cells[LearnedFinding] = {
         Column("share of people"): lambda f: in_full(f.mass),

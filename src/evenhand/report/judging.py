@@ -154,11 +154,16 @@ def _finding(row: Values, **judged: Any) -> GroupFinding:
 
 
 def _learned(row: Values) -> LearnedFinding:
-    # the rows that judge a learned group are not those that defined it: its bound needs no
-    # adjustment for the search
+    # the rows that judge a learned group are not those that defined it: its test and its bound
+    # need no adjustment for the search
     low = or_zero(row.get("low"))
-    is_off = low >= LEAST_REPORTED
-    group = _finding(row, direction=row.get("direction"), is_off=is_off, least=low)
+    is_off = _is_significant(row.get("p_value"))
+    group = _finding(
+        row,
+        direction=row.get("direction"),
+        is_off=is_off,
+        least=low if low >= LEAST_REPORTED else 0.0,
+    )
     return record(LearnedFinding, {**row, "group": group})
 
 
@@ -182,8 +187,8 @@ def _scan_name(row: Values) -> str:
     return str(row.get("scanned_as") or row["group"])
 
 
-def _is_significant(p_adjusted: Number) -> bool:
-    return p_adjusted is not None and is_known(p_adjusted) and p_adjusted < ADJUSTED_LEVEL
+def _is_significant(p_value: Number) -> bool:
+    return p_value is not None and is_known(p_value) and p_value < ADJUSTED_LEVEL
 
 
 def _distinct(groups: Iterable[GroupFinding]) -> Iterable[GroupFinding]:

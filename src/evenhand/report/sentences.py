@@ -123,10 +123,13 @@ def _learned_sentence(findings: Findings) -> Sentence | None:
     if found is None:
         return None
     group = found.group
+    off_by = error_in_words(group, findings.level)
+    if not group.least:  # the test is more powerful than the bound
+        off_by += f" (p {p_value(found.p_value, '= ')})"
     return Sentence(
         f"In a group of {in_full(found.mass)} of people, {_defined(found)}"
         f" ({count(group.n, 'row')}), {off_in_words(group, findings.unit, verb='are')}; predicted"
-        f" probabilities are off by {error_in_words(group, findings.level)}."
+        f" probabilities are off by {off_by}."
     )
 
 

@@ -248,7 +248,7 @@ class Selection(Summarized):
         # a wrong level moves PITs away from 1/2, too
         if self.searches is None or learned is None or learned.direction not in (NARROW, WIDE):
             return None
-        found = self.searches.spread() if learned.low > 0 else None
+        found = self.searches.spread() if learned.is_significant else None
         if found is None or not found.is_significant:
             return None
         return found if found.error >= LARGE_SPREAD * self.group_error else None

@@ -34,7 +34,7 @@ class SpreadGroup:
     coverage_80, overall_80 : float
         Share of outcomes that the model's 80% prediction intervals cover in the group and overall.
     description : str or None
-        One or two conditions that nearly define the group, as in `FoundGroup`.
+        Conditions that nearly define the group, as in `FoundGroup`.
     """
 
     error: float
@@ -92,7 +92,7 @@ class GroupSearches:
         return SpreadGroup(
             # a symmetric deviation of the PITs is half as large as that of their distances
             error=found.error / 2,
-            is_significant=found.low > 0,
+            is_significant=found.is_significant,
             coverage_80=float(inside[found.rows].mean()),
             overall_80=float(inside.mean()),
             description=found.description,

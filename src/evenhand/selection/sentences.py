@@ -17,6 +17,7 @@ from evenhand._format import (
     log_score,
     nats,
     number,
+    p_value,
     percent,
     points,
 )
@@ -176,17 +177,20 @@ def _learned_group(chosen: Selection) -> list[str]:
     if found is None:
         return []
     group = f"in a group of {in_full(found.mass)} of people that features define"
-    if found.low == 0:
+    if not found.is_significant:
         return [f"Without a draw, no significant error was found {group}."]
     about = ""
     if found.description:
         about = f" (approximately: {found.description})"
     elif found.features:
         about = f" (by {', '.join(found.features)})"
+    evidence = f" (p {p_value(found.p_value, '= ')})"
+    if found.low > 0:
+        confidence = confidence_in_full(found.confidence)
+        evidence = f", at least {at_least(found.low)} with {confidence} confidence"
     return [
         f"Without a draw, the largest error found {group}{about} is an estimated"
-        f" {points(found.error)} points, at least {at_least(found.low)} with"
-        f" {confidence_in_full(found.confidence)} confidence: {found.direction}."
+        f" {points(found.error)} points{evidence}: {found.direction}."
     ]
 
 
