@@ -18,6 +18,8 @@ from evenhand.search.leaks import LEAK_COLUMNS as LEAK_COLUMNS
 from evenhand.search.leaks import find_leaks as find_leaks
 from evenhand.search.learned_group import GroupSearch, find_group
 from evenhand.search.mean_bound import mean_lower_bound as mean_lower_bound
+from evenhand.search.miscoverage import MISCOVERAGE_COLUMNS as MISCOVERAGE_COLUMNS
+from evenhand.search.miscoverage import conditional_miscoverage
 from evenhand.search.null_distribution import NullCurve, null_curve
 from evenhand.search.oracle_group import WorstGroupCurve, worst_group_curve
 from evenhand.search.patterns import PATTERN_CELLS as PATTERN_CELLS
@@ -38,6 +40,7 @@ __all__ = [
     "GroupSearch",
     "NullCurve",
     "WorstGroupCurve",
+    "conditional_miscoverage",
     "find_group",
     "group_test_rows",
     "null_curve",
