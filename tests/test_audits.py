@@ -701,6 +701,8 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
         "plain_intervals",
         "calibration",
         "examples",
+        "miscoverage",
+        "membership",
     ]
     rest = [
         "certificate",
@@ -1225,8 +1227,10 @@ def test_few_rows_leave_notes_instead_of_numbers() -> None:
     assert found.learned.empty
     assert found.notes[0] == Note(NoteKind.TOO_FEW_TO_SCAN, numbers=(150, 60))
     assert [note.partition(":")[0] for note in texts(found.notes)[1:]] == [
-        f"no group of {mass} was learned" for mass in ("10%", "20%", "50%")
+        *(f"no group of {mass} was learned" for mass in ("10%", "20%", "50%")),
+        "coverage was not estimated by features",
     ]
+    assert found.miscoverage.empty
 
 
 def test_a_scan_without_any_group_that_is_large_enough_is_told() -> None:

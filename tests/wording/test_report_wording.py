@@ -42,6 +42,17 @@ NOTES = [
     ),
     (Note(NoteKind.EMPTY_GROUP, ("north",)), "group 'north' has no rows left"),
     (
+        Note(NoteKind.PROBABLE_GROUPS, ("north", "south")),
+        "values from 0 to 1 were read as probabilities of membership: north, south; estimates"
+        " weight rows by them, and are those of the group itself if membership is independent of"
+        " the outcome, given what the probabilities were computed from; such groups are neither"
+        " certified nor scanned",
+    ),
+    (
+        Note(NoteKind.NO_MISCOVERAGE, reason="a is b"),
+        "coverage was not estimated by features: a is b",
+    ),
+    (
         Note(NoteKind.SEARCHES_UNWEIGHTED),
         "learned groups, oracle worst groups and the tests of scanned groups count each row"
         " once, whatever its weight",

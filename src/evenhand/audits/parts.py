@@ -10,12 +10,18 @@ import numpy as np
 from evenhand import certificates
 from evenhand._validate import Floats
 from evenhand.audits import tables
+from evenhand.audits.membership import membership_table
 from evenhand.audits.options import SearchOptions
 from evenhand.audits.pictures import calibration_table
 from evenhand.audits.result import Audit
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import Band, score_table
-from evenhand.audits.searches import certify_rows, learn_groups, scan_groups
+from evenhand.audits.searches import (
+    certify_rows,
+    conditional_coverage,
+    learn_groups,
+    scan_groups,
+)
 from evenhand.calibration import PITs, pit_histogram
 from evenhand.report import Measure, Note, NoteKind, units_of
 
@@ -36,6 +42,7 @@ def audit_rows(
     groups = tables.group_table(pits, residual, held.groups, held.leaks, random)
     scan, unscanned = scan_groups(pits, residual, held, options, random)
     learned, unlearned = learn_groups(pits, residual, held, options, random)
+    miscoverage, unmeasured = conditional_coverage(pits, held, options)
     is_searched = held.searched is not None and (len(scan) > 0 or len(learned) > 0)
     # the note names them: by default they are all other columns of a table of forecasts
     names = tuple(map(str, held.searched.columns)) if is_searched else ()
@@ -60,11 +67,13 @@ def audit_rows(
         ),
         certificate=proof,
         leaks=held.leaks,
-        notes=(*held.notes, *unproven, *unscanned, *unlearned, *searched),
+        notes=(*held.notes, *unproven, *unscanned, *unlearned, *unmeasured, *searched),
         histogram=pit_histogram(pits).table(),
         calibration=calibration_table(pits),
         target=target,
         tolerance=options.tolerance,
+        miscoverage=miscoverage,
+        membership=membership_table(pits, residual, held.groups, options.confidence),
     )
 
 

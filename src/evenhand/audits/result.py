@@ -18,11 +18,12 @@ from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
 from evenhand._validate import bad_input
 from evenhand.audits.json_schema import SCHEMA
+from evenhand.audits.membership import MEMBERSHIP_COLUMNS
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.columns import UnseenValues
 from evenhand.report import Measure, Note, Tolerance, audit_html, audit_text
-from evenhand.search import LEAK_COLUMNS
+from evenhand.search import LEAK_COLUMNS, MISCOVERAGE_COLUMNS
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,6 +101,16 @@ class Audit(Summarized):
     unseen : UnseenValues or None
         Values, by column, that are absent from the forecaster's training table; None if that table
         is unknown.
+    miscoverage : DataFrame
+        How far the coverage of intervals, given the features, differs from their level: see
+        `search.conditional_miscoverage`. Empty without features.
+    membership : DataFrame
+        Bounds for each group whose members are known by probability: `group`, the expected number
+        of `members`, and for the coverage of each interval and the bias the ends `least` and
+        `most` of an interval that contains the value of the group, whatever the relation between
+        membership and outcome, with the confidence of the audit, separately for each measure. The
+        estimates of these groups in `groups` weight rows by the probabilities; `n` is the rounded
+        number of members.
     tolerance : Tolerance
         Errors of groups up to which significant findings are not important.
     leaks : DataFrame
@@ -135,6 +146,12 @@ class Audit(Summarized):
     unseen: UnseenValues | None = None
     target: str | None = None
     tolerance: Tolerance = field(default_factory=Tolerance)
+    miscoverage: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame(columns=list(MISCOVERAGE_COLUMNS))
+    )
+    membership: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame(columns=list(MEMBERSHIP_COLUMNS))
+    )
     leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(LEAK_COLUMNS)))
 
     def __repr__(self) -> str:
@@ -183,6 +200,8 @@ class Audit(Summarized):
             "plain_intervals",
             "calibration",
             "examples",
+            "miscoverage",
+            "membership",
         )
         unseen = self.unseen or UnseenValues()
         plain: dict[str, Any] = {

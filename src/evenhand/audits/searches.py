@@ -13,6 +13,7 @@ from evenhand._validate import Floats, InputError
 from evenhand.audits import tables
 from evenhand.audits.options import SearchOptions
 from evenhand.audits.rows import HeldOut
+from evenhand.audits.scores import LEVELS
 from evenhand.calibration import PITs
 from evenhand.certificates import LinkBase, PITCertificate, certify_pit
 from evenhand.columns import Groups
@@ -114,6 +115,26 @@ def learn_groups(
             why = str(error).partition("; ")[0]
             notes.append(Note(NoteKind.NOT_LEARNED, numbers=(mass,), reason=why))
     return tables.learned_table(found), tuple(notes)
+
+
+def conditional_coverage(
+    pits: PITs, held: HeldOut, options: SearchOptions
+) -> tuple[pd.DataFrame, Notes]:
+    """Estimate how far the coverage of intervals, given the features, differs from their level."""
+    features, _ = _without_names(held.searched)
+    if features is None:
+        return pd.DataFrame(columns=list(search.MISCOVERAGE_COLUMNS)), ()
+    try:
+        # the order of the rows has a fixed seed, so it does not depend on the searches before
+        found = search.conditional_miscoverage(
+            pits, features, LEVELS, confidence=options.confidence, random_state=0
+        )
+    except InputError as error:
+        why = str(error).partition("; ")[0]
+        return pd.DataFrame(columns=list(search.MISCOVERAGE_COLUMNS)), (
+            Note(NoteKind.NO_MISCOVERAGE, reason=why),
+        )
+    return found, ()
 
 
 def _without_names(features: Any) -> tuple[Any, list[str]]:

@@ -8,6 +8,7 @@ from evenhand._format import at_most, band, count, in_full, points, whole
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.calibration import calibration_section
 from evenhand.report.charts import TENTHS, Axis, Chart, Color, Point, Points, Shape
+from evenhand.report.conditional import membership_section, miscoverage_section
 from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, Section
 from evenhand.report.examples import examples_section
 from evenhand.report.findings import Findings
@@ -30,7 +31,13 @@ NAME_LENGTH = 200
 
 def audit_document(findings: Findings) -> Document:
     """Return the document on the findings of an audit."""
-    found = [named_section(findings), scanned_section(findings), learned_section(findings)]
+    found = [
+        named_section(findings),
+        membership_section(findings),
+        scanned_section(findings),
+        learned_section(findings),
+        miscoverage_section(findings),
+    ]
     proof = proof_section(findings)
     oracle = oracle_section(findings)
     calibration = calibration_section(findings)

@@ -47,6 +47,7 @@ class NoteKind(Enum):
         "column {subject[0]!r} identifies each row and was not used to learn groups"
     )
     NOT_LEARNED = "no group of {size} was learned: {reason}"
+    NO_MISCOVERAGE = "coverage was not estimated by features: {reason}"
     FEATURES = "groups were searched in {features}"
 
 
