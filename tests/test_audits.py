@@ -168,6 +168,10 @@ def test_the_tables_have_the_columns_that_are_documented(rho: float | None) -> N
         "column",
         "possible_leak",
         "scanned_as",
+        "simultaneous",
+        "p_value",
+        "p_adjusted",
+        "within",
     ]
     assert list(found.groups["group"]) == ["everyone", "region = north", "region = south"]
     null = ["null_mean", "null_low", "null_high"]
@@ -177,8 +181,13 @@ def test_the_tables_have_the_columns_that_are_documented(rho: float | None) -> N
     )
     np.testing.assert_allclose(found.worst_groups["mass"], MASSES)
     for frame in (found.scores, found.groups, found.worst_groups):
-        numbers = frame.select_dtypes("number")
+        # everyone is no hypothesis of the scan
+        tests = [name for name in frame if str(name).startswith("p_")]
+        numbers = frame.drop(columns=tests).select_dtypes("number")
         assert np.isfinite(numbers.to_numpy()).all()
+    tests = found.groups[["p_value", "p_adjusted"]]
+    assert tests.iloc[0].isna().all()
+    assert tests.iloc[1:].notna().all(axis=None)
 
 
 def check_tables(
@@ -692,6 +701,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     }
     assert {key: held[key] for key in head} == head
     assert (held["is_randomized"], held["rounding_step"]) == (True, None)
+    options = ["is_randomized", "rounding_step", "tolerance", "within", "family"]
     tables = [
         "scores",
         "groups",
@@ -714,7 +724,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
         "possible_leaks",
         "unseen",
     ]
-    assert list(held) == [*head, "is_randomized", "rounding_step", "tolerance", *tables, *rest]
+    assert list(held) == [*head, *options, *tables, *rest]
     for key in ("scores", "groups", "worst_groups"):
         # every digit; as objects, since pandas would make NaN of a missing name
         expected = getattr(found, key)

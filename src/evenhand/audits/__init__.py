@@ -15,11 +15,13 @@ from evenhand.audits.forecasts import read_block as read_block
 from evenhand.audits.forecasts import spread_step as spread_step
 from evenhand.audits.gate import Condition, parse_condition
 from evenhand.audits.json_schema import audit_schema
+from evenhand.audits.options import check_error as check_error
 from evenhand.audits.options import check_search as check_search
 from evenhand.audits.provenance import with_people, with_sources
 from evenhand.audits.result import Audit
 from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit
 from evenhand.audits.scores import weighted_share_band as weighted_share_band
+from evenhand.calibration import Family
 from evenhand.report import Measure, Note, NoteKind, Tolerance, notes_of
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "Audit",
     "Comparison",
     "Condition",
+    "Family",
     "Measure",
     "Note",
     "NoteKind",

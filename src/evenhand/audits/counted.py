@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from evenhand import certificates
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input
 from evenhand.audits import tables
+from evenhand.audits.counted_groups import counted_groups
 from evenhand.audits.forecasts import Block, read_block, rounding_cells
 from evenhand.audits.pictures import LEVELS, curve_table
 from evenhand.audits.plain_interval import plain_table
@@ -21,9 +22,7 @@ from evenhand.audits.result import Audit
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
     Band,
-    mean_band,
     replace_scores,
-    share_band,
 )
 from evenhand.audits.scores import LEVELS as COVERED
 from evenhand.calibration import HISTOGRAM_BINS as BARS
@@ -31,22 +30,20 @@ from evenhand.calibration import (
     PIT_BINS,
     PITCounts,
     PITHistogram,
-    binned_error,
-    binned_error_interval,
     count_pits,
     draws_in_bins,
     histogram_band,
 )
-from evenhand.columns import Group, Partition
+from evenhand.columns import Partition
 from evenhand.draws import fresh
 from evenhand.links import Link
 from evenhand.report import Measure, Note, NoteKind, notes_of
 
-MOST_RESIDUAL = 1e140
-"""Largest absolute residual whose square can be summed without overflow."""
+MOST_RESIDUAL = 1e95
+"""Largest absolute residual whose cube can be summed without overflow."""
 
 Sums = dict[str, Floats]
-"""By group: sums of the rows' mean PITs, residuals and squared residuals, shape (3,)."""
+"""By group: sums of the rows' mean PITs and of the first three powers of residuals, shape (4,)."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +167,7 @@ def count_rows(
     )
     # centred at the bias of the sample: the variance is not a difference of two large sums
     excess = residual - plan.centre
-    values = np.column_stack((block.pit.mean(axis=-1), excess, excess**2))
+    values = np.column_stack((block.pit.mean(axis=-1), excess, excess**2, excess**3))
     sums = {tables.EVERYONE: values.sum(axis=0)}
     sums |= {name: values[mask].sum(axis=0) for name, mask in masks.items()}
     in_bars = draws_in_bins(block.pit, BARS)
@@ -218,7 +215,7 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
             link=plan.link,
         )
         worst = worst.assign(certified=[proof.group_error(mass) for mass in worst["mass"]])
-    table = _group_table(rows, groups, plan, found)
+    tested = counted_groups(overall, groups, rows.total, plan.groups, plan.centre, found)
     # the widths are those of the sample
     plain = found.plain_intervals
     widths = dict(zip(plain["level"], plain["width"], strict=True))
@@ -228,9 +225,10 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
     return replace(
         found,
         n_samples=overall.n_samples,
-        scores=replace_scores(found.scores, _pit_scores(table.iloc[0])),
-        # the scan covers only the sample, so a group here may be missing from it
-        groups=tables.with_scanned_as(table, found.scan),
+        scores=replace_scores(found.scores, _pit_scores(tested.groups.iloc[0])),
+        groups=tested.groups,
+        scan=tested.scan,
+        family=tested.family,
         worst_groups=worst,
         certificate=proof,
         plain_intervals=plain_table(proof, widths),
@@ -266,69 +264,6 @@ def _pit_scores(everyone: pd.Series[Any]) -> dict[Measure, Band]:
         }
         for measure, column in (columns | {AVERAGE_ERROR: "error"}).items()
     }
-
-
-def _group_table(
-    rows: RowCounts, groups: Mapping[str, PITCounts], plan: CountPlan, found: Audit
-) -> pd.DataFrame:
-    """Return the table of all rows and the named groups; `found` is the audit of the sample."""
-    margins = {row["group"]: _margin(row) for row in found.groups.to_dict("records")}
-    known = {group.name: group for partition in plan.groups for group in partition.groups}
-    known[tables.EVERYONE] = Group.given(tables.EVERYONE)
-    counted = {tables.EVERYONE: rows.counts, **groups}
-    total = rows.total
-    return tables.group_frame(
-        [
-            _row(known[name], counts, total[name], plan.centre, margins.get(name))
-            for name, counts in counted.items()
-        ],
-        found.leaks,
-    )
-
-
-def _margin(row: Mapping[Any, Any]) -> float | None:
-    """Return the upper half of the interval, scaled to one row; None for a small group."""
-    return None if row["too_small"] else (row["error_high"] - row["error"]) * np.sqrt(row["n"])
-
-
-def _row(
-    group: Group, counts: PITCounts, sums: Floats, centre: float, margin: float | None
-) -> dict[str, Any]:
-    # as for tables in memory, the variance of a mean with equal weights divides by n, not n - 1
-    n = counts.n_samples
-    mean_pit, excess, square = sums / n
-    variance = max(square - excess**2, 0.0) / n if n >= 2 else np.nan
-    return tables.group_row(
-        group,
-        n,
-        _error(counts, margin),
-        float(mean_pit),
-        mean_band(float(centre + excess), float(variance)),
-        {level: _coverage(counts, level) for level in COVERED},
-        n < tables.SMALL_GROUP,
-    )
-
-
-def _error(counts: PITCounts, margin: float | None) -> tuple[float, float, float]:
-    """Return the W1 error with its confidence interval.
-
-    The interval of the sample is scaled by 1 / sqrt(n), as for large tables in memory.
-    """
-    error = binned_error(counts)
-    if margin is None:
-        # the sample has too few rows of the group for a bootstrap: use one draw per row
-        return error, *binned_error_interval(counts.one_draw, 0.95)
-    spread = margin / np.sqrt(counts.n_samples)
-    return error, max(error - spread, 0.0), min(error + spread, 0.5)
-
-
-def _coverage(counts: PITCounts, level: float) -> Band:
-    inside = counts.inside[level]
-    n = counts.n_samples
-    shares = np.arange(inside.size) / counts.n_draws
-    mean = float(inside @ shares) / n
-    # the mean over people and its variance depend on the counts only
-    return share_band(mean, float(inside @ (shares - mean) ** 2) / n**2, n)
 
 
 def _histogram(rows: RowCounts) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import check_count, check_finite, check_fraction
+from evenhand._validate import bad_input, check_count, check_finite, check_fraction
 from evenhand.report import Tolerance
 
 
@@ -22,6 +22,7 @@ class SearchOptions:
     confidence: float
     n_simulations: int
     tolerance: Tolerance
+    within: float | None = None
 
 
 def check_search(
@@ -32,6 +33,7 @@ def check_search(
     n_simulations: int,
     *,
     tolerance: Tolerance,
+    within: float | None = None,
 ) -> SearchOptions:
     """Check options before any work, so that a search can later fail only for lack of rows."""
     return SearchOptions(
@@ -41,7 +43,17 @@ def check_search(
         confidence=check_fraction("confidence", confidence),
         n_simulations=check_count("n_simulations", n_simulations, least=2),
         tolerance=tolerance,
+        within=None if within is None else check_error("within", within),
     )
+
+
+def check_error(name: str, value: float) -> float:
+    """Return a calibration error as a float if it lies between 0 and 1/2, the largest error."""
+    error = check_fraction(name, value)
+    if error > 0.5:
+        rule = "be at most 0.5, the largest calibration error"
+        raise bad_input(name, rule, value, "give a smaller error, such as 0.03")
+    return error
 
 
 def _shares(name: str, values: ArrayLike) -> list[float]:

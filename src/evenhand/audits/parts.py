@@ -10,18 +10,14 @@ import numpy as np
 from evenhand import certificates
 from evenhand._validate import Floats
 from evenhand.audits import tables
+from evenhand.audits.group_tests import tested_groups
 from evenhand.audits.membership import membership_table
 from evenhand.audits.options import SearchOptions
 from evenhand.audits.pictures import calibration_table
 from evenhand.audits.result import Audit
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import Band, score_table
-from evenhand.audits.searches import (
-    certify_rows,
-    conditional_coverage,
-    learn_groups,
-    scan_groups,
-)
+from evenhand.audits.searches import certify_rows, conditional_coverage, learn_groups
 from evenhand.calibration import PITs, pit_histogram
 from evenhand.report import Measure, Note, NoteKind, units_of
 
@@ -39,15 +35,14 @@ def audit_rows(
     """Run the parts of an audit that need only PITs."""
     # all share one random generator, so the order of these calls affects the numbers
     proof, unproven = certify_rows(pits, base, held, options.confidence, random)
-    groups = tables.group_table(pits, residual, held.groups, held.leaks, random)
-    scan, unscanned = scan_groups(pits, residual, held, options, random)
+    tested = tested_groups(pits, residual, held, options, scores, random)
     learned, unlearned = learn_groups(pits, residual, held, options, random)
     miscoverage, unmeasured = conditional_coverage(pits, held, options)
-    is_searched = held.searched is not None and (len(scan) > 0 or len(learned) > 0)
+    is_searched = held.searched is not None and (len(tested.scan) > 0 or len(learned) > 0)
     # the note names them: by default they are all other columns of a table of forecasts
     names = tuple(map(str, held.searched.columns)) if is_searched else ()
     # without the columns that both searches left out, which have notes of their own
-    not_scanned = _columns_of(unscanned, NoteKind.COLUMN_NOT_SCANNED)
+    not_scanned = _columns_of(tested.notes, NoteKind.COLUMN_NOT_SCANNED)
     left_out = not_scanned & _columns_of(unlearned, NoteKind.COLUMN_NOT_LEARNED)
     names = tuple(name for name in names if name not in left_out)
     searched = (Note(NoteKind.FEATURES, names),) if is_searched else ()
@@ -59,15 +54,17 @@ def audit_rows(
         rounding_step=None,
         scores=score_table(scores, units_of(target)),
         measures=tuple(scores),
-        groups=tables.with_scanned_as(groups, scan),
-        scan=scan,
+        groups=tested.groups,
+        scan=tested.scan,
+        family=tested.family,
+        within=options.within,
         learned=learned,
         worst_groups=tables.worst_group_table(
             pits, options.masses, proof, options.n_simulations, random
         ),
         certificate=proof,
         leaks=held.leaks,
-        notes=(*held.notes, *unproven, *unscanned, *unlearned, *unmeasured, *searched),
+        notes=(*held.notes, *unproven, *tested.notes, *unlearned, *unmeasured, *searched),
         histogram=pit_histogram(pits).table(),
         calibration=calibration_table(pits),
         target=target,

@@ -21,6 +21,7 @@ from evenhand.audits.json_schema import SCHEMA
 from evenhand.audits.membership import MEMBERSHIP_COLUMNS
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
 from evenhand.audits.scores import AVERAGE_ERROR
+from evenhand.calibration import Family
 from evenhand.columns import UnseenValues
 from evenhand.report import Measure, Note, Tolerance, audit_html, audit_text
 from evenhand.search import LEAK_COLUMNS, MISCOVERAGE_COLUMNS
@@ -43,18 +44,24 @@ class Audit(Summarized):
     rounding_step : float or None
         Grid that the outcomes lie on, if they are rounded.
     scores : DataFrame
-        One row per measure: `measure`, `value`, `low`, `high` (95%), `unit`.
+        One row per measure: `measure`, `value`, `low`, `high` (95%, for each measure by itself),
+        `unit`.
     groups : DataFrame
-        One row per named group, "everyone" first: `group`, `n`, `error` with its 95% interval,
-        `mean_pit` (below 1/2 the outcomes are lower than forecast), `bias` (outcome minus forecast,
-        units of the outcome) and the coverage of each prediction interval, with 95% confidence
-        intervals that are not adjusted for the number of groups. `too_small` marks groups of under
-        30 rows, whose estimates are unreliable; `column` is the column that defines the group (None
-        for a mask); `possible_leak` marks groups that the outcome may define; `scanned_as` is the
-        name of the same rows in `scan` (None if they were not scanned).
+        One row per named group, "everyone" first: `group`, `n`, `error`, `mean_pit` (below 1/2 the
+        outcomes are lower than forecast), `bias` (outcome minus forecast, units of the outcome) and
+        the coverage of each prediction interval, with confidence intervals. The intervals of
+        "everyone" are pointwise, at 95%; those of the other rows, marked `simultaneous`, hold for
+        all groups of this table and of `scan` at once, by measure and level, as `family` states.
+        `p_value` and `p_adjusted` test whether the group is calibrated, under one Holm correction
+        for both tables. `too_small` marks groups of under 30 rows, whose estimates are unreliable;
+        `column` is the column that defines the group (None for a mask); `possible_leak` marks
+        groups that the outcome may define; `scanned_as` is the name of the same rows in `scan`
+        (None if they were not scanned); `within` marks groups whose error is proven to be at most
+        the audit's `within`.
     scan : DataFrame
         Halves and values of features and their intersections, the smallest p-values first: see
-        `search.scan_groups`. Empty without features.
+        `search.scan_groups`. Intervals and p-values are adjusted for the groups of both tables.
+        Empty without features.
     learned : DataFrame
         The worst group of each size that features can define, found on some rows and tested on
         others: see `search.find_group`. Empty without features.
@@ -113,6 +120,11 @@ class Audit(Summarized):
         number of members.
     tolerance : Tolerance
         Errors of groups up to which significant findings are not important.
+    within : float or None
+        Error that groups were certified to be within; None if none was asked.
+    family : Family or None
+        Number of groups that the simultaneous intervals of `groups` and `scan` cover, with which
+        confidence, and the measures whose intervals are asymptotic.
     leaks : DataFrame
         Groups and features that the outcome may define, which do not count as findings: `kind`
         ("group" or "feature"), `name`, `column`, `apart` (share of rows on which the group differs
@@ -152,6 +164,8 @@ class Audit(Summarized):
     membership: pd.DataFrame = field(
         default_factory=lambda: pd.DataFrame(columns=list(MEMBERSHIP_COLUMNS))
     )
+    family: Family | None = None
+    within: float | None = None
     leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(LEAK_COLUMNS)))
 
     def __repr__(self) -> str:
@@ -213,6 +227,8 @@ class Audit(Summarized):
             "is_randomized": self.is_randomized,
             "rounding_step": self.rounding_step,
             "tolerance": asdict(self.tolerance),
+            "within": self.within,
+            "family": None if self.family is None else _plain_family(self.family),
             **{key: _plain_records(getattr(self, key)) for key in tables},
             "certificate": self._plain_proof,
             # sentences for people; programs read the tables
@@ -273,6 +289,10 @@ def _plain_records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [
         {str(key): _plain(value) for key, value in row.items()} for row in table.to_dict("records")
     ]
+
+
+def _plain_family(family: Family) -> dict[str, Any]:
+    return asdict(family) | {"asymptotic": list(family.asymptotic)}
 
 
 def _plain_histogram(bins: pd.DataFrame) -> dict[str, list[float]] | None:

@@ -46,6 +46,7 @@ def audit(
     min_size: int = MIN_SIZE,
     tolerance: float = Tolerance.error,
     coverage_tolerance: float = Tolerance.coverage,
+    within: float | None = None,
     confidence: float = 0.95,
     n_simulations: int = 20,
     random_state: RandomState = None,
@@ -68,8 +69,8 @@ def audit(
         one group each) or labels (other values: one group per value, or two halves where a column
         has many distinct numbers or dates); a list names columns of X, read as labels. Rows are
         matched by position. A group that the outcome defines is miscalibrated under any
-        forecaster: it is reported as a possible leak, not as a finding. The 95% confidence
-        intervals are not adjusted: each is valid for its own group, not for all simultaneously.
+        forecaster: it is reported as a possible leak, not as a finding. Confidence
+        intervals of named and scanned groups hold for all of them simultaneously.
     features : DataFrame or array-like of shape (n, n_features), optional
         Features in which groups are scanned and learned; they may include columns that the
         forecaster does not use. X by default. Features must be known before the outcome: a feature
@@ -91,8 +92,13 @@ def audit(
     coverage_tolerance : float, default 0.05
         The same for the difference between the coverage of an 80% or 90% prediction interval and
         its level.
+    within : float, optional
+        Calibration error, at most 1/2, such as 0.03: groups whose error is proven to be at most
+        this are marked in the column `within` of both tables. The proof is the upper end of the
+        simultaneous confidence interval.
     confidence : float, default 0.95
-        Confidence level of the certificate and of the learned groups' lower bounds.
+        Confidence level of the certificate, of the learned groups' lower bounds and of the
+        simultaneous intervals of named and scanned groups.
     n_simulations : int, default 20
         Number of simulated calibrated forecasters behind `null_mean` and its range.
     random_state : int, generator or None
@@ -132,7 +138,13 @@ def audit(
     # options are checked before forecasts are made, which may take minutes
     accepted = Tolerance.of(tolerance, coverage_tolerance)
     options = check_search(
-        masses, learned_masses, min_size, confidence, n_simulations, tolerance=accepted
+        masses,
+        learned_masses,
+        min_size,
+        confidence,
+        n_simulations,
+        tolerance=accepted,
+        within=within,
     )
     random = generator(random_state)
     outcomes = check_finite("y", y)
@@ -199,6 +211,7 @@ def audit_pit(
     min_size: int = MIN_SIZE,
     tolerance: float = Tolerance.error,
     coverage_tolerance: float = Tolerance.coverage,
+    within: float | None = None,
     confidence: float = 0.95,
     n_simulations: int = 20,
     random_state: RandomState = None,
@@ -221,7 +234,7 @@ def audit_pit(
         Outcome minus mean forecast, for the bias of groups in units of the outcome.
     groups, features, sample_weight, cluster : optional
         As in `audit`.
-    masses, learned_masses, min_size, tolerance, coverage_tolerance : optional
+    masses, learned_masses, min_size, tolerance, coverage_tolerance, within : optional
         As in `audit`.
     confidence, n_simulations, random_state, name : optional
         As in `audit`.
@@ -248,7 +261,13 @@ def audit_pit(
     """
     accepted = Tolerance.of(tolerance, coverage_tolerance)
     options = check_search(
-        masses, learned_masses, min_size, confidence, n_simulations, tolerance=accepted
+        masses,
+        learned_masses,
+        min_size,
+        confidence,
+        n_simulations,
+        tolerance=accepted,
+        within=within,
     )
     pits = as_pits(pit, r, sample_weight)
     n = pits.n_samples

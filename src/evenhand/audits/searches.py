@@ -16,7 +16,6 @@ from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import LEVELS
 from evenhand.calibration import PITs
 from evenhand.certificates import LinkBase, PITCertificate, certify_pit
-from evenhand.columns import Groups
 from evenhand.report import Note, NoteKind
 
 Notes = tuple[Note, ...]
@@ -41,57 +40,6 @@ def certify_rows(
     except InputError as error:  # people share draws, or the draws do not cover [0, 1]
         return None, (Note(NoteKind.NO_CERTIFICATE, reason=str(error)),)
     return replace(proof, one_row_each=held.one_row_each), ()
-
-
-def scan_groups(
-    pits: PITs,
-    residual: Floats | None,
-    held: HeldOut,
-    options: SearchOptions,
-    random: np.random.Generator,
-) -> tuple[pd.DataFrame, Notes]:
-    """Scan groups defined by features; possible leaks are listed last and not tested."""
-    empty = pd.DataFrame(columns=list(tables.SCAN_COLUMNS))
-    least = options.min_size
-    if held.features is None:
-        return empty, ()
-    if pits.n_samples < least:
-        return empty, (Note(NoteKind.TOO_FEW_TO_SCAN, numbers=(least, pits.n_samples)),)
-
-    def scanned(features: Any, groups: Groups) -> pd.DataFrame:
-        return search.scan_groups(
-            pits,
-            features,
-            least,
-            groups=groups,
-            residual=residual,
-            random_state=random,
-        )
-
-    found = empty if held.searched is None else scanned(held.searched, held.judged)
-    notes = [
-        Note(NoteKind.COLUMN_NOT_SCANNED, (column,), reason=why)
-        for column, why in found.attrs.get("left_out", {}).items()
-    ]
-    if held.searched is None:
-        notes.append(Note(NoteKind.ALL_FEATURES_LEAK))
-    elif not (found["n"] >= least).any():
-        notes.append(Note(NoteKind.NO_LARGE_GROUP, numbers=(least,)))
-    if held.leaks.empty:
-        return found, tuple(notes)
-    # a second scan: in the first, leaks would count as tests in Holm's correction
-    leaks = scanned(*held.leaking)
-    some = [table for table in (found, _as_leaks(leaks)) if len(table)]
-    both = pd.concat(some, ignore_index=True) if some else found
-    both.attrs["same_rows"] = leaks.attrs["same_rows"] | found.attrs.get("same_rows", {})
-    return both, tuple(notes)
-
-
-def _as_leaks(found: pd.DataFrame) -> pd.DataFrame:
-    """Return the single groups without tests, because leaks do not count as findings."""
-    # intersections would repeat the same leak under many names
-    single = found[found["features"].map(len) == 1]
-    return single.assign(direction=search.POSSIBLE_LEAK, p_value=np.nan, p_adjusted=np.nan)
 
 
 def learn_groups(

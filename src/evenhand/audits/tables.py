@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,11 @@ import pandas as pd
 
 from evenhand import certificates, search
 from evenhand._validate import Floats
-from evenhand.audits.scores import LEVELS, Band, weighted_mean_band, weighted_share_band
-from evenhand.calibration import PITs, covered, error_with_band, n_effective
+from evenhand.audits.scores import AVERAGE_ERROR, LEVELS, Band, weighted_mean_band
+from evenhand.calibration import Family, GroupSums, Interval, PITs, n_effective
 from evenhand.columns import Group, Groups
+from evenhand.report import Measure
+from evenhand.search import Scanned
 
 EVERYONE = "everyone"
 """Name of the group of all rows, the first row of the table of groups."""
@@ -26,9 +28,18 @@ SCAN_COLUMNS = (
     "group",
     "n",
     "error",
+    "error_low",
+    "error_high",
     "direction",
     "bias",
+    "bias_low",
+    "bias_high",
     "coverage_80",
+    "coverage_80_low",
+    "coverage_80_high",
+    "coverage_90",
+    "coverage_90_low",
+    "coverage_90_high",
     "p_value",
     "p_adjusted",
     "features",
@@ -49,35 +60,54 @@ LEARNED_COLUMNS = (
 )
 
 
-def group_table(
+def everyone_row(
+    pits: PITs, residual: Floats | None, scores: Mapping[Measure, Band]
+) -> dict[str, Any]:
+    """Return the row of all people, whose pointwise intervals are those of their scores."""
+    w = np.ones(pits.n_samples) if pits.weights is None else pits.weights
+    return group_row(
+        Group.given(EVERYONE),
+        pits.n_samples,
+        scores[AVERAGE_ERROR],
+        float(np.average(pits.matrix.mean(axis=-1), weights=w)),
+        UNKNOWN if residual is None else weighted_mean_band(residual, w),
+        {level: scores[Measure("coverage", level)] for level in LEVELS},
+        n_effective(w) < SMALL_GROUP,
+    )
+
+
+def named_rows(
     pits: PITs,
-    residual: Floats | None,
     groups: Groups,
-    leaks: pd.DataFrame,
-    random: np.random.Generator,
-) -> pd.DataFrame:
-    """Return error, direction and coverage, overall and for each named group."""
-    everyone = Group.given(EVERYONE), np.ones(pits.n_samples)
-    named = ((groups.what(name), groups.membership(name)) for name in groups.names)
+    names: Sequence[str],
+    sums: GroupSums,
+    intervals: Mapping[str, Interval],
+) -> list[dict[str, Any]]:
+    """Return the rows of named groups from their sums and intervals."""
+    mean_pit = pits.matrix.mean(axis=-1)
+    estimates = sums.estimates
     rows = []
-    for group, members in (everyone, *named):
-        mask = members > 0
-        # probabilities of membership are weights: estimates are sum p z / sum p
-        part = pits.take(mask).weighted_by(members[mask])
-        # groups are bootstrapped one after the other, so the seed determines all intervals
-        w = np.ones(part.n_samples) if part.weights is None else part.weights
+    for i, name in enumerate(names):
+        members = groups.membership(name)
+        weights = members if pits.weights is None else members * pits.weights
+        bands: dict[str, Band] = {
+            key: {"value": float(values[i]), "low": float(low[i]), "high": float(high[i])}
+            for (key, values), (low, high) in zip(
+                estimates.items(), intervals.values(), strict=True
+            )
+        }
         rows.append(
             group_row(
-                group,
+                groups.what(name),
                 round(float(members.sum())),
-                error_with_band(part, random_state=random),
-                float(np.average(part.matrix.mean(axis=-1), weights=w)),
-                UNKNOWN if residual is None else weighted_mean_band(residual[mask], w),
-                {level: weighted_share_band(covered(part, level), w) for level in LEVELS},
-                n_effective(w) < SMALL_GROUP,
+                bands["error"],
+                float(np.average(mean_pit, weights=weights)),
+                bands["bias"],
+                {level: bands[coverage_column(level)] for level in LEVELS},
+                bool(sums.n_effective[i] < SMALL_GROUP),
             )
         )
-    return group_frame(rows, leaks)
+    return rows
 
 
 def group_frame(rows: Sequence[Mapping[str, Any]], leaks: pd.DataFrame) -> pd.DataFrame:
@@ -90,17 +120,39 @@ def group_frame(rows: Sequence[Mapping[str, Any]], leaks: pd.DataFrame) -> pd.Da
     )
 
 
-def with_scanned_as(groups: pd.DataFrame, scan: pd.DataFrame) -> pd.DataFrame:
-    """Add the column `scanned_as`: the name under which the scan lists each group's rows.
-
-    It is the group's own name, or that of another group of the same rows.
-    """
-    listed = set(scan["group"])
-    same_rows = scan.attrs.get("same_rows", {})
-    names = [same_rows.get(name, name) for name in groups["group"]]
+def scan_names(
+    names: Iterable[str], scanned: Scanned | None, leaks: Scanned | None
+) -> pd.Series[Any]:
+    """Return the name under which the scan lists each group's rows; None if it does not."""
+    listed: dict[str, str] = {}
+    for scan in (scanned, leaks):
+        if scan is not None:
+            listed |= {name: scan.name(place) for name, place in scan.places.items()}
+            listed |= {name: name for name in scan.few}
     # as objects: pandas would convert None to NaN
-    column = pd.Series([name if name in listed else None for name in names], dtype=object)
-    return groups.assign(scanned_as=column)
+    return pd.Series([listed.get(name) for name in names], dtype=object)
+
+
+def scan_frame(
+    scanned: Scanned | None, leaks: Scanned | None, adjusted: Floats, family: Family
+) -> pd.DataFrame:
+    """Return the table of scanned groups; possible leaks are listed last, without tests."""
+    found = [] if scanned is None else [scanned.table(adjusted, family)]
+    if leaks is not None:
+        unknown = np.full(len(leaks.sums), np.nan)
+        listed = leaks.table(unknown, family)
+        found.append(listed.assign(direction=search.POSSIBLE_LEAK, p_value=np.nan))
+    some = [table for table in found if len(table)]
+    if not some:
+        return pd.DataFrame(columns=list(SCAN_COLUMNS))
+    return pd.concat(some, ignore_index=True) if len(some) > 1 else some[0]
+
+
+def with_within(table: pd.DataFrame, within: float | None) -> pd.DataFrame:
+    """Add the column `within`: whether the error is proven to be at most `within`."""
+    if within is None:
+        return table.assign(within=False)
+    return table.assign(within=(table["error_high"] <= within).astype(np.bool_))
 
 
 def coverage_column(level: float) -> str:
@@ -111,7 +163,7 @@ def coverage_column(level: float) -> str:
 def group_row(
     group: Group,
     n: int,
-    error: tuple[float, float, float],
+    error: Band,
     mean_pit: float,
     bias: Band,
     coverage: Mapping[float, Band],
@@ -119,11 +171,10 @@ def group_row(
 ) -> dict[str, Any]:
     """Return a row of the table of groups.
 
-    `error` is the error and the ends of its interval; bias and coverage have keys `value`, `low`
-    and `high`.
+    Error, bias and coverage have keys `value`, `low` and `high`.
     """
     row: dict[str, Any] = {"group": group.name, "n": n}
-    row |= dict(zip(("error", "error_low", "error_high"), error, strict=True))
+    row |= {"error": error["value"], "error_low": error["low"], "error_high": error["high"]}
     row["mean_pit"] = mean_pit
     row |= {"bias": bias["value"], "bias_low": bias["low"], "bias_high": bias["high"]}
     for level, band in coverage.items():

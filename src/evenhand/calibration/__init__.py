@@ -21,6 +21,11 @@ from evenhand.calibration.errors import error_with_band as error_with_band
 from evenhand.calibration.errors import n_effective as n_effective
 from evenhand.calibration.grid import Grid as Grid
 from evenhand.calibration.grid import rounding_step
+from evenhand.calibration.group_sums import COVERED as COVERED
+from evenhand.calibration.group_sums import GroupSums as GroupSums
+from evenhand.calibration.group_sums import RowValues as RowValues
+from evenhand.calibration.group_sums import coverage_name as coverage_name
+from evenhand.calibration.group_sums import row_values as row_values
 from evenhand.calibration.histogram import HISTOGRAM_BINS as HISTOGRAM_BINS
 from evenhand.calibration.histogram import HISTOGRAM_CONFIDENCE as HISTOGRAM_CONFIDENCE
 from evenhand.calibration.histogram import PITHistogram, pit_histogram
@@ -41,6 +46,11 @@ from evenhand.calibration.scores import (
 )
 from evenhand.calibration.scores import crps_and_spread as crps_and_spread
 from evenhand.calibration.scores import log_score_on as log_score_on
+from evenhand.calibration.simultaneous import Family as Family
+from evenhand.calibration.simultaneous import Interval as Interval
+from evenhand.calibration.simultaneous import holm as holm
+from evenhand.calibration.simultaneous import simultaneous_intervals as simultaneous_intervals
+from evenhand.calibration.simultaneous import uniformity_tests as uniformity_tests
 
 __all__ = [
     "ERROR_BINS",

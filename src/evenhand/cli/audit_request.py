@@ -49,7 +49,7 @@ class Request:
         Columns with ids of people.
     conditions : list of Condition
         Conditions of the gate; their group sizes and levels are added to the audit.
-    confidence, seed, name, tolerance, coverage_tolerance
+    confidence, seed, name, tolerance, coverage_tolerance, within
         As in `evenhand.audit`.
     """
 
@@ -66,6 +66,7 @@ class Request:
     name: str
     tolerance: float = 0.02
     coverage_tolerance: float = 0.05
+    within: float | None = None
 
     @property
     def texts(self) -> list[str]:
@@ -80,6 +81,7 @@ class Request:
         return {
             "tolerance": self.tolerance,
             "coverage_tolerance": self.coverage_tolerance,
+            "within": self.within,
             "confidence": self.confidence,
             "masses": self.asked("oracle_group_error", audits.MASSES),
             "learned_masses": self.asked("learned_group_error", audits.LEARNED_MASSES),

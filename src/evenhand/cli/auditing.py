@@ -88,6 +88,13 @@ def audit(
         float,
         typer.Option(help="the same for the coverage of prediction intervals"),
     ] = 0.05,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            help="error that groups are certified to be within: mark groups proven to be at most"
+            " this far off, such as 0.03"
+        ),
+    ] = None,
     confidence: Annotated[
         float, typer.Option(help="confidence of the certificate and other bounds")
     ] = 0.95,
@@ -120,6 +127,8 @@ def audit(
     check_fraction("--confidence", confidence)
     check_fraction("--tolerance", tolerance, low_open=False, high_open=False)
     check_fraction("--coverage-tolerance", coverage_tolerance, low_open=False, high_open=False)
+    if within is not None:
+        audits.check_error("--within", within)
     # options are checked before a table is read, which may take minutes
     conditions = [audits.parse_condition(text) for text in fail_if or []]
     # typer has no optional first argument: a single path is the table
@@ -143,6 +152,7 @@ def audit(
         source.name,
         tolerance,
         coverage_tolerance,
+        within,
     )
     in_parts = {"--sample-size": sample_size is not None, "--skip-bad-parts": skip_bad_parts}
     if rows.is_dir() or scheduler is not None or workers is not None:

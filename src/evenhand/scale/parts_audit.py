@@ -71,6 +71,7 @@ def audit_parts(
     min_size: int = MIN_SIZE,
     tolerance: float = Tolerance.error,
     coverage_tolerance: float = Tolerance.coverage,
+    within: float | None = None,
     confidence: float = 0.95,
     sample_size: int = SAMPLE_SIZE,
     client: Any = None,
@@ -105,7 +106,7 @@ def audit_parts(
     cluster : str, optional
         Column with ids of people who have several rows: one row per person, chosen at random, is
         audited. It takes about 100 bytes of memory per row.
-    masses, learned_masses, min_size, tolerance, coverage_tolerance, confidence
+    masses, learned_masses, min_size, tolerance, coverage_tolerance, within, confidence
         As in `audit`.
     levels : sequence of float
         Nominal levels of intervals whose coverage can be certified, besides 0.8 and 0.9.
@@ -167,7 +168,7 @@ def audit_parts(
     check_count("sample_size", sample_size)
     # options are checked before the table is read, which may take hours
     accepted = Tolerance.of(tolerance, coverage_tolerance)
-    check_search(masses, learned_masses, min_size, confidence, 2, tolerance=accepted)
+    check_search(masses, learned_masses, min_size, confidence, 2, tolerance=accepted, within=within)
     counted = tuple(sorted({*LEVELS, *(check_fraction("level", level) for level in levels)}))
     seed = _seed(random_state)
     subject = as_subject(model)
@@ -194,6 +195,7 @@ def audit_parts(
         min_size=min_size,
         tolerance=tolerance,
         coverage_tolerance=coverage_tolerance,
+        within=within,
         confidence=confidence,
         random_state=seed,
         name=name,

@@ -32,8 +32,13 @@ from evenhand.search.patterns import wave_weights as wave_weights
 from evenhand.search.patterns import waves as waves
 from evenhand.search.power import group_test_rows
 from evenhand.search.power import shift_of as shift_of
+from evenhand.search.scan import FEW_ROWS as FEW_ROWS
 from evenhand.search.scan import MIN_SIZE as MIN_SIZE
+from evenhand.search.scan import Scanned as Scanned
+from evenhand.search.scan import ScanRows as ScanRows
 from evenhand.search.scan import scan_groups
+from evenhand.search.scan import scan_rows as scan_rows
+from evenhand.search.scan_table import directions as directions
 
 __all__ = [
     "FoundGroup",

@@ -76,7 +76,7 @@ class Found:
 
 
 def scan_pairs(masks: Masks, rows: Rows, min_size: int) -> Found:
-    """Sum over all single masks and pairs of masks of different features, tile by tile."""
+    """Sum over all single masks and large pairs of masks of different features, tile by tile."""
     found = [
         part
         for left, right in _column_tiles(masks.columns.shape[1])
@@ -105,10 +105,11 @@ def _scan_tile(masks: Masks, rows: Rows, min_size: int, left: Ints, right: Ints)
     a, b = _column_pairs(masks, left, right)
     first = {sign: mask_of[left[a], sign[0]] for sign in SIGNS}
     second = {sign: mask_of[right[b], sign[1]] for sign in SIGNS}
+    # single masks were chosen before: named ones may be smaller
     large = {
         sign: (first[sign] != NO_MASK)
         & (second[sign] != NO_MASK)
-        & (_over_signs(sums[:1], a, b, sign)[0] >= min_size)
+        & ((first[sign] == ALL_ROWS) | (_over_signs(sums[:1], a, b, sign)[0] >= min_size))
         for sign in SIGNS
     }
     # histograms are the slowest part: compute them only for pairs with a group that is large enough

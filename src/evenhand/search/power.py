@@ -7,7 +7,7 @@ import math
 from scipy import special
 
 from evenhand._validate import bad_input, check_count, check_fraction
-from evenhand.search.scan import LEVEL
+from evenhand.search.scan_table import LEVEL
 
 
 def group_test_rows(

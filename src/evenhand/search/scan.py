@@ -5,43 +5,46 @@ Every half, value and named group and every intersection of two of them is teste
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
-from pyarrow import compute
-from scipy import special, stats
+from numpy.typing import ArrayLike
+from scipy import stats
 
-from evenhand._validate import Floats, Ints, bad_input, check_choice, check_count, check_rows
-from evenhand.calibration import PITs, as_pits, covered
+from evenhand._validate import (
+    Floats,
+    Ints,
+    bad_input,
+    check_choice,
+    check_count,
+    check_fraction,
+    check_rows,
+)
+from evenhand.calibration import (
+    Family,
+    GroupSums,
+    PITs,
+    RowValues,
+    as_pits,
+    calibration_error,
+    holm,
+    row_values,
+    simultaneous_intervals,
+    uniformity_tests,
+)
 from evenhand.columns import Groups, as_table, check_groups
 from evenhand.draws import RandomState, generator
-from evenhand.search.directions import (
-    AS_FORECAST,
-    HIGHER,
-    LOWER,
-    NARROW,
-    TOO_SMALL,
-    WIDE,
-    Direction,
-)
 from evenhand.search.masks import Masks, make_masks
-from evenhand.search.pairs import ALL_ROWS, BINS, Found, Rows, scan_pairs
-from evenhand.tables import row_blocks
-
-LEVEL = 0.05
-"""Significance level: groups with a larger adjusted p-value have no direction."""
+from evenhand.search.pairs import ALL_ROWS, BINS, Rows, scan_pairs
+from evenhand.search.scan_table import scan_table
 
 MIN_SIZE = 150
 """Smallest number of rows of a group that is tested, by default."""
 
-BLOCK_ROWS = 4096
-"""Number of rows whose coverage is computed at once, so that temporaries need little memory."""
-
-DIRECTIONS: tuple[Direction, ...] = (LOWER, HIGHER, WIDE, NARROW, AS_FORECAST)
-"""Directions by code: a low (0) or high (1) mean PIT, a low (2) or high (3) spread of PITs."""
+FEW_ROWS = 30
+"""Named groups of fewer rows are not tested."""
 
 
 def scan_groups(
@@ -53,6 +56,7 @@ def scan_groups(
     residual: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     correction: str = "holm",
+    confidence: float = 0.95,
     random_state: RandomState = None,
 ) -> pd.DataFrame:
     """Test the groups that one or two features define, least calibrated first.
@@ -69,8 +73,8 @@ def scan_groups(
     X : table, or array-like of shape (n, p)
         Features that define groups. The columns of an array are named `x0`, `x1`, ...
     min_size : int, default 150
-        Smallest number of rows of a group, at least 2. A named group with fewer rows is listed as
-        "too few rows"; other small groups are not listed.
+        Smallest number of rows of a group, at least 2. Smaller groups are not listed, except named
+        ones: these are tested from 30 rows on, and listed as "too few rows" below that.
     groups : DataFrame, Series, dict of name to values, or list of column names, optional
         Named groups of rows: booleans are masks, other values are labels, names are columns of X,
         as in `evenhand.audit`. A named group that a feature defines, too, is listed once, under the
@@ -80,12 +84,15 @@ def scan_groups(
     residual : array-like of shape (n,), optional
         Outcome minus mean of the forecast, in units of the outcome.
     sample_weight : array-like of shape (n,), optional
-        Weights of the people in `error`, `bias` and `coverage_80`; a `PITs` contains its own. Tests
-        count each person once; rows of weight 0 are left out.
+        Weights of the people in estimates and intervals; a `PITs` contains its own. Tests count
+        each person once; rows of weight 0 are left out.
     correction : {"holm", "by"}, default "holm"
         Correction for multiple testing. "holm" (Holm) controls the probability of any false
         positive among all groups, "by" (Benjamini and Yekutieli) the expected share of false
         positives among the groups found. Both are valid however the groups overlap.
+    confidence : float, default 0.95
+        Probability that, for each measure and level, the intervals of all groups contain the true
+        values simultaneously.
     random_state : int, generator or None
         Seed for the choice of the draw that is tested for each person, if there are several.
 
@@ -99,15 +106,19 @@ def scan_groups(
 
         group, n : name such as `bmi > 0.03 and sex = 2`, and number of rows.
 
-        error : W1 calibration error of the group, 0 to 1/2, from a histogram of 64 bins; see Notes.
+        error, error_low, error_high : W1 calibration error of the group, 0 to 1/2, from a histogram
+        of 64 bins, with its interval; see Notes.
 
         direction : "outcomes lower than forecast", "outcomes higher than forecast", "intervals too
-        narrow" or "intervals too wide"; "as forecast" if `p_adjusted` is 0.05 or more, that is, the
-        group does not differ significantly from calibrated forecasts.
+        narrow" or "intervals too wide"; "as forecast" if `p_adjusted` is not below
+        `1 - confidence`, that is, the group does not differ significantly from calibrated
+        forecasts.
 
-        bias : mean residual, in units of the outcome; NaN without `residual`.
+        bias, bias_low, bias_high : mean residual, in units of the outcome, with its interval; NaN
+        without `residual`.
 
-        coverage_80 : share of PITs in the central 80% interval.
+        coverage_80, coverage_80_low, coverage_80_high : share of PITs in the central 80% interval,
+        with its confidence interval; `coverage_90` and so on for the 90% interval.
 
         p_value, p_adjusted : p-value for the hypothesis that the group is calibrated, without and
         with correction for the number of groups.
@@ -134,6 +145,15 @@ def scan_groups(
     two standard errors are lighter than the normal tails that are used. `p_value` is twice the
     smaller of the two p-values.
 
+    Intervals are simultaneous by Bonferroni: each end of each interval fails with probability at
+    most `(1 - confidence) / (2 g)` for `g` listed groups. Coverage: Clopper-Pearson for one draw
+    per person; for several draws with the inequality of Bentkus (2004), about 6% wider; both are
+    exact. Error: the lower end uses the two tests, as the mean of `u` and that of `|u - 1/2|`
+    differ from those of a uniform variable by at most the error; it is positive only if `p_value`
+    times `g` is below `1 - confidence`. The upper end adds the margin of a Dvoretzky-Kiefer-
+    Wolfowitz band, and 1/128 for the bins. Bias: t-intervals, which are asymptotic, as are all
+    intervals with weights.
+
     Examples
     --------
     PITs of 32 people are evenly spaced in [0, 1/2], those of 32 others in [0, 1]. For the first
@@ -150,6 +170,7 @@ def scan_groups(
     1  sex = m  32   0.01                   as forecast
     """
     check_choice("correction", correction, ("holm", "by"))
+    check_fraction("confidence", confidence)
     pits = as_pits(pit, sample_weight=sample_weight)
     n = pits.n_samples
     table = as_table(X, n)
@@ -162,134 +183,137 @@ def scan_groups(
         named = Groups((group, mask[some]) for group, mask in named.pairs())
         residuals = None if residuals is None else residuals[some]
     _check_size(min_size, pits.n_samples)
+    scanned = scan_rows(ScanRows.of(pits, residuals, random_state), table, named, min_size)
+    p_value = uniformity_tests(scanned.sums)[-1]
+    is_holm = correction == "holm"
+    # both are valid for any dependence between the tests
+    adjusted = holm(p_value) if is_holm else stats.false_discovery_control(p_value, method="by")
+    family = Family.of(scanned.sums, len(scanned.sums), confidence)
+    return scanned.table(adjusted, family)
+
+
+@dataclass(frozen=True, eq=False)
+class ScanRows:
+    """Rows with the values that are summed over groups.
+
+    Parameters
+    ----------
+    pits : PITs of n rows
+        PITs; weights are positive.
+    order : RowValues
+        Order of the values.
+    values : ndarray of shape (q, n)
+        Values of the rows.
+    residual : ndarray of shape (n,) or None
+        Outcome minus mean of the forecast.
+    one_draw : ndarray of shape (n,)
+        PIT of one draw per person, which all tests share.
+    """
+
+    pits: PITs
+    order: RowValues
+    values: Floats
+    residual: Floats | None
+    one_draw: Floats
+
+    @classmethod
+    def of(cls, pits: PITs, residual: Floats | None, random_state: RandomState) -> ScanRows:
+        """Choose one draw per person and compute the values."""
+        n, m = pits.matrix.shape
+        # PITs over draws of one person share an outcome and are dependent: a test uses only one
+        draw = 0 if m == 1 else generator(random_state).integers(m, size=n)
+        one_draw = pits.matrix[np.arange(n), draw]
+        return cls(pits, *row_values(pits, residual, one_draw), residual, one_draw)
+
+    def sums(self, groups: Groups) -> GroupSums:
+        """Return the sums over groups of known members, with exact errors."""
+        masks = [mask for _, mask in groups.pairs()]
+        sums = np.array([self.values[:, mask].sum(axis=-1) for mask in masks])
+        error = np.array([calibration_error(self.pits.take(mask)) for mask in masks])
+        sums = sums.reshape(len(masks), len(self.order.names))
+        return GroupSums(self.order, sums.T, error, np.zeros(len(masks)))
+
+    def weighted_sums(self, members: Floats) -> GroupSums:
+        """Return the sums over one group that is known by probabilities of membership, (n,)."""
+        some = members > 0
+        # probabilities of membership are weights: estimates are sum p z / sum p
+        part = self.pits.take(some).weighted_by(members[some])
+        residual = None if self.residual is None else self.residual[some]
+        order, values = row_values(part, residual, self.one_draw[some])
+        error = np.array([calibration_error(part)])
+        return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1))
+
+
+@dataclass(frozen=True, eq=False)
+class Scanned:
+    """Groups of a scan, before their tests are adjusted.
+
+    Parameters
+    ----------
+    masks : Masks
+        Single groups.
+    first, second : ndarray of int, shape (g,)
+        Numbers of the two masks of each group; the first is -1, all rows, for single groups.
+    sums : GroupSums
+        Sums over each group.
+    few : dict of str to int
+        Number of rows of each named group that has too few for a test.
+    """
+
+    masks: Masks
+    first: Ints
+    second: Ints
+    sums: GroupSums
+    few: dict[str, int]
+
+    @property
+    def singles(self) -> Scanned:
+        """The groups of one mask."""
+        some = np.flatnonzero(self.first == ALL_ROWS)
+        return replace(
+            self, first=self.first[some], second=self.second[some], sums=self.sums.take(some)
+        )
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Position in `sums` of the rows of each named group that is listed, by its name."""
+        masks = self.masks
+        at = {int(self.second[i]): int(i) for i in np.flatnonzero(self.first == ALL_ROWS)}
+        groups = {group: at[g] for g, group in enumerate(masks.groups) if g in at}
+        named = {masks.groups[g]: at[g] for g in at if masks.feature[g] >= masks.n_unnamed}
+        named |= {given: groups[same] for given, same in masks.same_rows.items() if same in groups}
+        return {group.name: place for group, place in named.items()}
+
+    def name(self, place: int) -> str:
+        """Return the name of a group of one mask."""
+        return self.masks.names[int(self.second[place])]
+
+    def table(self, adjusted: Floats, family: Family) -> pd.DataFrame:
+        """Return the table of `scan_groups`, given adjusted p-values and a family of groups."""
+        intervals = simultaneous_intervals(self.sums, family)
+        groups = self.masks, self.first, self.second
+        level = 1 - family.confidence
+        return scan_table(groups, self.sums, adjusted, intervals, self.few, level)
+
+
+def scan_rows(rows: ScanRows, table: pd.DataFrame, named: Groups, min_size: int) -> Scanned:
+    """Sum over the groups that one or two features of a table define."""
     masks = make_masks(table, named)
     sizes = masks.sizes()
-    rows = Rows(pits.matrix, _quantities_of(pits, residuals, random_state), pits.weights)
+    is_named = masks.feature >= masks.n_unnamed
+    least = min(min_size, FEW_ROWS)
     # an intersection is no larger than either side, so small masks need no pairs
-    large = masks.keep(sizes >= min_size)
-    found = scan_pairs(large, rows, min_size)
-    frame = _frame_of(found, large, pits.n_draws, residuals is not None, correction)
-    small = np.flatnonzero((sizes < min_size) & (masks.feature >= masks.n_unnamed))
-    if small.size:
-        frame = pd.concat(
-            [frame, _too_small([masks.names[g] for g in small], sizes[small])], ignore_index=True
-        )
-    frame.attrs |= masks.attrs
-    return frame
+    kept = masks.keep(sizes >= np.where(is_named, least, min_size))
+    found = scan_pairs(kept, Rows(rows.pits.matrix, rows.values, rows.pits.weights), min_size)
+    weight = found.sums[-1 if rows.order.is_weighted else 0]
+    error = found.area / (BINS * rows.pits.n_draws * weight)
+    slack = np.full(error.size, 1 / (2 * BINS))
+    few = {masks.names[g]: int(sizes[g]) for g in np.flatnonzero(is_named & (sizes < least))}
+    sums = GroupSums(rows.order, found.sums, error, slack)
+    return Scanned(kept, found.first, found.second, sums, few)
 
 
 def _check_size(min_size: int, n: int) -> None:
     if n < check_count("min_size", min_size, least=2):
         remedy = "reduce it or scan more rows together"
         raise bad_input("min_size", f"be at most the number of rows, {n}", min_size, remedy)
-
-
-def _quantities_of(pits: PITs, residual: Floats | None, random_state: RandomState) -> Floats:
-    """Return the quantities that are summed over groups, shape (q, n).
-
-    These are ones, level and spread of one draw, then coverage and residual, multiplied by the
-    weights if there are any, and last the weights.
-    """
-    n, m = pits.matrix.shape
-    # PITs over draws of one person share an outcome and are dependent: a test may use only one
-    draw = 0 if m == 1 else generator(random_state).integers(m, size=n)
-    u = pits.matrix[np.arange(n), draw]
-    inside = [covered(pits.take(rows), 0.8) for rows in row_blocks(n, BLOCK_ROWS)]
-    weighted = [np.concatenate(inside)] + ([] if residual is None else [residual])
-    if pits.weights is not None:
-        weighted = [pits.weights * values for values in weighted] + [pits.weights]
-    return np.stack([np.ones(n), u - 0.5, np.abs(u - 0.5) - 0.25, *weighted])
-
-
-def _frame_of(
-    found: Found, masks: Masks, n_draws: int, has_residual: bool, correction: str
-) -> pd.DataFrame:
-    """Return the table of the groups with their tests, sorted."""
-    count, level, spread = found.sums[:3]
-    weight = found.sums[-1] if found.sums.shape[0] > 4 + has_residual else count
-    error = found.area / (BINS * n_draws * weight)
-    # under a uniform PIT, u - 1/2 has variance 1/12 and |u - 1/2| - 1/4 has variance 1/48
-    z_level = level * np.sqrt(12 / count)
-    z_spread = spread * np.sqrt(48 / count)
-    by_spread = np.abs(z_spread) > np.abs(z_level)
-    z = np.where(by_spread, z_spread, z_level)
-    # erfc(|z| / sqrt(2)) is the two-sided p-value; doubled, as z is the larger of two statistics
-    p_value = np.minimum(2 * special.erfc(np.abs(z) / np.sqrt(2)), 1.0)
-    # both are valid for any dependence between the tests
-    is_holm = correction == "holm"
-    adjusted = _holm(p_value) if is_holm else stats.false_discovery_control(p_value, method="by")
-    direction = np.where(adjusted < LEVEL, 2 * by_spread + (z > 0), len(DIRECTIONS) - 1)
-    # sort by p-value, then by error: the second sort is stable and keeps the order of the first
-    order = np.argsort(-error)
-    order = order[np.argsort(adjusted[order], kind="stable")]
-    first = found.first[order]
-    second = found.second[order]
-    return pd.DataFrame(
-        {
-            "group": _names(masks, first, second),
-            "n": np.rint(count[order]).astype(np.int64),
-            "error": error[order],
-            "direction": _text(
-                pa.array(DIRECTIONS, pa.large_string()).take(pa.array(direction[order]))
-            ),
-            "bias": (
-                (found.sums[4] / weight)[order] if has_residual else np.full(count.size, np.nan)
-            ),
-            "coverage_80": (found.sums[3] / weight)[order],
-            "p_value": p_value[order],
-            "p_adjusted": adjusted[order],
-            "features": _features(masks, first, second),
-        }
-    )
-
-
-def _holm(p: Floats) -> Floats:
-    """Adjust p-values step down (Holm, 1979)."""
-    order = np.argsort(p)
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)), 1.0)
-    return adjusted
-
-
-def _names(masks: Masks, first: Ints, second: Ints) -> Any:
-    """Return the name of each group, joined in Arrow.
-
-    Joining Python strings for so many groups would take more time than their tests.
-    """
-    # the last entry is an empty name, for groups of one mask, whose first mask is all rows
-    before = pa.array([f"{name} and " for name in masks.names] + [""], pa.large_string())
-    first = np.where(first == ALL_ROWS, len(masks.names), first)
-    parts = (
-        before.take(pa.array(first)),
-        pa.array(masks.names, pa.large_string()).take(pa.array(second)),
-    )
-    return _text(compute.binary_join_element_wise(*parts, pa.scalar("", pa.large_string())))
-
-
-def _text(values: Any) -> Any:
-    # an array, not a series: pandas would align the index of a series with that of other columns
-    return values.to_pandas().array
-
-
-def _features(masks: Masks, first: Ints, second: Ints) -> NDArray[np.object_]:
-    """Return a tuple of feature names for each group; groups of the same features share one."""
-    labels = masks.labels
-    size = len(masks.labels)
-    feature = np.append(masks.feature, size)  # all rows belong to no feature
-    codes, pairs = pd.factorize(feature[first] * size + feature[second])
-    pairs = (pairs // max(size, 1)).tolist(), (pairs % max(size, 1)).tolist()
-    tuples = [
-        (labels[j],) if i == size else (labels[i], labels[j]) for i, j in zip(*pairs, strict=True)
-    ]
-    return np.fromiter(tuples, dtype=object, count=len(tuples))[codes]
-
-
-def _too_small(names: list[str], sizes: Ints) -> pd.DataFrame:
-    """Return table rows for named groups that have too few rows for a test."""
-    missing = np.full(sizes.size, np.nan)
-    numbers = dict.fromkeys(("bias", "coverage_80", "p_value", "p_adjusted"), missing)
-    return pd.DataFrame(
-        {"group": names, "n": sizes.astype(np.int64), "error": missing, "direction": TOO_SMALL}
-        | numbers
-        | {"features": pd.Series([(name,) for name in names], dtype=object)}
-    )

@@ -1,0 +1,181 @@
+"""Sums over groups of rows from which the estimates and intervals of all groups are computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from evenhand._validate import Floats, Ints
+from evenhand.calibration.pits import BLOCK_ROWS, PITs
+from evenhand.calibration.scores import is_inside
+
+COVERED = (0.8, 0.9)
+"""Nominal levels of the central prediction intervals whose coverage is listed by group."""
+
+
+@dataclass(frozen=True)
+class RowValues:
+    """Values of each row that are summed over groups.
+
+    Parameters
+    ----------
+    n_draws : int
+        Number of draws per person.
+    has_residual, is_weighted : bool
+        Whether residuals and weights are known.
+    centre : float
+        Value subtracted from residuals before they are summed: the variance of a group would
+        otherwise lose its digits in a difference of large sums.
+
+    Notes
+    -----
+    The values are, in the order of `names`: 1, level `u - 1/2` and spread `|u - 1/2| - 1/4` of one
+    draw `u` per person; with weights `w` also the products of both with `w`; for each level the
+    share of draws whose interval covers the outcome; the first three powers of the residual. With
+    weights, shares and residuals are multiplied by `w`, products with `w^2` follow, and the last
+    two values are `w^2` and `w`.
+    """
+
+    n_draws: int
+    has_residual: bool
+    is_weighted: bool
+    centre: float = 0.0
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the values, in the order of the sums."""
+        names = ["n", "level", "spread"]
+        names += ["w level", "w spread"] if self.is_weighted else []
+        for level in COVERED:
+            names += [f"covered {level}"] + [f"w2 covered {level}"] * self.is_weighted
+        if self.has_residual:
+            cubes = ["w2 residual", "w2 squares"] if self.is_weighted else ["squares", "cubes"]
+            names += ["residual", *cubes]
+        return (*names, *(["w2", "w"] if self.is_weighted else []))
+
+    def values(self, pits: PITs, residual: Floats | None, u: Floats) -> Floats:
+        """Return the values of all rows, shape (q, n); `u` is one PIT per person, (n,)."""
+        n = pits.n_samples
+        level = u - 0.5
+        spread = np.abs(level) - 0.25
+        rows = [np.ones(n), level, spread]
+        w = pits.weights
+        if w is not None:
+            rows += [w * level, w * spread]
+        for share in _shares(pits):
+            rows += [share] if w is None else [w * share, w**2 * share]
+        if residual is not None:
+            excess = residual - self.centre
+            powers = [excess, excess**2, excess**3]
+            rows += powers if w is None else [w * excess, w**2 * excess, w**2 * excess**2]
+        if w is not None:
+            rows += [w**2, w]
+        return np.stack(rows)
+
+
+def row_values(pits: PITs, residual: Floats | None, u: Floats) -> tuple[RowValues, Floats]:
+    """Return the values of each row, shape (q, n), and their order."""
+    centre = 0.0
+    if residual is not None:
+        centre = float(np.average(residual, weights=pits.weights))
+    order = RowValues(pits.n_draws, residual is not None, pits.weights is not None, centre)
+    return order, order.values(pits, residual, u)
+
+
+def _shares(pits: PITs) -> list[Floats]:
+    """Return each person's share of draws inside the interval of each level."""
+    # in blocks of rows, so that temporaries need little memory
+    starts = range(0, pits.n_samples, BLOCK_ROWS)
+    blocks = [pits.matrix[start : start + BLOCK_ROWS] for start in starts]
+    return [
+        np.concatenate([is_inside(block, level).mean(axis=-1) for block in blocks])
+        for level in COVERED
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSums:
+    """Sums over the rows of each of `g` groups.
+
+    Parameters
+    ----------
+    order : RowValues
+        Order of the sums.
+    sums : ndarray of shape (q, g)
+        Sums of the values of the rows.
+    error : ndarray of shape (g,)
+        Estimates of the W1 calibration error, over all draws.
+    slack : ndarray of shape (g,)
+        Largest amount by which the exact error of the same PITs may exceed `error`: 0, or half the
+        width of a bin.
+    """
+
+    order: RowValues
+    sums: Floats
+    error: Floats
+    slack: Floats
+
+    def __getitem__(self, name: str) -> Floats:
+        """Return a sum over all groups by its name."""
+        return np.asarray(self.sums[self.order.names.index(name)])
+
+    def __len__(self) -> int:
+        return int(self.error.size)
+
+    def take(self, wanted: Ints) -> GroupSums:
+        """Return some of the groups."""
+        return replace(
+            self,
+            sums=self.sums[:, wanted],
+            error=self.error[wanted],
+            slack=self.slack[wanted],
+        )
+
+    def join(self, other: GroupSums) -> GroupSums:
+        """Return these groups, followed by those of `other`."""
+        return replace(
+            self,
+            sums=np.concatenate((self.sums, other.sums), axis=-1),
+            error=np.concatenate((self.error, other.error)),
+            slack=np.concatenate((self.slack, other.slack)),
+        )
+
+    @property
+    def n(self) -> Floats:
+        """Number of rows."""
+        return np.rint(self["n"])
+
+    @property
+    def weight(self) -> Floats:
+        """Sum of weights."""
+        return self["w"] if self.order.is_weighted else self.n
+
+    @property
+    def n_effective(self) -> Floats:
+        """Effective number of rows (Kish)."""
+        return self.weight**2 / self["w2"] if self.order.is_weighted else self.n
+
+    @property
+    def bias(self) -> Floats:
+        """Mean residual; NaN if residuals are unknown."""
+        if not self.order.has_residual:
+            return np.full(len(self), np.nan)
+        return self.order.centre + self["residual"] / self.weight
+
+    def coverage(self, level: float) -> Floats:
+        """Share of outcomes in the central interval of a level."""
+        # rounding errors in sums of weights may leave the share slightly outside [0, 1]
+        return np.clip(self[f"covered {level}"] / self.weight, 0.0, 1.0)
+
+    @property
+    def estimates(self) -> dict[str, Floats]:
+        """Estimates of "error", "bias" and, by level, "coverage_80" and so on."""
+        covered = {coverage_name(level): self.coverage(level) for level in COVERED}
+        return {"error": self.error, "bias": self.bias} | covered
+
+
+def coverage_name(level: float) -> str:
+    """Return the name of the coverage of an interval in tables, such as `coverage_80`."""
+    return f"coverage_{level * 100:.0f}"

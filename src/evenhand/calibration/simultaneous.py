@@ -1,0 +1,221 @@
+"""Simultaneous tests and confidence intervals for many groups (method: proof).
+
+All intervals of a measure cover their true values at once with the stated confidence: each group
+gets an equal share of the error probability (Bonferroni), however the groups overlap.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from evenhand._validate import Floats
+from evenhand.calibration.group_sums import COVERED, GroupSums, coverage_name
+
+Interval = tuple[Floats, Floats]
+"""Lower and upper ends, each of shape (g,)."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Groups whose intervals hold simultaneously.
+
+    Parameters
+    ----------
+    n_groups : int
+        Number of groups: for each measure and level the intervals of all of them contain the true
+        values at once, with probability `confidence`.
+    confidence : float
+        That probability.
+    asymptotic : tuple of str
+        Measures ("error", "coverage", "bias") whose intervals need large groups; those of the
+        others have their confidence in groups of any size.
+    """
+
+    n_groups: int
+    confidence: float
+    asymptotic: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, sums: GroupSums, n_groups: int, confidence: float, *, is_weighted: bool = False
+    ) -> Family:
+        """Return the family of groups with the given sums; some may be weighted."""
+        is_weighted = is_weighted or sums.order.is_weighted
+        weighted = ("error", "coverage") if is_weighted else ()
+        bias = ("bias",) if sums.order.has_residual else ()
+        return cls(n_groups, confidence, weighted + bias)
+
+
+def uniformity_tests(sums: GroupSums) -> tuple[Floats, Floats, Floats]:
+    """Test that the PITs of each group are uniform, by their level and their spread.
+
+    Under a uniform PIT `u`, `u - 1/2` has variance 1/12 and `|u - 1/2| - 1/4` has variance 1/48.
+    Both are sums of uniform variables, whose tails beyond two standard errors are lighter than the
+    normal tails that are used. Each person counts once, whatever the weights.
+
+    Returns
+    -------
+    z_level, z_spread : ndarray of shape (g,)
+        Standardized level and spread.
+    p_value : ndarray of shape (g,)
+        Twice the smaller of the two p-values.
+    """
+    z_level = sums["level"] * np.sqrt(12 / sums.n)
+    z_spread = sums["spread"] * np.sqrt(48 / sums.n)
+    z = np.maximum(np.abs(z_level), np.abs(z_spread))
+    # erfc(|z| / sqrt(2)) is the two-sided p-value; doubled, as z is the larger of two statistics
+    return z_level, z_spread, np.minimum(2 * special.erfc(z / np.sqrt(2)), 1.0)
+
+
+def holm(p_values: Floats) -> Floats:
+    """Adjust p-values for the number of tests, step down (Holm, 1979); NaN is no test.
+
+    Examples
+    --------
+    >>> holm(np.array([0.01, np.nan, 0.04]))
+    array([0.02,  nan, 0.04])
+    """
+    tested = np.flatnonzero(~np.isnan(p_values))
+    order = tested[np.argsort(p_values[tested])]
+    adjusted = np.full(p_values.size, np.nan)
+    steps = p_values[order] * np.arange(order.size, 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
+
+
+def simultaneous_intervals(
+    sums: GroupSums, family: Family, *, is_tested: bool = True
+) -> dict[str, Interval]:
+    """Return the intervals of "error", "bias" and, by level, "coverage_80" and so on.
+
+    If the groups are tested, the lower end of the error is positive only where the test of the
+    group is significant among all groups of the family.
+    """
+    n_groups = max(family.n_groups, 1)
+    tail = (1 - family.confidence) / (2 * n_groups)
+    low, high = error_intervals(sums, tail)
+    if is_tested:
+        # tests count each person once: with weights the two may differ
+        is_off = uniformity_tests(sums)[-1] * n_groups < 1 - family.confidence
+        low = np.where(is_off, low, 0.0)
+    intervals = {"error": (low, high), "bias": bias_intervals(sums, tail)}
+    for level in COVERED:
+        intervals[coverage_name(level)] = coverage_intervals(sums, level, tail)
+    return intervals
+
+
+def coverage_intervals(sums: GroupSums, level: float, tail: float) -> Interval:
+    """Return intervals for the coverage of a level; either end fails with probability `tail`.
+
+    One draw per person: Clopper-Pearson. Several draws: the covered shares of persons lie in
+    [0, 1], and by Bentkus (Annals of Probability 32, 2004) `P(S <= s) <= e P(B <= ceil(s))` for
+    their sum `S` and a binomial `B` of the same mean; the interval is that of Clopper and Pearson
+    at `tail / e`, from the sum rounded outwards. With weights it is that of Clopper and Pearson for
+    the effective number of trials (Korn and Graubard 1998), which is asymptotic.
+    """
+    n = sums.n
+    hits = sums[f"covered {level}"]
+    if sums.order.is_weighted:
+        share = sums.coverage(level)
+        n = _effective_trials(sums, level, share)
+        return _binomial_intervals(share * n, share * n, n, tail)
+    if sums.order.n_draws == 1:
+        hits = np.rint(hits)
+        return _binomial_intervals(hits, hits, n, tail)
+    # sums of shares have rounding errors
+    low = np.floor(hits + 1e-9)
+    high = np.minimum(np.ceil(hits - 1e-9), n)
+    return _binomial_intervals(low, high, n, tail / math.e)
+
+
+def _effective_trials(sums: GroupSums, level: float, share: Floats) -> Floats:
+    """Return the number of trials of equal weight whose mean has the estimated variance."""
+    # squares of shares v in [0, 1] are at most v: sum w^2 (v - p)^2 <= sum w^2 (v (1 - 2p) + p^2)
+    squares = sums[f"w2 covered {level}"] * (1 - 2 * share) + share**2 * sums["w2"]
+    variance = np.maximum(squares, 0.0) / sums.weight**2
+    trials = np.divide(
+        share * (1 - share), variance, out=sums.n_effective.copy(), where=variance > 1e-300
+    )
+    # one heavy row determines the share, and would make it look certain
+    return np.minimum(trials, sums.n_effective)
+
+
+def _binomial_intervals(low_hits: Floats, high_hits: Floats, n: Floats, tail: float) -> Interval:
+    """Return Clopper-Pearson intervals, from counts of hits for the lower and the upper end."""
+    low = np.zeros(n.size)
+    some = low_hits > 0
+    low[some] = special.betaincinv(low_hits[some], (n - low_hits + 1)[some], tail)
+    high = np.ones(n.size)
+    some = high_hits < n
+    high[some] = special.betainccinv((high_hits + 1)[some], (n - high_hits)[some], tail)
+    return low, high
+
+
+def bias_intervals(sums: GroupSums, tail: float) -> Interval:
+    """Return t-intervals for the mean residual, which are asymptotic; NaN if it is unknown."""
+    if not sums.order.has_residual:
+        unknown = np.full(len(sums), np.nan)
+        return unknown, unknown
+    n = sums.n
+    mean = sums["residual"] / sums.weight
+    if sums.order.is_weighted:
+        # a weighted mean is a ratio of two sums; this is the variance of the linearized ratio
+        squares = sums["w2 squares"] - 2 * mean * sums["w2 residual"] + mean**2 * sums["w2"]
+        n = sums.n_effective
+    else:
+        squares = sums["squares"] - n * mean**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # one row has no variance estimate: the interval is unknown, not of width 0
+        scale = np.where(n >= 2, n / (n - 1), np.nan)
+        error = np.sqrt(np.maximum(squares, 0.0) * scale) / sums.weight
+        half = -special.stdtrit(np.maximum(n - 1, 1), tail) * error
+    return sums.bias - half, sums.bias + half
+
+
+def error_intervals(sums: GroupSums, tail: float) -> Interval:
+    """Return intervals for the W1 calibration error; either end fails with probability `tail`."""
+    return _least_error(sums, tail), _most_error(sums, tail)
+
+
+def _least_error(sums: GroupSums, tail: float) -> Floats:
+    """Return lower ends from the level and the spread of one draw per person.
+
+    `u` and `|u - 1/2|` are 1-Lipschitz functions, so their means differ from those of a uniform
+    variable by at most the error `d`. Their squared deviations from 1/2 and 1/4 are Lipschitz with
+    constants 1 and 1/2, so their variances are at most `1/12 + d` and `1/48 + d/2`. The lower end
+    is the smallest `d` that a normal test of each does not reject, at a quarter of the error
+    probability for each direction of each. It is positive only if the test of the group rejects.
+    """
+    z = -special.ndtri(tail / 4)
+    prefix = "w " if sums.order.is_weighted else ""
+
+    def least(moment: str, variance: float, slope: float) -> Floats:
+        # the smaller root of (x - d)^2 = z^2 (variance + slope d) / n
+        x = np.abs(sums[prefix + moment]) / sums.weight
+        c = z**2 / sums.n_effective
+        half = c * slope / 2
+        root = x + half - np.sqrt(2 * half * x + half**2 + c * variance)
+        return np.asarray(np.where(x**2 > c * variance, np.maximum(root, 0.0), 0.0))
+
+    low = np.maximum(least("level", 1 / 12, 1.0), least("spread", 1 / 48, 0.5))
+    # one draw per person may deviate more than all draws
+    return np.minimum(low, sums.error)
+
+
+def _most_error(sums: GroupSums, tail: float) -> Floats:
+    """Return upper ends: the estimate plus the margin of a DKW band (Massart 1990).
+
+    The W1 distance of two distributions is at most the largest distance of their distribution
+    functions. With several draws the deviation is at most the mean of the deviations `D` of single
+    draws; each has `P(D > a) <= 2 exp(-2 n a^2)`, and `P(mean D > t) <= E(D - a)_+ / (t - a)`,
+    which is at most `2 exp(-2 n a^2)` at `t = a + 1 / (4 n a)`.
+    """
+    n = sums.n_effective
+    margin = np.sqrt(np.log(2 / tail) / (2 * n))
+    if sums.order.n_draws > 1:
+        margin = margin + 1 / (4 * n * margin)
+    return np.asarray(np.minimum(sums.error + sums.slack + margin, 0.5))
