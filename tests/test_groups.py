@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from command_outcome import Command
 from evenhand import Forecast, audit, audit_pit, certify
 from evenhand._validate import InputError
+from evenhand.audits import Note, NoteKind, notes_of
 from evenhand.calibration import count_pits
 from evenhand.certificates import certify_pit
 from evenhand.columns import Group, Seen, check_groups, group_columns, label
@@ -295,3 +297,40 @@ KNOWN_ONLY = {
 def test_probabilities_are_refused_where_members_must_be_known(name: str) -> None:
     with pytest.raises(InputError, match=r"groups\['proxy'\].*members must be known"):
         KNOWN_ONLY[name]({"proxy": np.full(N, 0.3)})
+
+
+def test_an_audit_reports_how_values_from_0_to_1_were_read() -> None:
+    share = np.linspace(0.1, 0.9, N)
+    table = X.assign(share=share)
+    given = audit_pit(PIT, X=table, groups={"proxy": share}, random_state=0)
+    assert Note(NoteKind.PROBABLE_GROUPS, ("proxy",)) in given.notes
+    named = audit_pit(PIT, X=table, groups=["share", "age"], random_state=0)
+    assert Note(NoteKind.HALVED_FRACTIONS, ("share",)) in named.notes
+    assert not notes_of(named.notes, NoteKind.PROBABLE_GROUPS)
+    assert named.membership.empty
+
+
+def test_a_probability_made_from_the_outcome_is_a_possible_leak() -> None:
+    forecast = Forecast.from_normal(np.zeros(N), np.ones(N))
+    groups = {"made": np.where(np.median(Y) < Y, 0.9, 0.2), "fair": np.linspace(0.1, 0.9, N)}
+    found = audit(forecast, y=Y, groups=groups, random_state=0).groups.set_index("group")
+    assert found["possible_leak"].to_dict() == {"everyone": False, "made": True, "fair": False}
+
+
+def test_the_command_takes_columns_of_probabilities(tmp_path: Path, evenhand: Command) -> None:
+    table = pd.DataFrame({"y": Y, "mu": 0.0, "sd": 1.0, "age": X["age"]})
+    table["proxy"] = np.linspace(0.1, 0.9, N)
+    path = tmp_path / "rows.csv"
+    table.to_csv(path, index=False)
+    args = ("audit", path, "--target", "y", "--mean", "mu", "--std", "sd", "--json")
+    found = json.loads(evenhand(*args, "--group-probabilities", "proxy").out)
+    assert [row["group"] for row in found["membership"]] == ["proxy"]
+    assert found["membership"][0]["members"] == pytest.approx(N / 2)
+    assert any("probabilities of membership: proxy" in note for note in found["notes"])
+    refused = evenhand(*args, "--group-probabilities", "age").complaint()
+    assert "'age' of --group-probabilities must contain probabilities" in refused
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    table.to_parquet(folder / "a.parquet")
+    in_parts = ("audit", folder, *args[2:], "--group-probabilities", "proxy")
+    assert "needs a table in memory" in evenhand(*in_parts).complaint()

@@ -49,6 +49,12 @@ NOTES = [
         " certified nor scanned",
     ),
     (
+        Note(NoteKind.HALVED_FRACTIONS, ("a", "b")),
+        "columns of values from 0 to 1 were cut at their median: a, b; if they are probabilities of"
+        " membership in a group, pass {'name': values} as groups, or name them in"
+        " --group-probabilities",
+    ),
+    (
         Note(NoteKind.NO_MISCOVERAGE, reason="a is b"),
         "coverage was not estimated by features: a is b",
     ),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evenhand._ids import check_cluster
 from evenhand._validate import Floats, check_weights
 from evenhand.audits.forecasts import Subject
-from evenhand.columns import Groups, TableEncoder, as_table, check_groups
+from evenhand.columns import Groups, TableEncoder, are_probabilities, as_table, check_groups
 from evenhand.draws import one_row_each
 from evenhand.report import Note, NoteKind
 from evenhand.search import LEAK_COLUMNS, find_leaks
@@ -112,9 +112,7 @@ def hold_out(
         X, searched = (None if table is None else take_rows(table, kept) for table in (X, searched))
         weight = weight[kept]
         masks = left
-    if tuple(masks.probable()):
-        names = tuple(group.name for group, _ in masks.probable())
-        notes.append(Note(NoteKind.PROBABLE_GROUPS, names))
+    notes += _readings(masks, searched)
     # equal weights are dropped: the rows are then a plain sample, which can be certified
     weights = weight if (weight != weight[0]).any() else None
     if weights is not None:
@@ -127,8 +125,24 @@ def without_leaks(held: HeldOut, subject: Subject) -> HeldOut:
     rows = subject.scored
     # a rank correlation near 1 is equally visible in a random sample of the rows
     features = None if held.features is None else take_rows(held.features, rows)
-    leaks = find_leaks(subject.outcomes[rows], subject.medians, held.groups.take(rows), features)
-    return replace(held, leaks=leaks)
+    groups = held.groups.take(rows)
+    leaks = find_leaks(subject.outcomes[rows], subject.medians, groups, features)
+    if tuple(groups.probable()):
+        # a probability made from the outcome is found as a feature would be
+        shares = pd.DataFrame({group.name: share for group, share in groups.probable()})
+        made = find_leaks(subject.outcomes[rows], subject.medians, Groups(), shares)
+        leaks = pd.concat([leaks, made.assign(kind="group", column=None)] if len(made) else [leaks])
+    return replace(held, leaks=leaks.reset_index(drop=True))
+
+
+def _readings(groups: Groups, features: Any) -> list[Note]:
+    """Report how columns of values from 0 to 1 were read: as probabilities, or in two halves."""
+    names = tuple(group.name for group, _ in groups.probable())
+    notes = [Note(NoteKind.PROBABLE_GROUPS, names)] if names else []
+    halved = {group.column or "" for group, _ in groups.pairs() if group.operator == "<="}
+    halved &= set() if features is None else set(features.columns)
+    like = tuple(str(name) for name in sorted(halved) if are_probabilities(features[name]))
+    return notes + ([Note(NoteKind.HALVED_FRACTIONS, like)] if like else [])
 
 
 def _kept(

@@ -13,6 +13,7 @@ from evenhand._validate import (
     Floats,
     InputError,
     about,
+    bad_input,
     check_continuous,
 )
 from evenhand.cli.messages import inform
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.audits import Audit, Condition
+    from evenhand.columns import Group, Groups
     from evenhand.scale import ColumnSubject, ModelSubject
     from evenhand.tables import Parts
 
@@ -51,6 +53,8 @@ class Request:
         Conditions of the gate; their group sizes and levels are added to the audit.
     confidence, seed, name, tolerance, coverage_tolerance, within
         As in `evenhand.audit`.
+    group_probabilities : str or None
+        Comma-separated columns with probabilities of membership in a group.
     """
 
     subject: ModelSubject | ColumnSubject
@@ -67,6 +71,7 @@ class Request:
     tolerance: float = 0.02
     coverage_tolerance: float = 0.05
     within: float | None = None
+    group_probabilities: str | None = None
 
     @property
     def texts(self) -> list[str]:
@@ -123,8 +128,8 @@ class Rows:
         Outcomes.
     people : list of str or None
         Labels of people; None without a column of ids.
-    named : list of str
-        Columns that define groups.
+    groups : Groups
+        Named groups.
     searched : DataFrame or None
         Columns in which groups are searched, if any.
     """
@@ -132,7 +137,7 @@ class Rows:
     data: pd.DataFrame
     y: Floats
     people: list[str] | None
-    named: list[str]
+    groups: Groups
     searched: pd.DataFrame | None
 
 
@@ -150,17 +155,38 @@ def read_rows(request: Request) -> Rows:
     check_continuous(y, name=f"{source}: column {request.target!r}")
     people = people_of(data, request.id_column, request.cluster, request.target, source)
     named, searched = request.columns(list(data.columns))
-    return Rows(data, y, people, named, data[searched] if searched else None)
+    known = columns.group_columns(data, named, source=source)
+    groups = columns.Groups(known.pairs(), _memberships(request, data))
+    return Rows(data, y, people, groups, data[searched] if searched else None)
+
+
+def _memberships(request: Request, data: pd.DataFrame) -> list[tuple[Group, Floats]]:
+    """Return each group whose members are known by probability, with its column."""
+    import pandas as pd
+
+    from evenhand import columns, tables
+
+    source, option = request.rows.name, "--group-probabilities"
+    parts = {request.target: "target"}
+    names = chosen_columns(option, request.group_probabilities, parts, list(data.columns), source)
+    found = []
+    for name in names:
+        shares = tables.number_column(data, name, source=source)
+        if not columns.are_probabilities(pd.Series(shares)):
+            place = f"{source}: column {name!r} of {option}"
+            rule = "contain probabilities from 0 to 1, some strictly between"
+            got = f"values from {shares.min():g} to {shares.max():g}"
+            raise bad_input(place, rule, got, "name columns of labels in --groups")
+        found.append((columns.Group.given(name), shares))
+    return found
 
 
 def audit_in_memory(request: Request) -> Audit:
     """Audit a table that is read into memory."""
     from evenhand import audits
-    from evenhand.columns import group_columns
 
     source = request.rows.name
     rows = read_rows(request)
-    masks = group_columns(rows.data, rows.named, source=source)
     subject, X = request.subject.of(rows.data, source)
     with about(source), warnings.catch_warnings():
         # `read_rows` has warned of discrete outcomes, with the name of the column
@@ -169,7 +195,7 @@ def audit_in_memory(request: Request) -> Audit:
             subject,
             X,
             rows.y,
-            groups=masks,
+            groups=rows.groups,
             cluster=None if request.cluster is None else rows.people,
             features=rows.searched,
             target_name=request.target,
@@ -190,6 +216,11 @@ def audit_in_parts(
     """Audit a table that is read in blocks, in this process or on a cluster."""
     from evenhand import audits, scale, tables
 
+    if request.group_probabilities is not None:
+        raise InputError(
+            "--group-probabilities needs a table in memory, but this one is read in parts; audit a"
+            " single file, or add labels of the likely members as a column of --groups"
+        )
     parts = tables.open_parts(request.rows, skip_bad=skip_bad)
     named, searched = request.columns(parts.columns)
     # the default is that of the function that draws the sample

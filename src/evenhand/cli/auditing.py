@@ -51,6 +51,15 @@ def audit(
         str | None,
         typer.Option(help="columns that define groups, known before the outcome, comma-separated"),
     ] = None,
+    group_probabilities: Annotated[
+        str | None,
+        typer.Option(
+            help=(
+                "columns with each row's probability of membership in a group, comma-separated; one"
+                " group of that name each"
+            )
+        ),
+    ] = None,
     features: Annotated[
         str | None,
         typer.Option(
@@ -153,6 +162,7 @@ def audit(
         tolerance,
         coverage_tolerance,
         within,
+        group_probabilities,
     )
     in_parts = {"--sample-size": sample_size is not None, "--skip-bad-parts": skip_bad_parts}
     if rows.is_dir() or scheduler is not None or workers is not None:

@@ -28,6 +28,11 @@ class NoteKind(Enum):
         " outcome, given what the probabilities were computed from; such groups are neither"
         " certified nor scanned"
     )
+    HALVED_FRACTIONS = (
+        "columns of values from 0 to 1 were cut at their median: {names}; if they are probabilities"
+        " of membership in a group, pass {{'name': values}} as groups, or name them in"
+        " --group-probabilities"
+    )
     SEARCHES_UNWEIGHTED = (
         "learned groups, oracle worst groups and the tests of scanned groups count each row once,"
         " whatever its weight"
