@@ -19,6 +19,7 @@ from evenhand.columns.unseen import Tally as Tally
 from evenhand.columns.unseen import UnseenValues, UnseenValuesWarning, unreported, warn_unseen
 from evenhand.columns.values import FEW as FEW
 from evenhand.columns.values import as_numbers
+from evenhand.columns.values import kind_of as kind_of
 from evenhand.columns.values import text_dates as text_dates
 
 __all__ = [

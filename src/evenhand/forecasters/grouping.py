@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._validate import InputError, Mask, bad_input
+from evenhand._validate import InputError, bad_input
 from evenhand.columns import Partition, as_pandas, label
+from evenhand.forecasters.membership import Labelled
 from evenhand.tables import column_of
 
-By = str | Sequence[str] | Callable[[Any], Any]
+By = str | Sequence[str] | Callable[[Any], Any] | Mapping[str, Any]
+Columns = str | Sequence[str] | Callable[[Any], Any]
 Labels = NDArray[np.object_]
 
 
@@ -31,11 +33,11 @@ class Grouping:
         Groups of each column; empty for a function.
     """
 
-    by: By
+    by: Columns
     columns: tuple[Partition, ...] = ()
 
     @classmethod
-    def learn(cls, by: By, X: Any) -> Self:
+    def learn(cls, by: Columns, X: Any) -> Self:
         """Learn the groups of columns; a function is stored unchanged."""
         if callable(by):
             return cls(by)
@@ -80,15 +82,16 @@ class Grouping:
             stacklevel=3,
         )
 
-    def groups(self, X: Any) -> Iterator[tuple[str, Mask]]:
-        """Yield the non-empty groups and their rows, in the order of a column or else by name."""
+    def members(self, X: Any) -> Labelled:
+        """Return the groups of rows, with the names of all that are not empty.
+
+        Names are in the order of a column, or else sorted.
+        """
         labels = self.labels(X)
         seen = {str(name) for name in labels if name is not None}
         is_single = len(self.columns) == 1
         order = self.columns[0].names if is_single else sorted(seen)
-        names = [name for name in order if name in seen]
-        # one mask at a time, as a function may define many groups
-        return ((name, labels == name) for name in names)
+        return Labelled([name for name in order if name in seen], labels)
 
     def to_state(self) -> tuple[str | list[str], list[dict[str, Any]]]:
         """Return `by` and the columns as JSON values; InputError if `by` is a function."""
@@ -101,7 +104,7 @@ class Grouping:
         return by, [column.to_state() for column in self.columns]
 
     @classmethod
-    def from_state(cls, by: By, columns: Iterable[Mapping[str, Any]]) -> Self:
+    def from_state(cls, by: Columns, columns: Iterable[Mapping[str, Any]]) -> Self:
         """Rebuild a grouping from the output of `to_state`."""
         return cls(by, tuple(map(Partition.from_state, columns)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from typing import Any, Self
 
@@ -33,7 +34,11 @@ from evenhand.forecasters.adapters import (
 from evenhand.forecasters.base import State, WrappingForecaster
 from evenhand.forecasters.bounds import Bounds, stored_bounds
 from evenhand.forecasters.grouping import By, Grouping
-from evenhand.forecasters.maps import group_table, learn_maps, map_of_rows
+from evenhand.forecasters.maps import group_table
+from evenhand.forecasters.membership import Everyone, GroupMaps, Labelled, Members
+from evenhand.forecasters.overlapping import NamedGroups, taken
+from evenhand.forecasters.repair_check import check_maps, check_table, check_text
+from evenhand.forecasters.tilts import Tilt
 from evenhand.tables import take_rows
 
 
@@ -54,7 +59,7 @@ class RecalibratedRegressor(WrappingForecaster):
         fitted on all rows, and once without each fold for the held-out PITs. Wrap a fitted model in
         a `FrozenEstimator`: it is not refitted, and all rows are used to estimate the map, so pass
         rows to `fit` that it has not seen.
-    by : str, list of str or callable, optional
+    by : str, list of str, callable or dict, optional
         Groups with separate maps: columns of the table `X`, or a function from `X` to one label per
         row. Several columns define one group per combination. Numbers and dates with more than 10
         distinct values are cut at the training median, other columns have one group per value, and
@@ -62,6 +67,13 @@ class RecalibratedRegressor(WrappingForecaster):
         with a label that is new (or missing, for a function), or of a group with fewer than 50
         rows, use the map of all rows. New values of columns are reported as for any forecaster; new
         labels of a function are reported if most rows of a forecast have them.
+
+        A dict defines groups that may overlap, by name: a `columns.GroupRule` or its text, such as
+        `"bmi > 0.03 and sex = 2"`; a `FoundGroup` with conditions; the name of a boolean column; a
+        function from `X` to a mask; or a mask of the rows of `fit`. A mask does not determine other
+        rows: pass theirs to `forecast(X, groups={name: mask})`. Groups of at least 30 rows that
+        deviate significantly from the map of all rows get a correction, fitted jointly for all
+        groups; on calibrated data no group gets one with a probability of 95%.
     cv : int, default 5
         Number of folds for the PITs, and for the residuals of a plain regressor.
     spread : {"learned", "constant"}, default "learned"
@@ -91,10 +103,18 @@ class RecalibratedRegressor(WrappingForecaster):
         constant.
     groups_ : DataFrame
         Groups of the training table: `group`, `n_samples` (rows of positive weight) and `map`,
-        "own" or "pooled". Empty without `by`.
+        "own" or "pooled"; for overlapping groups "own" means a correction. Empty without `by`.
+    check_ : DataFrame
+        Held-out check, one row for everyone and one per group: `group`, `n`, `map`, the error (W1)
+        of the model `error_before` and with maps `error_after`, the `gain` in mean log score (nats)
+        with its 95% interval from `low` to `high`, valid for all groups simultaneously, and the
+        `verdict`: "helps", "harms", "may not help" (a correction of its own without evidence) or
+        "no evidence". PITs of the model are held out, and each row is mapped by maps of four fifths
+        of the rows, without its own; groups that need a correction are selected without it, too.
+        `summary` returns it as text.
     levels_, values_ : ndarray of shape (n_maps, n_knots)
-        Knots of the map of all rows, followed by those of the groups with separate maps, in the
-        order of `groups_`.
+        Knots of the map of all rows, followed by those of disjoint groups with separate maps, in
+        the order of `groups_`.
     support_ : Support or None
         Map of outcomes to the line; None without `support`.
     schema_ : Schema
@@ -138,6 +158,8 @@ class RecalibratedRegressor(WrappingForecaster):
         self.support = support
         self.random_state = random_state
 
+    _grouping: Grouping | NamedGroups | None
+
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model, and estimate the maps from held-out PITs.
 
@@ -175,9 +197,7 @@ class RecalibratedRegressor(WrappingForecaster):
         check_continuous(outcomes, on_discrete=self.on_discrete)
         line = self._learn_support_of(self.estimator, outcomes, table)
         random = generator(self.random_state)
-        grouping = None if self.by is None else Grouping.learn(self.by, table)
-        groups = () if grouping is None else grouping.groups(table)
-        self._grouping = grouping
+        members = self._learn_groups(table, sample_weight)
         support = self._predicted_support(self.estimator)
         rows = Training(table, line, given, cv, random, self.spread, support)
         self._set_base(kind.fit(self.estimator, rows))
@@ -194,8 +214,38 @@ class RecalibratedRegressor(WrappingForecaster):
                 f"estimator {type(self.estimator_).__name__} predicts distributions that are not"
                 " finite; check its predictions for NaN"
             )
-        self.levels_, self.values_, self.groups_ = learn_maps(pit, weight, groups)
+        self._set_maps(members.learn(pit, weight))
+        corrected = dict(zip(self.groups_["group"], self.groups_["map"], strict=True))
+        self.check_ = check_maps(pit, weight, members, corrected, random)
         return self
+
+    def _learn_groups(self, table: Any, sample_weight: ArrayLike | None) -> Members:
+        """Learn the definitions of the groups; return the groups of the training rows."""
+        self._grouping = None
+        if self.by is None:
+            return Everyone()
+        if not isinstance(self.by, Mapping):
+            self._grouping = Grouping.learn(self.by, table)
+            return self._grouping.members(table)
+        self._grouping = NamedGroups.read(self.by, table)
+        masks = {str(name): value for name, value in self.by.items()}
+        # the masks of rows of weight 0, which were dropped from the table
+        if sample_weight is not None:
+            masks = taken(masks, np.flatnonzero(np.asarray(sample_weight)))
+        return self._grouping.members(table, masks)
+
+    def _set_grouping(self, learned: dict[str, Any]) -> None:
+        """Rebuild the definitions of the groups of a stored model."""
+        self._grouping = None
+        if isinstance(self.by, Mapping):
+            self._grouping = NamedGroups.from_state(self.by)
+            self.by = dict(self._grouping.rules)
+        elif self.by is not None:
+            self._grouping = Grouping.from_state(self.by, learned["columns"])
+
+    def _set_maps(self, maps: GroupMaps) -> None:
+        self._maps = maps
+        self.levels_, self.values_, self.groups_ = maps.levels, maps.values, maps.table
 
     def _cross_fitted_pit(self, kind: type[Base], rows: Training, outcomes: Floats) -> Floats:
         """Return the PIT of each row under the model fitted without its fold."""
@@ -206,17 +256,44 @@ class RecalibratedRegressor(WrappingForecaster):
         return pit
 
     def forecast(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+        self,
+        X: Any,
+        r: ArrayLike | None = None,
+        *,
+        groups: Mapping[str, Any] | None = None,
+        random_state: RandomState = None,
     ) -> Forecast:
+        """Predict the recalibrated distribution of each row's outcome.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            Rows with the columns of the training table.
+        r, random_state
+            Without effect, as the forecaster is deterministic.
+        groups : dict of str to array of bool, optional
+            Masks of these rows for the groups that were given to `by` as masks.
+
+        Returns
+        -------
+        Forecast
+
+        Raises
+        ------
+        InputError
+            If the rows do not match the training table, or a mask is missing.
+        """
         check_is_fitted(self)
         rows = self._check_new_rows(X)
-        labels = self._labels(rows)
+        members = self._members(rows, groups)
         # labels of a function are not values of the table, so the schema does not report them
-        if self._grouping is not None and labels is not None:
-            self._grouping.warn_unseen(labels, self.groups_["group"].tolist())
-        return self._mapped(self._base_forecast_of(rows), labels)
+        if isinstance(self._grouping, Grouping) and isinstance(members, Labelled):
+            self._grouping.warn_unseen(members.labels, self.groups_["group"].tolist())
+        return self._mapped(self._base_forecast_of(rows), members)
 
-    def recalibrate(self, forecast: Forecast, X: Any) -> Forecast:
+    def recalibrate(
+        self, forecast: Forecast, X: Any, groups: Mapping[str, Any] | None = None
+    ) -> Forecast:
         """Apply the maps to an existing base forecast, which is then computed only once.
 
         Parameters
@@ -225,6 +302,8 @@ class RecalibratedRegressor(WrappingForecaster):
             Output of `base_forecast(X)`.
         X : DataFrame or array-like of shape (n, n_features)
             Rows of the forecast, which determine their groups.
+        groups : dict of str to array of bool, optional
+            As for `forecast`.
 
         Returns
         -------
@@ -232,38 +311,53 @@ class RecalibratedRegressor(WrappingForecaster):
             Equal to `forecast(X)`, without warnings about unseen values.
         """
         check_is_fitted(self)
-        return self._mapped(forecast, self._labels(self._check_rows(X, reset=False)))
+        return self._mapped(forecast, self._members(self._check_rows(X, reset=False), groups))
 
-    def _labels(self, rows: Any) -> Any:
-        """Return the label of each row, shape (n,); None without groups."""
-        return None if self._grouping is None else self._grouping.labels(rows)
+    def summary(self) -> str:
+        """Return the held-out check as text: what the maps changed, by group, and a verdict."""
+        check_is_fitted(self)
+        return check_text(self.check_)
 
-    def _mapped(self, forecast: Forecast, labels: Any) -> Forecast:
-        base = forecast.distribution
-        if labels is None:
-            return Forecast(Recalibrated(base, self.levels_[0], self.values_[0]))
-        return Forecast(
-            Recalibrated(base, self.levels_, self.values_, map_of_rows(self.groups_, labels))
-        )
+    def _members(self, rows: Any, groups: Mapping[str, Any] | None) -> Members:
+        """Return the groups of rows to forecast."""
+        if isinstance(self._grouping, NamedGroups):
+            return self._grouping.members(rows, groups)
+        if groups is not None:
+            raise InputError(
+                "groups has no effect, as no group was given to `by` as a mask; leave it out"
+            )
+        return Everyone() if self._grouping is None else self._grouping.members(rows)
+
+    def _mapped(self, forecast: Forecast, members: Members) -> Forecast:
+        return Forecast(Recalibrated(forecast.distribution, *members.knots(self._maps)))
 
     def without_groups(self) -> Self:
         """Return the fitted model with only the map of all rows, as if fitted without `by`."""
         # a shallow copy, as the shared model is never changed
         pooled = copy(self)
-        pooled.by, pooled._grouping, pooled.groups_ = None, None, group_table([])
-        pooled.levels_ = self.levels_[:1]
-        pooled.values_ = self.values_[:1]
+        pooled.by, pooled._grouping = None, None
+        pooled._set_maps(self._maps.pooled())
+        pooled.check_ = self.check_[:1]
         return pooled
 
     def to_state(self) -> State:
         check_is_fitted(self)
         # the grouping refuses a function, which cannot be stored
-        by, columns = (None, []) if self._grouping is None else self._grouping.to_state()
+        by: Any = None
+        columns: list[dict[str, Any]] = []
+        if isinstance(self._grouping, NamedGroups):
+            by = self._grouping.to_state()
+        elif self._grouping is not None:
+            by, columns = self._grouping.to_state()
         learned: dict[str, Any] = {"kind": self._base.name} | self._columns_to_state()
         learned["columns"] = columns
         learned["groups"] = [
             [name, int(count), used] for name, count, used in self.groups_.itertuples(index=False)
         ]
+        # JSON has no NaN, the bounds of a group with too few rows
+        checked = self.check_.astype(object).where(self.check_.notna(), None)
+        learned["check"] = checked.to_numpy().tolist()
+        learned["n_steps"] = len(self._maps.steps)
         seed = self.random_state if isinstance(self.random_state, int) else None
         params = {
             "by": by,
@@ -274,6 +368,8 @@ class RecalibratedRegressor(WrappingForecaster):
             "random_state": seed,
         }
         arrays = self._base.to_arrays() | {"map_levels": self.levels_, "map_values": self.values_}
+        for i, step in enumerate(self._maps.steps):
+            arrays |= {f"map_edges_{i}": step.edges, f"map_tilts_{i}": step.tilts}
         return State(
             type(self).__name__,
             {"params": params, "learned": learned},
@@ -287,16 +383,18 @@ class RecalibratedRegressor(WrappingForecaster):
         arrays = dict(state.arrays)
         levels = arrays.pop("map_levels")
         values = arrays.pop("map_values")
+        steps = tuple(
+            Tilt(arrays.pop(f"map_edges_{i}"), arrays.pop(f"map_tilts_{i}"))
+            for i in range(learned.get("n_steps", 0))
+        )
         base = KINDS[learned["kind"]].from_parts(state.parts, arrays)
         # models stored by earlier releases have constant spread
         model = cls(base.estimator, **{"spread": "constant"} | state.params["params"])
-        model.levels_ = levels
-        model.values_ = values
+        table = group_table((name, count, used) for name, count, used in learned["groups"])
+        model._set_maps(GroupMaps(levels, values, table, steps))
         model._set_base(base)
-        model._grouping = (
-            None if model.by is None else Grouping.from_state(model.by, learned["columns"])
-        )
-        model.groups_ = group_table((name, count, used) for name, count, used in learned["groups"])
+        model._set_grouping(learned)
+        model.check_ = check_table(learned.get("check", ()))
         model._columns_from_state(learned)
         model._freeze()
         return model

@@ -1,0 +1,375 @@
+"""Recalibration of overlapping groups: repairs what was planted, and nothing where all is right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+from scipy import special, stats
+from sklearn.base import clone
+from sklearn.linear_model import BayesianRidge, LogisticRegression
+
+from evenhand import (
+    Forecast,
+    InputError,
+    RandomizedRegressor,
+    RecalibratedRegressor,
+    load,
+    save,
+)
+from evenhand.calibration import calibration_error
+from evenhand.columns import Condition, Group, GroupRule
+from evenhand.forecasters import learn_maps
+from evenhand.forecasters.tilts import Patterns, _maximum, learn_tilts, log_p_values
+
+Floats = NDArray[np.float64]
+
+RULES = {"right": "x > 0.5", "club": "club = 1", "young club": "age <= 40 and club = 1"}
+
+
+def standard(X: Any) -> Forecast:
+    """Predict the standard normal distribution for everybody."""
+    return Forecast.from_normal(np.zeros(len(X)), np.ones(len(X)))
+
+
+def people(n: int, seed: int, *, planted: bool) -> tuple[pd.DataFrame, Floats]:
+    """Outcomes with a shift in one group, a spread in a second and both in an overlap."""
+    random = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "x": random.uniform(size=n),
+            "age": random.integers(18, 80, n),
+            "club": random.integers(0, 3, n),
+            "owner": random.uniform(size=n) < 0.4,
+        }
+    )
+    y = random.normal(size=n)
+    if planted:
+        y *= np.where(table["club"] == 1, 1.6, 1.0)
+        y += np.where(table["x"] > 0.5, 0.4, 0.0)
+        y -= np.where((table["age"] <= 40) & (table["club"] == 1), 0.5, 0.0)
+    return table, y
+
+
+def masks_of(table: pd.DataFrame) -> NDArray[np.bool_]:
+    rules = [GroupRule.parse(text, table.columns) for text in RULES.values()]
+    return np.column_stack([rule.mask(table) for rule in rules])
+
+
+def noise(n_map: int, n_fresh: int) -> float:
+    """0.999 quantile of the W1 of fresh PITs mapped by the distribution of earlier ones."""
+    random = np.random.default_rng(0)
+    errors = []
+    for _ in range(2000):
+        earlier = np.sort(random.uniform(size=n_map))
+        later = np.sort(random.uniform(size=n_fresh))
+        mapped = np.interp(later, np.r_[0, earlier, 1], np.arange(n_map + 2) / (n_map + 1))
+        errors.append(np.abs(mapped - (np.arange(n_fresh) + 0.5) / n_fresh).mean())
+    return float(np.quantile(errors, 0.999))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_overlapping_groups_are_repaired_on_fresh_rows(seed: int) -> None:
+    model = RecalibratedRegressor(standard, by=RULES).fit(*people(4000, seed, planted=True))
+    assert model.groups_["map"].tolist() == ["own", "own", "own"]
+    pooled = model.without_groups()
+    table, y = people(4000, 100 + seed, planted=True)
+    before, middle, after = (
+        one.pit(y) for one in (standard(table), pooled.forecast(table), model.forecast(table))
+    )
+    for mask in masks_of(table).T:
+        assert calibration_error(middle[mask]) > 0.03
+        # false alarms: 1 of 1000 per group and seed, 0.002 for maps that are linear in cells
+        limit = noise(int(mask.mean() * 4000), int(mask.sum())) + 0.002
+        assert calibration_error(after[mask]) < limit
+    assert calibration_error(before) > 2 * noise(4000, 4000)
+    assert calibration_error(after) < noise(4000, 4000) + 0.002
+    # by theory the gain of separate normal distributions is about 0.1 nats over one map
+    gain = (model.forecast(table).logpdf(y) - pooled.forecast(table).logpdf(y)).mean()
+    assert gain > 0.05
+
+
+def test_the_repaired_log_score_is_that_of_the_truth() -> None:
+    table, y = people(4000, 5, planted=True)
+    model = RecalibratedRegressor(standard, by=RULES).fit(table, y)
+    fresh, outcomes = people(20_000, 6, planted=True)
+    is_club = fresh["club"] == 1
+    mean = 0.4 * (fresh["x"] > 0.5) - 0.5 * ((fresh["age"] <= 40) & is_club)
+    best = stats.norm(mean, np.where(is_club, 1.6, 1.0)).logpdf(outcomes).mean()
+    lost = best - model.forecast(fresh).logpdf(outcomes).mean()
+    before = best - standard(fresh).logpdf(outcomes).mean()
+    # half a nat for each of at most 3 x (2 + 57) parameters and 60 of the pooled map: 0.03
+    assert 0 < lost < 0.03
+    assert before > 4 * lost
+
+
+def test_calibrated_data_get_no_correction_in_95_of_100_tables() -> None:
+    n_tables = 400
+    corrected = 0
+    for seed in range(n_tables):
+        table, y = people(600, 1000 + seed, planted=False)
+        pit = special.ndtr(y)
+        levels, values, _ = learn_maps(pit, np.ones(600), ())
+        steps = learn_tilts(np.interp(pit, levels[0], values[0]), np.ones(600), masks_of(table))
+        corrected += len(steps) > 0
+    # binomial with a probability of at most 0.05: false alarm in 1 of 1000 runs
+    assert corrected <= stats.binom.ppf(0.999, n_tables, 0.05)
+
+
+def test_without_a_correction_forecasts_are_exactly_those_of_the_map_of_all_rows() -> None:
+    table, y = people(600, 1, planted=False)
+    model = RecalibratedRegressor(standard, by=RULES).fit(table, y)
+    assert model.groups_["map"].tolist() == ["pooled"] * 3
+    pooled = RecalibratedRegressor(standard).fit(table, y)
+    np.testing.assert_array_equal(model.forecast(table).pit(y), pooled.forecast(table).pit(y))
+
+
+def test_p_values_are_uniform_after_the_map_of_all_rows() -> None:
+    found = []
+    for seed in range(1500):
+        random = np.random.default_rng(seed)
+        pit = random.uniform(size=400)
+        levels, values, _ = learn_maps(pit, np.ones(400), ())
+        mask = random.uniform(size=(400, 1)) < 0.5
+        mapped = np.interp(pit, levels[0], values[0])
+        found.append(np.exp(log_p_values(mapped, np.ones(400), mask)[0]))
+    # Kolmogorov-Smirnov at 1e-3; without the factor of the variance the p-values of a half of the
+    # rows would concentrate near 1
+    assert stats.kstest(found, "uniform").pvalue > 1e-3
+
+
+def test_joint_terms_agree_with_multinomial_logistic_regression(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("evenhand.forecasters.tilts.PENALTIES", (1.0, 1.0))
+    random = np.random.default_rng(3)
+    masks = random.uniform(size=(3000, 2)) < [0.5, 0.3]
+    cells = np.clip((random.uniform(size=3000) ** (1 + masks[:, 0]) * 5).astype(int), 0, 4)
+    patterns = Patterns.of(masks)
+    counts = np.zeros((len(patterns.members), 5))
+    np.add.at(counts, (patterns.which, cells), 1.0)
+    terms = np.column_stack((np.ones(len(counts)), patterns.members))
+    found = _maximum(counts, terms, [np.eye(5)] * 3, np.zeros(5))
+    features = np.column_stack((np.ones(3000), masks))
+    peer = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=5000)
+    peer.fit(features, cells)
+    np.testing.assert_allclose(found.T, peer.coef_, atol=2e-4)
+
+
+def test_maps_rise_strictly_with_finite_densities_for_every_pattern() -> None:
+    table, y = people(3000, 7, planted=True)
+    model = RecalibratedRegressor(standard, by=RULES | {"owner": "owner"}).fit(table, y)
+    # patterns that did not occur in training have a map, too
+    masks = {"a": np.zeros(3, dtype=bool)}
+    fresh = table.head(200)
+    forecast = model.forecast(fresh)  # refuses a map that does not rise
+    for at in (-30.0, -3.0, 0.0, 3.0, 30.0):
+        assert np.isfinite(forecast.logpdf(np.full(200, at))).all()
+    p = np.array([1e-9, 0.01, 0.5, 0.99, 1 - 1e-9])
+    quantiles = np.stack([forecast.ppf(one) for one in p])
+    assert (np.diff(quantiles, axis=0) > 0).all()
+    np.testing.assert_allclose(forecast.cdf(forecast.ppf(0.3)), 0.3, atol=1e-9)
+    with pytest.raises(InputError, match="groups has no effect"):
+        RecalibratedRegressor(standard).fit(table, y).forecast(fresh, groups=masks)
+
+
+# --- definitions of groups
+
+
+def test_all_forms_of_the_same_groups_give_the_same_forecasts() -> None:
+    table, y = people(1500, 8, planted=True)
+    table["is club"] = table["club"] == 1
+
+    class Found:
+        conditions = (Condition((Group("x", ">", "0.5"),)),)
+
+    rules = {"right": "x > 0.5", "club": "club = 1"}
+    expected = RecalibratedRegressor(standard, by=rules).fit(table, y).forecast(table).pit(y)
+    mask = {"right": table["x"] > 0.5, "club": (table["club"] == 1).tolist()}
+    forms: list[dict[str, Any]] = [
+        {"right": GroupRule.parse("x > 0.5", table), "club": "is club"},
+        {"right": Found(), "club": lambda rows: rows["club"] == 1},
+        mask,
+    ]
+    for by in forms:
+        model = RecalibratedRegressor(standard, by=by).fit(table, y)
+        given = by if by is mask else None
+        np.testing.assert_array_equal(model.forecast(table, groups=given).pit(y), expected)
+        base = model.base_forecast(table)
+        np.testing.assert_array_equal(model.recalibrate(base, table, groups=given).pit(y), expected)
+    on_polars = RecalibratedRegressor(standard_of_polars, by=rules).fit(pl.from_pandas(table), y)
+    np.testing.assert_array_equal(on_polars.forecast(pl.from_pandas(table)).pit(y), expected)
+
+
+def standard_of_polars(X: Any) -> Forecast:
+    return Forecast.from_normal(np.zeros(len(X)), np.ones(len(X)))
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        ({}, "`by` is empty; name at least one group"),
+        ({"g": "agee > 40"}, "X has no column 'agee'.*did you mean 'age'"),
+        ({"g": "age"}, r"by\['g'\] must be a boolean column or a rule, got column 'age' of kind"),
+        ({"g": np.ones(3, dtype=bool)}, r"groups\['g'\] must be one boolean per row of X \(200\)"),
+        ({"g": np.ones(200)}, r"groups\['g'\] must be one boolean per row .* got float64"),
+        ({"g": lambda rows: 3}, r"by\['g'\] must return one boolean per row"),
+        ({"g": None}, r"by\['g'\] is missing, as masks are not stored"),
+    ],
+)
+def test_wrong_definitions_are_refused_in_one_line(by: Any, message: str) -> None:
+    table, y = people(200, 9, planted=False)
+    with pytest.raises(InputError, match=message) as caught:
+        RecalibratedRegressor(standard, by=by).fit(table, y)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_mask_must_be_given_for_other_rows() -> None:
+    table, y = people(800, 10, planted=True)
+    mask = (table["club"] == 1).to_numpy()
+    model = RecalibratedRegressor(standard, by={"club": mask}).fit(table, y)
+    with pytest.raises(InputError, match=r"group 'club' was given as a mask .* pass groups="):
+        model.forecast(table)
+    with pytest.raises(InputError, match="'club' was given as a mask"):
+        RandomizedRegressor.around(model, recalibrate=True).forecast(table)
+
+
+def test_rows_of_weight_zero_do_not_count() -> None:
+    table, y = people(1200, 11, planted=True)
+    weight = np.where(np.arange(1200) < 900, 1.0, 0.0)
+    mask = (table["club"] == 1).to_numpy()
+    some = RecalibratedRegressor(standard, by={"club": mask}).fit(table, y, weight)
+    fewer = RecalibratedRegressor(standard, by={"club": mask[:900]}).fit(table[:900], y[:900])
+    assert some.groups_.equals(fewer.groups_)
+    np.testing.assert_array_equal(
+        some.forecast(table, groups={"club": mask}).pit(y),
+        fewer.forecast(table, groups={"club": mask}).pit(y),
+    )
+
+
+def test_whole_weights_move_corrections_as_repeated_rows_do() -> None:
+    table, y = people(1000, 12, planted=True)
+    weight = np.where(table["x"] > 0.7, 2.0, 1.0)
+    again = np.repeat(np.arange(1000), weight.astype(int))
+    one = RecalibratedRegressor(standard, by={"club": "club = 1"}).fit(table, y, weight)
+    two = RecalibratedRegressor(standard, by={"club": "club = 1"}).fit(table.iloc[again], y[again])
+    difference = one.forecast(table).pit(y) - two.forecast(table).pit(y)
+    # repeated rows count as more independent rows than weights do, which changes knots
+    assert np.abs(difference).max() < 0.04
+
+
+# --- an estimator like others
+
+
+def test_clone_and_parameters() -> None:
+    model = RecalibratedRegressor(BayesianRidge(), by={"right": "x > 0.5"})
+    assert clone(model).get_params()["by"] == {"right": "x > 0.5"}
+    table, y = people(300, 13, planted=True)
+    fitted = clone(model).fit(table, y)
+    assert fitted.by == {"right": "x > 0.5"}
+
+
+def test_states_are_stored_and_loaded(tmp_path: Path) -> None:
+    table, y = people(1500, 14, planted=True)
+    model = RecalibratedRegressor(BayesianRidge(), by=RULES, random_state=0).fit(table, y)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.forecast(table).pit(y), model.forecast(table).pit(y))
+    pd.testing.assert_frame_equal(again.groups_, model.groups_)
+    pd.testing.assert_frame_equal(again.check_, model.check_)
+    assert again.summary() == model.summary()
+    assert {name: rule.name for name, rule in again.by.items()} == RULES
+    json.dumps(model.to_state().params)
+    refitted = clone(again).fit(table, y)
+    assert refitted.groups_["map"].tolist() == model.groups_["map"].tolist()
+    # a mask is named, but not stored
+    masked = RecalibratedRegressor(BayesianRidge(), by={"club": (table["club"] == 1).to_numpy()})
+    save(masked.fit(table, y), tmp_path / "masked")
+    loaded = load(tmp_path / "masked")
+    mask = {"club": table["club"] == 1}
+    np.testing.assert_array_equal(
+        loaded.forecast(table, groups=mask).pit(y), masked.forecast(table, groups=mask).pit(y)
+    )
+    with pytest.raises(InputError, match="masks are not stored"):
+        clone(loaded).fit(table, y)
+    function = RecalibratedRegressor(BayesianRidge(), by={"all": lambda rows: rows["x"] > 0.5})
+    with pytest.raises(InputError, match=r"by\['all'\] is the function .* cannot be stored"):
+        save(function.fit(table, y), tmp_path / "function")
+
+
+def test_it_can_be_randomized() -> None:
+    table, y = people(1500, 15, planted=True)
+    model = RecalibratedRegressor(BayesianRidge(), by=RULES, random_state=0).fit(table, y)
+    served = RandomizedRegressor.around(model, recalibrate=True, alpha=0.2)
+    assert served.base_forecast(table).pit(y) == pytest.approx(model.forecast(table).pit(y))
+    assert np.isfinite(served.forecast(table, random_state=0).logpdf(y)).all()
+
+
+# --- the held-out check
+
+
+def test_the_check_reports_help_where_something_was_planted() -> None:
+    table, y = people(3000, 16, planted=True)
+    by = RULES | {"few": "age = 30 and club = 2", "owners": "owner"}
+    model = RecalibratedRegressor(standard, by=by).fit(table, y)
+    check = model.check_.set_index("group")
+    assert check.index.tolist() == ["everyone", *by]
+    assert check.loc["everyone":"young club", "verdict"].tolist() == ["helps"] * 4
+    assert (check["low"] <= check["gain"]).all()
+    assert (check["gain"] <= check["high"]).all()
+    masks = masks_of(table)
+    for name, mask in zip(RULES, masks.T, strict=True):
+        pit = special.ndtr(y[mask])
+        assert check.loc[name, "n"] == mask.sum()
+        assert check.loc[name, "error_before"] == pytest.approx(calibration_error(pit), abs=1e-9)
+        assert check.loc[name, "error_after"] < 0.5 * check.loc[name, "error_before"]
+    assert check.loc["few", "map"] == "pooled"
+    text = model.summary()
+    assert "helps" in text
+    assert "simultaneously" in text
+
+
+def test_intervals_of_the_check_contain_the_gain_on_fresh_rows() -> None:
+    fresh, outcomes = people(40_000, 17, planted=True)
+    masks = [np.ones(len(fresh), dtype=bool), *masks_of(fresh).T]
+    base = standard(fresh).logpdf(outcomes)
+    misses = 0
+    n_tables = 60
+    for seed in range(n_tables):
+        model = RecalibratedRegressor(standard, by=RULES).fit(*people(800, seed, planted=True))
+        gain = model.forecast(fresh).logpdf(outcomes) - base
+        true = np.array([gain[mask].mean() for mask in masks])
+        check = model.check_
+        # maps of four fifths of the rows gain a little less than those of all rows: one fifth of
+        # their cost, about 60 parameters in 1,600 rows
+        misses += bool(((true < check["low"]) | (true - 0.02 > check["high"])).any())
+    # binomial with a probability of 0.05: false alarm in 1 of 1000 runs
+    assert misses <= stats.binom.ppf(0.999, n_tables, 0.05)
+
+
+def test_on_calibrated_data_no_group_is_said_to_be_helped() -> None:
+    helped = 0
+    for seed in range(200):
+        model = RecalibratedRegressor(standard, by=RULES).fit(*people(400, seed, planted=False))
+        helped += bool((model.check_["verdict"] == "helps").any())
+    # maps of calibrated data lose a little, so that "helps" is rarer than 1 of 40
+    assert helped <= stats.binom.ppf(0.999, 200, 0.025)
+
+
+def test_a_repair_without_evidence_names_the_number_of_people() -> None:
+    table, y = people(400, 18, planted=False)
+    few = np.zeros(400, dtype=bool)
+    few[:38] = True
+    # outcomes of 38 people of whom only the first 30 are off, so that folds disagree
+    y[few] = np.r_[np.full(4, 3.0), y[4:38]] + 0.4
+    model = RecalibratedRegressor(standard, by={"few": few}, random_state=1).fit(table, y)
+    row = model.check_.set_index("group").loc["few"]
+    assert row["n"] == 38
+    if row["verdict"] == "may not help":
+        assert "a repair that may not help: 38 people" in model.summary()
