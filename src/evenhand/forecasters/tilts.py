@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -273,7 +274,9 @@ def _maximum(counts: Floats, terms: Floats, designs: Sequence[Floats], offset: F
 
     options = {"maxiter": 500, "ftol": 1e-10, "gtol": 1e-3}
     start = np.zeros(sum(sizes))
-    return functions(optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x)
+    # the stubs of SciPy lack functions that return their gradient without further arguments
+    minimize: Any = optimize.minimize
+    return functions(minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x)
 
 
 def _grid(n: int, knots: Floats) -> Floats:
