@@ -17,6 +17,7 @@ from evenhand import certificates
 from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
 from evenhand._validate import bad_input
+from evenhand.audits.decisions import decide_groups, decide_learned
 from evenhand.audits.json_schema import SCHEMA
 from evenhand.audits.membership import MEMBERSHIP_COLUMNS
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
@@ -167,6 +168,15 @@ class Audit(Summarized):
     family: Family | None = None
     within: float | None = None
     leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(LEAK_COLUMNS)))
+
+    def __post_init__(self) -> None:
+        # decided here, once for all that read the tables: an audit with another tolerance or with
+        # other rows decides anew
+        confidence = 0.95
+        groups, scan = decide_groups(self.groups, self.scan, self.tolerance, confidence)
+        learned = decide_learned(self.learned, self.tolerance, confidence)
+        for name, table in (("groups", groups), ("scan", scan), ("learned", learned)):
+            object.__setattr__(self, name, table)
 
     def __repr__(self) -> str:
         return one_line(

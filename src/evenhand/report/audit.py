@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evenhand._format import at_most, band, count, in_full, points, whole
+from evenhand._format import at_most, band, count, in_full, points, points_in_full, whole
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.calibration import calibration_section
-from evenhand.report.charts import TENTHS, Axis, Chart, Color, Point, Points, Shape
+from evenhand.report.charts import (
+    TENTHS,
+    Axis,
+    Chart,
+    Color,
+    Layer,
+    Line,
+    Point,
+    Points,
+    Shape,
+)
 from evenhand.report.conditional import membership_section, miscoverage_section
 from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, Section
 from evenhand.report.examples import examples_section
@@ -20,7 +30,7 @@ from evenhand.report.proof import limits_section, oracle_section, proof_section
 from evenhand.report.provenance import provenance_section
 from evenhand.report.records import Score, known, or_zero, records
 from evenhand.report.sentences import error_in_words
-from evenhand.report.verdict import SCALE, SIGNIFICANCE, forecast_kind, not_covered, verdict_of
+from evenhand.report.verdict import SCALE, forecast_kind, not_covered, significance, verdict_of
 
 AVERAGE_ERROR = NAMES["error"](0)
 """Name of the error of all rows among the scores."""
@@ -67,7 +77,11 @@ def _opening(findings: Findings) -> Section:
         Paragraph(verdict.lead, "lead"),
         Bullets(verdict.sentences),
         Paragraph(SCALE, "facts"),
-        Paragraph(SIGNIFICANCE, "facts", summary="How significance is determined"),
+        Paragraph(
+            significance(findings),
+            "facts",
+            summary="How significance and importance are determined",
+        ),
     ]
     return Section("Main findings", parts)
 
@@ -102,16 +116,20 @@ def _cards(findings: Findings) -> list[Section]:
 
 
 def _scale(findings: Findings) -> Chart:
-    """Show all people, the worst group that is significantly off and the certified bound."""
-    overall, worst, bound = findings.everyone, findings.farthest_off, findings.bound
-    layers = []
+    """Show all people, the group of the headline, the tolerance and the certified bound."""
+    overall, worst, bound = findings.everyone, findings.headline, findings.bound
+    layers: list[Layer] = []
     # the key gives each value in words, since marks of close errors overlap
     if overall is not None and known(overall.error.value):
         words = f"overall: {points(overall.error.value)} points"
         layers.append(_on_scale(overall.error.value, words, "blue", "circle"))
     if worst is not None and known(worst.error.value):
-        words = f"{short(worst.name, 60)}: {error_in_words(worst, findings.level)}"
+        words = f"{short(worst.name, 60)}: {error_in_words(worst)}"
         layers.append(_on_scale(worst.error.value, words, "orange", "diamond"))
+    if layers:
+        place = findings.tolerance.error
+        words = f"tolerance: {points_in_full(place)} points"
+        layers.append(Line([(place, 0.2), (place, 0.9)], words))
     if bound is not None and findings.is_bound_useful:
         most = f"at most {at_most(bound.group_error)} points"
         words = f"every group of {in_full(bound.mass)} of people: {most}, certified"
@@ -139,8 +157,9 @@ def _scores(findings: Findings) -> Section | None:
     if not scores:
         return None
     text = (
-        "Means over rows and draws with 95% confidence intervals. Smaller log scores and CRPS are"
-        " better; smaller standard deviations and interval widths are sharper."
+        "Means over rows and draws, each with its own (pointwise) 95% confidence interval. Smaller"
+        " log scores and CRPS are better; smaller standard deviations and interval widths are"
+        " sharper."
     )
     if findings.values.get("rounding_step"):
         text += " The log score with cells uses the probability of each outcome's rounding cell."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from evenhand._table import Table
-from evenhand.report.charts import Chart
+from evenhand.report.charts import Chart, Layer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,6 +71,13 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Legend:
+    """Key of the marks in the drawings of a table; text omits it."""
+
+    layers: Sequence[Layer]
+
+
+@dataclass(frozen=True)
 class Pair:
     """Parts side by side; those on the right may be remarks on those on the left."""
 
@@ -79,7 +86,7 @@ class Pair:
     is_remark: bool = False
 
 
-Part = Paragraph | Heading | Bullets | Facts | Figure | Pair | Table | Chart
+Part = Paragraph | Heading | Bullets | Facts | Figure | Legend | Pair | Table | Chart
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,14 @@ from evenhand.report.records import (
     WorstGroup,
     or_zero,
 )
+from evenhand.report.tolerance import Tolerance
 from evenhand.search import HIGHER, LOWER
 
-NAMED_LISTED = 2
 GROUPS_LISTED = 3
-"""Most named groups, and most named or scanned groups, with a sentence each."""
+"""Most groups with a sentence each."""
+
+LEAST_REPORTED = 0.0005
+"""Least lower bound that is reported; a smaller one would be printed as 0.0 points."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +38,19 @@ class GroupFinding:
     n : int
         Number of its rows.
     error, bias, coverage_80, coverage_90 : Estimate
-        Estimates, with confidence intervals of named groups. The bias is outcome minus forecast.
+        Estimates with confidence intervals. The bias is outcome minus forecast.
     direction : str or None
-        Direction of its error: tested for scanned and learned groups, estimated for named ones.
+        Direction of its error: tested for scanned and learned groups, estimated for others.
+    confidence : float
+        Confidence of the intervals.
     is_off : bool
-        Whether it is significantly off, judged together with all other groups.
-    least : float
-        Lower bound of its error; 0 if there is none that can be reported.
-    is_separate : bool
-        Whether that bound is the lower end of the group's own 95% interval, not of a certificate.
+        Whether it is significantly off.
+    is_beyond : bool
+        Whether it is off by more than the tolerance.
+    is_within : bool
+        Whether its error is proven to be within the limit that was asked for.
     p_adjusted : float or None
-        Its adjusted p-value in the scan.
+        Its adjusted p-value.
     is_named : bool
         Whether it was named.
     is_tested, is_too_small, is_possible_leak : bool
@@ -63,9 +68,10 @@ class GroupFinding:
     coverage_80: Estimate
     coverage_90: Estimate
     direction: str | None
+    confidence: float
     is_off: bool
-    least: float
-    is_separate: bool = False
+    is_beyond: bool
+    is_within: bool = False
     p_adjusted: Number = None
     is_named: bool = False
     is_tested: bool = True
@@ -75,16 +81,37 @@ class GroupFinding:
     column: str | None = None
 
     @property
+    def least(self) -> float:
+        """Lower bound of its error; 0 if there is none that can be reported."""
+        least = or_zero(self.error.low)
+        return least if least >= LEAST_REPORTED else 0.0
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it was examined: possible leaks and groups with too few rows were not."""
+        return self.is_tested and not self.is_too_small and not self.is_possible_leak
+
+    @property
+    def rank(self) -> tuple[bool, bool, float, float, float]:
+        """Place among findings: beyond the tolerance first, then by lower bound and estimate."""
+        # lower bounds first, since estimates of small groups are large by chance; groups that are
+        # not off by their p-values, which account for the size
+        chance = 0.0 if self.is_off or self.p_adjusted is None else self.p_adjusted
+        least, error = or_zero(self.error.low), or_zero(self.error.value)
+        return not self.is_beyond, not self.is_off, -least, chance, -error
+
+    @property
     def is_mean_off(self) -> bool:
-        """Whether the 95% interval of outcome minus forecast excludes 0."""
+        """Whether the confidence interval of outcome minus forecast excludes 0."""
         is_beyond = or_zero(self.bias.low) > 0 or or_zero(self.bias.high) < 0
         return is_known(self.bias.value) and is_beyond
 
     @property
     def reported_bias(self) -> float:
         """Mean of outcome minus forecast; 0 if it is not reported."""
-        # an interval that contains 0 shows no direction; scanned and learned groups have none
-        return or_zero(self.bias.value) if self.is_mean_off or not self.is_named else 0.0
+        # an interval that contains 0 shows no direction; learned groups have no interval
+        is_shown = self.is_mean_off or not is_known(self.bias.low)
+        return or_zero(self.bias.value) if is_shown else 0.0
 
     @property
     def is_direction_opposed(self) -> bool:
@@ -116,15 +143,20 @@ class Findings:
         Plain values of the audit, None for unknown numbers.
     unit : str
         Unit of the outcome.
+    tolerance : Tolerance
+        Errors up to which significant findings are not important.
+    confidence : float
+        Confidence of the simultaneous intervals and of the tests.
+    n_simultaneous : int
+        Number of groups whose intervals hold simultaneously; 0 if each holds for itself.
     everyone : GroupFinding or None
         All people.
     named, scanned : tuple of GroupFinding
         Groups in the order of the audit.
     learned : tuple of LearnedFinding
         Learned groups by increasing size.
-    named_off, scanned_off : tuple of GroupFinding
-        Groups that are significantly off: named groups by falling lower bound, scanned groups by
-        increasing p-value, each set of rows once.
+    distinct : tuple of GroupFinding
+        Named groups, then scanned groups, each set of rows once.
     worst_groups : tuple of WorstGroup
         Oracle worst groups by increasing size.
     proof : Proof or None
@@ -140,12 +172,14 @@ class Findings:
 
     values: Values
     unit: str
+    tolerance: Tolerance
+    confidence: float
+    n_simultaneous: int
     everyone: GroupFinding | None
     named: tuple[GroupFinding, ...]
     scanned: tuple[GroupFinding, ...]
     learned: tuple[LearnedFinding, ...]
-    named_off: tuple[GroupFinding, ...]
-    scanned_off: tuple[GroupFinding, ...]
+    distinct: tuple[GroupFinding, ...]
     worst_groups: tuple[WorstGroup, ...]
     proof: Proof | None
     plain: tuple[PlainInterval, ...]
@@ -159,9 +193,8 @@ class Findings:
 
     @property
     def level(self) -> str:
-        """Confidence of lower bounds, as text."""
-        # without a certificate, bounds are ends of 95% confidence intervals
-        return confidence_in_full(0.95 if self.proof is None else self.proof.confidence)
+        """Confidence of certified bounds and of learned groups' lower bounds, as text."""
+        return confidence_in_full(self.confidence if self.proof is None else self.proof.confidence)
 
     @property
     def n_draws(self) -> int:
@@ -193,27 +226,44 @@ class Findings:
     @cached_property
     def n_scanned(self) -> int:
         """Number of scanned groups that were tested."""
-        return sum(is_known(group.p_adjusted) for group in self.scanned)
+        return sum(group.is_tested for group in self.scanned)
 
     @cached_property
-    def n_scanned_off(self) -> int:
-        """Number of scanned groups that are significantly off."""
-        return sum(group.is_off for group in self.scanned)
+    def off(self) -> tuple[GroupFinding, ...]:
+        """Groups that are significantly off, the most important first, each set of rows once."""
+        off = (group for group in self.distinct if group.is_off)
+        return tuple(sorted(off, key=lambda group: group.rank))
 
     @property
-    def listed(self) -> tuple[GroupFinding, ...]:
-        """Named and scanned groups that have a sentence each."""
-        named = self.named_off[:NAMED_LISTED]
-        return named + self.scanned_off[: GROUPS_LISTED - len(named)]
+    def beyond(self) -> tuple[GroupFinding, ...]:
+        """Groups that are off by more than the tolerance, by falling lower bound."""
+        return tuple(group for group in self.off if group.is_beyond)
 
     @property
-    def farthest_off(self) -> GroupFinding | None:
-        """Listed group with the largest lower bound; None if no group is significantly off."""
-        return max(self.listed, key=lambda g: (g.least, or_zero(g.error.value)), default=None)
+    def tolerated(self) -> tuple[GroupFinding, ...]:
+        """Groups that are significantly off within the tolerance, by falling lower bound."""
+        return tuple(group for group in self.off if not group.is_beyond)
+
+    @property
+    def headline(self) -> GroupFinding | None:
+        """Group beyond the tolerance with the largest lower bound; None if there is none."""
+        return next(iter(self.beyond), None)
 
     @property
     def learned_off(self) -> LearnedFinding | None:
-        """Learned group with the largest lower bound; None if no group is significantly off."""
+        """Learned group beyond the tolerance with the largest lower bound; None without one."""
         # one group only: learned groups of different sizes mostly overlap
-        off = (found for found in self.learned if found.group.is_off)
-        return max(off, key=lambda f: (f.group.least, -or_zero(f.p_value)), default=None)
+        off = (found for found in self.learned if found.group.is_beyond)
+        return min(off, key=lambda found: found.group.rank, default=None)
+
+    @property
+    def least_proven(self) -> GroupFinding | None:
+        """Examined group whose error has the largest upper bound; None if none is known."""
+        known = (one for one in self.distinct if is_known(one.error.high) and one.is_judged)
+        return max(known, key=lambda one: or_zero(one.error.high), default=None)
+
+    @property
+    def n_within(self) -> tuple[int, int]:
+        """Numbers of examined groups whose error is proven to be within the limit, and of all."""
+        judged = [group for group in self.distinct if group.is_judged]
+        return sum(group.is_within for group in judged), len(judged)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from evenhand._format import (
     UNKNOWN,
     at_least,
     band,
+    confidence_in_full,
     count,
     in_full,
     number,
@@ -18,91 +19,125 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
-from evenhand.report.charts import Axis, Chart, Point, Points
-from evenhand.report.document import Paragraph, Section
+from evenhand.report.charts import Area, Axis, Chart, Color, Point, Points, Shape
+from evenhand.report.document import Legend, Paragraph, Section
 from evenhand.report.findings import Findings, GroupFinding, LearnedFinding
-from evenhand.report.judging import ADJUSTED_LEVEL
 from evenhand.report.names import tip_name
-from evenhand.report.records import Estimate, Number, or_zero
-from evenhand.report.sentences import how_off, learned_in_words, no_scan
+from evenhand.report.records import Estimate, Number
+from evenhand.report.sentences import (
+    BEYOND,
+    NOT_OFF,
+    TOLERATED,
+    how_off,
+    joined,
+    learned_in_words,
+    no_scan,
+)
 
 SCANNED = 100
 NAMED = 400
 """Most rows shown of the scan and of the named groups."""
+
+FIRST = "findings beyond the tolerance before others"
+"""Order of the rows of both tables."""
+
+MARKS: dict[str, tuple[Color, Shape]] = {
+    BEYOND: ("red", "square"),
+    TOLERATED: ("orange", "diamond"),
+    NOT_OFF: ("blue", "circle"),
+}
+"""Marks of groups that are off beyond or within the tolerance, and of others."""
 
 TOPS = (0.1, 0.25, 0.5)
 """Possible ends of the scale on which errors are drawn; the smallest that fits is used."""
 
 
 def named_section(findings: Findings) -> Section | None:
-    """Show all people, then named groups by falling lower bound; those too small come last."""
+    """Show all people, then named groups by importance; those too small come last."""
     overall = [] if findings.everyone is None else [findings.everyone]
     groups = overall + sorted(findings.named, key=_place)
     shown = groups[: NAMED + 1]
     if not shown:
         return None
-    # intervals of groups that are too small are not shown and would stretch the scale
-    errors = [group.error for group in shown if not group.is_too_small]
-    top = _top(end for error in errors for end in (error.value, error.high))
     text = (
-        "Estimates with 95% confidence intervals, not adjusted for the number of groups: among many"
-        " groups, some intervals miss the true value by chance. Outcome minus forecast is in"
-        f" {findings.unit}; negative values mean that outcomes are lower than forecast."
+        f"{_intervals_in_words(findings)} Outcome minus forecast is in {findings.unit}; negative"
+        " values mean that outcomes are lower than forecast."
     )
     if len(groups) > len(shown):
-        text += (
-            f" The {NAMED} of {whole(len(groups) - 1)} groups with the largest lower bounds are"
-            " shown."
-        )
-    cells = _cells(top, findings.unit) | {
-        numeric("90% coverage", in_text=False): lambda g: _estimate(g.coverage_90, percent),
-        numeric("rows"): _rows,
-    }
+        text += f" The first {NAMED} of {whole(len(groups) - 1)} groups are shown, {FIRST}."
+    cells = _cells(shown, findings) | {numeric("rows"): _rows}
     dim = [i for i, group in enumerate(shown) if group.is_too_small or group.is_possible_leak]
     table = Table.of("Named groups", shown, cells, dim=dim, search="Find a group")
-    return Section("Named groups", [Paragraph(text), table], "groups")
+    return Section("Named groups", [Paragraph(text), _legend(findings), table], "groups")
 
 
-def _place(group: GroupFinding) -> tuple[bool, bool, float, float]:
-    # sorted by the lower end of the interval: estimates of small groups are large by chance
-    least, estimate = or_zero(group.error.low), or_zero(group.error.value)
-    return group.is_too_small, group.is_possible_leak, -least, -estimate
+def _place(group: GroupFinding) -> tuple[bool, bool, tuple[bool, bool, float, float, float]]:
+    return group.is_too_small, group.is_possible_leak, group.rank
+
+
+def _intervals_in_words(findings: Findings) -> str:
+    """Return what the intervals of the tables of groups hold for."""
+    if not findings.n_simultaneous:
+        return (
+            "Estimates with 95% confidence intervals, each for its own group: among many groups,"
+            " some intervals miss the true value by chance."
+        )
+    confidence = confidence_in_full(findings.confidence)
+    asymptotic = (findings.values.get("family") or {}).get("asymptotic") or ()
+    names = {"error": "error", "coverage": "coverage", "bias": "outcome minus forecast"}
+    limits = [names.get(str(name), str(name)) for name in asymptotic]
+    # the first row is one group, not one of many
+    return (
+        f"Estimates with simultaneous {confidence} confidence intervals: for each measure and"
+        f" level, the intervals of all {count(findings.n_simultaneous, 'named and scanned group')}"
+        f" contain the true values at once with {confidence} confidence. Those of everyone are"
+        " pointwise 95% intervals."
+    ) + (f" Intervals of {joined(limits)} are asymptotic." if limits else "")
 
 
 def scanned_section(findings: Findings) -> Section:
-    """Show the scanned groups with the smallest p-values."""
-    groups, shown = findings.scanned, findings.scanned[:SCANNED]
+    """Show the most important of the scanned groups."""
+    groups = sorted(findings.scanned, key=_place)
+    shown = groups[:SCANNED]
     if not groups:
         return Section("Scanned groups", [Paragraph(no_scan(findings))], "features")
-    off = findings.n_scanned_off
-    least = "No group has" if off == 0 else f"{off:,} of them {'has' if off == 1 else 'have'}"
+    n_off = sum(group.is_off for group in groups)
+    n_beyond = sum(group.is_beyond for group in groups)
+    least = "No group is" if n_off == 0 else f"{n_off:,} of them {'is' if n_off == 1 else 'are'}"
     text = (
         f"{count(findings.n_scanned, 'group was', 'groups were')} tested: values and halves of"
-        f" features and their pairwise intersections. {least} a p-value below"
-        f" {ADJUSTED_LEVEL:g}, adjusted for all of these groups."
+        f" features and their pairwise intersections. {least} significantly off"
     )
+    text += f", {n_beyond:,} by more than the tolerance." if n_off else "."
+    if findings.n_simultaneous:
+        text += " The intervals belong to the same simultaneous family as those of named groups."
     if len(groups) > SCANNED:
-        text += f" The {SCANNED} groups with the smallest p-values are shown."
-    cells = _cells(_top(group.error.value for group in shown), findings.unit) | {
+        text += f" The first {SCANNED} groups are shown, {FIRST}."
+    cells = _cells(shown, findings) | {
         numeric("adjusted p"): lambda g: Value(p_value(g.p_adjusted), order=g.p_adjusted),
         numeric("rows"): _rows,
     }
     dim = [i for i, group in enumerate(shown) if not group.is_off]
     search = "Find a group by its features"
     table = Table.of("Scanned groups", shown, cells, dim=dim, search=search)
-    return Section("Scanned groups", [Paragraph(text), table], "features")
+    return Section("Scanned groups", [Paragraph(text), _legend(findings), table], "features")
 
 
-def _cells(top: float, unit: str) -> Cells[GroupFinding]:
-    """Return the columns that both tables share; errors are drawn on a scale from 0 to `top`."""
+def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFinding]:
+    """Return the columns that both tables share; errors are drawn on one scale from 0."""
+    unit = findings.unit
+    # intervals of groups that are too small are not shown and would stretch the scale
+    errors = [group.error for group in shown if not group.is_too_small]
+    top = _top(end for error in errors for end in (error.value, error.high))
     scale = Column(f"scale from 0 to {points_in_full(top)}", in_text=False)
     return {
         Column("group"): lambda g: g.name,
         numeric("error (points)"): _error,
-        scale: lambda g: Value("", order=_error(g).order, drawing=_drawing(g, top, unit)),
+        scale: lambda g: Value("", order=_error(g).order, drawing=_drawing(g, top, findings)),
         Column("finding"): lambda g: how_off(g, unit),
         numeric("outcome minus forecast"): lambda g: _estimate(g.bias, number),
         numeric("80% coverage"): lambda g: _estimate(g.coverage_80, percent),
+        numeric("90% coverage", in_text=False): lambda g: _estimate(g.coverage_90, percent),
     }
 
 
@@ -127,23 +162,38 @@ def _top(values: Iterable[Number]) -> float:
     return next((top for top in TOPS if most <= top), TOPS[-1])
 
 
-def _drawing(group: GroupFinding, top: float, unit: str) -> Chart | None:
+def _drawing(group: GroupFinding, top: float, findings: Findings) -> Chart | None:
     """Draw an error with its interval, if it has one, on a scale from 0 to `top`."""
     error, low, high = group.error.value, group.error.low, group.error.high
     if error is None or group.is_too_small:
         return None
-    # scanned groups have adjusted p-values instead of intervals
     evidence = f"adjusted p {p_value(group.p_adjusted, '= ')}"
-    if group.is_named:
-        evidence = f"95% interval {band(points, low, high)}"
-    how = how_off(group, unit)
+    if low is not None:
+        confidence = confidence_in_full(group.confidence)
+        evidence = f"{confidence} interval {band(points, low, high)}"
+    how = how_off(group, findings.unit)
     tip = f"{tip_name(group.name)}: off by {points(error)} points ({evidence}), {how}."
     # without an upper end, the bar reaches from the lower end to the estimate
     reach = None if low is None else (low, error if high is None else high)
-    point = Point(max(error, 0.0), 0.5, tip, is_off=group.is_off, across=reach)
+    point = Point(max(error, 0.0), 0.5, tip, across=reach)
     axis = Axis(0, top, ticks=[k * top / 5 for k in range(6)])
     alt = f"Error, from 0 to {points_in_full(top)} points"
-    return Chart(alt, axis, [Points([point])], size="cell")
+    tolerated = min(findings.tolerance.error, top)
+    kind = BEYOND if group.is_beyond else TOLERATED if group.is_off else NOT_OFF
+    color, shape = MARKS[kind]
+    return Chart(alt, axis, [_zone(tolerated), Points([point], "", color, shape)], size="cell")
+
+
+def _zone(tolerated: float, label: str = "") -> Area:
+    return Area([(0, 0), (tolerated, 0)], [(0, 1), (tolerated, 1)], label)
+
+
+def _legend(findings: Findings) -> Legend:
+    """Explain the marks of the drawings in both tables."""
+    at = [Point(0, 0.5, "")]
+    zone = f"tolerance: up to {points_in_full(findings.tolerance.error)} points of error"
+    marks = [Points(at, name, color, shape) for name, (color, shape) in MARKS.items()]
+    return Legend([*marks, _zone(findings.tolerance.error, zone)])
 
 
 def learned_section(findings: Findings) -> Section | None:
@@ -153,9 +203,11 @@ def learned_section(findings: Findings) -> Section | None:
     text = (
         "For each share of people, the worst group that features can define is learned on some of"
         " the rows and evaluated on others. Its estimated error is conservative: on average it does"
-        " not exceed the true error, and it may be negative. Each lower bound holds separately with"
-        f" {findings.level} confidence. A finding is listed if p, from a separate test, is below"
-        " 0.05; the test is more powerful than the bound, which may be 0 then."
+        " not exceed the true error, and it may be negative. Each lower bound holds for itself"
+        f" (pointwise), with {findings.level} confidence. A finding is listed if p, from a separate"
+        " test and adjusted for the number of learned groups, is below"
+        f" {1 - findings.confidence:.4g}; the test is more powerful than the bound, which may be 0"
+        " then."
     )
     cells: Cells[LearnedFinding] = {
         Column("share of people"): lambda f: in_full(f.mass),

@@ -1,16 +1,19 @@
-"""Significance of the errors of groups."""
+"""Findings of an audit, read from its values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from evenhand._format import is_known
+from evenhand.report.earlier import with_decisions
 from evenhand.report.findings import Findings, GroupFinding, LearnedFinding
 from evenhand.report.measures import units_of
 from evenhand.report.notes import NO_SCAN, Note, NoteKind, notes_of
 from evenhand.report.records import (
     Bound,
+    Estimate,
     NamedBound,
     Number,
     PlainInterval,
@@ -24,16 +27,14 @@ from evenhand.report.records import (
     records,
     without_nan,
 )
+from evenhand.report.tolerance import Tolerance
 from evenhand.search import HIGHER, LOWER, MIXED, NARROW, WIDE
-
-ADJUSTED_LEVEL = 0.05
-"""Adjusted p-value below which a group is reported as off."""
-
-LEAST_REPORTED = 0.0005
-"""Least lower bound that is reported; a smaller one would be printed as 0.0 points."""
 
 MASS = 0.2
 """Group size of the bound in the verdict."""
+
+POINTWISE = 0.95
+"""Confidence of intervals that hold each for itself."""
 
 TABLES = ("scores", "groups", "scan", "learned", "worst_groups", "plain_intervals", "notes")
 EMPTY: Values = {**dict.fromkeys(TABLES, ()), "n_draws": 1, "certificate": None}
@@ -52,26 +53,28 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
     """
     given = without_nan(audit)
     absent = {key: value for key, value in EMPTY.items() if given.get(key) is None}
-    audit = given | absent
-    judge = _Judge(audit)
-    everyone = tuple(judge.everyone(row) for row in audit["groups"][:1])
-    named = tuple(map(judge.named, audit["groups"][1:]))
-    scanned = tuple(map(judge.scanned, audit["scan"]))
-    # lower bounds first: estimates of small groups are large by chance
-    named_off = sorted(
-        (group for group in named if group.is_off),
-        key=lambda group: (-group.least, -or_zero(group.error.value)),
-    )
+    audit = with_decisions(given | absent)
     proof = _proof_of(audit)
+    family = audit.get("family") or {}
+    joint = family.get("confidence", POINTWISE)
+    scanned = [_scanned(row, joint) for row in audit["scan"]]
+    directions = {group.name: group.direction for group in scanned}
+    groups = [_named(row, directions, joint) for row in audit["groups"]]
+    # a named group that equals a value of a feature is listed once, under its own name
+    names = {name for row in audit["groups"] for name in (row["group"], row.get("scanned_as"))}
+    others = [group for group in scanned if group.name not in names]
+    separate = POINTWISE if proof is None else proof.confidence
     return Findings(
         values=audit,
         unit=units_of(audit.get("target")),
-        everyone=everyone[0] if everyone else None,
-        named=named,
-        scanned=scanned,
-        learned=tuple(map(_learned, audit["learned"])),
-        named_off=tuple(named_off),
-        scanned_off=tuple(_distinct(g for g in scanned if g.is_off and g.name not in judge.taken)),
+        tolerance=record(Tolerance, audit["tolerance"]) if audit.get("tolerance") else Tolerance(),
+        confidence=joint,
+        n_simultaneous=family.get("n_groups", 0),
+        everyone=groups[0] if groups else None,
+        named=tuple(groups[1:]),
+        scanned=tuple(scanned),
+        learned=tuple(_learned(row, separate) for row in audit["learned"]),
+        distinct=(*groups[1:], *_distinct(others)),
         worst_groups=records(WorstGroup, audit["worst_groups"]),
         proof=proof,
         plain=_plain_of(audit),
@@ -80,61 +83,21 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
     )
 
 
-class _Judge:
-    """Judge of groups by the scan and the certificate, which hold for all groups simultaneously."""
+def _named(row: Values, directions: dict[str, str | None], joint: float) -> GroupFinding:
+    # one direction for the same rows, if the scan found one
+    tested = directions.get(str(row.get("scanned_as") or row["group"]))
+    is_tested = tested in {LOWER, HIGHER, NARROW, WIDE}
+    return _finding(
+        row,
+        direction=tested if is_tested else _estimated_direction(row),
+        confidence=joint if row.get("simultaneous") else POINTWISE,
+        is_named=True,
+    )
 
-    def __init__(self, audit: Values) -> None:
-        certified = (audit["certificate"] or {}).get("groups") or []
-        self.least = {row["group"]: or_zero(row.get("low")) for row in certified}
-        self.p_values = {row["group"]: row.get("p_adjusted") for row in reversed(audit["scan"])}
-        self.joint = self.p_values, self.least
-        # a named group that equals a value of a feature is tested once, under the name of the scan
-        self.taken = {name for row in audit["groups"] for name in (row["group"], _scan_name(row))}
 
-    def everyone(self, row: Values) -> GroupFinding:
-        # all people are one group, not one of many: their own interval is valid evidence
-        own, certified = or_zero(row.get("error_low")), self.least.get(row["group"], 0.0)
-        least = max(own, certified)
-        least = least if least > LEAST_REPORTED else 0.0
-        return self._named(row, is_off=bool(least), least=least, is_separate=own > certified)
-
-    def named(self, row: Values) -> GroupFinding:
-        name, scanned_as = row["group"], _scan_name(row)
-        p_adjusted = self.p_values.get(scanned_as)
-        own = or_zero(row.get("error_low"))
-        least = self._least(name, scanned_as, own)
-        # either suffices; a separate interval counts only without a joint judgement
-        is_joint = any(one in table for one in (name, scanned_as) for table in self.joint)
-        is_off = _is_significant(p_adjusted) or (
-            (self.least.get(name, 0.0) if is_joint else own) >= LEAST_REPORTED
-        )
-        is_judged = not row.get("too_small") and not row.get("possible_leak")
-        return self._named(
-            row,
-            is_off=is_judged and is_off,
-            least=least,
-            is_separate=name not in self.least and scanned_as not in self.p_values,
-            p_adjusted=p_adjusted,
-        )
-
-    def _named(self, row: Values, **judged: Any) -> GroupFinding:
-        return _finding(row, direction=_estimated_direction(row), is_named=True, **judged)
-
-    def scanned(self, row: Values) -> GroupFinding:
-        p_adjusted = row.get("p_adjusted")
-        return _finding(
-            row,
-            direction=row.get("direction"),
-            is_off=_is_significant(p_adjusted),
-            least=self._least(row["group"], row["group"], 0.0),
-            p_adjusted=p_adjusted,
-            is_tested=is_known(p_adjusted),
-        )
-
-    def _least(self, name: str, scanned_as: str, own: float) -> float:
-        # the separate interval of a scanned group would claim more than its adjusted p-value
-        least = self.least.get(name, 0.0 if scanned_as in self.p_values else own)
-        return least if least >= LEAST_REPORTED else 0.0
+def _scanned(row: Values, joint: float) -> GroupFinding:
+    is_tested = is_known(row.get("p_adjusted"))
+    return _finding(row, direction=row.get("direction"), confidence=joint, is_tested=is_tested)
 
 
 def _finding(row: Values, **judged: Any) -> GroupFinding:
@@ -145,6 +108,10 @@ def _finding(row: Values, **judged: Any) -> GroupFinding:
         bias=estimate(row, "bias"),
         coverage_80=estimate(row, "coverage_80"),
         coverage_90=estimate(row, "coverage_90"),
+        is_off=bool(row["off"]),
+        is_beyond=bool(row["beyond_tolerance"]),
+        is_within=bool(row.get("within")),
+        p_adjusted=row.get("p_adjusted"),
         is_too_small=bool(row.get("too_small")),
         is_possible_leak=bool(row.get("possible_leak")),
         features=tuple(map(str, row.get("features") or ())),
@@ -153,17 +120,11 @@ def _finding(row: Values, **judged: Any) -> GroupFinding:
     )
 
 
-def _learned(row: Values) -> LearnedFinding:
-    # the rows that judge a learned group are not those that defined it: its test and its bound
-    # need no adjustment for the search
-    low = or_zero(row.get("low"))
-    is_off = _is_significant(row.get("p_value"))
-    group = _finding(
-        row,
-        direction=row.get("direction"),
-        is_off=is_off,
-        least=low if low >= LEAST_REPORTED else 0.0,
-    )
+def _learned(row: Values, confidence: float) -> LearnedFinding:
+    # the rows that judge a learned group are not those that defined it: its bound needs no
+    # adjustment for the search
+    group = _finding(row, direction=row.get("direction"), confidence=confidence)
+    group = replace(group, error=Estimate(group.error.value, row.get("low")))
     return record(LearnedFinding, {**row, "group": group})
 
 
@@ -180,15 +141,6 @@ def _estimated_direction(row: Values) -> str:
     if is_known(covered.low) and covered.low > 0.8:
         return WIDE
     return MIXED
-
-
-def _scan_name(row: Values) -> str:
-    """Return the name of a group in the scan."""
-    return str(row.get("scanned_as") or row["group"])
-
-
-def _is_significant(p_value: Number) -> bool:
-    return p_value is not None and is_known(p_value) and p_value < ADJUSTED_LEVEL
 
 
 def _distinct(groups: Iterable[GroupFinding]) -> Iterable[GroupFinding]:

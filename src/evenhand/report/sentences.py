@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from evenhand._format import (
     UNKNOWN,
     at_least,
+    confidence_in_full,
     count,
     in_full,
     is_known,
@@ -12,9 +15,15 @@ from evenhand._format import (
     percent,
     plain_number,
     points,
+    points_in_full,
 )
 from evenhand.report.document import Sentence
-from evenhand.report.findings import Findings, GroupFinding, LearnedFinding
+from evenhand.report.findings import (
+    GROUPS_LISTED,
+    Findings,
+    GroupFinding,
+    LearnedFinding,
+)
 from evenhand.report.records import Leak, or_zero, records
 from evenhand.search import (
     AS_FORECAST,
@@ -36,9 +45,8 @@ WORDS: dict[str | None, tuple[str, str]] = {
 """Subject and predicate of the directions that make a sentence."""
 
 NOT_OFF = "not significantly off"
-
-SEPARATE_LEVEL = "95%"
-"""Confidence of the separate intervals of groups."""
+TOLERATED = "significantly off within the tolerance"
+BEYOND = "significantly off by more than the tolerance"
 
 LEAKS_LISTED = 5
 """Most possible leaks that are listed."""
@@ -51,15 +59,16 @@ def how_off(group: GroupFinding, unit: str) -> str:
     if group.is_possible_leak:
         return POSSIBLE_LEAK
     if group.is_off:
-        return off_in_words(group, unit)
+        words = off_in_words(group, unit)
+        return words if group.is_beyond else f"within the tolerance: {words}"
     if not group.is_tested:
         # only the direction is known, for example of a possible leak
         return group.direction or UNKNOWN
     if not group.is_mean_off:
         return NOT_OFF
-    # a biased mean is worth attention even if the group, tested jointly with all others, is not off
+    # a biased mean is worth attention even if the test of the group finds nothing
     side = "lower" if or_zero(group.bias.value) < 0 else "higher"
-    return f"{NOT_OFF}; mean outcome {side} than forecast (unadjusted)"
+    return f"{NOT_OFF}; mean outcome {side} than forecast"
 
 
 def off_in_words(group: GroupFinding, unit: str, *, verb: str = "") -> str:
@@ -91,30 +100,48 @@ def _direction_in_words(direction: str | None, verb: str) -> str:
     return str(direction)
 
 
-def error_in_words(group: GroupFinding, level: str, unit: str = "points") -> str:
+def error_in_words(group: GroupFinding, unit: str = "points") -> str:
     """Return the estimated error and its evidence: a lower bound, else an adjusted p-value."""
     estimate = f"an estimated {points(group.error.value)} {unit}"
     if group.least:
-        # the confidence of a certificate is not that of a separate interval
-        confidence = SEPARATE_LEVEL if group.is_separate else level
+        confidence = confidence_in_full(group.confidence)
         return f"{estimate}, by at least {at_least(group.least)} with {confidence} confidence"
     if group.p_adjusted is None:
         return estimate
     return f"{estimate} (adjusted p {p_value(group.p_adjusted, '= ')})"
 
 
-def group_sentences(findings: Findings) -> list[Sentence]:
-    """Return at most five sentences on the groups that are significantly off."""
-    listed = [_finding(group, findings) for group in findings.listed]
+def found_in_words(group: GroupFinding, findings: Findings, unit: str = "points") -> str:
+    """Return how a group is off, with the coverage if that exceeds its tolerance."""
+    text = (
+        f"{off_in_words(group, findings.unit, verb='are')}; predicted probabilities are off by"
+        f" {error_in_words(group, unit)}"
+    )
+    covered = {0.8: group.coverage_80.value, 0.9: group.coverage_90.value}
+    gaps = {level: abs(or_zero(share) - level) for level, share in covered.items() if share}
+    # the coverage is given if it is the reason: if intervals are wrong or the error is small
+    is_reason = group.direction in {NARROW, WIDE} or not findings.tolerance.is_exceeded(
+        or_zero(group.error.value), {}
+    )
+    if not is_reason or max(gaps.values(), default=0.0) <= findings.tolerance.coverage:
+        return text
+    level = max(gaps, key=lambda level: gaps[level])
+    return f"{text}; the {in_full(level)} interval covers {percent(covered[level])} of outcomes"
+
+
+def group_sentences(findings: Findings, *, is_led: bool) -> list[Sentence]:
+    """Return at most five sentences on the groups that are off by more than the tolerance.
+
+    The group of the headline has a sentence unless the lead is on it.
+    """
+    groups = findings.beyond[1 if is_led else 0 : GROUPS_LISTED]
+    listed = [_finding(group, findings) for group in groups]
     others = [_learned_sentence(findings), _in_all(findings)]
     return listed + [sentence for sentence in others if sentence is not None]
 
 
 def _finding(group: GroupFinding, findings: Findings) -> Sentence:
-    rest = (
-        f" ({count(group.n, 'row')}): {off_in_words(group, findings.unit, verb='are')}; predicted"
-        f" probabilities are off by {error_in_words(group, findings.level)}."
-    )
+    rest = f" ({count(group.n, 'row')}): {found_in_words(group, findings)}."
     return Sentence("Named group " if group.is_named else "Group ", group.name, rest)
 
 
@@ -122,31 +149,73 @@ def _learned_sentence(findings: Findings) -> Sentence | None:
     found = findings.learned_off
     if found is None:
         return None
-    group = found.group
-    off_by = error_in_words(group, findings.level)
-    if not group.least:  # the test is more powerful than the bound
-        off_by += f" (p {p_value(found.p_value, '= ')})"
     return Sentence(
         f"In a group of {in_full(found.mass)} of people, {_defined(found)}"
-        f" ({count(group.n, 'row')}), {off_in_words(group, findings.unit, verb='are')}; predicted"
-        f" probabilities are off by {off_by}."
+        f" ({count(found.group.n, 'row')}), {found_in_words(found.group, findings)}."
     )
 
 
 def _in_all(findings: Findings) -> Sentence | None:
-    named, others = findings.named_off, findings.scanned_off
-    if len(named) + len(others) <= len(findings.listed):
+    beyond = findings.beyond
+    if len(beyond) <= GROUPS_LISTED:
         return None
-    counts = {"named": (len(named), findings.n_named)}
-    counts["scanned"] = (findings.n_scanned_off, findings.n_scanned)
+    # as many as in the tables, which may list the same rows twice
+    counts = {
+        "named": (sum(group.is_beyond for group in findings.named), findings.n_named),
+        "scanned": (sum(group.is_beyond for group in findings.scanned), findings.n_scanned),
+    }
     parts = [f"{off:,} of {n:,} {kind} groups" for kind, (off, n) in counts.items() if off]
-    text = f"In total, {' and '.join(parts)} are significantly off; see the tables."
+    text = (
+        f"In total, {' and '.join(parts)} are significantly off by more than the tolerance; see the"
+        " tables."
+    )
     # groups that share a feature with the first share many of its rows
-    related = sum(not set(others[0].features).isdisjoint(group.features) for group in others[1:])
+    first, *others = [group for group in beyond if group.features] or beyond[:1]
+    related = sum(not set(first.features).isdisjoint(group.features) for group in others)
     if related:
         verb = "overlaps" if related == 1 else "overlap"
-        text += f" {related:,} of them {verb} with {others[0].name} and may only reflect its error."
+        text += f" {related:,} of them {verb} with {first.name} and may only reflect its error."
     return Sentence(text)
+
+
+def tolerated_sentence(findings: Findings) -> Sentence | None:
+    """Return the sentence on groups that are significantly off within the tolerance."""
+    tolerated = findings.tolerated
+    if not tolerated:
+        return None
+    listed = [f"{group.name} ({points(group.error.value)})" for group in tolerated[:GROUPS_LISTED]]
+    more = len(tolerated) - len(listed)
+    listed += [f"{count(more, 'other group')}"] if more else []
+    return Sentence(
+        f"Significantly off, but within the tolerance ({findings.tolerance}): {joined(listed)};"
+        " estimated errors in points."
+    )
+
+
+def within_sentence(findings: Findings) -> Sentence | None:
+    """Return how many groups are proven to be within the limit that was asked for."""
+    limit = findings.values.get("within")
+    if not is_known(limit):
+        return None
+    n_within, n = findings.n_within
+    verb = "is" if n_within == 1 else "are"
+    return Sentence(
+        f"{n_within:,} of {count(n, 'group')} {verb} proven to be off by at most"
+        f" {points_in_full(limit)} points, simultaneously with"
+        f" {confidence_in_full(findings.confidence)} confidence."
+    )
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Join texts by commas and a final "and".
+
+    Examples
+    --------
+    >>> joined(["a"]), joined(["a", "b"]), joined(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    *most, last = texts
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def learned_in_words(found: LearnedFinding) -> str:
@@ -162,10 +231,8 @@ def _defined(found: LearnedFinding) -> str:
     """Return the definition of a learned group as part of a sentence."""
     if found.description:
         return f"approximately {found.description}"
-    *first, last = found.group.features or ("",)
-    if not last:
-        return "without a short definition"
-    return f"defined by {', '.join(first)}{' and ' if first else ''}{last}"
+    features = found.group.features
+    return f"defined by {joined(features)}" if features else "without a short definition"
 
 
 def no_scan(findings: Findings) -> str:
@@ -181,15 +248,15 @@ def examined(findings: Findings) -> str:
     """Return the numbers of groups that were examined, and why none was scanned."""
     numbers = {"named": findings.n_named, "scanned": findings.n_scanned}
     numbers["learned"] = len(findings.learned)
-    *most, last = [count(n, f"{kind} group") for kind, n in numbers.items() if n] or ["no group"]
+    counts = [count(n, f"{kind} group") for kind, n in numbers.items() if n] or ["no group"]
     verb = "was" if sum(numbers.values()) <= 1 else "were"
-    counted = f"{', '.join(most)}{' and ' if most else ''}{last} {verb} examined."
+    counted = f"{joined(counts)} {verb} examined."
     return counted if findings.n_scanned else f"{counted} {no_scan(findings)}"
 
 
 def repair_sentence(findings: Findings) -> str:
     """Return how to recalibrate a group without randomness."""
-    group = findings.farthest_off
+    group = findings.headline
     column = None if group is None else _column_of(findings, group)
     if column is None:
         return "To recalibrate the model without randomness, see the guides on recalibration."

@@ -14,6 +14,7 @@ from evenhand._format import (
     percent,
     plain_number,
     points,
+    points_in_full,
 )
 from evenhand.report.coverage import (
     both_sides,
@@ -28,10 +29,12 @@ from evenhand.report.sentences import (
     WORDS,
     error_in_words,
     examined,
+    found_in_words,
     group_sentences,
     leak_sentences,
-    off_in_words,
     repair_sentence,
+    tolerated_sentence,
+    within_sentence,
 )
 from evenhand.search import NARROW, WIDE
 
@@ -44,15 +47,6 @@ SCALE = (
     " points, averaged over all probability levels: 0 is perfect calibration, 50 the largest error."
 )
 """Definition of the error."""
-
-SIGNIFICANCE = (
-    "A scanned group is significantly off if its p-value, adjusted by Holm's method for all scanned"
-    " groups, is below 0.05. A named group is significantly off if its adjusted p-value from the"
-    " scan is below 0.05 or its certified lower bound is above 0. The 95% confidence interval"
-    " decides only for everyone and for named groups that were neither scanned nor certified. A"
-    " learned group is significantly off if its lower bound is above 0."
-)
-"""Rules by which groups are called significantly off."""
 
 MEANS_OF_DRAWS = (
     "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts; the"
@@ -75,30 +69,54 @@ def forecast_kind(findings: Findings) -> str:
     return f"randomized forecasts, {count(findings.n_draws, 'draw')} per row"
 
 
+def significance(findings: Findings) -> str:
+    """Return the rules by which findings are significant, and important."""
+    error, coverage = findings.tolerance.error, findings.tolerance.coverage
+    return (
+        "A named or scanned group is significantly off if its p-value, adjusted by Holm's method"
+        f" for all named and scanned groups together, is below {1 - findings.confidence:.4g}."
+        " A learned group is significantly off if its p-value, adjusted for the number of learned"
+        " groups, is. All people together are significantly off if the 95% confidence interval of"
+        " their error excludes 0. What is significantly off is beyond the tolerance if its"
+        f" estimated error is above {points_in_full(error)} points, or if the estimated coverage of"
+        f" its 80% or 90% prediction interval differs from that level by more than"
+        f" {points_in_full(coverage)} points. Findings beyond the tolerance are listed first, by"
+        " falling lower bound of the error."
+    )
+
+
 def verdict_of(findings: Findings) -> Verdict:
     """Write the verdict on the findings of an audit."""
-    groups = group_sentences(findings)
+    groups = group_sentences(findings, is_led=findings.bound is None)
+    is_off = findings.headline is not None or findings.learned_off is not None
     overall = _overall_sentences(findings)
+    everyone = findings.everyone
+    is_overall = everyone is not None and everyone.is_beyond
     remark = [MEANS_OF_DRAWS] if findings.is_randomized and findings.is_mean_too_high else []
     average = _average_sentences(findings)
+    if not is_overall:
+        # an error of all people within the tolerance is no headline
+        overall, average = [], [*overall, *average]
     bound = findings.bound
     if bound is None:
         # without a guarantee for all groups, the groups that were found lead
-        lead = [*overall, _group_lead(findings) if groups else _no_group_off(findings)]
+        lead = [*overall, _group_lead(findings) if is_off else _no_group_beyond(findings)]
         before, after = remark, [*average, *_no_proof_sentences(findings)]
-        if groups and not findings.is_randomized:
+        if is_off and not findings.is_randomized:
             after.append(repair_sentence(findings))
     else:
         # an uninformative bound must not push known errors out of the lead
         first, before = ([], overall) if findings.is_bound_useful else (overall, [])
         lead = [*first, _proof_sentence(findings, bound)]
-        some = ["Some groups are significantly off."] if groups else []
+        some = ["Some groups are significantly off by more than the tolerance."] if is_off else []
         beside = plain_sentences(findings, bound) if findings.is_bound_useful else []
         before = [*beside, *before, *remark, *some]
         after = average
-        after += [] if groups else [_no_group_off(findings)]
+        after += [] if is_off else [_no_group_beyond(findings)]
     caveat = findings.values.get("caveat")
     warning = [Sentence(str(caveat), is_warning=True)] if caveat else []
+    others = [tolerated_sentence(findings), within_sentence(findings)]
+    groups += [sentence for sentence in others if sentence is not None]
     sentences = [*map(Sentence, before), *groups, *map(Sentence, after)]
     return Verdict(" ".join(lead), [*warning, *sentences, *leak_sentences(findings)])
 
@@ -121,32 +139,46 @@ def _overall_sentences(findings: Findings) -> list[str]:
     # the coverage is given if the width of intervals is the error
     verb = "rank" if group.is_direction_opposed else "are"
     covered = f": the 80% prediction interval covers {percent(group.coverage_80.value)} of outcomes"
+    within = "" if group.is_beyond else ", within the tolerance"
     return [
         f"Overall, {subject} {verb} significantly {predicate}"
         f"{covered if group.direction in {NARROW, WIDE} else ''}. Predicted probabilities are off"
-        f" by {error_in_words(group, findings.level, 'percentage points')}."
+        f" by {error_in_words(group, 'percentage points')}{within}."
     ]
 
 
 def _group_lead(findings: Findings) -> str:
     """Return the sentence that some groups are off, with the worst one that has a name."""
-    group = findings.farthest_off
+    group = findings.headline
     # only learned groups are off, which have no name
     if group is None:
         return "Some groups are significantly off."
-    return (
-        f"Some groups are significantly off. In group {group.name},"
-        f" {off_in_words(group, findings.unit, verb='are')}; predicted probabilities are off by"
-        f" {error_in_words(group, findings.level, 'percentage points')}."
-    )
+    opening = "Some groups are significantly off. In group"
+    if len(findings.beyond) == 1:
+        opening = "One group is significantly off: in"
+    name = f"{group.name} ({count(group.n, 'row')})"
+    return f"{opening} {name}, {found_in_words(group, findings, 'percentage points')}."
 
 
-def _no_group_off(findings: Findings) -> str:
+def _no_group_beyond(findings: Findings) -> str:
     if not (findings.named or findings.scanned or findings.learned):
         return "No groups were examined: name groups or pass features."
+    n = len(findings.tolerated)
+    opening = f"No group is significantly off: {examined(findings)}"
+    if n:
+        verb = "is" if n == 1 else "are"
+        opening = (
+            "No group is significantly off by more than the tolerance"
+            f" ({findings.tolerance}): {examined(findings)} {n:,} {verb} significantly off within"
+            " it."
+        )
+    text = f"{opening} This does not prove that every group is well calibrated"
+    worst = findings.least_proven
+    if worst is None:
+        return f"{text}."
     return (
-        f"No group is significantly off: {examined(findings)} This does not prove that every group"
-        " is well calibrated."
+        f"{text}: the error of group {worst.name} ({count(worst.n, 'row')}) may be as large as"
+        f" {at_most(worst.error.high)} percentage points."
     )
 
 
