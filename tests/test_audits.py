@@ -172,6 +172,8 @@ def test_the_tables_have_the_columns_that_are_documented(rho: float | None) -> N
         "p_value",
         "p_adjusted",
         "within",
+        "off",
+        "beyond_tolerance",
     ]
     assert list(found.groups["group"]) == ["everyone", "region = north", "region = south"]
     null = ["null_mean", "null_low", "null_high"]

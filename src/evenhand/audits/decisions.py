@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand.audits.scores import LEVELS
 from evenhand.audits.tables import coverage_column
+from evenhand.calibration import holm
 from evenhand.report import Tolerance
 
 Bools = NDArray[np.bool_]
@@ -27,10 +28,6 @@ def decide_groups(
     leaks are never off. A group is beyond the tolerance if it is off and its estimated error or
     coverage exceeds the tolerance.
     """
-    if "p_adjusted" not in groups:
-        tested = scan.set_index("group")["p_adjusted"]
-        tested = tested[~tested.index.duplicated()]
-        groups = groups.assign(p_adjusted=groups["scanned_as"].map(tested))
     is_judged = ~(_numbers(groups, "too_small") > 0) & ~(_numbers(groups, "possible_leak") > 0)
     is_off = is_judged & (_numbers(groups, "p_adjusted") < 1 - confidence)
     is_off[:1] = _numbers(groups, "error_low")[:1] > 0
@@ -47,8 +44,7 @@ def decide_groups(
 
 def decide_learned(learned: pd.DataFrame, tolerance: Tolerance, confidence: float) -> pd.DataFrame:
     """Add the same columns to learned groups, whose p-values are adjusted for their number."""
-    p_value = _numbers(learned, "p_value")
-    p_adjusted = np.minimum(p_value * np.count_nonzero(~np.isnan(p_value)), 1.0)
+    p_adjusted = holm(_numbers(learned, "p_value"))
     found = _decided(learned, p_adjusted < 1 - confidence, tolerance)
     return found.assign(p_adjusted=p_adjusted)
 

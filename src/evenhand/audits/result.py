@@ -172,7 +172,7 @@ class Audit(Summarized):
     def __post_init__(self) -> None:
         # decided here, once for all that read the tables: an audit with another tolerance or with
         # other rows decides anew
-        confidence = 0.95
+        confidence = self.family.confidence if self.family else 0.95
         groups, scan = decide_groups(self.groups, self.scan, self.tolerance, confidence)
         learned = decide_learned(self.learned, self.tolerance, confidence)
         for name, table in (("groups", groups), ("scan", scan), ("learned", learned)):

@@ -83,15 +83,15 @@ def _intervals_in_words(findings: Findings) -> str:
             " some intervals miss the true value by chance."
         )
     confidence = confidence_in_full(findings.confidence)
+    n = count(findings.n_simultaneous, "distinct named and scanned group")
     asymptotic = (findings.values.get("family") or {}).get("asymptotic") or ()
     names = {"error": "error", "coverage": "coverage", "bias": "outcome minus forecast"}
     limits = [names.get(str(name), str(name)) for name in asymptotic]
     # the first row is one group, not one of many
     return (
         f"Estimates with simultaneous {confidence} confidence intervals: for each measure and"
-        f" level, the intervals of all {count(findings.n_simultaneous, 'named and scanned group')}"
-        f" contain the true values at once with {confidence} confidence. Those of everyone are"
-        " pointwise 95% intervals."
+        f" level, the intervals of all {n} contain the true values at once with {confidence}"
+        " confidence. Those of everyone are pointwise 95% intervals."
     ) + (f" Intervals of {joined(limits)} are asymptotic." if limits else "")
 
 

@@ -229,7 +229,8 @@ def _learned_point(found: LearnedFinding, level: str) -> charts.Point:
     tip = f"Group of {in_full(found.mass)} learned from features: off by {points(error)} points"
     if is_known(found.low):
         least = f"by at least {at_least(group.least)} with {level} confidence"
-        tip += f", {least if group.is_off else NOT_OFF}"
+        how = least if group.least else "significantly off"
+        tip += f", {how if group.is_off else NOT_OFF}"
     # unbiased estimates and their bounds may be negative, and the axis begins at 0
     height = max(error, 0.0)
     return charts.Point(found.mass, height, f"{tip}.", down_to=min(max(group.least, 0.0), height))
