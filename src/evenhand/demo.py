@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evenhand.datasets import Dataset
     from evenhand.selection import Selection
 
-__all__ = ["run"]
+__all__ = ["Finished", "run"]
 
 TARGETS = (0.3, 0.35, 0.4, 0.45)
 """Targets for the group error in the order of trial; the first is met on nearly all splits. The
@@ -42,8 +42,18 @@ EXPLANATION = (
 )
 
 
-def run(out: Path, seed: int, inform: Callable[[str], None], command: str | None = None) -> str:
-    """Run the demo and return the text to print.
+@dataclass(frozen=True)
+class Finished:
+    """Result of the demo: the text to print, and plain values for JSON."""
+
+    text: str
+    values: dict[str, Any]
+
+
+def run(
+    out: Path, seed: int, inform: Callable[[str], None], command: str | None = None
+) -> Finished:
+    """Run the demo and return its result.
 
     Parameters
     ----------
@@ -82,7 +92,7 @@ def run(out: Path, seed: int, inform: Callable[[str], None], command: str | None
     comparison = compare(deterministic, randomized)
     write_text(out / "comparison.csv", comparison.table.to_csv(index=False))
     folder = f"{out}{'/' if not str(out).endswith('/') else ''}"
-    return "\n\n".join(
+    text = "\n\n".join(
         (
             "Progression of diabetes after one year, for"
             f" {chosen.n_certifying} patients held out from training",
@@ -94,6 +104,15 @@ def run(out: Path, seed: int, inform: Callable[[str], None], command: str | None
             f"Open {out / 'report.html'}",
         )
     )
+    values = {
+        "schema": "evenhand.demo/1",
+        "out": str(out),
+        "n_certifying": chosen.n_certifying,
+        "alpha": chosen.alpha,
+        "group_error": chosen.group_error,
+        "comparison": comparison.to_dict(),
+    }
+    return Finished(text, values)
 
 
 def _audits(

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
-from evenhand._validate import InputError
-from evenhand.audits.result import Audit
+from evenhand._validate import InputError, check_fraction
+from evenhand.audits.group_changes import SCORE_COLUMNS, Pairs, group_changes, score_changes
+from evenhand.audits.plain_values import plain_records, write_tables
+from evenhand.audits.recorded import Recorded, Source, number
 from evenhand.audits.tables import EVERYONE
-from evenhand.report import Measure, Quantity, comparison_text, difference_in_words
+from evenhand.report import (
+    Measure,
+    Quantity,
+    Tolerance,
+    comparison_html,
+    comparison_text,
+    difference_in_words,
+)
 
+SCHEMA = "evenhand.comparison/1"
 COLUMNS = ("measure", "in_words")
+UNPAIRED = (
+    "{}: no values of single rows are recorded, so changes have no paired intervals. They are"
+    " recorded in audits of at most 20,000 rows whose outcomes are known; make the audit again with"
+    " this version."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,27 +49,115 @@ class Comparison(Summarized):
         Names of the two audits.
     measures : tuple of Measure
         Measures of the rows of `table`.
+    groups : DataFrame
+        One row per group that both audits list, "everyone" first: `group`, `n` and, for each of
+        `error`, `coverage_80`, `coverage_90` and `bias`, the columns `_before`, `_after`, `_change`
+        (after minus before) and its paired interval from `_change_low` to `_change_high`. The
+        intervals of errors and coverages of all groups contain the truth jointly, with the
+        confidence of the comparison, and so do those of biases; NaN without row values, and for
+        groups of under 50 rows. `outcome` is "better", "worse", "mixed", "no significant change" or
+        "unknown"; `beyond_tolerance` is true if a significant change exceeds the tolerance.
+    scores : DataFrame
+        Mean scores of all rows: `measure`, `before`, `after`, `change` and its paired interval from
+        `low` to `high`, each by itself. Empty without row values.
+    tolerance : Tolerance
+        Changes of errors and coverages up to which a group is not important; that of the second
+        audit.
+    confidence : float
+        Confidence of the intervals.
+    is_paired : bool
+        Whether both audits recorded values of each row.
+    n_samples : int
+        Number of rows.
+    notes : tuple of str
+        What was not compared, and why.
     """
 
     table: pd.DataFrame
     names: tuple[str, str]
     measures: tuple[Measure, ...]
+    groups: pd.DataFrame = field(default_factory=pd.DataFrame)
+    scores: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(SCORE_COLUMNS)))
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    confidence: float = 0.95
+    is_paired: bool = False
+    n_samples: int = 0
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return one_line(self, names=self.names, measures=len(self.table))
+        facts = {key: self.n_groups(key) for key in ("better", "worse")}
+        return one_line(self, names=self.names, measures=len(self.table), **facts)
+
+    def n_groups(self, outcome: str, *, beyond_tolerance: bool = False) -> int:
+        """Return the number of groups with an outcome, without "everyone"."""
+        some = self.groups[1:]
+        chosen = some["outcome"] == outcome
+        return int((chosen & (some["beyond_tolerance"] | (not beyond_tolerance))).sum())
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether a group or everyone got significantly worse by more than the tolerance."""
+        got = self.groups["outcome"].isin(["worse", "mixed"]) & self.groups["beyond_tolerance"]
+        return bool(got.any())
 
     def summary(self) -> str:
-        """Return the table as text."""
-        return comparison_text(self.table, self.measures, self.names)
+        """Return the comparison as text."""
+        return comparison_text(self.to_dict(), self.measures)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain values."""
+        return {
+            "schema": SCHEMA,
+            "names": list(self.names),
+            "n_samples": self.n_samples,
+            "is_paired": self.is_paired,
+            "confidence": self.confidence,
+            "tolerance": asdict(self.tolerance),
+            "groups": plain_records(self.groups),
+            "scores": plain_records(self.scores),
+            "measures": [
+                {
+                    "measure": row["measure"],
+                    "before": row[self.names[0]],
+                    "after": row[self.names[1]],
+                    "in_words": row["in_words"],
+                }
+                for row in plain_records(self.table)
+            ],
+            "notes": list(self.notes),
+        }
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the comparison as JSON; write it to `path` if given."""
+        text = json.dumps(self.to_dict(), indent=2)
+        if path is not None:
+            write_text(path, text + "\n")
+        return text
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the comparison as one self-contained HTML page; write it to `path` if given."""
+        text = comparison_html(self.to_dict(), self.measures)
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    def to_csv(self, folder: str | Path) -> list[Path]:
+        """Write each table as a csv file to a folder: `groups`, `scores` and `measures`."""
+        measures = pd.DataFrame(self.to_dict()["measures"])
+        tables = {"groups": self.groups, "scores": self.scores, "measures": measures}
+        return write_tables(folder, tables)
 
 
-def compare(first: Audit, second: Audit) -> Comparison:
-    """Compare two audits of the same rows, with a sentence on each difference.
+def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Comparison:
+    """Compare two audits of the same rows: which groups got better or worse.
 
     Parameters
     ----------
-    first, second : Audit
-        Usually of the deterministic base model and of the randomized forecaster.
+    first, second : Audit or path
+        The audit before and the audit after a change of the model, or the JSON files of both. In
+        Python usually of the deterministic base model and of the randomized forecaster.
+    confidence : float, default 0.95
+        Confidence of the intervals of changes: for groups jointly, for scores each by itself.
 
     Returns
     -------
@@ -58,91 +166,183 @@ def compare(first: Audit, second: Audit) -> Comparison:
     Raises
     ------
     InputError
-        If the audits used different rows or groups, or have the same name.
+        If the audits used different rows or have the same name, or a file is no audit.
+
+    Notes
+    -----
+    Intervals are paired: an audit records some values of each row, and those of both audits are
+    compared row by row, in whatever order the rows are. Audits without these values (of PITs alone,
+    of over 20,000 rows, or of earlier versions) are compared without intervals.
 
     Examples
     --------
     >>> import numpy as np
     >>> from evenhand import Forecast, audit
     >>> y = np.random.default_rng(0).normal(size=500)
-    >>> sharp = Forecast.from_normal(np.zeros(500), np.full(500, 0.5))
-    >>> both = {"sharp": sharp, "randomized": sharp.randomized(0.1)}
-    >>> found = [audit(forecast, y=y, name=name) for name, forecast in both.items()]
-    >>> list(compare(*found).table.columns)
-    ['measure', 'sharp', 'randomized', 'in_words']
+    >>> narrow, right = (Forecast.from_normal(np.zeros(500), np.full(500, s)) for s in (0.5, 1.0))
+    >>> found = [audit(f, y=y, name=name) for f, name in ((narrow, "narrow"), (right, "right"))]
+    >>> changes = compare(*found)
+    >>> changes.groups["outcome"].tolist()
+    ['better']
+    >>> list(changes.table.columns)
+    ['measure', 'narrow', 'right', 'in_words']
     """
-    sizes = [
-        [f"{name} ({n})" for name, n in zip(a.groups["group"], a.groups["n"], strict=True)]
-        for a in (first, second)
-    ]
-    # an audit does not store its rows: different rows nearly always differ in groups or group sizes
-    if sizes[0] != sizes[1]:
-        one, other = map(", ".join, sizes)
+    check_fraction("confidence", confidence)
+    one, other = Recorded.of(first), Recorded.of(second)
+    is_paired = one.record is not None and other.record is not None
+    _check_rows(one, other)
+    names = _names(one, other)
+    shared = [name for name in one.groups if name in other.groups]
+    pairs = Pairs.of(one, other, shared, EVERYONE) if is_paired else None
+    notes = [UNPAIRED.format(side.label) for side in (one, other) if side.record is None]
+    notes += _left_out(one, other, pairs)
+    if pairs is not None:
+        shared = [name for name in shared if name not in pairs.different]
+    rows = [(one.groups[name], other.groups[name]) for name in shared]
+    aligned = _aligned(one, other)
+    tolerance = other.tolerance
+    return Comparison(
+        _table(aligned, names),
+        names,
+        tuple(measure for measure, _ in aligned),
+        groups=group_changes(pairs, rows, confidence, tolerance),
+        scores=(
+            pd.DataFrame(columns=list(SCORE_COLUMNS))
+            if pairs is None
+            else score_changes(pairs, confidence)
+        ),
+        tolerance=tolerance,
+        confidence=confidence,
+        is_paired=is_paired,
+        n_samples=int(one.values["n_samples"]),
+        notes=tuple(notes),
+    )
+
+
+def _check_rows(one: Recorded, other: Recorded) -> None:
+    """Refuse audits of different rows."""
+    both = f"{one.label} audits {one.rows_in_words}, {other.label} audits {other.rows_in_words}"
+    remedy = "audit both on the same rows"
+    if one.values["n_samples"] != other.values["n_samples"]:
+        raise InputError(f"{both}; {remedy}")
+    if one.record is not None and other.record is not None:
+        if one.record.key != other.record.key:
+            raise InputError(f"{both}, but not the same ones: their outcomes differ; {remedy}")
+    # without row values: different rows nearly always differ in groups or group sizes
+    elif one.sizes != other.sizes:
         raise InputError(
-            "the two audits used different rows or groups (numbers of rows in brackets):"
-            f" {one} in the first, {other} in the second; audit both on the same rows"
+            f"{both}, with different rows or groups (numbers of rows in brackets):"
+            f" {', '.join(one.sizes)} in the first, {', '.join(other.sizes)} in the second;"
+            f" {remedy}"
         )
-    names = (first.name, second.name)
+
+
+def _names(one: Recorded, other: Recorded) -> tuple[str, str]:
+    """Return the names of the audits, which become columns of a table."""
+    names = str(one.values["name"]), str(other.values["name"])
     if names[0] == names[1]:
-        raise InputError(f"both audits are named {names[0]!r}; pass a different name= to audit")
-    # names become columns of the table
+        names = one.stem, other.stem
+        # files of two folders
+        if names[0] == names[1] != "":
+            names = "before", "after"
+    if names[0] == names[1]:
+        raise InputError(
+            f"both audits are named {one.values['name']!r}; pass a different name= to audit"
+        )
     for name in names:
         if name in COLUMNS:
             raise InputError(
                 f"an audit is named {name!r}, which is a column of the comparison; pass another"
                 " name= to audit"
             )
-    pairs = _aligned(first, second)
-    rows = [
-        {
-            "measure": str(measure),
-            names[0]: a,
-            names[1]: b,
-            "in_words": difference_in_words(measure, a, b, names),
-        }
-        for measure, (a, b) in pairs
-    ]
-    return Comparison(pd.DataFrame(rows), names, tuple(measure for measure, _ in pairs))
+    return names
 
 
-def _aligned(first: Audit, second: Audit) -> list[tuple[Measure, tuple[float, float]]]:
+def _left_out(one: Recorded, other: Recorded, pairs: Pairs | None) -> list[str]:
+    """Return notes on groups that are not compared."""
+    notes = []
+    for side, against in ((one, other), (other, one)):
+        alone = [name for name in side.groups if name not in against.groups]
+        if alone:
+            more = f" and {len(alone) - 3:,} more" if len(alone) > 3 else ""
+            listed = ", ".join(alone[:3]) + more
+            notes.append(f"Groups only in {side.label} are not compared: {listed}.")
+    if pairs is not None and pairs.different:
+        listed = ", ".join(sorted(pairs.different))
+        notes.append(f"Groups of the same name but different rows are not compared: {listed}.")
+    return notes
+
+
+Aligned = list[tuple[Measure, tuple[float, float]]]
+
+
+def _table(aligned: Aligned, names: tuple[str, str]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "measure": str(measure),
+                names[0]: a,
+                names[1]: b,
+                "in_words": difference_in_words(measure, a, b, names),
+            }
+            for measure, (a, b) in aligned
+        ]
+    )
+
+
+def _aligned(first: Recorded, second: Recorded) -> Aligned:
     """Return each measure that both audits have, with its two values."""
-    shared = [measure for measure in first.measures if measure in second.measures]
+    shared = [measure for measure in first.scores if measure in second.scores]
     # the density of rounded outcomes compares nothing: spikes on the grid raise it without limit
     if any(measure.what == "cell log score" for measure in shared):
         shared = [measure for measure in shared if measure.what != "log score"]
-    pairs = [(measure, (first.score(measure), second.score(measure))) for measure in shared]
-    for a, b in zip(first.groups.to_dict("records"), second.groups.to_dict("records"), strict=True):
-        if a["group"] != EVERYONE:
-            name = a["group"]
-            pairs.append((Measure("error", group=name), (a["error"], b["error"])))
-            covered = Measure("coverage", 0.9, name)
-            pairs.append((covered, (a["coverage_90"], b["coverage_90"])))
-    for mass in first.worst_groups["mass"]:
-        errors = first.worst_group_error(mass), second.worst_group_error(mass)
-        pairs.append((Measure("oracle error", mass), errors))
-    for a, b in zip(
-        first.worst_groups.to_dict("records"), second.worst_groups.to_dict("records"), strict=True
-    ):
+    pairs = [(measure, (first.scores[measure], second.scores[measure])) for measure in shared]
+    named = {row["group"]: row for row in second.named}
+    for row in first.named:
+        if row["group"] != EVERYONE and row["group"] in named:
+            pairs += _group_pairs(row, named[row["group"]])
+    return pairs + _worst_pairs(first, second) + _coverage_pairs(first, second)
+
+
+def _group_pairs(a: Mapping[str, Any], b: Mapping[str, Any]) -> Aligned:
+    name = a["group"]
+    return [
+        (Measure("error", group=name), (number(a["error"]), number(b["error"]))),
+        (
+            Measure("coverage", 0.9, name),
+            (number(a["coverage_90"]), number(b["coverage_90"])),
+        ),
+    ]
+
+
+def _worst_pairs(first: Recorded, second: Recorded) -> Aligned:
+    """Return errors of oracle worst groups and certified bounds of each size."""
+    other = {row["mass"]: row for row in second.worst_groups}
+    both = [(row, other[row["mass"]]) for row in first.worst_groups if row["mass"] in other]
+    pairs: Aligned = [
+        (Measure("oracle error", a["mass"]), (number(a["error"]), number(b["error"])))
+        for a, b in both
+    ]
+    for a, b in both:
+        bounds = number(a["certified"]), number(b["certified"])
         # at mass 1 the error itself is compared; without a certificate there is no bound to compare
-        if b["mass"] < 1 and np.isfinite([a["certified"], b["certified"]]).all():
-            bounds = a["certified"], b["certified"]
+        if b["mass"] < 1 and np.isfinite(bounds).all():
             pairs.append((Measure("certified error", b["mass"]), bounds))
-    return pairs + _coverage_pairs(first, second)
+    return pairs
 
 
-def _coverage_pairs(first: Audit, second: Audit) -> list[tuple[Measure, tuple[float, float]]]:
+def _coverage_pairs(first: Recorded, second: Recorded) -> Aligned:
     """Return both bounds of the coverage in every group of each size that both audits bound."""
-    a, b = (audit.every_group.set_index("mass") for audit in (first, second))
+    a, b = first.every_group, second.every_group
     ends: tuple[tuple[Quantity, str], ...] = (
         ("least coverage", "coverage_80_low"),
         ("most coverage", "coverage_80_high"),
     )
     pairs = [
-        (Measure(what, mass), (a[key][mass], b[key][mass]))
-        for mass in a.index.intersection(b.index)
+        (Measure(what, mass), (number(a[mass].get(key)), number(b[mass].get(key))))
+        for mass in a
+        if mass in b and mass < 1
         for what, key in ends
-        if mass < 1
     ]
     # a level that was not counted has no bound
     return [(measure, bounds) for measure, bounds in pairs if np.isfinite(bounds).all()]

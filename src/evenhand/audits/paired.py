@@ -23,6 +23,7 @@ CERTAIN = 3.0
 LEAST_ROWS = 50
 """Effective rows below which a change has no interval: it is asymptotic."""
 
+
 @dataclass(frozen=True)
 class Profile:
     """Values of each row whose means are compared with a target.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -21,11 +20,27 @@ from evenhand.audits.decisions import decide_groups, decide_learned
 from evenhand.audits.json_schema import SCHEMA
 from evenhand.audits.membership import MEMBERSHIP_COLUMNS
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
+from evenhand.audits.plain_values import plain_records, write_tables
+from evenhand.audits.row_record import RowRecord
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.calibration import Family
 from evenhand.columns import UnseenValues
 from evenhand.report import Measure, Note, Tolerance, audit_html, audit_text
 from evenhand.search import LEAK_COLUMNS, MISCOVERAGE_COLUMNS
+
+TABLES = (
+    "scores",
+    "groups",
+    "scan",
+    "learned",
+    "worst_groups",
+    "plain_intervals",
+    "calibration",
+    "examples",
+    "miscoverage",
+    "membership",
+)
+"""Tables of an audit that its JSON lists by the same names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,6 +147,9 @@ class Audit(Summarized):
         from a range of outcomes), `rank_correlation` with the outcomes and
         `forecast_rank_correlation`, the same for the forecasts' medians. Empty if only PITs are
         known.
+    rows : RowRecord or None
+        Values of each row, with which `compare` gives paired intervals: see docs/audit-schema.rst.
+        None for more than 20,000 rows, for tables in parts and if only PITs are known.
     """
 
     name: str
@@ -168,6 +186,7 @@ class Audit(Summarized):
     family: Family | None = None
     within: float | None = None
     leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(LEAK_COLUMNS)))
+    rows: RowRecord | None = None
 
     def __post_init__(self) -> None:
         # decided here, once for all that read the tables: an audit with another tolerance or with
@@ -208,25 +227,25 @@ class Audit(Summarized):
 
     def summary(self) -> str:
         """Return the findings as text, with sentences that a person reads."""
-        return audit_text(self.to_dict(), self.notes)
+        return audit_text(self._findings(), self.notes)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, *, rows: bool = True) -> dict[str, Any]:
         """Return the findings as plain values.
 
         The layout is documented in docs/audit-schema.rst.
+
+        Parameters
+        ----------
+        rows : bool, default True
+            Whether to include the values of each row. Without them `compare` has no paired
+            intervals. They contain no outcome, but with the forecast for a person the person's
+            residual gives the outcome.
         """
-        tables = (
-            "scores",
-            "groups",
-            "scan",
-            "learned",
-            "worst_groups",
-            "plain_intervals",
-            "calibration",
-            "examples",
-            "miscoverage",
-            "membership",
-        )
+        state = self.rows.to_state() if rows and self.rows is not None else None
+        return self._findings() | {"rows": state}
+
+    def _findings(self) -> dict[str, Any]:
+        """Return the findings without the values of each row."""
         unseen = self.unseen or UnseenValues()
         plain: dict[str, Any] = {
             "schema": SCHEMA,
@@ -239,7 +258,7 @@ class Audit(Summarized):
             "tolerance": asdict(self.tolerance),
             "within": self.within,
             "family": None if self.family is None else _plain_family(self.family),
-            **{key: _plain_records(getattr(self, key)) for key in tables},
+            **{key: plain_records(getattr(self, key)) for key in TABLES},
             "certificate": self._plain_proof,
             # sentences for people; programs read the tables
             "notes": [*unseen.lines(), *map(str, self.notes)],
@@ -247,7 +266,7 @@ class Audit(Summarized):
             "pit": _plain_histogram(self.histogram),
             "price": self.price,
             "provenance": self.provenance,
-            "possible_leaks": _plain_records(self.leaks),
+            "possible_leaks": plain_records(self.leaks),
             "unseen": unseen.records(),
         }
         # an audit is immutable: callers get a copy
@@ -271,16 +290,50 @@ class Audit(Summarized):
             return None
         return _plain_certificate(self.certificate, self.every_group)
 
-    def to_json(self, path: str | Path | None = None) -> str:
-        """Return the findings as JSON; write them to `path` if given."""
-        text = json.dumps(self.to_dict(), indent=2)
+    def to_json(self, path: str | Path | None = None, *, rows: bool = True) -> str:
+        """Return the findings as JSON; write them to `path` if given.
+
+        `rows` is that of `to_dict`.
+        """
+        text = json.dumps(self.to_dict(rows=rows), indent=2)
         if path is not None:
             write_text(path, text + "\n")
         return text
 
+    def to_csv(self, folder: str | Path) -> list[Path]:
+        """Write each table as a csv file to a folder, numbers with all digits.
+
+        The files are named as the keys of the JSON, for example `groups.csv` and `scan.csv`, and
+        `every_group.csv` and `histogram.csv`. The folder is made if it is missing, and files that
+        an earlier call wrote are replaced.
+
+        Returns
+        -------
+        list of Path
+            The files.
+
+        Raises
+        ------
+        InputError
+            If a file of these names exists that this method did not write.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from evenhand import audit_pit
+        >>> found = audit_pit(np.linspace(0.01, 0.99, 50), masses=[1.0], random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     names = [path.name for path in found.to_csv(folder)]
+        >>> names[:3]
+        ['scores.csv', 'groups.csv', 'scan.csv']
+        """
+        tables = {key: getattr(self, key) for key in TABLES}
+        tables |= {"possible_leaks": self.leaks, "histogram": self.histogram}
+        return write_tables(folder, tables | {"every_group": self.every_group})
+
     def to_html(self, path: str | Path | None = None) -> str:
         """Return the findings as one self-contained HTML page; write it to `path` if given."""
-        text = audit_html(self.to_dict(), self.notes)
+        text = audit_html(self._findings(), self.notes)
         if path is not None:
             write_text(path, text)
         return text
@@ -292,13 +345,6 @@ def _at_mass(table: pd.DataFrame, mass: float, column: str) -> float:
     if not at.any():
         raise bad_input("mass", f"be one of {list(table['mass'])}", mass)
     return float(table.loc[at, column].iloc[0])
-
-
-def _plain_records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table as JSON values with all digits."""
-    return [
-        {str(key): _plain(value) for key, value in row.items()} for row in table.to_dict("records")
-    ]
 
 
 def _plain_family(family: Family) -> dict[str, Any]:
@@ -313,16 +359,6 @@ def _plain_histogram(bins: pd.DataFrame) -> dict[str, list[float]] | None:
     return {"edges": edges} | {key: bins[key].tolist() for key in ("share", "low", "high")}
 
 
-def _plain(value: Any) -> Any:
-    """Return a value that JSON supports; NaN and infinity become None."""
-    # the json module writes no NumPy numbers, and the JSON standard has no NaN
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _plain_certificate(
     certificate: certificates.PITCertificate, every_group: pd.DataFrame
 ) -> dict[str, Any]:
@@ -333,9 +369,9 @@ def _plain_certificate(
         "n_samples": certificate.n_samples,
         "n_draws": certificate.n_draws,
         "average_error": certificate.average_error(),
-        "groups": _plain_records(certificate.named_table()),
-        "every_group": _plain_records(every_group),
-        "questions": _plain_records(certificate.questions),
+        "groups": plain_records(certificate.named_table()),
+        "every_group": plain_records(every_group),
+        "questions": plain_records(certificate.questions),
         "assumptions": list(certificate.assumptions),
         "not_covered": list(certificate.not_covered),
     }

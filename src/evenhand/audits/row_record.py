@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from evenhand._format import one_line
 from evenhand._validate import Floats, InputError, Mask
 from evenhand.calibration import PITs
+from evenhand.columns import Groups, feature_groups
 from evenhand.report import Measure
 
 MOST_ROWS = 20_000
@@ -145,9 +146,7 @@ class RowRecord:
             "pit": _packed(cells.astype("<u1")),
             "residual": _packed(self.residual.astype("<f4")),
             "weight": None if self.weight is None else _packed(self.weight.astype("<f4")),
-            "scores": {
-                name: _packed(values.astype("<f4")) for name, values in self.scores.items()
-            },
+            "scores": {name: _packed(values.astype("<f4")) for name, values in self.scores.items()},
             "groups": groups,
             "membership": _packed(bits),
         }
@@ -237,6 +236,17 @@ def _unpacked(text: Any, dtype: str) -> NDArray[Any]:
         raise InputError(
             "the row record of an audit is damaged; write its JSON again with Audit.to_json"
         ) from error
+
+
+def group_masks(groups: Groups, features: Any, listed: Iterable[str]) -> dict[str, Mask]:
+    """Return the masks of the listed groups that are named or that one feature defines."""
+    masks = {group.name: mask for group, mask in groups.pairs()}
+    if features is not None:
+        for _, found in feature_groups(features):
+            if isinstance(found, Groups):
+                masks = {group.name: mask for group, mask in found.pairs()} | masks
+    wanted = set(listed)
+    return {name: mask for name, mask in masks.items() if name in wanted}
 
 
 def intersections(names: Iterable[str], masks: Mapping[str, Mask]) -> dict[str, Mask]:

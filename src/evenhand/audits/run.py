@@ -9,14 +9,15 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from evenhand._validate import InputError, bad_input, check_finite
-from evenhand.audits.forecasts import check_rows, read_subject
+from evenhand.audits.forecasts import Subject, check_rows, read_subject
 from evenhand.audits.options import check_search
 from evenhand.audits.parts import audit_rows, name_of
 from evenhand.audits.pictures import price_of
 from evenhand.audits.plain_interval import plain_table, relative_widths
 from evenhand.audits.provenance import draws_in_words, provenance_of
 from evenhand.audits.result import Audit
-from evenhand.audits.rows import hold_out, without_leaks
+from evenhand.audits.row_record import MOST_ROWS, RowRecord, group_masks
+from evenhand.audits.rows import HeldOut, hold_out, without_leaks
 from evenhand.audits.scores import mean_scores, pit_scores
 from evenhand.calibration import PITs, as_pits
 from evenhand.columns import Schema, UnseenValues, as_pandas, unreported
@@ -184,7 +185,17 @@ def audit(
             draws_in_words(pits, is_given=is_given),
         ),
         unseen=_unseen(model, held.X),
+        rows=_record(subject, held, found),
     )
+
+
+def _record(subject: Subject, held: HeldOut, found: Audit) -> RowRecord | None:
+    """Return the values of each row for comparisons with another audit; None for many rows."""
+    if subject.outcomes.size > MOST_ROWS:
+        return None
+    listed = [*found.groups["group"], *found.scan["group"]]
+    masks = group_masks(held.judged, held.searched, listed)
+    return RowRecord.of(subject.pits, subject.outcomes, subject.residual, subject.scores, masks)
 
 
 def _unseen(model: Any, X: Any) -> UnseenValues | None:

@@ -98,6 +98,11 @@ SkipBadParts = Annotated[
     bool,
     typer.Option("--skip-bad-parts", help="skip parts that cannot be read, and list them"),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead of text")]
+Tables = Annotated[
+    Path | None,
+    typer.Option(help="folder to write each table to, as a csv file"),
+]
 
 # the same as in `RandomizedRegressor`, so that command and library train the same model
 DEFAULT_ALPHA = 0.1

@@ -9,6 +9,7 @@ import typer
 
 from evenhand._validate import InputError
 from evenhand.cli.arguments import (
+    AsJson,
     Mean,
     Quantiles,
     Samples,
@@ -16,13 +17,14 @@ from evenhand.cli.arguments import (
     SkipBadParts,
     SortQuantiles,
     Std,
+    Tables,
     Target,
     Workers,
     check_seed,
 )
 from evenhand.cli.audit_request import Request, audit_in_memory, audit_in_parts
 from evenhand.cli.options import check_apart
-from evenhand.cli.reports import command_line, report
+from evenhand.cli.reports import check_tables, command_line, report
 from evenhand.cli.tables import column_subject
 
 if TYPE_CHECKING:
@@ -111,7 +113,8 @@ def audit(
         Path | None,
         typer.Option(help="file to write: an .html report, or .json"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of text")] = False,
+    tables: Tables = None,
+    as_json: AsJson = False,
     seed: Annotated[
         int, typer.Option(help="seed of the draws, the bootstrap and the searches")
     ] = 0,
@@ -129,8 +132,9 @@ def audit(
     skip_bad_parts: SkipBadParts = False,
 ) -> None:
     """Audit the calibration of a model, or of another model's forecasts, on held-out rows."""
-    from evenhand import audits, tables
+    from evenhand import audits
     from evenhand._validate import check_fraction
+    from evenhand.tables import check_writable
 
     check_seed(seed)
     check_fraction("--confidence", confidence)
@@ -144,7 +148,8 @@ def audit(
     rows = source if table is None else table
     if out is not None:
         check_apart(out, {"the table": rows, "the model": None if table is None else source})
-        tables.check_writable(out, (".html", ".json"))
+        check_writable(out, (".html", ".json"))
+    check_tables(tables, {"the table": rows, "the model": None if table is None else source})
     columns = column_subject(mean, std, quantiles, samples, sort_quantiles)
     subject = _subject(source, columns, has_model=table is not None)
     request = Request(
@@ -179,7 +184,7 @@ def audit(
     found = audits.with_sources(
         found, command=command_line(), model=None if table is None else source, data=rows
     )
-    report(found, conditions, out, as_json)
+    report(found, conditions, out, as_json, tables)
 
 
 def _subject(

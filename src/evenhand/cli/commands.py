@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from evenhand._version import __version__
 from evenhand.cli.auditing import audit
+from evenhand.cli.comparing import compare
 from evenhand.cli.experiments import demo, reproduce
 from evenhand.cli.fitting import fit
 from evenhand.cli.messages import (
@@ -67,7 +68,7 @@ class Commands(TyperGroup):
 
 
 EXIT_CODES = (
-    "Exit codes: 0 success, 1 a --fail-if condition is true, 2 bad input or a condition that cannot"
+    "Exit codes: 0 success, 1 a --fail-if condition or --fail-if-worse is true, 2 bad input or a condition that cannot"
     " be evaluated, 70 internal error, 74 results could not be written to standard output, 130"
     " interrupted, 143 terminated (129 by SIGHUP)."
 )
@@ -100,7 +101,7 @@ def _options(
 
 
 # the order of the help
-for command in (demo, plan, fit, predict, randomize, audit, reproduce):
+for command in (demo, plan, fit, predict, randomize, audit, compare, reproduce):
     app.command(cls=Command)(command)
 
 

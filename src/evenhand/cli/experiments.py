@@ -8,21 +8,25 @@ from typing import Annotated, Any
 import typer
 
 from evenhand._validate import InputError
-from evenhand.cli.arguments import check_seed
-from evenhand.cli.messages import inform, show
+from evenhand.cli.arguments import AsJson, check_seed
+from evenhand.cli.messages import inform
 from evenhand.cli.options import check_not_among, folder_to_write
-from evenhand.cli.reports import command_line
+from evenhand.cli.reports import command_line, show_result
+
+SCHEMA = "evenhand.study/1"
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="folder to write to")] = Path("evenhand-demo"),
     seed: Annotated[int, typer.Option(help="seed of the split, the training and the draws")] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Train, certify, audit and save a model of the bundled diabetes data."""
     from evenhand.demo import run
 
     check_seed(seed)
-    show(run(folder_to_write(out), seed, inform=inform, command=command_line()))
+    done = run(folder_to_write(out), seed, inform=inform, command=command_line())
+    show_result(done.values, done.text, as_json)
 
 
 def reproduce(
@@ -53,6 +57,7 @@ def reproduce(
     seed: Annotated[
         int, typer.Option(help="seed of the first split or roll-out (toy: of the whole study)")
     ] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Rerun an experiment of the paper; write figures, tables and a verdict on each claim."""
     from evenhand._validate import check_choice, check_count
@@ -80,7 +85,10 @@ def reproduce(
     # runs resume from their folder, which must not belong to another study
     check_folder(out, name)
     if name == "toy":
-        show(run_toy(out, seed, inform))
+        text = run_toy(out, seed, inform)
     else:
         run = run_crime if name == "crime" else run_credit
-        show(run(out, seed, inform, **options))
+        text = run(out, seed, inform, **options)
+    files = sorted(path.name for path in out.iterdir() if path.is_file())
+    values = {"schema": SCHEMA, "study": name, "out": str(out), "files": files}
+    show_result(values | {"findings": text.splitlines()}, text, as_json)

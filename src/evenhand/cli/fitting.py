@@ -11,6 +11,7 @@ import typer
 from evenhand._validate import InputError, about, bad_input, check_column
 from evenhand.cli.arguments import (
     DEFAULT_ALPHA,
+    AsJson,
     Link,
     MaxPrice,
     MaxWider,
@@ -27,8 +28,9 @@ from evenhand.cli.certifying import (
     choose,
     page_of,
 )
-from evenhand.cli.messages import inform, show
+from evenhand.cli.messages import inform
 from evenhand.cli.options import check_apart, check_own_folder, folder_to_write, listed_names
+from evenhand.cli.reports import show_result
 from evenhand.cli.tables import people_of
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
     from evenhand._validate import Floats
     from evenhand.forecasters import Bounds
+
+SCHEMA = "evenhand.fit/1"
 
 
 def fit(
@@ -92,6 +96,7 @@ def fit(
     ] = None,
     seed: Seed = None,
     device: Annotated[str, typer.Option(help="device for training: auto, cpu or cuda")] = "auto",
+    as_json: AsJson = False,
 ) -> None:
     """Train a randomized forecaster on a table and save it to a folder."""
     from evenhand import store
@@ -125,7 +130,7 @@ def fit(
             "cluster": None if cluster is None else people,
             "support": bounds,
         }
-        fit_certified(Training(base, X, y, table, target, seed), people, asked, out)
+        fit_certified(Training(base, X, y, table, target, seed), people, asked, out, as_json)
         return
     with about(table.name):
         model = RandomizedRegressor(
@@ -139,6 +144,9 @@ def fit(
         model.fit(X, y)
     store.save(model, out)
     inform(f"trained on {len(X):,} rows and {X.shape[1]} columns; model written to {out}")
+    if as_json:
+        result = _fitted(out, len(X), X, chosen_alpha, link)
+        show_result(result | {"certificate": None}, "", as_json)
     inform(
         "no report was written because no rows were held out: run evenhand audit on other rows, or"
         " fit with --max-group-error, which holds out rows"
@@ -214,7 +222,7 @@ def features_like_names(X: pd.DataFrame) -> list[str]:
 
 
 def fit_certified(
-    training: Training, people: list[str] | None, asked: dict[str, Any], out: Path
+    training: Training, people: list[str] | None, asked: dict[str, Any], out: Path, as_json: bool
 ) -> None:
     """Fit a model with the least certified randomization; save model, certificate and report.
 
@@ -232,10 +240,23 @@ def fit_certified(
     finally:
         # training takes long: an error in the audit must not lose the model
         store.write_model(packed, out, certificate, page)
-    show(chosen.summary())
+    result = _fitted(out, chosen.n_learning, training.X, chosen.alpha, asked["link"])
+    show_result(result | {"certificate": certificate}, chosen.summary(), as_json)
     trained = f"trained on {chosen.n_learning:,} rows and {training.X.shape[1]} columns"
     inform(
         f"{trained}, certified on {chosen.n_certifying:,} other people; model and certificate.json"
         f" written to {out}"
     )
     inform(last)
+
+
+def _fitted(out: Path, n_rows: int, X: pd.DataFrame, alpha: float, link: str) -> dict[str, Any]:
+    """Return what was trained as plain values."""
+    return {
+        "schema": SCHEMA,
+        "out": str(out),
+        "n_learning": n_rows,
+        "n_columns": X.shape[1],
+        "alpha": alpha,
+        "link": link,
+    }

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from evenhand._validate import bad_input, check_count
-from evenhand.cli.arguments import Link, MaxPrice, MaxWider
+from evenhand.cli.arguments import AsJson, Link, MaxPrice, MaxWider
 from evenhand.cli.certifying import check_goal, check_target
 from evenhand.cli.messages import show
 from evenhand.cli.options import listed_names
@@ -36,7 +36,7 @@ def plan(
         int,
         typer.Option(help="number of groups that are tested together, for the power of the test"),
     ] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of text")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Plan a guarantee before there are any rows: its price, or what can be proven for a price.
 

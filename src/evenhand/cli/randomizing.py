@@ -15,6 +15,7 @@ from evenhand.cli.arguments import (
     DEFAULT_ALPHA,
     DEFAULT_LEVELS,
     Alpha,
+    AsJson,
     Context,
     Levels,
     Link,
@@ -42,9 +43,9 @@ from evenhand.cli.certifying import (
     choose,
     page_of,
 )
-from evenhand.cli.messages import inform, show
+from evenhand.cli.messages import inform
 from evenhand.cli.options import check_apart, check_own_folder, folder_to_write
-from evenhand.cli.reports import command_line
+from evenhand.cli.reports import command_line, show_result
 from evenhand.cli.serving import serve, serving_options
 from evenhand.cli.tables import column_subject
 
@@ -147,6 +148,7 @@ def randomize(
     workers: Workers = None,
     scheduler: Scheduler = None,
     skip_bad_parts: SkipBadParts = False,
+    as_json: AsJson = False,
 ) -> None:
     """Randomize forecasts of another model, given as columns of a table.
 
@@ -181,7 +183,7 @@ def randomize(
         request = Request(
             subject, table, target, None, None, id_column, cluster, [], confidence, seed, table.name
         )
-        _certify(subject, request, asked, out)
+        _certify(subject, request, asked, out, as_json)
         return
     _refuse_without_effect(options, CERTIFYING, "without --target")
     if id_column is None or key_file is None:
@@ -198,7 +200,7 @@ def randomize(
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
     if certificate is not None:
         served["link"] = _certified_link(certificate, subject, parts)
-    serve(subject, parts, out, served, workers, scheduler, "randomized forecast")
+    serve(subject, parts, out, served, workers, scheduler, "randomized forecast", as_json)
 
 
 def _refuse_without_effect(
@@ -211,7 +213,9 @@ def _refuse_without_effect(
             raise InputError(f"{option.opts[0]} has no effect {reason}; leave it out")
 
 
-def _certify(subject: ColumnSubject, request: Request, asked: dict[str, Any], out: Path) -> None:
+def _certify(
+    subject: ColumnSubject, request: Request, asked: dict[str, Any], out: Path, as_json: bool
+) -> None:
     """Choose the least randomization of given forecasts; write its certificate and a report.
 
     `asked` are options of `evenhand.randomize`.
@@ -243,7 +247,7 @@ def _certify(subject: ColumnSubject, request: Request, asked: dict[str, Any], ou
     certificate = certificate_of(chosen, rows.people) | forecasts | _sources(request, len(rows.y))
     page, last = page_of(chosen, training, rows.people, out, request.name)
     store.write_forecast_certificate(certificate, out, page)
-    show(chosen.summary())
+    show_result(certificate | {"out": str(out)}, chosen.summary(), as_json)
     certified = f"certified on {count(chosen.n_certifying, 'person', 'people')}"
     inform(f"{certified}; {store.CERTIFICATE} written to {out}")
     inform(last)

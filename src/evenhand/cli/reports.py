@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenhand._validate import InputError
 from evenhand.cli.messages import Verdict, inform, show
+from evenhand.cli.options import check_apart
 
 if TYPE_CHECKING:
-    from evenhand.audits import Audit, Condition
+    from evenhand.audits import Audit, Comparison, Condition
 
 
 def command_line() -> str:
@@ -20,7 +23,42 @@ def command_line() -> str:
     return shlex.join(["evenhand", *sys.argv[1:]])
 
 
-def report(found: Audit, conditions: list[Condition], out: Path | None, as_json: bool) -> None:
+def show_result(values: Mapping[str, Any], text: str, as_json: bool) -> None:
+    """Print the result of a command as text, or as one JSON document.
+
+    Unknown values are null in JSON, which has no NaN.
+    """
+    if not as_json:
+        show(text)
+        return
+    from evenhand.report import without_nan
+
+    show(json.dumps(without_nan(values), indent=2, allow_nan=False))
+
+
+def check_tables(folder: Path | None, inputs: Mapping[str, Path | None]) -> None:
+    """Refuse a folder of tables that cannot be written, before long work."""
+    if folder is None:
+        return
+    check_apart(folder, inputs)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--tables {folder} is a file; name a new or empty folder")
+
+
+def write_tables(found: Audit | Comparison, folder: Path | None) -> None:
+    """Write the tables of a result as csv files."""
+    if folder is not None:
+        files = found.to_csv(folder)
+        inform(f"{len(files)} tables written to {folder}")
+
+
+def report(
+    found: Audit,
+    conditions: list[Condition],
+    out: Path | None,
+    as_json: bool,
+    tables: Path | None = None,
+) -> None:
     """Write and print an audit, then evaluate the conditions.
 
     Raises Verdict, with exit code 1 if a condition is true, or InputError if a condition cannot be
@@ -30,6 +68,7 @@ def report(found: Audit, conditions: list[Condition], out: Path | None, as_json:
     if out is not None:
         (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
         inform(f"audit written to {out}")
+    write_tables(found, tables)
     show(found.to_json() if as_json else found.summary())
     if conditions:
         judge(found, conditions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from evenhand._format import count
 from evenhand._validate import bad_input
 from evenhand.cli.arguments import (
     DEFAULT_LEVELS,
+    AsJson,
     Context,
     Id,
     Key,
@@ -23,12 +25,14 @@ from evenhand.cli.arguments import (
     Workers,
 )
 from evenhand.cli.keys import read_key
-from evenhand.cli.messages import inform
+from evenhand.cli.messages import inform, show
 from evenhand.cli.options import check_apart, listed_names
 
 if TYPE_CHECKING:
-    from evenhand.scale import ColumnSubject, ModelSubject
+    from evenhand.scale import ColumnSubject, ModelSubject, Written
     from evenhand.tables import Parts
+
+SCHEMA = "evenhand.forecasts/1"
 
 
 def predict(
@@ -43,6 +47,7 @@ def predict(
     workers: Workers = None,
     scheduler: Scheduler = None,
     skip_bad_parts: SkipBadParts = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write randomized forecasts for the people in a table.
 
@@ -53,7 +58,7 @@ def predict(
     check_apart(out, {"the model": model, "the table": table, "the key file": key_file})
     asked = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
     subject = scale.ModelSubject(store.load(model))
-    serve(subject, table, out, asked, workers, scheduler, "forecast")
+    serve(subject, table, out, asked, workers, scheduler, "forecast", as_json)
 
 
 def serving_options(
@@ -96,6 +101,7 @@ def serve(
     workers: int | None,
     scheduler: str | None,
     noun: str,
+    as_json: bool,
 ) -> None:
     """Write the forecasts of a table; print a summary and warn of repeated ids."""
     from evenhand import scale
@@ -116,3 +122,19 @@ def serve(
         inform(f"warning: part skipped: {why}")
     # the fingerprint identifies the key of these draws without revealing it
     inform(f"{count(done.n_rows, noun)} written to {out}; fingerprint of the key: {done.key}")
+    if as_json:
+        show(json.dumps(_written(done, out), indent=2))
+
+
+def _written(done: Written, out: Path) -> dict[str, Any]:
+    """Return what was written as plain values."""
+    shared = done.repeated
+    return {
+        "schema": SCHEMA,
+        "out": str(out),
+        "n_rows": done.n_rows,
+        "key": done.key,
+        "repeated_ids": 0 if shared is None else shared.n_labels,
+        "unseen": done.unseen.records(),
+        "skipped": [str(why) for why in done.skipped.values()],
+    }

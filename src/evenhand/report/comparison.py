@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from evenhand._format import Show, at_least, at_most, in_full, nats, percent, points
 from evenhand._table import Column, Table, numeric
 from evenhand.report.measures import UNITS, Measure, formatter_of
-
-if TYPE_CHECKING:
-    import pandas as pd
+from evenhand.report.records import Values
 
 SIZES = {
     "CRPS": ("CRPS is", ("worse", "better", "large")),
@@ -31,19 +28,24 @@ BOUNDS: dict[str, Callable[[float, Show], str]] = {
 """Measures that are certified bounds, and how they are printed."""
 
 
-def comparison_text(
-    table: pd.DataFrame, measures: Sequence[Measure], names: tuple[str, str]
-) -> str:
-    """Return a table of two audits as text, with a sentence on each measure."""
+def measures_table(values: Values, measures: Sequence[Measure]) -> Table:
+    """Return the table of all measures of two audits, with a sentence on each.
+
+    `values` are those of `Comparison.to_dict()`.
+    """
     rows = [
-        [str(row["measure"]), *(_compared(measure, row[name]) for name in names), row["in_words"]]
-        for measure, row in zip(measures, table.to_dict("records"), strict=True)
+        [
+            str(row["measure"]),
+            *(_compared(measure, row[key]) for key in ("before", "after")),
+            row["in_words"],
+        ]
+        for measure, row in zip(measures, values["measures"], strict=True)
     ]
-    columns = [Column("measure"), *map(numeric, names), Column("in words")]
-    return Table("Comparison", columns, rows).text()
+    columns = [Column("measure"), *map(numeric, values["names"]), Column("in words")]
+    return Table("Comparison", columns, rows)
 
 
-def _compared(measure: Measure, value: float) -> str:
+def _compared(measure: Measure, value: float | None) -> str:
     show = formatter_of(UNITS.get(measure.what))
     rounded = BOUNDS.get(measure.what)
     shown = show(value) if rounded is None else rounded(value, show)

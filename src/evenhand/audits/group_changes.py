@@ -1,0 +1,174 @@
+"""Changes of the groups of two audits of the same rows, with paired simultaneous intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from evenhand._validate import Floats, Mask
+from evenhand.audits.paired import Change, Profile, paired_changes, paired_mean
+from evenhand.audits.recorded import Recorded, number
+from evenhand.audits.row_record import EDGES, RowRecord, intersections
+from evenhand.report import Tolerance
+
+LEVELS = {"coverage_80": 0.8, "coverage_90": 0.9}
+MEASURES = ("error", *LEVELS, "bias")
+"""Measures of a group that are compared."""
+
+FAMILY = 3
+"""Measures that decide whether a group changed: error and both coverages."""
+
+Outcome = Literal["better", "worse", "mixed", "no significant change", "unknown"]
+SCORE_COLUMNS = ("measure", "before", "after", "change", "low", "high")
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Row records of both audits in one order, and the groups that both list."""
+
+    first: RowRecord
+    second: RowRecord
+    masks: dict[str, Mask]
+    different: tuple[str, ...]
+
+    @classmethod
+    def of(cls, first: Recorded, second: Recorded, names: Sequence[str], everyone: str) -> Pairs:
+        """Line the rows of two audits up."""
+        assert first.record is not None
+        assert second.record is not None
+        other = second.record.aligned(first.record)
+        one = intersections(names, first.record.masks)
+        two = intersections(names, other.masks)
+        shared = [name for name in names if name in one and name in two]
+        # columns of one name may be cut elsewhere, for example after another preparation
+        same = [name for name in shared if np.array_equal(one[name], two[name])]
+        masks = {everyone: np.ones(first.record.n_samples, dtype=np.bool_)}
+        masks |= {name: one[name] for name in same}
+        return cls(first.record, other, masks, tuple(set(shared) - set(same)))
+
+
+def group_changes(
+    pairs: Pairs | None,
+    rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    confidence: float,
+    tolerance: Tolerance,
+) -> pd.DataFrame:
+    """Return the table of changes of the groups, in the order of `rows`.
+
+    Parameters
+    ----------
+    pairs : Pairs or None
+        Values of each row; None if they are not known, and then there are no intervals.
+    rows : sequence of pairs of rows
+        Rows of the groups in the tables of both audits.
+    confidence : float
+        Confidence of all intervals of errors and coverages jointly, and of those of biases jointly.
+    tolerance : Tolerance
+        Changes beyond which a group is important.
+    """
+    known = {} if pairs is None else _changes(pairs, [row["group"] for row, _ in rows], confidence)
+    records = []
+    for before, after in rows:
+        name = before["group"]
+        record: dict[str, Any] = {"group": name, "n": before["n"]}
+        for measure in MEASURES:
+            change = known.get((name, measure))
+            record |= _columns(
+                measure, number(before.get(measure)), number(after.get(measure)), change
+            )
+        outcome, beyond = judged(record, tolerance)
+        records.append(record | {"outcome": outcome, "beyond_tolerance": beyond})
+    return pd.DataFrame(records)
+
+
+def _columns(measure: str, before: float, after: float, change: Change | None) -> dict[str, float]:
+    """Return the columns of a measure of a group."""
+    low = high = np.nan
+    if change is not None:
+        # tables have all digits of PITs, records only their cells
+        before = change.first if np.isnan(before) else before
+        after = change.second if np.isnan(after) else after
+        shift = (after - before) - change.value
+        low, high = change.low + shift, change.high + shift
+    return {
+        f"{measure}_before": before,
+        f"{measure}_after": after,
+        f"{measure}_change": after - before,
+        f"{measure}_change_low": low,
+        f"{measure}_change_high": high,
+    }
+
+
+def judged(record: Mapping[str, Any], tolerance: Tolerance) -> tuple[Outcome, bool]:
+    """Return whether a group got better or worse, and whether by more than the tolerance.
+
+    It got better (worse) if the interval of the change of its error lies below (above) 0, or that
+    of a coverage excludes 0 and the estimate is nearer to (farther from) the level.
+    """
+    moves: dict[str, float] = {}
+    limits = {"error": tolerance.error} | dict.fromkeys(LEVELS, tolerance.coverage)
+    is_known = False
+    for measure in limits:
+        low, high = (record[f"{measure}_change_{end}"] for end in ("low", "high"))
+        is_known |= bool(np.isfinite([low, high]).all())
+        if low > 0 or high < 0:
+            before, after = (record[f"{measure}_{when}"] for when in ("before", "after"))
+            level = LEVELS.get(measure, 0.0)
+            moves[measure] = abs(after - level) - abs(before - level)
+    better = any(move < 0 for move in moves.values())
+    worse = any(move > 0 for move in moves.values())
+    beyond = any(abs(move) > limits[measure] for measure, move in moves.items())
+    if not is_known:
+        return "unknown", False
+    if better and worse:
+        return "mixed", beyond
+    if better or worse:
+        return ("better" if better else "worse"), beyond
+    return "no significant change", False
+
+
+def _changes(
+    pairs: Pairs, names: Sequence[str], confidence: float
+) -> dict[tuple[str, str], Change]:
+    """Return the change of each measure of each group with known rows."""
+    listed = [name for name in names if name in pairs.masks]
+    masks = [pairs.masks[name] for name in listed]
+    found = {}
+    for measure in MEASURES:
+        n_intervals = len(masks) * (1 if measure == "bias" else FAMILY)
+        sides = _profile(pairs.first, measure), _profile(pairs.second, measure)
+        changes = paired_changes(*sides, masks, n_intervals, confidence)
+        found |= {(name, measure): one for name, one in zip(listed, changes, strict=True)}
+    return found
+
+
+def _weight(record: RowRecord) -> Floats:
+    return np.ones(record.n_samples) if record.weight is None else record.weight
+
+
+def _profile(record: RowRecord, measure: str) -> Profile:
+    """Return the values of each row that a measure is the mean of."""
+    weight = _weight(record)
+    if measure == "error":
+        return Profile(record.below, np.arange(1, EDGES) / EDGES, weight)
+    if measure == "bias":
+        return Profile(record.residual[:, None], None, weight)
+    # the ends of the intervals are edges of cells
+    tail = round(EDGES * (1 - LEVELS[measure]) / 2)
+    covered = record.below[:, EDGES - tail - 1] - record.below[:, tail - 1]
+    return Profile(covered[:, None], None, weight, is_share=True)
+
+
+def score_changes(pairs: Pairs, confidence: float) -> pd.DataFrame:
+    """Return the changes of mean scores of all rows with pointwise paired intervals."""
+    weight = _weight(pairs.first)
+    rows = []
+    for name, values in pairs.first.scores.items():
+        if name in pairs.second.scores:
+            one = paired_mean(values, pairs.second.scores[name], weight, confidence)
+            rows.append((name, one.first, one.second, one.value, one.low, one.high))
+    return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))

@@ -1,0 +1,99 @@
+"""Tables as plain values for JSON and as csv files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand._files import link_target, write_text
+from evenhand._validate import InputError
+
+MARK = "tables.json"
+"""File of a folder of tables that lists them, so that only our own files are replaced."""
+
+SCHEMA = "evenhand.tables/1"
+
+
+def plain_records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table as JSON values with all digits."""
+    return [
+        {str(key): plain(value) for key, value in row.items()} for row in table.to_dict("records")
+    ]
+
+
+def plain(value: Any) -> Any:
+    """Return a value that JSON supports; NaN and infinity become None."""
+    # the json module writes no NumPy numbers, and the JSON standard has no NaN
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_tables(folder: str | os.PathLike[str], tables: Mapping[str, pd.DataFrame]) -> list[Path]:
+    """Write each table as a csv file to a folder, which is made if it is missing.
+
+    Numbers have all digits, unknown values are empty, lists are written as JSON. The file
+    `tables.json` lists the files, which a later call replaces; other files of these names are never
+    replaced.
+
+    Returns
+    -------
+    list of Path
+        The csv files.
+    """
+    place = Path(folder)
+    names = [f"{name}.csv" for name in tables]
+    if place.exists() and not place.is_dir():
+        raise InputError(f"{place} is a file, not a folder; name a new or empty folder for tables")
+    ours = _listed(place)
+    foreign = [name for name in names if (place / name).exists() and name not in ours]
+    if foreign:
+        raise InputError(
+            f"{place} contains {foreign[0]!r}, which evenhand did not write; use a new or empty"
+            " folder for tables"
+        )
+    place = link_target(place)
+    place.mkdir(parents=True, exist_ok=True)
+    # listed first: an interrupted run leaves files that the next run may replace
+    files = sorted({*ours, *names})
+    write_text(place / MARK, json.dumps({"schema": SCHEMA, "files": files}, indent=2) + "\n")
+    for name, table in zip(names, tables.values(), strict=True):
+        write_text(place / name, csv_of(table))
+    return [place / name for name in names]
+
+
+def csv_of(table: pd.DataFrame) -> str:
+    """Return a table as csv with all digits of its numbers."""
+    written = {
+        str(name): pd.Series([_cell(value) for value in table[name]], dtype=object)
+        for name in table.columns
+    }
+    return pd.DataFrame(written, columns=[str(c) for c in table.columns]).to_csv(index=False)
+
+
+def _cell(value: Any) -> Any:
+    shown = plain(value)
+    if isinstance(shown, list):
+        return json.dumps(shown, ensure_ascii=False)
+    # the shortest text that is read as the same number
+    return repr(shown) if isinstance(shown, float) else shown
+
+
+def _listed(folder: Path) -> list[str]:
+    """Return the files that an earlier call listed."""
+    try:
+        values = json.loads((folder / MARK).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    if not isinstance(values, dict) or values.get("schema") != SCHEMA:
+        return []
+    return [str(name) for name in values.get("files", [])]

@@ -1,0 +1,144 @@
+"""Audits as plain values, of this process or read from JSON files, for comparisons."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from evenhand._validate import InputError, bad_input
+from evenhand.audits.result import Audit
+from evenhand.audits.row_record import RowRecord
+from evenhand.audits.tables import EVERYONE
+from evenhand.report import Measure, Tolerance
+from evenhand.search import POSSIBLE_LEAK
+
+PREFIX = "evenhand.audit/"
+NEEDED = ("name", "n_samples", "scores", "groups", "scan", "worst_groups")
+"""Keys without which an audit cannot be compared."""
+
+Source = Audit | str | os.PathLike[str]
+"""An audit, or the path of its JSON."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Audit as plain values.
+
+    Parameters
+    ----------
+    values : dict
+        `Audit.to_dict()`, or what was read from its JSON.
+    label : str
+        Name of the file, or of the audit, in messages.
+    stem : str
+        Name of the file without its ending; "" for an audit of this process.
+    """
+
+    values: Mapping[str, Any]
+    label: str
+    stem: str = ""
+
+    @classmethod
+    def of(cls, source: Source) -> Recorded:
+        """Read an audit."""
+        if isinstance(source, Audit):
+            return cls(source.to_dict(), source.name)
+        path = Path(source)
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            remedy = "write the audit with evenhand audit --out FILE.json"
+            raise bad_input(f"{path}", "be the JSON of an audit", f"{error}", remedy) from error
+        schema = values.get("schema") if isinstance(values, dict) else None
+        if not str(schema).startswith(PREFIX) or any(key not in values for key in NEEDED):
+            rule = "be the JSON of an audit"
+            raise bad_input(f"{path}", rule, f"schema {schema!r}", "see evenhand audit --out")
+        return cls(values, path.name, path.stem)
+
+    @property
+    def rows_in_words(self) -> str:
+        """Number of rows and name of the table."""
+        name = ((self.values.get("provenance") or {}).get("data") or {}).get("name")
+        rows = f"{self.values['n_samples']:,} rows"
+        return rows if name is None else f"{rows} of {name}"
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """Tolerance of the audit; the default for audits without one."""
+        return Tolerance(**(self.values.get("tolerance") or {}))
+
+    @cached_property
+    def record(self) -> RowRecord | None:
+        """Values of each row; None if the audit has none."""
+        state = self.values.get("rows")
+        return None if state is None else RowRecord.from_state(state)
+
+    @property
+    def named(self) -> list[Mapping[str, Any]]:
+        """Rows of the table of named groups."""
+        return list(self.values["groups"])
+
+    @cached_property
+    def groups(self) -> dict[str, Mapping[str, Any]]:
+        """Rows of both tables of groups by name; possible leaks are left out."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for row in self.named:
+            if not row.get("possible_leak"):
+                found[row["group"]] = row
+        for row in self.values["scan"]:
+            is_tested = row.get("p_adjusted") is not None and row["direction"] != POSSIBLE_LEAK
+            if is_tested and row["group"] not in found:
+                found[row["group"]] = row
+        return found
+
+    @cached_property
+    def scores(self) -> dict[Measure, float]:
+        """Scores by measure."""
+        step = self.values.get("rounding_step")
+        known = [Measure("log score"), Measure("CRPS"), Measure("mean std"), Measure("error")]
+        known += [] if step is None else [Measure("cell log score", step)]
+        known += [Measure("interval width", level) for level in (0.8, 0.9)]
+        known += [Measure("coverage", level) for level in (0.8, 0.9)]
+        by_name = {str(measure): measure for measure in known}
+        return {
+            by_name[row["measure"]]: number(row["value"])
+            for row in self.values["scores"]
+            if row["measure"] in by_name
+        }
+
+    @property
+    def units(self) -> dict[str, str | None]:
+        """Unit of each score by its name."""
+        return {row["measure"]: row.get("unit") for row in self.values["scores"]}
+
+    @property
+    def worst_groups(self) -> list[Mapping[str, Any]]:
+        """Rows of the table of oracle worst groups."""
+        return list(self.values["worst_groups"])
+
+    @property
+    def every_group(self) -> dict[float, Mapping[str, Any]]:
+        """Certified bounds by group size."""
+        rows = (self.values.get("certificate") or {}).get("every_group") or []
+        return {row["mass"]: row for row in rows}
+
+    @property
+    def sizes(self) -> list[str]:
+        """Names and numbers of rows of the named groups."""
+        return [f"{row['group']} ({row['n']})" for row in self.named]
+
+
+def number(value: Any) -> float:
+    """Return a number; NaN if it is not known."""
+    return math.nan if value is None else float(value)
+
+
+__all__ = ["EVERYONE", "Recorded", "Source", "number"]

@@ -1,0 +1,57 @@
+"""Subcommand `compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenhand.cli.arguments import AsJson, Tables
+from evenhand.cli.messages import Verdict, inform, show
+from evenhand.cli.options import check_apart
+from evenhand.cli.reports import check_tables, write_tables
+
+
+def compare(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="JSON of the audit before the change")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="JSON of the audit after the change")],
+    confidence: Annotated[
+        float, typer.Option(help="confidence of the intervals of changes")
+    ] = 0.95,
+    fail_if_worse: Annotated[
+        bool,
+        typer.Option(
+            "--fail-if-worse",
+            help="exit with code 1 if a group got significantly worse by more than the tolerance",
+        ),
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="file to write: an .html page, or .json")] = None,
+    tables: Tables = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two audits of the same rows: which groups got better or worse.
+
+    Changes have paired intervals if both audits recorded values of each row.
+    """
+    from evenhand import audits
+    from evenhand._validate import InputError, check_fraction
+    from evenhand.tables import check_writable
+
+    check_fraction("--confidence", confidence)
+    if out is not None:
+        check_apart(out, {"the old audit": old, "the new audit": new})
+        check_writable(out, (".html", ".json"))
+    check_tables(tables, {"the old audit": old, "the new audit": new})
+    found = audits.compare(old, new, confidence=confidence)
+    if out is not None:
+        (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
+        inform(f"comparison written to {out}")
+    write_tables(found, tables)
+    show(found.to_json() if as_json else found.summary())
+    if fail_if_worse:
+        if not found.is_paired:
+            raise InputError(f"--fail-if-worse needs paired intervals; {found.notes[0]}")
+        if found.is_worse:
+            inform("failed: a group got significantly worse by more than the tolerance")
+        raise Verdict(1 if found.is_worse else 0)
