@@ -14,7 +14,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -725,6 +725,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
         "provenance",
         "possible_leaks",
         "unseen",
+        "rows",
     ]
     assert list(held) == [*head, *options, *tables, *rest]
     for key in ("scores", "groups", "worst_groups"):
@@ -1120,9 +1121,19 @@ def test_audits_of_different_rows_or_groups_are_not_compared() -> None:
     fewer = audit(Stub(), X[:300], y[:300], groups=["region"], random_state=0, name="fewer")
     other = audit(Stub(), X, y, groups=["score"], random_state=0, name="other")
     moved = audit(Stub(), *table(seed=1), groups=["region"], random_state=0, name="moved")
-    for different in (fewer, other, moved):
-        facts = r"different rows or groups.*everyone \(400\), region = north \("
-        assert complains_of(facts, compare, base, different)
+    assert complains_of("base audits 400 rows, fewer audits 300 rows", compare, base, fewer)
+    assert complains_of("moved audits 400 rows.*not the same ones", compare, base, moved)
+    # the same rows with other groups: those that both list are compared, and the rest are named
+    found = compare(base, other)
+    assert "region = north" not in set(other.groups["group"])
+    assert "everyone" in set(found.groups["group"])
+    assert any("only in base" in note for note in found.notes) == (
+        "region = north" not in set(found.groups["group"])
+    )
+    # without row values only groups and their sizes show that rows differ
+    facts = r"different rows or groups.*everyone \(400\), region = north \("
+    without = replace(other, rows=None)
+    assert complains_of(facts, compare, replace(base, rows=None), without)
     assert complains_of("'base'.* name=", compare, base, base)
     named = audit(Stub(), X, y, groups=["region"], random_state=0, name="measure")
     assert complains_of("'measure'.*column.* name=", compare, base, named)

@@ -182,7 +182,8 @@ def case(function: Case) -> Case:
 
 def found_of(found: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return an audit as plain values, without those of the machine and some large ones."""
-    plain = found.to_dict()
+    # values of single rows are tested by what they compare
+    plain = found.to_dict(rows=False)
     for name in leave_out:
         del plain[name]
     for name in MACHINE:

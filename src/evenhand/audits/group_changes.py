@@ -137,7 +137,7 @@ def _changes(
     """Return the change of each measure of each group with known rows."""
     listed = [name for name in names if name in pairs.masks]
     masks = [pairs.masks[name] for name in listed]
-    found = {}
+    found: dict[tuple[str, str], Change] = {}
     for measure in MEASURES:
         n_intervals = len(masks) * (1 if measure == "bias" else FAMILY)
         sides = _profile(pairs.first, measure), _profile(pairs.second, measure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -114,6 +115,14 @@ def audit(
         typer.Option(help="file to write: an .html report, or .json"),
     ] = None,
     tables: Tables = None,
+    no_rows: Annotated[
+        bool,
+        typer.Option(
+            "--no-rows",
+            help="leave the values of single rows out of the JSON, without which evenhand compare"
+            " has no paired intervals",
+        ),
+    ] = False,
     as_json: AsJson = False,
     seed: Annotated[
         int, typer.Option(help="seed of the draws, the bootstrap and the searches")
@@ -184,6 +193,8 @@ def audit(
     found = audits.with_sources(
         found, command=command_line(), model=None if table is None else source, data=rows
     )
+    if no_rows:
+        found = replace(found, rows=None)
     report(found, conditions, out, as_json, tables)
 
 

@@ -20,7 +20,7 @@ SIZES = {
 OTHER_SIZE = ("the value is", ("larger", "smaller", "large"))
 """The same for other measures."""
 
-BOUNDS: dict[str, Callable[[float, Show], str]] = {
+BOUNDS: dict[str, Callable[[float | None, Show], str]] = {
     "certified error": at_most,
     "least coverage": at_least,
     "most coverage": at_most,

@@ -45,8 +45,8 @@ HOW = (
     " worse if the interval of the change of its error excludes 0, or that of a coverage excludes 0"
     " and the estimate is nearer to the level, or farther from it. The intervals of errors and"
     " coverages of all groups contain the true changes jointly with {confidence} confidence"
-    " (Bonferroni); they are asymptotic, and groups of under 50 rows have none. The intervals of the"
-    " error allow for its bias near 0, so that small errors need large changes."
+    " (Bonferroni); they are asymptotic, and groups of under 50 rows have none. The intervals of"
+    " the error allow for its bias near 0, so that small errors need large changes."
 )
 
 
@@ -112,10 +112,9 @@ def _change_in_words(row: _Row, measure: str) -> str:
 def _signed(value: float | None, show: Callable[..., str] = points, toward: str = "nearest") -> str:
     if not is_known(value):
         return "-"
+    # a change that is printed as 0 has no sign
     text = show(value, toward)
-    return (
-        text if text.startswith("-") or float(text.replace(",", "").split()[0]) == 0 else f"+{text}"
-    )
+    return f"+{text}" if value > 0 and text.strip("0.,") else text
 
 
 def _reach(low: float | None, high: float | None, show: Callable[..., str] = points) -> str:
@@ -255,20 +254,16 @@ def _cards(values: Values, rows: Sequence[_Row]) -> list[Section]:
 
 def _groups(values: Values, rows: Sequence[_Row]) -> Section:
     shown = rows[: SHOWN + 1]
-    ends = [
-        abs(row.of("error", f"change{end}") or 0.0)
-        for row in shown
-        for end in ("", "_low", "_high")
-    ]
+    columns = ("change", "change_low", "change_high")
+    ends = [abs(row.of("error", key) or 0.0) for row in shown for key in columns]
     top = next((end for end in ENDS if max(ends, default=0.0) <= end), ENDS[-1])
+    scale = Column(f"from -{points_in_full(top)} to {points_in_full(top)}", in_text=False)
     cells: Cells[_Row] = {
         Column("group"): lambda row: row.name,
         Column("outcome"): _outcome,
         numeric("error (points)"): lambda row: _two(row, "error", points),
         numeric("change"): lambda row: _change(row, "error"),
-        Column(
-            f"from -{points_in_full(top)} to {points_in_full(top)}", in_text=False
-        ): lambda row: Value("", order=row.of("error", "change"), drawing=_drawing(row, top)),
+        scale: lambda row: Value("", order=row.of("error", "change"), drawing=_drawing(row, top)),
         numeric("80% coverage"): lambda row: _two(row, "coverage_80", percent),
         numeric("change in points"): lambda row: _change(row, "coverage_80"),
         numeric("90% coverage", in_text=False): lambda row: _two(row, "coverage_90", percent),
