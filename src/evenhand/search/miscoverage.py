@@ -111,20 +111,22 @@ def conditional_miscoverage(
     check_fraction("confidence", confidence)
     check_count("max_rows", max_rows, least=LEAST_ROWS)
     table = as_table(X, pits.n_samples)
-    if pits.n_samples < LEAST_ROWS:
-        raise bad_input("pit", f"have at least {LEAST_ROWS} rows", pits.n_samples)
-    order = generator(random_state).permutation(pits.n_samples)[:max_rows]
+    # rows of weight 0 count as absent
+    rows = np.flatnonzero(pits.shares > 0)
+    if rows.size < LEAST_ROWS:
+        raise bad_input("pit", f"have at least {LEAST_ROWS} rows", rows.size)
+    order = generator(random_state).permutation(rows)[:max_rows]
     matrix = TableEncoder().fit_transform(take_rows(table, order))
     some = pits.take(order)
     weights = np.ones(order.size) if some.weights is None else some.weights
     share = np.column_stack([covered(some, check_fraction("levels", one)) for one in levels])
     predicted, ranks = _predictions(matrix, share - np.asarray(levels), weights)
     later = slice(order.size - ranks.shape[0], None)
-    rows = [
+    found = [
         _row(share[later, j], predicted[:, j], ranks[:, j], weights[later], level, confidence)
         for j, level in enumerate(levels)
     ]
-    return pd.DataFrame(rows, columns=list(MISCOVERAGE_COLUMNS))
+    return pd.DataFrame(found, columns=list(MISCOVERAGE_COLUMNS))
 
 
 def _predictions(matrix: Floats, excess: Floats, weights: Floats) -> tuple[Floats, Floats]:
@@ -140,9 +142,13 @@ def _predictions(matrix: Floats, excess: Floats, weights: Floats) -> tuple[Float
     predicted = []
     for start, stop in pairwise(ends):
         model = _model(start, matrix.shape[1])
-        model.fit(matrix[:start], excess[:start], sample_weight=weights[:start])
+        # scikit-learn takes a single target without an axis
+        target = excess[:start, 0] if excess.shape[1] == 1 else excess[:start]
+        model.fit(matrix[:start], target, sample_weight=weights[:start])
         predicted.append(model.predict(matrix[start:stop]).reshape(stop - start, -1))
-    ranks = [(stats.rankdata(block, axis=0) - 0.5) / len(block) for block in predicted]
+    # rows are in random order, so ties are broken at random
+    ordinal = (stats.rankdata(block, method="ordinal", axis=0) for block in predicted)
+    ranks = [(one - 0.5) / len(one) for one in ordinal]
     return np.concatenate(predicted), np.concatenate(ranks)
 
 

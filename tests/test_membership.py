@@ -1,0 +1,153 @@
+"""Groups whose members are known by probability: estimates, intervals and bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import optimize
+
+from evenhand import audit_pit
+from evenhand.audits import Audit
+from evenhand.audits.membership import mean_bounds
+from evenhand.calibration import calibration_error, covered
+from repeats import most_failures, repeats, statistical
+
+QUICK: dict[str, Any] = {"masses": [1.0], "learned_masses": [], "n_simulations": 2}
+
+
+def audited(pit: Any, shares: Any, residual: Any = None, **options: Any) -> Audit:
+    return audit_pit(
+        pit, residual=residual, groups={"proxy": shares}, random_state=0, **QUICK, **options
+    )
+
+
+def proxy_row(found: Audit) -> pd.Series[Any]:
+    return found.groups.set_index("group").loc["proxy"]
+
+
+def test_estimates_are_means_weighted_by_the_probabilities() -> None:
+    random = np.random.default_rng(0)
+    pit, p, residual = random.beta(2, 1, 400), random.beta(1, 2, 400), random.normal(size=400)
+    weight = random.uniform(0.5, 2, 400)
+    for w, options in ((np.ones(400), {}), (weight, {"sample_weight": weight})):
+        found = audited(pit, p, residual, **options)
+        row = proxy_row(found)
+        assert row["coverage_80"] == pytest.approx(np.average(covered(pit, 0.8), weights=p * w))
+        assert row["coverage_90"] == pytest.approx(np.average(covered(pit, 0.9), weights=p * w))
+        assert row["bias"] == pytest.approx(np.average(residual, weights=p * w))
+        assert row["mean_pit"] == pytest.approx(np.average(pit, weights=p * w))
+        assert row["error"] == pytest.approx(calibration_error(pit, sample_weight=p * w))
+        assert row["n"] == round(p.sum())
+        assert found.membership["members"][0] == pytest.approx(p.sum())
+
+
+def test_probabilities_near_0_and_1_give_the_estimates_of_the_mask() -> None:
+    random = np.random.default_rng(0)
+    pit, mask = random.random(600), random.random(600) < 0.4
+    sharp = np.where(mask, 1.0, 0.0)
+    sharp[0] = abs(sharp[0] - 1e-9)
+    known = audit_pit(pit, groups={"proxy": mask}, random_state=0, **QUICK)
+    for key in ("error", "coverage_80", "coverage_90", "mean_pit", "n"):
+        assert proxy_row(audited(pit, sharp))[key] == pytest.approx(proxy_row(known)[key])
+
+
+def test_the_bias_is_the_covariance_of_value_and_membership_given_the_proxy() -> None:
+    # Chen et al. (2019): estimate - truth = - E Cov(value, member | proxy) / P(member), exactly
+    # true for a finite population whose probabilities are the shares of members by proxy
+    random = np.random.default_rng(0)
+    proxy = random.integers(0, 4, 2000)
+    value = random.random(2000) < 0.5 + 0.1 * proxy
+    member = random.random(2000) < np.where(value, 0.6, 0.3) + 0.05 * proxy
+    shares = np.array([member[proxy == v].mean() for v in range(4)])[proxy]
+    apart = (value - member_mean(value, proxy)) * (member - shares)
+    expected = -apart.mean() / member.mean()
+    estimate = proxy_row(audited(random.random(2000), shares, value.astype(float)))["bias"]
+    assert estimate - value[member].mean() == pytest.approx(expected)
+    assert abs(expected) > 0.05
+
+
+def member_mean(value: Any, proxy: Any) -> Any:
+    """Return the mean value of each row's proxy."""
+    return np.array([value[proxy == v].mean() for v in range(4)])[proxy]
+
+
+def test_bounds_are_the_optimum_of_a_linear_program() -> None:
+    # part a of each row is a member, sum of a = sum of p by proxy; no margin at confidence 0
+    random = np.random.default_rng(0)
+    proxy = np.repeat([0, 1, 2], [150, 200, 250])
+    shares = np.array([0.1, 0.43, 0.8])[proxy]
+    weights = random.uniform(0.5, 2, 600)
+    for values in (random.normal(size=600), (random.random(600) < 0.7).astype(float)):
+        ends = []
+        for sign in (1, -1):
+            found = optimize.linprog(
+                -sign * values * weights,
+                A_eq=np.stack([weights * (proxy == v) for v in range(3)]),
+                b_eq=[float((weights * shares)[proxy == v].sum()) for v in range(3)],
+                bounds=(0, 1),
+            )
+            ends.append(-sign * found.fun / (weights @ shares))
+        assert mean_bounds(values, shares, weights, 0.0) == pytest.approx((ends[1], ends[0]))
+
+
+def test_bounds_by_bins_contain_those_by_single_probabilities() -> None:
+    # 3,000 different probabilities are compared in 20 bins, which are wider than exact ones
+    random = np.random.default_rng(0)
+    p = random.random(3000)
+    value = (random.random(3000) < 0.8).astype(float)
+    low, high = mean_bounds(value, p, np.ones(3000), 0.0)
+    # Frechet, given the probability alone
+    exact = np.maximum(0.8 + p - 1, 0).sum() / p.sum(), np.minimum(0.8, p).sum() / p.sum()
+    assert low == pytest.approx(exact[0], abs=0.02)
+    assert high == pytest.approx(exact[1], abs=0.02)
+    assert 0 <= low < value.mean() < high <= 1
+
+
+@statistical
+def test_bounds_contain_the_group_at_the_worst_relation() -> None:
+    # members are covered people first: of those with p = 0.2 all members are covered, of those with
+    # p = 0.9 the 0.6 who are covered, as many of the one kind as of the other
+    random = np.random.default_rng(3)
+    truth = (0.2 + 0.6) / (0.2 + 0.9)
+    n_sets = repeats(2000)
+    outside = 0
+    for _ in range(n_sets):
+        p = random.choice([0.2, 0.9], 500)
+        value = (random.random(500) < 0.6).astype(float)
+        outside += mean_bounds(value, p, np.ones(500))[1] < truth
+    assert outside <= most_failures(n_sets, 0.025)
+
+
+@statistical
+def test_intervals_contain_the_group_if_membership_is_independent_given_the_proxy() -> None:
+    # 95% for each measure, as the family has one group; the share of a thousand sets is at most
+    # slightly above, since the intervals are asymptotic: 6% is allowed
+    random = np.random.default_rng(4)
+    n_sets = repeats(1000)
+    outside = {"bias": 0, "coverage_80": 0}
+    for _ in range(n_sets):
+        # bias and coverage depend on the proxy: covered with probability 0.8 - 0.2 proxy
+        proxy = random.random(400) < 0.5
+        p = np.where(proxy, 0.7, 0.2)
+        is_covered = random.random(400) < 0.8 - 0.2 * proxy
+        pit = np.where(is_covered, 0.5, 0.01)
+        row = proxy_row(audited(pit, p, random.normal(0.5 * proxy, 1.0)))
+        truth = {"bias": 0.5 * 0.7 / 0.9, "coverage_80": 0.8 - 0.2 * 0.7 / 0.9}
+        for key, value in truth.items():
+            outside[key] += not row[f"{key}_low"] <= value <= row[f"{key}_high"]
+    assert max(outside.values()) <= most_failures(n_sets, 0.06)
+
+
+def test_the_report_shows_bounds_and_says_what_is_not_certified() -> None:
+    random = np.random.default_rng(0)
+    p = random.random(500)
+    found = audited(random.random(500), p, random.normal(size=500))
+    text = " ".join(found.summary().split())
+    assert "GROUPS KNOWN BY PROBABILITY" in text
+    assert "if membership is independent of the outcome, given what" in text
+    assert "These groups are not certified." in text
+    assert found.certificate is not None
+    assert "proxy" not in list(found.certificate.named_table()["group"])

@@ -1,0 +1,159 @@
+"""Conditional miscoverage: known truth by integration, calibrated data, and input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import integrate, stats
+
+from evenhand import audit_pit
+from evenhand._validate import InputError
+from evenhand.audits import NoteKind, notes_of
+from evenhand.calibration import PITs
+from evenhand.search import conditional_miscoverage
+from repeats import FALSE_ALARM, most_failures, repeats, statistical
+
+SLOPE = 1.2
+"""Logarithm of the ratio of the largest to the smallest spread of the planted outcomes."""
+
+
+def spread(x: Any) -> Any:
+    """Return the standard deviation of outcomes, forecast as 1 for everybody."""
+    return np.exp(SLOPE * (x - 0.5))
+
+
+def coverage(x: Any, level: float) -> Any:
+    """Return the true coverage of the central interval of N(0, 1), given the feature."""
+    return 2 * stats.norm.cdf(stats.norm.isf((1 - level) / 2) / spread(x)) - 1
+
+
+def truth(level: float) -> float:
+    """Return the mean absolute difference of the coverage from the level, by integration."""
+    found, _ = integrate.quad(lambda x: abs(coverage(x, level) - level), 0, 1, points=[0.5])
+    return float(found)
+
+
+def planted(n: int, random: np.random.Generator) -> tuple[Any, Any]:
+    """Return PITs and three features, the first of which the spread depends on."""
+    X = random.random((n, 3))
+    return stats.norm.cdf(spread(X[:, 0]) * random.normal(size=n)), X
+
+
+def test_a_planted_dependence_is_estimated() -> None:
+    # 4 standard errors: an alarm in 1 of 15,000 seeds; the sign is wrong for few people only, those
+    # whose coverage is near the level, and they cost less than a tenth of the truth
+    pit, X = planted(12_000, np.random.default_rng(0))
+    found = conditional_miscoverage(pit, X, random_state=0)
+    for row in found.itertuples():
+        error = (row.high - row.low) / (2 * 1.96)
+        assert 0.9 * truth(row.level) - 4 * error < row.excess < truth(row.level) + 4 * error
+        assert row.low > 0
+        assert row.n == 9600
+        # the fifths of people with the smallest and largest first feature
+        fifths = [
+            integrate.quad(lambda x, level=row.level: 5 * coverage(x, level), *ends)[0]
+            for ends in ((0.8, 1.0), (0.0, 0.2))
+        ]
+        assert row.lowest_fifth == pytest.approx(fifths[0], abs=0.08)
+        assert row.highest_fifth == pytest.approx(fifths[1], abs=0.08)
+
+
+@statistical
+def test_the_lower_end_is_below_the_truth() -> None:
+    random = np.random.default_rng(1)
+    n_sets = repeats(160)
+    above = 0
+    for _ in range(n_sets):
+        pit, X = planted(600, random)
+        found = conditional_miscoverage(pit, X, (0.8,), random_state=random)
+        above += bool(found["low"][0] > truth(0.8))
+    assert above <= most_failures(n_sets, 0.025)
+
+
+@statistical
+def test_calibrated_forecasts_have_no_excess() -> None:
+    # the intervals contain 0 at their level, and the estimates are 0 on average, not above
+    random = np.random.default_rng(2)
+    n_sets = repeats(240)
+    found = np.empty((n_sets, 2))
+    for i in range(n_sets):
+        pit, X = random.random(400), random.normal(size=(400, 4))
+        row = conditional_miscoverage(pit, X, (0.8,), random_state=random).iloc[0]
+        found[i] = row["excess"], row["low"]
+    assert (found[:, 1] > 0).sum() <= most_failures(n_sets, 0.025)
+    z = found[:, 0].mean() / (found[:, 0].std() / np.sqrt(n_sets))
+    assert abs(z) < stats.t.isf(FALSE_ALARM / 2, n_sets - 1)
+
+
+def test_the_coverage_of_a_person_is_the_mean_over_draws() -> None:
+    # each of these people is covered at half of the draws: the excess is 0.3 at level 0.8
+    pit = np.tile([0.5, 0.01], (400, 1))
+    found = conditional_miscoverage(pit, np.random.default_rng(0).random((400, 2)), random_state=0)
+    np.testing.assert_allclose(found["excess"], [0.3, 0.4])
+    np.testing.assert_allclose(found[["low", "high"]].to_numpy().T, [found["excess"]] * 2)
+    np.testing.assert_allclose(found[["lowest_fifth", "highest_fifth"]], 0.5)
+
+
+def test_weights_count_people_several_times() -> None:
+    # rows of weight 3 are mostly outside of the interval; without weights they are a quarter
+    random = np.random.default_rng(0)
+    x = np.repeat([0.0, 1.0], [3000, 1000])
+    pit = np.where((x == 1) & (random.random(4000) < 0.5), 0.01, 0.5)
+    plain = conditional_miscoverage(pit, x[:, None], (0.8,), random_state=0)["excess"][0]
+    pits = PITs(pit, weights=np.where(x == 1, 3.0, 1.0))
+    weighted = conditional_miscoverage(pits, x[:, None], (0.8,), random_state=0)["excess"][0]
+    # the others are always covered, an excess of 0.2; 4.5 standard errors
+    assert plain == pytest.approx(0.75 * 0.2 + 0.25 * 0.3, abs=0.03)
+    assert weighted == pytest.approx(0.5 * 0.2 + 0.5 * 0.3, abs=0.05)
+
+
+def test_mixed_columns_with_missing_values_are_read() -> None:
+    random = np.random.default_rng(0)
+    n = 2000
+    X = pd.DataFrame({"job": random.choice(["a", "b", "c"], n), "x": random.normal(size=n)})
+    X.loc[random.random(n) < 0.3, "x"] = np.nan
+    pit = np.where(X["job"] == "b", random.beta(0.3, 0.3, n), random.random(n))
+    assert conditional_miscoverage(pit, X, random_state=0)["low"].min() > 0
+
+
+def test_many_rows_are_sampled_and_the_seed_determines_the_result() -> None:
+    pit, X = planted(1500, np.random.default_rng(0))
+    found = conditional_miscoverage(pit, X, max_rows=500, random_state=3)
+    assert (found["n"] == 400).all()
+    again = conditional_miscoverage(pit, X, max_rows=500, random_state=3)
+    pd.testing.assert_frame_equal(found, again)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"pit": np.full(150, 0.5), "X": np.zeros((150, 1))}, "at least 200 rows, got 150"),
+        ({"levels": (1.2,)}, "levels"),
+        ({"confidence": 0}, "confidence"),
+        ({"max_rows": 50}, "max_rows"),
+        ({"X": np.zeros((10, 1))}, "10"),
+    ],
+)
+def test_invalid_input_is_refused(changed: dict[str, Any], message: str) -> None:
+    random = np.random.default_rng(0)
+    given = {"pit": random.random(300), "X": random.random((300, 1))} | changed
+    with pytest.raises(InputError, match=message):
+        conditional_miscoverage(given.pop("pit"), given.pop("X"), **given)
+
+
+def test_an_audit_estimates_it_by_its_features() -> None:
+    pit, X = planted(1000, np.random.default_rng(0))
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    options: dict[str, Any] = {"masses": [1.0], "learned_masses": [], "n_simulations": 2}
+    found = audit_pit(pit, X=table, random_state=0, **options)
+    pd.testing.assert_frame_equal(
+        found.miscoverage, conditional_miscoverage(pit, table, random_state=0)
+    )
+    assert "COVERAGE BY FEATURES" in found.summary()
+    assert audit_pit(pit, random_state=0, **options).miscoverage.empty
+    few = audit_pit(pit[:100], X=table[:100], random_state=0, **options)
+    assert few.miscoverage.empty
+    assert len(notes_of(few.notes, NoteKind.NO_MISCOVERAGE)) == 1
