@@ -18,12 +18,12 @@ X = np.random.default_rng(1).normal(size=(200, 2))
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: find_group(U, X, max_rows=50),
-        "max_rows must be at least 167 for mass 0.2 and 5 folds, got 50; use a larger mass,"
+        "max_rows must be at least 167 for mass 0.2 and 4 folds, got 50; use a larger mass,"
         " fewer folds or more rows",
     ),
     (
         lambda: find_group(U, X, mass=0.01),
-        "200 rows are too few for mass 0.01 and 5 folds, which need at least 3334 rows; use a"
+        "200 rows are too few for mass 0.01 and 4 folds, which need at least 3334 rows; use a"
         " larger mass, fewer folds or more rows",
     ),
     (

@@ -7,6 +7,7 @@ with the targets, so a tree of 3,000 rows and 12 features takes a few millisecon
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,40 +136,75 @@ def grow_tree(above: NDArray[np.float32], targets: Floats, depth: int, least_row
     counts = np.zeros(2 * n_inner + 1, dtype=np.intp)
     # a column of ones: one product gives sums and counts
     sums = np.column_stack([targets, np.ones(targets.shape[0])]).astype(np.float32)
-    value[0] = targets.mean(axis=0)
+    pending = {0: _Node(np.arange(targets.shape[0]), above, sums)}
+    value[0] = pending[0].total[:-1] / targets.shape[0]
     counts[0] = targets.shape[0]
-    rows: dict[int, Ints] = {0: np.arange(targets.shape[0])}
-    for node in range(n_inner):
-        children = (2 * node + 1, 2 * node + 2)
-        inside = rows.pop(node, None)
-        best = None if inside is None else _best_split(above, sums, inside, least_rows)
-        if inside is None or best is None:
-            value[list(children)] = value[node]
+    for i in range(n_inner):
+        children = [2 * i + 1, 2 * i + 2]
+        node = pending.pop(i, None)
+        best = None if node is None else node.best_split(least_rows)
+        if node is None or best is None:
+            value[children] = value[i]
             continue
-        split[node] = best
-        is_above = above[inside, best] > 0
-        for child, some in zip(children, (inside[~is_above], inside[is_above]), strict=True):
-            rows[child] = some
-            counts[child] = some.size
-            total = targets[some].sum(axis=0) + SHRINKAGE * value[node]
-            value[child] = total / (some.size + SHRINKAGE)
+        split[i] = best
+        for child, part in zip(children, node.parts(best), strict=True):
+            pending[child] = part
+            counts[child] = part.rows.size
+            total = part.total[:-1] + SHRINKAGE * value[i]
+            value[child] = total / (part.rows.size + SHRINKAGE)
     return CutTree(split, value, counts)
 
 
-def _best_split(
-    above: NDArray[np.float32], sums: NDArray[np.float32], rows: Ints, least_rows: int
-) -> int | None:
-    """Return the cut that explains most of the squares; None if no cut leaves enough rows."""
-    if rows.size < 2 * least_rows:
-        return None
-    some = sums[rows]
-    right = (above[rows].T @ some).astype(np.float64)
-    left = some.sum(axis=0, dtype=np.float64) - right
-    usable = (right[:, -1] >= least_rows) & (left[:, -1] >= least_rows)
-    if not usable.any():
-        return None
-    # the sum of squares within both parts is smallest where this sum is largest
-    explained = sum(
-        (part[:, :-1] ** 2).sum(axis=-1) / part[:, -1].clip(1) for part in (left, right)
-    )
-    return int(np.where(usable, explained, -np.inf).argmax())
+class _Node:
+    """Rows of a node, with sums of targets and ones over them, and over those above each cut.
+
+    Sums above cuts are computed when a split is searched, and for the larger of two siblings as the
+    difference to the parent.
+    """
+
+    def __init__(
+        self,
+        rows: Ints,
+        above: NDArray[np.float32],
+        sums: NDArray[np.float32],
+        parent_and_sibling: tuple[_Node, _Node] | None = None,
+    ) -> None:
+        self.rows = rows
+        self._above = above
+        self._sums = sums
+        self._origin = parent_and_sibling
+        self.total = sums[rows].sum(axis=0, dtype=np.float64)
+
+    @cached_property
+    def right(self) -> Floats:
+        """Sums over the rows above each cut, shape (q, d + 1)."""
+        if self._origin is not None:
+            parent, sibling = self._origin
+            return np.asarray(parent.right - sibling.right)
+        right = self._above[self.rows].T @ self._sums[self.rows]
+        return np.asarray(right, dtype=np.float64)
+
+    def best_split(self, least_rows: int) -> int | None:
+        """Return the cut that explains most of the squares; None if no cut leaves enough rows."""
+        if self.rows.size < 2 * least_rows:
+            return None
+        right = self.right
+        left = self.total - right
+        usable = (right[:, -1] >= least_rows) & (left[:, -1] >= least_rows)
+        if not usable.any():
+            return None
+        # the sum of squares within both parts is smallest where this sum is largest
+        explained = sum(
+            np.einsum("qd,qd->q", part[:, :-1], part[:, :-1]) / part[:, -1].clip(1)
+            for part in (left, right)
+        )
+        return int(np.where(usable, explained, -np.inf).argmax())
+
+    def parts(self, cut: int) -> tuple[_Node, _Node]:
+        """Return the rows not above the cut, and those above it."""
+        is_above = self._above[self.rows, cut] > 0
+        rows = self.rows[~is_above], self.rows[is_above]
+        small = int(rows[1].size < rows[0].size)
+        first = _Node(rows[small], self._above, self._sums)
+        second = _Node(rows[1 - small], self._above, self._sums, (self, first))
+        return (second, first) if small else (first, second)

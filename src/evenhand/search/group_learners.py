@@ -19,8 +19,8 @@ from evenhand.search.cut_trees import CutTable, CutTree, grow_tree
 from evenhand.search.oracle_group import group_sizes
 from evenhand.search.patterns import (
     direction_of,
+    pattern_basis,
     pattern_of,
-    pattern_values,
     starting_patterns,
     wave_weights,
     waves,
@@ -32,10 +32,10 @@ DEPTHS = (2, 3, 4)
 INNER_FOLDS = 3
 """Number of trees per depth, and of boosted models: each is fitted without one part of the rows."""
 
-ROUNDS = 30
+ROUNDS = 20
 """Number of rounds of boosting."""
 
-RATE = 0.25
+RATE = 0.3
 """Share of the best step of each round that is taken."""
 
 FAR = 3.0
@@ -118,8 +118,8 @@ def best_score(
     fold must be better by twice the sum of both standard errors: if two halves deviate in opposite
     directions, the folds should agree on one.
     """
-    values = _Values(pit)
-    found = [score for fit in fits for score in _scores_of(fit, values, mass)]
+    basis = pattern_basis(pit)
+    found = [score for fit in fits for score in _scores_of(fit, basis, mass)]
     usual = None if before is None else direction_of(before.pattern)
 
     def merit(score: LearnedScore) -> float:
@@ -135,32 +135,22 @@ def top_rows(scores: Floats, mass: float, random: np.random.Generator) -> Ints:
     return np.lexsort((random.random(scores.size), -scores))[:k]
 
 
-class _Values:
-    """Pattern values of rows, computed once for each pattern."""
-
-    def __init__(self, pit: Floats) -> None:
-        self._pit = pit
-        self._found: dict[bytes, Floats] = {}
-
-    def of(self, pattern: Floats) -> Floats:
-        key = pattern.tobytes()
-        if key not in self._found:
-            self._found[key] = pattern_values(self._pit, pattern)
-        return self._found[key]
-
-
-def _scores_of(fit: Fit, values: _Values, mass: float) -> list[LearnedScore]:
+def _scores_of(fit: Fit, basis: Floats, mass: float) -> list[LearnedScore]:
     """Return scores by each starting pattern and by the pattern one ascent step from it."""
     patterns = starting_patterns()
     shares = _shares_of_best(fit.unseen, patterns, mass)
     # one ascent step of the oracle search (method: worst groups), on predictions: a pattern from
     # the rows' PITs would be chosen and assessed on the same outcomes
     ahead = np.unique(pattern_of(shares @ fit.unseen), axis=0)
+    patterns = np.vstack([patterns, ahead])
     shares = np.vstack([shares, _shares_of_best(fit.unseen, ahead, mass)])
-    n_rows = int(group_sizes(np.asarray(mass), fit.unseen.shape[0]))
+    values = patterns @ basis.T
+    means = (shares * values).sum(axis=-1)
+    deviations = np.sqrt((shares * (values - means[:, None]) ** 2).sum(axis=-1))
+    root = math.sqrt(int(group_sizes(np.asarray(mass), basis.shape[0])))
     return [
-        _assessed(pattern, fit, share, values.of(pattern), n_rows)
-        for pattern, share in zip([*patterns, *ahead], shares, strict=True)
+        LearnedScore(pattern, fit, float(mean), float(deviation), float(deviation) / root)
+        for pattern, mean, deviation in zip(patterns, means, deviations, strict=True)
     ]
 
 
@@ -178,15 +168,6 @@ def _shares_of_best(unseen: Floats, patterns: Floats, mass: float) -> Floats:
     is_tied = scores == last
     left = k - is_better.sum(axis=-1, keepdims=True)
     return np.asarray((is_better + is_tied * left / is_tied.sum(axis=-1, keepdims=True)) / k)
-
-
-def _assessed(
-    pattern: Floats, fit: Fit, share: Floats, values: Floats, n_rows: int
-) -> LearnedScore:
-    mean = float(share @ values)
-    # rounding must not make a variance negative
-    deviation = math.sqrt(max(float(share @ values**2) - mean**2, 0.0))
-    return LearnedScore(pattern, fit, mean, deviation, deviation / math.sqrt(n_rows))
 
 
 def _inner_folds(n: int) -> list[tuple[Ints, Ints]]:

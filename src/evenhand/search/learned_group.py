@@ -37,7 +37,7 @@ from evenhand.tables import take_rows
 FIRST_SHARE = 0.4
 """Share of the rows in the first fold, which is used for learning only."""
 
-LEARNING_ROWS = 10_000
+LEARNING_ROWS = 6_000
 """Largest number of rows that models are fitted to."""
 
 
@@ -59,7 +59,7 @@ def find_group(
     mass: float = 0.2,
     *,
     confidence: float = 0.95,
-    n_folds: int = 5,
+    n_folds: int = 4,
     residual: ArrayLike | None = None,
     max_rows: int = 50_000,
     random_state: RandomState = None,
@@ -86,13 +86,13 @@ def find_group(
         Share of the rows in the group, 0 < mass <= 1.
     confidence : float, default 0.95
         Probability that the bound holds.
-    n_folds : int, default 5
+    n_folds : int, default 4
         Number of folds, at least 2.
     residual : array-like of shape (n,), optional
         Outcome minus mean forecast, for the group's bias.
     max_rows : int, default 50,000
         Largest number of rows that are used; larger samples are subsampled at random. Models are
-        fitted to at most 10,000 of them.
+        fitted to at most 6,000 of them.
     random_state : int, generator or None
         Seed for the shuffle and the order of ties.
 
@@ -154,7 +154,7 @@ class GroupSearch:
         PITs between 0 and 1.
     X : DataFrame of any library, or array-like of shape (n, n_features)
         Features.
-    n_folds : int, default 5
+    n_folds : int, default 4
         Number of folds, at least 2.
     max_rows : int, default 50,000
         Largest number of rows that are used.
@@ -179,7 +179,7 @@ class GroupSearch:
         pit: ArrayLike | PITs,
         X: Any,
         *,
-        n_folds: int = 5,
+        n_folds: int = 4,
         max_rows: int = 50_000,
         random_state: RandomState = None,
     ) -> None:

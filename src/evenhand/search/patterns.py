@@ -53,6 +53,19 @@ def pattern_values(pit: Floats, pattern: Floats) -> Floats:
     return np.asarray(np.interp(pit, _EDGES, tails).mean(axis=-1) - steps @ _MIDDLES)
 
 
+def pattern_basis(pit: Floats) -> Floats:
+    """Return the matrix, shape (n, PATTERN_CELLS), whose product with a pattern gives its values.
+
+    For many patterns one product takes less time than `pattern_values` for each.
+    """
+    width = 1 / PATTERN_CELLS
+    basis = np.zeros((pit.shape[0], PATTERN_CELLS))
+    # the part of each cell above a PIT; one draw at a time, as all draws would need much memory
+    for draw in pit.T:
+        basis += np.clip(_EDGES[1:] - draw[:, None], 0.0, width)
+    return np.asarray(basis / pit.shape[1] - width * _MIDDLES)
+
+
 def waves(pit: Floats) -> Floats:
     """Return each row's mean of `sqrt(2) cos(k pi u)` for k = 1 to WAVES, shape (n, WAVES).
 
@@ -79,8 +92,8 @@ def pattern_of(mean_waves: Floats) -> Floats:
 
 def direction_of(pattern: Floats) -> Direction:
     """Return the direction of a pattern; mixed if it agrees with no direction on 3/4 of levels."""
-    level = float((pattern * _LEVEL).mean())
-    spread = float((pattern * _SPREAD).mean())
+    level = float(pattern @ _LEVEL) / PATTERN_CELLS
+    spread = float(pattern @ _SPREAD) / PATTERN_CELLS
     # signs that agree on three quarters of the levels have a mean product of 3/4 - 1/4 = 1/2
     if abs(level) >= max(0.5, abs(spread)):
         return LOWER if level > 0 else HIGHER
