@@ -36,7 +36,7 @@ def audit_rows(
     # all share one random generator, so the order of these calls affects the numbers
     proof, unproven = certify_rows(pits, base, held, options.confidence, random)
     tested = tested_groups(pits, residual, held, options, scores, random)
-    learned, unlearned = learn_groups(pits, residual, held, options, random)
+    learned, learned_rows, unlearned = learn_groups(pits, residual, held, options, random)
     miscoverage, unmeasured = conditional_coverage(pits, held, options)
     is_searched = held.searched is not None and (len(tested.scan) > 0 or len(learned) > 0)
     # the note names them: by default they are all other columns of a table of forecasts
@@ -59,6 +59,7 @@ def audit_rows(
         family=tested.family,
         within=options.within,
         learned=learned,
+        learned_rows=learned_rows,
         worst_groups=tables.worst_group_table(
             pits, options.masses, proof, options.n_simulations, random
         ),

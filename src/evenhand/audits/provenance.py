@@ -97,8 +97,8 @@ def with_sources(
     data_name : str, optional
         Name of a table that is not a file.
     rows : ndarray of int, optional
-        Numbers of the audited rows in the table, if not all were audited; examples are then
-        numbered by them.
+        Numbers of the audited rows in the table, if not all were audited; examples and learned
+        groups are then numbered by them.
     n_rows : int, optional
         Number of rows of the table, if not all were audited.
     """
@@ -114,18 +114,24 @@ def with_sources(
         "model": known["model"] | {"sha256": seal},
         "data": known["data"] | table,
     }
-    examples = found.examples
-    if rows is not None and not examples.empty:
-        examples = examples.assign(row=rows[examples["row"].to_numpy()])
-    return replace(found, provenance=known | sources, examples=examples)
+    listed: dict[str, Any] = {"examples": found.examples, "learned_rows": found.learned_rows}
+    if rows is not None:
+        listed = {
+            key: table.assign(row=rows[table["row"].to_numpy(dtype=np.intp)])
+            for key, table in listed.items()
+            if not table.empty
+        }
+    return replace(found, provenance=known | sources, **listed)
 
 
 def with_people(found: Audit, ids: Sequence[object]) -> Audit:
-    """Add ids to the example people of an audit; `ids` are those of all rows of its table."""
-    examples = found.examples
-    if examples.empty:
-        return found
-    return replace(found, examples=examples.assign(id=[str(ids[row]) for row in examples["row"]]))
+    """Add ids to the examples and learned groups; `ids` are those of all rows of the table."""
+    listed: dict[str, Any] = {
+        key: table.assign(id=[str(ids[row]) for row in table["row"]])
+        for key, table in (("examples", found.examples), ("learned_rows", found.learned_rows))
+        if not table.empty
+    }
+    return replace(found, **listed)
 
 
 @cache

@@ -81,6 +81,9 @@ class Audit(Summarized):
     learned : DataFrame
         The worst group of each size that features can define, found on some rows and tested on
         others: see `search.find_group`. Empty without features.
+    learned_rows : DataFrame
+        The rows of the learned groups: `mass`, `row` in the given table, counted from 0, and `id`
+        (None if none was given). Not part of the JSON, where it would be long.
     worst_groups : DataFrame
         The oracle worst group of each size: `mass`, `n`, `error`; `null_mean`, `null_low` and
         `null_high`, the mean and the 5% and 95% quantiles of the same search on calibrated
@@ -185,6 +188,9 @@ class Audit(Summarized):
     )
     family: Family | None = None
     within: float | None = None
+    learned_rows: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame(columns=["mass", "row", "id"])
+    )
     leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(LEAK_COLUMNS)))
     rows: RowRecord | None = None
 

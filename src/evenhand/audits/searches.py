@@ -48,8 +48,8 @@ def learn_groups(
     held: HeldOut,
     options: SearchOptions,
     random: np.random.Generator,
-) -> tuple[pd.DataFrame, Notes]:
-    """Learn the worst group of each size from features."""
+) -> tuple[pd.DataFrame, pd.DataFrame, Notes]:
+    """Learn the worst group of each size from features; return its table and its rows."""
     features, names = _without_names(held.searched)
     notes = [Note(NoteKind.COLUMN_NOT_LEARNED, (name,)) for name in names]
     found: list[search.FoundGroup] = []
@@ -62,7 +62,7 @@ def learn_groups(
             # the remedy in the message addresses direct callers of the search
             why = str(error).partition("; ")[0]
             notes.append(Note(NoteKind.NOT_LEARNED, numbers=(mass,), reason=why))
-    return tables.learned_table(found), tuple(notes)
+    return tables.learned_table(found), tables.learned_rows(found, held.kept), tuple(notes)
 
 
 def conditional_coverage(

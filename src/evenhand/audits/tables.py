@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import certificates, search
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints
 from evenhand.audits.scores import AVERAGE_ERROR, LEVELS, Band, weighted_mean_band
 from evenhand.calibration import Family, GroupSums, Interval, PITs, n_effective
 from evenhand.columns import Group, Groups
@@ -205,6 +205,17 @@ def worst_group_table(
         np.nan if certificate is None else certificate.group_error(mass) for mass in table["mass"]
     ]
     return table.assign(certified=bounds)
+
+
+def learned_rows(found: Sequence[search.FoundGroup], kept: Ints) -> pd.DataFrame:
+    """Return the rows of each learned group by their numbers in the given table."""
+    return pd.DataFrame(
+        {
+            "mass": np.repeat([group.mass for group in found], [group.n for group in found]),
+            "row": np.concatenate([np.empty(0, np.intp), *(kept[group.rows] for group in found)]),
+            "id": None,
+        }
+    )
 
 
 def learned_table(found: Sequence[search.FoundGroup]) -> pd.DataFrame:

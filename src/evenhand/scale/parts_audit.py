@@ -328,15 +328,18 @@ def _noted(
 def _sourced(
     found: Audit, survey: Survey, sample: Sample, good: Sequence[int], columns: AuditColumns
 ) -> Audit:
-    """Add ids or row numbers of the examples, and the hash of the outcomes."""
+    """Add ids or row numbers of examples and learned groups, and the hash of the outcomes."""
     # rows are numbered as if the parts used were one table, without skipped parts
     ends = dict(zip(good, np.cumsum([survey.n_rows[i] for i in good]).tolist(), strict=True))
     first = {i: end - survey.n_rows[i] for i, end in ends.items()}
-    at = found.examples["row"].to_numpy(dtype=np.intp)
-    rows = [
-        first[int(part)] + int(row)
-        for part, row in zip(sample.part[at], sample.row[at], strict=True)
-    ]
+    starts = np.array([first.get(part, 0) for part in range(max(first) + 1)])
+    listed: dict[str, Any] = {}
+    for key, table in (("examples", found.examples), ("learned_rows", found.learned_rows)):
+        at = table["row"].to_numpy(dtype=np.intp)
+        listed[key] = table.assign(row=starts[sample.part[at]] + sample.row[at])
+        if columns.person is not None:
+            ids = sample.table[columns.person].iloc[at].astype(str).to_list()
+            listed[key] = listed[key].assign(id=ids)
     data = {
         "n_rows": sum(survey.n_rows[i] for i in good),
         "n_parts": len(good),
@@ -345,7 +348,4 @@ def _sourced(
     # a hash of the parts' hashes: one hash of all outcomes would need them in order
     digest = hashlib.sha256(b"".join(survey.digests[i] for i in good)).hexdigest()
     known = found.provenance | {"data": found.provenance["data"] | data, "values_sha256": digest}
-    examples = found.examples.assign(row=rows)
-    if columns.person is not None:
-        examples = examples.assign(id=sample.table[columns.person].iloc[at].astype(str).to_list())
-    return replace(found, examples=examples, provenance=known)
+    return replace(found, provenance=known, **listed)

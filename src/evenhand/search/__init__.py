@@ -25,6 +25,7 @@ from evenhand.search.oracle_group import WorstGroupCurve, worst_group_curve
 from evenhand.search.patterns import PATTERN_CELLS as PATTERN_CELLS
 from evenhand.search.patterns import WAVES as WAVES
 from evenhand.search.patterns import direction_of as direction_of
+from evenhand.search.patterns import pattern_basis as pattern_basis
 from evenhand.search.patterns import pattern_of as pattern_of
 from evenhand.search.patterns import pattern_values as pattern_values
 from evenhand.search.patterns import starting_patterns as starting_patterns

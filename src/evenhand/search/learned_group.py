@@ -22,7 +22,7 @@ from evenhand._validate import (
     check_rows,
 )
 from evenhand.calibration import PITs, as_pits, covered
-from evenhand.columns import Condition, TableEncoder, as_table
+from evenhand.columns import Condition, GroupRule, TableEncoder, as_table
 from evenhand.draws import RandomState, generator
 from evenhand.search.cut_trees import CutTable, cut_table
 from evenhand.search.detection import studentized_p_value
@@ -227,10 +227,10 @@ class GroupSearch:
         p_value = studentized_p_value([stage.values for stage in stages], deviations)
         group = np.sort(rows[np.concatenate([stage.rows for stage in stages])])
         error = float(values.mean())
-        rule = None
+        conditions: tuple[Condition, ...] = ()
         # a rule for a group that is not significant would describe noise
         if p_value + confidence < 1:
-            rule = _described(stages, table, shuffled, error, encoder)
+            conditions = _described(stages, table, shuffled, error, encoder)
         return FoundGroup(
             mass=float(mass),
             n=group.size,
@@ -244,13 +244,20 @@ class GroupSearch:
             direction=_usual_direction(stages),
             bias=math.nan if residuals is None else float(residuals[group].mean()),
             coverage_80=float(covered(self._pits.take(group), 0.8).mean()),
-            conditions=() if rule is None else rule[0],
-            description_share=math.nan if rule is None else rule[1],
+            conditions=conditions,
+            description_share=self._share(conditions),
             # the last score was learned from the largest number of rows
             features=main_features(
                 table.part(0, stages[-1].n_learned), stages[-1].score.unseen, encoder
             ),
         )
+
+    def _share(self, conditions: tuple[Condition, ...]) -> float:
+        """Return the share of the evaluated rows that meet conditions as they are printed."""
+        if not conditions:
+            return math.nan
+        judged = take_rows(as_table(self._X, self._pits.n_samples), self._rows[self._starts[0] :])
+        return float(GroupRule(conditions).mask(judged).mean())
 
     def _judged(self, pit: Floats, start: int, mass: float, before: LearnedScore | None) -> _Stage:
         """Learn from the rows before `start` and evaluate the others."""
@@ -278,8 +285,8 @@ def _usual_direction(stages: Sequence[_Stage]) -> Direction:
 
 def _described(
     stages: Sequence[_Stage], table: CutTable, pit: Floats, error: float, encoder: TableEncoder
-) -> tuple[tuple[Condition, ...], float] | None:
-    """Return the last fold's rule and its share of the evaluated rows, or None.
+) -> tuple[Condition, ...]:
+    """Return the conditions of the last fold's rule; none if no rule describes the group.
 
     Like a score, a rule is learned before each fold and evaluated on it, so that their errors on
     the same rows are comparable. A rule of fewer conditions takes precedence. A rule whose group is
@@ -300,8 +307,8 @@ def _described(
         share = judged.size / n_judged
         # a rule may have an error lower by a fifth, as the price of a description
         if mass / RULE_STRETCH <= share <= mass * RULE_STRETCH and judged.mean() >= 0.8 * error:
-            return rule.conditions(encoder), share
-    return None
+            return rule.conditions(encoder)
+    return ()
 
 
 def _encoded(X: Any, rows: Ints, n: int) -> tuple[TableEncoder, Floats]:

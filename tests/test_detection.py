@@ -1,0 +1,315 @@
+"""Detection of learned groups: level of the test, power beside the scan, models and rules.
+
+Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh
+seed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.tree import DecisionTreeRegressor
+
+import evenhand
+from evenhand.audits import with_people
+from evenhand.columns import GroupRule, TableEncoder
+from evenhand.draws import jittered
+from evenhand.links import Entropic
+from evenhand.search import (
+    cut_trees,
+    find_group,
+    group_learners,
+    pattern_basis,
+    pattern_values,
+    scan_groups,
+    starting_patterns,
+    top_rows,
+    wave_weights,
+)
+from evenhand.search.cut_trees import cut_table, grow_tree
+from evenhand.search.detection import studentized_p_value
+from planted_groups import PLANTED, planted_table
+from repeats import FALSE_ALARM, most_failures, repeats, statistical
+
+Floats = NDArray[np.float64]
+
+LEVEL = 0.025
+"""Level of the scan and of the learned group: any false alarm of both has at most twice this."""
+
+
+# level
+
+
+def least_failures(n_sets: int, rate: float) -> int:
+    """Return the failures that fewer come than with probability `FALSE_ALARM`."""
+    return int(stats.binom.ppf(FALSE_ALARM, n_sets, rate))
+
+
+def check_uniform(p: Floats) -> None:
+    """Check that p-values are neither too small nor conservative.
+
+    A fifth of them below 0.25 is required of `find_group`; the lower limit is that of uniform
+    p-values, which is higher with all tables.
+    """
+    for level in (0.01, 0.05, 0.25):
+        assert (p < level).sum() <= most_failures(p.size, level)
+    for level in (0.25, 0.5):
+        assert (p < level).sum() >= least_failures(p.size, level)
+
+
+@statistical
+def test_p_values_of_calibrated_forecasts_are_uniform() -> None:
+    n_sets = repeats(1000)
+    p = np.empty(n_sets)
+    for seed in range(n_sets):
+        X, pit, _ = planted_table(None, seed)
+        p[seed] = find_group(pit, X, random_state=seed).p_value
+    check_uniform(p)
+    if n_sets == 1000:
+        assert (p < 0.25).mean() >= 0.2
+
+
+@statistical
+@pytest.mark.parametrize("n_draws", [1, 16])
+def test_p_values_of_few_rows_are_uniform(n_draws: int) -> None:
+    """200 rows: 24 in the group. Several draws of a person are dependent."""
+    n_sets = repeats(400)
+    p = np.empty(n_sets)
+    link = Entropic(0.1)
+    for seed in range(n_sets):
+        random = np.random.default_rng([seed, 5])
+        pit = random.random((200, 1))
+        if n_draws > 1:
+            pit = link.ppf(pit, jittered(200, n_draws, random))
+        p[seed] = find_group(pit, random.normal(size=(200, 4)), random_state=random).p_value
+    check_uniform(p)
+
+
+def test_studentized_sum_as_in_the_docstring() -> None:
+    random = np.random.default_rng(0)
+    first, second = random.normal(0.1, 1.0, 40), random.normal(0.05, 0.5, 60)
+    z = np.concatenate([first / 0.9, second / 0.4])
+    expected = stats.norm.sf(z.sum() / np.sqrt((z**2).sum()))
+    assert studentized_p_value([first, second], [0.9, 0.4]) == pytest.approx(expected, rel=1e-12)
+    # a common scale of all folds changes nothing
+    assert studentized_p_value([first, second], [9, 4]) == pytest.approx(expected, rel=1e-12)
+    assert studentized_p_value([np.zeros(3)], [0.2]) == 1.0
+
+
+# power
+
+
+def overlap(found: Any, planted: Any) -> float:
+    """Return the Jaccard index of two groups of rows."""
+    return float((found & planted).sum() / (found | planted).sum())
+
+
+def scanned_rows(X: pd.DataFrame, name: str) -> Any:
+    return GroupRule.parse(name, X.columns).mask(X)
+
+
+@statistical
+@pytest.mark.parametrize("kind", PLANTED)
+def test_planted_groups_are_found_by_scan_or_learned_group(kind: str) -> None:
+    """Nine in ten tables by either search, each at 2.5%; in eight of ten, the right rows.
+
+    Rows are right if the Jaccard index with the planted group is at least 1/2: for the group of the
+    scan with the smallest p-value, or for the rule of the learned group.
+    """
+    n_sets = repeats(200)
+    found = right = 0
+    for seed in range(n_sets):
+        X, pit, planted = planted_table(kind, seed)
+        scan = scan_groups(pit, X).iloc[0]
+        group = find_group(pit, X, confidence=1 - LEVEL, random_state=seed)
+        shown = []
+        if scan["p_adjusted"] < LEVEL:
+            shown.append(scanned_rows(X, scan["group"]))
+        if group.conditions:
+            shown.append(GroupRule(group.conditions).mask(X))
+        found += scan["p_adjusted"] < LEVEL or group.is_significant
+        right += any(overlap(rows, planted) >= 0.5 for rows in shown)
+    assert found >= 0.9 * n_sets
+    assert right >= 0.8 * n_sets
+
+
+@statistical
+def test_a_shape_that_the_scan_does_not_test_is_learned_and_described() -> None:
+    """The scan tests level and spread; the learned group alone finds and names the pair."""
+    n_sets = repeats(40)
+    found = named = 0
+    for seed in range(n_sets):
+        X, pit, _ = planted_table("shape", seed + 500)
+        group = find_group(pit, X, random_state=seed)
+        found += group.is_significant
+        named += {c.comparisons[0].column for c in group.conditions} == set(PLANTED["shape"][0])
+    assert found >= 0.9 * n_sets
+    assert named >= 0.6 * n_sets
+
+
+# models
+
+
+def grown(n: int = 400) -> tuple[cut_trees.CutTable, Floats]:
+    random = np.random.default_rng(3)
+    matrix = np.column_stack([random.normal(size=(n, 3)), random.integers(3, size=n)])
+    targets = random.normal(size=(n, 2)) + np.column_stack([matrix[:, 0] > 0, matrix[:, 1] > 1])
+    return cut_table(matrix), targets
+
+
+def test_trees_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Same splits of the same 0/1 columns; the upper part of a tree is the shallower tree."""
+    monkeypatch.setattr(cut_trees, "SHRINKAGE", 0.0)
+    table, targets = grown()
+    above = table.above.astype(np.float32)
+    tree = grow_tree(above, targets, 4, 15)
+    predicted = tree.predict(table.above, 4)
+    for depth in (1, 2, 3, 4):
+        peer = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=15, random_state=0)
+        np.testing.assert_allclose(
+            predicted[depth], peer.fit(above, targets).predict(above), atol=1e-5
+        )
+    leaves = tree.nodes(table.above, 4)[-1]
+    assert np.unique(leaves, return_counts=True)[1].min() >= 15
+
+
+def test_values_of_nodes_are_drawn_to_those_of_their_parents() -> None:
+    table, targets = grown()
+    tree = grow_tree(table.above.astype(np.float32), targets, 1, 15)
+    right = table.above[:, tree.split[0]]
+    parent = targets.mean(axis=0)
+    np.testing.assert_allclose(tree.value[0], parent, atol=1e-6)
+    shrunk = (targets[right].sum(axis=0) + 20 * parent) / (right.sum() + 20)
+    np.testing.assert_allclose(tree.value[2], shrunk, atol=1e-5)
+
+
+def test_a_constant_table_grows_no_tree() -> None:
+    above = np.zeros((50, 3), dtype=np.float32)
+    targets = np.random.default_rng(0).normal(size=(50, 2))
+    tree = grow_tree(above, targets, 2, 5)
+    assert (tree.split == -1).all()
+    np.testing.assert_allclose(tree.value, np.tile(targets.mean(axis=0), (7, 1)), atol=1e-6)
+
+
+def test_cuts_separate_few_values_and_quantiles_of_many() -> None:
+    matrix = np.column_stack([np.repeat([0.0, 1.0, 5.0], 100), np.arange(300.0), np.ones(300)])
+    table = cut_table(matrix)
+    np.testing.assert_array_equal(table.cut[table.column == 0], [0.5, 3.0])
+    # every 5% of 300 rows
+    np.testing.assert_array_equal(
+        table.above[:, table.column == 1].sum(axis=0), 300 - 15 * np.arange(1, 20)
+    )
+    assert not (table.column == 2).any()
+
+
+def test_boosting_is_that_of_single_rounds() -> None:
+    """Brute force: each round adds a step of the column that reduces the squares the most."""
+    table, targets = grown()
+    above = table.above.astype(float)
+    coefficients, intercept = group_learners._boosted(
+        above.T @ above, above.T @ targets, targets.sum(axis=0), np.array(float(len(targets)))
+    )
+    centred = above - above.mean(axis=0)
+    share = above.mean(axis=0)
+    usable = np.minimum(share, 1 - share) >= 0.05
+    left = targets - targets.mean(axis=0)
+    for _ in range(group_learners.ROUNDS):
+        slopes = centred.T @ left / (centred**2).sum(axis=0)[:, None]
+        losses = [
+            ((left - np.outer(column, slope)) ** 2).sum() if good else np.inf
+            for column, slope, good in zip(centred.T, slopes, usable, strict=True)
+        ]
+        best = int(np.argmin(losses))
+        left = left - group_learners.RATE * np.outer(centred[:, best], slopes[best])
+    np.testing.assert_allclose(targets - left, above @ coefficients + intercept, atol=1e-9)
+
+
+def test_rows_that_tie_share_the_last_places_of_a_group() -> None:
+    random = np.random.default_rng(1)
+    unseen = np.zeros((12, len(wave_weights(starting_patterns()[0]))))
+    unseen[:, 0] = [3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0]
+    share = group_learners._shares_of_best(unseen, starting_patterns()[:1], 0.25)[0]
+    np.testing.assert_allclose(share * 3, [1, 1, 0.25, 0.25, 0.25, 0.25, 0, 0, 0, 0, 0, 0])
+    picks = np.zeros(12)
+    for _ in range(2000):
+        picks[top_rows(unseen[:, 0], 0.25, random)] += 1 / 2000
+    # standard error below 0.01; false alarm below 1e-6
+    np.testing.assert_allclose(picks, share * 3, atol=0.05)
+
+
+def test_one_product_gives_the_values_of_all_patterns() -> None:
+    pit = np.random.default_rng(2).random((50, 3))
+    values = pattern_basis(pit) @ starting_patterns().T
+    for column, pattern in zip(values.T, starting_patterns(), strict=True):
+        np.testing.assert_allclose(column, pattern_values(pit, pattern), atol=1e-12)
+
+
+def test_held_out_predictions_do_not_depend_on_the_held_out_row() -> None:
+    random = np.random.default_rng(4)
+    matrix, pit = random.normal(size=(90, 3)), random.random((90, 1))
+    changed = pit.copy()
+    changed[7] = 1 - changed[7]
+    one, two = (group_learners.learn_fits(cut_table(matrix), some) for some in (pit, changed))
+    for before, after in zip(one[:-1], two[:-1], strict=True):  # all but the ridge: its penalty
+        np.testing.assert_allclose(before.unseen[7], after.unseen[7], atol=1e-12)
+        assert np.abs(before.unseen - after.unseen).max() > 1e-3
+
+
+# rules and rows
+
+
+def test_the_rule_as_printed_selects_the_described_rows() -> None:
+    X, pit, planted = planted_table("pair", 3)
+    group = find_group(pit, X, random_state=0)
+    assert group.is_significant
+    assert 1 <= len(group.conditions) <= 4
+    assert group.description == " and ".join(map(str, group.conditions))
+    rows = GroupRule.parse(group.description, X.columns).mask(X)
+    np.testing.assert_array_equal(rows, GroupRule(group.conditions).mask(X))
+    # the share is that of the evaluated 60% of the rows: standard error 0.007
+    assert rows.mean() == pytest.approx(group.description_share, abs=0.04)
+    assert overlap(rows, planted) > 0.5
+
+
+def test_without_a_rule_there_are_no_conditions() -> None:
+    random = np.random.default_rng(12)
+    group = find_group(random.random(300), random.normal(size=(300, 2)), random_state=0)
+    assert not group.is_significant
+    assert group.conditions == ()
+    assert np.isnan(group.description_share)
+
+
+def test_a_test_at_one_minus_the_confidence() -> None:
+    X, pit, _ = planted_table("half", 1)
+    for seed in range(5):
+        group = find_group(pit, X, confidence=0.9, random_state=seed)
+        assert group.is_significant == (group.p_value < 0.1)
+
+
+def test_an_audit_lists_the_rows_of_learned_groups() -> None:
+    X, pit, _ = planted_table("pair", 4, n=1500)
+    cluster = np.arange(1500)
+    cluster[:100] = 2000  # of these rows one is audited
+    found = evenhand.audit_pit(pit, X=X, cluster=cluster, random_state=0)
+    table = found.learned_rows
+    for mass, n in zip(found.learned["mass"], found.learned["n"], strict=True):
+        rows = table.loc[table["mass"] == mass, "row"]
+        assert rows.size == n
+        assert rows.is_unique
+        assert (rows < 100).sum() <= 1
+    top = found.learned.iloc[-1]
+    rows = table.loc[table["mass"] == top["mass"], "row"]
+    inside = np.abs(pit[rows] - 0.5) <= 0.4 + 1e-12
+    assert top["coverage_80"] == pytest.approx(inside.mean())
+    assert table["id"].isna().all()
+    ids = with_people(found, [f"p{i}" for i in range(1500)]).learned_rows
+    assert (ids["id"] == "p" + ids["row"].astype(str)).all()
+    assert re.search("learned_rows", found.to_json()) is None
+    encoder = TableEncoder().fit(X)
+    assert set(top["features"]) <= {column.name for column in encoder.columns_}
