@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import optimize
+from scipy import optimize, stats
 
 from evenhand import audit_pit
 from evenhand.audits import Audit
@@ -139,6 +139,45 @@ def test_intervals_contain_the_group_if_membership_is_independent_given_the_prox
         for key, value in truth.items():
             outside[key] += not row[f"{key}_low"] <= value <= row[f"{key}_high"]
     assert max(outside.values()) <= most_failures(n_sets, 0.06)
+
+
+def test_a_group_known_by_probability_is_tested_with_the_others() -> None:
+    # under uniform PITs sum p (u - 1/2) has the variance sum p^2 / 12, and sum p (|u - 1/2| - 1/4)
+    # the variance sum p^2 / 48; the p-value is twice the smaller of two, and Holm's for 2 groups
+    random = np.random.default_rng(0)
+    p, pit, mask = random.random(500), random.random(500), random.random(500) < 0.5
+    found = audit_pit(pit, groups={"mask": mask, "proxy": p}, random_state=0, **QUICK).groups
+    size = np.sqrt(p @ p)
+    z = max(abs(p @ (pit - 0.5)) * np.sqrt(12), abs(p @ (abs(pit - 0.5) - 0.25)) * np.sqrt(48))
+    expected = min(2 * 2 * stats.norm.sf(z / size), 1.0)
+    row = found.set_index("group").loc["proxy"]
+    assert row["p_value"] == pytest.approx(expected)
+    assert row["p_adjusted"] == pytest.approx(
+        max(min(2 * row["p_value"], 1.0), 0.0)
+        if row["p_value"] <= found["p_value"][1]
+        else max(row["p_value"], min(2 * found["p_value"][1], 1.0))
+    )
+    assert row["error_low"] == 0
+    assert not row["off"]
+    # people with high probabilities have PITs that are too high
+    shifted = np.clip(pit + 0.3 * p, 0, 1)
+    row = proxy_row(audited(shifted, p))
+    assert row["off"]
+    assert 0 < row["error_low"] < row["error"]
+    few = audited(shifted[:25], p[:25])
+    assert np.isnan(proxy_row(few)["p_value"])
+    assert proxy_row(few)["error_low"] == 0
+
+
+@statistical
+def test_calibrated_forecasts_are_off_for_a_proxy_at_the_level() -> None:
+    random = np.random.default_rng(5)
+    n_sets = repeats(1000)
+    off = sum(
+        bool(proxy_row(audited(random.random(200), random.beta(1, 3, 200)))["off"])
+        for _ in range(n_sets)
+    )
+    assert off <= most_failures(n_sets, 0.05)
 
 
 def test_the_report_shows_bounds_and_says_what_is_not_certified() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from evenhand.calibration import (
     holm,
     simultaneous_intervals,
     uniformity_tests,
+    weighted_uniformity_tests,
 )
 from evenhand.columns import Groups, as_table
 from evenhand.report import Measure, Note, NoteKind
@@ -56,13 +57,13 @@ def tested_groups(
     scanned, leaks, notes = _scans(rows, held, options)
     sums = rows.sums(held.groups)
     family = _family(sums, scanned, leaks, held.groups, options.confidence)
-    own, of_scan = _tests(sums, scanned, held, min(options.min_size, search.FEW_ROWS))
+    probable = [rows.weighted_sums(members) for _, members in held.groups.probable()]
+    own, of_scan = _tests(sums, probable, scanned, held, min(options.min_size, search.FEW_ROWS))
     table = [tables.everyone_row(pits, residual, everyone)]
-    table += _named_rows(rows, sums, held, family, own[0])
+    table += _named_rows(rows, sums, probable, held, family, own[0])
     groups = tables.group_frame(table, held.leaks)
-    # the first row is everyone; groups known by probability come last and are not tested
-    n_untested = len(groups) - 1 - len(sums)
-    tests = np.pad(np.stack(own), ((0, 0), (1, n_untested)), constant_values=np.nan)
+    # the first row is everyone; groups known by probability come last
+    tests = np.pad(np.stack(own), ((0, 0), (1, 0)), constant_values=np.nan)
     groups = groups.assign(
         scanned_as=tables.scan_names(groups["group"], scanned, leaks),
         simultaneous=groups["group"] != tables.EVERYONE,
@@ -75,7 +76,11 @@ def tested_groups(
 
 
 def _tests(
-    sums: GroupSums, scanned: search.Scanned | None, held: HeldOut, least: int
+    sums: GroupSums,
+    probable: Sequence[GroupSums],
+    scanned: search.Scanned | None,
+    held: HeldOut,
+    least: int,
 ) -> tuple[tuple[Floats, Floats], Floats]:
     """Return p-values and adjusted p-values of named groups, and adjusted ones of scanned groups.
 
@@ -87,18 +92,30 @@ def _tests(
     places = {} if scanned is None else scanned.places
     of_scan = np.empty(0) if scanned is None else _p_values(scanned.sums)
     is_own = np.array([name not in places for name in names], dtype=np.bool_)
-    adjusted = holm(np.concatenate((of_scan, p_value[is_own])))
+    weighted = [
+        float(weighted_uniformity_tests(one)[0])
+        if one.n_effective[0] >= least and not held.is_leak(group.name)
+        else np.nan
+        for one, (group, _) in zip(probable, held.groups.probable(), strict=True)
+    ]
+    adjusted = holm(np.concatenate((of_scan, p_value[is_own], weighted)))
     found = np.full(len(names), np.nan)
-    found[is_own] = adjusted[of_scan.size :]
+    found[is_own], of_weighted = np.split(adjusted[of_scan.size :], [is_own.sum()])
     for i, name in enumerate(names):
         if name in places:
             p_value[i] = of_scan[places[name]]
             found[i] = adjusted[places[name]]
-    return (p_value, found), adjusted[: of_scan.size]
+    both = (np.append(p_value, weighted), np.append(found, of_weighted))
+    return both, adjusted[: of_scan.size]
 
 
 def _named_rows(
-    rows: search.ScanRows, sums: GroupSums, held: HeldOut, family: Family, p_value: Floats
+    rows: search.ScanRows,
+    sums: GroupSums,
+    probable: Sequence[GroupSums],
+    held: HeldOut,
+    family: Family,
+    p_value: Floats,
 ) -> list[dict[str, Any]]:
     """Return the rows of named groups, those known by probability last."""
     names = list(held.groups)
@@ -106,11 +123,13 @@ def _named_rows(
     # too few rows for a test: not proven to be off
     low, high = intervals["error"]
     is_leak = np.array([name not in held.judged for name in names], dtype=np.bool_)
-    intervals["error"] = np.where(is_leak | ~np.isnan(p_value), low, 0.0), high
+    intervals["error"] = np.where(is_leak | ~np.isnan(p_value[: low.size]), low, 0.0), high
     found = tables.named_rows(rows.pits, held.groups, names, sums, intervals)
-    for group, members in held.groups.probable():
-        weighted = rows.weighted_sums(members)
+    later = p_value[len(names) :]
+    for (group, _), weighted, p in zip(held.groups.probable(), probable, later, strict=True):
         ends = simultaneous_intervals(weighted, family, is_tested=False)
+        if np.isnan(p) and not held.is_leak(group.name):
+            ends["error"] = np.zeros(1), ends["error"][1]
         found += tables.named_rows(rows.pits, held.groups, [group.name], weighted, ends)
     return found
 

@@ -69,6 +69,10 @@ class HeldOut:
         """Features and named groups that the outcome may define."""
         return self._features(is_leak=True), self.groups.known().without(self.judged)
 
+    def is_leak(self, name: str) -> bool:
+        """Whether the outcome may define a named group."""
+        return name in self._leaked("group")
+
     def _leaked(self, kind: str) -> set[str]:
         return set(self.leaks.loc[self.leaks["kind"] == kind, "name"])
 

@@ -51,6 +51,9 @@ from evenhand.calibration.simultaneous import Interval as Interval
 from evenhand.calibration.simultaneous import holm as holm
 from evenhand.calibration.simultaneous import simultaneous_intervals as simultaneous_intervals
 from evenhand.calibration.simultaneous import uniformity_tests as uniformity_tests
+from evenhand.calibration.simultaneous import (
+    weighted_uniformity_tests as weighted_uniformity_tests,
+)
 
 __all__ = [
     "ERROR_BINS",

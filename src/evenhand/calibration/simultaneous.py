@@ -71,6 +71,26 @@ def uniformity_tests(sums: GroupSums) -> tuple[Floats, Floats, Floats]:
     return z_level, z_spread, np.minimum(2 * special.erfc(z / np.sqrt(2)), 1.0)
 
 
+def weighted_uniformity_tests(sums: GroupSums) -> Floats:
+    """Test that the PITs of each group are uniform, weighted by probabilities of membership.
+
+    If the forecasts are calibrated given the probabilities, the weighted sums of level and spread
+    have mean 0 and variances `sum w^2 / 12` and `sum w^2 / 48`, whatever the relation between
+    membership and outcome. They are normal asymptotically.
+
+    Returns
+    -------
+    p_value : ndarray of shape (g,)
+        Twice the smaller of the two p-values.
+    """
+    if not sums.order.is_weighted:
+        return uniformity_tests(sums)[-1]
+    level = np.abs(sums["w level"]) * np.sqrt(12 / sums["w2"])
+    spread = np.abs(sums["w spread"]) * np.sqrt(48 / sums["w2"])
+    z = np.maximum(level, spread)
+    return np.asarray(np.minimum(2 * special.erfc(z / np.sqrt(2)), 1.0))
+
+
 def holm(p_values: Floats) -> Floats:
     """Adjust p-values for the number of tests, step down (Holm, 1979); NaN is no test.
 
