@@ -1,0 +1,358 @@
+"""Simultaneous intervals of named and scanned groups: their formulas, and how often they fail."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import optimize, stats
+
+from evenhand import Forecast, audit, audit_pit
+from evenhand._validate import Floats, InputError
+from evenhand.audits import Family
+from evenhand.calibration import (
+    GroupSums,
+    PITs,
+    bias_intervals,
+    calibration_error,
+    coverage_intervals,
+    covered,
+    error_intervals,
+    row_values,
+)
+from evenhand.search import scan_groups
+from repeats import most_failures, repeats, statistical
+
+FEATURES = 12
+NAMED = 24
+MEASURES = ("error", "bias", "coverage_80", "coverage_90")
+
+
+# --- how often any interval of a table fails
+
+
+def shifts(x: Floats) -> Floats:
+    """Return shifts of outcomes that depend on two features."""
+    return 0.4 * (x[:, 0] > 0) - 0.3 * ((x[:, 0] > 0) & (x[:, 1] > 0))
+
+
+@functools.cache
+def truth(a: int | None, b: int | None, *, is_shifted: bool, rho: float) -> dict[str, float]:
+    """Return the true values in the rows where the first features are `a` and `b`, if given."""
+    cells = [(i, j) for i in (0, 1) for j in (0, 1) if a in (i, None) and b in (j, None)]
+    delta = shifts(np.array(cells, dtype=float)) * is_shifted
+    c = (np.arange(4000) + 0.5) / 4000
+    # the served PIT of outcome z + delta is Phi(sqrt(1 - rho^2) (z + delta) + rho Phi^-1(r))
+    mean = np.sqrt(1 - rho**2) * delta
+    below = stats.norm.cdf(stats.norm.ppf(c) - mean[:, None]).mean(axis=0)
+    ends = np.array([0.1, 0.9, 0.05, 0.95])
+    inside = stats.norm.cdf(stats.norm.ppf(ends) - mean[:, None]).mean(axis=0)
+    return {
+        "error": float(np.abs(below - c).mean()) * is_shifted,
+        "bias": float(delta.mean()),
+        "coverage_80": float(inside[1] - inside[0]),
+        "coverage_90": float(inside[3] - inside[2]),
+    }
+
+
+def failures(seed: int, n: int, kind: str) -> dict[str, bool]:
+    """Return for each measure whether any interval of one table excludes the true value."""
+    rng = np.random.default_rng(seed)
+    is_shifted = kind == "shifted"
+    rho, m = (0.7, 8) if kind == "randomized" else (0.0, 1)
+    x = rng.integers(0, 2, size=(n, FEATURES)).astype(float)
+    z = rng.normal(size=n) + shifts(x) * is_shifted
+    r = (np.arange(m) + rng.random((n, m))) / m
+    pit = stats.norm.cdf(np.sqrt(1 - rho**2) * z[:, None] + rho * stats.norm.ppf(r))
+    # shares from a tenth to a half, independent of everything
+    named = {f"g{j}": rng.random(n) < 0.1 + 0.4 * j / NAMED for j in range(NAMED)}
+    weight = rng.exponential(size=n) if kind == "weighted" else None
+    frame = scan_groups(pit, x, groups=named, residual=z, sample_weight=weight, random_state=rng)
+    assert len(frame) > 500
+    singles = {f"x{j} = {v}": (j, v) for j in range(2) for v in (0, 1)}
+    known = []
+    for name in frame["group"]:
+        parts = dict(singles[part] for part in str(name).split(" and ") if part in singles)
+        known.append(truth(parts.get(0), parts.get(1), is_shifted=is_shifted, rho=rho))
+    values = pd.DataFrame(known)
+    return {
+        name: bool(
+            ((frame[f"{name}_low"] > values[name]) | (frame[f"{name}_high"] < values[name])).any()
+        )
+        for name in MEASURES
+    }
+
+
+@statistical
+@pytest.mark.parametrize("kind", ["calibrated", "randomized", "shifted", "weighted"])
+def test_all_intervals_of_a_measure_hold_at_once(kind: str) -> None:
+    # 24 named groups, all values of 12 features and all intersections; the binomial test rejects a
+    # true share of 5% with probability 1e-3 per measure
+    n_tables = repeats(1000)
+    found = pd.DataFrame([failures(seed, 1000, kind) for seed in range(n_tables)])
+    for name in MEASURES:
+        count = int(found[name].sum())
+        assert stats.binomtest(count, n_tables, 0.05, "greater").pvalue > 1e-3, (name, count)
+
+
+# --- formulas
+
+
+def planted(n: int = 1200) -> dict[str, Any]:
+    """PITs of outcomes that are shifted in one half of a feature, with two named groups."""
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=["a", "b", "c"])
+    z = rng.normal(size=n) + 0.5 * (X["a"] > X["a"].median())
+    return {
+        "pit": stats.norm.cdf(z),
+        "X": X,
+        "residual": z.to_numpy(),
+        "groups": {"first": np.arange(n) < 400, "few": np.arange(n) < 40},
+    }
+
+
+def test_coverage_intervals_are_those_of_clopper_and_pearson_by_bonferroni() -> None:
+    rows = planted()
+    frame = scan_groups(rows.pop("pit"), **rows)
+    assert len(frame) > 15
+    tail = 0.05 / (2 * len(frame))
+    for level in (80, 90):
+        hits = np.rint(frame[f"coverage_{level}"] * frame["n"])
+        low = stats.beta.ppf(tail, hits, frame["n"] - hits + 1)
+        high = stats.beta.isf(tail, hits + 1, frame["n"] - hits)
+        np.testing.assert_allclose(frame[f"coverage_{level}_low"], low, rtol=1e-9)
+        np.testing.assert_allclose(frame[f"coverage_{level}_high"], high, rtol=1e-9)
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.99])
+def test_the_confidence_is_divided_among_all_groups(confidence: float) -> None:
+    rows = planted()
+    frame = scan_groups(rows.pop("pit"), **rows, confidence=confidence)
+    hits = np.rint(frame["coverage_80"] * frame["n"])
+    low = stats.beta.ppf((1 - confidence) / (2 * len(frame)), hits, frame["n"] - hits + 1)
+    np.testing.assert_allclose(frame["coverage_80_low"], low, rtol=1e-9)
+    assert ((frame["direction"] != "as forecast") == (frame["p_adjusted"] < 1 - confidence)).all()
+
+
+def sums_of(matrix: Floats, residual: Floats | None = None, weights: Any = None) -> GroupSums:
+    """Return the sums over all rows as one group; the first draw is tested."""
+    pits = PITs(matrix, weights=weights)
+    order, values = row_values(pits, residual, pits.matrix[:, 0])
+    error = np.array([calibration_error(pits)])
+    return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1))
+
+
+@pytest.mark.parametrize("p", [0.3, 0.8, 0.95])
+@pytest.mark.parametrize("spread", [0.0, 0.4, 1.0])
+def test_intervals_from_several_draws_fail_as_seldom_as_stated(p: float, spread: float) -> None:
+    # shares 0, 1/2 and 1 of two draws, mean p: the distribution of the sum of 25 by convolution
+    half = 2 * min(p, 1 - p) * (1 - spread)
+    one = np.array([1 - p - half / 2, half, p - half / 2])
+    exact = functools.reduce(np.convolve, [one] * 25)
+    tail = 0.01
+    lost = np.zeros(2)
+    for total, probability in enumerate(exact):
+        whole, odd = divmod(total, 2)
+        shares = np.r_[np.ones(whole), np.full(odd, 0.5), np.zeros(25 - whole - odd)]
+        matrix = np.column_stack([shares > 0, shares == 1]) * 0.5  # inside are PITs of 1/2
+        low, high = coverage_intervals(sums_of(matrix), 0.8, tail)
+        assert low[0] <= shares.mean() <= high[0]
+        lost += probability * np.array([low[0] > p, high[0] < p])
+    assert (lost <= tail).all()
+
+
+def test_variances_are_bounded_by_the_error() -> None:
+    # the bounds that lower ends of errors rest on, for random distributions of PITs
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        u = rng.beta(*rng.exponential(size=2) + 0.05, size=50) ** rng.exponential()
+        if rng.random() < 0.3:
+            u = np.repeat(np.round(u * rng.integers(1, 6)) % 2, 2)
+        d = calibration_error(u)
+        assert abs(u.mean() - 0.5) <= d + 1e-12
+        assert abs(np.abs(u - 0.5).mean() - 0.25) <= d + 1e-12
+        assert ((u - 0.5) ** 2).mean() <= 1 / 12 + d + 1e-12
+        assert ((np.abs(u - 0.5) - 0.25) ** 2).mean() <= 1 / 48 + d / 2 + 1e-12
+
+
+def test_lower_ends_of_errors_are_the_least_error_that_is_not_rejected() -> None:
+    u = np.random.default_rng(3).beta(2.0, 1.5, size=400)
+    tail = 1e-3
+    z = stats.norm.isf(tail / 4)
+    roots = []
+    for mean, variance, slope in (
+        (u.mean() - 0.5, 1 / 12, 1.0),
+        (np.abs(u - 0.5).mean() - 0.25, 1 / 48, 0.5),
+    ):
+
+        def gap(d: float, mean=mean, variance=variance, slope=slope) -> float:
+            return float(abs(mean) - d - z * np.sqrt((variance + slope * d) / u.size))
+
+        roots.append(optimize.brentq(gap, 0, abs(mean)))
+    low, high = error_intervals(sums_of(u[:, None]), tail)
+    assert low[0] == pytest.approx(max(roots), rel=1e-9)
+    assert low[0] > 0
+    # Massart: the largest distance of two CDFs, which bounds their W1 distance
+    margin = np.sqrt(np.log(2 / tail) / 800)
+    assert high[0] == pytest.approx(calibration_error(u) + margin, rel=1e-12)
+
+
+@statistical
+@pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (0.05, 0.05), (0.3, 2.0), (8.0, 8.0), (1.2, 0.9)])
+def test_ends_of_errors_fail_as_seldom_as_stated(a: float, b: float) -> None:
+    # either end fails with probability at most 2%
+    tail = 0.02
+    n_sets = repeats(2000)
+    rng = np.random.default_rng(4)
+    c = (np.arange(20000) + 0.5) / 20000
+    true = float(np.abs(stats.beta.cdf(c, a, b) - c).mean())
+    lost = np.zeros(2, dtype=int)
+    for _ in range(n_sets):
+        low, high = error_intervals(sums_of(rng.beta(a, b, size=(60, 1))), tail)
+        lost += [low[0] > true + 1e-9, high[0] < true - 1e-9]
+    assert (lost <= most_failures(n_sets, tail)).all()
+
+
+@statistical
+def test_intervals_of_skewed_residuals_hold() -> None:
+    # exponential residuals; a t-interval alone misses the mean in 2.9% of samples of 200, where
+    # 0.1% are allowed at its upper end. Asymptotic: at most three times as often as stated
+    n_sets = repeats(8000)
+    rng = np.random.default_rng(5)
+    lost = np.zeros(2, dtype=int)
+    for _ in range(n_sets):
+        e = rng.exponential(size=200)
+        low, high = bias_intervals(sums_of(rng.random((200, 1)), e), 1e-3)
+        lost += [low[0] > 1, high[0] < 1]
+    assert (lost <= most_failures(n_sets, 3e-3)).all()
+
+
+def test_bias_intervals_of_symmetric_residuals_are_t_intervals() -> None:
+    e = np.r_[np.arange(-30, 31), 5.0 * np.arange(-3, 4)]
+    low, high = bias_intervals(sums_of(np.full((e.size, 1), 0.5), e + 7), 1e-4)
+    half = stats.t.isf(1e-4, e.size - 1) * stats.sem(e)
+    assert (low[0], high[0]) == pytest.approx((7 - half, 7 + half), rel=1e-6)
+
+
+def test_weights_make_effective_trials() -> None:
+    rng = np.random.default_rng(6)
+    w, u = rng.integers(1, 9, size=300).astype(float), rng.random(300)
+    v = covered(u, 0.8)
+    share = np.average(v, weights=w)
+    variance = (w**2 * (v - share) ** 2).sum() / w.sum() ** 2
+    trials = min(share * (1 - share) / variance, w.sum() ** 2 / (w**2).sum())
+    assert trials < 270
+    low, high = coverage_intervals(sums_of(u[:, None], weights=w), 0.8, 0.01)
+    hits = share * trials
+    assert low[0] == pytest.approx(stats.beta.ppf(0.01, hits, trials - hits + 1), rel=1e-9)
+    assert high[0] == pytest.approx(stats.beta.isf(0.01, hits + 1, trials - hits), rel=1e-9)
+
+
+# --- audits
+
+
+QUICK: dict[str, Any] = {
+    "learned_masses": (),
+    "masses": (1.0,),
+    "n_simulations": 2,
+    "random_state": 0,
+}
+
+
+def test_named_and_scanned_groups_are_one_family() -> None:
+    rows = planted()
+    above = (rows["X"]["a"] > rows["X"]["a"].median()).to_numpy()
+    groups = rows.pop("groups") | {"above": above, "tiny": np.arange(len(above)) < 20}
+    found = audit_pit(**rows, groups=groups, **QUICK)
+    named = found.groups.set_index("group")
+    scan = found.scan.set_index("group")
+    assert named["simultaneous"].tolist() == [False, True, True, True, True]
+    # `above` is the half of a feature: the same hypothesis, under the name of the scan
+    twin = scan.loc[str(named.loc["above", "scanned_as"])]
+    columns = ["p_value", "p_adjusted", "error_low", "coverage_80_low", "bias_high"]
+    np.testing.assert_allclose(
+        named.loc["above", columns].astype(float), twin[columns].astype(float), rtol=1e-9
+    )
+    # 20 rows are too few for a test, but have intervals; 40 are tested
+    assert named["p_value"].isna().tolist() == [True, False, False, False, True]
+    assert scan.loc["tiny", "direction"] == "too few rows"
+    tested = scan["p_value"].dropna()
+    assert found.family == Family(len(tested) + 1, 0.95, ("bias",))
+    assert named.loc["tiny", "coverage_80_high"] > named.loc["tiny", "coverage_80_low"]
+    rising = np.sort(tested.to_numpy())
+    steps = np.maximum.accumulate(rising * np.arange(rising.size, 0, -1)).clip(max=1)
+    np.testing.assert_allclose(np.sort(scan["p_adjusted"].dropna()), steps, rtol=1e-12)
+
+
+@pytest.mark.parametrize("draws", [1, 4])
+def test_lower_ends_are_positive_only_in_groups_that_are_off(draws: int) -> None:
+    rows = planted()
+    weight = np.random.default_rng(7).exponential(size=1200) if draws == 1 else None
+    r = np.random.default_rng(8).random((1200, draws))
+    pit = stats.norm.cdf(0.8 * rows.pop("residual")[:, None] + 0.6 * stats.norm.ppf(r))
+    rows["pit"] = pit
+    found = audit_pit(**rows, sample_weight=weight, **QUICK)
+    for table in (found.groups.iloc[1:], found.scan):
+        is_off = table["p_adjusted"] < 0.05
+        assert not ((table["error_low"] > 0) & ~is_off).any()
+        for name in MEASURES:
+            ends = table[f"{name}_low"], table[name], table[f"{name}_high"]
+            known = table[name].notna()
+            assert ((ends[0] <= ends[1] + 1e-12) & (ends[1] <= ends[2] + 1e-12))[known].all()
+    assert (found.scan["error_low"] > 0).any()
+
+
+def test_named_groups_without_features_are_tested_among_themselves() -> None:
+    rows = planted()
+    groups = rows["groups"] | {"last": np.arange(1200) >= 900}
+    found = audit_pit(rows["pit"], residual=rows["residual"], groups=groups, **QUICK)
+    assert found.scan.empty
+    table = found.groups.iloc[1:]
+    assert found.family == Family(3, 0.95, ("bias",))
+    p = table["p_value"].to_numpy()
+    for name, value in zip(groups, p, strict=True):
+        u = rows["pit"][groups[name]]
+        z = max(
+            abs(u.mean() - 0.5) * np.sqrt(12 * u.size),
+            abs(np.abs(u - 0.5).mean() - 0.25) * np.sqrt(48 * u.size),
+        )
+        assert value == pytest.approx(min(4 * stats.norm.sf(z), 1), rel=1e-9)
+    adjusted = np.maximum.accumulate(np.sort(p) * [3, 2, 1]).clip(max=1)
+    np.testing.assert_allclose(np.sort(table["p_adjusted"]), adjusted)
+
+
+def test_the_intervals_of_everyone_are_those_of_the_scores() -> None:
+    rng = np.random.default_rng(9)
+    y = rng.normal(size=800)
+    forecast = Forecast.from_normal(np.zeros(800), np.ones(800))
+    found = audit(forecast, y=y, groups={"half": np.arange(800) < 400}, **QUICK)
+    scores = found.scores.set_index("measure")
+    everyone = found.groups.iloc[0]
+    for column, measure in (("error", "average error"), ("coverage_80", "80% coverage")):
+        ends = scores.loc[measure, ["low", "high"]].astype(float).tolist()
+        assert [everyone[f"{column}_low"], everyone[f"{column}_high"]] == ends
+
+
+def test_groups_proven_to_be_within_an_error_are_marked() -> None:
+    rng = np.random.default_rng(10)
+    u = rng.random(40_000)
+    X = pd.DataFrame({"a": rng.integers(0, 2, size=u.size)})
+    u = np.where(X["a"] == 1, u**1.3, u)
+    groups = {"few": np.arange(u.size) < 500}
+    found = audit_pit(u, X=X, groups=groups, within=0.03, **QUICK)
+    assert found.within == 0.03
+    scan = found.scan.set_index("group")
+    assert scan.loc[["a = 0", "a = 1"], "within"].tolist() == [True, False]
+    assert found.groups["within"].tolist()[1:] == [False]
+    assert (found.scan["within"] == (found.scan["error_high"] <= 0.03)).all()
+    assert not audit_pit(u, X=X, **QUICK).scan["within"].any()
+    assert found.to_dict()["within"] == 0.03
+
+
+@pytest.mark.parametrize("within", [0, 0.6, 3])
+def test_impossible_errors_are_refused(within: float) -> None:
+    with pytest.raises(InputError, match="within"):
+        audit_pit(np.full(50, 0.5), within=within)
