@@ -191,11 +191,12 @@ def bias_intervals(sums: GroupSums, tail: float) -> Interval:
         # one row has no variance estimate: the interval is unknown, not of width 0
         scale = np.where(n >= 2, n / (n - 1), np.nan)
         error = np.sqrt(squares * scale) / sums.weight
-        t = -special.stdtrit(np.maximum(n - 1, 1), tail)
+        t = np.asarray(-special.stdtrit(np.maximum(n - 1, 1), tail), dtype=np.float64)
     low = high = t
     if not sums.order.is_weighted:
-        low = np.maximum(t, _unskewed(t, _skewness(sums, mean, squares)))
-        high = np.maximum(t, -_unskewed(-t, _skewness(sums, mean, squares)))
+        skewness = _skewness(sums, mean, squares)
+        low = np.maximum(t, _unskewed(t, skewness))
+        high = np.maximum(t, -_unskewed(-t, skewness))
     return sums.bias - low * error, sums.bias + high * error
 
 
