@@ -55,8 +55,10 @@ class Comparison(Summarized):
         (after minus before) and its paired interval from `_change_low` to `_change_high`. The
         intervals of errors and coverages of all groups contain the truth jointly, with the
         confidence of the comparison, and so do those of biases; NaN without row values, and for
-        groups of under 50 rows. `outcome` is "better", "worse", "mixed", "no significant change" or
-        "unknown"; `beyond_tolerance` is true if a significant change exceeds the tolerance.
+        groups of under 50 rows. `outcome` is "better", "worse", "mixed" (both), "changed" (a
+        coverage changed, and it is not certain whether it is nearer to its level), "not
+        significant" or "unknown"; `beyond_tolerance` is true if a significant change exceeds the
+        tolerance.
     scores : DataFrame
         Mean scores of all rows: `measure`, `before`, `after`, `change` and its paired interval from
         `low` to `high`, each by itself. Empty without row values.

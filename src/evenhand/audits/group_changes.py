@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +22,8 @@ MEASURES = ("error", *LEVELS, "bias")
 FAMILY = 3
 """Measures that decide whether a group changed: error and both coverages."""
 
-Outcome = Literal["better", "worse", "mixed", "no significant change", "unknown"]
+Outcome = Literal["better", "worse", "mixed", "changed", "not significant", "unknown"]
+Direction = Literal["nearer", "farther", "open"]
 SCORE_COLUMNS = ("measure", "before", "after", "change", "low", "high")
 
 
@@ -70,7 +71,9 @@ def group_changes(
     tolerance : Tolerance
         Changes beyond which a group is important.
     """
-    known = {} if pairs is None else _changes(pairs, [row["group"] for row, _ in rows], confidence)
+    names = [row["group"] for row, _ in rows]
+    known = {} if pairs is None else _changes(pairs, names, confidence)
+    sums = {} if pairs is None else _sums(pairs, names, confidence)
     records = []
     for before, after in rows:
         name = before["group"]
@@ -80,7 +83,8 @@ def group_changes(
             record |= _columns(
                 measure, number(before.get(measure)), number(after.get(measure)), change
             )
-        outcome, beyond = judged(record, tolerance)
+        directions = {level: _direction(record, level, sums.get((name, level))) for level in LEVELS}
+        outcome, beyond = judged(record, directions, tolerance)
         records.append(record | {"outcome": outcome, "beyond_tolerance": beyond})
     return pd.DataFrame(records)
 
@@ -103,32 +107,44 @@ def _columns(measure: str, before: float, after: float, change: Change | None) -
     }
 
 
-def judged(record: Mapping[str, Any], tolerance: Tolerance) -> tuple[Outcome, bool]:
+def judged(
+    record: Mapping[str, Any], directions: Mapping[str, Direction], tolerance: Tolerance
+) -> tuple[Outcome, bool]:
     """Return whether a group got better or worse, and whether by more than the tolerance.
 
-    It got better (worse) if the interval of the change of its error lies below (above) 0, or that
-    of a coverage excludes 0 and the estimate is nearer to (farther from) the level.
+    It got better (worse) if the interval of the change of its error lies below (above) 0, or if a
+    coverage changed significantly and is significantly nearer to (farther from) its level. It
+    changed if a coverage did, and neither is certain.
     """
-    moves: dict[str, float] = {}
     limits = {"error": tolerance.error} | dict.fromkeys(LEVELS, tolerance.coverage)
-    is_known = False
+    found: dict[str, Direction] = {}
     for measure in limits:
         low, high = (record[f"{measure}_change_{end}"] for end in ("low", "high"))
-        is_known |= bool(np.isfinite([low, high]).all())
         if low > 0 or high < 0:
-            before, after = (record[f"{measure}_{when}"] for when in ("before", "after"))
-            level = LEVELS.get(measure, 0.0)
-            moves[measure] = abs(after - level) - abs(before - level)
-    better = any(move < 0 for move in moves.values())
-    worse = any(move > 0 for move in moves.values())
-    beyond = any(abs(move) > limits[measure] for measure, move in moves.items())
-    if not is_known:
+            found[measure] = directions.get(measure, "farther" if low > 0 else "nearer")
+    beyond = any(abs(record[f"{measure}_change"]) > limits[measure] for measure in found)
+    if not np.isfinite(record["error_change_low"]):
         return "unknown", False
+    if not found:
+        return "not significant", False
+    better, worse = ("nearer" in found.values()), ("farther" in found.values())
     if better and worse:
         return "mixed", beyond
     if better or worse:
         return ("better" if better else "worse"), beyond
-    return "no significant change", False
+    return "changed", beyond
+
+
+def _direction(record: Mapping[str, Any], measure: str, both: Change | None) -> Direction:
+    """Return whether a coverage is significantly nearer to its level, or farther from it.
+
+    With `a` and `b` the differences from the level before and after, `b` is nearer to 0 if `b - a`
+    and `b + a` have opposite signs, and farther if they have the same.
+    """
+    low, high = (record[f"{measure}_change_{end}"] for end in ("low", "high"))
+    if both is None or not (low > 0 or high < 0) or not (both.low > 0 or both.high < 0):
+        return "open"
+    return "farther" if (low > 0) == (both.low > 0) else "nearer"
 
 
 def _changes(
@@ -142,6 +158,20 @@ def _changes(
         n_intervals = len(masks) * (1 if measure == "bias" else FAMILY)
         sides = _profile(pairs.first, measure), _profile(pairs.second, measure)
         changes = paired_changes(*sides, masks, n_intervals, confidence)
+        found |= {(name, measure): one for name, one in zip(listed, changes, strict=True)}
+    return found
+
+
+def _sums(pairs: Pairs, names: Sequence[str], confidence: float) -> dict[tuple[str, str], Change]:
+    """Return the sum of both coverages, each minus its level, as the change of `level - first`."""
+    listed = [name for name in names if name in pairs.masks]
+    masks = [pairs.masks[name] for name in listed]
+    found: dict[tuple[str, str], Change] = {}
+    for measure, level in LEVELS.items():
+        first, second = _profile(pairs.first, measure), _profile(pairs.second, measure)
+        mirrored = replace(first, values=2 * level - first.values)
+        # a direction is reported only if the change is significant as well: one level for both
+        changes = paired_changes(mirrored, second, masks, len(masks) * FAMILY, confidence)
         found |= {(name, measure): one for name, one in zip(listed, changes, strict=True)}
     return found
 
@@ -168,7 +198,11 @@ def score_changes(pairs: Pairs, confidence: float) -> pd.DataFrame:
     weight = _weight(pairs.first)
     rows = []
     for name, values in pairs.first.scores.items():
-        if name in pairs.second.scores:
+        # the density of rounded outcomes compares nothing
+        is_density = name == "log score" and any(
+            other != name and other.startswith(name) for other in pairs.first.scores
+        )
+        if name in pairs.second.scores and not is_density:
             one = paired_mean(values, pairs.second.scores[name], weight, confidence)
             rows.append((name, one.first, one.second, one.value, one.low, one.high))
     return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))

@@ -79,7 +79,12 @@ class Recorded:
     def record(self) -> RowRecord | None:
         """Values of each row; None if the audit has none."""
         state = self.values.get("rows")
-        return None if state is None else RowRecord.from_state(state)
+        try:
+            return None if state is None else RowRecord.from_state(state)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{self.label}: the row record of an audit is damaged; make the audit again"
+            ) from error
 
     @property
     def named(self) -> list[Mapping[str, Any]]:

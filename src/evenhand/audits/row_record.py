@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, InputError, Mask
+from evenhand._validate import Floats, Mask
 from evenhand.calibration import PITs
 from evenhand.columns import Groups, feature_groups
 from evenhand.report import Measure
@@ -153,7 +153,10 @@ class RowRecord:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> RowRecord:
-        """Read a record from JSON values."""
+        """Read a record from JSON values.
+
+        Raises KeyError, IndexError, TypeError or ValueError if they are damaged.
+        """
         n = int(state["n"])
         cells = _unpacked(state["pit"], "<u1")
         draws = int(state["n_draws"])
@@ -165,12 +168,16 @@ class RowRecord:
         bits = _unpacked(state["membership"], "<u1").reshape(-1, (n + 7) // 8)
         columns = np.unpackbits(bits, axis=-1, count=n).astype(np.bool_)
         weight = state["weight"]
+        fingerprint = _unpacked(state["fingerprint"], "<u8").astype(np.uint64)
+        residual = _unpacked(state["residual"], "<f4").astype(np.float64)
+        if not fingerprint.size == residual.size == below.shape[0] == n:
+            raise ValueError(f"a column has not {n} rows")
         return cls(
             str(state["key"]),
-            _unpacked(state["fingerprint"], "<u8").astype(np.uint64),
+            fingerprint,
             draws,
             below,
-            _unpacked(state["residual"], "<f4").astype(np.float64),
+            residual,
             None if weight is None else _unpacked(weight, "<f4").astype(np.float64),
             {
                 str(name): _unpacked(text, "<f4").astype(np.float64)
@@ -231,11 +238,10 @@ def _packed(values: NDArray[Any]) -> str:
 
 def _unpacked(text: Any, dtype: str) -> NDArray[Any]:
     try:
-        return np.frombuffer(zlib.decompress(base64.b64decode(text, validate=True)), dtype=dtype)
-    except (TypeError, ValueError, zlib.error) as error:
-        raise InputError(
-            "the row record of an audit is damaged; write its JSON again with Audit.to_json"
-        ) from error
+        content = zlib.decompress(base64.b64decode(text, validate=True))
+    except zlib.error as error:
+        raise ValueError("not compressed by zlib") from error
+    return np.frombuffer(content, dtype=dtype)
 
 
 def group_masks(groups: Groups, features: Any, listed: Iterable[str]) -> dict[str, Mask]:

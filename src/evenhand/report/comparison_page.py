@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenhand._format import (
+    UNKNOWN,
     count,
     in_full,
     is_known,
-    nats,
     number,
     percent,
     points,
@@ -30,6 +30,9 @@ from evenhand.report.text import document_text
 SHOWN = 400
 """Most groups in the table of a page."""
 
+LISTED = 10
+"""Most groups without a significant change in text."""
+
 NAMED = 5
 """Most groups that the main findings name."""
 
@@ -38,12 +41,15 @@ ENDS = (0.05, 0.1, 0.2, 0.5)
 
 WORDS = {"error": "error", "coverage_80": "80% coverage", "coverage_90": "90% coverage"}
 LEVELS = {"error": 0.0, "coverage_80": 0.8, "coverage_90": 0.9}
-ORDER = ("worse", "mixed", "better", "no significant change", "unknown")
+ORDER = ("worse", "mixed", "better", "changed", "not significant", "unknown")
+CHANGED = ORDER[:4]
+"""Outcomes of groups with a significant change."""
 
 HOW = (
     "A change is the value after minus the value before, on the same rows. A group got better or"
-    " worse if the interval of the change of its error excludes 0, or that of a coverage excludes 0"
-    " and the estimate is nearer to the level, or farther from it. The intervals of errors and"
+    " worse if the interval of the change of its error excludes 0, or if a coverage changed"
+    " significantly and is significantly nearer to its level, or farther from it. It changed if a"
+    " coverage did and neither is certain. The intervals of errors and"
     " coverages of all groups contain the true changes jointly with {confidence} confidence"
     " (Bonferroni); they are asymptotic, and groups of under 50 rows have none. The intervals of"
     " the error allow for its bias near 0, so that small errors need large changes."
@@ -83,7 +89,7 @@ class _Row:
     def order(self) -> tuple[bool, int, float]:
         """Groups beyond tolerance come first, then worse ones, then the largest changes."""
         largest = max((abs(self.of(m, "change") or 0.0) for m in WORDS), default=0.0)
-        is_off = self.outcome in ("worse", "mixed", "better")
+        is_off = self.outcome in CHANGED
         return not (self.is_beyond and is_off), ORDER.index(self.outcome), -largest
 
     @property
@@ -92,9 +98,10 @@ class _Row:
         changed = [measure for measure in WORDS if self.is_significant(measure)]
         size = "" if self.is_beyond else ", within the tolerance"
         words = "; ".join(_change_in_words(self, measure) for measure in changed)
-        before = {"worse": "Worse: ", "mixed": "Better and worse: ", "better": "Better: "}
+        before = {outcome: f"{outcome.capitalize()}: " for outcome in CHANGED}
+        before["mixed"] = "Better and worse: "
         rest = f" ({count(int(self.values['n']), 'row')}){size}: {words}."
-        is_warning = self.outcome != "better" and self.is_beyond
+        is_warning = self.outcome in ("worse", "mixed") and self.is_beyond
         return Sentence(before.get(self.outcome, ""), short(self.name, 200), rest, is_warning)
 
 
@@ -111,7 +118,7 @@ def _change_in_words(row: _Row, measure: str) -> str:
 
 def _signed(value: float | None, show: Callable[..., str] = points, toward: str = "nearest") -> str:
     if not is_known(value):
-        return "-"
+        return UNKNOWN
     # a change that is printed as 0 has no sign
     text = show(value, toward)
     return f"+{text}" if value > 0 and text.strip("0.,") else text
@@ -119,11 +126,13 @@ def _signed(value: float | None, show: Callable[..., str] = points, toward: str 
 
 def _reach(low: float | None, high: float | None, show: Callable[..., str] = points) -> str:
     if not (is_known(low) and is_known(high)):
-        return "-"
+        return UNKNOWN
     return f"{_signed(low, show, 'down')} to {_signed(high, show, 'up')}"
 
 
-def comparison_document(values: Values, measures: Sequence[Measure]) -> Document:
+def comparison_document(
+    values: Values, measures: Sequence[Measure], most_unchanged: int = SHOWN
+) -> Document:
     """Return the document of a comparison.
 
     Parameters
@@ -132,12 +141,14 @@ def comparison_document(values: Values, measures: Sequence[Measure]) -> Document
         `Comparison.to_dict()`.
     measures : sequence of Measure
         Measures of the rows of `values["measures"]`.
+    most_unchanged : int
+        Most groups without a significant change in the table of groups.
     """
     before, after = (short(str(name), 60) for name in values["names"])
     rows = [_Row(row, values["tolerance"]) for row in values["groups"]]
     rows = [*rows[:1], *sorted(rows[1:], key=lambda row: row.order)]
     sections = [
-        _groups(values, rows),
+        _groups(values, rows, most_unchanged),
         _scores(values, measures),
         Section("All measures", [measures_table(values, measures)], "measures"),
     ]
@@ -156,7 +167,7 @@ def comparison_document(values: Values, measures: Sequence[Measure]) -> Document
 
 def comparison_text(values: Values, measures: Sequence[Measure]) -> str:
     """Return a comparison, given as `Comparison.to_dict()`, as text."""
-    return document_text(comparison_document(values, measures))
+    return document_text(comparison_document(values, measures, LISTED))
 
 
 def comparison_html(values: Values, measures: Sequence[Measure]) -> str:
@@ -179,39 +190,35 @@ def lead_of(values: Values, rows: Sequence[_Row]) -> str:
     if not groups:
         return f"No groups are compared. Everyone: {rows[0].outcome}."
     n = _counts(groups)
-    worse = sum(row.is_beyond for row in groups if row.outcome in ("worse", "mixed"))
-    better = sum(row.is_beyond for row in groups if row.outcome == "better")
-    text = (
-        f"{_share(n['better'], better, 'better')} and {_share(n['worse'], worse, 'worse')} of"
-        f" {count(len(groups), 'group')}"
-    )
-    if n["better"] == n["worse"] == n["mixed"] == 0:
-        text = f"None of {count(len(groups), 'group')} got significantly better or worse"
-    if n["mixed"]:
-        text += f"; {n['mixed']:,} got better in one respect and worse in another"
-    if n["unknown"]:
-        text += f"; {n['unknown']:,} are too small for an interval"
-    return f"{text}."
-
-
-def _share(n: int, beyond: int, word: str) -> str:
-    if n == 0:
-        return f"none got {word}"
-    important = "" if beyond == n else f" ({beyond:,} by more than the tolerance)"
-    return f"{n:,} got {word}{important}"
+    total = count(len(groups), "group")
+    parts = [
+        f"{n[outcome]:,} {words}"
+        for outcome, words in (
+            ("better", "got better"),
+            ("worse", "got worse"),
+            ("mixed", "got better in one respect and worse in another"),
+            ("changed", "changed in coverage, nearer to the level or farther is not certain"),
+        )
+        if n[outcome]
+    ]
+    small = f" {n['unknown']:,} are too small for an interval." if n["unknown"] else ""
+    if not parts:
+        return f"None of {total} changed significantly.{small}"
+    beyond = sum(row.is_beyond for row in groups)
+    important = f"{beyond:,}" if beyond else "none"
+    return f"Of {total}, {', '.join(parts)}; {important} by more than the tolerance.{small}"
 
 
 def _opening(values: Values, rows: Sequence[_Row]) -> Section:
     lead = lead_of(values, rows)
-    parts: list[Part] = [Paragraph(lead[:1].upper() + lead[1:], "lead")]
-    some = [row for row in rows if row.outcome in ("worse", "mixed", "better")]
-    worse = [row.sentence for row in some if row.outcome != "better"]
-    better = [row.sentence for row in some if row.outcome == "better"]
+    parts: list[Part] = [Paragraph(lead, "lead")]
     listed: list[Sentence] = []
-    for sentences, word in ((worse, "worse"), (better, "better")):
+    for outcome in CHANGED:
+        sentences = [row.sentence for row in rows if row.outcome == outcome]
         listed += sentences[:NAMED]
         if len(sentences) > NAMED:
-            listed.append(Sentence(f"{len(sentences) - NAMED:,} more got {word}; see the table."))
+            more = len(sentences) - NAMED
+            listed.append(Sentence(f"{more:,} more groups are {outcome}; see the table."))
     listed += _score_sentences(values)
     tolerance = values["tolerance"]
     limits = (
@@ -230,12 +237,14 @@ def _score_sentences(values: Values) -> list[Sentence]:
     found = []
     for row in values["scores"]:
         if row["low"] > 0 or row["high"] < 0:
-            is_log = row["measure"].startswith("log score")
-            show = nats if is_log else number
             word = "up" if row["change"] > 0 else "down"
-            reach = f"{show(abs(row['change']))}, {_reach(row['low'], row['high'], number)}"
+            change = _signed(row["change"], number)
+            reach = _reach(row["low"], row["high"], number)
             found.append(
-                Sentence(f"Overall, {row['measure']} is {word} by {reach} (pointwise interval).")
+                Sentence(
+                    f"Overall, {row['measure']} went {word} from {number(row['before'])} to"
+                    f" {number(row['after'])} (change {change}, pointwise {reach})."
+                )
             )
     return found
 
@@ -252,8 +261,10 @@ def _cards(values: Values, rows: Sequence[_Row]) -> list[Section]:
     return [Section("What was compared", [Facts(facts)]), Section("Groups", [Facts(shown)])]
 
 
-def _groups(values: Values, rows: Sequence[_Row]) -> Section:
-    shown = rows[: SHOWN + 1]
+def _groups(values: Values, rows: Sequence[_Row], most_unchanged: int) -> Section:
+    changed = [row for row in rows[1:] if row.outcome in CHANGED][:SHOWN]
+    rest = [row for row in rows[1:] if row.outcome not in CHANGED][:most_unchanged]
+    shown = [*rows[:1], *changed, *rest]
     columns = ("change", "change_low", "change_high")
     ends = [abs(row.of("error", key) or 0.0) for row in shown for key in columns]
     top = next((end for end in ENDS if max(ends, default=0.0) <= end), ENDS[-1])
@@ -262,39 +273,34 @@ def _groups(values: Values, rows: Sequence[_Row]) -> Section:
         Column("group"): lambda row: row.name,
         Column("outcome"): _outcome,
         numeric("error (points)"): lambda row: _two(row, "error", points),
-        numeric("change"): lambda row: _change(row, "error"),
         scale: lambda row: Value("", order=row.of("error", "change"), drawing=_drawing(row, top)),
         numeric("80% coverage"): lambda row: _two(row, "coverage_80", percent),
-        numeric("change in points"): lambda row: _change(row, "coverage_80"),
         numeric("90% coverage", in_text=False): lambda row: _two(row, "coverage_90", percent),
-        numeric("its change in points", in_text=False): lambda row: _change(row, "coverage_90"),
         numeric("rows"): lambda row: Value(whole(int(row.values["n"])), order=row.values["n"]),
     }
-    dim = [i for i, row in enumerate(shown) if row.outcome in ("no significant change", "unknown")]
+    dim = [i for i, row in enumerate(shown) if row.outcome not in CHANGED]
     text = (
-        "Values before and after, and the change in points with its paired interval. Groups that"
-        " changed by more than the tolerance come first."
+        "Values before and after, and below them the change in points with its paired interval."
+        " Groups that changed by more than the tolerance come first."
     )
     if len(rows) > len(shown):
-        text += f" {SHOWN} of {whole(len(rows) - 1)} groups are shown."
+        text += f" {len(shown) - 1:,} of {whole(len(rows) - 1)} groups are shown."
     table = Table.of("Groups", shown, cells, dim=dim, search="Find a group")
     return Section("Groups", [Paragraph(text), table], "groups")
 
 
 def _outcome(row: _Row) -> str:
-    changed = row.outcome in ("worse", "mixed", "better")
-    return f"{row.outcome}, within tolerance" if changed and not row.is_beyond else row.outcome
+    is_small = row.outcome in CHANGED and not row.is_beyond
+    return f"{row.outcome}, within tolerance" if is_small else row.outcome
 
 
 def _two(row: _Row, measure: str, show: Callable[..., str]) -> Value:
+    """Write a value before and after, with the change and its interval; sorted by the change."""
     before, after = row.of(measure, "before"), row.of(measure, "after")
-    return Value(f"{show(before)} → {show(after)}", order=after)
-
-
-def _change(row: _Row, measure: str) -> Value:
     change = row.of(measure, "change")
     reach = _reach(row.of(measure, "change_low"), row.of(measure, "change_high"))
-    return Value(_signed(change), reach, change)
+    below = _signed(change) if reach == UNKNOWN else f"{_signed(change)}, {reach}"
+    return Value(f"{show(before)} → {show(after)}", below, change)
 
 
 def _drawing(row: _Row, top: float) -> Chart | None:
