@@ -377,10 +377,15 @@ def test_the_band_keeps_the_draws_of_a_person_together() -> None:
     # ten copies of a column are one column: a band from 10 n independent PITs would be sqrt(10) too
     # narrow
     pit = np.random.default_rng(0).beta(2, 3, size=200)
-    low, high = error_band(pit, random_state=1)
+    low, high = error_band(np.repeat(pit[:, None], 2, axis=-1), random_state=1)
     assert error_band(np.repeat(pit[:, None], 10, axis=-1), random_state=1) == pytest.approx(
         (low, high), abs=1e-12
     )
+    # a single column is resampled by its counts in cells: two bootstrap quantiles of 400, with a
+    # standard error of about 5% each, so 30% is four
+    error = calibration_error(pit)
+    single = error_band(pit, random_state=1)[1]
+    assert single - error == pytest.approx(high - error, rel=0.3)
 
 
 @pytest.mark.parametrize("n", [500, 40_000])

@@ -43,6 +43,7 @@ from evenhand.distributions import (
     Samples,
     piecewise,
 )
+from evenhand.distributions.base import score_grid
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
 from quadrature import Floats, panels
 
@@ -628,6 +629,51 @@ def test_mixture_quantiles_agree_with_root_finding_however_far_apart_the_compone
             # compare levels there
             level_error = abs(mixture_cdf(y, weights, loc, scale) / level - 1)
             assert abs(y - root) <= 1e-9 * scale.min() or level_error <= 1e-9
+
+
+def test_mixture_quantiles_are_where_the_cdf_says_for_every_start_of_newtons_method() -> None:
+    # a Newton step may alternate between two points inside the bracket for ever: one in 300 of
+    # these mixtures did
+    rng = np.random.default_rng(14)
+    n = 3000
+    batch = NormalMixture(
+        rng.dirichlet(np.ones(4), n),
+        rng.uniform(0, 10, (n, 1)) * rng.normal(size=(n, 4)),
+        np.exp(rng.uniform(0, 2, (n, 1)) * rng.normal(size=(n, 4))),
+    )
+    p = special.ndtr(np.linspace(-6, 6, 97))
+    y = batch.expand().ppf(p)
+    upper = p > 0.5
+    np.testing.assert_allclose(
+        batch.expand().cdf(y)[:, ~upper], np.broadcast_to(p[~upper], (n, 49)), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        batch.expand().sf(y)[:, upper], np.broadcast_to(1 - p[upper], (n, 48)), rtol=1e-6
+    )
+
+
+def test_mixture_tables_have_the_integrals_of_exact_quantiles() -> None:
+    rng = np.random.default_rng(15)
+    scores = score_grid(8.0, 1 / 16)
+    levels = special.ndtr(scores)
+    for gap, width in ((0.3, 0.2), (3.0, 0.5), (10.0, 1.5)):
+        batch = NormalMixture(
+            rng.dirichlet(np.ones(5), 400),
+            gap * rng.normal(size=(400, 5)),
+            np.exp(width * rng.normal(size=(400, 5))),
+        )
+        exact = batch.expand().quantile_from_tail(special.log_ndtr(-np.abs(scores)), scores > 0)
+        table = batch.quantile_table(scores)
+        assert (np.diff(table) >= 0).all()
+        y = gap * rng.normal(size=400)
+        # an interpolated quantile may be 1e-4 off in its normal score
+        for integral in (piecewise.mean, piecewise.std):
+            off = integral(levels, table) - integral(levels, exact)
+            np.testing.assert_array_less(np.abs(off) / batch.std(), 1e-4)
+        off = piecewise.crps(levels, table, y) - piecewise.crps(levels, exact, y)
+        np.testing.assert_array_less(np.abs(off) / batch.std(), 1e-4)
+        # a person's table does not depend on the other people
+        np.testing.assert_array_equal(batch.take([7]).quantile_table(scores)[0], table[7])
 
 
 @pytest.mark.parametrize("log_p", [-600.0, -708.0, -745.0, -3000.0, -1e5])

@@ -30,8 +30,13 @@ from evenhand.tables import row_blocks, take_rows
 
 PIT_DRAWS = 64
 SCORE_DRAWS = 16
-"""Draws per row: `PIT_DRAWS` for PITs and log scores, `SCORE_DRAWS` for CRPS and spread, whose
-means converge with fewer draws."""
+"""Draws per row: `PIT_DRAWS` for PITs and log scores, at most `SCORE_DRAWS` for CRPS, spread and
+widths, whose means converge with fewer draws."""
+
+LEAST_SCORE_DRAWS = 4
+SCORED_FORECASTS = 40_000
+"""Draws for CRPS, spread and widths decrease to 4 per row with at least so many forecasts in all:
+beyond it the error of a mean is that of the sample of people."""
 
 BLOCK_ROWS = 20_000
 """Rows forecast at once, so that PITs dominate the memory; also the largest number of rows that
@@ -134,7 +139,11 @@ def read_subject(
         is_own = not isinstance(model, Forecast)
         whole.fill(block, _read(forecast, low[block], high[block], shares[block], random, is_own))
         # draws given with the forecasts need not lie in equal cells, so all of them are used
-        few = _few_draws(forecast, random) if is_own and forecast.is_randomized else forecast
+        few = (
+            _few_draws(forecast, scored.size, random)
+            if is_own and forecast.is_randomized
+            else forecast
+        )
         kept.append(_Kept.of(forecast, few, outcomes, block, scored, grid))
     pits = PITs(whole.pit, whole.r, weights)
     merged = _Kept.joined(kept)
@@ -319,11 +328,20 @@ def _forecast(model: Any, X: Any, random: np.random.Generator) -> Forecast:
     return forecast
 
 
-def _few_draws(forecast: Forecast, random: np.random.Generator) -> Forecast:
+def score_draws(n: int) -> int:
+    """Return the number of draws per row for the scores of n rows: 4, 8 or 16."""
+    draws = SCORE_DRAWS
+    while draws > LEAST_SCORE_DRAWS and draws * n > SCORED_FORECASTS:
+        draws //= 2
+    return draws
+
+
+def _few_draws(forecast: Forecast, n: int, random: np.random.Generator) -> Forecast:
     """Keep one random draw in each of a few larger cells; the result is jittered, too."""
-    per_cell = PIT_DRAWS // SCORE_DRAWS
-    chosen = (per_cell * fresh((len(forecast), SCORE_DRAWS), random)).astype(np.intp)
-    return forecast.take_draws(per_cell * np.arange(SCORE_DRAWS) + chosen)
+    draws = score_draws(n)
+    per_cell = PIT_DRAWS // draws
+    chosen = (per_cell * fresh((len(forecast), draws), random)).astype(np.intp)
+    return forecast.take_draws(per_cell * np.arange(draws) + chosen)
 
 
 def _read(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, bad_input, check_fraction
+from evenhand._validate import Floats, Ints, bad_input, check_fraction
 from evenhand.calibration.distances import quantile_distance, row_distances
 from evenhand.calibration.intervals import error_interval
 from evenhand.calibration.pits import BLOCK_ROWS, PITs, as_pits
@@ -17,8 +17,9 @@ BLOCK_PITS = 1 << 20
 GRID_POINTS = 200
 """Number of levels at which resampled distributions are compared."""
 
-MOST_RESAMPLED_ROWS = 20_000
-"""Largest number of rows that are resampled; larger samples are subsampled first."""
+MOST_RESAMPLED_ROWS = 5000
+"""Largest number of rows that are resampled; larger samples are subsampled first. The spread
+estimated from so many rows has a smaller error than its quantile from 400 resamples."""
 
 
 def calibration_error(
@@ -185,14 +186,22 @@ def _resampled_distances(
     matrix: Floats, weights: Floats, n_resamples: int, random: np.random.Generator
 ) -> Floats:
     """Return W1 between the distributions of PITs and of bootstrap samples, (n_resamples,)."""
-    n = matrix.shape[0]
+    n, m = matrix.shape
+    if m == 1 and (weights == weights[0]).all():
+        # people with one PIT each differ only by its cell: resampled counts are multinomial
+        in_cell = np.bincount(_grid_cells(matrix[:, 0]), minlength=GRID_POINTS + 1) / n
+        counts = random.multinomial(n, in_cell, size=n_resamples)
+        below = np.cumsum(counts / n - in_cell, axis=-1)[:, :GRID_POINTS]
+        return np.asarray(np.abs(below).mean(axis=-1))
     shares = _grid_cdf(matrix)
     w = weights / weights.mean()
     centre = (w[:, None] * shares).mean(axis=0)
     distances = np.empty(n_resamples)
-    for start in range(0, n_resamples, 50):  # at most a matrix of 50 resamples by 20,000 rows
+    for start in range(0, n_resamples, 50):  # at most a matrix of 50 resamples by 5,000 rows
         count = min(50, n_resamples - start)
-        counts = random.multinomial(n, np.full(n, 1 / n), size=count) * w
+        # a count of drawn row numbers takes an eighth of the time of multinomial counts
+        drawn = random.integers(n, size=(count, n)) + n * np.arange(count)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=count * n).reshape(count, n) * w
         resampled = counts @ shares / counts.sum(axis=-1, keepdims=True)
         distances[start : start + count] = np.abs(resampled - centre).mean(axis=-1)
     return distances
@@ -218,11 +227,15 @@ def n_effective(weights: Floats) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
+def _grid_cells(values: Floats) -> Ints:
+    """Return, for each PIT, the number of midpoints of a grid below it, 0 to GRID_POINTS."""
+    return np.minimum(np.ceil(values * GRID_POINTS - 0.5).clip(0), GRID_POINTS).astype(np.intp)
+
+
 def _grid_cdf(matrix: Floats) -> Floats:
     """Return each person's share of PITs at or below the midpoints of a grid, (n, GRID_POINTS)."""
     n, m = matrix.shape
-    cell = np.minimum(np.ceil(matrix * GRID_POINTS - 0.5).clip(0), GRID_POINTS).astype(np.intp)
-    flat = cell + np.arange(n)[:, None] * (GRID_POINTS + 1)
+    flat = _grid_cells(matrix) + np.arange(n)[:, None] * (GRID_POINTS + 1)
     counts = np.bincount(flat.ravel(), minlength=n * (GRID_POINTS + 1))
     counts = counts.reshape(n, GRID_POINTS + 1)
     return np.asarray(np.cumsum(counts[:, :GRID_POINTS], axis=-1) / m)

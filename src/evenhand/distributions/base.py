@@ -156,10 +156,15 @@ class Distribution(ABC):
         """Return CDF levels and quantiles for integrals; both broadcast to `batch_shape + (q,)`."""
         # equally spaced in normal scores: dense in probability towards both tails
         scores = score_grid(GRID_REACH, GRID_STEP)
-        base = self.expand()
-        return special.ndtr(scores), base.quantile_from_tail(
-            special.log_ndtr(-np.abs(scores)), scores > 0
-        )
+        return special.ndtr(scores), self.quantile_table(scores)
+
+    def quantile_table(self, scores: Floats) -> Floats:
+        """Return quantiles at increasing normal scores, for integrals; `batch_shape + (q,)`.
+
+        Families whose quantiles take long may interpolate between some of them, with errors that
+        integrals do not show.
+        """
+        return self.expand().quantile_from_tail(special.log_ndtr(-np.abs(scores)), scores > 0)
 
 
 def score_grid(reach: float, step: float) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,13 +11,15 @@ from scipy import special
 
 from evenhand._validate import Floats, Mask, bad_input
 from evenhand.distributions.base import Distribution, batch_array, broadcast
+from evenhand.distributions.mixture_quantiles import (
+    DEEPEST_PLAIN,
+    SOLVED,
+    interpolated,
+    knots_of,
+    solve_scores,
+)
 from evenhand.distributions.normal import LOG_ROOT_2PI, Normal
-
-SOLVED = 65_536
-"""Number of values in a temporary array of the solver, few enough for the cache."""
-
-DEEPEST_PLAIN = -36.0
-"""Normal score below which tail probabilities are handled by their logarithms."""
+from evenhand.tables import row_blocks
 
 
 class NormalMixture(Distribution):
@@ -88,10 +90,29 @@ class NormalMixture(Distribution):
         start = (np.ravel(self.mean())[row] * sign) + np.ravel(self.std())[row] * score
         step = max(1, SOLVED // k)
         solved = [
-            _solve_scores(weights, loc, scale, row[cut], sign[cut], score[cut], start[cut])
+            solve_scores(weights, loc, scale, row[cut], sign[cut], score[cut], start[cut])
             for cut in (slice(first, first + step) for first in range(0, max(row.size, 1), step))
         ]
         return np.asarray(sign * np.concatenate(solved)).reshape(shape)
+
+    def quantile_table(self, scores: Floats) -> Floats:
+        # quantiles are smooth functions of normal scores: a cubic through exact quantiles and their
+        # slopes replaces most of the Newton steps
+        knots = knots_of(scores)
+        # beyond plain tails slopes would need logarithms
+        is_deep = max(-scores[0], scores[-1]) > -DEEPEST_PLAIN
+        if is_deep or 3 * knots.size > scores.size or scores.ndim != 1:
+            return super().quantile_table(scores)
+        exact = super().quantile_table(scores[knots]).reshape(-1, knots.size)
+        k = self.loc.shape[-1]
+        parts = [np.reshape(part, (-1, k)) for part in (self.weights, self.loc, self.scale)]
+        table = np.concatenate(
+            [
+                interpolated(*(part[rows] for part in parts), scores, knots, exact[rows])
+                for rows in row_blocks(exact.shape[0], max(1, SOLVED // (k * knots.size)))
+            ]
+        )
+        return table.reshape(*self.batch_shape, scores.size)
 
     def smooth_expectation(self, function: Callable[[Floats], Floats]) -> Floats:
         # component by component, which needs less memory
@@ -140,62 +161,3 @@ def _mean_abs(loc: Floats, scale: Floats) -> Floats:
     return np.asarray(
         loc * (2 * special.ndtr(z) - 1) + 2 * scale * np.exp(-0.5 * z**2 - LOG_ROOT_2PI)
     )
-
-
-def _solve_scores(
-    weights: Floats,
-    loc: Floats,
-    scale: Floats,
-    row: Any,
-    sign: Floats,
-    score: Floats,
-    start: Floats,
-) -> Floats:
-    """Solve `ndtri(CDF(y)) = score` by Newton steps inside a bracket.
-
-    On the scale of normal scores the CDF of a mixture is nearly linear, so few steps suffice. The
-    quantile lies between the smallest and the largest quantile of the components.
-    """
-    ends = sign[:, None] * loc[row] + scale[row] * score[:, None]
-    low = ends.min(axis=-1)
-    high = ends.max(axis=-1)
-    y = np.clip(start, low, high)
-    y[np.isinf(score)] = score[np.isinf(score)]
-    open_ended = (high > low) & np.isfinite(score)
-    for evaluate, asked in (
-        (_score_and_slope, np.flatnonzero(open_ended & (score >= DEEPEST_PLAIN))),
-        (_deep_score_and_slope, np.flatnonzero(open_ended & (score < DEEPEST_PLAIN))),
-    ):
-        active = asked
-        for _ in range(100):
-            if active.size == 0:
-                break
-            w = weights[row[active]]
-            m = sign[active, None] * loc[row[active]]
-            s = scale[row[active]]
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                at, slope = evaluate(w, (y[active, None] - m) / s, s)
-                newton = y[active] - (at - score[active]) / slope
-            # the bracket shrinks in each step; Newton steps that leave it are replaced by bisection
-            below = at < score[active]
-            low[active] = np.where(below, y[active], low[active])
-            high[active] = np.where(below, high[active], y[active])
-            inside = (newton >= low[active]) & (newton <= high[active])
-            step = np.where(inside, newton, 0.5 * (low[active] + high[active]))
-            moved = np.abs(step - y[active]) > 1e-13 * (np.abs(step) + s.min(axis=-1))
-            y[active] = step
-            active = active[moved]
-    return y
-
-
-def _score_and_slope(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats]:
-    """Return the normal score of the mixture's CDF and its derivative; `z` are component scores."""
-    at = special.ndtri(np.clip(np.einsum("ij,ij->i", w, special.ndtr(z)), 1e-300, 1 - 1e-16))
-    density = np.einsum("ij,ij->i", w, np.exp(-0.5 * z * z - LOG_ROOT_2PI) / s)
-    return at, np.asarray(density * np.exp(0.5 * at * at + LOG_ROOT_2PI))
-
-
-def _deep_score_and_slope(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats]:
-    """Return the same from logarithms, for tails below the smallest float."""
-    at = special.ndtri_exp(special.logsumexp(special.log_ndtr(z), b=w, axis=-1))
-    return at, np.exp(special.logsumexp(-0.5 * z * z - np.log(s), b=w, axis=-1) + 0.5 * at * at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +30,7 @@ from evenhand.links import Link
 FINE_REACH = 37.0
 """Largest normal score at which a table has its fine step; up to 1000 wider steps go beyond."""
 
-MANY_DRAWS = 8192
+MANY_DRAWS = 2048
 LEAST_ERROR = 0.02
 """A link is tabulated over the draw for more draws than this, if its mean error is at least this:
 such a link is smooth in the draw."""
@@ -171,43 +171,59 @@ class Randomized(Distribution):
         """Weights of the table's values in expectations."""
         return node_weights(self._cached_table[0])
 
-    def _levels(self, log_c: Floats, upper: Mask) -> Floats:
-        """Return the randomized CDF at base probabilities, shape `r.shape + log_c.shape`."""
-
-        def exact(draws: Floats) -> Floats:
-            log_level = self.link.log_ppf_lower(log_c, np.where(upper, 1 - draws, draws))
-            return np.asarray(np.where(upper, -np.expm1(log_level), np.exp(log_level)))
-
+    def _levels(self) -> Floats:
+        """Return the randomized CDF at the base's probabilities of a table, `r.shape + (q,)`."""
         # forecasts with one draw per person are the served ones: they must not depend on the
         # number of people in the batch
         is_one = self.r.ndim < 2 or self.r.shape[-1] == 1
         if is_one or self.r.size <= MANY_DRAWS or self.link.mean_error < LEAST_ERROR:
-            return exact(self.r[..., None])
+            return _levels_at(self.link, self.r)
         # for many draws interpolate in a table of the link, which changes means and CRPS by at
         # most 3e-4 sd
-        nodes = np.unique(np.concatenate((TAIL_NODES, np.arange(65, 960) / 1024, 1 - TAIL_NODES)))
-        table = exact(nodes[:, None])
+        nodes, table = _tabulated(type(self.link), self.link)
         left = np.clip(np.searchsorted(nodes, self.r) - 1, 0, nodes.size - 2)
         share = np.clip((self.r - nodes[left]) / (nodes[left + 1] - nodes[left]), 0, 1)[..., None]
         return np.asarray(table[left] * (1 - share) + table[left + 1] * share)
 
     def _table(self) -> tuple[Floats, Floats]:
-        # quantiles of the base do not depend on the draw, and randomized levels not on the person.
-        # At extreme draws a link with a small mean error moves probability far into the tails of
-        # the base: the table leaves out at most 1e-12 of it at any draw, not only at those in the
-        # batch, as a person's moments must not depend on the draws of others
-        reach = max(GRID_REACH, self.link.reach(1e-12))
-        step = max(min(GRID_STEP, self.link.mean_error / 1.5), 1 / 128)
-        scores = score_grid(min(FINE_REACH, reach), step)
-        if reach > FINE_REACH:
-            further = np.linspace(
-                FINE_REACH, reach, 1 + min(1000, int(np.ceil((reach - FINE_REACH) / step)))
-            )[1:]
-            scores = np.concatenate((-further[::-1], scores, further))
-        log_c = special.log_ndtr(-np.abs(scores))
-        upper = scores > 0
-        levels = self._levels(log_c, upper)
-        return levels, self.base.expand().quantile_from_tail(log_c, upper)
+        # quantiles of the base do not depend on the draw, and randomized levels not on the person
+        return self._levels(), self.base.quantile_table(_scores_of(self.link))
+
+
+def _scores_of(link: Link) -> Floats:
+    """Return the normal scores of the base's quantiles in a table."""
+    # at extreme draws a link with a small mean error moves probability far into the tails of the
+    # base: the table leaves out at most 1e-12 of it at any draw, not only at those in the batch,
+    # as a person's moments must not depend on the draws of others
+    reach = max(GRID_REACH, link.reach(1e-12))
+    step = max(min(GRID_STEP, link.mean_error / 1.5), 1 / 128)
+    scores = score_grid(min(FINE_REACH, reach), step)
+    if reach > FINE_REACH:
+        further = np.linspace(
+            FINE_REACH, reach, 1 + min(1000, int(np.ceil((reach - FINE_REACH) / step)))
+        )[1:]
+        scores = np.concatenate((-further[::-1], scores, further))
+    return scores
+
+
+def _levels_at(link: Link, r: Floats) -> Floats:
+    """Return the randomized CDF at the base's probabilities of a table for each draw."""
+    scores = _scores_of(link)
+    upper = scores > 0
+    draws = r[..., None]
+    log_level = link.log_ppf_lower(
+        special.log_ndtr(-np.abs(scores)), np.where(upper, 1 - draws, draws)
+    )
+    return np.asarray(np.where(upper, -np.expm1(log_level), np.exp(log_level)))
+
+
+# forecasts are scored in blocks of rows, all of which need the same 7 MB. Links of other families
+# with the same name and alpha are equal, so the family is a part of the key
+@lru_cache(maxsize=2)
+def _tabulated(family: type[Link], link: Link) -> tuple[Floats, Floats]:
+    """Return draws and the randomized CDF at each of them."""
+    nodes = np.unique(np.concatenate((TAIL_NODES, np.arange(65, 960) / 1024, 1 - TAIL_NODES)))
+    return nodes, _levels_at(link, nodes)
 
 
 def _drawn(r: Floats, is_upper: Mask) -> Floats:
