@@ -81,7 +81,7 @@ def seconds(work: Callable[[], Any]) -> float:
 def split(work: Callable[[], Any]) -> dict[str, float]:
     """Return the share of each part in the time of a call."""
     forget()
-    profile = cProfile.Profile()
+    profile = cProfile.Profile(time.process_time)
     profile.runcall(work)
     stats = pstats.Stats(profile)
     shares = dict.fromkeys(PARTS, 0.0)

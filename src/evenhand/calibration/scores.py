@@ -14,7 +14,9 @@ from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks
 
 BLOCK_ROWS = 1000
-"""Number of forecasts scored at once: randomized ones are tabulated, at some 300 knots per draw."""
+BLOCK_FORECASTS = 16_000
+"""Number of people scored at once, more if they have few draws: randomized forecasts are tabulated,
+at some 300 knots per draw."""
 
 
 def log_score(forecast: Forecast, y: ArrayLike) -> Floats:
@@ -110,9 +112,11 @@ def _in_blocks(
     forecast: Forecast, measure: Callable[[Forecast, slice], tuple[Floats, ...]]
 ) -> list[Floats]:
     """Return the means over draws of some measures, computed in blocks of rows."""
-    if forecast.n_samples <= BLOCK_ROWS:
+    shape = forecast.distribution.batch_shape
+    size = max(BLOCK_ROWS, BLOCK_FORECASTS // (shape[1] if len(shape) == 2 else 1))
+    if forecast.n_samples <= size:
         return [_over_draws(values) for values in measure(forecast, slice(None))]
-    parts = row_blocks(forecast.n_samples, BLOCK_ROWS)
+    parts = row_blocks(forecast.n_samples, size)
     blocks = [measure(forecast[rows], rows) for rows in parts]
     return [
         np.concatenate([_over_draws(values) for values in each])

@@ -30,7 +30,7 @@ from evenhand.links import Link
 FINE_REACH = 37.0
 """Largest normal score at which a table has its fine step; up to 1000 wider steps go beyond."""
 
-MANY_DRAWS = 2048
+MANY_DRAWS = 8192
 LEAST_ERROR = 0.02
 """A link is tabulated over the draw for more draws than this, if its mean error is at least this:
 such a link is smooth in the draw."""
