@@ -229,7 +229,8 @@ def n_effective(weights: Floats) -> float:
 
 def _grid_cells(values: Floats) -> Ints:
     """Return, for each PIT, the number of midpoints of a grid below it, 0 to GRID_POINTS."""
-    return np.minimum(np.ceil(values * GRID_POINTS - 0.5).clip(0), GRID_POINTS).astype(np.intp)
+    cells = np.ceil(values * GRID_POINTS - 0.5).clip(0, GRID_POINTS)
+    return np.asarray(cells, dtype=np.intp)
 
 
 def _grid_cdf(matrix: Floats) -> Floats:

@@ -105,10 +105,12 @@ class NormalMixture(Distribution):
             return super().quantile_table(scores)
         exact = super().quantile_table(scores[knots]).reshape(-1, knots.size)
         k = self.loc.shape[-1]
-        parts = [np.reshape(part, (-1, k)) for part in (self.weights, self.loc, self.scale)]
+        weights, loc, scale = (
+            np.reshape(array, (-1, k)) for array in (self.weights, self.loc, self.scale)
+        )
         table = np.concatenate(
             [
-                interpolated(*(part[rows] for part in parts), scores, knots, exact[rows])
+                interpolated(weights[rows], loc[rows], scale[rows], scores, knots, exact[rows])
                 for rows in row_blocks(exact.shape[0], max(1, SOLVED // (k * knots.size)))
             ]
         )
