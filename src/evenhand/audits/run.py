@@ -67,10 +67,11 @@ def audit(
         Outcomes.
     groups : DataFrame, Series, dict of name to values, or list of column names, optional
         Named groups, known before the outcome. A DataFrame, Series or dict holds masks (booleans:
-        one group each) or labels (other values: one group per value, or two halves where a column
-        has many distinct numbers or dates); a list names columns of X, read as labels. Rows are
-        matched by position. A group that the outcome defines is miscalibrated under any
-        forecaster: it is reported as a possible leak, not as a finding. Confidence
+        one group each), probabilities of membership (floats from 0 to 1, some strictly between: one
+        group each, see `Audit.membership`) or labels (other values: one group per value, or two
+        halves where a column has many distinct numbers or dates); a list names columns of X, read
+        as labels. Rows are matched by position. A group that the outcome defines is miscalibrated
+        under any forecaster: it is reported as a possible leak, not as a finding. Confidence
         intervals of named and scanned groups hold for all of them simultaneously.
     features : DataFrame or array-like of shape (n, n_features), optional
         Features in which groups are scanned and learned; they may include columns that the
