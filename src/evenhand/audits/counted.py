@@ -232,6 +232,8 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
         worst_groups=worst,
         certificate=proof,
         plain_intervals=plain_table(proof, widths),
+        # the tests of the sample are not those of all rows
+        off_groups=None,
         histogram=_histogram(rows),
         calibration=_curve(overall),
         # the record is that of the sample

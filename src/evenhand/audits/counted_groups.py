@@ -83,7 +83,7 @@ def counted_groups(
     table, scan = _tested(table, found.scan, named, 1 - family.confidence)
     table = tables.with_within(table, found.within)
     joint = replace(family, n_groups=family.n_groups + n_extra)
-    return TestedGroups(table, scan, joint, ())
+    return TestedGroups(table, scan, joint, (), ())
 
 
 def _group_sums(counts: Sequence[PITCounts], sums: Sequence[Floats], centre: float) -> GroupSums:

@@ -12,6 +12,7 @@ import pandas as pd
 from evenhand import search
 from evenhand._validate import Floats
 from evenhand.audits import tables
+from evenhand.audits.off_groups import OffGroup, off_groups
 from evenhand.audits.options import SearchOptions
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import Band
@@ -32,12 +33,16 @@ Notes = tuple[Note, ...]
 
 @dataclass(frozen=True, eq=False)
 class TestedGroups:
-    """Tables of named and of scanned groups, with the family that their intervals share."""
+    """Tables of named and of scanned groups, with the family that their intervals share.
+
+    `off` contains the definitions of the groups with significant errors.
+    """
 
     groups: pd.DataFrame
     scan: pd.DataFrame
     family: Family
     notes: Notes
+    off: tuple[OffGroup, ...]
 
 
 def tested_groups(
@@ -72,7 +77,8 @@ def tested_groups(
     )
     scan = tables.scan_frame(scanned, leaks, of_scan, family)
     groups, scan = (tables.with_within(table, options.within) for table in (groups, scan))
-    return TestedGroups(groups, scan, family, notes)
+    off = off_groups(held.groups, own[1], scanned, of_scan, 1 - options.confidence)
+    return TestedGroups(groups, scan, family, notes, off)
 
 
 def _tests(

@@ -36,7 +36,9 @@ def audit_rows(
     # all share one random generator, so the order of these calls affects the numbers
     proof, unproven = certify_rows(pits, base, held, options.confidence, random)
     tested = tested_groups(pits, residual, held, options, scores, random)
-    learned, learned_rows, unlearned = learn_groups(pits, residual, held, options, random)
+    learned, learned_rows, off_learned, unlearned = learn_groups(
+        pits, residual, held, options, random
+    )
     miscoverage, unmeasured = conditional_coverage(pits, held, options)
     is_searched = held.searched is not None and (len(tested.scan) > 0 or len(learned) > 0)
     # the note names them: by default they are all other columns of a table of forecasts
@@ -56,6 +58,7 @@ def audit_rows(
         measures=tuple(scores),
         groups=tested.groups,
         scan=tested.scan,
+        off_groups=(*tested.off, *off_learned),
         family=tested.family,
         within=options.within,
         learned=learned,

@@ -19,8 +19,10 @@ from evenhand._validate import bad_input
 from evenhand.audits.decisions import decide_groups, decide_learned
 from evenhand.audits.json_schema import SCHEMA
 from evenhand.audits.membership import MEMBERSHIP_COLUMNS
+from evenhand.audits.off_groups import OffGroup
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
 from evenhand.audits.plain_values import plain_records, write_tables
+from evenhand.audits.repairing import Repairable
 from evenhand.audits.row_record import RowRecord
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.calibration import Family
@@ -44,7 +46,7 @@ TABLES = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit(Summarized):
+class Audit(Summarized, Repairable):
     """Result of a calibration audit.
 
     Parameters
@@ -144,6 +146,10 @@ class Audit(Summarized):
     family : Family or None
         Number of groups that the simultaneous intervals of `groups` and `scan` cover, with which
         confidence, and the measures whose intervals are asymptotic.
+    off_groups : tuple of OffGroup or None
+        Named, scanned and learned groups with significant errors, with the rules that select them
+        among other rows; at most 50 scanned groups, the smallest p-values first. None if the audit
+        was computed in parts.
     leaks : DataFrame
         Groups and features that the outcome may define, which do not count as findings: `kind`
         ("group" or "feature"), `name`, `column`, `apart` (share of rows on which the group differs
@@ -187,6 +193,7 @@ class Audit(Summarized):
         default_factory=lambda: pd.DataFrame(columns=list(MEMBERSHIP_COLUMNS))
     )
     family: Family | None = None
+    off_groups: tuple[OffGroup, ...] | None = None
     within: float | None = None
     learned_rows: pd.DataFrame = field(
         default_factory=lambda: pd.DataFrame(columns=["mass", "row", "id"])

@@ -31,6 +31,7 @@ from evenhand.cli.messages import (
 from evenhand.cli.options import refuse_blank
 from evenhand.cli.planning import plan
 from evenhand.cli.randomizing import randomize
+from evenhand.cli.recalibrating import recalibrate
 from evenhand.cli.serving import predict
 from evenhand.cli.streams import safe_streams
 
@@ -101,7 +102,7 @@ def _options(
 
 
 # the order of the help
-for command in (demo, plan, fit, predict, randomize, audit, compare, reproduce):
+for command in (demo, plan, fit, predict, recalibrate, randomize, audit, compare, reproduce):
     app.command(cls=Command)(command)
 
 

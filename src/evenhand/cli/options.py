@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evenhand._files import link_target
 from evenhand._validate import InputError
+
+if TYPE_CHECKING:
+    import typer
 
 
 def refuse_blank(args: Sequence[str], flags: set[str]) -> None:
@@ -34,6 +38,14 @@ def refuse_blank(args: Sequence[str], flags: set[str]) -> None:
         raise InputError(
             f"{option} is empty; check for an unset shell variable, give a value or leave it out"
         )
+
+
+def refuse_without_effect(options: typer.Context, parameters: Collection[str], reason: str) -> None:
+    """Refuse options that were given but have no effect."""
+    for option in options.command.params:
+        source = options.get_parameter_source(option.name or "")
+        if option.name in parameters and source is not None and source.name == "COMMANDLINE":
+            raise InputError(f"{option.opts[0]} has no effect {reason}; leave it out")
 
 
 def listed_names(option: str, listed: str | None) -> list[str]:

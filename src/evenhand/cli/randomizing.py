@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,7 +43,12 @@ from evenhand.cli.certifying import (
     page_of,
 )
 from evenhand.cli.messages import inform
-from evenhand.cli.options import check_apart, check_own_folder, folder_to_write
+from evenhand.cli.options import (
+    check_apart,
+    check_own_folder,
+    folder_to_write,
+    refuse_without_effect,
+)
 from evenhand.cli.reports import command_line, show_result
 from evenhand.cli.serving import serve, serving_options
 from evenhand.cli.tables import column_subject
@@ -166,7 +170,7 @@ def randomize(
             " --quantiles or --samples"
         )
     if target is not None:
-        _refuse_without_effect(options, SERVING, "with --target, which writes no forecasts")
+        refuse_without_effect(options, SERVING, "with --target, which writes no forecasts")
         goals = {
             "max_group_error": max_group_error,
             "max_wider": max_wider,
@@ -185,14 +189,14 @@ def randomize(
         )
         _certify(subject, request, asked, out, as_json)
         return
-    _refuse_without_effect(options, CERTIFYING, "without --target")
+    refuse_without_effect(options, CERTIFYING, "without --target")
     if id_column is None or key_file is None:
         raise InputError(
             f"give --target to certify the forecasts of {table}, or --id and --key-file to"
             " randomize them"
         )
     if certificate is not None:
-        _refuse_without_effect(options, ("alpha", "link"), "with --certificate")
+        refuse_without_effect(options, ("alpha", "link"), "with --certificate")
     inputs = {"the table": table, "the key file": key_file, "the certificate": certificate}
     check_apart(out, inputs)
     served = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
@@ -201,16 +205,6 @@ def randomize(
     if certificate is not None:
         served["link"] = _certified_link(certificate, subject, parts)
     serve(subject, parts, out, served, workers, scheduler, "randomized forecast", as_json)
-
-
-def _refuse_without_effect(
-    options: typer.Context, parameters: Collection[str], reason: str
-) -> None:
-    """Refuse options that were given but have no effect."""
-    for option in options.command.params:
-        source = options.get_parameter_source(option.name or "")
-        if option.name in parameters and source is not None and source.name == "COMMANDLINE":
-            raise InputError(f"{option.opts[0]} has no effect {reason}; leave it out")
 
 
 def _certify(

@@ -72,14 +72,15 @@ def serving_options(
         "id_column": id_column,
         "key": read_key(key_file),
         "context": context,
-        "levels": _parse_levels(levels),
+        "levels": parse_levels(levels),
         "moments": moments,
         "skip_bad": skip_bad,
         "verbose": True,
     }
 
 
-def _parse_levels(listed: str) -> list[float]:
+def parse_levels(listed: str) -> list[float]:
+    """Return the levels of an option: increasing fractions."""
     names = listed_names("--levels", listed)
     try:
         levels = [float(level) for level in names]
@@ -109,7 +110,7 @@ def serve(
     with scale.dask_client(scheduler, workers) as client:
         done = scale.forecast_parts(subject, table, out, client=client, **asked)
     # repeated ids are allowed: several rows of one person share the person's draw
-    if done.repeated is not None:
+    if done.repeated is not None and done.key is not None:
         shared = done.repeated
         others = f"; {shared.n_labels:,} ids are repeated in total" if shared.n_labels > 1 else ""
         inform(
@@ -121,7 +122,8 @@ def serve(
     for why in done.skipped.values():
         inform(f"warning: part skipped: {why}")
     # the fingerprint identifies the key of these draws without revealing it
-    inform(f"{count(done.n_rows, noun)} written to {out}; fingerprint of the key: {done.key}")
+    key = "" if done.key is None else f"; fingerprint of the key: {done.key}"
+    inform(f"{count(done.n_rows, noun)} written to {out}{key}")
     if as_json:
         show(json.dumps(_written(done, out), indent=2))
 

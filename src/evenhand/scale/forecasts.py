@@ -51,8 +51,8 @@ class Written:
         Repeated ids, whose rows share a draw.
     skipped : dict of str to str
         Skipped parts, with the reason.
-    key : str
-        Fingerprint of the key, as in each row.
+    key : str or None
+        Fingerprint of the key, as in each row; None without draws.
     unseen : UnseenValues
         Values that are absent from the forecaster's training table.
     """
@@ -60,7 +60,7 @@ class Written:
     n_rows: int
     repeated: Repeated | None
     skipped: dict[str, str]
-    key: str
+    key: str | None
     unseen: UnseenValues
 
 
@@ -70,7 +70,7 @@ def forecast_parts(
     out: str | Path,
     *,
     id_column: str,
-    key: bytes,
+    key: bytes | None,
     context: str = "",
     link: Link | None = None,
     levels: Sequence[float] = LEVELS,
@@ -94,8 +94,9 @@ def forecast_parts(
         for each part of the table. Either the whole output is written, or nothing.
     id_column : str
         Column with the id of each person: integers or text.
-    key : bytes
-        Secret key of at least 16 bytes.
+    key : bytes or None
+        Secret key of at least 16 bytes; None for a deterministic forecaster, whose forecasts are
+        written without the columns `r`, `context` and `key`.
     context : str, default ""
         Name of the decision that the draws are for, such as a period.
     link : Link, optional
@@ -146,7 +147,7 @@ def forecast_parts(
     (['id', 'r', 'mean', 'q0.05'], 2)
     """
     subject = as_subject(model)
-    fingerprint = KeyedDraws(key, context).fingerprint
+    fingerprint = None if key is None else KeyedDraws(key, context).fingerprint
     parts = table if isinstance(table, Parts) else open_parts(table, skip_bad=skip_bad)
     parts = parts.typed(subject.schema.apply)
     target = check_output(out, parts, is_shared=client is not None, skip_bad=skip_bad)
@@ -226,7 +227,7 @@ class ForecastJob:
     subject: Subject
     id_column: str
     columns: tuple[str, ...]
-    key: bytes = field(repr=False)
+    key: bytes | None = field(repr=False)
     context: str
     link: Link | None
     levels: tuple[float, ...]
@@ -234,19 +235,20 @@ class ForecastJob:
 
     def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, Kept]]:
         """Yield the forecasts of each block of a part, with its people and unseen values."""
-        draws = KeyedDraws(self.key, self.context)
+        draws = None if self.key is None else KeyedDraws(self.key, self.context)
         source = parts.names[i]
         column = f"{source}: column {self.id_column!r}"
         for start, table in parts.blocks(i, self.columns):
             ids = id_column(table, self.id_column, source=source, start=start)
             _warn_of_guarded(ids, column, start)
-            r = draws(ids)
+            r = None if draws is None else draws(ids)
             forecaster, X = self.subject.of(table, source, start)
             with refusals(source, start, start + len(table) - 1):
                 forecast, mean = self._forecast(forecaster, X, r)
             # context and key fingerprint of each row, so that its draw can be reproduced
             made = self._columns(r, mean, forecast)
-            made |= {"context": self.context, "key": draws.fingerprint}
+            if draws is not None:
+                made |= {"context": self.context, "key": draws.fingerprint}
             if self.id_column in made:
                 raise InputError(
                     f"id column {self.id_column!r} clashes with an output column of the same name;"
@@ -257,7 +259,7 @@ class ForecastJob:
             advance(len(table))
 
     def _forecast(
-        self, forecaster: Any, X: pd.DataFrame | None, r: Floats
+        self, forecaster: Any, X: pd.DataFrame | None, r: Floats | None
     ) -> tuple[Forecast, Floats]:
         """Return the forecasts with the draws, and the means, which do not depend on draws."""
         if X is not None:
@@ -268,10 +270,10 @@ class ForecastJob:
         # a draw must not change a point forecast, so the mean is that of the base
         return served, base.mean()
 
-    def _columns(self, r: Floats, mean: Floats, forecast: Forecast) -> dict[str, Any]:
+    def _columns(self, r: Floats | None, mean: Floats, forecast: Forecast) -> dict[str, Any]:
         """Return the draws, means, quantiles and, if requested, served moments."""
         quantiles = forecast.ppf(self.levels)
-        columns: dict[str, Any] = {"r": r, "mean": mean}
+        columns: dict[str, Any] = {"mean": mean} if r is None else {"r": r, "mean": mean}
         columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(self.levels)}
         if self.moments:
             columns |= {"served_mean": forecast.mean(), "served_std": forecast.std()}

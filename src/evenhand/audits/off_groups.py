@@ -1,0 +1,68 @@
+"""Groups that an audit calls off, with the rules that define them on other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenhand import search
+from evenhand._validate import Floats
+from evenhand.columns import Condition, Group, GroupRule, Groups
+
+MOST_SCANNED = 50
+"""Most scanned groups that are listed as off with their rules, the smallest p-values first."""
+
+
+@dataclass(frozen=True)
+class OffGroup:
+    """Group that an audit calls off.
+
+    Parameters
+    ----------
+    name : str
+        Name in the tables of the audit.
+    rule : GroupRule or None
+        Rule that selects the group among other rows; None for a mask, and for a learned group that
+        no rule describes.
+    """
+
+    name: str
+    rule: GroupRule | None
+
+    @classmethod
+    def of(cls, groups: Iterable[Group]) -> OffGroup:
+        """Return one group, or the intersection of several."""
+        parts = tuple(groups)
+        name = " and ".join(group.name for group in parts)
+        has_rule = all(group.column is not None and group.mask is None for group in parts)
+        return cls(name, GroupRule.of(*parts) if has_rule else None)
+
+
+def off_groups(
+    named: Groups, named_p: Floats, scanned: search.Scanned | None, scanned_p: Floats, level: float
+) -> tuple[OffGroup, ...]:
+    """Return the named and scanned groups with adjusted p-values below a level, each name once."""
+    found = [OffGroup.of([named.what(name)]) for name in _below(list(named), named_p, level)]
+    if scanned is not None:
+        order = np.argsort(scanned_p, kind="stable")[:MOST_SCANNED]
+        for i in order[scanned_p[order] < level]:
+            masks = [int(scanned.first[i]), int(scanned.second[i])]
+            # the first mask of a single group is all rows, number -1
+            found.append(OffGroup.of(scanned.masks.groups[mask] for mask in masks if mask >= 0))
+    return tuple({group.name: group for group in found}.values())
+
+
+def off_learned(found: Iterable[search.FoundGroup]) -> Iterator[OffGroup]:
+    """Yield the learned groups whose detection test rejects."""
+    for group in found:
+        if group.is_significant:
+            conditions: tuple[Condition, ...] = tuple(group.conditions)
+            rule = GroupRule(conditions) if conditions else None
+            yield OffGroup(rule.name if rule else f"learned group of mass {group.mass:g}", rule)
+
+
+def _below(names: list[str], p_values: Floats, level: float) -> list[Any]:
+    return [name for name, p_value in zip(names, p_values, strict=True) if p_value < level]

@@ -1,0 +1,117 @@
+"""Recalibration of a model for the groups that an audit calls off."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+from sklearn.frozen import FrozenEstimator
+
+from evenhand._validate import InputError, bad_input
+from evenhand.audits.off_groups import OffGroup
+from evenhand.draws import RandomState
+from evenhand.forecast import Forecast
+from evenhand.forecasters import RecalibratedRegressor
+
+
+class Repairable:
+    """Audit with definitions of the groups that it calls off."""
+
+    off_groups: tuple[OffGroup, ...] | None
+
+    def repair(
+        self,
+        model: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        groups: Mapping[str, Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+        random_state: RandomState = None,
+    ) -> RecalibratedRegressor:
+        """Recalibrate a fitted model for the groups that this audit calls off.
+
+        The rows of the audit were used to choose the groups: pass other rows. The check of the
+        repair accounts for the estimation of the maps and for the selection of the groups that need
+        a correction, as both are repeated without the rows that are checked. It does not account
+        for the choice of the groups by this audit if its rows are passed again; gains of these
+        groups are then overestimated. If no group is off, the result is a single map for all rows.
+
+        Parameters
+        ----------
+        model : estimator, forecaster or function
+            The audited model, fitted on other rows. It is not fitted again.
+        X : DataFrame or array-like of shape (n, n_features)
+            Rows that neither the model nor the audit has seen, with the columns of the groups.
+        y : array-like of shape (n,)
+            Outcomes.
+        groups : dict of str to array of bool, optional
+            Masks of these rows for groups that no rule defines: groups that were given to the audit
+            as masks, and learned groups without a rule. Without a mask they are not repaired, with
+            a warning that names them.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
+        random_state : int, generator or None
+            Seed of the folds of the check.
+
+        Returns
+        -------
+        RecalibratedRegressor
+            Fitted; `check_` and `summary()` say for each group whether the repair helped.
+        """
+        return _repaired(
+            self.off_groups,
+            model,
+            X,
+            y,
+            groups=groups,
+            sample_weight=sample_weight,
+            random_state=random_state,
+        )
+
+
+def _repaired(
+    off: Sequence[OffGroup] | None,
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    groups: Mapping[str, Any] | None,
+    sample_weight: ArrayLike | None,
+    random_state: RandomState,
+) -> RecalibratedRegressor:
+    """Fit a `RecalibratedRegressor` for groups; the parameters are those of `Audit.repair`."""
+    if off is None:
+        raise InputError(
+            "this audit does not contain the definitions of its groups, as it was read in parts or"
+            " from PITs of blocks; name the groups in RecalibratedRegressor(model, by={name: rule})"
+        )
+    if isinstance(model, Forecast):
+        remedy = "pass the model, or a function from X to its forecasts"
+        raise bad_input("model", "be a fitted model or a function", "a Forecast", remedy)
+    masks = dict(groups or {})
+    known = {group.name for group in off}
+    for name in masks:
+        if name not in known:
+            remedy = f"the audit calls off: {', '.join(sorted(known)) or 'none'}"[:200]
+            raise bad_input("groups", "name groups that the audit calls off", repr(name), remedy)
+    by = {group.name: masks.get(group.name, group.rule) for group in off}
+    without = [name for name, rule in by.items() if rule is None]
+    by = {name: rule for name, rule in by.items() if rule is not None}
+    if without:
+        listed = ", ".join(map(repr, without))
+        warnings.warn(
+            f"not repaired, as no rule defines these groups on other rows: {listed}; pass masks of"
+            f" the rows of X, such as groups={{{without[0]!r}: mask}}",
+            UserWarning,
+            stacklevel=3,
+        )
+    # a fitted model is not fitted again: all rows are held-out rows
+    is_estimator = hasattr(model, "fit") and not isinstance(model, FrozenEstimator)
+    frozen = FrozenEstimator(model) if is_estimator else model
+    repaired = RecalibratedRegressor(
+        frozen, by=by or None, on_discrete="warn", random_state=random_state
+    )
+    return repaired.fit(X, y, sample_weight)

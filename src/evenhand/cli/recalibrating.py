@@ -1,0 +1,232 @@
+"""Subcommand `recalibrate`: maps for another model's forecasts, by group, and their application."""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenhand._format import count
+from evenhand._validate import InputError, bad_input
+from evenhand.cli.arguments import (
+    DEFAULT_LEVELS,
+    AsJson,
+    Levels,
+    Mean,
+    Quantiles,
+    Samples,
+    SkipBadParts,
+    SortQuantiles,
+    Std,
+    Table,
+    check_seed,
+)
+from evenhand.cli.audit_request import Request, read_rows
+from evenhand.cli.messages import inform
+from evenhand.cli.options import (
+    check_apart,
+    check_own_folder,
+    folder_to_write,
+    refuse_without_effect,
+)
+from evenhand.cli.reports import show_result
+from evenhand.cli.serving import parse_levels, serve
+from evenhand.cli.tables import chosen_columns, column_subject
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evenhand.columns import GroupRule
+    from evenhand.forecasters import RecalibratedRegressor
+    from evenhand.scale import ColumnSubject
+
+SCHEMA = "evenhand.recalibration/1"
+"""Layout of the JSON that is printed with --target."""
+
+FITTING = ("by", "group", "seed")
+SERVING = ("id_column", "maps", "levels", "skip_bad_parts")
+"""Parameters that have an effect only with, or only without, --target."""
+
+
+def recalibrate(
+    options: typer.Context,
+    table: Table,
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="with --target: folder to write; otherwise a csv or parquet file, or a new folder"
+            " if TABLE is a folder"
+        ),
+    ],
+    mean: Mean = None,
+    std: Std = None,
+    quantiles: Quantiles = None,
+    samples: Samples = None,
+    sort_quantiles: SortQuantiles = False,
+    target: Annotated[
+        str | None,
+        typer.Option(help="column with the outcome: estimate maps and write them to a folder"),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="with --target: columns that define groups with separate maps, comma-separated;"
+            " several columns define one group per combination"
+        ),
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            help='with --target: a group that may overlap others, as "name=rule" or as a rule such'
+            ' as "bmi > 0.03 and sex = 2"; may be repeated'
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="with --target: seed of the folds of the check")] = 0,
+    as_json: AsJson = False,
+    id_column: Annotated[
+        str | None,
+        typer.Option("--id", help="without --target: column with the id of each person"),
+    ] = None,
+    maps: Annotated[
+        Path | None, typer.Option(help="without --target: folder written with --target")
+    ] = None,
+    levels: Levels = DEFAULT_LEVELS,
+    skip_bad_parts: SkipBadParts = False,
+) -> None:
+    """Recalibrate forecasts of another model, given as columns of a table, by group.
+
+    With --target, maps are estimated from the outcomes of rows that the model was not trained on,
+    and a check on held-out rows says for each group whether they help.
+
+    With --id and --maps, recalibrated forecasts of other rows are written.
+    """
+    subject = column_subject(mean, std, quantiles, samples, sort_quantiles)
+    if not subject.named:
+        raise InputError(
+            f"{table}: no forecasts to recalibrate; name columns of the table: --mean and --std,"
+            " --quantiles or --samples"
+        )
+    if target is not None:
+        refuse_without_effect(options, SERVING, "with --target, which writes no forecasts")
+        check_seed(seed)
+        if by is not None and group:
+            raise InputError("give --by or --group, not both; write the columns of --by as rules")
+        _estimate(subject, table, target, out, (by, group or [], seed), as_json=as_json)
+        return
+    refuse_without_effect(options, FITTING, "without --target")
+    if id_column is None or maps is None:
+        raise InputError(
+            f"give --target to estimate maps for the forecasts of {table}, or --id and --maps to"
+            " recalibrate them"
+        )
+    check_apart(out, {"the table": table, "the maps": maps})
+    _apply(subject, table, out, maps, (id_column, levels), skip_bad=skip_bad_parts, as_json=as_json)
+
+
+def _estimate(
+    subject: ColumnSubject,
+    table: Path,
+    target: str,
+    out: Path,
+    asked: tuple[str | None, Sequence[str], int],
+    *,
+    as_json: bool,
+) -> None:
+    """Estimate maps by group, print their check and write them."""
+    from evenhand import store
+    from evenhand.forecasters import RecalibratedRegressor
+
+    check_apart(out, {"the table": table})
+    folder = store.check_folder(folder_to_write(out))
+    check_own_folder(folder, "model.json", "a folder of maps")
+    by, texts, seed = asked
+    rows = read_rows(
+        Request(subject, table, target, None, None, None, None, [], 0.95, seed, table.name)
+    )
+    present = list(map(str, rows.data.columns))
+    names = subject.columns(present, table.name)
+    groups = chosen_columns("--by", by, {target: "target"}, present, table.name)
+    rules = dict(_rule(text, present, target, table.name) for text in texts)
+    used = [*names, *groups, *(column for rule in rules.values() for column in rule.columns)]
+    model = RecalibratedRegressor(subject, by=rules or groups or None, random_state=seed)
+    model.fit(rows.data[list(dict.fromkeys(used))], rows.y)
+    _write(model, folder)
+    checked = model.check_.astype(object).where(model.check_.notna(), None).to_dict("records")
+    values = {"schema": SCHEMA, "out": str(out), "n_rows": len(rows.y), "check": checked}
+    show_result(values, model.summary(), as_json)
+    inform(f"maps estimated from {count(len(rows.y), 'row')}; written to {out}")
+    option = shlex.quote(str(out))
+    inform(f"to recalibrate new rows, use --maps {option} with --id")
+
+
+def _write(model: RecalibratedRegressor, folder: Path) -> None:
+    from evenhand import store
+
+    with warnings.catch_warnings():
+        # a warning that the forecasts of the table are not stored
+        warnings.simplefilter("ignore", UserWarning)
+        store.save(model, folder)
+
+
+def _rule(text: str, present: Sequence[str], target: str, source: str) -> tuple[str, GroupRule]:
+    """Return the name and the rule of a group."""
+    from evenhand.columns import GroupRule
+
+    try:
+        rule = GroupRule.parse(text, present, source=source)
+        name = text.strip()
+    except InputError as error:
+        name, _, rest = (part.strip() for part in text.partition("="))
+        if not name or not rest or name in present:
+            raise InputError(f"--group: {error}") from error
+        try:
+            rule = GroupRule.parse(rest, present, source=source)
+        except InputError as wrong:
+            raise InputError(f"--group {name!r}: {wrong}") from wrong
+    if target in rule.columns:
+        reason = "groups defined by the outcome are miscalibrated under any model"
+        raise InputError(f"--group {name!r} uses the target {target!r}: {reason}; leave it out")
+    return name, rule
+
+
+def _apply(
+    subject: ColumnSubject,
+    table: Path,
+    out: Path,
+    maps: Path,
+    asked: tuple[str, str],
+    *,
+    skip_bad: bool,
+    as_json: bool,
+) -> None:
+    """Write recalibrated forecasts."""
+    from evenhand import scale, store, tables
+    from evenhand.forecasters import RecalibratedRegressor
+
+    model = store.load(maps, subject)
+    if not isinstance(model, RecalibratedRegressor):
+        what = type(model).__name__
+        remedy = "write one with evenhand recalibrate --target"
+        raise bad_input("--maps", "be a folder of maps", f"a folder with a {what}", remedy)
+    parts = tables.open_parts(table, skip_bad=skip_bad)
+    learned = set(map(str, model.feature_names_in_))
+    names = subject.columns(parts.columns, parts.source)
+    if not learned.issuperset(names):
+        listed = ", ".join(names[:5])
+        raise InputError(
+            f"--maps {maps} are for other columns of forecasts than {listed}; name the columns that"
+            " the maps were estimated with, or estimate maps for these with --target"
+        )
+    id_column, levels = asked
+    options: dict[str, Any] = {
+        "id_column": id_column,
+        "key": None,
+        "levels": parse_levels(levels),
+        "skip_bad": skip_bad,
+        "verbose": True,
+    }
+    served = scale.ModelSubject(model)
+    serve(served, parts, out, options, None, None, "recalibrated forecast", as_json)
