@@ -2,8 +2,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+PEERS := .venv-peers
 
-.PHONY: setup demo test test-statistics test-faults test-rounding check bench bench-forecasts docs clean
+.PHONY: setup demo test test-statistics test-faults test-rounding check bench bench-forecasts bench-peers bench-peers-quick docs clean
 
 setup: $(STAMP)
 
@@ -49,6 +50,22 @@ bench: $(STAMP)
 # it makes in bench-results/: hours the first time, minutes when only evenhand's forecasters are run again
 bench-forecasts: $(STAMP)
 	$(BIN)/python benchmarks/record.py forecasts/run
+
+# audits, repairs and intervals beside MAPIE, crepes, fairaudit, MCGrad and others, which have an environment of their own;
+# about 15 minutes on two cores, and two minutes with few tables, which does not replace the recorded page
+bench-peers: $(PEERS)/.ready
+	$(PEERS)/bin/python benchmarks/record.py peers/run
+
+bench-peers-quick: $(PEERS)/.ready
+	OMP_NUM_THREADS=1 $(PEERS)/bin/python benchmarks/peers/run.py --quick
+
+# conditionalconformal needs an older NumPy than constraints.txt has
+$(PEERS)/.ready: pyproject.toml constraints.txt benchmarks/peers/requirements.txt
+	$(PYTHON) -m venv --clear $(PEERS)
+	grep -v '^numpy==' constraints.txt > $(PEERS)/constraints.txt
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check -c $(PEERS)/constraints.txt \
+		-r benchmarks/peers/requirements.txt -e '.[neural,boosting]'
+	touch $(PEERS)/.ready
 
 docs: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

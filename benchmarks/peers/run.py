@@ -1,0 +1,178 @@
+"""Benchmark of peers: who wins where, beside MAPIE, crepes, fairaudit, MCGrad and others.
+
+Planted problems, whose answers are known, and tables of the forecast benchmark. Every package gets
+the same rows and its recommended settings, which the page states. Seeds are fixed; times are CPU
+times in one thread, as ratios within one run. `make bench-peers` makes the environment and runs
+
+    python benchmarks/record.py peers/run
+
+with it, which writes `benchmarks/results/peers.md`; `--quick` takes fewer tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import agreement
+import detection
+import on_tables
+import repairs
+import simultaneous
+from measures import CONTEST_HEADS, Section, table_lines
+from table_rows import NAMES
+
+PACKAGES = (
+    "mapie",
+    "crepes",
+    "conditionalconformal",
+    "fairaudit",
+    "mcgrad",
+    "uncertainty-toolbox",
+    "divexplorer",
+)
+
+
+@dataclass(frozen=True)
+class Size:
+    """Size of the run.
+
+    Parameters
+    ----------
+    interval_tables : int
+        Tables with simultaneous intervals; ten times as many of ours alone.
+    detection_tables : int
+        Tables of each planted problem for the fastest method.
+    repetitions : int
+        Repetitions of repairs.
+    tables : tuple of str
+        Tables of the forecast benchmark.
+    """
+
+    interval_tables: int
+    detection_tables: int
+    repetitions: int
+    tables: tuple[str, ...]
+
+    def times(self, factor: float) -> Size:
+        """Return the size with other numbers of simulated tables, at least two."""
+        numbers = (self.interval_tables, self.detection_tables, self.repetitions)
+        return Size(*(max(2, round(factor * number)) for number in numbers), self.tables)
+
+
+FULL = Size(20, 40, 20, NAMES)
+QUICK = Size(2, 4, 2, ("Bwages",))
+
+
+def quietly(job: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a job without the log lines and warnings of the packages; return errors as text."""
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+    try:
+        return job(*arguments)
+    except Exception:
+        return traceback.format_exc()
+
+
+def table_results(name: str, methods: tuple[str, ...]) -> Any:
+    """Return the results of methods on a table of the forecast benchmark."""
+    known = on_tables.OURS | on_tables.PEERS
+    return on_tables.results_of(name, {method: known[method] for method in methods})
+
+
+def submit(pool: ProcessPoolExecutor, size: Size) -> dict[tuple[str, str], Future[Any]]:
+    """Start all jobs, the longest first; the key of a job is its part of the page and its name."""
+    methods = (*on_tables.OURS, *on_tables.PEERS)
+    jobs: dict[tuple[str, str], tuple[Any, ...]] = {
+        ("detection", method.name): (detection.results_of, method, size.detection_tables)
+        for method in sorted(detection.METHODS, key=lambda method: "fairaudit" not in method.name)
+    }
+    jobs |= {("tables", name): (table_results, name, methods) for name in size.tables}
+    jobs["intervals", ""] = (simultaneous.section, size.interval_tables)
+    jobs["repairs", ""] = (repairs.section, size.repetitions)
+    jobs["agreement", ""] = (agreement.section,)
+    return {key: pool.submit(quietly, *job) for key, job in jobs.items()}
+
+
+def finished(found: dict[tuple[str, str], Any]) -> Iterator[Section]:
+    """Yield the sections of the page, given the results of all jobs."""
+    for title in ("intervals", "repairs", "agreement"):
+        if title == "repairs":
+            yield _detection_section(found)
+        yield _section_or_error(title, found[title, ""])
+        if title == "repairs":
+            yield _tables_section(found)
+
+
+def _section_or_error(title: str, result: Any) -> Section:
+    return result if isinstance(result, Section) else Section(title, [f"FAILED: {result}"])
+
+
+def _detection_section(found: dict[tuple[str, str], Any]) -> Section:
+    results = {name: result for (part, name), result in found.items() if part == "detection"}
+    order = [method.name for method in detection.METHODS]
+    failed = {name: results[name] for name in order if isinstance(results[name], str)}
+    made = detection.section({name: results[name] for name in order if name not in failed})
+    made.lines += [f"FAILED: {name}: {text}" for name, text in failed.items()]
+    return made
+
+
+def _tables_section(found: dict[tuple[str, str], Any]) -> Section:
+    results = {name: result for (part, name), result in found.items() if part == "tables"}
+    failed = {name: result for name, result in results.items() if isinstance(result, str)}
+    made = on_tables.section([results[name] for name in results if name not in failed])
+    made.lines += [f"FAILED: {name}: {text}" for name, text in failed.items()]
+    return made
+
+
+def versions() -> str:
+    """Return the versions of the packages, and which are not installed."""
+    found = []
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            found.append(f"{name} NOT INSTALLED")
+    return ", ".join(found)
+
+
+def main() -> None:
+    """Run all parts and print the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="few tables, about two minutes")
+    parser.add_argument(
+        "--factor", type=float, default=1.0, help="of the number of simulated tables"
+    )
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes")
+    options = parser.parse_args()
+    with ProcessPoolExecutor(options.jobs) as pool:
+        futures = submit(pool, QUICK if options.quick else FULL.times(options.factor))
+        found = {key: future.result() for key, future in futures.items()}
+    sections = list(finished(found))
+    print(f"Peers: {versions()}.")
+    print("\nWho wins where\n==============")
+    contests = [contest.cells() for section in sections for contest in section.contests]
+    print("\n".join(table_lines(CONTEST_HEADS, contests)))
+    print(
+        "\nTie: the difference may be noise (two standard errors, or Fisher's exact test at 5%)."
+        "\nDetection: the more powerful of our scan and our learned group, against peers whose"
+        "\nfalse alarms are not significantly above 5%. Tables: how many of them each side wins."
+    )
+    for section in sections:
+        print(f"\n{section.title}\n{'=' * len(section.title)}")
+        print("\n".join(section.lines))
+    raise SystemExit(1 if any("FAILED" in line for part in sections for line in part.lines) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""Parts of the benchmark of peers that need no peer: planted problems, measures, who wins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from evenhand.search import scan_groups
+
+BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "peers"
+
+with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(str(BENCHMARK))
+    import detection
+    import measures
+    import planted
+    import repairs
+    import simultaneous
+
+
+@pytest.mark.parametrize(
+    ("problem", "share", "mean", "spread"),
+    [
+        ("half, mean +0.15", 1 / 2, 0.15, 1.0),
+        ("pair, mean +0.35, spread 1.5", 1 / 6, 0.35, 1.5),
+        ("triple, spread 1.6", 0.6 * 0.6 / 2, 0.0, 1.6),
+        ("ball, mean +0.5", np.pi / 16, 0.5, 1.0),
+        # E|z| = sqrt(2 / pi) is the variance of sign(z) sqrt|z|
+        ("pair, shape", 1 / 6, 0.0, (2 / np.pi) ** 0.25),
+    ],
+)
+def test_planted_groups_have_their_size_and_their_moments(problem, share, mean, spread):
+    # 200,000 rows: five standard errors, so that a false alarm has a probability of about 1e-6
+    n = 200_000
+    table = planted.planted_table(problem, n, 0)
+    assert table.rows.mean() == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / n))
+    inside, outside = table.y[table.rows], table.y[~table.rows]
+    assert inside.mean() == pytest.approx(mean, abs=5 * spread / np.sqrt(inside.size))
+    assert inside.std() == pytest.approx(spread, abs=5 * spread / np.sqrt(inside.size))
+    assert stats.kstest(outside, "norm").pvalue > 1e-6
+
+
+def test_calibrated_tables_have_no_planted_rows():
+    table = planted.planted_table("calibrated", 20_000, 0)
+    assert not table.rows.any()
+    assert stats.kstest(table.y, "norm").pvalue > 1e-6
+
+
+def test_overlapping_groups_overlap_and_change_outcomes():
+    X, y = planted.overlapping_table(100_000, np.random.default_rng(0))
+    first, second, third = (group(X) for group in planted.OVERLAPPING.values())
+    everywhere = y[first & second & third]
+    # all that applies happens: five standard errors
+    assert everywhere.mean() == pytest.approx(0.1, abs=5 * 1.6 / np.sqrt(everywhere.size))
+    assert everywhere.std() == pytest.approx(1.6, abs=5 * 1.6 / np.sqrt(everywhere.size))
+    assert stats.kstest(y[~(first | second | third)], "norm").pvalue > 1e-6
+
+
+def test_groups_of_features_are_those_of_the_scan():
+    table = planted.planted_table("calibrated", 2000, 3)
+    X = table.X.assign(few=np.arange(2000) % 4)
+    masks = planted.groups_of_features(X, 100)
+    found = scan_groups(stats.norm.cdf(table.y), X, 100).set_index("group")
+    assert set(masks) == set(found.index)
+    for name, mask in masks.items():
+        assert mask.sum() == found.loc[name, "n"]
+        covered = np.abs(table.y[mask]) <= stats.norm.ppf(0.9)
+        assert covered.mean() == pytest.approx(found.loc[name, "coverage_80"])
+
+
+def test_binary_features_define_their_values_and_all_pairs():
+    X = planted.binary_features(3000, 12, np.random.default_rng(0))
+    assert len(planted.groups_of_features(X, 150)) == 24 + 4 * 66
+
+
+def test_overlap_is_the_share_of_common_rows():
+    a = np.array([True, True, False, False])
+    b = np.array([False, True, True, False])
+    assert measures.overlap(a, b) == pytest.approx(1 / 3)
+    assert measures.overlap(a, a) == 1.0
+    assert measures.overlap(a, ~a) == 0.0
+    assert measures.overlap(None, a) == 0.0
+    assert measures.overlap(a & False, a & False) == 0.0
+
+
+def test_crps_of_quantiles_is_near_the_integral():
+    y = np.linspace(-2, 2, 9)
+    quantiles = np.tile(stats.norm.ppf(measures.LEVELS), (9, 1))
+    # closed form of a standard normal forecast
+    exact = y * (2 * stats.norm.cdf(y) - 1) + 2 * stats.norm.pdf(y) - 1 / np.sqrt(np.pi)
+    assert measures.crps_of_quantiles(quantiles, y) == pytest.approx(exact, rel=0.02)
+    assert measures.crps_of_quantiles(np.full((1, 99), 3.0), np.array([1.0])) == pytest.approx(2.0)
+
+
+def test_worst_gap_subtracts_the_noise_of_a_group():
+    covered = np.array([True] * 80 + [False] * 20)
+    everyone, half = np.ones(100, dtype=bool), np.arange(100) < 50
+    found = measures.worst_gap(covered, {"everyone": everyone}, 0.9)
+    assert found == pytest.approx(0.1 - 2 * np.sqrt(0.09 / 100))
+    assert measures.worst_gap(covered, {"half": half}, 0.9) == pytest.approx(
+        0.1 - 2 * np.sqrt(0.09 / 50)
+    )
+    assert measures.worst_gap(covered, {"everyone": everyone}, 0.8) == 0.0
+
+
+def test_binomial_range_is_that_of_scipy():
+    for count, n in ((0, 10), (3, 20), (20, 20)):
+        exact = stats.binomtest(count, n).proportion_ci(0.95, method="exact")
+        assert measures.binomial_range(count, n) == pytest.approx((exact.low, exact.high))
+
+
+def test_who_wins_a_contest():
+    def contest(ours: float, **options: object) -> measures.Contest:
+        return measures.Contest("p", "m", ours, {"a": 2.0, "b": 3.0}, **options)
+
+    assert contest(1.0).winner == "evenhand"
+    assert contest(2.5).winner == "a"
+    assert contest(2.1, noise=0.2).winner == "tie"
+    assert contest(2.5, more_is_better=True).winner == "b"
+    assert contest(3.5, more_is_better=True).winner == "evenhand"
+    assert contest(1.0).cells() == ("p", "m", "evenhand", "1", "2 (a)")
+
+
+def test_a_tally_counts_tables_and_names_those_that_are_lost():
+    fought = [
+        measures.Contest(table, "m", ours, {"a": 2.0}, noise=0.1)
+        for table, ours in (("one", 1.0), ("two", 2.05), ("three", 3.0))
+    ]
+    tally = measures.Tally("tables", "m", fought)
+    assert tally.winner == "tie"
+    assert tally.cells()[2:] == ("tie", "1 won, 1 tied", "1 won (a on three)")
+    assert measures.Tally("tables", "m", fought[:2]).winner == "evenhand"
+    assert measures.Tally("tables", "m", fought[1:]).winner == "peers"
+
+
+def test_a_table_is_aligned():
+    lines = list(measures.table_lines(("name", "value"), [("a", "1.5"), ("longer", "10.25")]))
+    assert lines == ["name    value", "a         1.5", "longer  10.25"]
+
+
+def counts(found: int, n: int, named: int = 0) -> detection.Counts:
+    return detection.Counts(n, found, named, 1.0)
+
+
+def test_only_methods_at_their_level_are_compared_by_power():
+    assert detection.is_at_level(counts(2, 40))
+    assert not detection.is_at_level(counts(12, 12))
+    # P(X >= 3) = 0.0012 and P(X >= 2) = 0.023 for 5 tables of 5%
+    assert not detection.is_at_level(counts(3, 5))
+    assert detection.is_at_level(counts(2, 5))
+
+
+def test_shares_of_few_tables_are_ties():
+    # Fisher's exact test: p = 1 of 3/3 beside 38/40, p = 0.0003 of 0/3 beside 40/40
+    assert not detection.is_different(counts(3, 3), counts(38, 40))
+    assert detection.is_different(counts(0, 3), counts(40, 40))
+
+
+def test_contests_leave_out_peers_with_false_alarms():
+    results = {
+        name: {
+            problem: counts(alarms if problem == "calibrated" else 20, 20, 20)
+            for problem in planted.PROBLEMS
+        }
+        for name, alarms in (
+            ("evenhand scan", 0),
+            ("evenhand learned group", 1),
+            ("careful", 1),
+            ("wild", 20),
+        )
+    }
+    made = detection.contests(results)
+    powers = [contest for contest in made if contest.more_is_better]
+    assert len(powers) == 2 * (len(planted.PROBLEMS) - 1)
+    assert all(set(contest.theirs) == {"careful"} for contest in powers)
+    alarms = [contest for contest in made if contest.measure == "share of false alarms"]
+    assert [contest.winner for contest in alarms] == ["tie", "evenhand"]
+
+
+def test_our_scan_finds_a_planted_pair_and_names_it():
+    table = planted.planted_table("pair, mean +0.35, spread 1.5", 3000, 0)
+    answer = detection.by_scan(table)
+    assert answer.is_found
+    assert measures.overlap(answer.rows, table.rows) >= detection.NAMED
+
+
+def test_intervals_that_exclude_the_truth_are_counted():
+    ends = np.array([[0.85, 0.95], [0.91, 0.99]])
+    assert simultaneous.excludes(ends, 0.9)
+    assert not simultaneous.excludes(ends, 0.93)
+    tables = [
+        simultaneous.Intervals({0.8: ends - 0.1, 0.9: ends}, 1.0),
+        simultaneous.Intervals({0.8: ends[:1] - 0.1, 0.9: ends[:1]}, 3.0),
+    ]
+    found = simultaneous.Summary.of(tables)
+    assert found.widths == pytest.approx(np.array([[0.09, 0.09], [0.1, 0.1]]))
+    assert found.is_missed.tolist() == [[True, True], [False, False]]
+
+
+def test_intervals_of_the_scan_are_in_the_order_of_the_groups():
+    rng = np.random.default_rng(0)
+    X = planted.binary_features(3000, 3, rng)
+    pit = rng.uniform(size=3000)
+    names = list(planted.groups_of_features(X, 150))
+    found = simultaneous.by_scan(pit, X, names).ends[0.9]
+    for ends, mask in zip(found, planted.groups_of_features(X, 150).values(), strict=True):
+        covered = np.abs(pit[mask] - 0.5) <= 0.45
+        assert ends[0] < covered.mean() < ends[1]
+        # Clopper and Pearson at 1 - 0.05 / (number of groups)
+        exact = measures.binomial_range(int(covered.sum()), covered.size, 1 - 0.05 / len(names))
+        assert ends == pytest.approx(exact, abs=1e-6)
+
+
+def test_the_right_forecast_is_measured_as_right():
+    rng = np.random.default_rng(0)
+    rows = repairs.Rows.of(*repairs.calibrated_table(20_000, rng))
+    found = repairs.measured(repairs.unrepaired(rows, rows), rows)
+    # mean absolute differences of shares of at least 1,000 rows: standard errors below 0.013
+    assert found["given"] < 0.02
+    assert found["pooled"] < 0.01
+    assert found["width"] == pytest.approx(2 * stats.norm.ppf(0.95))
+    # CRPS of a standard normal forecast that is right is 1 / sqrt(pi)
+    assert found["crps"] == pytest.approx(1 / np.sqrt(np.pi), rel=0.03)
+
+
+def test_our_repair_brings_overlapping_groups_near_their_level():
+    rng = np.random.default_rng(0)
+    learn = repairs.Rows.of(*planted.overlapping_table(2000, rng))
+    fresh = repairs.Rows.of(*planted.overlapping_table(5000, rng))
+    before = repairs.measured(repairs.unrepaired(learn, fresh), fresh)
+    after = repairs.measured(repairs.by_evenhand(learn, fresh), fresh)
+    assert before["given"] > 0.1
+    assert after["given"] < 0.03
+    assert after["crps"] < before["crps"]
+
+
+def test_cells_number_the_combinations_of_groups():
+    X = pd.DataFrame({"x0": [0.6, 0.1, 0.9], "x1": [0.8, 0.1, 0.1], "c1": ["a", "b", "a"]})
+    assert repairs.Rows.of(X, np.zeros(3)).cell.tolist() == [7, 0, 5]
