@@ -317,8 +317,8 @@ class Audit(Summarized, Repairable):
         """Write each table as a csv file to a folder, numbers with all digits.
 
         The files are named as the keys of the JSON, for example `groups.csv` and `scan.csv`, and
-        `every_group.csv` and `histogram.csv`. The folder is made if it is missing, and files that
-        an earlier call wrote are replaced.
+        `every_group.csv`, `histogram.csv` and `learned_rows.csv`. The folder is made if it is
+        missing, and files that an earlier call wrote are replaced.
 
         Returns
         -------
@@ -342,6 +342,7 @@ class Audit(Summarized, Repairable):
         """
         tables = {key: getattr(self, key) for key in TABLES}
         tables |= {"possible_leaks": self.leaks, "histogram": self.histogram}
+        tables |= {"learned_rows": self.learned_rows}
         return write_tables(folder, tables | {"every_group": self.every_group})
 
     def to_html(self, path: str | Path | None = None) -> str:
