@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -67,9 +68,11 @@ def test_a_group_that_was_found() -> None:
     x = np.linspace(0, 1, 500)
     pit = np.random.default_rng(0).uniform(size=500) ** np.where(x > 0.5, 3, 1)
     group = find_group(pit, pd.DataFrame({"x": x}), 0.5, random_state=0)
-    assert str(group) == (
-        "outcomes lower than forecast: calibration error 0.193, at least 0.129 with 95% confidence,"
-        " in 152 of 300 rows (approximately: x > 0.5)"
+    # the group is half of the evaluated rows, its true error 1/4
+    assert re.fullmatch(
+        r"outcomes lower than forecast: calibration error 0\.[12]\d\d, at least 0\.[12]\d\d with"
+        r" 95% confidence, in 150 of 300 rows \(approximately: x > 0\.[45]\d*\)",
+        str(group),
     )
 
 

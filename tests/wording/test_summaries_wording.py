@@ -107,11 +107,17 @@ def selection(**changes):
     return Selection(**given | changes)
 
 
-def searches(error, low, spread=None, description="age > 50", features=("age", "sex")):
+def searches(
+    error, low, spread=None, description="age > 50", features=("age", "sex"), p_value=None
+):
+    # the test is more powerful than the bound
+    p_value = (0.001 if low > 0 else 0.5) if p_value is None else p_value
     group = SimpleNamespace(
         mass=1 / 3,
         error=error,
         low=low,
+        is_significant=p_value < 0.05,
+        p_value=p_value,
         confidence=0.95,
         direction="intervals too narrow",
         description=description,
@@ -210,6 +216,13 @@ UNEVEN = SpreadGroup(0.12, True, 0.611, 0.803, "age > 50")
             "Without a draw, the largest error found in a group of 33.34% of people that features"
             " define (by age, sex) is an estimated 12.3 points, at least 5.6 with 95% confidence:"
             " intervals too narrow.",
+        ),
+        (
+            {"searches": searches(0.0123, 0.0, p_value=0.012)},
+            5,
+            "Without a draw, the largest error found in a group of 33.34% of people that features"
+            " define (approximately: age > 50) is an estimated 1.2 points (p = 0.012): intervals"
+            " too narrow.",
         ),
         (
             {"searches": searches(0.01, 0.0)},
