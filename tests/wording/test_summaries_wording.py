@@ -221,7 +221,7 @@ UNEVEN = SpreadGroup(0.12, True, 0.611, 0.803, "age > 50")
             {"searches": searches(0.0123, 0.0, p_value=0.012)},
             5,
             "Without a draw, the largest error found in a group of 33.34% of people that features"
-            " define (approximately: age > 50) is an estimated 1.2 points (p = 0.012): intervals"
+            " define (approximately: age > 50) is an estimated 1.2 points (p = 0.0120): intervals"
             " too narrow.",
         ),
         (
