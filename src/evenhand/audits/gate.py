@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evenhand._format import in_full
-from evenhand._validate import InputError, about, bad_input, check_fraction
+from evenhand._validate import InputError, about, bad_input, check_count, check_fraction
 from evenhand.audits.result import Audit
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.certificates import PITCertificate
-from evenhand.report import Note, NoteKind, notes_of
+from evenhand.report import Note, NoteKind, findings_of, notes_of
 
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -24,11 +24,15 @@ RELATIONS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
+BEYOND = "groups_beyond_tolerance"
+"""The number of groups that are off by more than the tolerance: the quantity that is a count."""
+
 ARGUMENTS = {
     "certified_group_error": ("mass",),
     "oracle_group_error": ("mass",),
     "learned_group_error": ("mass",),
     "average_error": (),
+    BEYOND: (),
     "coverage": ("level", "mass"),
 }
 EXAMPLE = 'write for example "certified_group_error(0.2) > 0.3"'
@@ -44,9 +48,10 @@ class Condition:
     text : str
         The condition as it was written.
     quantity : str
-        `certified_group_error`, `oracle_group_error`, `learned_group_error`, `average_error`, or
+        `certified_group_error`, `oracle_group_error`, `learned_group_error`, `average_error`;
         `coverage`: the certified lower bound on the coverage of a central prediction interval, in
-        every group of a given size.
+        every group of a given size; or `groups_beyond_tolerance`: the number of named and scanned
+        groups that are significantly off by more than the tolerance.
     arguments : tuple of float
         The group size (mass), or the nominal level and the group size; fractions.
     relation : {">", ">=", "<", "<="}
@@ -87,6 +92,8 @@ class Condition:
                 f"use learned_group_error({self.arguments[-1]:g}), for groups defined by features,"
                 f" {overall}"
             )
+        if self.quantity == BEYOND:
+            return f"provide more rows, --groups or --features {overall}"
         if self.quantity == "learned_group_error":
             return f"provide more rows or --features, use a larger group size {overall}"
         return "use another group size" if self.arguments else "provide more rows"
@@ -132,8 +139,11 @@ def parse_condition(text: str) -> Condition:
             check_fraction(name, number, high_open=name == "level")
             for name, number in zip(names, numbers, strict=True)
         )
-        # every quantity is a fraction: a limit such as 30 would never be exceeded
-        check_fraction("limit", most, low_open=False, high_open=False)
+        if quantity == BEYOND:
+            check_count("limit", int(most) if most.is_integer() else most, least=0)
+        else:
+            # a fraction: a limit such as 30 would never be exceeded
+            check_fraction("limit", most, low_open=False, high_open=False)
     return Condition(
         text.strip(),
         quantity,
@@ -155,7 +165,12 @@ def _number(text: str, whole: str) -> float:
 def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> float:
     if quantity == "average_error":
         return audit.score(AVERAGE_ERROR)
-    # the group size is the last argument of every quantity
+    if quantity == BEYOND:
+        found = findings_of(audit.to_dict(), audit.notes)
+        if not any(group.is_judged for group in found.distinct):
+            raise InputError("no groups were examined")
+        return len(found.beyond)
+    # the group size is the last argument of the other quantities
     *level, mass = arguments
     if quantity == "oracle_group_error":
         return audit.worst_group_error(mass)

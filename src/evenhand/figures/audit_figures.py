@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import confidence_in_full, count, in_full, whole
+from evenhand._format import confidence_in_full, count, in_full, points_in_full, whole
 from evenhand.calibration import HISTOGRAM_CONFIDENCE, pit_histogram
 from evenhand.figures.style import (
     BLUE,
@@ -31,6 +31,15 @@ if TYPE_CHECKING:
     from evenhand.figures.style import Records
 
 ERROR_LABEL = "Calibration error (percentage points)"
+
+NOT_OFF, TOLERATED, BEYOND, UNJUDGED = "not off", "tolerated", "beyond", "unjudged"
+GROUP_KINDS = {
+    NOT_OFF: (BLUE, "o", "not significantly off"),
+    TOLERATED: (ORANGE, "D", "significantly off within the tolerance"),
+    BEYOND: (RED, "s", "significantly off by more than the tolerance"),
+    UNJUDGED: (GREY, "s", "not judged"),
+}
+"""Colours, markers and labels of groups, by what an audit decided on them."""
 
 
 def plot_worst_group(
@@ -94,22 +103,29 @@ def plot_worst_group(
     return axes
 
 
-def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
-    """Draw the error of each named group with its 95% interval.
+def plot_groups(
+    records: Records, ax: Axes | None = None, *, tolerance: float | None = None
+) -> Axes:
+    """Draw the error of each group with its confidence interval.
 
     Parameters
     ----------
     records : DataFrame, or list of dict
-        `groups` of an audit: `group`, `n`, `error`, `error_low`, `error_high` and optionally
-        `too_small`, `possible_leak`. The first is drawn on top.
+        `groups` or `scan` of an audit: `group`, `n`, `error`, `error_low`, `error_high` and
+        optionally `off`, `beyond_tolerance`, `too_small`, `possible_leak`. The first is drawn on
+        top.
     ax : matplotlib Axes, optional
         Axes to draw on; by default those of a new figure, as large as the groups need.
+    tolerance : float, optional
+        Error up to which findings are not important, such as `Audit.tolerance.error`: a shaded
+        zone.
 
     Returns
     -------
     matplotlib Axes
-        Groups with too few rows, and groups that the outcome may define, are grey and labelled as
-        such.
+        Groups that are significantly off by more than the tolerance are red squares, others that
+        are significantly off orange diamonds, as the audit decided. Groups with too few rows, and
+        groups that the outcome may define, are grey and labelled as such.
 
     Raises
     ------
@@ -130,11 +146,18 @@ def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
     error = column(rows, "error")
     places = np.arange(len(rows), dtype=np.float64)
     reach = whiskers(error, column(rows, "error_low"), column(rows, "error_high"))
-    small = np.array([bool(row.get("too_small") or row.get("possible_leak")) for row in rows])
-    for part, color, marker in ((~small, BLUE, "o"), (small, GREY, "s")):
+    kinds = np.array([_group_kind(row) for row in rows])
+    small = kinds == UNJUDGED
+    for kind, (color, marker, label) in GROUP_KINDS.items():
+        part = kinds == kind
         if part.any():
             style: Any = {"fmt": marker, "color": color, "elinewidth": 2, "markersize": 6}
+            # a table without decisions needs no legend
+            style |= {"label": label} if "off" in rows[0] else {}
             axes.errorbar(error[part], places[part], xerr=reach[:, part], **style)
+    if tolerance is not None:
+        label = f"tolerance: up to {points_in_full(tolerance)} points"
+        axes.axvspan(0, tolerance, color=GREY, alpha=0.15, linewidth=0, label=label)
     axes.set_yticks(places, labels)
     for label, is_small in zip(axes.get_yticklabels(), small, strict=True):
         label.set_color(GREY if is_small else "black")
@@ -142,8 +165,9 @@ def plot_groups(records: Records, ax: Axes | None = None) -> Axes:
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(as_points)
-    axes.set_xlabel(f"{ERROR_LABEL}\nwith 95% interval")
-    tidy(axes, "x")
+    is_joint = any(row.get("simultaneous") for row in rows)
+    axes.set_xlabel(f"{ERROR_LABEL}\nwith {'simultaneous ' if is_joint else ''}95% intervals")
+    tidy(axes, "x", legend="lower right")
     return axes
 
 
@@ -206,6 +230,14 @@ def _draw_learned(axes: Axes, rows: list[Mapping[str, Any]]) -> None:
     style: Any = {"fmt": "D", "color": ORANGE, "markeredgecolor": "black", "capsize": 4}
     # an unbiased estimate may lie below its bound, and then has no bar
     axes.errorbar(mass, error, yerr=whiskers(error, low, error), label=label, **style)
+
+
+def _group_kind(row: Mapping[str, Any]) -> str:
+    if row.get("too_small") or row.get("possible_leak"):
+        return UNJUDGED
+    if row.get("off"):
+        return BEYOND if row.get("beyond_tolerance") else TOLERATED
+    return NOT_OFF
 
 
 def _group_label(row: Mapping[str, Any]) -> str:

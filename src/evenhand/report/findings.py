@@ -23,7 +23,7 @@ from evenhand.search import HIGHER, LOWER
 GROUPS_LISTED = 3
 """Most groups with a sentence each."""
 
-LEAST_REPORTED = 0.0005
+LEAST_REPORTED = 0.001
 """Least lower bound that is reported; a smaller one would be printed as 0.0 points."""
 
 

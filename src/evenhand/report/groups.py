@@ -65,7 +65,10 @@ def named_section(findings: Findings) -> Section | None:
     )
     if len(groups) > len(shown):
         text += f" The first {NAMED} of {whole(len(groups) - 1)} groups are shown, {FIRST}."
-    cells = _cells(shown, findings) | {numeric("rows"): _rows}
+    cells = _cells(shown, findings) | {
+        numeric("90% coverage", in_text=False): lambda g: _estimate(g.coverage_90, percent),
+        numeric("rows"): _rows,
+    }
     dim = [i for i, group in enumerate(shown) if group.is_too_small or group.is_possible_leak]
     table = Table.of("Named groups", shown, cells, dim=dim, search="Find a group")
     return Section("Named groups", [Paragraph(text), _legend(findings), table], "groups")
@@ -79,7 +82,7 @@ def _intervals_in_words(findings: Findings) -> str:
     """Return what the intervals of the tables of groups hold for."""
     if not findings.n_simultaneous:
         return (
-            "Estimates with 95% confidence intervals, each for its own group: among many groups,"
+            "Estimates with pointwise 95% confidence intervals: among many groups,"
             " some intervals miss the true value by chance."
         )
     confidence = confidence_in_full(findings.confidence)
@@ -137,7 +140,6 @@ def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFind
         Column("finding"): lambda g: how_off(g, unit),
         numeric("outcome minus forecast"): lambda g: _estimate(g.bias, number),
         numeric("80% coverage"): lambda g: _estimate(g.coverage_80, percent),
-        numeric("90% coverage", in_text=False): lambda g: _estimate(g.coverage_90, percent),
     }
 
 

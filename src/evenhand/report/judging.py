@@ -60,8 +60,12 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
     scanned = [_scanned(row, joint) for row in audit["scan"]]
     directions = {group.name: group.direction for group in scanned}
     groups = [_named(row, directions, joint) for row in audit["groups"]]
+    # one estimate for the same rows under both names: scanned errors are those of a histogram
+    scanned_as = [row.get("scanned_as") or row["group"] for row in audit["groups"]]
+    same = dict(zip(scanned_as, groups, strict=True))
+    scanned = [_as_named(group, same.get(group.name)) for group in scanned]
     # a named group that equals a value of a feature is listed once, under its own name
-    names = {name for row in audit["groups"] for name in (row["group"], row.get("scanned_as"))}
+    names = {row["group"] for row in audit["groups"]} | same.keys()
     others = [group for group in scanned if group.name not in names]
     separate = POINTWISE if proof is None else proof.confidence
     return Findings(
@@ -98,6 +102,13 @@ def _named(row: Values, directions: dict[str, str | None], joint: float) -> Grou
 def _scanned(row: Values, joint: float) -> GroupFinding:
     is_tested = is_known(row.get("p_adjusted"))
     return _finding(row, direction=row.get("direction"), confidence=joint, is_tested=is_tested)
+
+
+def _as_named(group: GroupFinding, named: GroupFinding | None) -> GroupFinding:
+    if named is None:
+        return group
+    estimates = ("error", "bias", "coverage_80", "coverage_90")
+    return replace(group, **{name: getattr(named, name) for name in estimates})
 
 
 def _finding(row: Values, **judged: Any) -> GroupFinding:

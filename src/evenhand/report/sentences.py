@@ -198,9 +198,10 @@ def within_sentence(findings: Findings) -> Sentence | None:
     if not is_known(limit):
         return None
     n_within, n = findings.n_within
-    verb = "is" if n_within == 1 else "are"
+    number = f"{n_within:,}" if n_within else "None"
+    verb = "is" if n_within <= 1 else "are"
     return Sentence(
-        f"{n_within:,} of {count(n, 'group')} {verb} proven to be off by at most"
+        f"{number} of {count(n, 'group')} {verb} proven to be off by at most"
         f" {points_in_full(limit)} points, simultaneously with"
         f" {confidence_in_full(findings.confidence)} confidence."
     )

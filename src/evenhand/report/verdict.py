@@ -139,11 +139,11 @@ def _overall_sentences(findings: Findings) -> list[str]:
     # the coverage is given if the width of intervals is the error
     verb = "rank" if group.is_direction_opposed else "are"
     covered = f": the 80% prediction interval covers {percent(group.coverage_80.value)} of outcomes"
-    within = "" if group.is_beyond else ", within the tolerance"
+    within = "" if group.is_beyond else ", but within the tolerance"
     return [
-        f"Overall, {subject} {verb} significantly {predicate}"
+        f"Overall, {subject} {verb} significantly {predicate}{within}"
         f"{covered if group.direction in {NARROW, WIDE} else ''}. Predicted probabilities are off"
-        f" by {error_in_words(group, 'percentage points')}{within}."
+        f" by {error_in_words(group, 'percentage points')}."
     ]
 
 
