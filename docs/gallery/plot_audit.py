@@ -41,8 +41,8 @@ fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 _ = plot_calibration(theirs.pit(y), ax=ax)
 
 # %% The named groups already hint at it. Errors are in percentage points, 50 is the worst there is;
-# the intervals of all named and scanned groups hold at once. Errors in the shaded zone are within the
-# tolerance: significant or not, they are not important.
+# the intervals of all named and scanned groups hold at once. Errors in the shaded zone are within
+# the tolerance: significant or not, they are not important.
 
 fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
 _ = plot_groups(found.groups, ax=ax, tolerance=found.tolerance.error)

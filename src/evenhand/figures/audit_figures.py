@@ -148,16 +148,16 @@ def plot_groups(
     reach = whiskers(error, column(rows, "error_low"), column(rows, "error_high"))
     kinds = np.array([_group_kind(row) for row in rows])
     small = kinds == UNJUDGED
-    for kind, (color, marker, label) in GROUP_KINDS.items():
+    for kind, (color, marker, meaning) in GROUP_KINDS.items():
         part = kinds == kind
         if part.any():
             style: Any = {"fmt": marker, "color": color, "elinewidth": 2, "markersize": 6}
             # a table without decisions needs no legend
-            style |= {"label": label} if "off" in rows[0] else {}
+            style |= {"label": meaning} if "off" in rows[0] else {}
             axes.errorbar(error[part], places[part], xerr=reach[:, part], **style)
     if tolerance is not None:
-        label = f"tolerance: up to {points_in_full(tolerance)} points"
-        axes.axvspan(0, tolerance, color=GREY, alpha=0.15, linewidth=0, label=label)
+        zone = f"tolerance: up to {points_in_full(tolerance)} points"
+        axes.axvspan(0, tolerance, color=GREY, alpha=0.15, linewidth=0, label=zone)
     axes.set_yticks(places, labels)
     for label, is_small in zip(axes.get_yticklabels(), small, strict=True):
         label.set_color(GREY if is_small else "black")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     Records = Sequence[Mapping[str, Any]] | pd.DataFrame
-    Legend = Literal["best", "upper center", "upper right"]
+    Legend = Literal["best", "lower right", "upper center", "upper right"]
 
 BLUE, ORANGE, RED, GREY = "#0072b2", "#e69f00", "#d55e00", "#757575"
 """Colours that people with any kind of colour vision can distinguish (Okabe and Ito); series also
