@@ -1,0 +1,124 @@
+"""`evenhand recalibrate`: maps of forecasts in columns, their check, and their application."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from command_outcome import Command
+from evenhand import RecalibratedRegressor, load
+from evenhand.scale import ColumnSubject
+
+FORECAST = ("--mean", "mu", "--std", "sigma")
+
+
+def make_table(seed: int, n: int = 1500) -> pd.DataFrame:
+    """Return forecasts that are too narrow for one sex and too low in an overlapping group."""
+    random = np.random.default_rng(seed)
+    mu = random.normal(size=n)
+    sex = random.integers(1, 3, n)
+    bmi = random.uniform(size=n)
+    loss = mu + random.normal(size=n) * np.where(sex == 2, 1.6, 1.0) + 0.5 * (bmi > 0.5)
+    ids = [f"p{i}" for i in range(n)]
+    columns = {"id": ids, "mu": mu, "sigma": 1.0, "sex": sex, "body mass and more": bmi}
+    return pd.DataFrame(columns | {"loss": loss})
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> tuple[Path, Path]:
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    make_table(0).to_csv(old, index=False)
+    make_table(1).drop(columns="loss").to_csv(new, index=False)
+    return old, new
+
+
+GROUPS = ("--group", "women=sex = 2", "--group", "body mass and more > 0.5")
+
+
+def test_maps_are_estimated_checked_and_applied(
+    evenhand: Command, tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    old, new = map(str, tables)
+    maps = str(tmp_path / "maps")
+    done = evenhand("recalibrate", old, *FORECAST, "--target", "loss", *GROUPS, "--out", maps)
+    assert done.code == 0, done.err
+    assert "helps" in done.out
+    assert "women" in done.out
+    out = tmp_path / "out.csv"
+    served = evenhand(
+        "recalibrate", new, *FORECAST, "--id", "id", "--maps", maps, "--out", str(out)
+    )
+    assert served.code == 0, served.err
+    assert "1,500 recalibrated forecasts written" in served.err
+    written = pd.read_csv(out)
+    assert written.columns[:3].tolist() == ["id", "mean", "q0.05"]
+    by = {"women": "sex = 2", "high": "body mass and more > 0.5"}
+    data = pd.read_csv(old).drop(columns=["id", "loss"])
+    model = RecalibratedRegressor(ColumnSubject("mu", "sigma"), by=by, random_state=0)
+    expected = model.fit(data, pd.read_csv(old)["loss"]).forecast(pd.read_csv(new)[data.columns])
+    np.testing.assert_allclose(written["q0.9"], expected.ppf(0.9), rtol=1e-9)
+    np.testing.assert_allclose(written["mean"], expected.mean(), rtol=1e-9)
+    assert isinstance(load(maps, ColumnSubject("mu", "sigma")), RecalibratedRegressor)
+
+
+def test_columns_define_groups_and_the_check_is_printed_as_json(
+    evenhand: Command, tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    options = ("--target", "loss", "--by", "sex", "--out", str(tmp_path / "maps"), "--json")
+    done = evenhand("recalibrate", str(tables[0]), *FORECAST, *options)
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["schema"] == "evenhand.recalibration/1"
+    groups = {row["group"]: row for row in found["check"]}
+    assert list(groups) == ["everyone", "sex = 1", "sex = 2"]
+    assert groups["sex = 2"]["verdict"] == "helps"
+    assert groups["sex = 2"]["low"] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--out", "o"), "no forecasts to recalibrate; name columns"),
+        ((*FORECAST, "--out", "o.csv"), "give --target to estimate maps"),
+        (
+            (*FORECAST, "--target", "loss", "--by", "sex", "--group", "sex = 2", "--out", "o"),
+            "give --by or --group, not both",
+        ),
+        ((*FORECAST, "--target", "loss", "--id", "id", "--out", "o"), "--id has no effect"),
+        ((*FORECAST, "--by", "sex", "--id", "id", "--out", "o.csv"), "--by has no effect"),
+        (
+            (*FORECAST, "--target", "loss", "--group", "women=sexx = 2", "--out", "o"),
+            "--group 'women': old.csv has no column 'sexx'",
+        ),
+        (
+            (*FORECAST, "--target", "loss", "--group", "loss > 1", "--out", "o"),
+            "uses the target 'loss'",
+        ),
+        ((*FORECAST, "--target", "loss", "--by", "loss", "--out", "o"), "--by contains 'loss'"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(
+    evenhand: Command, tables: tuple[Path, Path], options: tuple[str, ...], message: str
+) -> None:
+    done = evenhand("recalibrate", str(tables[0]), *options)
+    assert done.code == 2
+    assert message in done.err
+    assert done.err.strip().count("\n") == 0
+
+
+def test_maps_of_other_columns_are_refused(
+    evenhand: Command, tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    maps = str(tmp_path / "maps")
+    options = ("--target", "loss", "--by", "sex", "--out", maps)
+    assert evenhand("recalibrate", str(tables[0]), *FORECAST, *options).code == 0
+    other = ("--mean", "body mass and more", "--std", "sigma")
+    done = evenhand(
+        "recalibrate", str(tables[1]), *other, "--id", "id", "--maps", maps, "--out", "o.csv"
+    )
+    assert done.code == 2
+    assert "are for other columns of forecasts than body mass and more, sigma" in done.err
