@@ -339,9 +339,23 @@ FAULTS = (
     Fault(
         "a learned group judged by rows that it was learned from",
         "search/learned_group.py",
-        "learn_fits(features[:start], pit[:start], self._random)",
-        "learn_fits(features, pit, self._random)",
+        "n_learned = min(start, LEARNING_ROWS)",
+        "n_learned = min(pit.shape[0], LEARNING_ROWS)",
         ("test_learned.py",),
+    ),
+    Fault(
+        "a detection test with half its p-value",
+        "search/detection.py",
+        "0.5 * math.erfc(",
+        "0.25 * math.erfc(",
+        ("test_detection.py",),
+    ),
+    Fault(
+        "a tree whose larger node has the sums of the smaller one",
+        "search/cut_trees.py",
+        "return np.asarray(parent.right - sibling.right)",
+        "return np.asarray(sibling.right)",
+        ("test_detection.py",),
     ),
     Fault(
         "a bound printed rounded down",
