@@ -5,7 +5,7 @@ one planted group: the tables of tests/planted_groups.py. Each search tests at 2
 together have at most 5% of false alarms. A group has the right rows if their Jaccard index with the
 planted ones is at least 1/2: those of the first group of the scan, or of the learned group's rule.
 
-python benchmarks/detection.py [tables] [calibrated tables]
+python benchmarks/group_detection.py [tables] [calibrated tables]
 """
 
 from __future__ import annotations
