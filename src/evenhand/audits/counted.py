@@ -247,6 +247,7 @@ def _notes(n: int, found: Audit) -> tuple[Note, ...]:
     few = ["scores other than coverage and average error"]
     few += ["possible leaks"] if len(found.leaks) else []
     sampled = ["scanned groups", "learned groups", "oracle worst groups", "examples"]
+    sampled += ["coverage by features"] if len(found.miscoverage) else []
     sampled += ["widths of the confidence intervals of errors"]
     # only some rows of a large sample are scored: another note reports it
     if not notes_of(found.notes, NoteKind.SCORED_ROWS):
