@@ -45,7 +45,7 @@ def off_groups(
     named: Groups, named_p: Floats, scanned: search.Scanned | None, scanned_p: Floats, level: float
 ) -> tuple[OffGroup, ...]:
     """Return the named and scanned groups with adjusted p-values below a level, each name once."""
-    found = [OffGroup.of([named.what(name)]) for name in _below(list(named), named_p, level)]
+    found = [OffGroup.of([named.what(name)]) for name in _below(list(named.names), named_p, level)]
     if scanned is not None:
         order = np.argsort(scanned_p, kind="stable")[:MOST_SCANNED]
         for i in order[scanned_p[order] < level]:
