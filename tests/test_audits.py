@@ -44,10 +44,9 @@ from evenhand.audits import (
     pictures,
     provenance,
     read_block,
-    weighted_share_band,
 )
 from evenhand.audits import audit as full_audit
-from evenhand.calibration import PITs, covered, pathwise_errors
+from evenhand.calibration import PITs, pathwise_errors
 from evenhand.certificates import RowEvidence, certify_link
 from evenhand.distributions import Distribution, Normal, NormalMixture, Randomized
 from evenhand.draws import fresh, jittered, nodes
@@ -890,49 +889,6 @@ def test_forecasts_through_a_link_have_its_price_and_others_that_of_the_entropic
         assert price is not None
         assert (price["link"], price["chosen"]) == ("entropic", None)
         assert len(price["curve"]) == 30
-
-
-def halves(random: np.random.Generator, n: int) -> list[np.ndarray]:
-    columns = random.random((n, 12)) < 0.5
-    return [half for column in columns.T for half in (column, ~column)]
-
-
-def disjoint(random: np.random.Generator, n: int) -> list[np.ndarray]:
-    label = random.integers(24, size=n)
-    return [label == one for one in range(24)]
-
-
-@pytest.mark.parametrize(
-    ("groups", "share"),
-    # disjoint groups are independent: 1 - 0.95^24 = 0.708; Wilson's bands miss 4.8% here, which
-    # makes it 0.69. Halves overlap; with no overlap it would be more, with one group alone 0.05.
-    # What the documentation says is 0.70 and 0.44
-    [(disjoint, 0.70), (halves, 0.44)],
-)
-def test_bands_of_named_groups_hold_one_by_one(
-    groups: Callable[..., list[np.ndarray]], share: float
-) -> None:
-    random, n, tables = np.random.default_rng(0), 1500, 400
-    missed = np.array(
-        [
-            [
-                not band["low"] <= 0.8 <= band["high"]
-                for band in bands_of_coverage(random.random(n), groups(random, n))
-            ]
-            for _ in range(tables)
-        ]
-    )
-    # by itself each band holds 95 times in a hundred; 4 standard deviations of 400 tables are 0.1:
-    # a false alarm in 16,000 runs
-    assert missed.mean() == pytest.approx(0.05, abs=0.02)
-    assert missed.any(axis=1).mean() == pytest.approx(
-        share, abs=4 * np.sqrt(share * (1 - share) / tables)
-    )
-
-
-def bands_of_coverage(pit: np.ndarray, groups: list[np.ndarray]) -> list[dict[str, float]]:
-    inside = covered(pit[:, None], 0.8)
-    return [weighted_share_band(inside[mask], np.ones(mask.sum())) for mask in groups]
 
 
 def test_the_outcome_is_named_by_its_series_or_as_asked() -> None:

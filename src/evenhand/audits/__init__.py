@@ -20,7 +20,6 @@ from evenhand.audits.options import check_search as check_search
 from evenhand.audits.provenance import with_people, with_sources
 from evenhand.audits.result import Audit
 from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit
-from evenhand.audits.scores import weighted_share_band as weighted_share_band
 from evenhand.calibration import Family
 from evenhand.report import Measure, Note, NoteKind, Tolerance, notes_of
 
