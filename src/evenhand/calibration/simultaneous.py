@@ -212,8 +212,10 @@ def _squares(sums: GroupSums, mean: Floats) -> tuple[Floats, Floats]:
 def _skewness(sums: GroupSums, mean: Floats, squares: Floats) -> Floats:
     """Return the estimated skewness of the mean residual of each group."""
     cubes = sums["cubes"] - 3 * mean * sums["squares"] + 2 * sums.n * mean**3
-    least = np.maximum(squares, 1e-300) ** 1.5
-    return np.asarray(np.clip(cubes / least, -1.0, 1.0))
+    # equal residuals have no skewness; their sum of squares may be a rounding error
+    varies = squares > 1e-12 * sums["squares"]
+    cubed = np.where(varies, squares, 1.0) ** 1.5
+    return np.where(varies, np.clip(cubes / cubed, -1.0, 1.0), 0.0)
 
 
 def _unskewed(t: Floats, skewness: Floats) -> Floats:
