@@ -620,6 +620,14 @@ def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> No
     assert (text.code, text.err) == (0, "")
     assert "ORACLE WORST GROUPS" in text.out
     assert "job = cook" in text.out
+    # groups proven to be within an error
+    proven = json.loads(evenhand(*args, "--json", "--within", 0.4).out)
+    assert proven["within"] == 0.4
+    for row in proven["groups"]:
+        assert row["within"] is (row["error_high"] <= 0.4)
+    refused = evenhand(*args, "--within", 0.7)
+    assert refused.code == 2
+    assert "--within must be at most 0.5" in refused.err
 
 
 def test_quantiles_and_samples_of_another_model_are_audited(
