@@ -25,8 +25,13 @@ from evenhand import (
 )
 from evenhand.calibration import calibration_error
 from evenhand.columns import Condition, Group, GroupRule
-from evenhand.forecasters import learn_maps
-from evenhand.forecasters.tilts import Patterns, _maximum, learn_tilts, log_p_values
+from evenhand.forecasters import (
+    Patterns,
+    largest_likelihood,
+    learn_maps,
+    learn_tilts,
+    log_p_values,
+)
 
 Floats = NDArray[np.float64]
 
@@ -155,7 +160,7 @@ def test_joint_terms_agree_with_multinomial_logistic_regression(
     counts = np.zeros((len(patterns.members), 5))
     np.add.at(counts, (patterns.which, cells), 1.0)
     terms = np.column_stack((np.ones(len(counts)), patterns.members))
-    found = _maximum(counts, terms, [np.eye(5)] * 3, np.zeros(5))
+    found = largest_likelihood(counts, terms, [np.eye(5)] * 3, np.zeros(5))
     features = np.column_stack((np.ones(3000), masks))
     peer = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=5000)
     peer.fit(features, cells)

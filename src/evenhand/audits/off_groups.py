@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,5 +64,5 @@ def off_learned(found: Iterable[search.FoundGroup]) -> Iterator[OffGroup]:
             yield OffGroup(rule.name if rule else f"learned group of mass {group.mass:g}", rule)
 
 
-def _below(names: list[str], p_values: Floats, level: float) -> list[Any]:
+def _below(names: Sequence[str], p_values: Floats, level: float) -> list[Any]:
     return [name for name, p_value in zip(names, p_values, strict=True) if p_value < level]

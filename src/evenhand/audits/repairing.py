@@ -59,7 +59,7 @@ class Repairable:
         Returns
         -------
         RecalibratedRegressor
-            Fitted; `check_` and `summary()` say for each group whether the repair helped.
+            Fitted; `check_` and `summary()` report for each group whether the repair helped.
         """
         return _repaired(
             self.off_groups,

@@ -99,7 +99,7 @@ def recalibrate(
     """Recalibrate forecasts of another model, given as columns of a table, by group.
 
     With --target, maps are estimated from the outcomes of rows that the model was not trained on,
-    and a check on held-out rows says for each group whether they help.
+    and a check on held-out rows reports for each group whether they help.
 
     With --id and --maps, recalibrated forecasts of other rows are written.
     """

@@ -23,6 +23,10 @@ from evenhand.forecasters.maps import refined as refined
 from evenhand.forecasters.network import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.randomized import RandomizedRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
+from evenhand.forecasters.tilts import Patterns as Patterns
+from evenhand.forecasters.tilts import largest_likelihood as largest_likelihood
+from evenhand.forecasters.tilts import learn_tilts as learn_tilts
+from evenhand.forecasters.tilts import log_p_values as log_p_values
 
 FORECASTERS: dict[str, type[Forecaster]] = {
     forecaster.__name__: forecaster

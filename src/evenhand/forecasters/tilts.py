@@ -234,13 +234,15 @@ def _fitted(
     n = edges.size - 1
     flat = patterns.which * n + _cells(pit, edges)
     counts = np.bincount(flat, weights=weight, minlength=len(members) * n).astype(np.float64)
-    found = _maximum(counts.reshape(-1, n), terms, designs, np.log(np.diff(edges)))
+    found = largest_likelihood(counts.reshape(-1, n), terms, designs, np.log(np.diff(edges)))
     tilts = np.zeros((1 + patterns.members.shape[1], n))
     tilts[[0, *(1 + group for group in knots)]] = found
     return Tilt(edges, tilts)
 
 
-def _maximum(counts: Floats, terms: Floats, designs: Sequence[Floats], offset: Floats) -> Floats:
+def largest_likelihood(
+    counts: Floats, terms: Floats, designs: Sequence[Floats], offset: Floats
+) -> Floats:
     """Return the log-density terms, shape (n_terms, n_cells), with the largest likelihood.
 
     Parameters
