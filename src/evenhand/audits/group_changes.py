@@ -169,7 +169,8 @@ def _sums(pairs: Pairs, names: Sequence[str], confidence: float) -> dict[tuple[s
     found: dict[tuple[str, str], Change] = {}
     for measure, level in LEVELS.items():
         first, second = _profile(pairs.first, measure), _profile(pairs.second, measure)
-        mirrored = replace(first, values=2 * level - first.values)
+        # not shares of one event: their sum may reach 2
+        mirrored = replace(first, values=2 * level - first.values, is_share=False)
         # a direction is reported only if the change is significant as well: one level for both
         changes = paired_changes(mirrored, second, masks, len(masks) * FAMILY, confidence)
         found |= {(name, measure): one for name, one in zip(listed, changes, strict=True)}

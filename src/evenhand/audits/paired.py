@@ -113,9 +113,10 @@ def _change(first: Profile, second: Profile, rows: NDArray[np.intp], tail: float
         variance = (variance * n**2 + t**2 / 2) / (n + t**2 / 2) ** 2
     half = t * float(np.sqrt(variance))
     change = other.distance - one.distance
-    return Change(
-        one.distance, other.distance, change - half - other.bias, change + half + one.bias
-    )
+    low, high = change - half - other.bias, change + half + one.bias
+    if first.is_share:
+        low, high = max(low, -1.0), min(high, 1.0)
+    return Change(one.distance, other.distance, low, high)
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,7 @@ def lead_of(values: Values, rows: Sequence[_Row]) -> str:
             ("better", "got better"),
             ("worse", "got worse"),
             ("mixed", "got better in one respect and worse in another"),
-            ("changed", "changed in coverage, nearer to the level or farther is not certain"),
+            ("changed", "changed in coverage without certain direction"),
         )
         if n[outcome]
     ]
