@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from evenhand._validate import Floats, Mask
 
@@ -96,7 +96,7 @@ def paired_mean(first: Floats, second: Floats, weight: Floats, confidence: float
     change = second - first
     mean = float(share @ change)
     error = np.sqrt(float((share**2) @ (change - mean) ** 2))
-    half = float(stats.norm.isf((1 - confidence) / 2)) * error
+    half = -float(special.ndtri((1 - confidence) / 2)) * error
     return Change(float(share @ first), float(share @ second), mean - half, mean + half)
 
 
@@ -108,7 +108,7 @@ def _change(first: Profile, second: Profile, rows: NDArray[np.intp], tail: float
         return Change(one.distance, other.distance, np.nan, np.nan)
     # the least favourable signs of means near their targets
     variance = max(float(((v - u) ** 2).sum()) for u in one.influences for v in other.influences)
-    t = float(stats.t.isf(tail, n - 1))
+    t = -float(special.stdtrit(n - 1, tail))
     if first.is_share:
         variance = (variance * n**2 + t**2 / 2) / (n + t**2 / 2) ** 2
     half = t * float(np.sqrt(variance))

@@ -212,13 +212,7 @@ def lead_of(values: Values, rows: Sequence[_Row]) -> str:
 def _opening(values: Values, rows: Sequence[_Row]) -> Section:
     lead = lead_of(values, rows)
     parts: list[Part] = [Paragraph(lead, "lead")]
-    listed: list[Sentence] = []
-    for outcome in CHANGED:
-        sentences = [row.sentence for row in rows if row.outcome == outcome]
-        listed += sentences[:NAMED]
-        if len(sentences) > NAMED:
-            more = len(sentences) - NAMED
-            listed.append(Sentence(f"{more:,} more groups are {outcome}; see the table."))
+    listed = _group_sentences(rows)
     listed += _score_sentences(values)
     tolerance = values["tolerance"]
     limits = (
@@ -230,6 +224,25 @@ def _opening(values: Values, rows: Sequence[_Row]) -> Section:
         text = HOW.format(confidence=in_full(values["confidence"]))
         parts.append(Paragraph(text, "facts", summary="How changes are judged"))
     return Section("Main findings", parts)
+
+
+def _group_sentences(rows: Sequence[_Row]) -> list[Sentence]:
+    """Return sentences on groups that changed, those beyond tolerance alone if there are any."""
+    changed = [row for row in rows if row.outcome in CHANGED]
+    important = [row for row in changed if row.is_beyond] or changed
+    listed: list[Sentence] = []
+    for outcome in CHANGED:
+        sentences = [row.sentence for row in important if row.outcome == outcome]
+        listed += sentences[:NAMED]
+        more = len(sentences) - NAMED
+        if more > 0:
+            listed.append(Sentence(f"{more:,} more {'is' if more == 1 else 'are'} {outcome}."))
+    within = len(changed) - len(important)
+    if within:
+        listed.append(
+            Sentence(f"{count(within, 'change is', 'changes are')} within the tolerance.")
+        )
+    return listed
 
 
 def _score_sentences(values: Values) -> list[Sentence]:
