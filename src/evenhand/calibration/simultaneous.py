@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints
 from evenhand.calibration.group_sums import COVERED, GroupSums, coverage_name
 
 Interval = tuple[Floats, Floats]
@@ -168,11 +168,20 @@ def _binomial_intervals(low_hits: Floats, high_hits: Floats, n: Floats, tail: fl
     """Return Clopper-Pearson intervals, from counts of hits for the lower and the upper end."""
     low = np.zeros(n.size)
     some = low_hits > 0
-    low[some] = special.betaincinv(low_hits[some], (n - low_hits + 1)[some], tail)
+    hits, trials, place = _distinct_pairs(low_hits[some], n[some])
+    low[some] = special.betaincinv(hits, trials - hits + 1, tail)[place]
     high = np.ones(n.size)
     some = high_hits < n
-    high[some] = special.betainccinv((high_hits + 1)[some], (n - high_hits)[some], tail)
+    hits, trials, place = _distinct_pairs(high_hits[some], n[some])
+    high[some] = special.betainccinv(hits + 1, trials - hits, tail)[place]
     return low, high
+
+
+def _distinct_pairs(hits: Floats, n: Floats) -> tuple[Floats, Floats, Ints]:
+    """Return the distinct pairs of hits and trials, and the place of each group among them."""
+    # groups of a scan are many, but have few sizes: quantiles take most of the time
+    pairs, place = np.unique(hits + 1j * n, return_inverse=True)
+    return pairs.real, pairs.imag, place
 
 
 def bias_intervals(sums: GroupSums, tail: float) -> Interval:
