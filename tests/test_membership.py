@@ -10,8 +10,7 @@ import pytest
 from scipy import optimize, stats
 
 from evenhand import audit_pit
-from evenhand.audits import Audit
-from evenhand.audits.membership import mean_bounds
+from evenhand.audits import Audit, mean_bounds
 from evenhand.calibration import calibration_error, covered
 from repeats import most_failures, repeats, statistical
 

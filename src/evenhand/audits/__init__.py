@@ -15,6 +15,7 @@ from evenhand.audits.forecasts import read_block as read_block
 from evenhand.audits.forecasts import spread_step as spread_step
 from evenhand.audits.gate import Condition, parse_condition
 from evenhand.audits.json_schema import audit_schema
+from evenhand.audits.membership import mean_bounds as mean_bounds
 from evenhand.audits.options import check_error as check_error
 from evenhand.audits.options import check_search as check_search
 from evenhand.audits.provenance import with_people, with_sources

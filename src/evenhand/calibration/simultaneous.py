@@ -66,9 +66,14 @@ def uniformity_tests(sums: GroupSums) -> tuple[Floats, Floats, Floats]:
     """
     z_level = sums["level"] * np.sqrt(12 / sums.n)
     z_spread = sums["spread"] * np.sqrt(48 / sums.n)
+    return z_level, z_spread, _p_value(z_level, z_spread)
+
+
+def _p_value(z_level: Floats, z_spread: Floats) -> Floats:
+    """Return twice the smaller of the p-values of two standardized statistics."""
     z = np.maximum(np.abs(z_level), np.abs(z_spread))
     # erfc(|z| / sqrt(2)) is the two-sided p-value; doubled, as z is the larger of two statistics
-    return z_level, z_spread, np.minimum(2 * special.erfc(z / np.sqrt(2)), 1.0)
+    return np.asarray(np.minimum(2 * special.erfc(z / np.sqrt(2)), 1.0))
 
 
 def weighted_uniformity_tests(sums: GroupSums) -> Floats:
@@ -85,10 +90,8 @@ def weighted_uniformity_tests(sums: GroupSums) -> Floats:
     """
     if not sums.order.is_weighted:
         return uniformity_tests(sums)[-1]
-    level = np.abs(sums["w level"]) * np.sqrt(12 / sums["w2"])
-    spread = np.abs(sums["w spread"]) * np.sqrt(48 / sums["w2"])
-    z = np.maximum(level, spread)
-    return np.asarray(np.minimum(2 * special.erfc(z / np.sqrt(2)), 1.0))
+    z_level = sums["w level"] * np.sqrt(12 / sums["w2"])
+    return _p_value(z_level, sums["w spread"] * np.sqrt(48 / sums["w2"]))
 
 
 def holm(p_values: Floats) -> Floats:
