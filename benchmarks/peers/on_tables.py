@@ -7,9 +7,8 @@ splits them as it recommends.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -189,6 +188,31 @@ class Scores:
     seconds: float
 
 
+@dataclass(frozen=True)
+class TableResult:
+    """Result of a table.
+
+    Parameters
+    ----------
+    name, size : str
+        Name of the table, and its numbers of rows and groups in words.
+    scores : dict of str to Scores
+        Scores by method; empty if the table is left out.
+    groups : dict of str to ndarray of bool
+        Groups of the test rows.
+    """
+
+    name: str
+    size: str
+    scores: dict[str, Scores]
+    groups: dict[str, np.ndarray]
+
+    def with_scores(self, earlier: TableResult | None) -> TableResult:
+        """Return the result with the scores of other methods before its own."""
+        others = {} if earlier is None else earlier.scores
+        return replace(self, scores=others | self.scores)
+
+
 def interval_score(interval: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return widths, plus `2 / (1 - level)` times the distance of outcomes outside."""
     low, high = interval.T
@@ -223,23 +247,22 @@ def scores_of(predict: Predict, data: Data, folds: list[np.ndarray]) -> Scores:
     )
 
 
-def results_of(table: str, methods: Mapping[str, Predict]) -> tuple[str, dict[str, Scores], Any]:
-    """Return the title of a table, the scores of methods, and the groups of its test rows."""
-    warnings.simplefilter("ignore")
+def results_of(table: str, methods: Mapping[str, Predict]) -> TableResult:
+    """Return the scores of methods on a table."""
     source = next(one for one in wanted_tables() if one.name == table)
     try:
         data = data_of(frame_of(source))
     except InputError as error:
-        return f"{table}: left out, {error}", {}, {}
+        return TableResult(table, f"left out, {error}", {}, {})
     folds = folds_of(len(data.y))
     found = {name: scores_of(predict, data, folds) for name, predict in methods.items()}
     test = np.concatenate([np.flatnonzero(is_test) for is_test in folds])
     groups = groups_of_features(filled(data.X).iloc[test], MIN_SIZE)
-    title = (
-        f"{table}: {len(data.y):,} rows, {data.X.shape[1]} features; {test.size:,} test rows,"
+    size = (
+        f"{len(data.y):,} rows, {data.X.shape[1]} features; {test.size:,} test rows,"
         f" {len(groups)} groups"
     )
-    return title, found, groups
+    return TableResult(table, size, found, groups)
 
 
 HEADS = (
@@ -254,13 +277,15 @@ HEADS = (
 )
 
 
-def table_block(title: str, found: dict[str, Scores], groups: Any) -> list[str]:
+def table_block(table: TableResult) -> list[str]:
     """Return the lines of a table."""
-    if not found:
+    title = f"{table.name}: {table.size}"
+    if not table.scores:
         return [title, ""]
-    reference = found["MAPIE quantile"].seconds
+    reference = table.scores["MAPIE quantile"].seconds
+    groups = table.groups
     rows = []
-    for name, scores in found.items():
+    for name, scores in table.scores.items():
         lowest = min((scores.is_covered[mask].mean() for mask in groups.values()), default=np.nan)
         rows.append(
             (
@@ -277,13 +302,13 @@ def table_block(title: str, found: dict[str, Scores], groups: Any) -> list[str]:
     return [title, *table_lines(HEADS, rows), ""]
 
 
-def contest(name: str, measure: str, own: str, found: dict[str, Scores], groups: Any) -> Contest:
+def contest(table: TableResult, measure: str, own: str) -> Contest:
     """Compare one of ours with the peers by one measure; ties by paired standard errors."""
     values = {}
     for method in (own, *PEERS):
-        scores = found[method]
+        scores = table.scores[method]
         if measure == "worst group":
-            values[method] = np.array([worst_gap(scores.is_covered, groups, LEVEL)])
+            values[method] = np.array([worst_gap(scores.is_covered, table.groups, LEVEL)])
         elif measure == "CRPS":
             values[method] = scores.crps
         else:
@@ -295,10 +320,10 @@ def contest(name: str, measure: str, own: str, found: dict[str, Scores], groups:
     # a difference of one point of coverage is a tie: it is the scale of the noise of a group
     noise = 0.01 if gap.size == 1 else 2 * gap.std(ddof=1) / np.sqrt(gap.size)
     means = {method: float(value.mean()) for method, value in theirs.items()}
-    return Contest(name, measure, float(mine.mean()), means, float(noise), ".4g")
+    return Contest(table.name, measure, float(mine.mean()), means, float(noise), ".4g")
 
 
-def section(results: list[tuple[str, dict[str, Scores], Any]]) -> Section:
+def section(results: list[TableResult]) -> Section:
     """Return the page's section, given the results of tables."""
     made = Section("Intervals and distributions on tables of the benchmark")
     made.lines = paragraph(
@@ -309,23 +334,21 @@ def section(results: list[tuple[str, dict[str, Scores], Any]]) -> Section:
         " of fits and predictions, in those of MAPIE quantile."
     )
     made.lines.append("")
-    for title, found, groups in results:
-        made.lines += table_block(title, found, groups)
-    complete = [
-        (title.partition(":")[0], found, groups) for title, found, groups in results if found
-    ]
+    for table in results:
+        made.lines += table_block(table)
     for own in OURS:
+        complete = [table for table in results if {own, *PEERS} <= set(table.scores)]
         for measure in ("CRPS", "interval score", "worst group"):
-            fought = [
-                contest(name, measure, own, found, groups) for name, found, groups in complete
-            ]
+            fought = [contest(table, measure, own) for table in complete]
+            if not fought:
+                continue
             made.contests.append(Tally(f"tables: {own}", measure, fought))
     made.lines += paragraph(
         "All but our boosted distributions and network wrap HistGradientBoostingRegressor(). MAPIE,"
         " crepes and uncertainty-toolbox fit it to three quarters of the training rows and"
         " calibrate on the others; evenhand cross-fits. MAPIE split: absolute residuals. MAPIE"
-        " quantile: quantile loss. crepes: conformal predictive system, difficulty from the outcomes"
-        " of the 25 nearest neighbours, as its documentation begins. uncertainty-toolbox: normal of"
-        " constant spread, isotonic recalibration of quantiles."
+        " quantile: quantile loss. crepes: conformal predictive system, difficulty from the"
+        " outcomes of the 25 nearest neighbours, as its documentation begins."
+        " uncertainty-toolbox: normal of constant spread, isotonic recalibration of quantiles."
     )
     return made
