@@ -15,11 +15,11 @@ BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "peers"
 
 with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(str(BENCHMARK))
-    import detection
+    import coverage_intervals as simultaneous
+    import group_detection as detection
+    import group_repairs as repairs
     import measures
     import planted
-    import repairs
-    import simultaneous
 
 
 @pytest.mark.parametrize(
