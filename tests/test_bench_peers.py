@@ -16,9 +16,9 @@ BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "peers"
 with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(str(BENCHMARK))
     import coverage_intervals as simultaneous
-    import group_detection as detection
-    import group_repairs as repairs
     import measures
+    import peer_detection as detection
+    import peer_repairs as repairs
     import planted
 
 

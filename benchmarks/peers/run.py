@@ -24,9 +24,9 @@ from typing import Any
 
 import agreement
 import coverage_intervals
-import group_detection
-import group_repairs
 import on_tables
+import peer_detection
+import peer_repairs
 from measures import CONTEST_HEADS, Section, table_lines
 from table_rows import NAMES
 
@@ -82,7 +82,7 @@ def quietly(job: Callable[..., Any], *arguments: Any) -> Any:
         return traceback.format_exc()
 
 
-def _takes_less(method: group_detection.Method) -> bool:
+def _takes_less(method: peer_detection.Method) -> bool:
     return "fairaudit" not in method.name
 
 
@@ -90,9 +90,9 @@ def submit(pool: ProcessPoolExecutor, size: Size) -> dict[tuple[str, str], Futur
     """Start all jobs, the longest first; the key of a job is its part of the page and its name."""
     known = on_tables.OURS | on_tables.PEERS
     jobs: dict[tuple[str, str], tuple[Any, ...]] = {
-        ("detection", method.name): (group_detection.results_of, method, size.detection_tables)
+        ("detection", method.name): (peer_detection.results_of, method, size.detection_tables)
         for method in sorted(
-            group_detection.METHODS, key=lambda method: "fairaudit" not in method.name
+            peer_detection.METHODS, key=lambda method: "fairaudit" not in method.name
         )
     }
     # a job for each method, as training our network takes longest
@@ -102,7 +102,7 @@ def submit(pool: ProcessPoolExecutor, size: Size) -> dict[tuple[str, str], Futur
         for table in size.tables
     }
     jobs["intervals", ""] = (coverage_intervals.section, size.interval_tables)
-    jobs["repairs", ""] = (group_repairs.section, size.repetitions)
+    jobs["repairs", ""] = (peer_repairs.section, size.repetitions)
     jobs["agreement", ""] = (agreement.section,)
     return {key: pool.submit(quietly, *job) for key, job in jobs.items()}
 
@@ -123,9 +123,9 @@ def _section_or_error(title: str, result: Any) -> Section:
 
 def _detection_section(found: dict[tuple[str, str], Any]) -> Section:
     results = {name: result for (part, name), result in found.items() if part == "detection"}
-    order = [method.name for method in group_detection.METHODS]
+    order = [method.name for method in peer_detection.METHODS]
     failed = {name: results[name] for name in order if isinstance(results[name], str)}
-    made = group_detection.section({name: results[name] for name in order if name not in failed})
+    made = peer_detection.section({name: results[name] for name in order if name not in failed})
     made.lines += [f"FAILED: {name}: {text}" for name, text in failed.items()]
     return made
 
