@@ -311,8 +311,8 @@ FAULTS = (
     Fault(
         "p-values of the larger of two statistics, not doubled",
         "calibration/simultaneous.py",
-        "z_spread, np.minimum(2 * special.erfc(",
-        "z_spread, np.minimum(1 * special.erfc(",
+        "np.minimum(2 * special.erfc(",
+        "np.minimum(1 * special.erfc(",
         ("test_scan.py",),
     ),
     Fault(
