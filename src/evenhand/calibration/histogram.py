@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
+from scipy.special import bdtr, bdtrik
 
 from evenhand._validate import Floats
 from evenhand.calibration.pits import PITs, as_pits
@@ -126,7 +126,18 @@ def histogram_band(variance: Floats, n_draws: int) -> tuple[Floats, Floats]:
     # number of single trials with this variance; at least 1, as even shares have no variance
     n = np.maximum(np.round(even * (1 - even) / np.maximum(pooled, 1e-12)), 1)
     outside = (1 - HISTOGRAM_CONFIDENCE) / (2 * n_bins)
-    return binom.ppf(outside, n, even) / n, binom.isf(outside, n, even) / n
+    return (
+        _binomial_quantile(outside, n, even) / n,
+        _binomial_quantile(1 - outside, n, even) / n,
+    )
+
+
+def _binomial_quantile(level: float, n: Floats, p: float) -> Floats:
+    """Return the smallest count whose binomial CDF is at least `level`, without `scipy.stats`."""
+    count = np.ceil(bdtrik(level, n, p))
+    # the inverse may be rounded up beyond the count where the CDF reaches the level
+    one_less = np.maximum(count - 1, 0)
+    return np.asarray(np.where(bdtr(one_less, n, p) >= level, one_less, count))
 
 
 def draws_in_bins(matrix: Floats, n_bins: int) -> NDArray[np.intp]:

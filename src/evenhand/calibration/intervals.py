@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from evenhand._validate import Floats
 from evenhand.calibration.distances import quantile_distance
@@ -20,7 +20,7 @@ def share_interval(hits: int, n: int, confidence: float) -> tuple[float, float]:
     (0.0, 0.308)
     """
     tail = (1 - confidence) / 2
-    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits > 0 else 0.0
+    low = float(betaincinv(hits, n - hits + 1, tail)) if hits > 0 else 0.0
     return low, share_bound(hits, n, 1 - tail)
 
 
@@ -32,7 +32,7 @@ def share_bound(hits: int, n: int, confidence: float) -> float:
     >>> round(share_bound(0, 10, 0.95), 3)
     0.259
     """
-    return float(beta.ppf(confidence, hits + 1, n - hits)) if hits < n else 1.0
+    return float(betaincinv(hits + 1, n - hits, confidence)) if hits < n else 1.0
 
 
 def error_interval(pit: Floats, confidence: float) -> tuple[float, float]:
