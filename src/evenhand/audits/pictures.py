@@ -31,7 +31,7 @@ Interval = dict[str, float | None]
 
 EXAMPLE_COLUMNS = ("row", "id", "draw", "low", "high", "median", "outcome")
 PRICE_MASS = 0.2
-PRICE_ALPHAS = np.geomspace(0.01, 1.0, 30)
+PRICE_ALPHAS = np.geomspace(0.01, 1.0, 13)
 
 
 def calibration_table(pits: PITs) -> pd.DataFrame:
@@ -124,7 +124,7 @@ def _link_of(model: Any) -> Link | None:
     return distribution.link if isinstance(distribution, Randomized) else None
 
 
-# a curve depends on the link alone: 30 links with an integral each are computed once
+# a curve depends on the link alone: 13 links with an integral each are computed once
 @lru_cache
 def _price_curve(family: type[Link]) -> tuple[dict[str, float], ...]:
     return tuple(_priced(family(float(alpha))) for alpha in PRICE_ALPHAS)
