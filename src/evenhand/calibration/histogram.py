@@ -134,10 +134,11 @@ def histogram_band(variance: Floats, n_draws: int) -> tuple[Floats, Floats]:
 
 def _binomial_quantile(level: float, n: Floats, p: float) -> Floats:
     """Return the smallest count whose binomial CDF is at least `level`, without `scipy.stats`."""
+    trials = n.astype(np.int_)
     count = np.ceil(bdtrik(level, n, p))
     # the inverse may be rounded up beyond the count where the CDF reaches the level
     one_less = np.maximum(count - 1, 0)
-    return np.asarray(np.where(bdtr(one_less, n, p) >= level, one_less, count))
+    return np.asarray(np.where(bdtr(one_less, trials, p) >= level, one_less, count))
 
 
 def draws_in_bins(matrix: Floats, n_bins: int) -> NDArray[np.intp]:
