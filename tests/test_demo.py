@@ -160,7 +160,7 @@ def test_the_same_seed_gives_the_same_numbers(
     shown: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     said: list[str] = []
-    text = run(tmp_path / "again", 0, said.append)
+    text = run(tmp_path / "again", 0, said.append).text
     assert text.replace(str(tmp_path / "again"), "evenhand-demo") + "\n" == shown[1].stdout
     assert said == shown[1].stderr.splitlines()
     for name in AUDITS:
