@@ -22,7 +22,17 @@ import pytest
 import evenhand
 
 ROOMS = evenhand._ROOMS
-COMMANDS = ("demo", "plan", "fit", "predict", "randomize", "audit", "reproduce")
+COMMANDS = (
+    "demo",
+    "plan",
+    "fit",
+    "predict",
+    "randomize",
+    "recalibrate",
+    "audit",
+    "compare",
+    "reproduce",
+)
 
 # handed to people or raised, never called by them
 NOT_CALLED = {
