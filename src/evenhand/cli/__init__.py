@@ -3,13 +3,26 @@
 from evenhand.cli.auditing import audit
 from evenhand.cli.commands import app as app
 from evenhand.cli.commands import main
+from evenhand.cli.comparing import compare
 from evenhand.cli.experiments import demo, reproduce
 from evenhand.cli.fitting import features_like_names as features_like_names
 from evenhand.cli.fitting import fit
 from evenhand.cli.messages import stopped_by_signals as stopped_by_signals
 from evenhand.cli.planning import plan
 from evenhand.cli.randomizing import randomize
+from evenhand.cli.recalibrating import recalibrate
 from evenhand.cli.serving import predict
 from evenhand.cli.streams import safe_streams as safe_streams
 
-__all__ = ["audit", "demo", "fit", "main", "plan", "predict", "randomize", "reproduce"]
+__all__ = [
+    "audit",
+    "compare",
+    "demo",
+    "fit",
+    "main",
+    "plan",
+    "predict",
+    "randomize",
+    "recalibrate",
+    "reproduce",
+]
