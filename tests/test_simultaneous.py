@@ -21,6 +21,7 @@ from evenhand.calibration import (
     coverage_intervals,
     covered,
     error_intervals,
+    most_variance,
     row_values,
 )
 from evenhand.search import scan_groups
@@ -174,7 +175,7 @@ def test_variances_are_bounded_by_the_error() -> None:
         d = calibration_error(u)
         assert abs(u.mean() - 0.5) <= d + 1e-12
         assert abs(np.abs(u - 0.5).mean() - 0.25) <= d + 1e-12
-        assert ((u - 0.5) ** 2).mean() <= 1 / 12 + d + 1e-12
+        assert ((u - 0.5) ** 2).mean() <= most_variance(np.array(min(d, 0.25))) + 1e-12
         assert ((np.abs(u - 0.5) - 0.25) ** 2).mean() <= 1 / 48 + d / 2 + 1e-12
 
 
@@ -192,12 +193,51 @@ def test_lower_ends_of_errors_are_the_least_error_that_is_not_rejected() -> None
             return float(abs(mean) - d - z * np.sqrt((variance + slope * d) / u.size))
 
         roots.append(optimize.brentq(gap, 0, abs(mean)))
-    low, high = error_intervals(sums_of(u[:, None]), tail)
+    low, _ = error_intervals(sums_of(u[:, None]), tail)
     assert low[0] == pytest.approx(max(roots), rel=1e-9)
     assert low[0] > 0
-    # Massart: the largest distance of two CDFs, which bounds their W1 distance
-    margin = np.sqrt(np.log(2 / tail) / 800)
-    assert high[0] == pytest.approx(calibration_error(u) + margin, rel=1e-12)
+
+
+def test_the_largest_variance_of_an_error_is_that_of_pits_moved_to_both_ends() -> None:
+    v = (np.arange(100_000) + 0.5) / 100_000
+    for h in (0.1, 0.3, 0.5):
+        u = np.where(np.abs(v - 0.5) > 0.5 - h, np.round(v), v)
+        d = calibration_error(u)
+        assert d == pytest.approx(h**2, rel=1e-3)
+        assert ((u - 0.5) ** 2).mean() == pytest.approx(most_variance(np.array(d)), rel=1e-3)
+
+
+@pytest.mark.parametrize(("n", "tail"), [(60, 0.01), (5000, 1e-4)])
+def test_upper_ends_of_errors_solve_hoeffdings_bounds(n: int, tail: float) -> None:
+    # theorem 2 of Hoeffding (1963) for few rows, theorem 3, in its own form, for many
+    u = np.random.default_rng(8).beta(1.2, 1.0, size=n)
+    high = error_intervals(sums_of(u[:, None]), tail)[1][0]
+    t = high - calibration_error(u)
+    v = 1 / 12 + high - 2 / 3 * high**1.5
+    of_range = np.exp(-2 * n * t**2)
+    at = (1 + t / v) * v / (1 + v)
+    of_variance = ((1 + t / v) ** -at * (1 - t) ** (-(1 - t) / (1 + v))) ** n
+    assert (of_range if n == 60 else of_variance) == pytest.approx(tail, rel=1e-6)
+
+
+def test_upper_ends_of_errors_are_narrower_than_bands_of_distribution_functions() -> None:
+    n, tail = 10_000, 0.025 / 300
+    high = error_intervals(sums_of((np.arange(n)[:, None] + 0.5) / n), tail)[1][0]
+    assert high < 0.7 * np.sqrt(np.log(2 / tail) / (2 * n))
+    assert 0.013 < high < 0.014  # cited in docs/audit.rst
+
+
+def test_more_distant_errors_are_always_less_likely() -> None:
+    # the entropy increases with the error, so halving finds the largest error within a limit
+    errors = np.linspace(0, 0.5, 2001)
+    for estimate in (0.0, 0.01, 0.1, 0.3):
+        above = errors[errors >= estimate]
+        n, found = 2000.0, []
+        for error in above[1:]:
+            v, t = float(most_variance(np.array(error))), error - estimate
+            at = (1 + t / v) * v / (1 + v)
+            found.append(n * (at * np.log1p(t / v) + (1 - t) / (1 + v) * np.log1p(-t)))
+        assert (np.diff(found) > 0).all()
 
 
 @statistical

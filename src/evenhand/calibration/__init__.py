@@ -52,6 +52,7 @@ from evenhand.calibration.simultaneous import bias_intervals as bias_intervals
 from evenhand.calibration.simultaneous import coverage_intervals as coverage_intervals
 from evenhand.calibration.simultaneous import error_intervals as error_intervals
 from evenhand.calibration.simultaneous import holm as holm
+from evenhand.calibration.simultaneous import most_variance as most_variance
 from evenhand.calibration.simultaneous import simultaneous_intervals as simultaneous_intervals
 from evenhand.calibration.simultaneous import uniformity_tests as uniformity_tests
 from evenhand.calibration.simultaneous import (
