@@ -14,9 +14,7 @@ import pytest
 from scipy import stats
 
 from evenhand import Forecast, InputError, audit, audit_pit, compare
-from evenhand.audits import Audit, Comparison
-from evenhand.audits.paired import Profile, paired_changes, paired_mean
-from evenhand.audits.row_record import MOST_ROWS, RowRecord
+from evenhand.audits import Audit, Comparison, paired, row_record
 from evenhand.calibration import PITs
 from repeats import most_failures, repeats, statistical
 
@@ -82,7 +80,7 @@ def test_changes_are_those_of_the_tables_of_both_audits() -> None:
 
 def test_scores_have_the_interval_of_a_paired_mean() -> None:
     first, second = np.random.default_rng(0).normal(size=(2, 50))
-    found = paired_mean(first, second, np.ones(50), 0.95)
+    found = paired.paired_mean(first, second, np.ones(50), 0.95)
     change = second - first
     half = stats.norm.ppf(0.975) * change.std() / np.sqrt(50)
     assert (found.low, found.high) == pytest.approx((change.mean() - half, change.mean() + half))
@@ -91,9 +89,9 @@ def test_scores_have_the_interval_of_a_paired_mean() -> None:
 def test_the_interval_of_a_bias_is_that_of_a_paired_t_test() -> None:
     first, second = np.random.default_rng(0).normal(size=(2, 80, 1))
     ones = np.ones(80)
-    sides = Profile(first, None, ones), Profile(second, None, ones)
+    sides = paired.Profile(first, None, ones), paired.Profile(second, None, ones)
     mask = np.arange(80) < 60
-    (found,) = paired_changes(*sides, [mask], 4, 0.95)
+    (found,) = paired.paired_changes(*sides, [mask], 4, 0.95)
     change = (second - first)[mask, 0]
     # Bonferroni over 4; the variance divides by n, as in all tables of an audit
     half = stats.t.ppf(1 - 0.05 / 8, 59) * change.std() / np.sqrt(60)
@@ -142,13 +140,17 @@ def test_paired_intervals_contain_all_true_changes_jointly(
             for kind, score in ((first, z), (second, other))
         ]
         ones = np.ones(GROUPS * ROWS)
-        errors = [Profile((pit[:, None] <= EDGES).astype(float), EDGES, ones) for pit in pits]
+        errors = [
+            paired.Profile((pit[:, None] <= EDGES).astype(float), EDGES, ones) for pit in pits
+        ]
         shares = [
-            Profile((np.abs(pit - 0.5) <= 0.4).astype(float)[:, None], None, ones, is_share=True)
+            paired.Profile(
+                (np.abs(pit - 0.5) <= 0.4).astype(float)[:, None], None, ones, is_share=True
+            )
             for pit in pits
         ]
         for i, sides in enumerate((errors, shares)):
-            found = paired_changes(sides[0], sides[1], masks, GROUPS, 0.95)
+            found = paired.paired_changes(sides[0], sides[1], masks, GROUPS, 0.95)
             missed[i] += any(not one.low <= truth[i] <= one.high for one in found)
     assert missed.max() <= most_failures(n_sets)
 
@@ -160,11 +162,11 @@ def test_pairing_makes_intervals_of_coverage_narrower() -> None:
     ones = np.ones(400)
     near = np.where(np.arange(400)[:, None] % 20 == 0, 1 - inside, inside)
     shuffled = random.permutation(near)
-    first = Profile(inside, None, ones, is_share=True)
+    first = paired.Profile(inside, None, ones, is_share=True)
     widths = []
     for values in (near, shuffled):
-        second = Profile(values, None, ones, is_share=True)
-        (found,) = paired_changes(first, second, [ones == 1], 1, 0.95)
+        second = paired.Profile(values, None, ones, is_share=True)
+        (found,) = paired.paired_changes(first, second, [ones == 1], 1, 0.95)
         widths.append(found.high - found.low)
     assert widths[0] < 0.6 * widths[1]
 
@@ -172,10 +174,10 @@ def test_pairing_makes_intervals_of_coverage_narrower() -> None:
 # --- records of rows
 
 
-def record(n: int = 90, draws: int = 5, *, ties: bool = False) -> RowRecord:
+def record(n: int = 90, draws: int = 5, *, ties: bool = False) -> row_record.RowRecord:
     random = np.random.default_rng(1)
     y = random.integers(0, 9, n).astype(float) if ties else random.normal(size=n)
-    found = RowRecord.of(
+    found = row_record.RowRecord.of(
         PITs(random.random((n, draws)), weights=random.integers(1, 4, n)),
         y,
         random.normal(size=n),
@@ -186,14 +188,14 @@ def record(n: int = 90, draws: int = 5, *, ties: bool = False) -> RowRecord:
     return found
 
 
-def same(one: RowRecord, other: RowRecord) -> bool:
+def same(one: row_record.RowRecord, other: row_record.RowRecord) -> bool:
     return json.dumps(one.to_state()) == json.dumps(other.to_state())
 
 
 @pytest.mark.parametrize("draws", [1, 5, 64])
 def test_a_record_is_read_as_it_was_written(draws: int) -> None:
     known = record(draws=draws)
-    again = RowRecord.from_state(json.loads(json.dumps(known.to_state())))
+    again = row_record.RowRecord.from_state(json.loads(json.dumps(known.to_state())))
     assert same(known, again)
     np.testing.assert_array_equal(again.below, known.below)
     assert {name: list(mask) for name, mask in again.masks.items()} == {
@@ -203,7 +205,7 @@ def test_a_record_is_read_as_it_was_written(draws: int) -> None:
 
 def test_cells_count_pits_at_or_below_each_edge() -> None:
     pit = np.random.default_rng(0).random((50, 7))
-    found = RowRecord.of(PITs(pit), np.arange(50.0), np.zeros(50), {}, {})
+    found = row_record.RowRecord.of(PITs(pit), np.arange(50.0), np.zeros(50), {}, {})
     assert found is not None
     expected = (pit[:, :, None] <= EDGES).mean(axis=1)
     np.testing.assert_allclose(found.below, expected, atol=1e-12)
@@ -246,9 +248,9 @@ def test_outcomes_cannot_be_found_by_trying_values() -> None:
 def test_records_are_small_and_bounded() -> None:
     state = json.dumps(audited("wrong").to_dict()["rows"])
     assert len(state) / N < 45
-    n = MOST_ROWS + 1
+    n = row_record.MOST_ROWS + 1
     pits = PITs(np.full((n, 1), 0.5))
-    assert RowRecord.of(pits, np.arange(float(n)), np.zeros(n), {}, {}) is None
+    assert row_record.RowRecord.of(pits, np.arange(float(n)), np.zeros(n), {}, {}) is None
 
 
 # --- what cannot be compared

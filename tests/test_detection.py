@@ -23,6 +23,7 @@ from evenhand.draws import jittered
 from evenhand.links import Entropic
 from evenhand.search import (
     cut_trees,
+    detection,
     find_group,
     group_learners,
     pattern_basis,
@@ -32,8 +33,6 @@ from evenhand.search import (
     top_rows,
     wave_weights,
 )
-from evenhand.search.cut_trees import cut_table, grow_tree
-from evenhand.search.detection import studentized_p_value
 from planted_groups import PLANTED, planted_table
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
@@ -96,10 +95,14 @@ def test_studentized_sum_as_in_the_docstring() -> None:
     first, second = random.normal(0.1, 1.0, 40), random.normal(0.05, 0.5, 60)
     z = np.concatenate([first / 0.9, second / 0.4])
     expected = stats.norm.sf(z.sum() / np.sqrt((z**2).sum()))
-    assert studentized_p_value([first, second], [0.9, 0.4]) == pytest.approx(expected, rel=1e-12)
+    assert detection.studentized_p_value([first, second], [0.9, 0.4]) == pytest.approx(
+        expected, rel=1e-12
+    )
     # a common scale of all folds changes nothing
-    assert studentized_p_value([first, second], [9, 4]) == pytest.approx(expected, rel=1e-12)
-    assert studentized_p_value([np.zeros(3)], [0.2]) == 1.0
+    assert detection.studentized_p_value([first, second], [9, 4]) == pytest.approx(
+        expected, rel=1e-12
+    )
+    assert detection.studentized_p_value([np.zeros(3)], [0.2]) == 1.0
 
 
 # power
@@ -160,7 +163,7 @@ def grown(n: int = 400) -> tuple[cut_trees.CutTable, Floats]:
     random = np.random.default_rng(3)
     matrix = np.column_stack([random.normal(size=(n, 3)), random.integers(3, size=n)])
     targets = random.normal(size=(n, 2)) + np.column_stack([matrix[:, 0] > 0, matrix[:, 1] > 1])
-    return cut_table(matrix), targets
+    return cut_trees.cut_table(matrix), targets
 
 
 def test_trees_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +171,7 @@ def test_trees_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(cut_trees, "SHRINKAGE", 0.0)
     table, targets = grown()
     above = table.above.astype(np.float32)
-    tree = grow_tree(above, targets, 4, 15)
+    tree = cut_trees.grow_tree(above, targets, 4, 15)
     predicted = tree.predict(table.above, 4)
     for depth in (1, 2, 3, 4):
         peer = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=15, random_state=0)
@@ -181,7 +184,7 @@ def test_trees_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_values_of_nodes_are_drawn_to_those_of_their_parents() -> None:
     table, targets = grown()
-    tree = grow_tree(table.above.astype(np.float32), targets, 1, 15)
+    tree = cut_trees.grow_tree(table.above.astype(np.float32), targets, 1, 15)
     right = table.above[:, tree.split[0]]
     parent = targets.mean(axis=0)
     np.testing.assert_allclose(tree.value[0], parent, atol=1e-6)
@@ -192,14 +195,14 @@ def test_values_of_nodes_are_drawn_to_those_of_their_parents() -> None:
 def test_a_constant_table_grows_no_tree() -> None:
     above = np.zeros((50, 3), dtype=np.float32)
     targets = np.random.default_rng(0).normal(size=(50, 2))
-    tree = grow_tree(above, targets, 2, 5)
+    tree = cut_trees.grow_tree(above, targets, 2, 5)
     assert (tree.split == -1).all()
     np.testing.assert_allclose(tree.value, np.tile(targets.mean(axis=0), (7, 1)), atol=1e-6)
 
 
 def test_cuts_separate_few_values_and_quantiles_of_many() -> None:
     matrix = np.column_stack([np.repeat([0.0, 1.0, 5.0], 100), np.arange(300.0), np.ones(300)])
-    table = cut_table(matrix)
+    table = cut_trees.cut_table(matrix)
     np.testing.assert_array_equal(table.cut[table.column == 0], [0.5, 3.0])
     # every 5% of 300 rows
     np.testing.assert_array_equal(
@@ -255,7 +258,9 @@ def test_held_out_predictions_do_not_depend_on_the_held_out_row() -> None:
     matrix, pit = random.normal(size=(90, 3)), random.random((90, 1))
     changed = pit.copy()
     changed[7] = 1 - changed[7]
-    one, two = (group_learners.learn_fits(cut_table(matrix), some) for some in (pit, changed))
+    one, two = (
+        group_learners.learn_fits(cut_trees.cut_table(matrix), some) for some in (pit, changed)
+    )
     for before, after in zip(one[:-1], two[:-1], strict=True):  # all but the ridge: its penalty
         np.testing.assert_allclose(before.unseen[7], after.unseen[7], atol=1e-12)
         assert np.abs(before.unseen - after.unseen).max() > 1e-3

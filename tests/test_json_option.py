@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from command_outcome import Command
 from evenhand import RandomizedRegressor, save
-from evenhand.cli.commands import app
+from evenhand.cli import app
 from evenhand.demo import Finished
 
 FORECASTS = ("--mean", "mu", "--std", "sigma")
