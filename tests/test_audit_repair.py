@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge
 
 from evenhand import Forecast, InputError, audit
+from evenhand.audits import Tolerance
 from evenhand.calibration import calibration_error
 
 Floats = NDArray[np.float64]
@@ -53,6 +55,21 @@ def test_the_groups_that_an_audit_calls_off_are_repaired_on_fresh_rows() -> None
     # with a standard error of 0.016, and 3.3 of them are exceeded in 1 of 1000 seeds
     assert before > 0.2
     assert after < 0.053
+
+
+def test_repairs_follow_the_decisions_of_the_audit() -> None:
+    table, y = people(2000, 0, 1.0)
+    found = audit(standard(table), table, y, random_state=0)
+    assert {group.mass for group in found.off_groups or ()} > {None}
+    # learned groups are off by their p-values, adjusted for their number
+    unlearned = replace(found, learned=found.learned.assign(p_value=0.04))
+    assert len(found.learned) >= 2
+    assert not unlearned.learned["off"].any()
+    assert {group.mass for group in unlearned.off_groups or ()} == {None}
+    # groups within the tolerance are off, but not repaired
+    tolerant = replace(found, tolerance=Tolerance(0.5, 1.0))
+    assert tolerant.off_groups == found.off_groups
+    assert tolerant.repair(standard, *people(2000, 1, 1.0)).by is None
 
 
 def test_masks_have_no_rule_and_are_named() -> None:

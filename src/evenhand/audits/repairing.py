@@ -1,4 +1,4 @@
-"""Recalibration of a model for the groups that an audit calls off."""
+"""Recalibration of a model for groups that are off by more than an audit's tolerance."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.frozen import FrozenEstimator
 
 from evenhand._validate import InputError, bad_input
-from evenhand.audits.off_groups import OffGroup
+from evenhand.audits.off_groups import OffGroup, marked
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
 from evenhand.forecasters import RecalibratedRegressor
@@ -19,6 +20,9 @@ from evenhand.forecasters import RecalibratedRegressor
 class Repairable:
     """Audit with definitions of the groups that it calls off."""
 
+    groups: pd.DataFrame
+    scan: pd.DataFrame
+    learned: pd.DataFrame
     off_groups: tuple[OffGroup, ...] | None
 
     def repair(
@@ -31,13 +35,17 @@ class Repairable:
         sample_weight: ArrayLike | None = None,
         random_state: RandomState = None,
     ) -> RecalibratedRegressor:
-        """Recalibrate a fitted model for the groups that this audit calls off.
+        """Recalibrate a fitted model for the groups that are off by more than the tolerance.
+
+        Groups that are significantly off within the tolerance of the audit get no map of their own;
+        audit with `tolerance=0` to repair all that are off. If no group is to be repaired, the
+        result is a single map for all rows.
 
         The rows of the audit were used to choose the groups: pass other rows. The check of the
         repair accounts for the estimation of the maps and for the selection of the groups that need
         a correction, as both are repeated without the rows that are checked. It does not account
         for the choice of the groups by this audit if its rows are passed again; gains of these
-        groups are then overestimated. If no group is off, the result is a single map for all rows.
+        groups are then overestimated.
 
         Parameters
         ----------
@@ -61,8 +69,11 @@ class Repairable:
         RecalibratedRegressor
             Fitted; `check_` and `summary()` report for each group whether the repair helped.
         """
+        off = self.off_groups
+        if off is not None:
+            off = marked(off, (self.groups, self.scan), self.learned, "beyond_tolerance")
         return _repaired(
-            self.off_groups,
+            off,
             model,
             X,
             y,
@@ -95,8 +106,9 @@ def _repaired(
     known = {group.name for group in off}
     for name in masks:
         if name not in known:
-            remedy = f"the audit calls off: {', '.join(sorted(known)) or 'none'}"[:200]
-            raise bad_input("groups", "name groups that the audit calls off", repr(name), remedy)
+            rule = "name groups that the audit calls off by more than the tolerance"
+            remedy = f"these are: {', '.join(sorted(known)) or 'none'}"[:200]
+            raise bad_input("groups", rule, repr(name), remedy)
     by = {group.name: masks.get(group.name, group.rule) for group in off}
     without = [name for name, rule in by.items() if rule is None]
     by = {name: rule for name, rule in by.items() if rule is not None}

@@ -19,7 +19,7 @@ from evenhand._validate import bad_input
 from evenhand.audits.decisions import decide_groups, decide_learned
 from evenhand.audits.json_schema import SCHEMA
 from evenhand.audits.membership import MEMBERSHIP_COLUMNS
-from evenhand.audits.off_groups import OffGroup
+from evenhand.audits.off_groups import OffGroup, marked, plain_groups
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
 from evenhand.audits.plain_values import plain_records, write_tables
 from evenhand.audits.repairing import Repairable
@@ -147,7 +147,7 @@ class Audit(Summarized, Repairable):
         Number of groups that the simultaneous intervals of `groups` and `scan` cover, with which
         confidence, and the measures whose intervals are asymptotic.
     off_groups : tuple of OffGroup or None
-        Named, scanned and learned groups with significant errors, with the rules that select them
+        Groups that are off, by the column `off` of the tables, with the rules that select them
         among other rows; at most 50 scanned groups, the smallest p-values first. None if the audit
         was computed in parts.
     leaks : DataFrame
@@ -209,6 +209,9 @@ class Audit(Summarized, Repairable):
         learned = decide_learned(self.learned, self.tolerance, confidence)
         for name, table in (("groups", groups), ("scan", scan), ("learned", learned)):
             object.__setattr__(self, name, table)
+        if self.off_groups is not None:
+            off = marked(self.off_groups, (groups, scan), learned, "off")
+            object.__setattr__(self, "off_groups", off)
 
     def __repr__(self) -> str:
         return one_line(
@@ -272,6 +275,7 @@ class Audit(Summarized, Repairable):
             "within": self.within,
             "family": None if self.family is None else _plain_family(self.family),
             **{key: plain_records(getattr(self, key)) for key in TABLES},
+            "off_groups": plain_groups(self.off_groups),
             "certificate": self._plain_proof,
             # sentences for people; programs read the tables
             "notes": [*unseen.lines(), *map(str, self.notes)],
