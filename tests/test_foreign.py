@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from evenhand._validate import InputError
-from evenhand.forecasters.adapters import forecast_from_columns
+from evenhand.scale import forecast_from_columns
 
 
 def test_means_and_standard_deviations_make_normal_forecasts() -> None:

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import evenhand
@@ -45,10 +47,10 @@ NOT_CALLED = {
 }
 
 
-def fresh(code: str) -> str:
+def fresh(code: str, folder: Path | None = None) -> str:
     """Run code in a process of its own and return what it prints."""
     return subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=folder
     ).stdout
 
 
@@ -117,6 +119,31 @@ audit(model, X, y, random_state=0).summary()
 print([name for name in ("torch", "skops", "typer", "matplotlib", "jinja2") if name in sys.modules])
 """
     assert fresh(code) == "[]\n"
+
+
+@pytest.mark.parametrize("n_features", [0, 3])
+def test_the_audit_of_a_small_table_of_forecasts_loads_no_library_that_it_does_not_use(
+    n_features: int, tmp_path: Path
+) -> None:
+    # 199 rows: from 200 rows with features on, a forest of scikit-learn estimates their coverage
+    random = np.random.default_rng(0)
+    columns = {f"x{j}": random.normal(size=199) for j in range(n_features)}
+    mean = random.normal(size=199)
+    table = pd.DataFrame(columns | {"m": mean, "s": 1.0, "y": mean + random.normal(size=199)})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    code = """
+import sys, evenhand.cli
+sys.argv = ["evenhand", "audit", "table.csv", "--mean", "m", "--std", "s", "--target", "y"]
+sys.argv += ["--out", "out.html"]
+try:
+    evenhand.cli.main()
+except SystemExit as end:
+    assert not end.code
+heavy = ("scipy.stats", "sklearn", "matplotlib", "torch", "lightgbm", "skops", "dask")
+print([name for name in heavy if name in sys.modules])
+"""
+    assert fresh(code, tmp_path).splitlines()[-1] == "[]"
+    assert (tmp_path / "out.html").stat().st_size > 10_000
 
 
 def test_a_star_import_brings_the_public_names() -> None:

@@ -19,8 +19,8 @@ from evenhand import (
     RandomizedRegressor,
     RecalibratedRegressor,
 )
-from evenhand.forecasters import forecast_from_columns
 from evenhand.forecasters.network import Rows, split_rows
+from evenhand.scale import forecast_from_columns
 
 X = np.arange(40.0)[:, None]
 Y = X[:, 0] + np.sin(X[:, 0])

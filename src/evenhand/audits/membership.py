@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from evenhand._validate import Floats
 from evenhand.audits.scores import LEVELS
@@ -108,7 +108,7 @@ def _upper_bound(values: Floats, shares: Floats, weights: Floats, confidence: fl
     bound = float(weights @ best) / total
     # the derivative in the cut is 0 at the optimum, so its sampling error has no effect
     influence = weights * (best - shares * bound) / total
-    return bound + float(stats.norm.isf((1 - confidence) / 2) * np.sqrt(influence @ influence))
+    return bound - float(special.ndtri((1 - confidence) / 2) * np.sqrt(influence @ influence))
 
 
 def _bins(shares: Floats) -> Iterable[np.ndarray[tuple[int], np.dtype[np.intp]]]:

@@ -115,13 +115,15 @@ def price_of(model: Any) -> dict[str, Any]:
 
 
 def _link_of(model: Any) -> Link | None:
+    if isinstance(model, Forecast):
+        distribution = model.distribution
+        return distribution.link if isinstance(distribution, Randomized) else None
+    if model is None:
+        return None
     # imported here, as forecasters import scikit-learn, which an audit of forecasts does not need
     from evenhand.forecasters import RandomizedRegressor
 
-    if isinstance(model, RandomizedRegressor):
-        return make_link(model.link, model.alpha)
-    distribution = getattr(model, "distribution", None)
-    return distribution.link if isinstance(distribution, Randomized) else None
+    return make_link(model.link, model.alpha) if isinstance(model, RandomizedRegressor) else None
 
 
 # a curve depends on the link alone: 13 links with an integral each are computed once

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.frozen import FrozenEstimator
 
 from evenhand._validate import InputError, bad_input
 from evenhand.audits.off_groups import OffGroup, marked
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
-from evenhand.forecasters import RecalibratedRegressor
+
+if TYPE_CHECKING:
+    from evenhand.forecasters import RecalibratedRegressor
 
 
 class Repairable:
@@ -120,10 +121,20 @@ def _repaired(
             UserWarning,
             stacklevel=3,
         )
+    return _unfitted(model, by, random_state).fit(X, y, sample_weight)
+
+
+def _unfitted(
+    model: Any, by: Mapping[str, Any], random_state: RandomState
+) -> RecalibratedRegressor:
+    # imported here: few audits are followed by a repair, and forecasters import scikit-learn
+    from sklearn.frozen import FrozenEstimator
+
+    from evenhand.forecasters import RecalibratedRegressor
+
     # a fitted model is not fitted again: all rows are held-out rows
     is_estimator = hasattr(model, "fit") and not isinstance(model, FrozenEstimator)
     frozen = FrozenEstimator(model) if is_estimator else model
-    repaired = RecalibratedRegressor(
+    return RecalibratedRegressor(
         frozen, by=by or None, on_discrete="warn", random_state=random_state
     )
-    return repaired.fit(X, y, sample_weight)

@@ -48,6 +48,7 @@ from evenhand.calibration.scores import crps_and_spread as crps_and_spread
 from evenhand.calibration.scores import log_score_on as log_score_on
 from evenhand.calibration.simultaneous import Family as Family
 from evenhand.calibration.simultaneous import Interval as Interval
+from evenhand.calibration.simultaneous import benjamini_yekutieli as benjamini_yekutieli
 from evenhand.calibration.simultaneous import bias_intervals as bias_intervals
 from evenhand.calibration.simultaneous import coverage_intervals as coverage_intervals
 from evenhand.calibration.simultaneous import error_intervals as error_intervals

@@ -202,7 +202,7 @@ def _subject(
     source: Path, columns: ColumnSubject, *, has_model: bool
 ) -> ModelSubject | ColumnSubject:
     """Return the audited forecaster: the model in a folder, or columns of the table."""
-    from evenhand import scale, store
+    from evenhand import scale
 
     given = list(columns.named)
     if not has_model and not given:
@@ -212,4 +212,9 @@ def _subject(
         )
     if has_model and given:
         raise InputError(f"give a model folder or --{given[0]}, not both")
-    return scale.ModelSubject(store.load(source)) if has_model else columns
+    if not has_model:
+        return columns
+    # imported here, as models need scikit-learn and columns of a table do not
+    from evenhand import store
+
+    return scale.ModelSubject(store.load(source))

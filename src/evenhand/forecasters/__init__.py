@@ -8,8 +8,6 @@ from __future__ import annotations
 from evenhand.forecasters.adapters import SPREADS as SPREADS
 from evenhand.forecasters.adapters import SpreadKind as SpreadKind
 from evenhand.forecasters.adapters import SpreadTrees as SpreadTrees
-from evenhand.forecasters.adapters import forecast_columns as forecast_columns
-from evenhand.forecasters.adapters import forecast_from_columns as forecast_from_columns
 from evenhand.forecasters.adapters import kind_of as kind_of
 from evenhand.forecasters.adapters import plotting_positions as plotting_positions
 from evenhand.forecasters.adapters import thawed as thawed

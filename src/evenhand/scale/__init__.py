@@ -7,6 +7,7 @@ from evenhand.scale.audit_columns import AuditColumns as AuditColumns
 from evenhand.scale.engine import dask_client
 from evenhand.scale.forecasts import ForecastJob as ForecastJob
 from evenhand.scale.forecasts import Written, forecast_parts
+from evenhand.scale.foreign_columns import forecast_from_columns as forecast_from_columns
 from evenhand.scale.parts_audit import audit_parts
 from evenhand.scale.people import People as People
 from evenhand.scale.people import Repeated

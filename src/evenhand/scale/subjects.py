@@ -12,7 +12,7 @@ import pandas as pd
 from evenhand._validate import InputError
 from evenhand.columns import Schema, unreported
 from evenhand.forecast import Forecast
-from evenhand.forecasters import forecast_columns, forecast_from_columns
+from evenhand.scale.foreign_columns import forecast_columns, forecast_from_columns
 
 SOURCES = ("r", "context", "key")
 """Columns, in forecasts written by evenhand, from which a draw can be reproduced."""

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.columns import Groups, LeftOut, as_numbers, as_table, feature_groups
@@ -173,8 +172,8 @@ class _Ranks:
     @cached_property
     def _whole(self) -> tuple[Floats, float]:
         """Ranks of all outcomes, and the correlation of the medians with them."""
-        ranks = stats.rankdata(self.y)
-        return ranks, _correlation(stats.rankdata(self.median), ranks)
+        ranks = _ranks(self.y)
+        return ranks, _correlation(_ranks(self.median), ranks)
 
     def of(self, values: pd.Series[Any]) -> tuple[float, float]:
         """Return both correlations if the feature may be made from the outcome, else NaN."""
@@ -187,9 +186,9 @@ class _Ranks:
             # slow to compute
             outcomes, of_median = self._whole
         else:
-            outcomes = stats.rankdata(self.y[present])
-            of_median = _correlation(stats.rankdata(self.median[present]), outcomes)
-        own = _correlation(stats.rankdata(numbers[present]), outcomes)
+            outcomes = _ranks(self.y[present])
+            of_median = _correlation(_ranks(self.median[present]), outcomes)
+        own = _correlation(_ranks(numbers[present]), outcomes)
         return (own, of_median) if own > 0.99 and own > of_median else (np.nan, np.nan)
 
 
@@ -200,6 +199,11 @@ def _as_numbers(values: pd.Series[Any]) -> Floats:
     if values.dtype.kind in "iuf":
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.full(len(values), np.nan)
+
+
+def _ranks(values: Floats) -> Floats:
+    """Return ranks; equal values share their mean rank."""
+    return np.asarray(pd.Series(values).rank(), dtype=np.float64)
 
 
 def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 
 from evenhand._validate import Floats, bad_input, check_count, check_fraction
 from evenhand.calibration import PITs, as_pits, covered
@@ -147,8 +147,8 @@ def _predictions(matrix: Floats, excess: Floats, weights: Floats) -> tuple[Float
         model.fit(matrix[:start], target, sample_weight=weights[:start])
         predicted.append(model.predict(matrix[start:stop]).reshape(stop - start, -1))
     # rows are in random order, so ties are broken at random
-    ordinal = (stats.rankdata(block, method="ordinal", axis=0) for block in predicted)
-    ranks = [(one - 0.5) / len(one) for one in ordinal]
+    ordinal = (block.argsort(axis=0, kind="stable").argsort(axis=0) for block in predicted)
+    ranks = [(one + 0.5) / len(one) for one in ordinal]
     return np.concatenate(predicted), np.concatenate(ranks)
 
 
@@ -180,7 +180,7 @@ def _row(
     part = weights / weights.sum()
     mean = float(part @ gains)
     # the terms are martingale differences up to their means, so their variances add up
-    half = stats.norm.isf((1 - confidence) / 2) * np.sqrt(part**2 @ (gains - mean) ** 2)
+    half = -special.ndtri((1 - confidence) / 2) * np.sqrt(part**2 @ (gains - mean) ** 2)
     fifths = (ranks < FIFTH, ranks > 1 - FIFTH)
     lowest, highest = (np.average(share[one], weights=part[one]) for one in fifths)
     return {

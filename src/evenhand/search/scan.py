@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from evenhand._validate import (
     Floats,
@@ -28,6 +27,7 @@ from evenhand.calibration import (
     PITs,
     RowValues,
     as_pits,
+    benjamini_yekutieli,
     calibration_error,
     holm,
     row_values,
@@ -185,9 +185,8 @@ def scan_groups(
     _check_size(min_size, pits.n_samples)
     scanned = scan_rows(ScanRows.of(pits, residuals, random_state), table, named, min_size)
     p_value = uniformity_tests(scanned.sums)[-1]
-    is_holm = correction == "holm"
     # both are valid for any dependence between the tests
-    adjusted = holm(p_value) if is_holm else stats.false_discovery_control(p_value, method="by")
+    adjusted = (holm if correction == "holm" else benjamini_yekutieli)(p_value)
     family = Family.of(scanned.sums, len(scanned.sums), confidence)
     return scanned.table(adjusted, family)
 

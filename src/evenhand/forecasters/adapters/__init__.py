@@ -13,7 +13,6 @@ from evenhand.forecasters.adapters.estimators import (
     frozen,
     thawed,
 )
-from evenhand.forecasters.adapters.foreign_columns import forecast_columns, forecast_from_columns
 from evenhand.forecasters.adapters.kinds import KINDS, kind_of
 from evenhand.forecasters.adapters.quantile_bases import FITTED_LEVELS as FITTED_LEVELS
 from evenhand.forecasters.adapters.quantile_bases import QuantileGrid
@@ -41,8 +40,6 @@ __all__ = [
     "allows_missing",
     "effective_size",
     "final_step",
-    "forecast_columns",
-    "forecast_from_columns",
     "frozen",
     "kind_of",
     "n_cells",
