@@ -210,6 +210,7 @@ def _ordered(present: pd.Series[Any], group: Group, source: str) -> Mask:
         present = pd.Series(moments(present))
     text = str(group.value)
     try:
+        _check_ordered(text, kind)
         at_most = at_or_below(present, text, learned_single=not _is_single_text(text, kind))
         # values equal to the number are on both sides of < and <=
         equal = _equal(present, text, source)
@@ -224,6 +225,17 @@ def _ordered(present: pd.Series[Any], group: Group, source: str) -> Mask:
         ">=": ~at_most | equal,
     }
     return sides[group.operator]
+
+
+def _check_ordered(text: str, kind: str) -> None:
+    """Raise ValueError for a value that has no place among numbers or dates."""
+    if kind == "date":
+        # numpy reads 20200131 as a year
+        is_known = not np.isnat(np.datetime64(text)) and (not text.isdigit() or len(text) == 4)
+    else:
+        is_known = not np.isnan(float(text))
+    if not is_known:
+        raise ValueError(text)
 
 
 def _is_single_text(text: str, kind: str) -> bool:

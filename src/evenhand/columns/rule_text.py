@@ -29,6 +29,14 @@ OR_MISSING = "(or missing)"
 
 LOOKS_LIKE_COMPARISON = re.compile(r"[<>=]|\bis\b|\bmissing\b|\bpresent\b")
 
+AND = re.compile(" and ")
+
+JOINS = re.compile(r"\s(?:and|or)\s", re.IGNORECASE)
+"""Words between comparisons. Of these only "and" is one of the language: "or" is refused."""
+
+MOST_CONDITIONS = 100
+"""Most conditions of a rule, which are parsed one within another."""
+
 Comparison = tuple[Group, bool]
 """A comparison, and whether missing values meet it, too."""
 
@@ -56,6 +64,9 @@ def parse_comparisons(text: str, columns: Sequence[str], source: str) -> list[Co
     >>> group.column, group.value
     ('age and sex', '2')
     """
+    if text.count(" and ") >= MOST_CONDITIONS:
+        got = f"{text.count(' and ') + 1:,}"
+        raise bad_input("a rule", f"have at most {MOST_CONDITIONS} conditions", got)
     # longer names first: the column "age and sex" takes precedence over the column "age"
     ordered = sorted(columns, key=len, reverse=True)
     found = next(_parses(text.strip(), ordered), None)
@@ -73,7 +84,7 @@ def as_value(value: str) -> str:
     cook "a and b = c"
     """
     is_trimmed = value == value.strip() != "" and not value.endswith(OR_MISSING)
-    if is_trimmed and '"' not in value and " and " not in value:
+    if is_trimmed and '"' not in value and not JOINS.search(value):
         return value
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
@@ -96,7 +107,9 @@ def _parses(text: str, columns: Sequence[str]) -> Iterator[list[Comparison]]:
 def _with_value(group: Group, rest: str, columns: Sequence[str]) -> Iterator[list[Comparison]]:
     """Yield the readings of a text that begins with the value of a comparison."""
     needs_value = group.operator not in ("missing", "present")
-    for value, end in _values(rest) if needs_value else [(None, rest)]:
+    # an order compares numbers and dates, which are checked with the column
+    joins = JOINS if group.operator in ("=", "!=") else AND
+    for value, end in _values(rest, joins) if needs_value else [(None, rest)]:
         remaining = end.strip()
         or_missing = remaining.startswith(OR_MISSING)
         remaining = remaining.removeprefix(OR_MISSING).strip() if or_missing else remaining
@@ -108,7 +121,7 @@ def _with_value(group: Group, rest: str, columns: Sequence[str]) -> Iterator[lis
             yield from ([first, *more] for more in others)
 
 
-def _values(text: str) -> Iterator[tuple[str, str]]:
+def _values(text: str, joins: re.Pattern[str]) -> Iterator[tuple[str, str]]:
     """Yield each value that a text may begin with, and the text after it."""
     quoted = re.match(r'\s*"((?:[^"\\]|\\.)*)"', text)
     if quoted:
@@ -118,8 +131,8 @@ def _values(text: str) -> Iterator[tuple[str, str]]:
         return
     for end in [found.start() for found in re.finditer(r" and ", text)] + [len(text)]:
         value = text[:end].strip()
-        # "job = cook and sexx = 2" is a misspelled column, not a value
-        is_misread = any(map(LOOKS_LIKE_COMPARISON.search, value.split(" and ")[1:]))
+        # "job = cook and sexx = 2" is a misspelled column, not a value; so is "... or sex = 1"
+        is_misread = any(map(LOOKS_LIKE_COMPARISON.search, joins.split(value)[1:]))
         if not value or value.endswith(" and") or is_misread:
             return
         ending = OR_MISSING if value.endswith(OR_MISSING) else ""
