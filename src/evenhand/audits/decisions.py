@@ -43,10 +43,21 @@ def decide_groups(
 
 
 def decide_learned(learned: pd.DataFrame, tolerance: Tolerance, confidence: float) -> pd.DataFrame:
-    """Add the same columns to learned groups, whose p-values are adjusted for their number."""
+    """Add the same columns to learned groups, whose p-values are adjusted for their number.
+
+    Rules of groups that are not off would describe noise: they are removed.
+    """
     p_adjusted = holm(_numbers(learned, "p_value"))
-    found = _decided(learned, p_adjusted < 1 - confidence, tolerance)
-    return found.assign(p_adjusted=p_adjusted)
+    is_off = p_adjusted < 1 - confidence
+    found = _decided(learned, is_off, tolerance).assign(p_adjusted=p_adjusted)
+    if "description" not in found:
+        return found
+    kept = [rule if off else None for rule, off in zip(found["description"], is_off, strict=True)]
+    return found.assign(
+        # as objects: pandas would convert None to NaN
+        description=pd.Series(kept, index=found.index, dtype=object),
+        description_share=found["description_share"].where(is_off),
+    )
 
 
 def _decided(table: pd.DataFrame, is_off: Bools, tolerance: Tolerance) -> pd.DataFrame:

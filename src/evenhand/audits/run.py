@@ -99,7 +99,7 @@ def audit(
         this are marked in the column `within` of both tables. The proof is the upper end of the
         simultaneous confidence interval.
     confidence : float, default 0.95
-        Confidence level of the certificate, of the learned groups' lower bounds and of the
+        Confidence level of the certificate, of the learned groups' joint lower bounds and of the
         simultaneous intervals of named and scanned groups.
     n_simulations : int, default 20
         Number of simulated calibrated forecasters behind `null_mean` and its range.

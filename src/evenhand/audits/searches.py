@@ -59,9 +59,13 @@ def learn_groups(
     found: list[search.FoundGroup] = []
     # one search object for all sizes: its model of the PITs is fitted once
     learner = search.GroupSearch(pits, features, random_state=random)
-    for mass in options.learned_masses if held.searched is not None else ():
+    masses = options.learned_masses if held.searched is not None else ()
+    for mass in masses:
         try:
-            found.append(learner.find(mass, confidence=options.confidence, residual=residual))
+            group = learner.find(
+                mass, confidence=options.confidence, n_bounds=len(masses), residual=residual
+            )
+            found.append(group)
         except InputError as error:
             # the remedy in the message addresses direct callers of the search
             why = str(error).partition("; ")[0]

@@ -128,7 +128,6 @@ class LearnedFinding:
     mass: float
     n_judged: int
     low: Number
-    p_value: Number
     description: str | None
     description_share: Number
 

@@ -205,9 +205,9 @@ def learned_section(findings: Findings) -> Section | None:
     text = (
         "For each share of people, the worst group that features can define is learned on some of"
         " the rows and evaluated on others. Its estimated error is conservative: on average it does"
-        " not exceed the true error, and it may be negative. Each lower bound holds for itself"
-        f" (pointwise), with {findings.level} confidence. A finding is listed if p, from a separate"
-        " test and adjusted for the number of learned groups, is below"
+        " not exceed the true error, and it may be negative. The lower bounds of all learned groups"
+        f" hold at once, with {findings.level} confidence. A finding is listed if the adjusted p,"
+        " from a separate test and adjusted for the number of learned groups, is below"
         f" {1 - findings.confidence:.4g}; the test is more powerful than the bound, which may be 0"
         " then."
     )
@@ -218,7 +218,7 @@ def learned_section(findings: Findings) -> Section | None:
         Column("finding"): lambda f: how_off(f.group, findings.unit),
         numeric("outcome minus forecast", in_text=False): lambda f: number(f.group.bias.value),
         numeric("80% coverage", in_text=False): lambda f: percent(f.group.coverage_80.value),
-        numeric("p", in_text=False): lambda f: p_value(f.p_value),
+        numeric("adjusted p", in_text=False): lambda f: p_value(f.group.p_adjusted),
         numeric("rows"): lambda f: Value(whole(f.group.n), f"of {whole(f.n_judged)} evaluated"),
         Column("definition"): learned_in_words,
     }

@@ -67,7 +67,7 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
     # a named group that equals a value of a feature is listed once, under its own name
     names = {row["group"] for row in audit["groups"]} | same.keys()
     others = [group for group in scanned if group.name not in names]
-    separate = POINTWISE if proof is None else proof.confidence
+    learned_confidence = joint if proof is None else proof.confidence
     return Findings(
         values=audit,
         unit=units_of(audit.get("target")),
@@ -77,7 +77,7 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
         everyone=groups[0] if groups else None,
         named=tuple(groups[1:]),
         scanned=tuple(scanned),
-        learned=tuple(_learned(row, separate) for row in audit["learned"]),
+        learned=tuple(_learned(row, learned_confidence) for row in audit["learned"]),
         distinct=(*groups[1:], *_distinct(others)),
         worst_groups=records(WorstGroup, audit["worst_groups"]),
         proof=proof,
@@ -132,8 +132,8 @@ def _finding(row: Values, **judged: Any) -> GroupFinding:
 
 
 def _learned(row: Values, confidence: float) -> LearnedFinding:
-    # the rows that judge a learned group are not those that defined it: its bound needs no
-    # adjustment for the search
+    # the rows that judge a learned group are not those that defined it, and its bound is adjusted
+    # for the number of learned groups
     group = _finding(row, direction=row.get("direction"), confidence=confidence)
     group = replace(group, error=Estimate(group.error.value, row.get("low")))
     return record(LearnedFinding, {**row, "group": group})

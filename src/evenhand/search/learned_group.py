@@ -202,9 +202,17 @@ class GroupSearch:
         return encoder, cut_table(matrix)
 
     def find(
-        self, mass: float, *, confidence: float = 0.95, residual: ArrayLike | None = None
+        self,
+        mass: float,
+        *,
+        confidence: float = 0.95,
+        n_bounds: int = 1,
+        residual: ArrayLike | None = None,
     ) -> FoundGroup:
-        """Find the group of one mass; the parameters are those of `find_group`."""
+        """Find the group of one mass; the parameters are those of `find_group`.
+
+        The bounds of searches for `n_bounds` masses hold together with the confidence (Bonferroni).
+        """
         check_fraction("mass", mass, high_open=False)
         check_fraction("confidence", confidence)
         n = self._pits.n_samples
@@ -222,7 +230,8 @@ class GroupSearch:
         # a pattern depends on earlier rows only, so the conditional expectation of a value is at
         # most the error of its row's distribution (method: worst groups), as the bound requires.
         # The guess of the values' spread must not depend on evaluated rows
-        low, _ = mean_lower_bound(values, confidence, deviation=stages[0].score.deviation)
+        own = 1 - (1 - confidence) / check_count("n_bounds", n_bounds)
+        low, _ = mean_lower_bound(values, own, deviation=stages[0].score.deviation)
         deviations = [stage.score.deviation for stage in stages]
         p_value = studentized_p_value([stage.values for stage in stages], deviations)
         group = np.sort(rows[np.concatenate([stage.rows for stage in stages])])
