@@ -189,3 +189,22 @@ def test_the_report_shows_bounds_and_says_what_is_not_certified() -> None:
     assert "These groups are not certified." in text
     assert found.certificate is not None
     assert "proxy" not in list(found.certificate.named_table()["group"])
+
+
+def test_findings_of_a_proxy_are_those_of_weighted_rows_and_prove_nothing_of_members() -> None:
+    random = np.random.default_rng(1)
+    p = random.random(2000)
+    # PITs of mean 1/4 are far too low, whatever the weights
+    found = audited(random.random(2000) ** 3, p, within=0.5)
+    row = proxy_row(found)
+    assert row["off"]
+    assert row["error_high"] <= 0.5
+    assert not row["within"]
+    text = " ".join(found.summary().split())
+    sentence = text[text.index("in proxy (") :]
+    assert f"in proxy ({row['n']:,} expected members), " in sentence
+    assert "hold for all rows weighted by the probability of membership" in sentence
+    # members of a group known by probability have no upper bound of their error
+    calm = audited(random.random(2000), p)
+    text = " ".join(calm.summary().split())
+    assert "This does not prove that every group is well calibrated." in text

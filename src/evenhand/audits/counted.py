@@ -31,6 +31,7 @@ from evenhand.calibration import (
     PITCounts,
     PITHistogram,
     count_pits,
+    coverage_name,
     draws_in_bins,
     histogram_band,
 )
@@ -260,7 +261,7 @@ def _notes(n: int, found: Audit) -> tuple[Note, ...]:
 
 def _pit_scores(everyone: pd.Series[Any]) -> dict[Measure, Band]:
     """Return the scores that need only PITs, from the row "everyone" of the table of groups."""
-    columns = {Measure("coverage", level): tables.coverage_column(level) for level in COVERED}
+    columns = {Measure("coverage", level): coverage_name(level) for level in COVERED}
     return {
         measure: {
             "value": everyone[column],

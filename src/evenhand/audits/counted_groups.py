@@ -81,6 +81,7 @@ def counted_groups(
     scanned_as = pd.Series([listed.get(name) for name in table["group"]], dtype=object)
     table = table.assign(scanned_as=scanned_as, simultaneous=table["group"] != tables.EVERYONE)
     table, scan = _tested(table, found.scan, named, 1 - family.confidence)
+    scan = tables.with_named(scan, table)
     table = tables.with_within(table, found.within)
     joint = replace(family, n_groups=family.n_groups + n_extra)
     return TestedGroups(table, scan, joint, (), ())

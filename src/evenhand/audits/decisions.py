@@ -10,8 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand.audits.scores import LEVELS
-from evenhand.audits.tables import coverage_column
-from evenhand.calibration import holm
+from evenhand.calibration import coverage_name, holm
 from evenhand.report import Tolerance
 
 Bools = NDArray[np.bool_]
@@ -33,7 +32,7 @@ def decide_groups(
     is_off[:1] = _numbers(groups, "error_low")[:1] > 0
     named = _decided(groups, is_off, tolerance)
     scanned = _decided(scan, _numbers(scan, "p_adjusted") < 1 - confidence, tolerance)
-    # the same rows have one decision under both names: scanned errors are those of a histogram
+    # the same rows have one decision under both names, also if they are too small
     columns = ["off", "beyond_tolerance"]
     decided = named.dropna(subset="scanned_as").drop_duplicates("scanned_as")
     known = decided.set_index("scanned_as")[columns]
@@ -61,7 +60,7 @@ def decide_learned(learned: pd.DataFrame, tolerance: Tolerance, confidence: floa
 
 
 def _decided(table: pd.DataFrame, is_off: Bools, tolerance: Tolerance) -> pd.DataFrame:
-    coverage = {level: _numbers(table, coverage_column(level)) for level in LEVELS}
+    coverage = {level: _numbers(table, coverage_name(level)) for level in LEVELS}
     is_beyond = is_off & tolerance.is_exceeded(_numbers(table, "error"), coverage)
     return table.assign(off=is_off, beyond_tolerance=is_beyond)
 

@@ -75,8 +75,11 @@ def tested_groups(
         p_value=tests[0],
         p_adjusted=tests[1],
     )
-    scan = tables.scan_frame(scanned, leaks, of_scan, family)
+    scan = tables.with_named(tables.scan_frame(scanned, leaks, of_scan, family), groups)
     groups, scan = (tables.with_within(table, options.within) for table in (groups, scan))
+    # the interval of a group known by probability is not that of its members
+    members = [held.groups.is_probable(name) for name in groups["group"]]
+    groups = groups.assign(within=groups["within"] & ~np.array(members, dtype=np.bool_))
     off = off_groups(held.groups, own[1], scanned, of_scan, 1 - options.confidence)
     return TestedGroups(groups, scan, family, notes, off)
 

@@ -11,13 +11,13 @@ from scipy import special
 
 from evenhand._validate import Floats
 from evenhand.audits.scores import LEVELS
-from evenhand.calibration import PITs, covered
+from evenhand.calibration import PITs, coverage_name, covered
 from evenhand.columns import Groups
 
 MEMBERSHIP_COLUMNS = (
     "group",
     "members",
-    *(f"coverage_{100 * level:.0f}_{end}" for level in LEVELS for end in ("least", "most")),
+    *(f"{coverage_name(level)}_{end}" for level in LEVELS for end in ("least", "most")),
     "bias_least",
     "bias_most",
 )
@@ -47,7 +47,7 @@ def membership_table(
     rows = []
     for group, shares in groups.probable():
         row: dict[str, str | float] = {"group": group.name, "members": float(shares.sum())}
-        values = {f"coverage_{100 * level:.0f}": covered(pits, level) for level in LEVELS}
+        values = {coverage_name(level): covered(pits, level) for level in LEVELS}
         if residual is not None:
             values["bias"] = residual
         for key, one in values.items():

@@ -11,7 +11,7 @@ import pandas as pd
 from evenhand import certificates, search
 from evenhand._validate import Floats, Ints
 from evenhand.audits.scores import AVERAGE_ERROR, LEVELS, Band, weighted_mean_band
-from evenhand.calibration import Family, GroupSums, Interval, PITs, n_effective
+from evenhand.calibration import Family, GroupSums, Interval, PITs, coverage_name, n_effective
 from evenhand.columns import Group, Groups
 from evenhand.report import Measure
 from evenhand.search import Scanned
@@ -23,6 +23,13 @@ SMALL_GROUP = 30
 """Effective number of rows below which a group is too small for reliable estimates."""
 
 UNKNOWN: Band = {"value": np.nan, "low": np.nan, "high": np.nan}
+
+ESTIMATES = tuple(
+    f"{measure}{end}"
+    for measure in ("error", "bias", *map(coverage_name, LEVELS))
+    for end in ("", "_low", "_high")
+)
+"""Columns of estimates and of their intervals, in the tables of named and of scanned groups."""
 
 SCAN_COLUMNS = (
     "group",
@@ -103,7 +110,7 @@ def named_rows(
                 bands["error"],
                 float(np.average(mean_pit, weights=weights)),
                 bands["bias"],
-                {level: bands[coverage_column(level)] for level in LEVELS},
+                {level: bands[coverage_name(level)] for level in LEVELS},
                 bool(sums.n_effective[i] < SMALL_GROUP),
             )
         )
@@ -148,16 +155,26 @@ def scan_frame(
     return pd.concat(some, ignore_index=True) if len(some) > 1 else some[0]
 
 
+def with_named(scan: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
+    """Return the scan with the estimates and intervals that named groups of the same rows have.
+
+    Errors of scanned groups are otherwise those of histograms, or of a sample of the rows.
+    """
+    named = groups.dropna(subset="scanned_as").drop_duplicates("scanned_as").set_index("scanned_as")
+    # named groups that are too small for the scan have no estimates there
+    is_named = (scan["group"].isin(named.index) & scan["error"].notna()).to_numpy()
+    same = named.loc[scan.loc[is_named, "group"]]
+    columns = {name: scan[name].to_numpy(copy=True) for name in ESTIMATES}
+    for name, values in columns.items():
+        values[is_named] = same[name].to_numpy()
+    return scan.assign(**columns)
+
+
 def with_within(table: pd.DataFrame, within: float | None) -> pd.DataFrame:
     """Add the column `within`: whether the error is proven to be at most `within`."""
     if within is None:
         return table.assign(within=False)
     return table.assign(within=(table["error_high"] <= within).astype(np.bool_))
-
-
-def coverage_column(level: float) -> str:
-    """Return the name of the column that contains the coverage of an interval."""
-    return f"coverage_{level * 100:.0f}"
 
 
 def group_row(
@@ -178,7 +195,7 @@ def group_row(
     row["mean_pit"] = mean_pit
     row |= {"bias": bias["value"], "bias_low": bias["low"], "bias_high": bias["high"]}
     for level, band in coverage.items():
-        key = coverage_column(level)
+        key = coverage_name(level)
         row |= {key: band["value"], f"{key}_low": band["low"], f"{key}_high": band["high"]}
     return row | {"too_small": too_small, "column": group.column}
 

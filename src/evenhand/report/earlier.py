@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from evenhand._format import is_known
+from evenhand.calibration import coverage_name
 from evenhand.report.records import Number, Values, or_zero
 from evenhand.report.tolerance import Tolerance
 
@@ -64,5 +65,5 @@ def _important(rows: Iterable[Mapping[str, Any]]) -> list[Values]:
 
 def _is_exceeded(row: Values) -> bool:
     # an unknown number, which is None in JSON, exceeds nothing
-    coverage = {level: row.get(f"coverage_{level * 100:.0f}", np.nan) for level in (0.8, 0.9)}
+    coverage = {level: row.get(coverage_name(level), np.nan) for level in (0.8, 0.9)}
     return bool(Tolerance().is_exceeded(row.get("error", np.nan), coverage))

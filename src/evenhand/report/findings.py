@@ -59,6 +59,9 @@ class GroupFinding:
         Features that define it.
     column : str or None
         Column that makes a named group.
+    is_probable : bool
+        Whether its members are known only by probability: its numbers are then those of all rows,
+        weighted by the probabilities.
     """
 
     name: str
@@ -79,6 +82,7 @@ class GroupFinding:
     is_possible_leak: bool = False
     features: tuple[str, ...] = ()
     column: str | None = None
+    is_probable: bool = False
 
     @property
     def least(self) -> float:
@@ -257,8 +261,12 @@ class Findings:
 
     @property
     def least_proven(self) -> GroupFinding | None:
-        """Examined group whose error has the largest upper bound; None if none is known."""
-        known = (one for one in self.distinct if is_known(one.error.high) and one.is_judged)
+        """Examined group whose error has the largest upper bound; None if none is known.
+
+        Groups known by probability have no upper bound.
+        """
+        judged = (one for one in self.distinct if one.is_judged and not one.is_probable)
+        known = (one for one in judged if is_known(one.error.high))
         return max(known, key=lambda one: or_zero(one.error.high), default=None)
 
     @property

@@ -63,6 +63,11 @@ def named_section(findings: Findings) -> Section | None:
         f"{_intervals_in_words(findings)} Outcome minus forecast is in {findings.unit}; negative"
         " values mean that outcomes are lower than forecast."
     )
+    if any(group.is_probable for group in shown):
+        text += (
+            " Of groups known by probability, all numbers are those of all rows, weighted by the"
+            " probability of membership; the number of rows is that of the expected members."
+        )
     if len(groups) > len(shown):
         text += f" The first {NAMED} of {whole(len(groups) - 1)} groups are shown, {FIRST}."
     cells = _cells(shown, findings) | {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -59,13 +59,11 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
     joint = family.get("confidence", POINTWISE)
     scanned = [_scanned(row, joint) for row in audit["scan"]]
     directions = {group.name: group.direction for group in scanned}
-    groups = [_named(row, directions, joint) for row in audit["groups"]]
-    # one estimate for the same rows under both names: scanned errors are those of a histogram
-    scanned_as = [row.get("scanned_as") or row["group"] for row in audit["groups"]]
-    same = dict(zip(scanned_as, groups, strict=True))
-    scanned = [_as_named(group, same.get(group.name)) for group in scanned]
+    probable = {str(row.get("group")) for row in audit.get("membership") or ()}
+    groups = [_named(row, directions, joint, probable) for row in audit["groups"]]
     # a named group that equals a value of a feature is listed once, under its own name
-    names = {row["group"] for row in audit["groups"]} | same.keys()
+    names = {row["group"] for row in audit["groups"]}
+    names |= {row.get("scanned_as") or row["group"] for row in audit["groups"]}
     others = [group for group in scanned if group.name not in names]
     learned_confidence = joint if proof is None else proof.confidence
     return Findings(
@@ -87,7 +85,9 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
     )
 
 
-def _named(row: Values, directions: dict[str, str | None], joint: float) -> GroupFinding:
+def _named(
+    row: Values, directions: dict[str, str | None], joint: float, probable: Container[str]
+) -> GroupFinding:
     # one direction for the same rows, if the scan found one
     tested = directions.get(str(row.get("scanned_as") or row["group"]))
     is_tested = tested in {LOWER, HIGHER, NARROW, WIDE}
@@ -96,19 +96,13 @@ def _named(row: Values, directions: dict[str, str | None], joint: float) -> Grou
         direction=tested if is_tested else _estimated_direction(row),
         confidence=joint if row.get("simultaneous") else POINTWISE,
         is_named=True,
+        is_probable=row["group"] in probable,
     )
 
 
 def _scanned(row: Values, joint: float) -> GroupFinding:
     is_tested = is_known(row.get("p_adjusted"))
     return _finding(row, direction=row.get("direction"), confidence=joint, is_tested=is_tested)
-
-
-def _as_named(group: GroupFinding, named: GroupFinding | None) -> GroupFinding:
-    if named is None:
-        return group
-    estimates = ("error", "bias", "coverage_80", "coverage_90")
-    return replace(group, **{name: getattr(named, name) for name in estimates})
 
 
 def _finding(row: Values, **judged: Any) -> GroupFinding:

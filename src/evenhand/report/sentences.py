@@ -48,6 +48,12 @@ NOT_OFF = "not significantly off"
 TOLERATED = "significantly off within the tolerance"
 BEYOND = "significantly off by more than the tolerance"
 
+WEIGHTED = (
+    "these numbers hold for all rows weighted by the probability of membership, and not necessarily"
+    " for the members"
+)
+"""Limit of the numbers of a group known by probability."""
+
 LEAKS_LISTED = 5
 """Most possible leaks that are listed."""
 
@@ -117,6 +123,8 @@ def found_in_words(group: GroupFinding, findings: Findings, unit: str = "points"
         f"{off_in_words(group, findings.unit, verb='are')}; predicted probabilities are off by"
         f" {error_in_words(group, unit)}"
     )
+    # nothing is known of the members themselves without an assumption on membership
+    ending = f"; {WEIGHTED}" if group.is_probable else ""
     covered = {0.8: group.coverage_80.value, 0.9: group.coverage_90.value}
     gaps = {level: abs(or_zero(share) - level) for level, share in covered.items() if share}
     # the coverage is given if it is the reason: if intervals are wrong or the error is small
@@ -124,9 +132,15 @@ def found_in_words(group: GroupFinding, findings: Findings, unit: str = "points"
         or_zero(group.error.value), {}
     )
     if not is_reason or max(gaps.values(), default=0.0) <= findings.tolerance.coverage:
-        return text
+        return f"{text}{ending}"
     level = max(gaps, key=lambda level: gaps[level])
-    return f"{text}; the {in_full(level)} interval covers {percent(covered[level])} of outcomes"
+    share = percent(covered[level])
+    return f"{text}; the {in_full(level)} interval covers {share} of outcomes{ending}"
+
+
+def size_in_words(group: GroupFinding) -> str:
+    """Return the number of rows, or of expected members if they are known by probability."""
+    return count(group.n, "expected member" if group.is_probable else "row")
 
 
 def group_sentences(findings: Findings, *, is_led: bool) -> list[Sentence]:
@@ -141,7 +155,7 @@ def group_sentences(findings: Findings, *, is_led: bool) -> list[Sentence]:
 
 
 def _finding(group: GroupFinding, findings: Findings) -> Sentence:
-    rest = f" ({count(group.n, 'row')}): {found_in_words(group, findings)}."
+    rest = f" ({size_in_words(group)}): {found_in_words(group, findings)}."
     return Sentence("Named group " if group.is_named else "Group ", group.name, rest)
 
 
@@ -259,12 +273,15 @@ def repair_sentence(findings: Findings) -> str:
     """Return how to recalibrate a group without randomness."""
     group = findings.headline
     column = None if group is None else _column_of(findings, group)
-    if column is None:
+    ways = [] if column is None else [f'RecalibratedRegressor(model, by="{column}")']
+    # audits of tables in parts have no definitions of their groups, and masks have no rule
+    if any(one.get("rule") for one in findings.values.get("off_groups") or ()):
+        ways += ["Audit.repair with other rows", "evenhand recalibrate for a table of forecasts"]
+    if not ways:
         return "To recalibrate the model without randomness, see the guides on recalibration."
-    return (
-        "To recalibrate the model without randomness, use"
-        f' RecalibratedRegressor(model, by="{column}").'
-    )
+    *most, last = ways
+    listed = f"{', '.join(most)} or {last}" if most else last
+    return f"To recalibrate the model without randomness, use {listed}."
 
 
 def _column_of(findings: Findings, group: GroupFinding) -> str | None:

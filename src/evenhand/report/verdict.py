@@ -33,6 +33,7 @@ from evenhand.report.sentences import (
     group_sentences,
     leak_sentences,
     repair_sentence,
+    size_in_words,
     tolerated_sentence,
     within_sentence,
 )
@@ -156,7 +157,7 @@ def _group_lead(findings: Findings) -> str:
     opening = "Some groups are significantly off. In group"
     if len(findings.beyond) == 1:
         opening = "One group is significantly off: in"
-    name = f"{group.name} ({count(group.n, 'row')})"
+    name = f"{group.name} ({size_in_words(group)})"
     return f"{opening} {name}, {found_in_words(group, findings, 'percentage points')}."
 
 
