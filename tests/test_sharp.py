@@ -364,3 +364,14 @@ def test_the_rule_for_the_bound_refuses_what_it_cannot_answer(wrong: dict[str, A
 def test_counts_that_are_none_are_refused(counts: Any) -> None:
     with pytest.raises(InputError, match="counts must be"):
         certify_link_counts(counts, Entropic(0.1))
+
+
+@pytest.mark.parametrize("link", [Entropic(0.2), Entropic(1.0)], ids=repr)
+def test_the_order_in_which_masses_are_asked_for_does_not_change_a_bound(link: Link) -> None:
+    # steps of the bands are evaluated when a mass needs them first
+    u = np.random.default_rng(3).beta(0.8, 1.2, size=700)
+    masses = [0.1, 0.2, 0.5, 1.0]
+    rising, falling = CDFBands.of(u, u, 0.95), CDFBands.of(u, u, 0.95)
+    bounds = [pointwise_bound(link, rising, mass) for mass in masses]
+    assert bounds[::-1] == [pointwise_bound(link, falling, mass) for mass in masses[::-1]]
+    assert np.all(np.diff(bounds) < 0)

@@ -6,7 +6,10 @@ base's PIT in a group of the given mass lies between limits that follow from the
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand._validate import Floats
 from evenhand.calibration import CDFBand, CDFBands
@@ -49,14 +52,42 @@ def _served_cdf(link: Link, band: CDFBand, mass: float) -> Floats:
     """Bound the CDF of the served PITs of a group from above, on equal cells of levels."""
     limit = np.minimum(band.upper / mass, 1.0)
     jumps = np.diff(limit, prepend=0.0)
-    matters = jumps > 0
-    # H increases with the draw: at the lower end of its cell it is smallest, and the CDF largest
-    r = np.maximum(np.arange(DRAWS) / DRAWS, 2.0**-60)
-    served = _served(link, band.starts[matters][:, None], r)
-    cell = np.minimum((served * LEVELS).astype(np.intp), LEVELS - 1)
-    weights = np.broadcast_to(jumps[matters][:, None] / DRAWS, cell.shape)
+    # the band increases: only its first steps, below the mass, and the next one matter
+    n_steps = int(np.flatnonzero(jumps)[-1]) + 1
+    cell = _cells(link, band).first(n_steps)
+    weights = np.broadcast_to(jumps[:n_steps, None] / DRAWS, cell.shape)
     share = np.bincount(cell.ravel(), weights.ravel(), minlength=LEVELS)
     return np.asarray(np.minimum(np.cumsum(share), 1.0))
+
+
+class _Cells:
+    """Cells of levels that contain the served PITs at the steps of a band, for any mass.
+
+    Smaller masses need fewer steps, so steps are computed when a mass needs them first.
+    """
+
+    def __init__(self, link: Link, starts: Floats) -> None:
+        self._link = link
+        self._starts = starts
+        self._known: NDArray[np.uint16] = np.empty((0, DRAWS), dtype=np.uint16)
+
+    def first(self, n_steps: int) -> NDArray[np.uint16]:
+        """Return the cells at the first steps, shape (n_steps, DRAWS)."""
+        n_known = self._known.shape[0]
+        if n_steps > n_known:
+            # H increases with the draw: at the lower end of its cell it is smallest, and the CDF
+            # is largest
+            r = np.maximum(np.arange(DRAWS) / DRAWS, 2.0**-60)
+            served = _served(self._link, self._starts[n_known:n_steps, None], r)
+            more = np.minimum((served * LEVELS).astype(np.uint16), LEVELS - 1)
+            self._known = np.concatenate((self._known, more), dtype=np.uint16)
+        return self._known[:n_steps]
+
+
+# one table serves all masses of an audit
+@lru_cache(maxsize=4)
+def _cells(link: Link, band: CDFBand) -> _Cells:
+    return _Cells(link, band.starts)
 
 
 def _served(link: Link, u: Floats, r: Floats) -> Floats:
