@@ -435,7 +435,7 @@ def test_scan_shows_the_surest_and_says_how_many_there_were(pages):
     ]
     text = text_of(audit_html(audit))
     assert "101 groups were tested" in text
-    assert "The first 100 groups are shown, findings beyond the tolerance before others." in text
+    assert "The first 100 groups are listed, findings beyond the tolerance before others." in text
     assert "x99 > 0" in text
     assert "x100 > 0" not in text
 
@@ -547,7 +547,7 @@ def test_very_many_groups_and_long_names_stay_in_bounds():
     ]
     page = audit_html(audit)
     assert len(page.encode()) < 1_500_000
-    assert "The first 400 of 3,003 groups are shown, findings" in text_of(page)
+    assert "The first 400 of 3,003 groups are listed, findings" in text_of(page)
     # cut in the middle, so that names that differ at their ends stay apart
     assert (
         len({cell for cell in Page(page).cells if cell.startswith("long ")}) == 399
@@ -959,9 +959,8 @@ def test_a_named_group_of_one_column_is_mended_by_it():
     audit = deterministic()
     audit["groups"][2] |= {"group": "sex = f", "column": "sex"}
     audit["certificate"]["groups"][0]["group"] = "sex = f"
-    assert "guides on recalibration" in str(
-        verdict(audit)[1][-1]
-    )  # no column of that name is known
+    # no column of that name is known
+    assert "guides on recalibration" in str(verdict(audit)[1][-1])
     audit["scan"].append(
         scanned("sex = m", 700, 0.01, "as forecast", 0.0, 1.0) | {"features": ["sex"]}
     )
@@ -1067,9 +1066,28 @@ def test_five_bullets_of_groups_at_most(make):
         s for s in said if s.startswith(("Named group", "Group", "In a group", "In total"))
     ]
     assert len(of_groups) == (4 if make is deterministic else 5)  # one is in the lead
-    assert of_groups[-1].endswith(
-        "overlap with age > 8 and sex = f and may only reflect its error."
+    assert of_groups[-1].startswith("In total, 10 of 12 named groups")
+
+
+def test_of_groups_that_share_a_feature_the_worst_has_a_sentence():
+    audit = deterministic() | {"learned": []}
+    audit["groups"] = audit["groups"][:1]
+    lows = {"dest": 0.2, "dest and km": 0.15, "hour and km": 0.1, "hour": 0.08, "plane": 0.05}
+    audit["scan"] = [
+        scanned(name, 200 + i, 0.25 - i / 100, "mixed", -0.1, 1e-6)
+        | {"features": name.split(" and "), "error_low": low, "error_high": 0.4}
+        for i, (name, low) in enumerate(lows.items())
+    ]
+    lead, sentences = verdict(audit)
+    assert "In group dest (200 rows)" in lead
+    assert [one.name for one in sentences if one.name] == ["hour and km", "plane"]
+    assert str(sentences[2]).endswith(
+        "see the tables. Of groups that share a feature, only the worst is named here."
     )
+    # of two names of the same rows, the shorter one leads
+    audit["scan"].insert(0, audit["scan"][0] | {"group": "dest and hour"})
+    audit["scan"][0]["features"] = ["dest", "hour"]
+    assert "In group dest (200 rows)" in verdict(audit)[0]
 
 
 def test_pages_list_what_the_certificate_does_not_cover():

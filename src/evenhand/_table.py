@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 WIDTH = 118
 """Characters of a line of text."""
 
+PRINTED = 41
+"""Most rows of a table in text: all people and 40 groups."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -94,6 +97,8 @@ class Table:
         Rows that a page shows less prominently, counted from 0.
     search : str
         Label of the field that searches the table on a page; "" for a table without one.
+    printed : int
+        Most rows that text shows; pages show all rows.
 
     Examples
     --------
@@ -110,6 +115,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     dim: Collection[int] = ()
     search: str = ""
+    printed: int = PRINTED
 
     @classmethod
     def of(
@@ -120,6 +126,7 @@ class Table:
         *,
         dim: Collection[int] = (),
         search: str = "",
+        printed: int = PRINTED,
     ) -> Table:
         """Return a table with one row per item.
 
@@ -131,7 +138,7 @@ class Table:
             What the rows are made of.
         cells : dict of Column to callable
             Columns from left to right; each function writes the cell of an item.
-        dim, search
+        dim, search, printed
             As for a table.
 
         Examples
@@ -141,7 +148,7 @@ class Table:
         [['0', '0'], ['1', '1'], ['2', '4']]
         """
         rows = [[write(item) for write in cells.values()] for item in items]
-        return cls(label, list(cells), rows, dim, search)
+        return cls(label, list(cells), rows, dim, search, printed)
 
     def text(self, width: int = WIDTH, *, most: int | None = None) -> str:
         """Return the table as text.

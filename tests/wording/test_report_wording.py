@@ -126,15 +126,15 @@ def test_the_verdict_on_deterministic_forecasts() -> None:
         " 0.23). Some groups are significantly off. In group sex=f (740 rows), outcomes are"
         " lower than forecast, by 0.31 units of y on average; predicted probabilities are off by"
         " an estimated 9.2 percentage points, by at least 4.3 with 95% confidence.",
+        "In a group of 20% of people, approximately age > 44 and sex = f (180 rows), outcomes are"
+        " lower than forecast, by 0.62 units of y on average; predicted probabilities are off by an"
+        " estimated 21.4 points, by at least 15.2 with 95% confidence.",
         "Group age > 45 and sex = f (420 rows): outcomes are lower than forecast, by 0.81 units of"
         " y on average; predicted probabilities are off by an estimated 23.1 points (adjusted p <"
         " 0.0001).",
         "Group x0 > 0.5 (700 rows): errors have no single direction; on average outcomes are 0.02"
         " units of y above forecast; predicted probabilities are off by an estimated 5.0 points"
         " (adjusted p = 0.0100).",
-        "In a group of 20% of people, approximately age > 44 and sex = f (180 rows), outcomes are"
-        " lower than forecast, by 0.62 units of y on average; predicted probabilities are off by an"
-        " estimated 21.4 points, by at least 15.2 with 95% confidence.",
         "In total, 1 of 3 named groups and 5 of 31 scanned groups are significantly off by more"
         " than the tolerance; see the tables.",
         "Overall, predicted probabilities are off by an estimated 4.1 percentage points (95%"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from evenhand._format import band, count, number
+from evenhand._format import band, count, number, points
 from evenhand._table import Cells, Column, Table, numeric, wrapped
 from evenhand._validate import Floats, Mask
 from evenhand.forecasters.adapters import effective_size
@@ -98,17 +98,18 @@ def check_text(table: pd.DataFrame) -> str:
     cells: Cells[Any] = {
         Column("group"): lambda row: row.group,
         numeric("rows"): lambda row: f"{row.n:,}",
-        numeric("error before"): lambda row: number(row.error_before),
-        numeric("after"): lambda row: number(row.error_after),
+        numeric("error before"): lambda row: points(row.error_before),
+        numeric("after"): lambda row: points(row.error_after),
         numeric("gain (nats)"): lambda row: number(row.gain),
         Column("95% interval"): lambda row: band(number, row.low, row.high),
         Column("verdict"): verdict_text,
     }
     shown = Table.of("Check of the repair", table.itertuples(index=False), cells).text()
     note = (
-        "Rows that were not used for the maps (cross-fitted). Gain: mean log score after"
-        " recalibration minus before. The intervals hold for all groups simultaneously. They do not"
-        " account for groups that were chosen by their outcomes in these same rows."
+        "Rows that were not used for the maps (cross-fitted). Errors are in percentage points."
+        " Gain: mean log score after recalibration minus before. The intervals hold for all groups"
+        " simultaneously. They do not account for groups that were chosen by their outcomes in"
+        " these same rows."
     )
     return f"{shown}\n\n{wrapped(note)}"
 

@@ -50,7 +50,7 @@ def miscoverage_section(findings: Findings) -> Section | None:
         " the mean absolute difference. A model predicts from features whether the coverage is"
         f" above or below the level, and is evaluated on {whole(rows[0].n)} rows from which it had"
         " not learned. As the model is imperfect, the estimate is conservative: the true"
-        " difference may be larger, also than the upper end of the interval."
+        " difference may be larger, even than the upper end of the interval."
     )
     sentences = [_miscoverage_in_words(row, confidence) for row in rows]
     return Section("Coverage by features", [Paragraph(text), Bullets.of(sentences)], "coverage")

@@ -96,13 +96,20 @@ class GroupFinding:
         return self.is_tested and not self.is_too_small and not self.is_possible_leak
 
     @property
-    def rank(self) -> tuple[bool, bool, float, float, float]:
+    def rank(self) -> tuple[bool, bool, float, float, float, int]:
         """Place among findings: beyond the tolerance first, then by lower bound and estimate."""
         # lower bounds first, since estimates of small groups are large by chance; groups that are
         # not off by their p-values, which account for the size
         chance = 0.0 if self.is_off or self.p_adjusted is None else self.p_adjusted
         least, error = or_zero(self.error.low), or_zero(self.error.value)
-        return not self.is_beyond, not self.is_off, -least, chance, -error
+        # of several names of the same rows, the one with the fewest features comes first
+        n_features = len(self.features)
+        return not self.is_beyond, not self.is_off, -least, chance, -error, n_features
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that define it, if they are known."""
+        return self.features or (() if self.column is None else (self.column,))
 
     @property
     def is_mean_off(self) -> bool:
@@ -251,6 +258,18 @@ class Findings:
     def headline(self) -> GroupFinding | None:
         """Group beyond the tolerance with the largest lower bound; None if there is none."""
         return next(iter(self.beyond), None)
+
+    @property
+    def listed(self) -> tuple[GroupFinding, ...]:
+        """Groups beyond the tolerance that have a sentence each; no two share a feature."""
+        # groups that share a feature with a worse one mostly share its rows and its error
+        found: list[GroupFinding] = []
+        used: set[str] = set()
+        for group in self.beyond:
+            if len(found) < GROUPS_LISTED and used.isdisjoint(group.columns):
+                found.append(group)
+                used.update(group.columns)
+        return tuple(found)
 
     @property
     def learned_off(self) -> LearnedFinding | None:

@@ -38,6 +38,9 @@ SCANNED = 100
 NAMED = 400
 """Most rows shown of the scan and of the named groups."""
 
+PRINTED = 15
+"""Most rows of the scan in text."""
+
 FIRST = "findings beyond the tolerance before others"
 """Order of the rows of both tables."""
 
@@ -69,7 +72,7 @@ def named_section(findings: Findings) -> Section | None:
             " probability of membership; the number of rows is that of the expected members."
         )
     if len(groups) > len(shown):
-        text += f" The first {NAMED} of {whole(len(groups) - 1)} groups are shown, {FIRST}."
+        text += f" The first {NAMED} of {whole(len(groups) - 1)} groups are listed, {FIRST}."
     cells = _cells(shown, findings) | {
         numeric("90% coverage", in_text=False): lambda g: _estimate(g.coverage_90, percent),
         numeric("rows"): _rows,
@@ -79,7 +82,7 @@ def named_section(findings: Findings) -> Section | None:
     return Section("Named groups", [Paragraph(text), _legend(findings), table], "groups")
 
 
-def _place(group: GroupFinding) -> tuple[bool, bool, tuple[bool, bool, float, float, float]]:
+def _place(group: GroupFinding) -> tuple[bool, bool, tuple[bool, bool, float, float, float, int]]:
     return group.is_too_small, group.is_possible_leak, group.rank
 
 
@@ -120,14 +123,14 @@ def scanned_section(findings: Findings) -> Section:
     if findings.n_simultaneous:
         text += " The intervals belong to the same simultaneous family as those of named groups."
     if len(groups) > SCANNED:
-        text += f" The first {SCANNED} groups are shown, {FIRST}."
+        text += f" The first {SCANNED} groups are listed, {FIRST}."
     cells = _cells(shown, findings) | {
         numeric("adjusted p"): lambda g: Value(p_value(g.p_adjusted), order=g.p_adjusted),
         numeric("rows"): _rows,
     }
     dim = [i for i, group in enumerate(shown) if not group.is_off]
     search = "Find a group by its features"
-    table = Table.of("Scanned groups", shown, cells, dim=dim, search=search)
+    table = Table.of("Scanned groups", shown, cells, dim=dim, search=search, printed=PRINTED)
     return Section("Scanned groups", [Paragraph(text), _legend(findings), table], "features")
 
 

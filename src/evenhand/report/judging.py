@@ -152,7 +152,8 @@ def _distinct(groups: Iterable[GroupFinding]) -> Iterable[GroupFinding]:
     # the same rows may have several names if two features split people equally: equal sizes and
     # errors identify them
     found: dict[tuple[int, Number], GroupFinding] = {}
-    for group in groups:
+    # the name with the fewest features is kept
+    for group in sorted(groups, key=lambda group: len(group.features)):
         found.setdefault((group.n, group.error.value), group)
     return found.values()
 

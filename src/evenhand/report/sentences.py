@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from evenhand._format import (
     UNKNOWN,
@@ -148,10 +148,19 @@ def group_sentences(findings: Findings, *, is_led: bool) -> list[Sentence]:
 
     The group of the headline has a sentence unless the lead is on it.
     """
-    groups = findings.beyond[1 if is_led else 0 : GROUPS_LISTED]
+    groups = findings.listed[1 if is_led else 0 :]
     listed = [_finding(group, findings) for group in groups]
-    others = [_learned_sentence(findings), _in_all(findings)]
-    return listed + [sentence for sentence in others if sentence is not None]
+    learned, others = _learned_sentence(findings), _in_all(findings)
+    # the largest lower bound comes first, as among all findings
+    if learned is not None:
+        listed.insert(0 if _is_learned_worst(findings) else len(listed), learned)
+    return listed + ([] if others is None else [others])
+
+
+def _is_learned_worst(findings: Findings) -> bool:
+    """Whether a learned group has a larger lower bound than all other groups."""
+    learned, worst = findings.learned_off, findings.headline
+    return learned is not None and (worst is None or learned.group.least > worst.least)
 
 
 def _finding(group: GroupFinding, findings: Findings) -> Sentence:
@@ -170,8 +179,8 @@ def _learned_sentence(findings: Findings) -> Sentence | None:
 
 
 def _in_all(findings: Findings) -> Sentence | None:
-    beyond = findings.beyond
-    if len(beyond) <= GROUPS_LISTED:
+    n_others = len(findings.beyond) - len(findings.listed)
+    if not n_others:
         return None
     # as many as in the tables, which may list the same rows twice
     counts = {
@@ -183,13 +192,15 @@ def _in_all(findings: Findings) -> Sentence | None:
         f"In total, {' and '.join(parts)} are significantly off by more than the tolerance; see the"
         " tables."
     )
-    # groups that share a feature with the first share many of its rows
-    first, *others = [group for group in beyond if group.features] or beyond[:1]
-    related = sum(not set(first.features).isdisjoint(group.features) for group in others)
-    if related:
-        verb = "overlaps" if related == 1 else "overlap"
-        text += f" {related:,} of them {verb} with {first.name} and may only reflect its error."
+    used = {column for group in findings.listed for column in group.columns}
+    if any(not used.isdisjoint(group.columns) for group in _unlisted(findings)):
+        text += " Of groups that share a feature, only the worst is named here."
     return Sentence(text)
+
+
+def _unlisted(findings: Findings) -> Iterable[GroupFinding]:
+    names = {group.name for group in findings.listed}
+    return (group for group in findings.beyond if group.name not in names)
 
 
 def tolerated_sentence(findings: Findings) -> Sentence | None:

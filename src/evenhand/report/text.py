@@ -13,9 +13,6 @@ from evenhand.report.judging import findings_of
 from evenhand.report.notes import Note
 from evenhand.report.records import Values
 
-MOST = 41
-"""Most rows of a table: all people and 40 groups."""
-
 
 def audit_text(audit: Values, notes: Sequence[Note] = ()) -> str:
     """Return an audit, given as `Audit.to_dict()` and `Audit.notes`, as text."""
@@ -71,8 +68,8 @@ def _text(part: Part) -> str:
             return _text(part.numbers)
         # tables of thousands of groups stay readable; the page and JSON contain more
         case Table():
-            n = len(part.rows)
-            rest = f"\n{MOST} of {n:,} rows are shown." if n > MOST else ""
-            return part.text(most=MOST) + rest
+            n, most = len(part.rows), part.printed
+            rest = f"\n{most} of {n:,} rows are printed." if n > most else ""
+            return part.text(most=most) + rest
         case _:
             return ""
