@@ -21,9 +21,12 @@ FALSE_ALARM = 1e-6
 statistical = pytest.mark.statistics
 
 
-def repeats(whole: int, least: int = 1) -> int:
-    """Return `whole`, or an eighth of it, rounded up, in a short run (`least` at least)."""
-    return whole if WHOLE else max(-(-whole // SHORTER), min(least, whole))
+def repeats(whole: int, least: int = 1, shorter: int = SHORTER) -> int:
+    """Return `whole`, or an eighth of it, rounded up, in a short run (`least` at least).
+
+    Tests that would take more than some seconds take a share of `1 / shorter` in a short run.
+    """
+    return whole if WHOLE else max(-(-whole // shorter), min(least, whole))
 
 
 def most_failures(n_sets: int, risk: float = 0.05, false_alarm: float = FALSE_ALARM) -> int:

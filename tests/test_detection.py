@@ -63,7 +63,7 @@ def check_uniform(p: Floats) -> None:
 
 @statistical
 def test_p_values_of_calibrated_forecasts_are_uniform() -> None:
-    n_sets = repeats(1000)
+    n_sets = repeats(1000, shorter=16)
     p = np.empty(n_sets)
     for seed in range(n_sets):
         X, pit, _ = planted_table(None, seed)
@@ -132,7 +132,7 @@ def test_planted_groups_are_found_by_scan_or_learned_group(kind: str) -> None:
     Rows are right if the Jaccard index with the planted group is at least 1/2: for the group of the
     scan with the smallest p-value, or for the rule of the learned group.
     """
-    n_sets = repeats(200)
+    n_sets = repeats(200, shorter=16)
     found = right = 0
     for seed in range(n_sets):
         X, pit, planted = planted_table(kind, seed)

@@ -64,7 +64,7 @@ def test_a_planted_dependence_is_estimated() -> None:
 @statistical
 def test_the_lower_end_is_below_the_truth() -> None:
     random = np.random.default_rng(1)
-    n_sets = repeats(160)
+    n_sets = repeats(160, shorter=16)
     above = 0
     for _ in range(n_sets):
         pit, X = planted(600, random)
@@ -77,7 +77,7 @@ def test_the_lower_end_is_below_the_truth() -> None:
 def test_calibrated_forecasts_have_no_excess() -> None:
     # the intervals contain 0 at their level, and the estimates are 0 on average, not above
     random = np.random.default_rng(2)
-    n_sets = repeats(240)
+    n_sets = repeats(240, shorter=16)
     found = np.empty((n_sets, 2))
     for i in range(n_sets):
         pit, X = random.random(400), random.normal(size=(400, 4))
