@@ -631,8 +631,8 @@ def test_mixture_quantiles_agree_with_root_finding_however_far_apart_the_compone
 
 
 def test_mixture_quantiles_are_where_the_cdf_says_for_every_start_of_newtons_method() -> None:
-    # a Newton step may alternate between two points inside the bracket for ever: one in 300 of
-    # these mixtures did
+    # Newton steps can alternate between two points inside the bracket: without a rule against
+    # this, 6 of these 3,000 mixtures had a quantile whose tail probability was off by more than 10%
     rng = np.random.default_rng(14)
     n = 3000
     batch = NormalMixture(
