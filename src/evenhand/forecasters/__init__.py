@@ -15,16 +15,18 @@ from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.boosted import BoostedDistributionRegressor
 from evenhand.forecasters.bounds import Bounds as Bounds
 from evenhand.forecasters.bounds import check_support as check_support
+from evenhand.forecasters.corrections import learn_corrections as learn_corrections
 from evenhand.forecasters.grouping import By as By
 from evenhand.forecasters.maps import learn_maps as learn_maps
 from evenhand.forecasters.maps import refined as refined
 from evenhand.forecasters.network import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.randomized import RandomizedRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
-from evenhand.forecasters.tilts import Patterns as Patterns
+from evenhand.forecasters.rescaling import Rescaling as Rescaling
+from evenhand.forecasters.steps import Patterns as Patterns
+from evenhand.forecasters.steps import log_p_values as log_p_values
+from evenhand.forecasters.tilts import Tilt as Tilt
 from evenhand.forecasters.tilts import largest_likelihood as largest_likelihood
-from evenhand.forecasters.tilts import learn_tilts as learn_tilts
-from evenhand.forecasters.tilts import log_p_values as log_p_values
 
 FORECASTERS: dict[str, type[Forecaster]] = {
     forecaster.__name__: forecaster

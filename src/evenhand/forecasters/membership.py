@@ -12,11 +12,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
+from evenhand.forecasters.corrections import learn_corrections
 from evenhand.forecasters.maps import Labels, group_table, learn_maps, map_of_rows, refined
-from evenhand.forecasters.tilts import Patterns, Tilt, learn_tilts
+from evenhand.forecasters.steps import Patterns, Step
 
 LEAST_STEPS = 1e-12, 1e-14
 """Smallest distances between the levels and between the values of two knots of a map."""
+
+IDENTITY: Floats = np.array([0.0, 1.0])
+"""Levels and values of the map that changes nothing."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +33,14 @@ class GroupMaps:
         Knots of the map of all rows, followed by those of disjoint groups with separate maps.
     table : DataFrame
         Output of `group_table`.
-    steps : tuple of Tilt
-        Joint corrections of overlapping groups, which follow the map of all rows.
+    steps : tuple of Step
+        Joint corrections of all rows and of overlapping groups, in place of the map of all rows.
     """
 
     levels: Floats
     values: Floats
     table: pd.DataFrame
-    steps: tuple[Tilt, ...] = ()
+    steps: tuple[Step, ...] = ()
 
     def pooled(self) -> GroupMaps:
         """Return only the map of all rows."""
@@ -139,10 +143,9 @@ class Overlapping(Members):
         return type(self)(self.names, self.masks[rows])
 
     def learn(self, pit: Floats, weight: Floats) -> GroupMaps:
-        levels, values, _ = learn_maps(pit, weight, ())
-        mapped = np.interp(pit, levels[0], values[0])
         used = weight > 0
-        steps = learn_tilts(mapped[used], weight[used], self.masks[used])
+        steps = learn_corrections(pit[used], weight[used], self.masks[used])
+        levels, values, _ = learn_maps(pit, weight, ())
         is_own = np.zeros(len(self.names), dtype=bool)
         for step in steps:
             is_own |= step.is_corrected
@@ -153,7 +156,7 @@ class Overlapping(Members):
 
     def knots(self, maps: GroupMaps) -> tuple[Floats, Floats, Ints | None]:
         if not maps.steps:
-            return maps.levels[0], maps.values[0], None
+            return IDENTITY, IDENTITY, None
         # maps depend on the groups that contain a row: one map per pattern of membership
         patterns = Patterns.of(self.masks)
         found = [_composed(maps, members) for members in patterns.members]
@@ -181,9 +184,8 @@ def map_pits(pit: Floats, levels: Floats, values: Floats, which: Ints | None) ->
 
 
 def _composed(maps: GroupMaps, members: Mask) -> tuple[Floats, Floats]:
-    """Return the knots of the map of all rows followed by the corrections of a pattern."""
-    levels = maps.levels[0]
-    values = maps.values[0]
+    """Return the knots of the corrections of a pattern, one after the other."""
+    levels = values = IDENTITY
     for step in maps.steps:
         corrected = step.values(members[None, :])[0]
         # a composition of piecewise linear maps has the knots of both; new ones are mapped back

@@ -33,12 +33,12 @@ from evenhand.forecasters.adapters import (
 )
 from evenhand.forecasters.base import State, WrappingForecaster
 from evenhand.forecasters.bounds import Bounds, stored_bounds
+from evenhand.forecasters.corrections import arrays_of_steps, take_steps
 from evenhand.forecasters.grouping import By, Grouping
 from evenhand.forecasters.maps import group_table
 from evenhand.forecasters.membership import Everyone, GroupMaps, Labelled, Members
 from evenhand.forecasters.overlapping import NamedGroups, taken
 from evenhand.forecasters.repair_check import check_maps, check_table, check_text
-from evenhand.forecasters.tilts import Tilt
 from evenhand.tables import take_rows
 
 
@@ -71,9 +71,9 @@ class RecalibratedRegressor(WrappingForecaster):
         A dict defines groups that may overlap, by name: a `columns.GroupRule` or its text, such as
         `"bmi > 0.03 and sex = 2"`; a `FoundGroup` with conditions; the name of a boolean column; a
         function from `X` to a mask; or a mask of the rows of `fit`. A mask does not determine other
-        rows: pass theirs to `forecast(X, groups={name: mask})`. Groups of at least 30 rows that
-        deviate significantly from the map of all rows get a correction, fitted jointly for all
-        groups; on calibrated data no group gets one with a probability of 95%.
+        rows: pass theirs to `forecast(X, groups={name: mask})`. All rows, and groups of at least
+        30 rows, get a correction if they deviate significantly, fitted jointly for all; calibrated
+        forecasts are left unchanged with a probability of 95%.
     cv : int, default 5
         Number of folds for the PITs, and for the residuals of a plain regressor.
     spread : {"learned", "constant"}, default "learned"
@@ -114,7 +114,7 @@ class RecalibratedRegressor(WrappingForecaster):
         `summary` returns it as text.
     levels_, values_ : ndarray of shape (n_maps, n_knots)
         Knots of the map of all rows, followed by those of disjoint groups with separate maps, in
-        the order of `groups_`.
+        the order of `groups_`. Overlapping groups have joint corrections in place of this map.
     support_ : Support or None
         Map of outcomes to the line; None without `support`.
     schema_ : Schema
@@ -368,8 +368,7 @@ class RecalibratedRegressor(WrappingForecaster):
             "random_state": seed,
         }
         arrays = self._base.to_arrays() | {"map_levels": self.levels_, "map_values": self.values_}
-        for i, step in enumerate(self._maps.steps):
-            arrays |= {f"map_edges_{i}": step.edges, f"map_tilts_{i}": step.tilts}
+        arrays |= arrays_of_steps(self._maps.steps)
         return State(
             type(self).__name__,
             {"params": params, "learned": learned},
@@ -383,10 +382,7 @@ class RecalibratedRegressor(WrappingForecaster):
         arrays = dict(state.arrays)
         levels = arrays.pop("map_levels")
         values = arrays.pop("map_values")
-        steps = tuple(
-            Tilt(arrays.pop(f"map_edges_{i}"), arrays.pop(f"map_tilts_{i}"))
-            for i in range(learned.get("n_steps", 0))
-        )
+        steps = take_steps(arrays, learned.get("n_steps", 0))
         base = KINDS[learned["kind"]].from_parts(state.parts, arrays)
         # models stored by earlier releases have constant spread
         model = cls(base.estimator, **{"spread": "constant"} | state.params["params"])

@@ -7,31 +7,23 @@ the expected and the observed number of PITs agree in every cell of every group 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import legendre
-from scipy import optimize, special, stats
+from scipy import linalg, special
 
-from evenhand._validate import Floats, Ints, Mask
+from evenhand._validate import Floats, Mask
 from evenhand.forecasters.adapters import effective_size, n_cells
+from evenhand.forecasters.steps import Patterns, Step, cells, next_group
 
-FEWEST_ROWS = 30
-"""Fewest rows of a group, and fewest rows outside of it, for a correction of its own."""
+MOST_NEWTON = 100
+"""Largest number of Newton steps."""
 
-LEVEL = 0.05
-"""Probability that calibrated data give any group a correction."""
-
-MOST_STEPS = 3
-"""Largest number of successive joint corrections."""
-
-N_MOMENTS = 4
-"""Number of Legendre polynomials in the test of uniform PITs."""
-
-LEAST_SLOPE = 1e-3
-"""Smallest slope of a correction, so that densities stay finite."""
+LEAST_DECREMENT = 1e-6
+"""Smallest gain in nats, of all rows together, for another Newton step."""
 
 EVEN_CELLS = 64
 """Number of cells of equal width, besides those of the groups and of the tails."""
@@ -41,140 +33,64 @@ PENALTIES = 0.1, 1.0
 
 
 @dataclass(frozen=True)
-class Tilt:
+class Tilt(Step):
     """Joint correction of PITs by group membership.
 
     Parameters
     ----------
-    edges : ndarray of shape (n_cells + 1,)
+    cell_edges : ndarray of shape (n_cells + 1,)
         Edges of cells of PITs, increasing from 0 to 1.
     tilts : ndarray of shape (1 + n_groups, n_cells)
         Terms of the log density in each cell: of all rows, then of each group; zeros for a group
         without a correction.
+    n_fitted : int
+        Number of estimated parameters.
     """
 
-    edges: Floats
+    cell_edges: Floats
     tilts: Floats
+    n_fitted: int = 0
 
-    def values(self, members: Mask) -> Floats:
-        """Return the map at the edges for membership patterns of shape (n_patterns, n_groups)."""
-        width = np.diff(self.edges)
-        logits = np.log(width) + self.tilts[0] + members @ self.tilts[1:]
-        share = np.maximum(special.softmax(logits, axis=-1), LEAST_SLOPE * width)
-        share /= share.sum(axis=-1, keepdims=True)
-        inner = np.cumsum(share, axis=-1)[:, :-1]
-        zeros = np.zeros((members.shape[0], 1))
-        return np.concatenate((zeros, inner, zeros + 1), axis=-1)
+    @property
+    def edges(self) -> Floats:
+        return self.cell_edges
 
-    def apply(self, pit: Floats, patterns: Patterns) -> Floats:
-        """Return the corrected PITs of rows."""
-        moved = np.empty_like(pit)
-        for rows, values in zip(patterns.rows(), self.values(patterns.members), strict=True):
-            moved[rows] = np.interp(pit[rows], self.edges, values)
-        return moved
+    @property
+    def n_parameters(self) -> int:
+        return self.n_fitted
+
+    def shares(self, members: Mask) -> Floats:
+        logits = np.log(np.diff(self.edges)) + self.tilts[0] + members @ self.tilts[1:]
+        return np.asarray(special.softmax(logits, axis=-1))
 
     @property
     def is_corrected(self) -> Mask:
-        """Whether each group has a correction, shape (n_groups,)."""
         return np.asarray(self.tilts[1:].any(axis=-1))
 
-
-@dataclass(frozen=True)
-class Patterns:
-    """Distinct patterns of membership and the pattern of each row.
-
-    Parameters
-    ----------
-    members : ndarray of bool, shape (n_patterns, n_groups)
-    which : ndarray of int, shape (n,)
-    """
-
-    members: Mask
-    which: Ints
-
-    @classmethod
-    def of(cls, masks: Mask) -> Patterns:
-        """Find the patterns of masks of shape (n, n_groups)."""
-        members, which = np.unique(masks, axis=0, return_inverse=True)
-        return cls(members, np.asarray(which.reshape(-1), dtype=np.intp))
-
-    def rows(self) -> list[Ints]:
-        """Return the rows of each pattern."""
-        order = np.argsort(self.which, kind="stable")
-        counts = np.bincount(self.which, minlength=len(self.members))
-        return list(np.split(order, np.cumsum(counts)[:-1]))
+    def to_arrays(self) -> Mapping[str, Any]:
+        return {"edges": self.cell_edges, "tilts": self.tilts}
 
 
-def learn_tilts(pit: Floats, weight: Floats, masks: Mask) -> tuple[Tilt, ...]:
-    """Learn the joint corrections of groups with significant deviations; empty if there are none.
+def learn_tilt(pit: Floats, weight: Floats, masks: Mask, patterns: Patterns) -> Tilt | None:
+    """Fit the terms of significant groups; None if no group is significant or no term pays.
 
-    Groups get a correction one after the other, the one with the smallest p-value first, as long as
-    it is below 5% divided by the number of groups. All corrections are fitted jointly after each. A
-    second correction of the corrected PITs is learned if a group is still significant, as the
-    effects of groups on the log density need not add up.
+    Groups get a term one after the other, the most significant first, and all terms are fitted
+    jointly after each.
 
     Parameters
     ----------
-    pit : ndarray of shape (n,)
-        PITs under the map of all rows.
-    weight : ndarray of shape (n,)
-        Positive weights.
-    masks : ndarray of bool, shape (n, n_groups)
-        Membership.
+    pit, weight : ndarray of shape (n,)
+        PITs, and weights that add up to the effective number of rows.
+    masks : ndarray of bool, shape (n, 1 + n_groups)
+        Membership; the first column is all rows.
+    patterns : Patterns
+        Patterns of the other columns.
     """
-    steps: list[Tilt] = []
-    patterns = Patterns.of(masks)
-    scaled = weight * (effective_size(weight) / weight.sum())
-    while len(steps) < MOST_STEPS:
-        tilt = _learn_tilt(pit, scaled, masks, patterns)
-        if tilt is None:
-            break
-        steps.append(tilt)
-        pit = tilt.apply(pit, patterns)
-    return tuple(steps)
-
-
-def log_p_values(pit: Floats, weight: Floats, masks: Mask) -> Floats:
-    """Return log p-values of Neyman's smooth test of uniform PITs in each group, (n_groups,).
-
-    PITs of all rows together are uniform by their map. The variance of a sum over a group therefore
-    is that of the difference between the group and the other rows. The p-value is 1 where one of
-    the two has fewer than 30 rows.
-
-    References
-    ----------
-    Neyman (1937), Skandinavisk Aktuarietidskrift 20, 149-199.
-    """
-    # orthonormal polynomials on [0, 1], without the constant
-    moments = legendre.legvander(2 * pit - 1, N_MOMENTS)[:, 1:]
-    moments *= np.sqrt(2 * np.arange(1, N_MOMENTS + 1) + 1)
-    found = np.zeros(masks.shape[1])
-    for g, mask in enumerate(masks.T):
-        inside = weight[mask]
-        outside = weight[~mask]
-        if min(inside.size, outside.size) < FEWEST_ROWS:
-            continue
-        share = inside.sum() / weight.sum()
-        variance = (1 - share) ** 2 * (inside**2).sum() + share**2 * (outside**2).sum()
-        statistic = ((inside @ moments[mask]) ** 2).sum() / variance
-        found[g] = stats.chi2.logsf(statistic, N_MOMENTS)
-    return found
-
-
-def _learn_tilt(pit: Floats, weight: Floats, masks: Mask, patterns: Patterns) -> Tilt | None:
-    """Learn one joint correction; None if no group is significant."""
-    n_groups = masks.shape[1]
-    sizes = weight @ masks
+    is_done = np.zeros(masks.shape[1], dtype=bool)
     knots: dict[int, Floats] = {}
-    is_done = np.zeros(n_groups, dtype=bool)
     tilt: Tilt | None = None
     moved = pit
-    while True:
-        found = np.where(is_done, 0.0, log_p_values(moved, weight, masks))
-        if n_groups == 0 or found.min() >= np.log(LEVEL / n_groups):
-            return tilt
-        # a group and its complement have nearly the same p-value: the smaller one is farther off
-        group = int(np.where(found <= 0.9 * found.min(), sizes, np.inf).argmin())
+    while (group := next_group(moved, weight, masks, is_done)) is not None:
         is_done[group] = True
         inside = masks[:, group]
         chosen = _chosen_knots(moved[inside], pit[inside], weight[inside])
@@ -182,7 +98,8 @@ def _learn_tilt(pit: Floats, weight: Floats, masks: Mask, patterns: Patterns) ->
             continue
         knots[group] = chosen
         tilt = _fitted(pit, weight, patterns, knots)
-        moved = tilt.apply(pit, patterns)
+        moved, _ = tilt.apply(pit, patterns)
+    return tilt
 
 
 def _chosen_knots(moved: Floats, pit: Floats, weight: Floats) -> Floats | None:
@@ -195,15 +112,20 @@ def _chosen_knots(moved: Floats, pit: Floats, weight: Floats) -> Floats | None:
     best: tuple[float, Floats | None] = (0.0, None)
     alone = Patterns(np.zeros((1, 0), dtype=bool), np.zeros(moved.size, dtype=np.intp))
     most = n_cells(effective_size(weight))
-    for count in sorted({0, most // 4, most}):
-        steps = np.arange(1, count) / max(count, 1)
-        tilt = _fitted(moved, weight, alone, {}, np.quantile(moved, steps))
-        slopes = np.diff(tilt.values(alone.members)[0]) / np.diff(tilt.edges)
-        gain = float(weight @ np.log(slopes[_cells(moved, tilt.edges)]))
-        n_parameters = 2 + steps.size
-        if gain - n_parameters > best[0]:
-            best = gain - n_parameters, np.quantile(pit, steps)
+    for count, has_tails in product(sorted({0, most // 4, most}), (False, True)):
+        below = _shares(count, pit.size) if has_tails else np.arange(1, count) / max(count, 1)
+        tilt = _fitted(moved, weight, alone, {0: np.quantile(moved, below)})
+        gain = float(weight @ tilt.apply(moved, alone)[1]) - tilt.n_parameters
+        if gain > best[0]:
+            best = gain, np.quantile(pit, below)
     return best[1]
+
+
+def _shares(count: int, n: int) -> Floats:
+    """Return shares of rows below the knots: equal steps, halved in the tails down to 4 rows."""
+    even = np.arange(1, max(count, 4)) / max(count, 4)
+    tail = even[0] * 0.5 ** np.arange(1, np.log2(max(even[0] * n / 4, 1)) + 1)
+    return np.unique(np.concatenate((even, tail, 1 - tail)))
 
 
 def _fitted(
@@ -211,7 +133,6 @@ def _fitted(
     weight: Floats,
     patterns: Patterns,
     knots: dict[int, Floats],
-    shared: Floats | None = None,
 ) -> Tilt:
     """Fit the tilts of all rows and of the groups in `knots` by penalized maximum likelihood.
 
@@ -226,18 +147,17 @@ def _fitted(
     shared : ndarray, optional
         Inner knots of the cells of all rows; by default those of all groups.
     """
-    everyone = np.unique(np.concatenate(list(knots.values()))) if shared is None else shared
-    edges = _grid(pit.size, everyone)
-    designs = [_design(edges, everyone), *(_design(edges, own) for own in knots.values())]
-    members = patterns.members[:, list(knots)]
-    terms = np.column_stack((np.ones(len(members)), members)).astype(np.float64)
+    edges = _grid(pit.size, np.concatenate(list(knots.values())))
+    designs = [_design(edges, own) for own in knots.values()]
+    everyone = np.column_stack((np.ones(len(patterns.members), dtype=bool), patterns.members))
+    terms = everyone[:, list(knots)].astype(np.float64)
     n = edges.size - 1
-    flat = patterns.which * n + _cells(pit, edges)
-    counts = np.bincount(flat, weights=weight, minlength=len(members) * n).astype(np.float64)
+    flat = patterns.which * n + cells(pit, edges)
+    counts = np.bincount(flat, weights=weight, minlength=len(terms) * n).astype(np.float64)
     found = largest_likelihood(counts.reshape(-1, n), terms, designs, np.log(np.diff(edges)))
-    tilts = np.zeros((1 + patterns.members.shape[1], n))
-    tilts[[0, *(1 + group for group in knots)]] = found
-    return Tilt(edges, tilts)
+    tilts = np.zeros((everyone.shape[1], n))
+    tilts[list(knots)] = found
+    return Tilt(edges, tilts, sum(design.shape[1] for design in designs))
 
 
 def largest_likelihood(
@@ -257,28 +177,77 @@ def largest_likelihood(
         Logarithms of the widths of the cells.
     """
     sizes = [design.shape[1] for design in designs]
-    ends = np.cumsum(sizes)[:-1]
     smooth, rough = PENALTIES
     penalty = np.concatenate([np.r_[smooth, smooth, np.full(size - 2, rough)] for size in sizes])
-    totals = counts.sum(axis=-1, keepdims=True)
+    problem = _Likelihood(counts, terms, tuple(designs), offset, penalty)
+    found = problem.largest()
+    parts = np.split(found, np.cumsum(sizes)[:-1])
+    return np.stack([design @ part for design, part in zip(designs, parts, strict=True)])
 
-    def functions(parameters: Floats) -> Floats:
-        parts = np.split(parameters, ends)
-        return np.stack([design @ part for design, part in zip(designs, parts, strict=True)])
 
-    def loss(parameters: Floats) -> tuple[float, Floats]:
-        logits = offset + terms @ functions(parameters)
+@dataclass(frozen=True)
+class _Likelihood:
+    """Penalized likelihood of `largest_likelihood`, with its derivatives."""
+
+    counts: Floats
+    terms: Floats
+    designs: tuple[Floats, ...]
+    offset: Floats
+    penalty: Floats
+
+    def largest(self) -> Floats:
+        """Return the parameters with the largest likelihood, by damped Newton steps."""
+        at = np.zeros(self.penalty.size)
+        value, slope, share = self.loss(at)
+        for _ in range(MOST_NEWTON):
+            step = linalg.solve(self.curvature(share), slope, assume_a="pos")
+            decrement = float(slope @ step)
+            if decrement < LEAST_DECREMENT:
+                break
+            length = 1.0
+            new, *rest = self.loss(at - step)
+            # Armijo's rule; the loss is convex, so that short steps reduce it
+            while new > value - 0.1 * length * decrement and length > 1e-6:
+                length /= 2
+                new, *rest = self.loss(at - length * step)
+            at = at - length * step
+            value, (slope, share) = new, rest
+        return at
+
+    def loss(self, at: Floats) -> tuple[float, Floats, Floats]:
+        """Return the negative log likelihood, its gradient and the probabilities of cells."""
+        ends = np.cumsum([design.shape[1] for design in self.designs])[:-1]
+        parts = zip(self.designs, np.split(at, ends), strict=True)
+        logits = self.offset + self.terms @ np.stack([design @ part for design, part in parts])
         log_share = logits - special.logsumexp(logits, axis=-1, keepdims=True)
-        excess = terms.T @ (totals * np.exp(log_share) - counts)
-        slope = [design.T @ part for design, part in zip(designs, excess, strict=True)]
-        value = -(counts * log_share).sum() + 0.5 * (penalty * parameters**2).sum()
-        return float(value), np.concatenate(slope) + penalty * parameters
+        share = np.exp(log_share)
+        excess = self.terms.T @ (self._totals * share - self.counts)
+        slopes = [design.T @ part for design, part in zip(self.designs, excess, strict=True)]
+        value = -(self.counts * log_share).sum() + 0.5 * (self.penalty * at**2).sum()
+        return float(value), np.concatenate(slopes) + self.penalty * at, share
 
-    options = {"maxiter": 500, "ftol": 1e-10, "gtol": 1e-3}
-    start = np.zeros(sum(sizes))
-    # the stubs of SciPy lack functions that return their gradient without further arguments
-    minimize: Any = optimize.minimize
-    return functions(minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x)
+    def curvature(self, share: Floats) -> Floats:
+        """Return the matrix of second derivatives, given the probabilities of cells."""
+        weighted = self._totals * share
+        # means of the basis functions of each term in each pattern
+        means = [
+            term[:, None] * (share @ design)
+            for term, design in zip(self.terms.T, self.designs, strict=True)
+        ]
+        joined = np.concatenate(means, axis=-1)
+        crossed = -joined.T @ (self._totals * joined)
+        blocks = [
+            [
+                left.T @ (((one * other) @ weighted)[:, None] * right)
+                for other, right in zip(self.terms.T, self.designs, strict=True)
+            ]
+            for one, left in zip(self.terms.T, self.designs, strict=True)
+        ]
+        return np.asarray(np.block(blocks) + crossed + np.diag(self.penalty))
+
+    @property
+    def _totals(self) -> Floats:
+        return np.asarray(self.counts.sum(axis=-1, keepdims=True))
 
 
 def _grid(n: int, knots: Floats) -> Floats:
@@ -290,11 +259,6 @@ def _grid(n: int, knots: Floats) -> Floats:
     inner = inner[(inner > 1e-9) & (inner < 1 - 1e-9)]
     # cells must be wide enough for distinct values of the map
     return np.concatenate(([0.0], inner[np.diff(inner, prepend=0.0) > 1e-9], [1.0]))
-
-
-def _cells(pit: Floats, edges: Floats) -> Ints:
-    found = np.searchsorted(edges, pit, side="right") - 1
-    return np.clip(found, 0, edges.size - 2)
 
 
 def _design(edges: Floats, knots: Floats) -> Floats:

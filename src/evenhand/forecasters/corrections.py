@@ -1,0 +1,85 @@
+"""Sequence of joint corrections of PITs for overlapping groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evenhand._validate import Floats, Mask
+from evenhand.forecasters.adapters import effective_size
+from evenhand.forecasters.rescaling import Rescaling, learn_rescaling
+from evenhand.forecasters.steps import Patterns, Step
+from evenhand.forecasters.tilts import Tilt, learn_tilt
+
+MOST_STEPS = 3
+"""Largest number of successive joint corrections by tilts."""
+
+
+def learn_corrections(pit: Floats, weight: Floats, masks: Mask) -> tuple[Step, ...]:
+    """Learn the joint corrections of significant deviations; empty if there are none.
+
+    All rows and the groups get a term one after the other, the most significant deviation first,
+    as long as its p-value is below 5% divided by the number of groups plus one. Two sequences are
+    compared by AIC: corrections of densities (`Tilt`), and the same after a correction of location
+    and scale (`Rescaling`). Corrections of the corrected PITs follow while any group is
+    significant.
+
+    Parameters
+    ----------
+    pit : ndarray of shape (n,)
+        Held-out PITs.
+    weight : ndarray of shape (n,)
+        Positive weights.
+    masks : ndarray of bool, shape (n, n_groups)
+        Membership.
+    """
+    everyone = np.column_stack((np.ones(len(masks), dtype=bool), masks))
+    patterns = Patterns.of(masks)
+    scaled = weight * (effective_size(weight) / weight.sum())
+    rescaling = learn_rescaling(pit, scaled, everyone, patterns)
+    if rescaling is None:
+        return ()
+    sequences = (
+        _with_tilts((), pit, scaled, everyone, patterns),
+        _with_tilts((rescaling,), pit, scaled, everyone, patterns),
+    )
+    return max(sequences, key=lambda sequence: sequence[0])[1]
+
+
+def _with_tilts(
+    steps: tuple[Step, ...], pit: Floats, weight: Floats, masks: Mask, patterns: Patterns
+) -> tuple[float, tuple[Step, ...]]:
+    """Add tilts to corrections; return their gain minus the number of parameters, and all steps."""
+    gain = 0.0
+    for step in steps:
+        pit, log_slope = step.apply(pit, patterns)
+        gain += float(weight @ log_slope) - step.n_parameters
+    for _ in range(MOST_STEPS):
+        tilt = learn_tilt(pit, weight, masks, patterns)
+        if tilt is None:
+            break
+        pit, log_slope = tilt.apply(pit, patterns)
+        gain += float(weight @ log_slope) - tilt.n_parameters
+        steps = (*steps, tilt)
+    return gain, steps
+
+
+def arrays_of_steps(steps: tuple[Step, ...]) -> dict[str, Any]:
+    """Return the arrays of steps, named by field and number, for storage."""
+    return {
+        f"map_{name}_{i}": values
+        for i, step in enumerate(steps)
+        for name, values in step.to_arrays().items()
+    }
+
+
+def take_steps(arrays: dict[str, Any], n_steps: int) -> tuple[Step, ...]:
+    """Rebuild steps from the output of `arrays_of_steps`, which is removed from `arrays`."""
+
+    def taken(i: int) -> Step:
+        if f"map_location_{i}" in arrays:
+            return Rescaling(arrays.pop(f"map_location_{i}"), arrays.pop(f"map_log_scale_{i}"))
+        return Tilt(arrays.pop(f"map_edges_{i}"), arrays.pop(f"map_tilts_{i}"))
+
+    return tuple(taken(i) for i in range(n_steps))
