@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from evenhand import audit_pit
-from evenhand.audits.decisions import decide_learned
+from evenhand.audits import decisions
 from evenhand.report import Tolerance
 from evenhand.search import GroupSearch
 from planted_groups import planted_table
@@ -35,7 +35,7 @@ def test_only_learned_groups_that_are_off_have_a_rule(
             "description_share": 0.5,
         }
     )
-    decided = decide_learned(table, Tolerance(), 0.95)
+    decided = decisions.decide_learned(table, Tolerance(), 0.95)
     assert decided["off"].tolist() == off
     assert decided["description"].notna().tolist() == off
     assert decided["description_share"].notna().tolist() == off
