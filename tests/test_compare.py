@@ -16,6 +16,7 @@ from scipy import stats
 from evenhand import Forecast, InputError, audit, audit_pit, compare
 from evenhand.audits import Audit, Comparison, paired, row_record
 from evenhand.calibration import PITs
+from evenhand.report import comparison_text
 from repeats import most_failures, repeats, statistical
 
 N = 600
@@ -347,6 +348,19 @@ def test_the_page_and_the_text_say_the_same() -> None:
     assert lead in page
     assert "<h1>Comparison of wrong and repaired</h1>" in page
     assert "sex = f" in page
+
+
+def test_the_lead_says_that_no_group_got_worse_and_names_rows_once() -> None:
+    found = compare(audited("wrong"), audited("repaired"))
+    values = found.to_dict()
+    rows = [row for row in values["groups"] if row["outcome"] == "better"][-1:]
+    values["groups"] = [values["groups"][0], *({**rows[0], "group": f"g{i}"} for i in range(5))]
+    text = comparison_text(values, found.measures).replace("\n  ", " ").replace("\n", " ")
+    assert "Of 5 groups, 5 got better, none got worse" in text
+    # five names of the same rows: one sentence
+    assert "Better: g0 (" in text
+    assert "Better: g1 (" not in text
+    assert "4 other groups got better." in text
 
 
 def test_tables_are_written_with_all_digits_and_replaced(tmp_path: Path) -> None:

@@ -56,7 +56,8 @@ class Recorded:
             raise InputError(f"{path} cannot be read: {error.strerror}") from error
         except ValueError as error:
             remedy = "write the audit with evenhand audit --out FILE.json"
-            raise bad_input(f"{path}", "be the JSON of an audit", f"{error}", remedy) from error
+            rule, given = "be the JSON of an audit", "a file that is not JSON"
+            raise bad_input(f"{path}", rule, given, remedy) from error
         schema = values.get("schema") if isinstance(values, dict) else None
         if not str(schema).startswith(PREFIX) or any(key not in values for key in NEEDED):
             rule = "be the JSON of an audit"

@@ -33,8 +33,11 @@ SHOWN = 400
 LISTED = 10
 """Most groups without a significant change in text."""
 
-NAMED = 5
-"""Most groups that the main findings name."""
+PRINTED = 21
+"""Most rows of the table of groups in text."""
+
+NAMED = 3
+"""Most groups of each outcome that the main findings name."""
 
 ENDS = (0.05, 0.1, 0.2, 0.5)
 """Possible ends of the scale on which changes are drawn; the smallest that fits is used."""
@@ -42,6 +45,7 @@ ENDS = (0.05, 0.1, 0.2, 0.5)
 WORDS = {"error": "error", "coverage_80": "80% coverage", "coverage_90": "90% coverage"}
 LEVELS = {"error": 0.0, "coverage_80": 0.8, "coverage_90": 0.9}
 ORDER = ("worse", "mixed", "better", "changed", "not significant", "unknown")
+MORE = {"mixed": "better in one respect and worse in another"}
 CHANGED = ORDER[:4]
 """Outcomes of groups with a significant change."""
 
@@ -150,7 +154,13 @@ def comparison_document(
     sections = [
         _groups(values, rows, most_unchanged),
         _scores(values, measures),
-        Section("All measures", [measures_table(values, measures)], "measures"),
+        # of groups, text has the table with intervals; the page has all measures
+        Section(
+            "All measures",
+            [measures_table(values, measures)],
+            "measures",
+            in_text=not values["is_paired"],
+        ),
     ]
     if values["notes"]:
         sections.append(Section("Notes", [Bullets.of(values["notes"])], "notes"))
@@ -191,15 +201,17 @@ def lead_of(values: Values, rows: Sequence[_Row]) -> str:
         return f"No groups are compared. Everyone: {rows[0].outcome}."
     n = _counts(groups)
     total = count(len(groups), "group")
+    is_any = any(n[outcome] for outcome in CHANGED)
+    # that no group got worse is what a comparison is asked for
     parts = [
-        f"{n[outcome]:,} {words}"
+        f"{n[outcome]:,} {words}" if n[outcome] else f"none {words}"
         for outcome, words in (
             ("better", "got better"),
             ("worse", "got worse"),
             ("mixed", "got better in one respect and worse in another"),
-            ("changed", "changed in coverage without certain direction"),
+            ("changed", "changed in coverage, but not significantly for better or worse"),
         )
-        if n[outcome]
+        if n[outcome] or (is_any and outcome in ("better", "worse"))
     ]
     small = f" {n['unknown']:,} are too small for an interval." if n["unknown"] else ""
     if not parts:
@@ -232,17 +244,28 @@ def _group_sentences(rows: Sequence[_Row]) -> list[Sentence]:
     important = [row for row in changed if row.is_beyond] or changed
     listed: list[Sentence] = []
     for outcome in CHANGED:
-        sentences = [row.sentence for row in important if row.outcome == outcome]
-        listed += sentences[:NAMED]
-        more = len(sentences) - NAMED
+        found = [row for row in important if row.outcome == outcome]
+        named = _distinct(found)[:NAMED]
+        listed += [row.sentence for row in named]
+        more = len(found) - len(named)
         if more > 0:
-            listed.append(Sentence(f"{more:,} more {'is' if more == 1 else 'are'} {outcome}."))
+            verb = "changed" if outcome == "changed" else f"got {MORE.get(outcome, outcome)}"
+            listed.append(Sentence(f"{count(more, 'other group')} {verb}."))
     within = len(changed) - len(important)
     if within:
         listed.append(
             Sentence(f"{count(within, 'change is', 'changes are')} within the tolerance.")
         )
     return listed
+
+
+def _distinct(rows: Sequence[_Row]) -> list[_Row]:
+    """Return one row for each set of people: equal sizes and changes identify them."""
+    found: dict[tuple[object, ...], _Row] = {}
+    for row in rows:
+        changes = (row.of(measure, at) for measure in WORDS for at in ("before", "after"))
+        found.setdefault((row.values["n"], *changes), row)
+    return list(found.values())
 
 
 def _score_sentences(values: Values) -> list[Sentence]:
@@ -297,8 +320,9 @@ def _groups(values: Values, rows: Sequence[_Row], most_unchanged: int) -> Sectio
         " Groups that changed by more than the tolerance come first."
     )
     if len(rows) > len(shown):
-        text += f" {len(shown) - 1:,} of {whole(len(rows) - 1)} groups are shown."
-    table = Table.of("Groups", shown, cells, dim=dim, search="Find a group")
+        text += f" {len(shown) - 1:,} of {whole(len(rows) - 1)} groups are listed."
+    search = "Find a group"
+    table = Table.of("Groups", shown, cells, dim=dim, search=search, printed=PRINTED)
     return Section("Groups", [Paragraph(text), table], "groups")
 
 
