@@ -205,7 +205,8 @@ def _ordered(present: pd.Series[Any], group: Group, source: str) -> Mask:
     if kind not in ("number", "date"):
         place = f"{source}: column {group.column!r}"
         rule = f"contain numbers or dates to be compared by {group.operator}"
-        raise bad_input(place, rule, f"values of kind {kind!r}", "use = or !=")
+        remedy = "use = or !=, or convert the column, such as with pandas.to_datetime"
+        raise bad_input(place, rule, f"values of kind {kind!r}", remedy)
     if kind == "date" and present.dtype.kind != "M":
         present = pd.Series(moments(present))
     text = str(group.value)
