@@ -17,7 +17,7 @@ from evenhand._validate import InputError, check_fraction
 from evenhand.audits.group_changes import SCORE_COLUMNS, Pairs, group_changes, score_changes
 from evenhand.audits.plain_values import plain_records, write_tables
 from evenhand.audits.recorded import Recorded, Source, number
-from evenhand.audits.tables import EVERYONE
+from evenhand.columns import EVERYONE
 from evenhand.report import (
     Measure,
     Quantity,
@@ -195,7 +195,7 @@ def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Compa
     _check_rows(one, other)
     names = _names(one, other)
     shared = [name for name in one.groups if name in other.groups]
-    pairs = Pairs.of(one, other, shared, EVERYONE) if is_paired else None
+    pairs = Pairs.of(one, other, shared) if is_paired else None
     notes = [UNPAIRED.format(side.label) for side in (one, other) if side.record is None]
     notes += _left_out(one, other, pairs)
     if pairs is not None:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from evenhand import certificates
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input
-from evenhand.audits import tables
 from evenhand.audits.counted_groups import counted_groups
 from evenhand.audits.forecasts import Block, read_block, rounding_cells
 from evenhand.audits.pictures import LEVELS, curve_table
@@ -35,7 +34,7 @@ from evenhand.calibration import (
     draws_in_bins,
     histogram_band,
 )
-from evenhand.columns import Partition
+from evenhand.columns import EVERYONE, Partition
 from evenhand.draws import fresh
 from evenhand.links import Link
 from evenhand.report import Measure, Note, NoteKind, notes_of
@@ -169,7 +168,7 @@ def count_rows(
     # centred at the bias of the sample: the variance is not a difference of two large sums
     excess = residual - plan.centre
     values = np.column_stack((block.pit.mean(axis=-1), excess, excess**2, excess**3))
-    sums = {tables.EVERYONE: values.sum(axis=0)}
+    sums = {EVERYONE: values.sum(axis=0)}
     sums |= {name: values[mask].sum(axis=0) for name, mask in masks.items()}
     in_bars = draws_in_bins(block.pit, BARS)
     bars = np.stack((in_bars.sum(axis=0), (in_bars**2).sum(axis=0)))

@@ -28,7 +28,7 @@ from evenhand.calibration import (
     simultaneous_intervals,
     uniformity_tests,
 )
-from evenhand.columns import Group, Partition
+from evenhand.columns import EVERYONE, Group, Partition
 
 
 def counted_groups(
@@ -64,7 +64,7 @@ def counted_groups(
     n_extra = len(set(names) - set(found.groups["group"]))
     named = _group_sums([groups[name] for name in names], [sums[name] for name in names], centre)
     intervals = simultaneous_intervals(named, _share_of(family, len(names), n_extra))
-    rows = [_everyone_row(everyone, sums[tables.EVERYONE], centre, found)]
+    rows = [_everyone_row(everyone, sums[EVERYONE], centre, found)]
     estimates = named.estimates
     for i, name in enumerate(names):
         bands = {
@@ -79,7 +79,7 @@ def counted_groups(
     table = tables.group_frame(rows, found.leaks)
     listed = dict(zip(found.groups["group"], found.groups["scanned_as"], strict=True))
     scanned_as = pd.Series([listed.get(name) for name in table["group"]], dtype=object)
-    table = table.assign(scanned_as=scanned_as, simultaneous=table["group"] != tables.EVERYONE)
+    table = table.assign(scanned_as=scanned_as, simultaneous=table["group"] != EVERYONE)
     table, scan = _tested(table, found.scan, named, 1 - family.confidence)
     scan = tables.with_named(scan, table)
     table = tables.with_within(table, found.within)
@@ -126,7 +126,7 @@ def _everyone_row(counts: PITCounts, sums: Floats, centre: float, found: Audit) 
     mean_pit, excess, square = (float(value) for value in sums[:3] / n)
     variance = max(square - excess**2, 0.0) / n if n >= 2 else np.nan
     return tables.group_row(
-        Group.given(tables.EVERYONE),
+        Group.given(EVERYONE),
         n,
         _error(counts, found.groups.iloc[0]),
         mean_pit,

@@ -13,6 +13,7 @@ from evenhand._validate import Floats, Mask
 from evenhand.audits.paired import Change, Profile, paired_changes, paired_mean
 from evenhand.audits.recorded import Recorded, number
 from evenhand.audits.row_record import EDGES, RowRecord, intersections
+from evenhand.columns import EVERYONE
 from evenhand.report import Tolerance
 
 LEVELS = {"coverage_80": 0.8, "coverage_90": 0.9}
@@ -37,7 +38,7 @@ class Pairs:
     different: tuple[str, ...]
 
     @classmethod
-    def of(cls, first: Recorded, second: Recorded, names: Sequence[str], everyone: str) -> Pairs:
+    def of(cls, first: Recorded, second: Recorded, names: Sequence[str]) -> Pairs:
         """Line the rows of two audits up."""
         assert first.record is not None
         assert second.record is not None
@@ -47,7 +48,7 @@ class Pairs:
         shared = [name for name in names if name in one and name in two]
         # columns of one name may be cut elsewhere, for example after another preparation
         same = [name for name in shared if np.array_equal(one[name], two[name])]
-        masks = {everyone: np.ones(first.record.n_samples, dtype=np.bool_)}
+        masks = {EVERYONE: np.ones(first.record.n_samples, dtype=np.bool_)}
         masks |= {name: one[name] for name in same}
         return cls(first.record, other, masks, tuple(set(shared) - set(same)))
 

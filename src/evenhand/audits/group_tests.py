@@ -25,7 +25,7 @@ from evenhand.calibration import (
     uniformity_tests,
     weighted_uniformity_tests,
 )
-from evenhand.columns import Groups, as_table
+from evenhand.columns import EVERYONE, Groups, as_table
 from evenhand.report import Measure, Note, NoteKind
 
 Notes = tuple[Note, ...]
@@ -71,7 +71,7 @@ def tested_groups(
     tests = np.pad(np.stack(own), ((0, 0), (1, 0)), constant_values=np.nan)
     groups = groups.assign(
         scanned_as=tables.scan_names(groups["group"], scanned, leaks),
-        simultaneous=groups["group"] != tables.EVERYONE,
+        simultaneous=groups["group"] != EVERYONE,
         p_value=tests[0],
         p_adjusted=tests[1],
     )

@@ -22,7 +22,7 @@ class SearchOptions:
     confidence: float
     n_simulations: int
     tolerance: Tolerance
-    within: float | None = None
+    within: float | None
 
 
 def check_search(
@@ -32,8 +32,9 @@ def check_search(
     confidence: float,
     n_simulations: int,
     *,
-    tolerance: Tolerance,
-    within: float | None = None,
+    tolerance: float,
+    coverage_tolerance: float,
+    within: float | None,
 ) -> SearchOptions:
     """Check options before any work, so that a search can later fail only for lack of rows."""
     return SearchOptions(
@@ -42,7 +43,7 @@ def check_search(
         min_size=check_count("min_size", min_size, least=2),
         confidence=check_fraction("confidence", confidence),
         n_simulations=check_count("n_simulations", n_simulations, least=2),
-        tolerance=tolerance,
+        tolerance=Tolerance.of(tolerance, coverage_tolerance),
         within=None if within is None else check_error("within", within),
     )
 

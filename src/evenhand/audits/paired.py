@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from evenhand._validate import Floats, Mask
+from evenhand.calibration import n_effective
 
 CERTAIN = 3.0
 """Standard errors beyond which the sign of a mean minus its target is taken as known."""
@@ -136,9 +137,9 @@ def _side(profile: Profile, rows: NDArray[np.intp]) -> _Side:
     k = values.shape[-1]
     mean = share @ values
     centred = share[:, None] * (values - mean) / k
-    n_effective = float(1 / (share @ share))
+    rows_of_weight = n_effective(weight)
     if profile.target is None:
-        return _Side(float(mean[0]), (centred[:, 0],), 0.0, n_effective)
+        return _Side(float(mean[0]), (centred[:, 0],), 0.0, rows_of_weight)
     off = mean - profile.target
     error = k * np.sqrt((centred**2).sum(axis=0))
     is_certain = np.abs(off) >= CERTAIN * error
@@ -147,4 +148,4 @@ def _side(profile: Profile, rows: NDArray[np.intp]) -> _Side:
     uncertain = centred @ np.where(is_certain, 0.0, sign)
     influences = (certain + uncertain, certain - uncertain)
     bias = float(np.where(is_certain, 0.0, error).mean() * np.sqrt(2 / np.pi))
-    return _Side(float(np.abs(off).mean()), influences, bias, n_effective)
+    return _Side(float(np.abs(off).mean()), influences, bias, rows_of_weight)

@@ -14,7 +14,6 @@ from typing import Any
 from evenhand._validate import InputError, bad_input
 from evenhand.audits.result import Audit
 from evenhand.audits.row_record import RowRecord
-from evenhand.audits.tables import EVERYONE
 from evenhand.report import Measure, Tolerance
 from evenhand.search import POSSIBLE_LEAK
 
@@ -121,11 +120,6 @@ class Recorded:
         }
 
     @property
-    def units(self) -> dict[str, str | None]:
-        """Unit of each score by its name."""
-        return {row["measure"]: row.get("unit") for row in self.values["scores"]}
-
-    @property
     def worst_groups(self) -> list[Mapping[str, Any]]:
         """Rows of the table of oracle worst groups."""
         return list(self.values["worst_groups"])
@@ -145,6 +139,3 @@ class Recorded:
 def number(value: Any) -> float:
     """Return a number; NaN if it is not known."""
     return math.nan if value is None else float(value)
-
-
-__all__ = ["EVERYONE", "Recorded", "Source", "number"]

@@ -138,14 +138,14 @@ def audit(
     if y is None:
         raise InputError("y is missing: an audit compares forecasts with outcomes; pass y=")
     # options are checked before forecasts are made, which may take minutes
-    accepted = Tolerance.of(tolerance, coverage_tolerance)
     options = check_search(
         masses,
         learned_masses,
         min_size,
         confidence,
         n_simulations,
-        tolerance=accepted,
+        tolerance=tolerance,
+        coverage_tolerance=coverage_tolerance,
         within=within,
     )
     random = generator(random_state)
@@ -271,14 +271,14 @@ def audit_pit(
     >>> found.score("80% coverage") > 0.9  # forecasts too wide: PITs crowd about one half
     True
     """
-    accepted = Tolerance.of(tolerance, coverage_tolerance)
     options = check_search(
         masses,
         learned_masses,
         min_size,
         confidence,
         n_simulations,
-        tolerance=accepted,
+        tolerance=tolerance,
+        coverage_tolerance=coverage_tolerance,
         within=within,
     )
     pits = as_pits(pit, r, sample_weight)

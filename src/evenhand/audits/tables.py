@@ -12,12 +12,9 @@ from evenhand import certificates, search
 from evenhand._validate import Floats, Ints
 from evenhand.audits.scores import AVERAGE_ERROR, LEVELS, Band, weighted_mean_band
 from evenhand.calibration import Family, GroupSums, Interval, PITs, coverage_name, n_effective
-from evenhand.columns import Group, Groups
+from evenhand.columns import EVERYONE, Group, Groups
 from evenhand.report import Measure
 from evenhand.search import Scanned
-
-EVERYONE = "everyone"
-"""Name of the group of all rows, the first row of the table of groups."""
 
 SMALL_GROUP = 30
 """Effective number of rows below which a group is too small for reliable estimates."""

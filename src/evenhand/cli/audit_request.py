@@ -45,13 +45,15 @@ class Request:
         The table.
     target : str
         Column with the outcomes.
+    name : str
+        Name of the forecaster in reports.
     groups, features : str or None
         Comma-separated columns.
     id_column, cluster : str or None
         Columns with ids of people.
-    conditions : list of Condition
+    conditions : sequence of Condition
         Conditions of the gate; their group sizes and levels are added to the audit.
-    confidence, seed, name, tolerance, coverage_tolerance, within
+    confidence, seed, tolerance, coverage_tolerance, within
         As in `evenhand.audit`.
     group_probabilities : str or None
         Comma-separated columns with probabilities of membership in a group.
@@ -60,14 +62,14 @@ class Request:
     subject: ModelSubject | ColumnSubject
     rows: Path
     target: str
-    groups: str | None
-    features: str | None
-    id_column: str | None
-    cluster: str | None
-    conditions: list[Condition]
-    confidence: float
-    seed: int | None
     name: str
+    groups: str | None = None
+    features: str | None = None
+    id_column: str | None = None
+    cluster: str | None = None
+    conditions: Sequence[Condition] = ()
+    confidence: float = 0.95
+    seed: int | None = None
     tolerance: float = 0.02
     coverage_tolerance: float = 0.05
     within: float | None = None

@@ -185,7 +185,14 @@ def randomize(
             "link": link,
         }
         request = Request(
-            subject, table, target, None, None, id_column, cluster, [], confidence, seed, table.name
+            subject,
+            table,
+            target,
+            table.name,
+            id_column=id_column,
+            cluster=cluster,
+            confidence=confidence,
+            seed=seed,
         )
         _certify(subject, request, asked, out, as_json)
         return

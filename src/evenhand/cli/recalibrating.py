@@ -143,9 +143,7 @@ def _estimate(
     folder = store.check_folder(folder_to_write(out))
     check_own_folder(folder, "model.json", "a folder of maps")
     by, texts, seed = asked
-    rows = read_rows(
-        Request(subject, table, target, None, None, None, None, [], 0.95, seed, table.name)
-    )
+    rows = read_rows(Request(subject, table, target, table.name, seed=seed))
     present = list(map(str, rows.data.columns))
     names = subject.columns(present, table.name)
     groups = chosen_columns("--by", by, {target: "target"}, present, table.name)

@@ -12,6 +12,7 @@ from evenhand.columns.features import LeftOut, feature_groups, group_columns
 from evenhand.columns.given_groups import are_probabilities as are_probabilities
 from evenhand.columns.given_groups import check_groups, check_names
 from evenhand.columns.group_rules import GroupRule
+from evenhand.columns.groups import EVERYONE as EVERYONE
 from evenhand.columns.groups import Condition, Group, Groups, label
 from evenhand.columns.partition import Partition, Seen
 from evenhand.columns.schema import Column, Schema

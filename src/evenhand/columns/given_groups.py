@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evenhand._validate import Floats, InputError, Mask, bad_input
 from evenhand.columns.conversion import as_pandas, as_table
 from evenhand.columns.features import group_columns
-from evenhand.columns.groups import Group, Groups
+from evenhand.columns.groups import EVERYONE, Group, Groups
 from evenhand.columns.partition import Partition
 from evenhand.columns.values import kind_of
 
@@ -73,8 +73,8 @@ def _check_group(
     place: str, group: Group, values: NDArray[Any], found: set[str], is_block: bool
 ) -> None:
     """Refuse a reserved or repeated name, and an empty group."""
-    if group.name == "everyone":
-        reserved = "the name 'everyone' is reserved for all rows"
+    if group.name == EVERYONE:
+        reserved = f"the name {EVERYONE!r} is reserved for all rows"
         raise InputError(f"{place}: {reserved}; rename the group")
     if group.name in found:
         raise InputError(f"{place}: two groups have the name {group.name!r}; rename one")

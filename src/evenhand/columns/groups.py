@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from evenhand._validate import Floats, Mask, bad_input, is_container
 from evenhand.columns.values import level
 
+EVERYONE = "everyone"
+"""Name of the group of all rows, which no other group may have."""
+
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "missing", "present"]
 
 # Rules are sentences, group names are short; comparisons of numbers are printed alike in both.

@@ -12,6 +12,7 @@ from scipy import stats
 from evenhand._format import band, count, number, points
 from evenhand._table import Cells, Column, Table, numeric, wrapped
 from evenhand._validate import Floats, Mask
+from evenhand.columns import EVERYONE
 from evenhand.forecasters.adapters import effective_size
 from evenhand.forecasters.membership import Members, map_pits
 
@@ -77,7 +78,7 @@ def check_maps(
         maps = members.take(learn).learn(pit[learn], weight[learn])
         knots = members.take(held_out).knots(maps)
         after[held_out], gain[held_out] = map_pits(pit[held_out], *knots)
-    everyone = ("everyone", np.ones(pit.size, dtype=bool))
+    everyone = (EVERYONE, np.ones(pit.size, dtype=bool))
     n_intervals = 1 + len(members.names)
     rows = [
         _row(name, mask, corrected.get(name, "pooled"), weight, (pit, after, gain), n_intervals)

@@ -167,8 +167,16 @@ def audit_parts(
     """
     check_count("sample_size", sample_size)
     # options are checked before the table is read, which may take hours
-    accepted = Tolerance.of(tolerance, coverage_tolerance)
-    check_search(masses, learned_masses, min_size, confidence, 2, tolerance=accepted, within=within)
+    check_search(
+        masses,
+        learned_masses,
+        min_size,
+        confidence,
+        2,
+        tolerance=tolerance,
+        coverage_tolerance=coverage_tolerance,
+        within=within,
+    )
     counted = tuple(sorted({*LEVELS, *(check_fraction("level", level) for level in levels)}))
     seed = _seed(random_state)
     subject = as_subject(model)
