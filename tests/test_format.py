@@ -40,7 +40,7 @@ def read(text: str) -> Decimal:
 def slack(exact: Decimal) -> Decimal:
     """Rounding errors of floats: eight units in the last place, as 0.1 + 0.2 is 30%.
 
-    They are added to the shortest decimal that is a float, which is up to half a unit apart from it.
+    They are added to the shortest decimal of a float, which is up to half a unit apart from it.
     """
     return abs(exact) * Decimal(FUZZ + 2.0**-53)
 
