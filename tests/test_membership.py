@@ -187,6 +187,9 @@ def test_the_report_shows_bounds_and_says_what_is_not_certified() -> None:
     assert "GROUPS KNOWN BY PROBABILITY" in text
     assert "if membership is independent of the outcome, given what" in text
     assert "These groups are not certified." in text
+    # intervals of the other groups have their confidence in groups of any size
+    which = "outcome minus forecast and of groups known by probability or with weighted rows"
+    assert f"Intervals of {which} are asymptotic." in text
     assert found.certificate is not None
     assert "proxy" not in list(found.certificate.named_table()["group"])
 

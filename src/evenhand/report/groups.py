@@ -98,12 +98,19 @@ def _intervals_in_words(findings: Findings) -> str:
     asymptotic = (findings.values.get("family") or {}).get("asymptotic") or ()
     names = {"error": "error", "coverage": "coverage", "bias": "outcome minus forecast"}
     limits = [names.get(str(name), str(name)) for name in asymptotic]
+    asymptotics = f" Intervals of {joined(limits)} are asymptotic." if limits else ""
+    if findings.values.get("membership"):
+        # the family's measures are asymptotic for these groups, but not for the others
+        bias = "of outcome minus forecast and " if "bias" in asymptotic else ""
+        asymptotics = (
+            f" Intervals {bias}of groups known by probability or with weighted rows are asymptotic."
+        )
     # the first row is one group, not one of many
     return (
         f"Estimates with simultaneous {confidence} confidence intervals: for each measure and"
         f" level, the intervals of all {n} contain the true values at once with {confidence}"
         " confidence. Those of everyone are pointwise 95% intervals."
-    ) + (f" Intervals of {joined(limits)} are asymptotic." if limits else "")
+    ) + asymptotics
 
 
 def scanned_section(findings: Findings) -> Section:
