@@ -99,6 +99,15 @@ def test_the_interval_of_a_bias_is_that_of_a_paired_t_test() -> None:
     assert (found.low, found.high) == pytest.approx((change.mean() - half, change.mean() + half))
 
 
+@pytest.mark.parametrize("n", [49, 50, 51])
+def test_changes_have_intervals_from_50_rows_on(n: int) -> None:
+    # 1 / sum (1 / n)^2 may be a rounding error below n
+    first, second = np.random.default_rng(1).normal(size=(2, n, 1))
+    sides = [paired.Profile(values, None, np.ones(n)) for values in (first, second)]
+    (found,) = paired.paired_changes(*sides, [np.ones(n, dtype=bool)], 1, 0.95)
+    assert np.isfinite([found.low, found.high]).all() == (n >= 50)
+
+
 # --- coverage of the intervals
 
 SCENARIOS = {

@@ -105,7 +105,8 @@ def _change(first: Profile, second: Profile, rows: NDArray[np.intp], tail: float
     one = _side(first, rows)
     other = _side(second, rows)
     n = min(one.n_effective, other.n_effective)
-    if n < LEAST_ROWS:
+    # reciprocals of equal shares may be a rounding error below their number
+    if n < LEAST_ROWS - 1e-6:
         return Change(one.distance, other.distance, np.nan, np.nan)
     # the least favourable signs of means near their targets
     variance = max(float(((v - u) ** 2).sum()) for u in one.influences for v in other.influences)

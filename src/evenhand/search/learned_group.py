@@ -25,7 +25,7 @@ from evenhand.calibration import PITs, as_pits, covered
 from evenhand.columns import Condition, GroupRule, TableEncoder, as_table
 from evenhand.draws import RandomState, generator
 from evenhand.search.cut_trees import CutTable, cut_table
-from evenhand.search.detection import studentized_p_value
+from evenhand.search.detection import skewness_of, studentized_p_value
 from evenhand.search.directions import Direction
 from evenhand.search.found_group import FoundGroup
 from evenhand.search.group_learners import Fit, LearnedScore, best_score, learn_fits, top_rows
@@ -43,7 +43,10 @@ LEARNING_ROWS = 6_000
 
 @dataclass(frozen=True)
 class _Stage:
-    """Evaluated fold: its range of rows, the score learned before it, selected rows and values."""
+    """Evaluated fold: its range of rows, the score learned before it, selected rows and values.
+
+    `skewness` is that of the values of all rows before it.
+    """
 
     start: int
     stop: int
@@ -51,6 +54,7 @@ class _Stage:
     score: LearnedScore
     rows: Ints
     values: Floats
+    skewness: float
 
 
 def find_group(
@@ -118,8 +122,9 @@ def find_group(
     The detection test divides the sum of the same values by the root of the sum of their squares.
     Under the hypothesis that the PITs are uniform given the features, the values are martingale
     differences, so the ratio is asymptotically standard normal (Hall & Heyde 1980; Luedtke &
-    van der Laan 2016). Each search has its own p-value: searches for several masses are several
-    tests.
+    van der Laan 2016); if values are skewed to the left, as means over draws may be, the ratio is
+    reduced by Hall's transformation. Each search has its own p-value: searches for several masses
+    are several tests.
 
     References
     ----------
@@ -233,7 +238,9 @@ class GroupSearch:
         own = 1 - (1 - confidence) / check_count("n_bounds", n_bounds)
         low, _ = mean_lower_bound(values, own, deviation=stages[0].score.deviation)
         deviations = [stage.score.deviation for stage in stages]
-        p_value = studentized_p_value([stage.values for stage in stages], deviations)
+        p_value = studentized_p_value(
+            [stage.values for stage in stages], deviations, [stage.skewness for stage in stages]
+        )
         group = np.sort(rows[np.concatenate([stage.rows for stage in stages])])
         error = float(values.mean())
         conditions: tuple[Condition, ...] = ()
@@ -279,7 +286,9 @@ class GroupSearch:
         stop = pit.shape[0]
         best = start + top_rows(score(table.part(start, stop)), mass, self._random)
         values = pattern_values(pit[best], score.pattern)
-        return _Stage(start, stop, n_learned, score, best, values)
+        # of all these rows: under the hypothesis their values have the distribution of the group's
+        skewness = skewness_of(pattern_values(pit[:n_learned], score.pattern))
+        return _Stage(start, stop, n_learned, score, best, values, skewness)
 
 
 def _usual_direction(stages: Sequence[_Stage]) -> Direction:
