@@ -316,6 +316,8 @@ def test_pits_alone_have_no_record() -> None:
         ("{", "must be the JSON of an audit"),
         ("[]", "must be the JSON of an audit"),
         ('{"schema": "evenhand.plan/1"}', "evenhand.plan/1"),
+        ('{"schema": "evenhand.audit/6"}', "of a later version of evenhand"),
+        ("[" * 100_000, "must be the JSON of an audit"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -328,7 +330,13 @@ def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> Non
 def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
     old, new = files(tmp_path, audited("wrong"), audited("repaired"))
     values = json.loads(new.read_text())
-    for damage in ({"pit": "no base64"}, {"n": 5}, {"membership": ""}):
+    for damage in (
+        {"pit": "no base64"},
+        {"n": 5},
+        {"membership": ""},
+        {"scores": 3},
+        {"weight": "eJwDAAAAAAE="},
+    ):
         new.write_text(json.dumps(values | {"rows": values["rows"] | damage}))
         with pytest.raises(InputError, match="record of an audit is damaged"):
             compare(old, new)

@@ -12,14 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from evenhand._validate import InputError, bad_input
+from evenhand.audits.recorded_layout import layout_fault
 from evenhand.audits.result import Audit
 from evenhand.audits.row_record import RowRecord
 from evenhand.report import Measure, Tolerance
 from evenhand.search import POSSIBLE_LEAK
-
-PREFIX = "evenhand.audit/"
-NEEDED = ("name", "n_samples", "scores", "groups", "scan", "worst_groups")
-"""Keys without which an audit cannot be compared."""
 
 Source = Audit | str | os.PathLike[str]
 """An audit, or the path of its JSON."""
@@ -53,14 +50,14 @@ class Recorded:
             values = json.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror}") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             remedy = "write the audit with evenhand audit --out FILE.json"
             rule, given = "be the JSON of an audit", "a file that is not JSON"
             raise bad_input(f"{path}", rule, given, remedy) from error
-        schema = values.get("schema") if isinstance(values, dict) else None
-        if not str(schema).startswith(PREFIX) or any(key not in values for key in NEEDED):
+        fault = layout_fault(values)
+        if fault is not None:
             rule = "be the JSON of an audit"
-            raise bad_input(f"{path}", rule, f"schema {schema!r}", "see evenhand audit --out")
+            raise bad_input(f"{path}", rule, fault, "write it with evenhand audit --out FILE.json")
         return cls(values, path.name, path.stem)
 
     @property
@@ -79,12 +76,21 @@ class Recorded:
     def record(self) -> RowRecord | None:
         """Values of each row; None if the audit has none."""
         state = self.values.get("rows")
+        if state is None:
+            return None
         try:
-            return None if state is None else RowRecord.from_state(state)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise InputError(
-                f"{self.label}: the row record of an audit is damaged; make the audit again"
-            ) from error
+            found = RowRecord.from_state(state)
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
+            raise self._damaged from error
+        if found.n_samples != self.values["n_samples"]:
+            raise self._damaged
+        return found
+
+    @property
+    def _damaged(self) -> InputError:
+        return InputError(
+            f"{self.label}: the row record of an audit is damaged; make the audit again"
+        )
 
     @property
     def named(self) -> list[Mapping[str, Any]]:

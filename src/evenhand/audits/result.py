@@ -254,8 +254,8 @@ class Audit(Summarized, Repairable):
         ----------
         rows : bool, default True
             Whether to include the values of each row. Without them `compare` has no paired
-            intervals. They contain no outcome, but with the forecast for a person the person's
-            residual gives the outcome.
+            intervals. They are data about people: with the forecast for a person the person's
+            residual gives the outcome, and whole numbers of a small range can be guessed.
         """
         state = self.rows.to_state() if rows and self.rows is not None else None
         return self._findings() | {"rows": state}

@@ -158,31 +158,31 @@ class RowRecord:
         Raises KeyError, IndexError, TypeError or ValueError if they are damaged.
         """
         n = int(state["n"])
-        cells = _unpacked(state["pit"], "<u1")
         draws = int(state["n_draws"])
-        if draws == 1:
-            below = (cells[:, None] <= np.arange(EDGES - 1)).astype(np.float64)
-        else:
-            counts = cells.reshape(n, EDGES).astype(np.float64)
-            below = (np.cumsum(counts, axis=-1) / counts.sum(axis=-1, keepdims=True))[:, :-1]
+        below = _below(_unpacked(state["pit"], "<u1"), n, draws)
         bits = _unpacked(state["membership"], "<u1").reshape(-1, (n + 7) // 8)
         columns = np.unpackbits(bits, axis=-1, count=n).astype(np.bool_)
         weight = state["weight"]
         fingerprint = _unpacked(state["fingerprint"], "<u8").astype(np.uint64)
         residual = _unpacked(state["residual"], "<f4").astype(np.float64)
-        if not fingerprint.size == residual.size == below.shape[0] == n:
+        weights = None if weight is None else _unpacked(weight, "<f4").astype(np.float64)
+        scores = {
+            str(name): _unpacked(text, "<f4").astype(np.float64)
+            for name, text in state["scores"].items()
+        }
+        sizes = {values.size for values in (fingerprint, residual, *scores.values())}
+        if sizes | {len(below), n if weights is None else weights.size} != {n}:
             raise ValueError(f"a column has not {n} rows")
+        if weights is not None and not (weights.min() >= 0 and 0 < weights.sum() < np.inf):
+            raise ValueError("weights must be positive")
         return cls(
             str(state["key"]),
             fingerprint,
             draws,
             below,
             residual,
-            None if weight is None else _unpacked(weight, "<f4").astype(np.float64),
-            {
-                str(name): _unpacked(text, "<f4").astype(np.float64)
-                for name, text in state["scores"].items()
-            },
+            weights,
+            scores,
             {
                 str(entry["group"]): columns[entry["column"]] ^ bool(entry["complement"])
                 for entry in state["groups"]
@@ -198,11 +198,22 @@ def _cells(pits: PITs) -> Floats:
     return np.asarray(np.cumsum(counts.reshape(n, EDGES), axis=-1)[:, :-1] / m)
 
 
+def _below(cells: NDArray[Any], n: int, draws: int) -> Floats:
+    """Return the shares of PITs at or below each inner edge from stored cells, shape (n, 39)."""
+    if draws == 1:
+        return (cells[:, None] <= np.arange(EDGES - 1)).astype(np.float64)
+    counts = cells.reshape(n, EDGES).astype(np.float64)
+    if not counts.any(axis=-1).all():
+        raise ValueError("a row has no draws")
+    return np.asarray((np.cumsum(counts, axis=-1) / counts.sum(axis=-1, keepdims=True))[:, :-1])
+
+
 def _fingerprints(outcomes: Floats) -> tuple[str, NDArray[np.uint64]]:
     """Return the hash of all outcomes and that of each.
 
     The key of the hashes of single outcomes is made of all outcomes: without all of them nobody can
-    find an outcome by trying values.
+    find a continuous outcome by trying values. Equal outcomes have equal hashes, so that few whole
+    numbers can be guessed from their frequencies.
     """
     values = np.ascontiguousarray(outcomes, dtype="<f8") + 0.0  # -0.0 becomes 0.0
     everything = np.sort(values).tobytes()

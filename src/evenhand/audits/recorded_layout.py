@@ -1,0 +1,111 @@
+"""Layout of the JSON of an audit, as far as a comparison reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+SCHEMA_NAME = re.compile(r"evenhand\.audit/([0-9]{1,9})")
+NEWEST = 5
+"""Newest version of the layout that this version reads."""
+
+Kinds = tuple[type, ...]
+
+NUMBER: Kinds = (int, float, type(None))
+"""An unknown number is null."""
+
+TEXT: Kinds = (str,)
+COUNT: Kinds = (int,)
+
+TABLES: Mapping[str, Mapping[str, Kinds]] = {
+    "scores": {"measure": TEXT, "value": NUMBER},
+    "groups": {"group": TEXT, "n": COUNT, "error": NUMBER, "coverage_90": NUMBER},
+    "scan": {"group": TEXT, "n": COUNT, "error": NUMBER, "direction": (str, type(None))},
+    "worst_groups": {"mass": (int, float), "error": NUMBER, "certified": NUMBER},
+}
+"""Columns that each row of a table has."""
+
+OPTIONAL: Mapping[str, Kinds] = {
+    "coverage_80": NUMBER,
+    "coverage_90": NUMBER,
+    "bias": NUMBER,
+    "p_adjusted": NUMBER,
+    "unit": (str, type(None)),
+    "coverage_80_low": NUMBER,
+    "coverage_80_high": NUMBER,
+}
+"""Columns that a row may have, depending on the version."""
+
+KEYS: Mapping[str, Kinds] = {"name": TEXT, "n_samples": COUNT}
+
+OBJECTS = ("tolerance", "certificate", "provenance", "rows")
+"""Keys whose value is an object, null or left out."""
+
+IN_WORDS = {str: "a text", int: "a number", dict: "an object", list: "a list", float: "a number"}
+
+
+def layout_fault(values: Any) -> str | None:
+    """Return what in parsed JSON is not the layout of an audit; None if nothing is.
+
+    Examples
+    --------
+    >>> layout_fault([])
+    'no object'
+    >>> layout_fault({"schema": "evenhand.plan/1"})
+    "schema 'evenhand.plan/1'"
+    """
+    if not isinstance(values, Mapping):
+        return "no object"
+    schema = values.get("schema")
+    version = SCHEMA_NAME.fullmatch(schema) if isinstance(schema, str) else None
+    if version is None:
+        return f"schema {schema!r}"
+    if int(version[1]) > NEWEST:
+        return f"schema {schema!r} of a later version of evenhand"
+    faults = [_wrong(values.get(key, ...), kinds, key) for key, kinds in KEYS.items()]
+    faults += [_wrong(values.get(key), (dict, type(None)), key) for key in OBJECTS]
+    faults += [_wrong(values.get("rounding_step"), NUMBER, "rounding_step")]
+    faults += [_table_fault(values.get(key, ...), key, kinds) for key, kinds in TABLES.items()]
+    found = next((fault for fault in faults if fault is not None), None)
+    return found or _nested_fault(values)
+
+
+def _nested_fault(values: Mapping[str, Any]) -> str | None:
+    """Return what is wrong in objects of an audit."""
+    tolerance = values.get("tolerance") or {}
+    if tolerance and set(tolerance) != {"error", "coverage"}:
+        return f"tolerance with the keys {list(tolerance)}"
+    faults = [_wrong(value, (int, float), f"tolerance.{key}") for key, value in tolerance.items()]
+    data = (values.get("provenance") or {}).get("data")
+    faults += [_wrong(data, (dict, type(None)), "provenance.data")]
+    every = (values.get("certificate") or {}).get("every_group") or []
+    faults += [_table_fault(every, "certificate.every_group", {"mass": (int, float)})]
+    return next((fault for fault in faults if fault is not None), None)
+
+
+def _table_fault(rows: Any, name: str, kinds: Mapping[str, Kinds]) -> str | None:
+    """Return the first value of a table that is of the wrong kind."""
+    if not isinstance(rows, list):
+        return _wrong(rows, (list,), name)
+    for i, row in enumerate(rows):
+        place = f"{name}, row {i}"
+        if not isinstance(row, Mapping):
+            return _wrong(row, (dict,), place)
+        present = {column: kind for column, kind in OPTIONAL.items() if column in row}
+        for column, kind in (present | dict(kinds)).items():
+            fault = _wrong(row.get(column, ...), kind, f"{place}: {column!r}")
+            if fault is not None:
+                return fault
+    return None
+
+
+def _wrong(value: Any, kinds: Kinds, place: str) -> str | None:
+    """Return the place and the value if it is of another kind; `...` is a missing value."""
+    if value is ...:
+        return f"no {place}"
+    # a flag is an int of Python, and is no number of JSON
+    if isinstance(value, kinds) and not isinstance(value, bool):
+        return None
+    shown = repr(value) if len(repr(value)) <= 40 else type(value).__name__
+    return f"{place} that is not {IN_WORDS[kinds[0]]}: {shown}"
