@@ -12,7 +12,6 @@ from evenhand.audits.forecasts import BLOCK_ROWS as BLOCK_ROWS
 from evenhand.audits.forecasts import PIT_DRAWS as PIT_DRAWS
 from evenhand.audits.forecasts import inside_link as inside_link
 from evenhand.audits.forecasts import read_block as read_block
-from evenhand.audits.forecasts import spread_step as spread_step
 from evenhand.audits.gate import Condition, parse_condition
 from evenhand.audits.json_schema import audit_schema
 from evenhand.audits.membership import mean_bounds as mean_bounds
@@ -20,6 +19,7 @@ from evenhand.audits.options import check_error as check_error
 from evenhand.audits.options import check_search as check_search
 from evenhand.audits.provenance import with_people, with_sources
 from evenhand.audits.result import Audit
+from evenhand.audits.rounding import spread_step as spread_step
 from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit
 from evenhand.calibration import Family
 from evenhand.report import Measure, Note, NoteKind, Tolerance, notes_of

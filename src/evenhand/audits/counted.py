@@ -14,10 +14,11 @@ from evenhand import certificates
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input
 from evenhand.audits.counted_groups import counted_groups
-from evenhand.audits.forecasts import Block, read_block, rounding_cells
+from evenhand.audits.forecasts import Block, read_block
 from evenhand.audits.pictures import LEVELS, curve_table
 from evenhand.audits.plain_interval import plain_table
 from evenhand.audits.result import Audit
+from evenhand.audits.rounding import rounding_cells
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
     Band,

@@ -10,21 +10,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import (
-    MILD_ATOM,
     Floats,
     InputError,
     bad_input,
     check_continuous,
-    largest_atom,
 )
 from evenhand.audits.pictures import Interval, example_rows, example_table, intervals
 from evenhand.audits.plain_interval import plain_widths
+from evenhand.audits.rounding import rounding_cells, spread_step
 from evenhand.audits.scores import forecast_scores
-from evenhand.calibration import Grid, PITs, rounding_step
+from evenhand.calibration import Grid, PITs
 from evenhand.certificates import LinkBase
 from evenhand.distributions import Distribution, Randomized
 from evenhand.draws import fresh, jittered
-from evenhand.forecast import Forecast, cell_ends
+from evenhand.forecast import Forecast
 from evenhand.report import Measure
 from evenhand.tables import row_blocks, take_rows
 
@@ -159,28 +158,6 @@ def read_subject(
         whole.base,
         merged.plain,
     )
-
-
-def spread_step(outcomes: Floats) -> float | None:
-    """Return the rounding step over whose cells PITs are spread, or None if they are not spread.
-
-    Where many rows share an outcome, their PITs would otherwise coincide.
-    """
-    # on a fine grid spreading would add a random number to each PIT without any benefit
-    _, share = largest_atom(outcomes)
-    # a single row is more than 2% of fewer than 50 rows
-    is_tied = share > MILD_ATOM and share * outcomes.size > 1.5
-    return rounding_step(outcomes) if is_tied else None
-
-
-def rounding_cells(
-    outcomes: Floats, step: float | None, span: tuple[float, float] | None = None
-) -> tuple[Floats, Floats]:
-    """Return both ends of each outcome's rounding cell; the outcomes themselves without a step.
-
-    `span` is the smallest and the largest of all outcomes, where `outcomes` are only some of them.
-    """
-    return (outcomes, outcomes) if step is None else cell_ends(outcomes, step, span)
 
 
 def check_rows(model: Any, X: Any, n: int) -> Any:
