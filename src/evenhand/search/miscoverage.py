@@ -89,9 +89,11 @@ def conditional_miscoverage(
     from the first fifth of the rows and predicts the next block; then it learns from all of these,
     and so on. Given the rows before it, each term `s(x) (covered - level)` has a mean of at most
     the estimand, so the sum of deviations from these means is a martingale and the normal interval
-    is asymptotically valid. In K-fold cross-fitting every row is in the training set of the others,
-    and without miscoverage the standard error would be too small by about a fifth. The intervals of
-    different levels are not adjusted for each other.
+    is asymptotically valid: with 200 rows and a confidence of 95%, `low` was above 0 in 3 to 5% of
+    calibrated tables instead of at most 2.5%, as the terms are skewed. In K-fold cross-fitting
+    every row is in the training set of the others, and without miscoverage the standard error would
+    be too small by about a fifth. The intervals of different levels are not adjusted for each
+    other.
 
     References
     ----------
