@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from evenhand import Forecast, InputError, audit, compare
@@ -48,3 +50,29 @@ def test_an_edited_audit_is_refused_with_its_place(
     with pytest.raises(InputError, match=message) as caught:
         compare(old, new)
     assert "\n" not in str(caught.value)
+
+
+def test_tables_json_of_others_is_not_replaced(tmp_path: Path) -> None:
+    mark = tmp_path / "tables.json"
+    for text in ("{}", "mine", '{"schema": "evenhand.tables/1", "files": null}'):
+        mark.write_text(text)
+        with pytest.raises(InputError, match=r"'tables\.json', which evenhand did not write"):
+            AUDIT.to_csv(tmp_path)
+        assert mark.read_text() == text
+    assert [path.name for path in tmp_path.iterdir()] == ["tables.json"]
+
+
+def test_tables_of_an_audit_are_not_replaced_by_those_of_a_comparison(tmp_path: Path) -> None:
+    AUDIT.to_csv(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(InputError, match="contains other tables"):
+        compare(AUDIT, replace(AUDIT, name="other")).to_csv(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_texts_are_no_formulas_of_a_spreadsheet(tmp_path: Path) -> None:
+    names = ["=1+1", "@x", "-5", "+cmd", "\tx", "a=b"]
+    table = AUDIT.groups.iloc[[1] * len(names)].assign(group=names)
+    replace(AUDIT, groups=table).to_csv(tmp_path)
+    written = pd.read_csv(tmp_path / "groups.csv")["group"].tolist()
+    assert written == ["'=1+1", "'@x", "-5", "'+cmd", "'\tx", "a=b"]

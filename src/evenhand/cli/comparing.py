@@ -47,8 +47,8 @@ def compare(
     if out is not None:
         (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
         inform(f"comparison written to {out}")
-    write_tables(found, tables)
     show(found.to_json() if as_json else found.summary())
+    write_tables(found, tables)
     if fail_if_worse:
         if not found.is_paired:
             raise InputError(f"--fail-if-worse needs paired intervals; {found.notes[0]}")

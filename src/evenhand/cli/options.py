@@ -61,7 +61,7 @@ def listed_names(option: str, listed: str | None) -> list[str]:
     return names
 
 
-def check_apart(out: Path, inputs: Mapping[str, Path | None]) -> None:
+def check_apart(out: Path, inputs: Mapping[str, Path | None], option: str = "--out") -> None:
     """Refuse an output that is an input or lies in an input folder; links are followed.
 
     Parameters
@@ -70,6 +70,8 @@ def check_apart(out: Path, inputs: Mapping[str, Path | None]) -> None:
         File or folder to write.
     inputs : dict of str to Path or None
         Paths of the inputs by description; missing paths are ignored here.
+    option : str, default "--out"
+        Option of the output, for messages.
     """
     for what, path in inputs.items():
         if path is None or not path.exists():
@@ -80,7 +82,8 @@ def check_apart(out: Path, inputs: Mapping[str, Path | None]) -> None:
         if is_inside or any(_is_same(out, file) for file in _files(path)):
             relation = "lies in" if path.is_dir() else "is the same file as"
             raise InputError(
-                f"--out {out} {relation} {what}, {path}, which it would overwrite; use another path"
+                f"{option} {out} {relation} {what}, {path}, which it would overwrite; use another"
+                " path"
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -40,9 +41,12 @@ def check_tables(folder: Path | None, inputs: Mapping[str, Path | None]) -> None
     """Refuse a folder of tables that cannot be written, before long work."""
     if folder is None:
         return
-    check_apart(folder, inputs)
+    check_apart(folder, inputs, option="--tables")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--tables {folder} is a file; name a new or empty folder")
+    parent = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(f"--tables {folder}: {parent} is not a writable folder; name another")
 
 
 def write_tables(found: Audit | Comparison, folder: Path | None) -> None:
@@ -68,8 +72,9 @@ def report(
     if out is not None:
         (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
         inform(f"audit written to {out}")
-    write_tables(found, tables)
+    # the result is printed even if the folder of tables turns out to contain other files
     show(found.to_json() if as_json else found.summary())
+    write_tables(found, tables)
     if conditions:
         judge(found, conditions)
 
