@@ -447,3 +447,30 @@ def test_a_repair_without_evidence_names_the_number_of_people(seed: int) -> None
     assert (row["n"], row["map"], row["verdict"]) == (38, "own", "may not help")
     assert row["low"] < 0 < row["high"]
     assert "a repair that may not help: 38 people" in model.summary()
+
+
+@pytest.mark.parametrize("case", ["empty", "full", "identical", "complement", "tiny"])
+def test_degenerate_groups_leave_the_repair_of_another_group_unchanged(case: str) -> None:
+    table, y = people(800, 20, planted=True)
+    club = (table["club"] == 1).to_numpy()
+    others = {
+        "empty": np.zeros(800, dtype=bool),
+        "full": np.ones(800, dtype=bool),
+        "identical": club,
+        "complement": ~club,
+        "tiny": np.arange(800) < 10,
+    }
+    masks = {"club": club, case: others[case]}
+    model = RecalibratedRegressor(standard, by=masks, random_state=0).fit(table, y)
+    assert model.groups_["map"].tolist()[0] == "own"
+    forecast = model.forecast(table, groups=masks)
+    assert np.isfinite(forecast.logpdf(y)).all()
+    assert forecast.logpdf(y)[club].mean() > standard(table).logpdf(y)[club].mean()
+
+
+def test_only_ratios_of_weights_count() -> None:
+    table, y = people(800, 21, planted=True)
+    by = {"club": "club = 1"}
+    one = RecalibratedRegressor(standard, by=by, random_state=0).fit(table, y)
+    two = RecalibratedRegressor(standard, by=by, random_state=0).fit(table, y, np.full(800, 1e-300))
+    np.testing.assert_allclose(one.forecast(table).pit(y), two.forecast(table).pit(y), atol=1e-12)

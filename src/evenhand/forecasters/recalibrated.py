@@ -214,6 +214,8 @@ class RecalibratedRegressor(WrappingForecaster):
                 f"estimator {type(self.estimator_).__name__} predicts distributions that are not"
                 " finite; check its predictions for NaN"
             )
+        # only ratios of weights count; squares of tiny weights would underflow
+        weight = weight / weight.max()
         self._set_maps(members.learn(pit, weight))
         corrected = dict(zip(self.groups_["group"], self.groups_["map"], strict=True))
         self.check_ = check_maps(pit, weight, members, corrected, random)

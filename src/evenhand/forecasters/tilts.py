@@ -19,7 +19,7 @@ from evenhand._validate import Floats, Mask
 from evenhand.forecasters.adapters import effective_size, n_cells
 from evenhand.forecasters.steps import Patterns, Step, cells, next_group
 
-MOST_NEWTON = 100
+MOST_NEWTON = 30
 """Largest number of Newton steps."""
 
 LEAST_DECREMENT = 1e-6
@@ -207,7 +207,7 @@ class _Likelihood:
             length = 1.0
             new, *rest = self.loss(at - step)
             # Armijo's rule; the loss is convex, so that short steps reduce it
-            while new > value - 0.1 * length * decrement and length > 1e-6:
+            while new > value - 0.1 * length * decrement and length > 1e-3:
                 length /= 2
                 new, *rest = self.loss(at - length * step)
             at = at - length * step
