@@ -390,7 +390,7 @@ def learned(folder: Path) -> Any:
         find_group(flat, features, 0.2, confidence=0.9, n_folds=4, random_state=1),
         find_group(0.5 * flat, features[["kind", "x"]], 0.5, random_state=2),
     ]
-    return [vars(one) for one in several]
+    return [{**vars(one), "conditions": [str(c) for c in one.conditions]} for one in several]
 
 
 @case

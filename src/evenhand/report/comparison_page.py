@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evenhand._format import (
     UNKNOWN,
+    at_most,
     count,
     in_full,
     is_known,
@@ -21,7 +23,8 @@ from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.charts import Axis, Chart, Point, Points
 from evenhand.report.comparison import measures_table
 from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, Section, Sentence
-from evenhand.report.measures import Measure, formatter_of
+from evenhand.report.judging import MASS
+from evenhand.report.measures import Measure, Quantity, formatter_of
 from evenhand.report.names import short, tip_name
 from evenhand.report.page import document_html
 from evenhand.report.records import Values
@@ -45,6 +48,9 @@ ENDS = (0.05, 0.1, 0.2, 0.5)
 WORDS = {"error": "error", "coverage_80": "80% coverage", "coverage_90": "90% coverage"}
 LEVELS = {"error": 0.0, "coverage_80": 0.8, "coverage_90": 0.9}
 ORDER = ("worse", "mixed", "better", "changed", "not significant", "unknown")
+LOSSES: tuple[Quantity, ...] = ("log score", "cell log score", "CRPS")
+"""Scores of which smaller values are better."""
+
 MORE = {"mixed": "better in one respect and worse in another"}
 CHANGED = ORDER[:4]
 """Outcomes of groups with a significant change."""
@@ -168,7 +174,7 @@ def comparison_document(
     return Document(
         title=title,
         facts=[count(int(values["n_samples"]), "row"), f"before: {before}", f"after: {after}"],
-        opening=_opening(values, rows),
+        opening=_opening(values, measures, rows),
         cards=_cards(values, rows),
         sections=[section for section in sections if section is not None],
         footer="Made by evenhand. The JSON of this comparison contains all digits.",
@@ -221,11 +227,12 @@ def lead_of(values: Values, rows: Sequence[_Row]) -> str:
     return f"Of {total}, {', '.join(parts)}; {important} by more than the tolerance.{small}"
 
 
-def _opening(values: Values, rows: Sequence[_Row]) -> Section:
+def _opening(values: Values, measures: Sequence[Measure], rows: Sequence[_Row]) -> Section:
     lead = lead_of(values, rows)
     parts: list[Part] = [Paragraph(lead, "lead")]
     listed = _group_sentences(rows)
-    listed += _score_sentences(values)
+    listed += _certified_sentences(values, measures)
+    listed += _score_sentences(values, measures)
     tolerance = values["tolerance"]
     limits = (
         f"Tolerance: {points_in_full(tolerance['error'])} points of error,"
@@ -268,18 +275,32 @@ def _distinct(rows: Sequence[_Row]) -> list[_Row]:
     return list(found.values())
 
 
-def _score_sentences(values: Values) -> list[Sentence]:
+def _certified_sentences(values: Values, measures: Sequence[Measure]) -> list[Sentence]:
+    """Return the certified bounds for every group of the size of a verdict, if both have one."""
+    return [
+        Sentence(
+            f"Certified for every group of at least {in_full(measure.level)} of people: off by at"
+            f" most {at_most(row['before'])} points before, {at_most(row['after'])} points after."
+        )
+        for measure, row in zip(measures, values["measures"], strict=True)
+        if measure.what == "certified error" and math.isclose(measure.level, MASS)
+    ]
+
+
+def _score_sentences(values: Values, measures: Sequence[Measure]) -> list[Sentence]:
     """Return sentences on the changes of scores whose intervals exclude 0."""
+    losses = {str(measure) for measure in measures if measure.what in LOSSES}
     found = []
     for row in values["scores"]:
         if row["low"] > 0 or row["high"] < 0:
-            word = "up" if row["change"] > 0 else "down"
+            words = ("worse", "better") if row["measure"] in losses else ("larger", "smaller")
             change = _signed(row["change"], number)
             reach = _reach(row["low"], row["high"], number)
             found.append(
                 Sentence(
-                    f"Overall, {row['measure']} went {word} from {number(row['before'])} to"
-                    f" {number(row['after'])} (change {change}, pointwise {reach})."
+                    f"Overall, {row['measure']} got {words[row['change'] < 0]}: from"
+                    f" {number(row['before'])} to {number(row['after'])} (change {change},"
+                    f" pointwise {reach})."
                 )
             )
     return found

@@ -95,6 +95,7 @@ def _intervals_in_words(findings: Findings) -> str:
         )
     confidence = confidence_in_full(findings.confidence)
     n = count(findings.n_simultaneous, "distinct named and scanned group")
+    every = "all" if findings.n_simultaneous > 1 else "the"
     asymptotic = (findings.values.get("family") or {}).get("asymptotic") or ()
     names = {"error": "error", "coverage": "coverage", "bias": "outcome minus forecast"}
     limits = [names.get(str(name), str(name)) for name in asymptotic]
@@ -108,7 +109,7 @@ def _intervals_in_words(findings: Findings) -> str:
     # the first row is one group, not one of many
     return (
         f"Estimates with simultaneous {confidence} confidence intervals: for each measure and"
-        f" level, the intervals of all {n} contain the true values at once with {confidence}"
+        f" level, the intervals of {every} {n} contain the true values at once with {confidence}"
         " confidence. Those of everyone are pointwise 95% intervals."
     ) + asymptotics
 
