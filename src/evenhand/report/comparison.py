@@ -5,10 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from evenhand._format import Show, at_least, at_most, in_full, nats, percent, points
+from evenhand._format import (
+    UNKNOWN,
+    Show,
+    at_least,
+    at_most,
+    in_full,
+    is_known,
+    nats,
+    number,
+    percent,
+    points,
+)
 from evenhand._table import Column, Table, numeric
-from evenhand.report.measures import UNITS, Measure, formatter_of
+from evenhand.report.document import Sentence
+from evenhand.report.judging import MASS
+from evenhand.report.measures import UNITS, Measure, Quantity, formatter_of
 from evenhand.report.records import Values
+
+LOSSES: tuple[Quantity, ...] = ("log score", "cell log score", "CRPS")
+"""Scores of which smaller values are better."""
 
 SIZES = {
     "CRPS": ("CRPS is", ("worse", "better", "large")),
@@ -26,6 +42,56 @@ BOUNDS: dict[str, Callable[[float | None, Show], str]] = {
     "most coverage": at_most,
 }
 """Measures that are certified bounds, and how they are printed."""
+
+
+def signed(value: float | None, show: Callable[..., str] = points, toward: str = "nearest") -> str:
+    """Write a change with its sign."""
+    if not is_known(value):
+        return UNKNOWN
+    # a change that is printed as 0 has no sign
+    text = show(value, toward)
+    return f"+{text}" if value > 0 and text.strip("0.,") else text
+
+
+def reach_of(low: float | None, high: float | None, show: Callable[..., str] = points) -> str:
+    """Write the interval of a change, rounded outwards."""
+    if not (is_known(low) and is_known(high)):
+        return UNKNOWN
+    return f"{signed(low, show, 'down')} to {signed(high, show, 'up')}"
+
+
+def certified_sentences(values: Values, measures: Sequence[Measure]) -> list[Sentence]:
+    """Return the bounds for every group of the size of a verdict, if one needs a draw."""
+    return [
+        Sentence(
+            f"Certified for every group of at least {in_full(measure.level)} of people: off by at"
+            f" most {at_most(row['before'])} points before, {at_most(row['after'])} points after."
+        )
+        for measure, row in zip(measures, values["measures"], strict=True)
+        if measure.what == "certified error"
+        and math.isclose(measure.level, MASS)
+        # without a draw no bound is below this one (method: sharp certificate)
+        and min(row["before"], row["after"]) < (1 - MASS) / 2
+    ]
+
+
+def score_sentences(values: Values, measures: Sequence[Measure]) -> list[Sentence]:
+    """Return sentences on the changes of scores whose intervals exclude 0."""
+    losses = {str(measure) for measure in measures if measure.what in LOSSES}
+    found = []
+    for row in values["scores"]:
+        if row["low"] > 0 or row["high"] < 0:
+            words = ("worse", "better") if row["measure"] in losses else ("larger", "smaller")
+            change = signed(row["change"], number)
+            reach = reach_of(row["low"], row["high"], number)
+            found.append(
+                Sentence(
+                    f"Overall, {row['measure']} got {words[row['change'] < 0]}: from"
+                    f" {number(row['before'])} to {number(row['after'])} (change {change},"
+                    f" pointwise {reach})."
+                )
+            )
+    return found
 
 
 def measures_table(values: Values, measures: Sequence[Measure]) -> Table:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evenhand._format import (
     UNKNOWN,
-    at_most,
     count,
     in_full,
     is_known,
@@ -21,10 +19,15 @@ from evenhand._format import (
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.charts import Axis, Chart, Point, Points
-from evenhand.report.comparison import measures_table
+from evenhand.report.comparison import (
+    certified_sentences,
+    measures_table,
+    reach_of,
+    score_sentences,
+    signed,
+)
 from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, Section, Sentence
-from evenhand.report.judging import MASS
-from evenhand.report.measures import Measure, Quantity, formatter_of
+from evenhand.report.measures import Measure, formatter_of
 from evenhand.report.names import short, tip_name
 from evenhand.report.page import document_html
 from evenhand.report.records import Values
@@ -48,9 +51,6 @@ ENDS = (0.05, 0.1, 0.2, 0.5)
 WORDS = {"error": "error", "coverage_80": "80% coverage", "coverage_90": "90% coverage"}
 LEVELS = {"error": 0.0, "coverage_80": 0.8, "coverage_90": 0.9}
 ORDER = ("worse", "mixed", "better", "changed", "not significant", "unknown")
-LOSSES: tuple[Quantity, ...] = ("log score", "cell log score", "CRPS")
-"""Scores of which smaller values are better."""
-
 MORE = {"mixed": "better in one respect and worse in another"}
 CHANGED = ORDER[:4]
 """Outcomes of groups with a significant change."""
@@ -122,22 +122,8 @@ def _change_in_words(row: _Row, measure: str) -> str:
     unit = " points" if measure == "error" else ""
     return (
         f"{WORDS[measure]} from {show(before)} to {show(after)}{unit}"
-        f" (change {_signed(row.of(measure, 'change'))} points, {_reach(low, high)})"
+        f" (change {signed(row.of(measure, 'change'))} points, {reach_of(low, high)})"
     )
-
-
-def _signed(value: float | None, show: Callable[..., str] = points, toward: str = "nearest") -> str:
-    if not is_known(value):
-        return UNKNOWN
-    # a change that is printed as 0 has no sign
-    text = show(value, toward)
-    return f"+{text}" if value > 0 and text.strip("0.,") else text
-
-
-def _reach(low: float | None, high: float | None, show: Callable[..., str] = points) -> str:
-    if not (is_known(low) and is_known(high)):
-        return UNKNOWN
-    return f"{_signed(low, show, 'down')} to {_signed(high, show, 'up')}"
 
 
 def comparison_document(
@@ -231,8 +217,8 @@ def _opening(values: Values, measures: Sequence[Measure], rows: Sequence[_Row]) 
     lead = lead_of(values, rows)
     parts: list[Part] = [Paragraph(lead, "lead")]
     listed = _group_sentences(rows)
-    listed += _certified_sentences(values, measures)
-    listed += _score_sentences(values, measures)
+    listed += certified_sentences(values, measures)
+    listed += score_sentences(values, measures)
     tolerance = values["tolerance"]
     limits = (
         f"Tolerance: {points_in_full(tolerance['error'])} points of error,"
@@ -273,37 +259,6 @@ def _distinct(rows: Sequence[_Row]) -> list[_Row]:
         changes = (row.of(measure, at) for measure in WORDS for at in ("before", "after"))
         found.setdefault((row.values["n"], *changes), row)
     return list(found.values())
-
-
-def _certified_sentences(values: Values, measures: Sequence[Measure]) -> list[Sentence]:
-    """Return the certified bounds for every group of the size of a verdict, if both have one."""
-    return [
-        Sentence(
-            f"Certified for every group of at least {in_full(measure.level)} of people: off by at"
-            f" most {at_most(row['before'])} points before, {at_most(row['after'])} points after."
-        )
-        for measure, row in zip(measures, values["measures"], strict=True)
-        if measure.what == "certified error" and math.isclose(measure.level, MASS)
-    ]
-
-
-def _score_sentences(values: Values, measures: Sequence[Measure]) -> list[Sentence]:
-    """Return sentences on the changes of scores whose intervals exclude 0."""
-    losses = {str(measure) for measure in measures if measure.what in LOSSES}
-    found = []
-    for row in values["scores"]:
-        if row["low"] > 0 or row["high"] < 0:
-            words = ("worse", "better") if row["measure"] in losses else ("larger", "smaller")
-            change = _signed(row["change"], number)
-            reach = _reach(row["low"], row["high"], number)
-            found.append(
-                Sentence(
-                    f"Overall, {row['measure']} got {words[row['change'] < 0]}: from"
-                    f" {number(row['before'])} to {number(row['after'])} (change {change},"
-                    f" pointwise {reach})."
-                )
-            )
-    return found
 
 
 def _cards(values: Values, rows: Sequence[_Row]) -> list[Section]:
@@ -356,8 +311,8 @@ def _two(row: _Row, measure: str, show: Callable[..., str]) -> Value:
     """Write a value before and after, with the change and its interval; sorted by the change."""
     before, after = row.of(measure, "before"), row.of(measure, "after")
     change = row.of(measure, "change")
-    reach = _reach(row.of(measure, "change_low"), row.of(measure, "change_high"))
-    below = _signed(change) if reach == UNKNOWN else f"{_signed(change)}, {reach}"
+    reach = reach_of(row.of(measure, "change_low"), row.of(measure, "change_high"))
+    below = signed(change) if reach == UNKNOWN else f"{signed(change)}, {reach}"
     return Value(f"{show(before)} → {show(after)}", below, change)
 
 
@@ -367,7 +322,7 @@ def _drawing(row: _Row, top: float) -> Chart | None:
     if not is_known(change):
         return None
     across = (low, high) if is_known(low) and is_known(high) else None
-    tip = f"{tip_name(row.name)}: error changes by {_signed(change)} points ({_reach(low, high)})."
+    tip = f"{tip_name(row.name)}: error changes by {signed(change)} points ({reach_of(low, high)})."
     is_worse = row.outcome in ("worse", "mixed")
     point = Point(change, 0.5, tip, is_off=is_worse, across=across)
     axis = Axis(-top, top, ticks=[k * top / 2 for k in range(-2, 3)])
@@ -394,7 +349,7 @@ def _scores(values: Values, measures: Sequence[Measure]) -> Section | None:
         numeric("before"): lambda row: show(row)(row["before"]),
         numeric("after"): lambda row: show(row)(row["after"]),
         numeric("change"): lambda row: Value(
-            _signed(row["change"], number), _reach(row["low"], row["high"], number), row["change"]
+            signed(row["change"], number), reach_of(row["low"], row["high"], number), row["change"]
         ),
     }
     return Section("Scores", [Paragraph(text), Table.of("Scores", rows, cells)], "scores")
