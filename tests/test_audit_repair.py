@@ -43,8 +43,14 @@ def test_the_groups_that_an_audit_calls_off_are_repaired_on_fresh_rows() -> None
         if len(row):  # the rule selects the rows of the audit's group
             assert group.rule is not None
             assert group.rule.mask(people(2000, 0, 1.0)[0]).sum() == row["n"].item()
-    model = found.repair(standard, *people(2000, 1, 1.0), random_state=0)
-    assert list(model.by) == names
+    fresh, z = people(2000, 1, 1.0)
+    model = found.repair(standard, fresh, z, random_state=0)
+    # groups of the same rows are repaired once, under the first name
+    first: dict[Any, str] = {}
+    for group in found.off_groups:
+        assert group.rule is not None
+        first.setdefault(tuple(group.rule.mask(fresh)), group.name)
+    assert list(model.by) == list(first.values())
     verdicts = model.check_.set_index("group")["verdict"]
     assert verdicts["everyone"] == "helps"
     table, y = people(4000, 2, 1.0)
@@ -114,3 +120,16 @@ def test_fitted_models_are_not_fitted_again() -> None:
     np.testing.assert_array_equal(fitted.coef_, coefficients)
     with pytest.raises(InputError, match="model must be a fitted model or a function"):
         found.repair(forecast, *fresh)
+
+
+def test_groups_of_the_same_rows_are_repaired_once() -> None:
+    table, y = people(2000, 0, 1.0)
+    code = pd.Series(np.where(table["sex"] == 2, "b", "a"), name="code")
+    found = audit(standard(table), table.assign(code=code), y, groups={"b": code == "b"})
+    rules = [group for group in found.off_groups or () if group.rule is not None]
+    fresh, z = people(1000, 1, 1.0)
+    fresh = fresh.assign(code=np.where(fresh["sex"] == 2, "b", "a"))
+    masks = {group.name: tuple(group.rule.mask(fresh)) for group in rules if group.rule}
+    model = found.repair(standard, fresh, z, groups={"b": (fresh["code"] == "b").to_numpy()})
+    repaired = [masks[name] for name in model.by if name in masks]
+    assert len(repaired) == len(set(repaired)) == len(set(masks.values()))

@@ -6,11 +6,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand._validate import InputError, bad_input
 from evenhand.audits.off_groups import OffGroup, marked
+from evenhand.columns import GroupRule, as_table
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
 
@@ -39,8 +41,9 @@ class Repairable:
         """Recalibrate a fitted model for the groups that are off by more than the tolerance.
 
         Groups that are significantly off within the tolerance of the audit get no map of their own;
-        audit with `tolerance=0` to repair all that are off. If no group is to be repaired, the
-        result is a single map for all rows.
+        audit with `tolerance=0` to repair all that are off. Groups with the same rows of `X` are
+        repaired once, under the first name. If no group is to be repaired, the result is a single
+        map for all rows.
 
         The rows of the audit were used to choose the groups: pass other rows. The check of the
         repair accounts for the estimation of the maps and for the selection of the groups that need
@@ -121,7 +124,18 @@ def _repaired(
             UserWarning,
             stacklevel=3,
         )
-    return _unfitted(model, by, random_state).fit(X, y, sample_weight)
+    return _unfitted(model, _distinct(by, X, y), random_state).fit(X, y, sample_weight)
+
+
+def _distinct(by: Mapping[str, Any], X: Any, y: ArrayLike) -> dict[str, Any]:
+    """Return the groups without rules that select the same rows as a rule before."""
+    table = as_table(X, np.size(y), name="X", per="outcome")
+    # each group widens the intervals of the check for all others
+    found: dict[object, tuple[str, Any]] = {}
+    for name, rule in by.items():
+        rows = rule.mask(table).tobytes() if isinstance(rule, GroupRule) else name
+        found.setdefault(rows, (name, rule))
+    return dict(found.values())
 
 
 def _unfitted(
