@@ -8,6 +8,7 @@ sqrt(1 - rho^2)`, Normal(a, b) becomes Normal(a - b rho Phi^-1(r) / s, b / s).
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import platform
 import re
@@ -716,6 +717,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
         "membership",
     ]
     rest = [
+        "off_groups",
         "certificate",
         "notes",
         "caveat",
@@ -1067,8 +1069,11 @@ def test_a_comparison_lines_two_audits_up() -> None:
         assert row.in_words == difference_in_words(
             measure, row.base, row.randomized, ("base", "randomized")
         )
+    page = comparison.to_html()
+    assert all(html.escape(measure) in page for measure in rows["measure"])
     lines = comparison.summary().splitlines()
-    assert all(any(line.startswith(measure) for line in lines) for measure in rows["measure"])
+    listed = [*comparison.groups["group"], *comparison.scores["measure"]]
+    assert all(any(line.startswith(name) for line in lines) for name in listed)
 
 
 def test_audits_of_different_rows_or_groups_are_not_compared() -> None:

@@ -393,7 +393,8 @@ def test_keyboard_reaches_the_report_figures_and_tables(opened):
     assert is_in_first_screen(page, link)
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "How significance is determined"
+    summary = "How significance and importance are determined"
+    assert page.evaluate("document.activeElement.textContent") == summary
     page.keyboard.press("Tab")
     assert page.locator(".tip").is_visible()  # the scale, first thing in the report that has values
     seen = set()

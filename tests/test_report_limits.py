@@ -140,6 +140,8 @@ def test_names_that_are_no_text_are_shown(name):
 def test_text_and_page_print_the_same_numbers(name):
     audit = AUDITS[name]()
     in_text = " ".join(audit_text(audit).split())
+    # the page has all rows of a table
+    in_text = re.sub(r"[\d,]+ of [\d,]+ rows are printed\.", "", in_text)
     assert set(NUMBER.findall(in_text)) <= set(NUMBER.findall(text_of(audit_html(audit))))
 
 

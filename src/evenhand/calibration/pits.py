@@ -122,7 +122,7 @@ class PITs:
 
         Examples
         --------
-        >>> PITs([0.2, 0.7], weights=[1, 3]).weighted_by(np.array([0.9, 0.3])).weights is None
+        >>> PITs([0.2, 0.7], weights=[1, 3]).weighted_by(np.array([0.75, 0.25])).weights is None
         True
         """
         weights = self.shares * membership
