@@ -309,6 +309,20 @@ FAULTS = (
         ("test_simultaneous.py",),
     ),
     Fault(
+        "upper ends of errors by the variance of uniform PITs",
+        "calibration/simultaneous.py",
+        "1 / 12 + error - 2 / 3 * error**1.5",
+        "1 / 12 + 0 * error",
+        ("test_simultaneous.py",),
+    ),
+    Fault(
+        "paired intervals of many groups at the level of one",
+        "audits/paired.py",
+        "tail = (1 - confidence) / (2 * n_intervals)",
+        "tail = (1 - confidence) / 2",
+        ("test_compare.py",),
+    ),
+    Fault(
         "p-values of the larger of two statistics, not doubled",
         "calibration/simultaneous.py",
         "np.minimum(2 * special.erfc(",
