@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, InputError, bad_input, check_draws, check_weights
+from evenhand._validate import (
+    Floats,
+    InputError,
+    bad_input,
+    check_draws,
+    check_rows,
+    check_weights,
+)
 
 BLOCK_ROWS = 10_000
 """Number of rows processed at once, so that temporaries need little memory."""
@@ -37,11 +44,20 @@ class PITs:
     weights : array-like of shape (n,), optional
         Weights of the people, at least 0 and not all 0. Stored with mean 1, or as None if all
         weights are equal.
+    cells : tuple of two arrays of the shape of `matrix`, optional
+        Lower and upper ends of the PITs' cells, for outcomes with atoms: the CDF just below and at
+        the outcome. `matrix` then contains randomized PITs, one position `V` per person within the
+        cells: tests and bounds with exact null distributions use it, and estimates average over
+        `V` (outcomes: 4.3). Stored as None if all cells are empty.
 
     Raises
     ------
     InputError
         If a value is not a number or out of range, or the shapes do not match.
+
+    See Also
+    --------
+    PITs.of_cells : PITs from the ends of their cells.
 
     Examples
     --------
@@ -56,17 +72,73 @@ class PITs:
     matrix: Floats
     draws: Floats | None = None
     weights: Floats | None = None
+    cells: tuple[Floats, Floats] | None = None
 
     def __post_init__(self) -> None:
         matrix = _matrix(self.matrix)
         draws = None if self.draws is None else _draws(self.draws, matrix.shape)
-        self._set(matrix, draws, _weights(self.weights, matrix.shape[0]))
+        cells = None if self.cells is None else _cells(self.cells, matrix)
+        self._set(matrix, draws, _weights(self.weights, matrix.shape[0]), cells)
 
-    def _set(self, matrix: Floats, draws: Floats | None, weights: Floats | None) -> None:
+    def _set(
+        self,
+        matrix: Floats,
+        draws: Floats | None,
+        weights: Floats | None,
+        cells: tuple[Floats, Floats] | None,
+    ) -> None:
         # the fields of a frozen dataclass cannot be assigned
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "draws", draws)
         object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "cells", cells)
+
+    @classmethod
+    def of_cells(
+        cls,
+        low: ArrayLike,
+        high: ArrayLike,
+        ties: ArrayLike,
+        *,
+        draws: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> PITs:
+        """Make PITs from the ends of their cells and a position of each person within them.
+
+        Parameters
+        ----------
+        low, high : array-like of shape (n,) or (n, m)
+            CDF just below and at the outcomes, as from `Forecast.pit_interval`.
+        ties : array-like of shape (n,)
+            Position `V` of each person between 0 and 1, uniform and independent of the draws; it is
+            shared by all of the person's draws.
+        draws, weights : optional
+            As for `PITs`.
+
+        Examples
+        --------
+        >>> pits = PITs.of_cells([0.0, 0.5], [0.5, 1.0], ties=[0.5, 0.1])
+        >>> pits.matrix.ravel(), pits.high.ravel()
+        (array([0.25, 0.55]), array([0.5, 1. ]))
+        """
+        ends = _matrix(low), _matrix(high)
+        if ends[0].shape != ends[1].shape:
+            raise bad_input("high", f"have the shape of low {ends[0].shape}", f"{ends[1].shape}")
+        share = check_rows("ties", ties, ends[0].shape[0])
+        if not ((share >= 0) & (share <= 1)).all():
+            raise bad_input("ties", "lie between 0 and 1", "a value outside")
+        matrix = np.clip(ends[0] + share[:, None] * (ends[1] - ends[0]), *ends)
+        return cls(matrix, draws, weights, ends)  # type: ignore[arg-type]
+
+    @property
+    def low(self) -> Floats:
+        """Lower ends of the cells, shape (n, m); the PITs themselves for continuous outcomes."""
+        return self.matrix if self.cells is None else self.cells[0]
+
+    @property
+    def high(self) -> Floats:
+        """Upper ends of the cells, shape (n, m); the PITs themselves for continuous outcomes."""
+        return self.matrix if self.cells is None else self.cells[1]
 
     def __repr__(self) -> str:
         return one_line(
@@ -110,7 +182,8 @@ class PITs:
         matrix = self.matrix[rows]
         draws = None if self.draws is None else self.draws[rows]
         weights = None if self.weights is None or not matrix.size else self.weights[rows]
-        return self._unchecked(matrix, draws, _weights(weights, matrix.shape[0]))
+        cells = None if self.cells is None else (self.cells[0][rows], self.cells[1][rows])
+        return self._unchecked(matrix, draws, _weights(weights, matrix.shape[0]), cells)
 
     def weighted_by(self, membership: Floats) -> PITs:
         """Return the PITs with the weight of each person multiplied by a probability.
@@ -126,7 +199,9 @@ class PITs:
         True
         """
         weights = self.shares * membership
-        return self._unchecked(self.matrix, self.draws, _weights(weights, self.n_samples))
+        return self._unchecked(
+            self.matrix, self.draws, _weights(weights, self.n_samples), self.cells
+        )
 
     def without_copies(self) -> PITs:
         """Return PITs of one column if no draws are known and all columns are equal.
@@ -136,13 +211,20 @@ class PITs:
         first = self.matrix[:, :1]
         if self.draws is not None or self.n_draws == 1 or not (self.matrix == first).all():
             return self
-        return self._unchecked(first, None, self.weights)
+        cells = None if self.cells is None else (self.low[:, :1], self.high[:, :1])
+        return self._unchecked(first, None, self.weights, cells)
 
     @classmethod
-    def _unchecked(cls, matrix: Floats, draws: Floats | None, weights: Floats | None) -> PITs:
+    def _unchecked(
+        cls,
+        matrix: Floats,
+        draws: Floats | None,
+        weights: Floats | None,
+        cells: tuple[Floats, Floats] | None,
+    ) -> PITs:
         """Make a `PITs` from values that are already validated."""
         some = object.__new__(cls)
-        some._set(matrix, draws, weights)
+        some._set(matrix, draws, weights, cells)
         return some
 
 
@@ -255,6 +337,20 @@ def _matrix(pit: ArrayLike) -> Floats:
         i, j = (int(k) for k in np.argwhere(wrong)[0])
         raise bad_input(f"pit[{i}, {j}]", "lie between 0 and 1", float(matrix[i, j]))
     return matrix
+
+
+def _cells(cells: tuple[ArrayLike, ArrayLike], matrix: Floats) -> tuple[Floats, Floats] | None:
+    """Check the ends of cells that contain PITs; None if all cells are empty."""
+    low, high = (_matrix(end) for end in cells)
+    if low.shape != matrix.shape or high.shape != matrix.shape:
+        got = f"shapes {low.shape} and {high.shape}"
+        raise bad_input("cells", f"have the shape of pit {matrix.shape}", got)
+    outside = (matrix < low) | (matrix > high)
+    if outside.any():
+        i, j = (int(k) for k in np.argwhere(outside)[0])
+        got = f"{matrix[i, j]:g} in [{low[i, j]:g}, {high[i, j]:g}]"
+        raise bad_input(f"pit[{i}, {j}]", "lie in its cell", got)
+    return None if np.array_equal(low, high) else (low, high)
 
 
 def _draws(r: ArrayLike, shape: tuple[int, ...]) -> Floats:

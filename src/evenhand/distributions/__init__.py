@@ -6,6 +6,7 @@ A new family needs one file and one line in `FAMILIES`.
 from __future__ import annotations
 
 from evenhand.distributions.base import Distribution
+from evenhand.distributions.kinds import OutcomeKind
 from evenhand.distributions.location_scale import LocationScale
 from evenhand.distributions.mixture import NormalMixture
 from evenhand.distributions.normal import Normal
@@ -37,6 +38,7 @@ __all__ = [
     "LocationScale",
     "Normal",
     "NormalMixture",
+    "OutcomeKind",
     "Quantiles",
     "Randomized",
     "Rearranged",

@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from evenhand._format import one_line
+from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, Ints, Mask, bad_input
 from evenhand.distributions import piecewise
+from evenhand.distributions.kinds import OutcomeKind
 
 GRID_REACH = 8.0
 """Largest normal score in tables of quantiles; less than 1e-15 of probability is beyond it."""
@@ -31,7 +33,11 @@ dozens of quantiles, errors of up to 2e-4 standard deviations were measured."""
 
 
 class Distribution(ABC):
-    """Batch of continuous distributions on the real line.
+    """Batch of distributions on the real line.
+
+    They are continuous unless `outcome_kind` names another kind; a family with atoms implements
+    `logcdf_left` and `logsf_left` as well, and its `logpdf` is the log density of the continuous
+    part with respect to Lebesgue measure, `-inf` at an atom.
 
     All parameters of a batch have the `batch_shape`, `(n,)` or `(n, m)`; arguments broadcast
     against it as in NumPy. A family implements the logarithms of both tails and the quantile from
@@ -44,6 +50,16 @@ class Distribution(ABC):
 
     has_mean: ClassVar[bool] = False
     """Whether `mean` has a closed form in the parameters and needs no quantiles."""
+
+    @property
+    def outcome_kind(self) -> OutcomeKind:
+        """Kind of outcome that the distributions describe."""
+        return OutcomeKind.CONTINUOUS
+
+    @property
+    def has_atoms(self) -> bool:
+        """Whether single outcomes have positive probability."""
+        return self.outcome_kind is not OutcomeKind.CONTINUOUS
 
     @property
     @abstractmethod
@@ -65,6 +81,14 @@ class Distribution(ABC):
     @abstractmethod
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         """Quantile whose lower tail (upper tail where `upper`) has log probability `log_p`."""
+
+    def logcdf_left(self, y: ArrayLike) -> Floats:
+        """`log P(Y < y)`."""
+        return self.logcdf(y)
+
+    def logsf_left(self, y: ArrayLike) -> Floats:
+        """`log P(Y >= y)`."""
+        return self.logsf(y)
 
     def __repr__(self) -> str:
         return one_line(self, shape=self.batch_shape)
@@ -90,6 +114,22 @@ class Distribution(ABC):
     def cdf(self, y: ArrayLike) -> Floats:
         """`P(Y <= y)`."""
         return np.exp(self.logcdf(y))
+
+    def cdf_left(self, y: ArrayLike) -> Floats:
+        """`P(Y < y)`, the left limit of `cdf`."""
+        return np.exp(self.logcdf_left(y)) if self.has_atoms else self.cdf(y)
+
+    def log_mass(self, y: ArrayLike) -> Floats:
+        """`log P(Y = y)`, `-inf` where there is no atom; exact in both tails."""
+        lower, upper = self.logcdf(y), self.logsf_left(y)
+        if not self.has_atoms:
+            return np.full(np.broadcast_shapes(lower.shape, upper.shape), -np.inf)
+        # a difference within the smaller tail, which keeps its digits
+        is_lower = lower < upper
+        whole = np.where(is_lower, lower, upper)
+        rest = np.where(is_lower, self.logcdf_left(y), self.logsf(y))
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isneginf(whole), -np.inf, whole + log1mexp(rest - whole))
 
     def sf(self, y: ArrayLike) -> Floats:
         """`P(Y > y)`, exact also where `1 - cdf` is rounded to 0."""
