@@ -16,7 +16,12 @@ from evenhand.calibration.distances import binned_distance as binned_distance
 from evenhand.calibration.distances import line_distance as line_distance
 from evenhand.calibration.distances import quantile_distance as quantile_distance
 from evenhand.calibration.distances import row_distances as row_distances
-from evenhand.calibration.errors import calibration_error, error_band, pathwise_errors
+from evenhand.calibration.errors import (
+    calibration_error,
+    cell_error,
+    error_band,
+    pathwise_errors,
+)
 from evenhand.calibration.errors import error_with_band as error_with_band
 from evenhand.calibration.errors import n_effective as n_effective
 from evenhand.calibration.grid import Grid as Grid
@@ -33,9 +38,12 @@ from evenhand.calibration.histogram import draws_in_bins as draws_in_bins
 from evenhand.calibration.histogram import histogram_band as histogram_band
 from evenhand.calibration.intervals import binned_error_interval as binned_error_interval
 from evenhand.calibration.intervals import error_interval, share_bound, share_interval
+from evenhand.calibration.pits import Pit as Pit
 from evenhand.calibration.pits import PITs
 from evenhand.calibration.pits import as_pits as as_pits
 from evenhand.calibration.pits import check_own_draws as check_own_draws
+from evenhand.calibration.ramps import cell_row_distances as cell_row_distances
+from evenhand.calibration.ramps import ramp_distance as ramp_distance
 from evenhand.calibration.scores import (
     cell_log_score,
     covered,
@@ -71,6 +79,7 @@ __all__ = [
     "betting_cvar",
     "binned_error",
     "calibration_error",
+    "cell_error",
     "cell_log_score",
     "count_pits",
     "covered",

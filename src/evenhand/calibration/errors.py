@@ -8,11 +8,15 @@ from numpy.typing import ArrayLike
 from evenhand._validate import Floats, Ints, bad_input, check_fraction
 from evenhand.calibration.distances import quantile_distance, row_distances
 from evenhand.calibration.intervals import error_interval
-from evenhand.calibration.pits import BLOCK_ROWS, PITs, as_pits
+from evenhand.calibration.pits import BLOCK_ROWS, Pit, as_pits
+from evenhand.calibration.ramps import cell_row_distances, ramp_distance
 from evenhand.draws import RandomState, generator
 
 BLOCK_PITS = 1 << 20
 """Number of PITs processed at once, so that temporaries need little memory."""
+
+BLOCK_CELLS = 1 << 17
+"""Number of cells of PITs processed at once."""
 
 GRID_POINTS = 200
 """Number of levels at which resampled distributions are compared."""
@@ -22,18 +26,17 @@ MOST_RESAMPLED_ROWS = 5000
 estimated from so many rows has a smaller error than its quantile from 400 resamples."""
 
 
-def calibration_error(
-    pit: ArrayLike | PITs, p: float = 1.0, sample_weight: ArrayLike | None = None
-) -> float:
+def calibration_error(pit: Pit, p: float = 1.0, sample_weight: ArrayLike | None = None) -> float:
     """Return the exact Wasserstein-`p` distance between the distribution of PITs and uniform.
 
     For `p = 1` this is the expected calibration error (ECE) over all probability levels,
-    `integral_0^1 |P(PIT <= c) - c| dc`: 0 is perfect, 1/2 the largest possible error.
+    `integral_0^1 |P(PIT <= c) - c| dc`: 0 is perfect, 1/2 the largest possible error. PITs of
+    outcomes with atoms are averaged over their cells, exactly.
 
     Parameters
     ----------
-    pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns are draws.
+    pit : PITs, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
+        PITs between 0 and 1, or the ends of their cells: rows are people, columns are draws.
     p : float, default 1
         Order, finite and at least 1.
     sample_weight : array-like of shape (n,), optional
@@ -52,10 +55,19 @@ def calibration_error(
     --------
     >>> calibration_error([0.5])
     0.25
+
+    An event forecast with probability 0.5 that happens in one of two rows:
+
+    >>> calibration_error(([0.0, 0.5], [0.5, 1.0]))
+    0.0
     """
     pits = as_pits(pit, sample_weight=sample_weight)
     if not 1 <= p < np.inf:
         raise bad_input("p", "be finite and at least 1", p)
+    if pits.cells is not None:
+        low, high = (end.ravel() for end in pits.cells)
+        weights = np.repeat(pits.shares / pits.n_draws, pits.n_draws)
+        return float(ramp_distance(low, high, weights, p) ** (1 / p))
     return float(_distance_to_uniform(pits.matrix, pits.weights, p) ** (1 / p))
 
 
@@ -81,24 +93,79 @@ def _distance_to_uniform(matrix: Floats, weights: Floats | None, p: float) -> fl
     return total
 
 
-def pathwise_errors(pit: ArrayLike | PITs) -> Floats:
+def pathwise_errors(pit: Pit) -> Floats:
     """Return each person's W1 distance between PITs over draws and uniform, shape (n,), 0 to 1/2.
 
     The distance is exact. With one column (a deterministic forecaster) it is
-    `u^2/2 + (1-u)^2/2`, which is at least 1/4.
+    `u^2/2 + (1-u)^2/2`, which is at least 1/4, for a continuous outcome. For outcomes with atoms
+    it is the distance of the PITs over draws and positions in the cells (outcomes: 2).
 
     Examples
     --------
     >>> pathwise_errors([[0.25, 0.75], [0.5, 0.5]])
     array([0.125, 0.25 ])
+
+    The error of an event forecast is half its distance from the outcome:
+
+    >>> low, high = [[0.0], [0.8]], [[0.8], [1.0]]  # probability 0.2; the second event happened
+    >>> pathwise_errors((low, high))
+    array([0.1, 0.4])
     """
-    matrix = as_pits(pit).matrix
-    starts = range(0, matrix.shape[0], BLOCK_ROWS)
-    return np.concatenate([row_distances(matrix[start : start + BLOCK_ROWS]) for start in starts])
+    pits = as_pits(pit)
+    # a block has as many temporaries for each PIT whatever the number of draws
+    size = BLOCK_ROWS if pits.cells is None else max(1, BLOCK_CELLS // pits.n_draws)
+    parts = [slice(start, start + size) for start in range(0, pits.n_samples, size)]
+    if pits.cells is None:
+        return np.concatenate([row_distances(pits.matrix[part]) for part in parts])
+    return np.concatenate([cell_row_distances(pits.low[part], pits.high[part]) for part in parts])
+
+
+def cell_error(pit: Pit, sample_weight: ArrayLike | None = None) -> float:
+    """Return the least calibration error of any positions of the PITs in their cells, or less.
+
+    The result is `integral_0^1 dist(c, [A(c), B(c)]) dc` with `A(c) = P(high <= c)` and
+    `B(c) = P(low <= c)`: at most `calibration_error`, and equal to it for continuous outcomes
+    (outcomes: 2). It is the error of sets that are made of whole cells: 0 for calibrated forecasts,
+    but also for many wrong ones, such as biased probabilities of an event.
+
+    Parameters
+    ----------
+    pit, sample_weight
+        As for `calibration_error`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1/2.
+
+    Examples
+    --------
+    An event with probability 0.5 by the forecast that always happens:
+
+    >>> cells = [0.5, 0.5], [1.0, 1.0]
+    >>> cell_error(cells), calibration_error(cells)
+    (0.125, 0.25)
+    """
+    pits = as_pits(pit, sample_weight=sample_weight)
+    weights = np.repeat(pits.shares / pits.n_draws, pits.n_draws)
+    above = _excess(pits.high.ravel(), weights)
+    # the mirror image of B(c) - c below 0: P(1 - low < c') - c' above 0
+    return above + _excess(1 - pits.low.ravel(), weights)
+
+
+def _excess(ends: Floats, weights: Floats) -> float:
+    """Return `integral_0^1 (P(ends <= c) - c)_+ dc`."""
+    order = np.argsort(ends)
+    share = np.cumsum(weights[order])
+    left = ends[order]
+    right = np.append(left[1:], 1.0)
+    # the antiderivative of (s - c)_+ is -(s - c)_+^2 / 2
+    squares = np.maximum(share - left, 0.0) ** 2 - np.maximum(share - right, 0.0) ** 2
+    return float(squares.sum()) / 2
 
 
 def error_band(
-    pit: ArrayLike | PITs,
+    pit: Pit,
     confidence: float = 0.95,
     *,
     sample_weight: ArrayLike | None = None,
@@ -141,7 +208,7 @@ def error_band(
 
 
 def error_with_band(
-    pit: ArrayLike | PITs,
+    pit: Pit,
     confidence: float = 0.95,
     *,
     sample_weight: ArrayLike | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from evenhand._validate import (
     check_rows,
     check_weights,
 )
+from evenhand.draws import RandomState, generator
 
 BLOCK_ROWS = 10_000
 """Number of rows processed at once, so that temporaries need little memory."""
@@ -209,7 +210,10 @@ class PITs:
         Such PITs are those of a deterministic forecaster, repeated.
         """
         first = self.matrix[:, :1]
-        if self.draws is not None or self.n_draws == 1 or not (self.matrix == first).all():
+        if self.draws is not None or self.n_draws == 1:
+            return self
+        # different cells may contain the same PIT
+        if not all((x == x[:, :1]).all() for x in (self.matrix, *(self.cells or ()))):
             return self
         cells = None if self.cells is None else (self.low[:, :1], self.high[:, :1])
         return self._unchecked(first, None, self.weights, cells)
@@ -228,19 +232,30 @@ class PITs:
         return some
 
 
+Pit: TypeAlias = ArrayLike | PITs | tuple[ArrayLike, ArrayLike]
+"""PITs of people: an array, a `PITs`, or a tuple of the lower and the upper ends of their cells."""
+
+
 def as_pits(
-    pit: ArrayLike | PITs, r: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    pit: Pit,
+    r: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    random_state: RandomState = None,
 ) -> PITs:
     """Return a `PITs` unchanged, or validate an array of PITs with its draws and weights.
 
     Parameters
     ----------
-    pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns are draws.
+    pit : PITs, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
+        PITs between 0 and 1, or the ends of their cells: rows are people, columns are draws.
     r : array-like of shape (n,) or (n, m), optional
         The draws behind an array of PITs.
     sample_weight : array-like of shape (n,), optional
         Weights of the people in an array of PITs.
+    random_state : int, generator or None
+        Seed for the positions in the cells of a tuple, one per person. Estimates average over the
+        positions and do not depend on it; tests and bounds do. Positions that are to be the same
+        in another run come from the key of a person: `PITs.of_cells` with `KeyedDraws.ties`.
 
     Returns
     -------
@@ -256,7 +271,13 @@ def as_pits(
     >>> pits = as_pits([[0.25, 0.75], [0.5, 0.5]])
     >>> pits.n_draws, as_pits(pits) is pits
     (2, True)
+    >>> as_pits(([0.0, 0.5], [0.5, 1.0])).high.ravel()  # the ends of two cells
+    array([0.5, 1. ])
     """
+    if _are_cells(pit):
+        low, high = (_matrix(end) for end in pit)  # type: ignore[union-attr]
+        ties = generator(random_state).random(low.shape[0])
+        return PITs.of_cells(low, high, ties, draws=r, weights=sample_weight)
     if not isinstance(pit, PITs):
         # the constructor turns array-likes into arrays
         return PITs(pit, r, sample_weight)  # type: ignore[arg-type]
@@ -267,6 +288,11 @@ def as_pits(
                 " to PITs(...) instead"
             )
     return pit
+
+
+def _are_cells(pit: Pit) -> bool:
+    """Whether the input is a tuple of two arrays; a tuple of two numbers is two PITs."""
+    return isinstance(pit, tuple) and len(pit) == 2 and all(np.ndim(end) > 0 for end in pit)
 
 
 def check_own_draws(draws: Floats, rows: NDArray[np.intp] | None = None) -> None:
