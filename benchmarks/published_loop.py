@@ -121,7 +121,7 @@ def main() -> None:
         network = plain_loop(x[learn], target[learn], x[held], target[held], seed)
         plain = time.perf_counter() - start
         start = time.perf_counter()
-        model = PAICRegressor(ALPHA, max_steps=OUR_STEPS, on_discrete="ignore", random_state=seed)
+        model = PAICRegressor(ALPHA, max_steps=OUR_STEPS, random_state=seed)
         model.fit(X[learn], y[learn], X_val=X[held], y_val=y[held])
         training.append((time.perf_counter() - start) / plain)
 

@@ -574,14 +574,15 @@ def test_groups_under_thirty_rows_are_too_small_to_tell(size: int, too_small: bo
 # --- outcomes and input
 
 
-def test_discrete_outcomes_are_refused() -> None:
+def test_discrete_outcomes_are_warned_about_and_constants_refused() -> None:
     rng = np.random.default_rng(0)
     for y, said in (
         (rng.integers(0, 2, size=N), "y has 2 distinct values"),
-        (np.full(N, 1.0), "y is constant"),
         (np.where(rng.uniform(size=N) < 0.3, 0.0, rng.normal(size=N)), "y is 0 in"),
     ):
-        assert complaint(audit, flat(N), y=y).startswith(said)
+        with pytest.warns(DiscreteOutcomeWarning, match=said):
+            audit(flat(N), y=y)
+    assert complaint(audit, flat(N), y=np.full(N, 1.0)).startswith("y is constant")
 
 
 def capped(n: int) -> tuple[Floats, Forecast]:

@@ -441,10 +441,6 @@ def test_a_link_goes_around_it() -> None:
             "colsample_bytree must fulfil 0 < colsample_bytree <= 1, got 1.5",
         ),
         ({"reg_lambda": -1.0}, "reg_lambda must be a finite number of at least 0, got -1.0"),
-        (
-            {"on_discrete": "maybe"},
-            "on_discrete must be one of 'raise', 'warn', 'ignore', got 'maybe'",
-        ),
     ],
 )
 def test_parameters_that_cannot_be_are_named(params: dict[str, Any], message: str) -> None:

@@ -22,12 +22,14 @@ from evenhand._validate import (
     bad_input,
     check_choice,
     check_column,
-    check_continuous,
     check_draws,
     check_finite,
     check_fraction,
+    check_outcomes,
     check_weights,
+    discrete_outcome,
     largest_atom,
+    outcomes_checked,
     require_extra,
 )
 from evenhand.tables import number_column
@@ -248,35 +250,82 @@ def silent(y: Any, **kwargs: Any) -> None:
     """Check outcomes, and fail on any warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_continuous(y, **kwargs)
+        check_outcomes(y, **kwargs)
 
 
-def test_nineteen_distinct_values_are_refused_and_twenty_are_not() -> None:
+def warned(y: Any, **kwargs: Any) -> str:
+    """Check outcomes, and return the text of the only warning."""
+    with pytest.warns(DiscreteOutcomeWarning) as caught:
+        check_outcomes(y, **kwargs)
+    assert len(caught) == 1
+    return str(caught[0].message)
+
+
+def test_nineteen_distinct_values_are_discrete_and_twenty_are_not() -> None:
     # 1000 rows in equal shares: 19 or 20 values, each below the largest share
-    message = complaint(check_continuous, np.arange(1000.0) % 19)
-    assert re.search("^y .*19 distinct values in 1000 rows.* 20: .*; use a classifier", message)
-    with pytest.warns(DiscreteOutcomeWarning):
-        check_continuous(np.arange(1000.0) % 20)
+    assert "y has 19 distinct values in 1000 rows, so no con" in warned(np.arange(1000.0) % 19)
+    assert discrete_outcome(np.arange(1000.0) % 20) is None
 
 
 def test_a_tenth_of_the_rows_may_share_an_outcome_and_no_more() -> None:
-    with pytest.warns(DiscreteOutcomeWarning, match=r"^y is 7 in 10.0% of the rows"):
-        check_continuous(with_atom(1000, 0.100))
-    message = complaint(check_continuous, with_atom(1000, 0.101), name="price")
-    assert re.search(r"^price is 7 in 10\.1% .*10%.*; model that value", message)
+    assert discrete_outcome(with_atom(1000, 0.100)) is None
+    assert re.search(r"^y is 7 in 10.0% of the rows", warned(with_atom(1000, 0.100)))
+    message = warned(with_atom(1000, 0.101), name="price")
+    assert re.search(r"^price is 7 in 10\.1% of the rows, so no continuous forecast", message)
 
 
 @pytest.mark.parametrize("n", [50, 100, 150, 1000])
 def test_a_fiftieth_of_the_rows_may_share_an_outcome_in_silence_and_no_more(n: int) -> None:
     silent(with_atom(n, 0.02))
-    with pytest.warns(DiscreteOutcomeWarning, match=r"^y is 7 in .*% of the rows"):
-        check_continuous(with_atom(n, 0.02 + 1 / n + 1e-9))
+    assert re.search(r"^y is 7 in .*% of the rows", warned(with_atom(n, 0.02 + 1 / n + 1e-9)))
 
 
 @pytest.mark.parametrize("n", [20, 25, 49])
 def test_a_few_distinct_outcomes_hold_no_atom(n: int) -> None:
     # each value holds more than 2% of so few rows, yet none is repeated
     silent(np.random.default_rng(n).normal(size=n))
+
+
+@pytest.mark.parametrize(
+    ("y", "remedy"),
+    [
+        (np.arange(100.0) % 2, "ClassifierForecaster for an event, coded as 0 and 1"),
+        (np.arange(100.0) % 5, "CountRegressor for counts or ClassifierForecaster for ordered sc"),
+        (np.arange(100.0) % 5 - 2, "use ClassifierForecaster for ordered scores"),
+        (np.repeat(np.arange(25.0), np.arange(25, 0, -1) ** 2), "use CountRegressor for counts"),
+        (np.r_[np.zeros(50), 0.5 + np.arange(50)], r"use HurdleRegressor\(at=0\)$"),
+        (np.r_[np.full(50, 99.0), 0.5 + np.arange(50)], r'HurdleRegressor\(at=99, end="high"\)$'),
+        (np.r_[np.full(50, 9.0), 0.5 + np.arange(50)], "model that value separately"),
+    ],
+)
+def test_the_warning_names_the_forecaster_of_such_outcomes(y: Any, remedy: str) -> None:
+    assert re.search(remedy, warned(y))
+    assert re.search(remedy, discrete_outcome(y) or "")
+
+
+@pytest.mark.parametrize("kind", [None, "count", "hurdle"])
+def test_other_kinds_may_have_atoms(kind: str | None) -> None:
+    silent(np.arange(100.0) % 5, kind=kind)
+    assert re.search("2 rows;.* 20", complaint(check_outcomes, np.arange(2.0), kind=kind))
+
+
+def test_an_event_is_zero_or_one() -> None:
+    silent(np.arange(100.0) % 2, kind="binary")
+    silent(np.zeros(100), kind="binary")
+    message = complaint(check_outcomes, np.arange(100.0) % 3, kind="binary")
+    assert message == "y[2] must be 0 or 1, got 2; code the event as 1"
+    assert re.search(
+        "^kind .*'binary', got 'event'$", complaint(check_outcomes, np.arange(50.0), kind="event")
+    )
+
+
+def test_outcomes_that_a_caller_has_checked_are_not_checked_again() -> None:
+    with outcomes_checked():
+        silent(np.ones(2))
+        with outcomes_checked():
+            silent(np.ones(2))
+        silent(np.ones(2))
+    complaint(check_outcomes, np.ones(2))
 
 
 @pytest.mark.parametrize(
@@ -288,26 +337,13 @@ def test_a_few_distinct_outcomes_hold_no_atom(n: int) -> None:
     ],
 )
 def test_too_few_rows_are_reported_as_such(y: Any, facts: str) -> None:
-    assert re.search(facts, complaint(check_continuous, y))
+    assert re.search(facts, complaint(check_outcomes, y))
 
 
-def test_a_constant_is_called_constant() -> None:
-    message = complaint(check_continuous, np.full(30, 2.5))
+@pytest.mark.parametrize("kind", [None, "continuous"])
+def test_a_constant_is_called_constant(kind: str | None) -> None:
+    message = complaint(check_outcomes, np.full(30, 2.5), kind=kind)
     assert re.search(r"^y is constant .*2\.5 .*30 rows", message)
-
-
-@pytest.mark.parametrize("y", [np.full(30, 2.5), np.arange(100.0) % 5, with_atom(200, 0.5)])
-def test_discrete_outcomes_are_refused_warned_about_or_passed_as_asked(y: Any) -> None:
-    message = complaint(check_continuous, y)
-    with pytest.warns(DiscreteOutcomeWarning) as caught:
-        check_continuous(y, on_discrete="warn")
-    assert [str(one.message) for one in caught] == [message]
-    silent(y, on_discrete="ignore")
-
-
-def test_an_unknown_way_to_treat_discrete_outcomes_is_refused() -> None:
-    message = complaint(check_continuous, np.arange(50.0), on_discrete="skip")
-    assert re.search("^on_discrete .*'raise', 'warn', 'ignore'.*'skip'$", message)
 
 
 def test_missing_outcomes_are_to_be_dropped_and_not_filled() -> None:

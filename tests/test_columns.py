@@ -77,9 +77,7 @@ def fitted(table: pd.DataFrame) -> Any:
     level = pd.factorize(table["code"])[0]
     y = level + 0.5 * rng.normal(size=len(table))
     base = BoostedDistributionRegressor(n_estimators=20, min_child_samples=2, random_state=0)
-    return RandomizedRegressor(base, alpha=0.2, on_discrete="ignore").fit(
-        table.drop(columns="id"), y
-    )
+    return RandomizedRegressor(base, alpha=0.2).fit(table.drop(columns="id"), y)
 
 
 TABLE = rows()
@@ -555,7 +553,6 @@ def test_the_command_reports_unseen_values_in_forecasts_and_audits(
     model = RandomizedRegressor(
         MixtureMLPRegressor(n_members=1, max_steps=20, random_state=0),
         alpha=0.2,
-        on_discrete="ignore",
     ).fit(table[["age", "sex"]], table["y"])
     save(model, tmp_path / "model")
     (tmp_path / "key").write_bytes(b"0f1e2d3c4b5a69788796a5b4c3d2e1f0")

@@ -35,6 +35,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from evenhand import DiscreteOutcomeWarning, InputError
+from evenhand._validate import outcomes_checked
 from evenhand.columns import UnseenValuesWarning
 from evenhand.distributions import Distribution, Normal
 from evenhand.draws import nodes
@@ -591,16 +592,6 @@ def with_value(values: Floats, value: float) -> Floats:
 
 BAD_TRAINING: dict[str, tuple[Any, Any, str]] = {
     "constant outcome": (X, np.full(N, 2.0), r"y is constant \(2 in all 120 rows\)"),
-    "few values": (
-        X,
-        np.arange(N) % 5,
-        "y has 5 distinct values in 120 rows.* 20",
-    ),
-    "one frequent value": (
-        X,
-        np.where(np.arange(N) % 4 == 0, 0.0, Y),
-        r"y is 0 in 25\.0% of the rows",
-    ),
     "missing outcome": (X, with_value(Y, np.nan), "Input y contains NaN"),
     "infinite outcome": (X, with_value(Y, np.inf), "Input y contains infinity"),
     "text outcome": (X, ["a"] * N, "could not convert string to float: 'a'"),
@@ -674,16 +665,17 @@ def test_an_infinite_cell_of_a_table_is_named(name: str) -> None:
 
 
 @EVERY
-def test_discrete_outcomes_pass_where_asked(name: str) -> None:
+def test_discrete_outcomes_are_warned_about_once(name: str) -> None:
     halves = np.round(2 * Y) / 2
-    with pytest.warns(DiscreteOutcomeWarning, match="distinct values"):
-        EXAMPLES[name].make(on_discrete="warn").fit(X, halves)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DiscreteOutcomeWarning)
-        model = EXAMPLES[name].make(on_discrete="ignore").fit(X, halves)
+    with pytest.warns(DiscreteOutcomeWarning, match="ClassifierForecaster") as caught:
+        model = EXAMPLES[name].make().fit(X, halves)
+    assert len([one for one in caught if one.category is DiscreteOutcomeWarning]) == 1
     assert np.isfinite(model.predict(X)).all()
-    # a constant is nothing to forecast, but an order is an order
-    constant = EXAMPLES[name].make(on_discrete="ignore").fit(X, np.full(N, 0.3))
+    with warnings.catch_warnings(), outcomes_checked():
+        warnings.simplefilter("error", DiscreteOutcomeWarning)
+        EXAMPLES[name].make().fit(X, halves)
+        # inside a caller that has checked all outcomes, a fold may be constant
+        constant = EXAMPLES[name].make().fit(X, np.full(N, 0.3))
     assert np.isfinite(constant.predict(X)).all()
 
 
@@ -838,7 +830,8 @@ def test_a_frozen_model_is_used_as_it_is(inner: Any) -> None:
     stored = RandomizedRegressor.from_state(model.to_state())
     assert same(stored.forecast(X, R), model.forecast(X, R))
     # few rows are enough where no folds are cut
-    RandomizedRegressor(FrozenEstimator(trained), on_discrete="ignore").fit(X[:3], Y[:3])
+    with outcomes_checked():
+        RandomizedRegressor(FrozenEstimator(trained)).fit(X[:3], Y[:3])
 
 
 def test_a_frozen_forecaster_is_used_as_it_is() -> None:
@@ -965,10 +958,6 @@ def test_what_is_randomized_is_not_randomized_again(inner: Any) -> None:
             "estimator must be a regressor with fit and predict, got StandardScaler",
         ),
         (
-            {"on_discrete": "maybe"},
-            "on_discrete must be one of 'raise', 'warn', 'ignore', got 'maybe'",
-        ),
-        (
             {"random_state": -1},
             "random_state must be None, a non-negative integer or a generator, got -1",
         ),
@@ -1052,11 +1041,11 @@ def test_without_a_model_the_default_is_an_ensemble_of_mixtures(
 
     monkeypatch.setattr("evenhand.forecasters.randomized.MixtureMLPRegressor", recorded)
     halves = np.round(2 * Y) / 2
-    with pytest.raises(InputError, match="distinct values"):
-        RandomizedRegressor(random_state=0).fit(X, halves)
     for seed in (0, 0, 1, None):
-        RandomizedRegressor(random_state=seed, on_discrete="ignore").fit(X, halves)
-    assert [params["on_discrete"] for params in seen] == ["ignore"] * 4
+        with pytest.warns(DiscreteOutcomeWarning) as caught:
+            RandomizedRegressor(random_state=seed).fit(X, halves)
+        # the network inside does not warn again
+        assert len([one for one in caught if one.category is DiscreteOutcomeWarning]) == 1
     seeds = [params["random_state"] for params in seen]
     assert seeds[0] == seeds[1] != seeds[2]
     assert seeds[3] is None

@@ -888,7 +888,7 @@ def test_too_few_rows_of_positive_weight_are_said_so(kind: Any) -> None:
     message = r"X must have at least 10 rows of positive weight for cv=5, got n_samples = 3"
     for estimator in (Ridge(), BayesianRidge(), FrozenEstimator(Ridge().fit(X, y))):
         with pytest.raises(InputError, match=message):
-            RecalibratedRegressor(estimator, on_discrete="ignore").fit(kind(X), y, weight)
+            RecalibratedRegressor(estimator).fit(kind(X), y, weight)
 
 
 def test_rounded_outcomes_are_right_up_to_a_rounding_cell() -> None:

@@ -126,7 +126,7 @@ def log_density(model: Any, X: Any, y: Any) -> float:
 def test_spikes_on_a_grid_win_by_density_and_lose_by_the_scorers(scorer: Any) -> None:
     X, y = rounded_task()
     models = {
-        name: RandomizedRegressor(f, alpha=1.0, on_discrete="ignore").fit(X, y)
+        name: RandomizedRegressor(f, alpha=1.0).fit(X, y)
         for name, f in {"honest": honest, "spiky": spiky}.items()
     }
     # a row's difference has a standard deviation of 0.53: five standard errors
@@ -136,7 +136,7 @@ def test_spikes_on_a_grid_win_by_density_and_lose_by_the_scorers(scorer: Any) ->
     loss = scorer(models["honest"], X, y) - scorer(models["spiky"], X, y)
     assert loss == pytest.approx(CELL_LOSS, abs=near)
     search = {"estimator": [honest, spiky]}
-    model = RandomizedRegressor(alpha=1.0, on_discrete="ignore")
+    model = RandomizedRegressor(alpha=1.0)
     for scoring_by, best in ((log_density, spiky), (scorer, honest)):
         found = GridSearchCV(model, search, scoring=scoring_by, cv=3, refit=False).fit(X, y)
         assert found.best_params_ == {"estimator": best}
@@ -144,7 +144,7 @@ def test_spikes_on_a_grid_win_by_density_and_lose_by_the_scorers(scorer: Any) ->
 
 def test_folds_of_few_rows_are_scored_on_the_same_grid() -> None:
     X, y = rounded_task()
-    model = RandomizedRegressor(honest, alpha=1.0, on_discrete="ignore").fit(X, y)
+    model = RandomizedRegressor(honest, alpha=1.0).fit(X, y)
     forecast = model.base_forecast(X)
     each = -cell_log_score(forecast, y, 1.0, (-np.inf, np.inf))
     on_grid = scoring.neg_cell_log_score(1.0)

@@ -123,7 +123,7 @@ def test_rounded_outcomes_are_compared_and_priced_by_the_log_score_of_their_cell
     everywhere = (-np.inf, np.inf)
     found = {}
     for model in (spiky, honest):
-        chosen = randomize(model, X, y, max_price=0.5, on_discrete="ignore", random_state=0)
+        chosen = randomize(model, X, y, max_price=0.5, random_state=0)
         assert chosen.rounding_step == 1.0
         scores = chosen.comparison.set_index("forecaster")["log_score"]
         base = chosen.model.base_forecast(X)
@@ -253,9 +253,8 @@ class Memory(BayesianRidge):
         return (mean, np.ones(len(X))) if return_std else mean
 
 
-@pytest.mark.parametrize("on_discrete", ["raise", "ignore"])
 def test_a_model_is_never_certified_on_rows_that_it_learned_from(
-    on_discrete: Any, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # no number of rows suffices: the message need not look far
     monkeypatch.setattr("evenhand.certificates.link_certificate.MOST_ROWS", 1000)
@@ -275,7 +274,6 @@ def test_a_model_is_never_certified_on_rows_that_it_learned_from(
                 X,
                 y,
                 max_group_error=0.49,
-                on_discrete=on_discrete,
                 random_state=0,
                 **options,
             )
@@ -288,7 +286,6 @@ def test_a_model_is_never_certified_on_rows_that_it_learned_from(
             y,
             max_group_error=0.45,
             certify_share=0.4,
-            on_discrete=on_discrete,
             random_state=0,
         )
 
@@ -300,19 +297,12 @@ def test_complaints_about_few_rows_name_the_split() -> None:
         match=r"certify_share=0\.8 .*60 rows .*12 training rows and 48 people.* at least 20",
     ):
         randomize(Truth(), X, y, certify_share=0.8, random_state=0)
-    with pytest.raises(
-        InputError,
-        match=r"3 of 60 rows \(certify_share=0\.95\): X .* 10",
-    ):
-        randomize(Truth(), X, y, certify_share=0.95, on_discrete="ignore", random_state=0)
 
 
-def test_discrete_outcomes_are_looked_at_once_and_passed_on() -> None:
+def test_discrete_outcomes_are_warned_about_once() -> None:
     X, y = data(1000)
     rounded = np.round(1.3 * y)  # fewer than 20 values
-    with pytest.raises(InputError, match="distinct values in 1000 rows"):
-        randomize(Ridge(), X[["a", "b"]], rounded, max_group_error=0.4, random_state=0)
-    inner = RecalibratedRegressor(Ridge())  # which would refuse them
+    inner = RecalibratedRegressor(Ridge())  # which would warn again
     for subject in (inner, law, PAICRegressor(hidden=(8, 8), max_steps=40, random_state=0)):
         with pytest.warns(DiscreteOutcomeWarning, match="distinct values in 1000 rows") as caught:
             found = randomize(
@@ -320,12 +310,10 @@ def test_discrete_outcomes_are_looked_at_once_and_passed_on() -> None:
                 X[["a", "b"]],
                 rounded,
                 max_group_error=0.45,
-                on_discrete="warn",
                 random_state=0,
             )
         assert len([one for one in caught if issubclass(one.category, DiscreteOutcomeWarning)]) == 1
-        assert getattr(found.model, "on_discrete", None) == "warn"
-    assert inner.on_discrete == "raise"
+        assert found.model is not None
 
 
 def test_rows_that_mend_a_frozen_model_do_not_certify_it() -> None:
@@ -598,7 +586,6 @@ def test_a_seed_repeats_the_choice() -> None:
         ({"estimator": PAICRegressor(), "by": "sex"}, "by='sex' .*already randomized"),
         ({"estimator": PAICRegressor(), "recalibrate": True}, "recalibrate=True .*already rand"),
         ({"estimator": PAICRegressor(), "link": "laplace"}, "link='laplace' .*already randomized"),
-        ({"on_discrete": "hide"}, "on_discrete .*'hide'"),
         ({"max_wider": 10}, "max_wider .*0.1 for intervals 10% wider"),
         ({"max_wider": 0.0}, "max_wider .*above 0"),
         ({"max_price": "much"}, "max_price .*above 0.*'much'"),

@@ -113,7 +113,7 @@ def test_small_tables_and_perfect_predictions_have_constant_spread() -> None:
     X, y, _ = noisy_region(99, "threshold", 2)
     assert RandomizedRegressor(LinearRegression()).fit(X, y).spread_ is None
     X, y, _ = noisy_region(300, "threshold", 3)
-    exact = RandomizedRegressor(LinearRegression(), on_discrete="ignore").fit(X, X[:, 0])
+    exact = RandomizedRegressor(LinearRegression()).fit(X, X[:, 0])
     assert np.isfinite(exact.base_forecast(X[:5]).logpdf(X[:5, 0])).all()
 
 

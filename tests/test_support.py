@@ -215,7 +215,7 @@ def test_means_of_mixtures_need_no_quantiles(monkeypatch: pytest.MonkeyPatch) ->
 
 def learned(y: Floats, X: Any = None, support: Any = (0, None)) -> Support:
     rows = np.zeros((y.size, 1)) if X is None else X
-    model = RandomizedRegressor(LinearRegression(), support=support, on_discrete="ignore")
+    model = RandomizedRegressor(LinearRegression(), support=support)
     found = model.fit(rows, y).support_
     assert found is not None
     return found

@@ -803,7 +803,6 @@ def test_path_of_one_alpha_is_a_fit() -> None:
             itertools.product(["validation_fraction"], [0.0, 1.0]),
             itertools.product(["device"], ["tpu"]),
             itertools.product(["alpha"], [0.0, 1.5]),
-            itertools.product(["on_discrete"], ["maybe"]),
             itertools.product(["random_state"], ["seed", -1]),
         )
     ),

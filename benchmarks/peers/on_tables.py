@@ -84,19 +84,19 @@ def _of_forecast(forecast: Any) -> Predicted:
 
 def by_wrapper(train: Data, test: Data, seed: int) -> Predicted:
     """Recalibrated forecasts around the same model, cross-fitted on all training rows."""
-    wrapped = RecalibratedRegressor(model(seed), on_discrete="ignore", random_state=seed)
+    wrapped = RecalibratedRegressor(model(seed), random_state=seed)
     return _of_forecast(wrapped.fit(train.numbers, train.y).forecast(test.numbers))
 
 
 def by_network(train: Data, test: Data, seed: int) -> Predicted:
     """Our default network, on the table itself."""
-    network = MixtureMLPRegressor(on_discrete="ignore", random_state=seed)
+    network = MixtureMLPRegressor(random_state=seed)
     return _of_forecast(network.fit(train.X, train.y).forecast(test.X))
 
 
 def by_boosting(train: Data, test: Data, seed: int) -> Predicted:
     """Our boosted distributions, on the table itself."""
-    boosted = BoostedDistributionRegressor(on_discrete="ignore", random_state=seed)
+    boosted = BoostedDistributionRegressor(random_state=seed)
     return _of_forecast(boosted.fit(train.X, train.y).forecast(test.X))
 
 

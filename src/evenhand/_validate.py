@@ -9,24 +9,24 @@ import numbers
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._format import in_full, percent
+from evenhand._format import percent
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Mask = NDArray[np.bool_]
-OnDiscrete = Literal["raise", "warn", "ignore"]
 
 MIN_DISTINCT = 20
-"""Fewest distinct outcomes that count as continuous."""
+"""Fewest rows, and fewest distinct outcomes that count as continuous."""
 
 MAX_ATOM = 0.10
-"""Largest share of rows that may have the same outcome."""
+"""Share of rows with the same outcome above which the warning names another forecaster."""
 
 MILD_ATOM = 0.02
 """Share of rows with the same outcome above which a warning is given and PITs are jittered."""
@@ -240,54 +240,133 @@ def largest_atom(y: Floats) -> tuple[float, float]:
     return float(values[top]), float(counts[top] / y.size)
 
 
-def check_continuous(y: Floats, *, name: str = "y", on_discrete: OnDiscrete = "raise") -> None:
-    """Refuse an outcome that is not continuous, or warn about it.
+_is_checked: ContextVar[bool] = ContextVar("evenhand_outcomes_are_checked", default=False)
 
-    The PIT of a correct forecast is uniform only if the outcome is continuous. Fewer than 20 rows
-    or distinct values, or one value in more than 10% of the rows, raise an error (`"raise"`) or a
-    warning (`"warn"`). One value in more than 2% of the rows raises a warning in either case.
+
+@contextmanager
+def outcomes_checked() -> Iterator[None]:
+    """Let outcomes pass unchecked in the block, where a caller has checked all rows before.
+
+    Inner models and models of folds see a part of the same outcomes; they would warn again, or
+    refuse a part with few rows.
+    """
+    token = _is_checked.set(True)
+    try:
+        yield
+    finally:
+        _is_checked.reset(token)
+
+
+def check_outcomes(y: Floats, *, name: str = "y", kind: str | None = "continuous") -> None:
+    """Check that there are enough outcomes, and that they are of the kind that is forecast.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Finite outcomes.
+    name : str, default "y"
+        Name of the outcomes in messages.
+    kind : {"continuous", "count", "hurdle", "binary"} or None, default "continuous"
+        Kind of outcome that the forecast describes, an `OutcomeKind`. Continuous outcomes must not
+        be constant, and a warning is given about outcomes with atoms: fewer than 20 distinct
+        values, or one value in more than 2% of the rows. Binary outcomes must be 0 or 1. With None
+        the kind is not known yet: all rows may have atoms, but must not be constant.
 
     Raises
     ------
     InputError
-        If there are too few rows or the outcome is discrete, and `on_discrete` is `"raise"`.
+        If there are fewer than 20 rows, or continuous outcomes are constant, or binary outcomes
+        contain other values than 0 and 1.
+
+    Warns
+    -----
+    DiscreteOutcomeWarning
+        If the forecast is continuous and the outcomes are not; names the forecaster to use.
+
+    Examples
+    --------
+    >>> check_outcomes(np.full(30, 2.5))
+    Traceback (most recent call last):
+    evenhand._validate.InputError: y is constant (2.5 in all 30 rows): there is nothing to forecast
     """
-    check_choice("on_discrete", on_discrete, ("raise", "warn", "ignore"))
-    if on_discrete == "ignore":
+    kinds = ("continuous", "count", "hurdle", "binary")
+    if kind is not None:
+        check_choice("kind", kind, kinds)
+    if _is_checked.get():
         return
-    n_distinct = np.unique(y).size
-    value, share = largest_atom(y)
     if y.size < MIN_DISTINCT:
-        trouble = (
+        raise InputError(
             f"{name} has {y.size} row{'s' * (y.size != 1)}; at least {MIN_DISTINCT} are needed"
         )
-    elif n_distinct == 1:
-        trouble = (
-            f"{name} is constant ({value:g} in all {y.size} rows): there is nothing to forecast"
+    if kind in ("continuous", None) and (y == y[0]).all():
+        raise InputError(
+            f"{name} is constant ({y[0]:g} in all {y.size} rows): there is nothing to forecast"
         )
-    elif n_distinct < MIN_DISTINCT:
-        trouble = (
-            f"{name} has {n_distinct} distinct values in {y.size} rows, fewer than"
-            f" {MIN_DISTINCT}: calibration of a whole distribution needs a continuous outcome; use"
-            " a classifier for classes"
-        )
+    if kind == "binary" and not np.isin(y, (0.0, 1.0)).all():
+        row = int(np.argmin(np.isin(y, (0.0, 1.0))))
+        raise bad_input(f"{name}[{row}]", "be 0 or 1", f"{y[row]:g}", "code the event as 1")
+    trouble = _about_atoms(y, name) if kind == "continuous" else None
+    if trouble is not None:
+        warnings.warn(trouble, DiscreteOutcomeWarning, stacklevel=3)
+
+
+def _about_atoms(y: Floats, name: str) -> str | None:
+    """Return the warning about the atoms of outcomes that are forecast as continuous."""
+    trouble = discrete_outcome(y, name=name)
+    if trouble is not None:
+        return trouble
+    value, share = largest_atom(y)
+    # a single row is more than 2% of fewer than 50 rows: only a repeated value is an atom
+    if share <= MILD_ATOM or share * y.size < 1.5:
+        return None
+    return (
+        f"{name} is {value:g} in {percent(share, 'up')} of the rows, so many PITs are tied; if all"
+        " outcomes lie on a grid, an audit randomizes each PIT within its rounding cell"
+    )
+
+
+def discrete_outcome(y: Floats, *, name: str = "y") -> str | None:
+    """Return why outcomes are discrete, and which forecaster to use; None if they are continuous.
+
+    Outcomes are discrete if there are fewer than 20 distinct values, or one value is in more than
+    10% of the rows.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Finite outcomes.
+    name : str, default "y"
+        Name of the outcomes in the sentence.
+
+    Examples
+    --------
+    >>> discrete_outcome(np.arange(100.0) % 2)
+    'y has 2 distinct values in 100 rows, so no continuous forecast is calibrated; use ...'
+    """
+    values = np.unique(y)
+    value, share = largest_atom(y)
+    if values.size < MIN_DISTINCT:
+        facts = f"{name} has {values.size} distinct values in {y.size} rows"
     elif share > MAX_ATOM:
-        trouble = (
-            f"{name} is {value:g} in {percent(share, 'up')} of the rows, and at most"
-            f" {in_full(MAX_ATOM)} may have the same value: calibration of a whole distribution"
-            " needs a continuous outcome; model that value separately"
-        )
+        facts = f"{name} is {value:g} in {percent(share, 'up')} of the rows"
     else:
-        # a single row is more than 2% of fewer than 50 rows: only a repeated value is an atom
-        if share > MILD_ATOM and n_distinct < y.size:
-            warnings.warn(
-                f"{name} is {value:g} in {percent(share, 'up')} of the rows, so many PITs are tied;"
-                " if all outcomes lie on a grid, an audit randomizes each PIT within its rounding"
-                " cell",
-                DiscreteOutcomeWarning,
-                stacklevel=3,
-            )
-        return
-    if on_discrete == "raise":
-        raise InputError(trouble)
-    warnings.warn(trouble, DiscreteOutcomeWarning, stacklevel=3)
+        return None
+    return f"{facts}, so no continuous forecast is calibrated; {_forecaster_for(values, value)}"
+
+
+def _forecaster_for(values: Floats, atom: float) -> str:
+    """Return the remedy for outcomes with the given distinct values and most frequent value."""
+    is_whole = bool((values == np.round(values)).all())
+    if values.size == 2:
+        return "use ClassifierForecaster for an event, coded as 0 and 1"
+    if values.size < MIN_DISTINCT:
+        counts = "CountRegressor for counts or " if is_whole and values[0] >= 0 else ""
+        return f"use {counts}ClassifierForecaster for ordered scores"
+    if is_whole and values[0] >= 0:
+        return f"use CountRegressor for counts, or HurdleRegressor(at={atom:g}) for amounts"
+    if atom == values[0]:
+        return f"use HurdleRegressor(at={atom:g})"
+    if atom == values[-1]:
+        return f'use HurdleRegressor(at={atom:g}, end="high")'
+    # a hurdle inside the range would not be exact (outcomes: 4.2)
+    return "model that value separately, for example with ClassifierForecaster"

@@ -116,7 +116,7 @@ def neg_cell_log_score(
     >>> X = rng.normal(size=(200, 2))
     >>> y = np.round(3 * X[:, 0] + rng.normal(size=200), 1)
     >>> scorer = scoring.neg_cell_log_score(calibration.rounding_step(y))
-    >>> model = RandomizedRegressor(BayesianRidge(), on_discrete="ignore")
+    >>> model = RandomizedRegressor(BayesianRidge())
     >>> cross_val_score(model, X, y, scoring=scorer, cv=3).shape
     (3,)
     """

@@ -16,18 +16,41 @@ from evenhand._validate import (
     bad_input,
     check_choice,
     check_column,
-    check_continuous,
     check_count,
     check_draws,
     check_finite,
     check_fraction,
+    check_outcomes,
     check_weights,
     coded,
+    discrete_outcome,
     require_extra,
 )
 
 MOSTLY_SEVEN = np.concatenate((np.full(101, 7.0), 100.0 + np.arange(899)))
-NEEDS_CONTINUOUS = "calibration of a whole distribution needs a continuous outcome"
+NOT_CONTINUOUS = "so no continuous forecast is calibrated"
+
+DISCRETE: list[tuple[Any, str]] = [
+    (
+        np.arange(1000.0) % 2,
+        f"y has 2 distinct values in 1000 rows, {NOT_CONTINUOUS}; use ClassifierForecaster for an"
+        " event, coded as 0 and 1",
+    ),
+    (
+        np.arange(1000.0) % 19,
+        f"y has 19 distinct values in 1000 rows, {NOT_CONTINUOUS}; use CountRegressor for counts or"
+        " ClassifierForecaster for ordered scores",
+    ),
+    (
+        MOSTLY_SEVEN,
+        f"y is 7 in 10.1% of the rows, {NOT_CONTINUOUS}; use CountRegressor for counts, or"
+        " HurdleRegressor(at=7) for amounts",
+    ),
+    (
+        MOSTLY_SEVEN + 0.5,
+        f"y is 7.5 in 10.1% of the rows, {NOT_CONTINUOUS}; use HurdleRegressor(at=7.5)",
+    ),
+]
 
 SENTENCES: list[tuple[Callable[[], Any], str]] = [
     (
@@ -79,20 +102,14 @@ SENTENCES: list[tuple[Callable[[], Any], str]] = [
         "X: column 'tags' must contain single values, got lists; drop the column, or write its"
         " parts as separate columns",
     ),
-    (lambda: check_continuous(np.ones(1)), "y has 1 row; at least 20 are needed"),
+    (lambda: check_outcomes(np.ones(1)), "y has 1 row; at least 20 are needed"),
     (
-        lambda: check_continuous(np.full(30, 2.5)),
+        lambda: check_outcomes(np.full(30, 2.5)),
         "y is constant (2.5 in all 30 rows): there is nothing to forecast",
     ),
     (
-        lambda: check_continuous(np.arange(1000.0) % 19),
-        f"y has 19 distinct values in 1000 rows, fewer than 20: {NEEDS_CONTINUOUS}; use a"
-        " classifier for classes",
-    ),
-    (
-        lambda: check_continuous(MOSTLY_SEVEN, name="price"),
-        f"price is 7 in 10.1% of the rows, and at most 10% may have the same value:"
-        f" {NEEDS_CONTINUOUS}; model that value separately",
+        lambda: check_outcomes(np.arange(1000.0) % 19, kind="binary"),
+        "y[2] must be 0 or 1, got 2; code the event as 1",
     ),
     (
         lambda: check_id("17.0", "ids[0]"),
@@ -133,3 +150,8 @@ def test_sentence_of_a_missing_extra() -> None:
     assert (
         str(caught.value) == "no_such_module is not installed; run: pip install 'evenhand[neural]'"
     )
+
+
+@pytest.mark.parametrize(("y", "sentence"), DISCRETE)
+def test_discrete_outcomes(y: Any, sentence: str) -> None:
+    assert discrete_outcome(y) == sentence

@@ -13,7 +13,7 @@ from evenhand._validate import (
     Floats,
     InputError,
     bad_input,
-    check_continuous,
+    check_outcomes,
 )
 from evenhand.audits.pictures import Interval, example_rows, example_table, intervals
 from evenhand.audits.plain_interval import plain_widths
@@ -120,7 +120,7 @@ def read_subject(
     A forecaster is evaluated with jittered draws; given forecasts keep their own draws. Outcomes
     must be finite, and `X` must come from `check_rows`.
     """
-    check_continuous(outcomes)
+    check_outcomes(outcomes)
     n = outcomes.size
     grid = Grid.of(outcomes)
     low, high = rounding_cells(outcomes, spread_step(outcomes))

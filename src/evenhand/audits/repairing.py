@@ -149,6 +149,4 @@ def _unfitted(
     # a fitted model is not fitted again: all rows are held-out rows
     is_estimator = hasattr(model, "fit") and not isinstance(model, FrozenEstimator)
     frozen = FrozenEstimator(model) if is_estimator else model
-    return RecalibratedRegressor(
-        frozen, by=by or None, on_discrete="warn", random_state=random_state
-    )
+    return RecalibratedRegressor(frozen, by=by or None, random_state=random_state)

@@ -14,7 +14,7 @@ from evenhand._validate import (
     InputError,
     about,
     bad_input,
-    check_continuous,
+    check_outcomes,
 )
 from evenhand.cli.messages import inform
 from evenhand.cli.tables import chosen_columns, people_of
@@ -154,7 +154,7 @@ def read_rows(request: Request) -> Rows:
     for remark in remarks:
         inform(f"warning: {source}: {remark}")
     y = tables.number_column(data, request.target, source=source)
-    check_continuous(y, name=f"{source}: column {request.target!r}")
+    check_outcomes(y, name=f"{source}: column {request.target!r}")
     people = people_of(data, request.id_column, request.cluster, request.target, source)
     named, searched = request.columns(list(data.columns))
     known = columns.group_columns(data, named, source=source)

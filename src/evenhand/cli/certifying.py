@@ -123,7 +123,6 @@ def choose(training: Training, asked: dict[str, Any]) -> Selection:
             training.base,
             training.X,
             training.y,
-            on_discrete="ignore",
             random_state=training.seed,
             **given,
         )

@@ -119,8 +119,7 @@ def fit(
     store.check_folder(out)
     check_own_folder(out, "model.json", "a model folder")
     X, y, people = _training_rows(table, target, id_column, cluster, drop, bounds)
-    # discrete outcomes have been warned of, with the name of the column
-    base = MixtureMLPRegressor(device=device, on_discrete="ignore", random_state=seed, verbose=True)
+    base = MixtureMLPRegressor(device=device, random_state=seed, verbose=True)
     if is_certified:
         asked = {
             **goals,
@@ -137,7 +136,6 @@ def fit(
             base,
             alpha=chosen_alpha,
             link=link,
-            on_discrete="ignore",
             support=bounds,
             random_state=seed,
         )
@@ -163,7 +161,7 @@ def _training_rows(
 ) -> tuple[pd.DataFrame, Floats, list[str] | None]:
     """Read the features, the outcomes and the names of people, and check the outcomes."""
     from evenhand import columns, tables
-    from evenhand._validate import check_continuous
+    from evenhand._validate import check_outcomes, discrete_outcome
     from evenhand.forecasters import check_support
 
     named = [name for name in (id_column, cluster) if name is not None]
@@ -176,7 +174,10 @@ def _training_rows(
         inform(f"warning: {table.name}: {remark}")
     outcome = f"{table.name}: column {target!r}"
     check_support(y, bounds, name=outcome)
-    check_continuous(y, name=outcome)
+    discrete = discrete_outcome(y, name=outcome)
+    check_outcomes(y, name=outcome, kind="continuous" if discrete is None else None)
+    if discrete is not None:
+        raise InputError(discrete)
     return X, y, people
 
 

@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import (
-    OnDiscrete,
     bad_input,
-    check_continuous,
     check_count,
     check_fraction,
+    check_outcomes,
 )
 from evenhand.columns import TableEncoder
 from evenhand.distributions import LocationScale, Quantiles
@@ -88,9 +87,6 @@ class BoostedDistributionRegressor(Forecaster):
     n_jobs : int, default 1
         Number of threads; -1 means all. Results may differ in the last digits between numbers of
         threads.
-    on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
-        value in more than 10% of the rows.
     support : tuple of (float or None, float or None), optional
         Bounds `(low, high)` of the outcome, None on a side without bound: `(0, None)` for money or
         durations. Trees are grown for outcomes mapped to the real line.
@@ -144,7 +140,6 @@ class BoostedDistributionRegressor(Forecaster):
         patience: int = 50,
         cv: int = 5,
         n_jobs: int = 1,
-        on_discrete: OnDiscrete = "raise",
         support: Bounds = None,
         random_state: RandomState = None,
     ) -> None:
@@ -158,7 +153,6 @@ class BoostedDistributionRegressor(Forecaster):
         self.patience = patience
         self.cv = cv
         self.n_jobs = n_jobs
-        self.on_discrete = on_discrete
         self.support = support
         self.random_state = random_state
 
@@ -193,7 +187,7 @@ class BoostedDistributionRegressor(Forecaster):
         if outcomes.size < 2 * self.cv:
             rule = f"have at least {2 * self.cv} rows for cv={self.cv}"
             raise bad_input("X", rule, f"n_samples = {outcomes.size}")
-        check_continuous(outcomes, on_discrete=self.on_discrete)
+        check_outcomes(outcomes)
         outcomes = self._learn_support(outcomes, table)
         self.encoder_ = TableEncoder().fit(table)
         best = best_candidate(self._ensembles(table), outcomes, weight / weight.mean())

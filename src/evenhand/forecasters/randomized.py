@@ -7,7 +7,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._validate import Floats, OnDiscrete, check_choice, check_continuous, check_count
+from evenhand._validate import Floats, check_choice, check_count, check_outcomes, outcomes_checked
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 from evenhand.forecasters.adapters import (
@@ -79,9 +79,6 @@ class RandomizedRegressor(WrappingForecaster):
         fold. No other model has a spread to be learned. Folds are random: where rows are repeated,
         or several belong to one person, intervals for others are too short, above all with a
         learned spread.
-    on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
-        value in more than 10% of the rows.
     support : tuple of (float or None, float or None), optional
         Bounds `(low, high)` of the outcome, None on a side without bound: `(0, None)` for money or
         durations. The estimator is fitted to outcomes that a smooth increasing map takes to the
@@ -149,7 +146,6 @@ class RandomizedRegressor(WrappingForecaster):
         recalibrate: bool = False,
         cv: int = 5,
         spread: SpreadKind = "learned",
-        on_discrete: OnDiscrete = "raise",
         support: Bounds = None,
         random_state: RandomState = None,
     ) -> None:
@@ -159,7 +155,6 @@ class RandomizedRegressor(WrappingForecaster):
         self.recalibrate = recalibrate
         self.cv = cv
         self.spread = spread
-        self.on_discrete = on_discrete
         self.support = support
         self.random_state = random_state
 
@@ -185,14 +180,12 @@ class RandomizedRegressor(WrappingForecaster):
         cv = check_count("cv", self.cv, least=2)
         check_choice("spread", self.spread, SPREADS)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
-        check_continuous(outcomes, on_discrete=self.on_discrete)
+        check_outcomes(outcomes)
         random = generator(self.random_state)
         estimator = self.estimator
         if estimator is None:
-            estimator = MixtureMLPRegressor(
-                on_discrete="ignore",
-                random_state=int(random.integers(2**31)) if self.random_state is not None else None,
-            )
+            seed = int(random.integers(2**31)) if self.random_state is not None else None
+            estimator = MixtureMLPRegressor(random_state=seed)
         # the link is applied to recalibrated forecasts, as randomization is the outermost step
         if self.recalibrate:
             seed = int(random.integers(2**31)) if self.random_state is not None else None
@@ -200,7 +193,6 @@ class RandomizedRegressor(WrappingForecaster):
                 estimator,
                 cv=cv,
                 spread=self.spread,
-                on_discrete="ignore",
                 support=self.support,
                 random_state=seed,
             )
@@ -212,7 +204,8 @@ class RandomizedRegressor(WrappingForecaster):
         given = None if sample_weight is None else weight
         support = self._predicted_support(estimator)
         rows = Training(table, line, given, cv, random, self.spread, support)
-        self._set_base(kind_of(estimator).fit(estimator, rows))
+        with outcomes_checked():
+            self._set_base(kind_of(estimator).fit(estimator, rows))
         return self
 
     @classmethod
@@ -263,8 +256,8 @@ class RandomizedRegressor(WrappingForecaster):
         seed = self.random_state if isinstance(self.random_state, int) else None
         params = {"alpha": link.alpha, "link": link.name, "cv": int(self.cv), "random_state": seed}
         # a link is stored by name and alpha, not as an object
-        params |= {"on_discrete": self.on_discrete, "recalibrate": bool(self.recalibrate)}
-        params |= {"spread": self.spread, "support": stored_bounds(self.support)}
+        params |= {"recalibrate": bool(self.recalibrate), "spread": self.spread}
+        params |= {"support": stored_bounds(self.support)}
         stored = {"params": params, "learned": learned}
         return State(type(self).__name__, stored, self._base.to_arrays(), self._base.to_parts())
 

@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand._validate import (
     Floats,
     InputError,
-    OnDiscrete,
     bad_input,
     check_choice,
-    check_continuous,
     check_count,
+    check_outcomes,
+    outcomes_checked,
 )
 from evenhand.distributions import Recalibrated
 from evenhand.draws import RandomState, generator
@@ -78,10 +78,6 @@ class RecalibratedRegressor(WrappingForecaster):
         Number of folds for the PITs, and for the residuals of a plain regressor.
     spread : {"learned", "constant"}, default "learned"
         Spread of the residuals of a plain regressor, as for `RandomizedRegressor`.
-    on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
-        value in more than 10% of the rows. PITs of rounded outcomes are not randomized, so the map
-        is accurate up to the probability of a rounding cell.
     support : tuple of (float or None, float or None), optional
         Bounds `(low, high)` of the outcome, None on a side without bound: `(0, None)` for money or
         durations. The estimator is fitted to outcomes that a smooth increasing map takes to the
@@ -146,7 +142,6 @@ class RecalibratedRegressor(WrappingForecaster):
         *,
         cv: int = 5,
         spread: SpreadKind = "learned",
-        on_discrete: OnDiscrete = "raise",
         support: Bounds = None,
         random_state: RandomState = None,
     ) -> None:
@@ -154,7 +149,6 @@ class RecalibratedRegressor(WrappingForecaster):
         self.by = by
         self.cv = cv
         self.spread = spread
-        self.on_discrete = on_discrete
         self.support = support
         self.random_state = random_state
 
@@ -194,21 +188,14 @@ class RecalibratedRegressor(WrappingForecaster):
             what = "rows" if given is None else "rows of positive weight"
             rule = f"have at least {2 * cv} {what} for cv={cv}"
             raise bad_input("X", rule, f"n_samples = {outcomes.size}")
-        check_continuous(outcomes, on_discrete=self.on_discrete)
+        check_outcomes(outcomes)
         line = self._learn_support_of(self.estimator, outcomes, table)
         random = generator(self.random_state)
         members = self._learn_groups(table, sample_weight)
         support = self._predicted_support(self.estimator)
         rows = Training(table, line, given, cv, random, self.spread, support)
-        self._set_base(kind.fit(self.estimator, rows))
-        # a fitted model has not seen these rows, so all PITs are held-out PITs
-        if is_held_out:
-            pit = self._base_forecast_of(table).cdf(outcomes)
-        elif isinstance(self._base, ResidualBase) and self._base.unseen_pit is not None:
-            pit = self._base.unseen_pit  # its residuals are already cross-fitted
-        else:
-            # a frozen plain regressor is not refitted, but its residual distribution is
-            pit = self._cross_fitted_pit(kind, rows, outcomes)
+        with outcomes_checked():
+            pit = self._fitted_pit(kind, rows, outcomes)
         if not np.isfinite(pit).all():
             raise InputError(
                 f"estimator {type(self.estimator_).__name__} predicts distributions that are not"
@@ -248,6 +235,17 @@ class RecalibratedRegressor(WrappingForecaster):
     def _set_maps(self, maps: GroupMaps) -> None:
         self._maps = maps
         self.levels_, self.values_, self.groups_ = maps.levels, maps.values, maps.table
+
+    def _fitted_pit(self, kind: type[Base], rows: Training, outcomes: Floats) -> Floats:
+        """Fit the model, and return the held-out PIT of each row."""
+        self._set_base(kind.fit(self.estimator, rows))
+        # a fitted model has not seen these rows, so all PITs are held-out PITs
+        if kind.is_held_out(self.estimator):
+            return np.asarray(self._base_forecast_of(rows.X).cdf(outcomes))
+        if isinstance(self._base, ResidualBase) and self._base.unseen_pit is not None:
+            return self._base.unseen_pit  # its residuals are already cross-fitted
+        # a frozen plain regressor is not refitted, but its residual distribution is
+        return self._cross_fitted_pit(kind, rows, outcomes)
 
     def _cross_fitted_pit(self, kind: type[Base], rows: Training, outcomes: Floats) -> Floats:
         """Return the PIT of each row under the model fitted without its fold."""
@@ -365,7 +363,6 @@ class RecalibratedRegressor(WrappingForecaster):
             "by": by,
             "cv": int(self.cv),
             "spread": self.spread,
-            "on_discrete": self.on_discrete,
             "support": stored_bounds(self.support),
             "random_state": seed,
         }

@@ -18,9 +18,9 @@ from evenhand._progress import waiting
 from evenhand._validate import (
     DiscreteOutcomeWarning,
     InputError,
-    check_continuous,
     check_count,
     check_fraction,
+    check_outcomes,
 )
 from evenhand.audits import (
     LEARNED_MASSES,
@@ -272,11 +272,11 @@ def _audited(
     """Audit the random sample in memory."""
     table = sample.table
     y = number_column(table, columns.target, source=columns.source)
-    check_continuous(y, name=f"{columns.source}: column {columns.target!r}")
+    check_outcomes(y, name=f"{columns.source}: column {columns.target!r}")
     model, X = columns.subject.of(table, columns.source)
     masks = [pair for name in columns.named for pair in known[name].masks(table[name]).pairs()]
     with warnings.catch_warnings():
-        # `check_continuous` has warned above, with the name of the column
+        # `check_outcomes` has warned above, with the name of the column
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         return audit(
             model,

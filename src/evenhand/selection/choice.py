@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 
 from evenhand._validate import (
     MIN_DISTINCT,
-    OnDiscrete,
     bad_input,
     check_choice,
-    check_continuous,
     check_finite,
     check_fraction,
+    check_outcomes,
     check_weights,
+    outcomes_checked,
 )
 from evenhand.columns import unreported
 from evenhand.draws import RandomState, generator
@@ -56,7 +56,6 @@ def randomize(
     certify_share: float = CERTIFY_SHARE,
     sample_weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
-    on_discrete: OnDiscrete = "raise",
     spread: SpreadKind = "learned",
     support: Bounds = None,
     random_state: RandomState = None,
@@ -125,10 +124,6 @@ def randomize(
         certifies. Cross-fitting folds of the training rows may split a person's rows: residuals,
         and PITs for recalibration, then look better than they are for new people, and more
         randomization is needed. The certificate stays valid.
-    on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        What to do if the outcome is not continuous: fewer than 20 distinct values, or one value in
-        over 10% of rows. All rows are checked once, and inner models do not check again; with
-        "raise", each part needs at least 20 rows, too.
     spread : {"learned", "constant"}, default "learned"
         Spread of the residuals of a plain regressor, as for `RandomizedRegressor`.
     support : tuple of (float or None, float or None), optional
@@ -184,7 +179,7 @@ def randomize(
             "y", f"have one outcome per row of X ({len(table)})", f"{outcomes.size} outcomes"
         )
     check_support(outcomes, support)
-    check_continuous(outcomes, on_discrete=on_discrete)
+    check_outcomes(outcomes)
     weight = None
     if sample_weight is not None:
         check_weights(sample_weight, outcomes.size)
@@ -192,19 +187,12 @@ def randomize(
         weight = np.asarray(sample_weight, dtype=np.float64)
     random = generator(random_state)
     share = None if is_held_out else certify_share
-    # each part must pass the check of continuous outcomes
-    least = MIN_DISTINCT if on_discrete == "raise" else 1
-    rows = split_rows(table, outcomes, weight, cluster, share, least, random)
-    if is_randomized:
-        selection = fixed_sequence_test(estimator, rows, target, random)
-        if isinstance(estimator, PAICRegressor):
-            # outcomes were checked above; later fits use the caller's setting
-            selection.model.set_params(on_discrete=on_discrete)
-        return selection
-    model, recalibrated = fit_model(
-        estimator, rows, family.name, by, recalibrate, alternative, spread, support, random
-    )
-    for fitted in (model, recalibrated):
-        if fitted is not None:
-            fitted.set_params(on_discrete=on_discrete)
+    rows = split_rows(table, outcomes, weight, cluster, share, MIN_DISTINCT, random)
+    # all outcomes were checked above
+    with outcomes_checked():
+        if is_randomized:
+            return fixed_sequence_test(estimator, rows, target, random)
+        model, recalibrated = fit_model(
+            estimator, rows, family.name, by, recalibrate, alternative, spread, support, random
+        )
     return choose_link(model, recalibrated, rows, target, family, alternative, random)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import InputError, bad_input
@@ -135,14 +133,3 @@ def is_prefit(estimator: Any) -> bool:
     if estimator is None or isinstance(estimator, PAICRegressor):
         return False
     return is_model_sequence(estimator) or kind_of(estimator).is_held_out(estimator)
-
-
-def without_outcome_checks(estimator: Any) -> Any:
-    """Return a clone of a model that does not check whether outcomes are continuous."""
-    if isinstance(estimator, list | tuple):
-        return [without_outcome_checks(member) for member in estimator]
-    if isinstance(estimator, FrozenEstimator) or not hasattr(estimator, "get_params"):
-        return estimator
-    # at any depth: models in pipelines and wrappers check outcomes, too
-    names = [name for name in estimator.get_params() if name.rpartition("__")[2] == "on_discrete"]
-    return clone(estimator).set_params(**dict.fromkeys(names, "ignore")) if names else estimator

@@ -37,7 +37,7 @@ def fixed_sequence_test(
     assert isinstance(target.goal, MaxGroupError)
     most = target.goal.most
     if isinstance(estimator, PAICRegressor):
-        params = estimator.get_params(deep=False) | {"on_discrete": "ignore"}
+        params = estimator.get_params(deep=False)
         del params["alpha"]
         with naming_the_split(rows):
             models: Sequence[Any] = type(estimator).path(

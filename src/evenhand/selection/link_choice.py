@@ -34,7 +34,6 @@ from evenhand.planning import (
 )
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores
 from evenhand.selection.costs import Costs
-from evenhand.selection.estimators import without_outcome_checks
 from evenhand.selection.result import PlainInterval, Selection
 from evenhand.selection.rows import SplitRows, least_price, naming_the_split
 from evenhand.selection.searches import GroupSearches
@@ -55,23 +54,23 @@ def fit_model(
     # one seed for all fits: link and alternative share their folds
     seed = int(random.integers(2**31))
     model = MixtureMLPRegressor(random_state=seed) if estimator is None else estimator
-    inner = without_outcome_checks(model)
-    params: dict[str, Any] = {"on_discrete": "ignore", "random_state": seed}
-    fitted: dict[str, Any] = {"spread": spread, "support": support} | params
+    fitted: dict[str, Any] = {"spread": spread, "support": support, "random_state": seed}
     randomized: dict[str, Any] = {"alpha": 1.0, "link": link}
     if rows.share is None:
         # a prefit model: fitting the wrapper learns nothing from these rows
-        return RandomizedRegressor(inner, **randomized, **fitted).fit(*rows.certifying()), None
+        return RandomizedRegressor(model, **randomized, **fitted).fit(*rows.certifying()), None
     with naming_the_split(rows):
         if not (alternative or recalibrate):
-            return RandomizedRegressor(inner, **randomized, **fitted).fit(
+            return RandomizedRegressor(model, **randomized, **fitted).fit(
                 *rows.learning(), rows.learning_weight
             ), None
-        recalibrated = RecalibratedRegressor(inner, by=by, **fitted)
+        recalibrated = RecalibratedRegressor(model, by=by, **fitted)
         recalibrated.fit(*rows.learning(), rows.learning_weight)
     # the base of a link is recalibrated overall only; maps by group are the alternative
     base = recalibrated.without_groups() if recalibrate and by is not None else recalibrated
-    around = RandomizedRegressor.around(base, recalibrate=recalibrate, **randomized, **params)
+    around = RandomizedRegressor.around(
+        base, recalibrate=recalibrate, random_state=seed, **randomized
+    )
     return around, recalibrated
 
 

@@ -105,6 +105,8 @@ def unpack(
             parts[name] = next(attached)
         else:
             parts[name] = load_part(contents[part["skops"]], source)
+    # a parameter of earlier releases
+    entry["params"].get("params", {}).pop("on_discrete", None)
     return FORECASTERS[entry["kind"]].from_state(
         State(entry["kind"], entry["params"], arrays, parts)
     )

@@ -165,9 +165,7 @@ def _linked_banks(rollout: Rollout, alphas: list[float]) -> Iterator[Row]:
         return
     # few trees, because roll-outs have only 1,000 training rows
     trees = HistGradientBoostingRegressor(max_iter=50, random_state=0)
-    bank = RandomizedRegressor(
-        trees, alpha=alphas[0], link=LINK, random_state=rollout.seed, on_discrete="ignore"
-    )
+    bank = RandomizedRegressor(trees, alpha=alphas[0], link=LINK, random_state=rollout.seed)
     known = np.concatenate([rollout.learn, rollout.stop])
     # trees need no rows for early stopping
     bank.fit(rollout.features.iloc[known], rollout.labels[known])
@@ -210,7 +208,6 @@ def _networks(rollout: Rollout, alphas: list[float], max_steps: int) -> list[PAI
         random_state=rollout.seed,
         max_steps=max_steps,
         device="cpu",
-        on_discrete="ignore",
     )
 
 

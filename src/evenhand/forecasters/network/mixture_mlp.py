@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from evenhand._validate import Floats, OnDiscrete, bad_input, check_fraction
+from evenhand._validate import Floats, bad_input, check_fraction
 from evenhand.distributions import NormalMixture
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
@@ -84,9 +84,6 @@ class MixtureMLPRegressor(NeuralForecaster):
         networks hold out different rows, so that the ensemble is trained on all rows.
     device : {"auto", "cpu", "cuda"}, default "auto"
         Device for training and prediction; "auto" uses a CUDA device if there is one.
-    on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
-        value in more than 10% of the rows.
     support : tuple of (float or None, float or None), optional
         Bounds of the outcome, with None on a side without bound: (0, None) for amounts of money.
         The network then predicts outcomes on a logarithmic or logistic scale, and no forecast is
@@ -164,7 +161,6 @@ class MixtureMLPRegressor(NeuralForecaster):
         check_every: int | None = None,
         validation_fraction: float = 0.15,
         device: str = "auto",
-        on_discrete: OnDiscrete = "raise",
         support: Bounds = None,
         random_state: RandomState = None,
         verbose: bool = False,
@@ -184,7 +180,6 @@ class MixtureMLPRegressor(NeuralForecaster):
         self.check_every = check_every
         self.validation_fraction = validation_fraction
         self.device = device
-        self.on_discrete = on_discrete
         self.support = support
         self.random_state = random_state
         self.verbose = verbose

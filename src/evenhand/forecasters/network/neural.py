@@ -14,8 +14,8 @@ from evenhand._validate import (
     Floats,
     InputError,
     bad_input,
-    check_continuous,
     check_count,
+    check_outcomes,
     check_rows,
     require_extra,
 )
@@ -50,7 +50,6 @@ class NeuralForecaster(Forecaster):
     hidden: tuple[int, ...]
     validation_fraction: float
     device: str
-    on_discrete: Any
     random_state: Any
     verbose: bool
 
@@ -87,7 +86,7 @@ class NeuralForecaster(Forecaster):
 
         self._check_parameters()
         table, outcomes, weight = self._check_training(X, y, sample_weight)
-        check_continuous(outcomes, on_discrete=self.on_discrete)
+        check_outcomes(outcomes)
         outcomes = self._learn_support(outcomes, table)
         random = generator(self.random_state)
         # the encoder is fitted on all rows; rows for early stopping are held out afterwards

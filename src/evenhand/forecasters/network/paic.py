@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._validate import Floats, InputError, OnDiscrete, check_count, check_fraction
+from evenhand._validate import Floats, InputError, check_count, check_fraction
 from evenhand.distributions import Normal
 from evenhand.draws import RandomState, as_draws, generator
 from evenhand.forecast import Forecast
@@ -53,9 +53,6 @@ class PAICRegressor(NeuralForecaster):
         Share of the training rows that is held out for early stopping.
     device : {"auto", "cpu", "cuda"}, default "auto"
         Device for training and prediction; "auto" uses a CUDA device if there is one.
-    on_discrete : {"raise", "warn", "ignore"}, default "raise"
-        How to handle an outcome that is not continuous, with fewer than 20 distinct values or one
-        value in more than 10% of the rows.
     support : tuple of (float or None, float or None), optional
         Bounds `(low, high)` of the outcome, None on a side without bound: `(0, None)` for money or
         durations. The network is trained on outcomes mapped to the real line, so with a bound
@@ -109,7 +106,6 @@ class PAICRegressor(NeuralForecaster):
         check_every: int = 20,
         validation_fraction: float = 0.15,
         device: str = "auto",
-        on_discrete: OnDiscrete = "raise",
         support: Bounds = None,
         random_state: RandomState = None,
         verbose: bool = False,
@@ -126,7 +122,6 @@ class PAICRegressor(NeuralForecaster):
         self.check_every = check_every
         self.validation_fraction = validation_fraction
         self.device = device
-        self.on_discrete = on_discrete
         self.support = support
         self.random_state = random_state
         self.verbose = verbose
