@@ -455,8 +455,9 @@ def test_stepped_pits_are_uniform_within_the_probability_of_the_cell() -> None:
 
 def test_stepped_pits_share_one_draw_among_the_columns_of_a_person() -> None:
     y, forecast = np.array([-0.3, 9.0, -2.5]), drawn(4)
-    pit = forecast.pit(y, step=0.5, random_state=1)
-    low, high = (forecast.distribution.cdf(end[:, None]) for end in cell_ends(y, 0.5))
+    span = (-2.5, 9.0)
+    pit = forecast.pit(y, step=0.5, span=span, random_state=1)
+    low, high = (forecast.distribution.cdf(end[:, None]) for end in cell_ends(y, 0.5, span))
     share = (pit - low) / (high - low)
     np.testing.assert_allclose(share, np.broadcast_to(share[:, :1], share.shape), rtol=1e-9)
     np.testing.assert_allclose(share[:, 0], fresh(3, 1), rtol=1e-9)

@@ -208,10 +208,8 @@ class KeyedDraws:
         self.fingerprint = (
             hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
         )
-        prefix = unicodedata.normalize("NFC", context).encode()
-        self._hash = hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand draw")
-        # the length prefix separates context and id: no other pair of texts gives the same bytes
-        self._hash.update(len(prefix).to_bytes(8, "big") + prefix)
+        self._hash = _keyed(secret, context)
+        self._ties_hash = _keyed(secret, f"{context}/ties")
 
     def __call__(self, ids: Iterable[Any]) -> Floats:
         """Return the draw of each id, shape (n,)."""
@@ -219,6 +217,22 @@ class KeyedDraws:
             [self._draw(_canonical(value, i)) for i, value in enumerate(_listed(ids))],
             dtype=np.float64,
         )
+
+    def ties(self, ids: Iterable[Any]) -> Floats:
+        """Return the position of each id's outcome in its PIT cell, shape (n,).
+
+        It is keyed like the draw, in the context followed by "/ties": replayable, and independent
+        of the draw, as the same number would couple both (outcomes: 4.3).
+
+        Examples
+        --------
+        >>> draws = KeyedDraws(b"sixteen bytes or more", context="2026-11")
+        >>> bool(draws.ties([17])[0] == draws([17])[0])
+        False
+        """
+        own = KeyedDraws.__new__(KeyedDraws)
+        own._hash = self._ties_hash
+        return own(ids)
 
     def _draw(self, text: bytes) -> float:
         keyed = self._hash.copy()
@@ -259,6 +273,15 @@ def check_key(key: bytes) -> bytes:
         remedy = f"this key is easy to guess; make one with: {MAKE_KEY}"
         raise bad_input("key", rule, n_pairs, remedy)
     return whole
+
+
+def _keyed(secret: bytes, context: str) -> Any:
+    """Return the keyed hash of a context, to which an id is added."""
+    prefix = unicodedata.normalize("NFC", context).encode()
+    keyed = hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand draw")
+    # the length prefix separates context and id: no other pair of texts gives the same bytes
+    keyed.update(len(prefix).to_bytes(8, "big") + prefix)
+    return keyed
 
 
 def _secret(key: bytes) -> bytes:

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
 from evenhand._logarithms import log1mexp
-from evenhand._validate import Floats, InputError, bad_input, check_finite, check_fraction
-from evenhand.distributions import Distribution, Normal, Quantiles, Randomized, Rearranged, Samples
+from evenhand._validate import (
+    Floats,
+    InputError,
+    bad_input,
+    check_choice,
+    check_finite,
+    check_fraction,
+)
+from evenhand.distributions import (
+    NO_BINARY_RANDOMIZATION,
+    Bernoulli,
+    Categorical,
+    Distribution,
+    Hurdle,
+    NegativeBinomial,
+    Normal,
+    OutcomeKind,
+    Poisson,
+    Quantiles,
+    Randomized,
+    Rearranged,
+    Samples,
+    as_hurdle,
+    beyond,
+    empirical,
+)
 from evenhand.draws import RandomState, as_draws, fresh, generator
 from evenhand.links import Link, make_link
 
@@ -97,9 +121,142 @@ class Forecast:
         return cls(Quantiles(levels, np.atleast_2d(values), sort=sort))
 
     @classmethod
-    def from_samples(cls, values: ArrayLike) -> Forecast:
-        """Make a deterministic forecast from samples of each distribution, shape (n, n_draws)."""
-        return cls(Samples(np.atleast_2d(values)))
+    def from_samples(
+        cls, values: ArrayLike, *, kind: OutcomeKind | str = OutcomeKind.CONTINUOUS
+    ) -> Forecast:
+        """Make a deterministic forecast from samples of each distribution, shape (n, n_draws).
+
+        `kind` is "continuous" for kernel density estimates, or "count" for the shares of the values
+        among the samples of each row.
+        """
+        samples = np.atleast_2d(values)
+        kinds = (str(OutcomeKind.CONTINUOUS), str(OutcomeKind.COUNT))
+        is_count = check_choice("kind", str(kind), kinds) == OutcomeKind.COUNT
+        return cls(empirical(samples) if is_count else Samples(samples))
+
+    @classmethod
+    def from_probability(cls, probability: ArrayLike) -> Forecast:
+        """Make a forecast of events (1 or 0) from their probabilities, shape (n,).
+
+        Examples
+        --------
+        >>> forecast = Forecast.from_probability([0.1, 0.7])
+        >>> str(forecast.outcome_kind), forecast.pit_interval([0, 1])
+        ('binary', (array([0. , 0.3]), array([0.9, 1. ])))
+        """
+        return cls(Bernoulli(np.atleast_1d(probability)))
+
+    @classmethod
+    def from_pmf(cls, support: ArrayLike, probabilities: ArrayLike) -> Forecast:
+        """Make a forecast from the probabilities (n, K) of the values `support` (K,) or (n, K).
+
+        The values increase strictly, and each row of probabilities adds up to 1.
+
+        Examples
+        --------
+        >>> stars = Forecast.from_pmf([1, 2, 3], [[0.2, 0.5, 0.3]])
+        >>> stars.mean(), stars.pit_interval([2])
+        (array([2.1]), (array([0.2]), array([0.7])))
+        """
+        return cls(Categorical(support, np.atleast_2d(probabilities)))
+
+    @classmethod
+    def from_poisson(cls, mean: ArrayLike) -> Forecast:
+        """Make a forecast of Poisson distributed counts from their means (> 0), shape (n,)."""
+        return cls(Poisson(np.atleast_1d(mean)))
+
+    @classmethod
+    def from_negative_binomial(cls, mean: ArrayLike, dispersion: ArrayLike) -> Forecast:
+        """Make a forecast of negative binomial counts, which vary more than Poisson counts.
+
+        The variance is `mean + dispersion * mean**2`; both are positive, a number or shape (n,).
+        """
+        return cls(NegativeBinomial(np.atleast_1d(mean), dispersion))
+
+    @classmethod
+    def from_hurdle(
+        cls,
+        chance_of_zero: ArrayLike,
+        positive: Forecast,
+        at: float = 0.0,
+        end: Literal["low", "high"] = "low",
+    ) -> Forecast:
+        """Make a forecast of an outcome that often is at one end of its range, such as claims.
+
+        Parameters
+        ----------
+        chance_of_zero : array-like of shape (n,)
+            Probabilities of the outcome `at`, 0 to 1.
+        positive : Forecast
+            Continuous forecast of the other outcomes, given that they are not `at`; deterministic
+            or randomized, which is kept. A forecast that reaches beyond `at` is truncated there.
+        at : float, default 0
+            Value at the end of the range.
+        end : {"low", "high"}, default "low"
+            Whether `at` is the least or the greatest outcome.
+
+        Examples
+        --------
+        >>> claim = Forecast.from_hurdle([0.8], Forecast.from_quantiles([0.1, 0.9], [[50, 900]]))
+        >>> claim.pit_interval([0.0]), claim.event_probability().round(2)
+        ((array([0.]), array([0.8])), array([0.2]))
+        """
+        if not isinstance(positive, Forecast):
+            raise bad_input("positive", "be a Forecast", type(positive).__name__)
+        chance = np.atleast_1d(np.asarray(chance_of_zero, dtype=np.float64))
+        if chance.shape not in ((1,), (len(positive),)):
+            rule = f"have shape ({len(positive)},), one per row of positive"
+            raise bad_input("chance_of_zero", rule, f"shape {chance.shape}")
+        check_choice("end", end, ("low", "high"))
+        part = beyond(positive.distribution, at, end)
+        chance = np.broadcast_to(chance, len(positive))
+        if len(part.batch_shape) == 2:
+            chance = chance[:, None]
+        return cls(Hurdle(chance, part, at, end), positive.r)
+
+    @property
+    def outcome_kind(self) -> OutcomeKind:
+        """Kind of outcome that the forecast describes: continuous, count, hurdle or binary."""
+        return self.distribution.outcome_kind
+
+    @property
+    def has_atoms(self) -> bool:
+        """Whether single outcomes have positive probability."""
+        return self.distribution.has_atoms
+
+    def event_probability(self) -> Floats:
+        """Probability of the event, shape of the batch.
+
+        The event is the outcome 1 of a 0/1 forecast, and an outcome that is not at the atom of a
+        hurdle forecast.
+
+        Raises
+        ------
+        InputError
+            If the forecast is of another kind.
+        """
+        if self.outcome_kind is OutcomeKind.BINARY:
+            return self._of_batch(self.distribution.sf(0.0))
+        hurdle = self._hurdle("event_probability")
+        return self._of_batch(1 - hurdle.chance)
+
+    def positive_part(self) -> Forecast:
+        """Forecast of the outcomes that are not at the atom of a hurdle forecast, all rows.
+
+        Raises
+        ------
+        InputError
+            If the forecast is of another kind.
+        """
+        return Forecast(self._hurdle("positive_part").positive, self.r)
+
+    def _hurdle(self, method: str) -> Hurdle:
+        if self.outcome_kind is not OutcomeKind.HURDLE:
+            kinds = "a hurdle" + (" or 0/1" if method == "event_probability" else "")
+            raise bad_input(
+                "forecast", f"be {kinds} forecast for {method}", f"kind {str(self.outcome_kind)!r}"
+            )
+        return as_hurdle(self.distribution)
 
     @property
     def n_samples(self) -> int:
@@ -161,6 +318,25 @@ class Forecast:
         """CDF at `y`, a number or one value per person; shape of the batch."""
         return self.distribution.cdf(self._per_person(y))
 
+    def cdf_left(self, y: ArrayLike) -> Floats:
+        """`P(Y < y)` at a number or one value per person; shape of the batch."""
+        return self.distribution.cdf_left(self._per_person(y))
+
+    def log_mass(self, y: ArrayLike) -> Floats:
+        """`log P(Y = y)` at a number or one value per person; `-inf` where there is no atom."""
+        return self.distribution.log_mass(self._per_person(y))
+
+    def log_density(self, y: ArrayLike) -> Floats:
+        """Log score at `y`, a number or one value per person, in nats; shape of the batch.
+
+        The log probability of `y` where it has one, otherwise its log density.
+        """
+        values = self._per_person(y)
+        if not self.has_atoms:
+            return self.distribution.logpdf(values)
+        mass = self.distribution.log_mass(values)
+        return np.where(np.isneginf(mass), self.distribution.logpdf(values), mass)
+
     def logpdf(self, y: ArrayLike) -> Floats:
         """Log density at `y`, a number or one value per person, in nats; shape of the batch."""
         return self.distribution.logpdf(self._per_person(y))
@@ -169,32 +345,92 @@ class Forecast:
         """CRPS at `y`, a number or one value per person, in units of `y`; shape of the batch."""
         return self.distribution.crps(self._per_person(y))
 
-    def pit(
-        self, y: ArrayLike, *, step: float | None = None, random_state: RandomState = None
-    ) -> Floats:
-        """Return the probability integral transforms (PITs), the CDF at the outcomes.
+    def pit_interval(
+        self,
+        y: ArrayLike,
+        *,
+        step: float | None = None,
+        span: tuple[float, float] | None = None,
+    ) -> tuple[Floats, Floats]:
+        """Return the cells of the PITs: the CDF just before and at the outcomes (outcomes: 2).
 
         Parameters
         ----------
         y : array-like of shape (n,)
             Outcomes.
         step : float, optional
-            Rounding step of the outcomes. The PIT is then uniform between the CDF values at the
-            ends of the rounding cell `y -+ step / 2`; the cells of the smallest and largest outcome
-            are open.
+            Rounding step of the outcomes of a continuous forecast: the cells are then those between
+            the CDF values at `y -+ step / 2`.
+        span : tuple of two floats, optional
+            Least and greatest possible outcome, whose rounding cells are open.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n,) or (n, m)
+            Ends of the cells; equal where the outcome has no positive probability.
+        """
+        if step is None:
+            values = self._per_person(y)
+            high = self.distribution.cdf(values)
+            return (self.distribution.cdf_left(values), high) if self.has_atoms else (high, high)
+        if self.has_atoms:
+            remedy = "leave out step: their outcomes have cells of their own"
+            raise bad_input("step", "be None for forecasts with atoms", step, remedy)
+        open_ends = (-np.inf, np.inf) if span is None else span
+        low, high = (self.cdf(end) for end in cell_ends(check_finite("y", y), step, open_ends))
+        return low, high
+
+    def pit(
+        self,
+        y: ArrayLike,
+        *,
+        ties: ArrayLike | None = None,
+        step: float | None = None,
+        span: tuple[float, float] | None = None,
+        random_state: RandomState = None,
+    ) -> Floats:
+        """Return the probability integral transforms (PITs), the CDF at the outcomes.
+
+        Where outcomes have cells (`pit_interval`), the PIT is uniform in the cell: at the share
+        `ties` of it, one per person for all of the person's draws.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Outcomes.
+        ties : array-like of shape (n,), optional
+            Position in the cell, strictly between 0 and 1, uniform and independent of the draws;
+            see `KeyedDraws.ties`. Needed if the forecast has atoms.
+        step : float, optional
+            Rounding step of the outcomes of a continuous forecast.
+        span : tuple of two floats, optional
+            Least and greatest possible outcome, whose rounding cells are open.
         random_state : int, generator or None
-            Seed for the position in the cell, one per person for all of the person's draws.
+            Seed for the positions in rounding cells, if `ties` is None.
 
         Returns
         -------
         ndarray of shape (n,) or (n, m)
             Rows are people, columns are draws.
+
+        Raises
+        ------
+        InputError
+            If the forecast has atoms and there are no `ties`.
         """
-        if step is None:
+        if ties is None and self.has_atoms:
+            raise InputError(
+                "ties is None, but outcomes of this forecast have positive probability, and their"
+                " PITs are intervals; pass one uniform number per person (KeyedDraws.ties), or use"
+                " pit_interval"
+            )
+        if ties is None and step is None:
             return self.cdf(y)
-        low, high = (self.cdf(end) for end in cell_ends(check_finite("y", y), step))
+        low, high = self.pit_interval(y, step=step, span=span)
         # one uniform value per person: the exact outcome has the same position at every draw
-        share = fresh(self.n_samples, generator(random_state))
+        share = fresh(self.n_samples, generator(random_state)) if ties is None else _ties(ties)
+        if share.shape != (self.n_samples,):
+            raise bad_input("ties", f"have shape ({self.n_samples},)", f"shape {share.shape}")
         return np.asarray(low + (share[:, None] if low.ndim == 2 else share) * (high - low))
 
     def log_cell(
@@ -236,11 +472,11 @@ class Forecast:
 
     def mean(self) -> Floats:
         """Means at the draws, which are not point forecasts; shape of the batch."""
-        return np.broadcast_to(self.distribution.mean(), self.distribution.batch_shape)
+        return self._of_batch(self.distribution.mean())
 
     def std(self) -> Floats:
         """Standard deviations, shape of the batch."""
-        return np.broadcast_to(self.distribution.std(), self.distribution.batch_shape)
+        return self._of_batch(self.distribution.std())
 
     def sample(self, random_state: RandomState = None) -> Floats:
         """Return one outcome drawn from each distribution, shape of the batch."""
@@ -256,6 +492,9 @@ class Forecast:
     ) -> Forecast:
         """Randomize a deterministic forecast through a link.
 
+        Of a hurdle forecast only the continuous part is randomized, and forecasts of 0/1 outcomes
+        are refused: there randomization has a cost and no benefit (outcomes: 3 and 4.2).
+
         Parameters
         ----------
         alpha : float, default 0.1
@@ -270,8 +509,11 @@ class Forecast:
         Raises
         ------
         InputError
-            If the forecast is already randomized: randomization is the last step.
+            If the forecast is already randomized (randomization is the last step), or is of 0/1
+            outcomes.
         """
+        if self.outcome_kind is OutcomeKind.BINARY:
+            raise InputError(NO_BINARY_RANDOMIZATION)
         # a second draw would widen the forecast again, and no certificate covers that
         if self.is_randomized:
             raise InputError(
@@ -280,7 +522,13 @@ class Forecast:
         draws = as_draws(r, self.n_samples, random_state)
         # several draws per person need a separate axis
         base = self.distribution.expand() if draws.ndim == 2 else self.distribution
-        return Forecast(Randomized(base, make_link(link, alpha), draws), draws)
+        made = make_link(link, alpha)
+        if self.outcome_kind is not OutcomeKind.HURDLE:
+            return Forecast(Randomized(base, made, draws), draws)
+        # the atom stays as it is: randomization cannot improve it (outcomes: 4.2)
+        hurdle = as_hurdle(base)
+        part = Randomized(hurdle.positive, made, draws)
+        return Forecast(Hurdle(hurdle.chance, part, hurdle.at, hurdle.end), draws)
 
     def rearranged(self) -> Forecast:
         """Return the forecast with CDFs that increase with the draw at each outcome.
@@ -298,6 +546,9 @@ class Forecast:
             raise bad_input("r", "increase along each row", "draws out of order", "sort the draws")
         return Forecast(Rearranged(self.distribution), self.r)
 
+    def _of_batch(self, values: Floats) -> Floats:
+        return np.broadcast_to(values, self.distribution.batch_shape)
+
     def _per_person(self, y: ArrayLike) -> Floats:
         values = np.asarray(y, dtype=np.float64)
         if values.ndim == 0:
@@ -307,6 +558,15 @@ class Forecast:
                 "y", f"be a number or have shape ({self.n_samples},)", f"shape {values.shape}"
             )
         return values[:, None] if len(self.distribution.batch_shape) == 2 else values
+
+
+def _ties(ties: ArrayLike) -> Floats:
+    """Return positions in cells as floats, strictly between 0 and 1."""
+    share = np.asarray(ties, dtype=np.float64)
+    wrong = ~((share > 0) & (share < 1))
+    if wrong.any():
+        raise bad_input("ties", "lie strictly between 0 and 1", float(share[wrong].flat[0]))
+    return share
 
 
 def cell_ends(

@@ -6,7 +6,10 @@ A new family needs one file and one line in `FAMILIES`.
 from __future__ import annotations
 
 from evenhand.distributions.base import Distribution
-from evenhand.distributions.kinds import OutcomeKind
+from evenhand.distributions.categorical import Bernoulli, Categorical, empirical
+from evenhand.distributions.counts import NegativeBinomial, Poisson
+from evenhand.distributions.hurdle import Hurdle, as_hurdle, beyond
+from evenhand.distributions.kinds import NO_BINARY_RANDOMIZATION, OutcomeKind
 from evenhand.distributions.location_scale import LocationScale
 from evenhand.distributions.mixture import NormalMixture
 from evenhand.distributions.normal import Normal
@@ -20,9 +23,19 @@ from evenhand.distributions.tabulation import from_ppf
 from evenhand.distributions.transformed import Transformed
 from evenhand.distributions.truncated import Truncated
 
-FAMILIES: tuple[type[Distribution], ...] = (Normal, NormalMixture, Quantiles, Samples)
+FAMILIES: tuple[type[Distribution], ...] = (
+    Bernoulli,
+    Categorical,
+    NegativeBinomial,
+    Normal,
+    NormalMixture,
+    Poisson,
+    Quantiles,
+    Samples,
+)
 
 WRAPPERS: tuple[type[Distribution], ...] = (
+    Hurdle,
     LocationScale,
     Randomized,
     Rearranged,
@@ -33,12 +46,18 @@ WRAPPERS: tuple[type[Distribution], ...] = (
 
 __all__ = [
     "FAMILIES",
+    "NO_BINARY_RANDOMIZATION",
     "WRAPPERS",
+    "Bernoulli",
+    "Categorical",
     "Distribution",
+    "Hurdle",
     "LocationScale",
+    "NegativeBinomial",
     "Normal",
     "NormalMixture",
     "OutcomeKind",
+    "Poisson",
     "Quantiles",
     "Randomized",
     "Rearranged",
@@ -47,5 +66,8 @@ __all__ = [
     "Support",
     "Transformed",
     "Truncated",
+    "as_hurdle",
+    "beyond",
+    "empirical",
     "from_ppf",
 ]

@@ -131,6 +131,10 @@ class Distribution(ABC):
         with np.errstate(invalid="ignore"):
             return np.where(np.isneginf(whole), -np.inf, whole + log1mexp(rest - whole))
 
+    def sf_left(self, y: ArrayLike) -> Floats:
+        """`P(Y >= y)`, the left limit of `sf`."""
+        return np.exp(self.logsf_left(y)) if self.has_atoms else self.sf(y)
+
     def sf(self, y: ArrayLike) -> Floats:
         """`P(Y > y)`, exact also where `1 - cdf` is rounded to 0."""
         return np.exp(self.logsf(y))
@@ -173,6 +177,10 @@ class Distribution(ABC):
         return self._expectation(function, SMOOTH_STEP)
 
     def _expectation(self, function: Callable[[Floats], Floats], step: float) -> Floats:
+        if self.has_atoms:
+            levels, nodes = self._cached_table
+            found = np.einsum("...q,...q->...", piecewise.level_weights(levels), function(nodes))
+            return np.asarray(found)
         # with Y = ppf(Phi(z)) the mean is an integral over z against the normal density
         scores = score_grid(WIDE_REACH, step)
         weights = np.exp(-scores * scores / 2)
@@ -194,9 +202,31 @@ class Distribution(ABC):
 
     def _table(self) -> tuple[Floats, Floats]:
         """Return CDF levels and quantiles for integrals; both broadcast to `batch_shape + (q,)`."""
+        if self.has_atoms:
+            return self.atom_table(self.nodes(GRID_REACH + 1, GRID_STEP))
         # equally spaced in normal scores: dense in probability towards both tails
         scores = score_grid(GRID_REACH, GRID_STEP)
         return special.ndtr(scores), self.quantile_table(scores)
+
+    def nodes(self, reach: float, step: float) -> Floats:
+        """Return increasing outcomes, all atoms among them, for exact tables; `batch_shape + (q,)`.
+
+        Where the distribution is continuous they are quantiles at normal scores from `-reach` to
+        `reach`, about `step` apart.
+        """
+        return self.quantile_table(score_grid(reach, step))
+
+    def atom_table(self, nodes: Floats) -> tuple[Floats, Floats]:
+        """Return levels and quantiles of the quantile function, flat over the level of each atom.
+
+        Each of the increasing `nodes` appears twice, with the CDF before and at it: exact where all
+        probability is on the nodes, and linear between them elsewhere.
+        """
+        wide = self.expand()
+        both = np.stack((wide.cdf_left(nodes), wide.cdf(nodes)), axis=-1)
+        levels = both.reshape(*both.shape[:-2], -1)
+        # nodes that appear several times, and rounding
+        return np.maximum.accumulate(levels, axis=-1), np.repeat(nodes, 2, axis=-1)
 
     def quantile_table(self, scores: Floats) -> Floats:
         """Return quantiles at increasing normal scores, for integrals; `batch_shape + (q,)`.
@@ -246,6 +276,24 @@ def has_rows(shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> bool:
 def take_part(part: Distribution, rows: Any, batch_shape: tuple[int, ...]) -> Distribution:
     """Return some rows of a part of a batch, or the whole part if all rows share it."""
     return part.take(rows) if has_rows(part.batch_shape, batch_shape) else part
+
+
+def small_masses(
+    log_mass: Floats,
+    batch: Any,
+    y: ArrayLike,
+    log_slope: Callable[[ArrayLike], Floats],
+) -> Floats:
+    """Return log masses of a transformed CDF, from the base's where differences have few digits.
+
+    A mass that is less than 1e-8 of the smaller tail is that of the base times a slope.
+    """
+    smaller = np.minimum(batch.logcdf(y), batch.logsf_left(y))
+    with np.errstate(invalid="ignore"):
+        is_small = ~(log_mass - smaller > np.log(1e-8)) & ~np.isneginf(smaller)
+    if not is_small.any():
+        return log_mass
+    return np.where(is_small, batch.base.log_mass(y) + log_slope(y), log_mass)
 
 
 def batch_array(name: str, values: ArrayLike, *, positive: bool = False) -> Floats:

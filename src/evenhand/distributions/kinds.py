@@ -23,3 +23,12 @@ class OutcomeKind(StrEnum):
 
     BINARY = "binary"
     """An event that happens (1) or not (0)."""
+
+
+NO_BINARY_RANDOMIZATION = (
+    "forecasts of 0/1 outcomes are not randomized: the calibration error of each person depends on"
+    " the mean probability over draws only, so that draws have a cost and no benefit; audit and"
+    " recalibrate them by group instead, or, if the event is a cut of an amount or a time, forecast"
+    " the amount or the time"
+)
+"""Reason for which forecasts of 0/1 outcomes are not randomized (outcomes: 3), and the advice."""

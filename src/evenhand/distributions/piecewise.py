@@ -38,6 +38,16 @@ def node_weights(levels: Floats) -> Floats:
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
+def level_weights(levels: Floats) -> Floats:
+    """Return weights of the knots in expectations by the trapezium rule over levels.
+
+    Exact for step functions, whose knots appear with the CDF before and at each step.
+    """
+    ends = np.zeros((*levels.shape[:-1], 1)), np.ones((*levels.shape[:-1], 1))
+    middle = (levels[..., 1:] + levels[..., :-1]) / 2
+    return np.diff(np.concatenate((ends[0], middle, ends[1]), axis=-1), axis=-1)
+
+
 def std(levels: Floats, values: Floats) -> Floats:
     """Return the standard deviation."""
     # moments about a point of the support, so that large offsets do not cancel

@@ -20,8 +20,10 @@ from evenhand.distributions.base import (
     has_rows,
     joint_shape,
     score_grid,
+    small_masses,
     take_part,
 )
+from evenhand.distributions.kinds import OutcomeKind
 from evenhand.distributions.location_scale import LocationScale
 from evenhand.distributions.piecewise import node_weights
 from evenhand.draws import RandomState, generator, jittered
@@ -91,10 +93,17 @@ class Randomized(Distribution):
     def expand(self) -> Randomized:
         return Randomized(self.base.expand(), self.link, self.r[..., None])
 
-    def _tail(self, y: ArrayLike) -> tuple[Floats, Mask]:
-        """Return the log of the base's smaller tail, and whether it is the upper tail."""
-        lower = self.base.logcdf(y)
-        upper = self.base.logsf(y)
+    @property
+    def outcome_kind(self) -> OutcomeKind:
+        return self.base.outcome_kind
+
+    def _tail(self, y: ArrayLike, *, left: bool = False) -> tuple[Floats, Mask]:
+        """Return the log of the base's smaller tail, and whether it is the upper tail.
+
+        Tails are those at `y`, or those of the left limits.
+        """
+        lower = self.base.logcdf_left(y) if left else self.base.logcdf(y)
+        upper = self.base.logsf_left(y) if left else self.base.logsf(y)
         is_upper = lower > upper
         return np.where(is_upper, upper, lower), is_upper
 
@@ -111,16 +120,39 @@ class Randomized(Distribution):
         )
 
     def logcdf(self, y: ArrayLike) -> Floats:
-        def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
-            turned = self.link.log_ppf_lower(tail, _drawn(r, is_upper))
-            return np.where(is_upper, log1mexp(turned), turned)
-
-        return _in_blocks(evaluate, *self._tail(y), self.r)
+        return self._log_tail(*self._tail(y), of_upper=False)
 
     def logsf(self, y: ArrayLike) -> Floats:
+        return self._log_tail(*self._tail(y), of_upper=True)
+
+    def logcdf_left(self, y: ArrayLike) -> Floats:
+        return self._log_tail(*self._tail(y, left=self.has_atoms), of_upper=False)
+
+    def logsf_left(self, y: ArrayLike) -> Floats:
+        return self._log_tail(*self._tail(y, left=self.has_atoms), of_upper=True)
+
+    def _log_tail(self, tail: Floats, is_upper: Mask, *, of_upper: bool) -> Floats:
+        """Return the log of the randomized tail on either side from the base's smaller tail."""
+
         def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
             turned = self.link.log_ppf_lower(tail, _drawn(r, is_upper))
-            return np.where(is_upper, turned, log1mexp(turned))
+            return np.where(is_upper == of_upper, turned, log1mexp(turned))
+
+        return _in_blocks(evaluate, tail, is_upper, self.r)
+
+    def log_mass(self, y: ArrayLike) -> Floats:
+        if not self.has_atoms:
+            return super().log_mass(y)
+        # small atoms between large tails: a density times the mass of the base
+        return small_masses(super().log_mass(y), self, y, self._log_slope)
+
+    def _log_slope(self, y: ArrayLike) -> Floats:
+        """Log derivative of the randomized CDF with respect to the base's."""
+
+        def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
+            draws = _drawn(r, is_upper)
+            tail = np.where(np.isneginf(tail), np.log(0.5), tail)
+            return -self.link.log_pdf_lower(self.link.log_ppf_lower(tail, draws), draws)
 
         return _in_blocks(evaluate, *self._tail(y), self.r)
 
@@ -145,6 +177,8 @@ class Randomized(Distribution):
         return self.base.quantile_from_tail(np.where(turned, far, near), np.asarray(upper) ^ turned)
 
     def expectation(self, function: Callable[[Floats], Floats]) -> Floats:
+        if self.has_atoms:
+            return super().expectation(function)
         # the function is evaluated once for all draws of a person
         values = function(self._cached_table[1])
         found = np.einsum("...q,...q->...", self._node_weights, values)
@@ -185,7 +219,17 @@ class Randomized(Distribution):
         share = np.clip((self.r - nodes[left]) / (nodes[left + 1] - nodes[left]), 0, 1)[..., None]
         return np.asarray(table[left] * (1 - share) + table[left + 1] * share)
 
+    def nodes(self, reach: float, step: float) -> Floats:
+        if not self.has_atoms:
+            return super().nodes(reach, step)
+        # as for the tables of continuous bases, up to 4000 quantiles
+        reach = max(reach, self.link.reach(1e-12))
+        step = max(min(step, self.link.mean_error / 1.5), 1 / 128, reach / 2000)
+        return self.base.nodes(reach, step)
+
     def _table(self) -> tuple[Floats, Floats]:
+        if self.has_atoms:
+            return super()._table()
         # quantiles of the base do not depend on the draw, and randomized levels not on the person
         return self._levels(), self.base.quantile_table(_scores_of(self.link))
 

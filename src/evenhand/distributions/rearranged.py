@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, Ints, Mask, bad_input
 from evenhand.distributions.base import Distribution
+from evenhand.distributions.kinds import OutcomeKind
 
 
 class Rearranged(Distribution):
@@ -71,6 +72,25 @@ class Rearranged(Distribution):
 
     def logsf(self, y: ArrayLike) -> Floats:
         return self._by_draw(lambda at: self._descending(self.base.logsf(at)), np.asarray(y))
+
+    @property
+    def outcome_kind(self) -> OutcomeKind:
+        return self.base.outcome_kind
+
+    def logcdf_left(self, y: ArrayLike) -> Floats:
+        return self._by_draw(
+            lambda at: np.sort(self.base.logcdf_left(at), axis=self.axis), np.asarray(y)
+        )
+
+    def logsf_left(self, y: ArrayLike) -> Floats:
+        return self._by_draw(lambda at: self._descending(self.base.logsf_left(at)), np.asarray(y))
+
+    def nodes(self, reach: float, step: float) -> Floats:
+        inner = self.base.nodes(reach, step)
+        # the nodes of all draws of a person, as sorted draws share their outcomes
+        axis = inner.ndim + self.axis - 1
+        joined = np.moveaxis(inner, axis, -2)
+        return np.expand_dims(np.sort(joined.reshape(*joined.shape[:-2], -1), axis=-1), axis)
 
     def logpdf(self, y: ArrayLike) -> Floats:
         return self._by_draw(self._sorted_logpdf, np.asarray(y))

@@ -16,8 +16,10 @@ from evenhand.distributions.base import (
     draws_of,
     has_rows,
     joint_shape,
+    small_masses,
     take_part,
 )
+from evenhand.distributions.kinds import OutcomeKind
 
 
 class Recalibrated(Distribution):
@@ -101,13 +103,18 @@ class Recalibrated(Distribution):
         other.which = which
         return other
 
-    def _mapped(self, y: ArrayLike) -> tuple[Floats, Floats, Floats, Mask]:
+    @property
+    def outcome_kind(self) -> OutcomeKind:
+        return self.base.outcome_kind
+
+    def _mapped(self, y: ArrayLike, *, left: bool = False) -> tuple[Floats, Floats, Floats, Mask]:
         """Return logs of the recalibrated tails and of the slope, and which tail comes first.
 
-        The first tail is the one on the side of the base's smaller tail.
+        The first tail is the one on the side of the base's smaller tail; tails are those at `y`, or
+        those of the left limits.
         """
-        lower = self.base.logcdf(y)
-        upper = self.base.logsf(y)
+        lower = self.base.logcdf_left(y) if left else self.base.logcdf(y)
+        upper = self.base.logsf_left(y) if left else self.base.logsf(y)
         # the logarithm of the smaller tail keeps its digits
         is_upper = lower > upper
         return (
@@ -124,6 +131,22 @@ class Recalibrated(Distribution):
     def logsf(self, y: ArrayLike) -> Floats:
         near, far, _, is_upper = self._mapped(y)
         return np.where(is_upper, near, far)
+
+    def logcdf_left(self, y: ArrayLike) -> Floats:
+        near, far, _, is_upper = self._mapped(y, left=True)
+        return np.where(is_upper, far, near)
+
+    def logsf_left(self, y: ArrayLike) -> Floats:
+        near, far, _, is_upper = self._mapped(y, left=True)
+        return np.where(is_upper, near, far)
+
+    def log_mass(self, y: ArrayLike) -> Floats:
+        if not self.has_atoms:
+            return super().log_mass(y)
+        return small_masses(super().log_mass(y), self, y, lambda at: self._mapped(at)[2])
+
+    def nodes(self, reach: float, step: float) -> Floats:
+        return self.base.nodes(reach, step)
 
     def logpdf(self, y: ArrayLike) -> Floats:
         return np.asarray(self.base.logpdf(y) + self._mapped(y)[2])

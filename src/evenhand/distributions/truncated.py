@@ -15,7 +15,7 @@ difference; it then has 8 digits. Smaller ones are a density times a distance.""
 
 
 class Truncated(Bounded):
-    """Distributions of a base's outcome, given that it lies in an interval.
+    """Distributions of a base's outcome, given that it lies inside an interval.
 
     The CDF is `(F(y) - F(low)) / (F(high) - F(low))`, computed from the smaller tail, so that bases
     with nearly all of their probability outside the interval have finite log densities. Outcomes
@@ -41,12 +41,13 @@ class Truncated(Bounded):
 
     def _log_between(self, low: ArrayLike, high: ArrayLike) -> Floats:
         """Log probability of the base between two points."""
-        lower = self.base.logcdf(high)
+        # P(low < Y < high), also where the base has an atom at a bound
+        lower = self.base.logcdf_left(high)
         upper = self.base.logsf(low)
         # a difference within the smaller tail, which keeps its digits
         is_lower = lower < upper
         whole = np.where(is_lower, lower, upper)
-        rest = np.where(is_lower, self.base.logcdf(low), self.base.logsf(high))
+        rest = np.where(is_lower, self.base.logcdf(low), self.base.logsf_left(high))
         with np.errstate(invalid="ignore"):  # both are -inf where both points are infinite
             gap = np.where(np.isinf(whole), -np.inf, np.minimum(rest - whole, 0.0))
         share = log1mexp(gap)
@@ -87,7 +88,7 @@ class Truncated(Bounded):
         below = within + np.where(upper, far, log_p)
         above = within + np.where(upper, log_p, far)
         lower = np.logaddexp(below, self.base.logcdf(low))
-        higher = np.logaddexp(above, self.base.logsf(high))
+        higher = np.logaddexp(above, self.base.logsf_left(high))
         is_upper = higher < lower
         tail = np.minimum(np.where(is_upper, higher, lower), 0.0)
         found = self.base.quantile_from_tail(tail, is_upper)

@@ -1,0 +1,42 @@
+"""Base class of distributions on a lattice: counts, ordinal scores and events."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand._validate import Floats
+from evenhand.distributions.base import Distribution
+from evenhand.distributions.kinds import OutcomeKind
+
+LEVEL_TOLERANCE = 1e-8
+"""Relative tolerance of probabilities in quantiles, so that `ppf(cdf(y))` is `y` despite the
+rounding of `cdf` and of the tables of links."""
+
+
+class Lattice(Distribution):
+    """Distributions all of whose probability is on single values.
+
+    A family implements both tails at its values (`logcdf` and `logsf`), the value below each
+    outcome (`_below`), and `nodes`, which are its values.
+    """
+
+    @property
+    def outcome_kind(self) -> OutcomeKind:
+        return OutcomeKind.COUNT
+
+    @abstractmethod
+    def _below(self, y: ArrayLike) -> Floats:
+        """Return an outcome with `P(Y <= _below(y)) = P(Y < y)`."""
+
+    def logcdf_left(self, y: ArrayLike) -> Floats:
+        return self.logcdf(self._below(y))
+
+    def logsf_left(self, y: ArrayLike) -> Floats:
+        return self.logsf(self._below(y))
+
+    def logpdf(self, y: ArrayLike) -> Floats:
+        """Log density of the continuous part, `-inf`: use `log_mass`."""
+        return np.full(np.broadcast_shapes(np.shape(y), self.batch_shape), -np.inf)
