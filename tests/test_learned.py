@@ -378,7 +378,7 @@ def test_several_masses_share_what_is_learned_from_features(
     calls = []
     learn = learned_group.learn_fits
     monkeypatch.setattr(
-        learned_group, "learn_fits", lambda *args: calls.append(args[1].shape[0]) or learn(*args)
+        learned_group, "learn_fits", lambda *args: calls.append(args[1].n_samples) or learn(*args)
     )
     random = np.random.default_rng(0)
     X = random.normal(size=(800, 2))

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.calibration import quantile_distance
+from evenhand.calibration import PITs, quantile_distance
+from evenhand.search.ramps import mean_cdfs
 from evenhand.tables import row_blocks
 
 EVEN_CELLS = 64
@@ -31,9 +32,10 @@ BLOCK_PITS = 1 << 17
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of [0, 1] and the mean of each row's step CDF over each cell.
+    """Cells of [0, 1] and the mean of each row's CDF over each cell.
 
-    If the edges are the distinct PITs, CDFs are constant within cells and errors are exact. With
+    The CDF of a row is a mean of steps, or of ramps for PITs of outcomes with atoms. If the edges
+    are the distinct PITs, CDFs are constant within cells and errors are exact. With
     wider cells errors are too small: in a cell in which the CDF crosses the diagonal, positive and
     negative deviations cancel.
 
@@ -49,12 +51,14 @@ class Cells:
     cdfs: NDArray[Any]
 
     @classmethod
-    def of(cls, matrix: Floats) -> Cells:
-        """Make the cells of PITs, shape (n, m)."""
+    def of(cls, pits: PITs) -> Cells:
+        """Make the cells of the PITs of n rows."""
+        matrix = pits.matrix
         n, m = matrix.shape
         is_small = n * max(m, MOST_DISTINCT) <= MOST_EXACT_NUMBERS
         # usually the first rows alone contain too many values, which saves a sort of all PITs
-        if is_small and np.unique(matrix.ravel()[: 2 * MOST_DISTINCT]).size <= MOST_DISTINCT:
+        is_exact = is_small and pits.cells is None
+        if is_exact and np.unique(matrix.ravel()[: 2 * MOST_DISTINCT]).size <= MOST_DISTINCT:
             values = np.unique(np.concatenate(([0.0], matrix.ravel(), [1.0])))
             if values.size <= MOST_DISTINCT:
                 return cls(
@@ -64,7 +68,10 @@ class Cells:
         # products over many rows are faster in float32; the final groups are scored exactly
         cdfs = np.empty((n, EVEN_CELLS), dtype=np.float64 if n <= 600 else np.float32)
         for rows in row_blocks(n, max(BLOCK_PITS // max(m, EVEN_CELLS), 1)):
-            cdfs[rows] = _mean_cdfs(matrix[rows] * EVEN_CELLS, EVEN_CELLS)
+            if pits.cells is None:
+                cdfs[rows] = _mean_cdfs(matrix[rows] * EVEN_CELLS, EVEN_CELLS)
+            else:
+                cdfs[rows] = mean_cdfs(pits.low[rows], pits.high[rows], EVEN_CELLS)
         return cls(np.linspace(0.0, 1.0, EVEN_CELLS + 1), cdfs)
 
     def errors(self, means: Floats) -> Floats:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints
+from evenhand.calibration import PITs
 from evenhand.search.cut_trees import CutTable, CutTree, grow_tree
 from evenhand.search.oracle_group import group_sizes
 from evenhand.search.patterns import (
@@ -94,12 +95,12 @@ class LearnedScore:
         return np.asarray(self.fit.predict(table) @ wave_weights(self.pattern))
 
 
-def learn_fits(table: CutTable, pit: Floats) -> tuple[Fit, ...]:
+def learn_fits(table: CutTable, pits: PITs) -> tuple[Fit, ...]:
     """Fit all models to the waves of PITs; the fits do not depend on the mass of groups.
 
     The rows must be in random order.
     """
-    targets = waves(pit)
+    targets = waves(pits)
     above = table.above.astype(np.float32)
     return (
         *_trees(table, above, targets),
@@ -109,7 +110,7 @@ def learn_fits(table: CutTable, pit: Floats) -> tuple[Fit, ...]:
 
 
 def best_score(
-    fits: tuple[Fit, ...], pit: Floats, mass: float, before: LearnedScore | None = None
+    fits: tuple[Fit, ...], pits: PITs, mass: float, before: LearnedScore | None = None
 ) -> LearnedScore:
     """Return the best score over fits, the starting patterns and one ascent step from each.
 
@@ -118,7 +119,7 @@ def best_score(
     fold must be better by twice the sum of both standard errors: if two halves deviate in opposite
     directions, the folds should agree on one.
     """
-    basis = pattern_basis(pit)
+    basis = pattern_basis(pits)
     found = [score for fit in fits for score in _scores_of(fit, basis, mass)]
     usual = None if before is None else direction_of(before.pattern)
 

@@ -225,11 +225,13 @@ class GroupSearch:
         residuals = None if residual is None else check_rows("residual", residual, n)
         _check_enough(rows.size, mass, self._n_folds, n > rows.size)
         encoder, table = self._encoded
-        shuffled = self._pits.matrix[rows]
+        shuffled = self._pits.take(rows)
         stages = list[_Stage]()
         for start, stop in pairwise(self._starts):
             stages.append(
-                self._judged(shuffled[:stop], start, mass, stages[-1].score if stages else None)
+                self._judged(
+                    shuffled.take(slice(stop)), start, mass, stages[-1].score if stages else None
+                )
             )
         values = np.concatenate([stage.values for stage in stages])
         # a pattern depends on earlier rows only, so the conditional expectation of a value is at
@@ -275,19 +277,20 @@ class GroupSearch:
         judged = take_rows(as_table(self._X, self._pits.n_samples), self._rows[self._starts[0] :])
         return float(GroupRule(conditions).mask(judged).mean())
 
-    def _judged(self, pit: Floats, start: int, mass: float, before: LearnedScore | None) -> _Stage:
+    def _judged(self, pits: PITs, start: int, mass: float, before: LearnedScore | None) -> _Stage:
         """Learn from the rows before `start` and evaluate the others."""
         table = self._encoded[1]
         n_learned = min(start, LEARNING_ROWS)
         # fits predict waves of PITs, which do not depend on the mass
+        learned = pits.take(slice(n_learned))
         if n_learned not in self._fits:
-            self._fits[n_learned] = learn_fits(table.part(0, n_learned), pit[:n_learned])
-        score = best_score(self._fits[n_learned], pit[:n_learned], mass, before)
-        stop = pit.shape[0]
+            self._fits[n_learned] = learn_fits(table.part(0, n_learned), learned)
+        score = best_score(self._fits[n_learned], learned, mass, before)
+        stop = pits.n_samples
         best = start + top_rows(score(table.part(start, stop)), mass, self._random)
-        values = pattern_values(pit[best], score.pattern)
+        values = pattern_values(pits.take(best), score.pattern)
         # of all these rows: under the hypothesis their values have the distribution of the group's
-        skewness = skewness_of(pattern_values(pit[:n_learned], score.pattern))
+        skewness = skewness_of(pattern_values(learned, score.pattern))
         return _Stage(start, stop, n_learned, score, best, values, skewness)
 
 
@@ -302,7 +305,7 @@ def _usual_direction(stages: Sequence[_Stage]) -> Direction:
 
 
 def _described(
-    stages: Sequence[_Stage], table: CutTable, pit: Floats, error: float, encoder: TableEncoder
+    stages: Sequence[_Stage], table: CutTable, pits: PITs, error: float, encoder: TableEncoder
 ) -> tuple[Condition, ...]:
     """Return the conditions of the last fold's rule; none if no rule describes the group.
 
@@ -319,7 +322,9 @@ def _described(
         matrix = table.matrix[stage.start : stage.stop]
         for depth, rule in rules.items():
             inside = stage.start + np.flatnonzero(rule.selects(matrix))
-            values.setdefault(depth, []).append(pattern_values(pit[inside], stage.score.pattern))
+            values.setdefault(depth, []).append(
+                pattern_values(pits.take(inside), stage.score.pattern)
+            )
     for depth, rule in rules.items():
         judged = np.concatenate(values[depth])
         share = judged.size / n_judged

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input, check_count, check_masses
-from evenhand.calibration import PITs, as_pits, pathwise_errors, row_distances
+from evenhand.calibration import (
+    PITs,
+    as_pits,
+    calibration_error,
+    pathwise_errors,
+    row_distances,
+)
 from evenhand.draws import RandomState, fresh, generator, jittered, nodes
 from evenhand.links import Entropic, Link
 from evenhand.search.oracle_group import group_sizes, worst_groups
 
-Search = Callable[[Floats, Floats], ArrayLike]
-"""User-defined search: PITs of shape (n, m) and masses of shape (k,) to errors of shape (k,)."""
+Search = Callable[[Any, Floats], ArrayLike]
+"""User-defined search: PITs and masses of shape (k,) to errors of shape (k,). The PITs have the
+shape (n, m), or are a `PITs` if a function simulates them."""
+
+Simulate = Callable[[np.random.Generator], PITs]
+"""Function that simulates outcomes from forecasts and returns their PITs."""
 
 MOST_ROWS = 5000
 MOST_PITS = 1 << 17
@@ -62,6 +73,7 @@ def null_curve(
     *,
     selection: str | Search = "oracle",
     link: Link | None = None,
+    simulate: Simulate | None = None,
     n_simulations: int = 50,
     random_state: RandomState = None,
 ) -> NullCurve:
@@ -87,6 +99,11 @@ def null_curve(
         forecasts are miscalibrated, their pathwise errors exceed those of their randomization, and
         the default gives the higher null of a less randomized forecaster. With a single column the
         PITs of calibrated forecasts are uniform, whatever the link.
+    simulate : callable, optional
+        Function of a generator that draws an outcome from each forecast, or from those of a sample
+        of the rows, and returns the PITs of these outcomes. It is needed for the null distribution
+        of outcomes with atoms, whose cells depend on the forecasts. Without it, calibrated PITs
+        without cells are simulated, in which a search finds larger errors.
     n_simulations : int, default 50
         Number of simulated data sets, at least 2.
     random_state : int, generator or None
@@ -130,14 +147,14 @@ def null_curve(
     m = pits.n_draws
     n = min(pits.n_samples, MOST_ROWS, max(MOST_PITS // m, 1))
     # the PIT at a single draw of a calibrated forecast is uniform, whatever the link
-    if link is None and m > 1:
+    if link is None and m > 1 and simulate is None:
         link = _matching_link(pits)
-    errors = np.array(
-        [
-            _search(selection, _calibrated(n, m, link, random), shares, random)
-            for _ in range(n_simulations)
-        ]
-    )
+    found: list[Floats] = []
+    for _ in range(n_simulations):
+        calibrated = _calibrated(n, m, link, random) if simulate is None else simulate(random)
+        n = calibrated.n_samples
+        found.append(_search(selection, calibrated, shares, random))
+    errors = np.array(found)
     if not callable(selection):
         # errors of a fixed group decrease as 1 / sqrt(rows), and the group of all rows is fixed in
         # any search
@@ -149,15 +166,16 @@ def null_curve(
 
 
 def _search(
-    selection: str | Search, pit: Floats, masses: Floats, random: np.random.Generator
+    selection: str | Search, pits: PITs, masses: Floats, random: np.random.Generator
 ) -> Floats:
     """Return the errors of the groups that a search finds."""
     if selection == "oracle":
-        return worst_groups(pit, masses, random)[0]
+        return worst_groups(pits, masses, random)[0]
     if not callable(selection):
         # rows are exchangeable, so the first rows represent any fixed group
-        groups = [pit[:k].reshape(1, -1) for k in group_sizes(masses, pit.shape[0])]
-        return np.concatenate([row_distances(group) for group in groups])
+        sizes = group_sizes(masses, pits.n_samples)
+        return np.array([calibration_error(pits.take(slice(k))) for k in sizes])
+    pit = pits.matrix if pits.cells is None else pits
     errors = np.asarray(selection(pit, masses), dtype=np.float64)
     if errors.shape != masses.shape:
         raise bad_input(
@@ -166,10 +184,10 @@ def _search(
     return errors
 
 
-def _calibrated(n: int, m: int, link: Link | None, random: np.random.Generator) -> Floats:
+def _calibrated(n: int, m: int, link: Link | None, random: np.random.Generator) -> PITs:
     """Return PITs of calibrated forecasts, shape (n, m): randomized by a link, or deterministic."""
     base = fresh((n, 1), random)
-    return base if link is None else link.ppf(base, jittered(n, m, random))
+    return PITs(base if link is None else link.ppf(base, jittered(n, m, random)))
 
 
 def _matching_link(pits: PITs) -> Link:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.calibration import line_distance
+from evenhand.calibration import PITs, line_distance
 from evenhand.search.masks import Masks
+from evenhand.search.ramps import cdfs_at_edges
 from evenhand.tables import row_blocks
 
 BINS = 64
@@ -37,17 +38,14 @@ class Rows:
 
     Parameters
     ----------
-    pit : ndarray of shape (n, m)
-        PITs over draws.
+    pits : PITs of n rows
+        PITs over draws, with positive weights if any.
     quantities : ndarray of shape (q, n)
         Values that are summed over groups: ones first and, with weights, the weights last.
-    weights : ndarray of shape (n,) or None
-        Positive weights with mean 1.
     """
 
-    pit: Floats
+    pits: PITs
     quantities: Floats
-    weights: Floats | None
 
 
 @dataclass(frozen=True)
@@ -176,10 +174,12 @@ def _areas(
     # single columns first, then pairs
     places = np.append(np.zeros(k, dtype=np.intp), a), np.append(np.arange(k), b)
     # whole numbers up to 2^24 are exact in float32, and so are sums of two such deviations
-    is_exact = rows.weights is None and BINS * rows.pit.size < 2**23
+    pits = rows.pits
+    is_whole = pits.weights is None and pits.cells is None
+    is_exact = is_whole and BINS * pits.matrix.size < 2**23
     dtype: type[np.floating[Any]] = np.float32 if is_exact else np.float64
-    total = rows.pit.shape[1] * sums[0 if rows.weights is None else -1][places].astype(dtype)
-    below = _counts_below(rows, columns, left, right, places).astype(dtype, copy=False)
+    total = pits.n_draws * sums[0 if pits.weights is None else -1][places].astype(dtype)
+    below = _counts_below(pits, columns, left, right, places).astype(dtype, copy=False)
     singles = _deviations(below[:, :k], total[:k])
     areas = {sign: np.full(a.size, np.nan) for sign in wanted}
     # histograms of 1024 pairs of columns fit into the cache
@@ -231,17 +231,17 @@ def _pair_sums(columns: Mask, left: Ints, right: Ints, quantities: Floats) -> Fl
 
 
 def _counts_below(
-    rows: Rows, columns: Mask, left: Ints, right: Ints, pairs: tuple[Ints, Ints]
+    pits: PITs, columns: Mask, left: Ints, right: Ints, pairs: tuple[Ints, Ints]
 ) -> Floats:
     """Count the PITs at or below the edges `0, 1/B, ..., (B-1)/B` in some pairs of columns.
 
     `pairs` are positions in `left` and `right`. Counts have shape (B, pairs); with weights they are
-    sums of weights.
+    sums of weights. PITs of outcomes with atoms count by the part of their cell below an edge.
     """
-    if rows.pit.shape[1] == 1:
-        below = _one_draw_below(rows.pit[:, 0], rows.weights, columns, left, right)
+    if pits.n_draws == 1 and pits.cells is None:
+        below = _one_draw_below(pits.matrix[:, 0], pits.weights, columns, left, right)
         return below.reshape(BINS, -1).take(pairs[0] * right.size + pairs[1], axis=-1)
-    return _many_draws_below(rows.pit, rows.weights, columns, left[pairs[0]], right[pairs[1]])
+    return _many_draws_below(pits, columns, left[pairs[0]], right[pairs[1]])
 
 
 def _one_draw_below(
@@ -271,25 +271,30 @@ def _one_draw_below(
     return below
 
 
-def _many_draws_below(
-    pit: Floats, weights: Floats | None, columns: Mask, left: Ints, right: Ints
-) -> Floats:
+def _many_draws_below(pits: PITs, columns: Mask, left: Ints, right: Ints) -> Floats:
     """Count several PITs per row, by the row's number of draws at or below each edge."""
-    n, m = pit.shape
+    n, m = pits.matrix.shape
     # few enough rows for sums below 2^24, which are exact in float32, unless one row exceeds it
     size = int(np.clip(2 * BLOCK_NUMBERS // left.size, 16, min(BLOCK_ROWS, max(2**24 // m - 1, 1))))
-    is_exact = weights is None and size * m < 2**24
+    is_exact = pits.weights is None and pits.cells is None and size * m < 2**24
     dtype: type[np.floating[Any]] = np.float32 if is_exact else np.float64
     below = np.zeros((left.size, BINS))
     for part in row_blocks(n, size):
-        bins = np.ceil(pit[part] * BINS).astype(np.intp)
-        k = bins.shape[0]
-        # offset the bins by row, so that one count gives the histograms of all rows
-        bins += np.arange(k)[:, None] * (BINS + 1)
-        counts = np.bincount(bins.ravel(), minlength=k * (BINS + 1)).reshape(k, BINS + 1)
-        draws = np.cumsum(counts[:, :BINS], axis=-1).astype(dtype)
+        draws = _draws_below(pits.take(part)).astype(dtype, copy=False)
         rows = columns[part].T.astype(dtype)
         both = rows[left]
         both *= rows[right]
-        below += both @ (draws if weights is None else draws * weights[part, None])
+        below += both @ (draws if pits.weights is None else draws * pits.weights[part, None])
     return below.T
+
+
+def _draws_below(pits: PITs) -> NDArray[Any]:
+    """Return each row's number of draws at or below each edge, shape (k, B)."""
+    if pits.cells is not None:
+        return pits.n_draws * cdfs_at_edges(pits.low, pits.high, BINS)[:, :BINS]
+    bins = np.ceil(pits.matrix * BINS).astype(np.intp)
+    k = bins.shape[0]
+    # offset the bins by row, so that one count gives the histograms of all rows
+    bins += np.arange(k)[:, None] * (BINS + 1)
+    counts = np.bincount(bins.ravel(), minlength=k * (BINS + 1)).reshape(k, BINS + 1)
+    return np.cumsum(counts[:, :BINS], axis=-1)

@@ -303,7 +303,7 @@ def scan_rows(rows: ScanRows, table: pd.DataFrame, named: Groups, min_size: int)
     least = min(min_size, FEW_ROWS)
     # an intersection is no larger than either side, so small masks need no pairs
     kept = masks.keep(sizes >= np.where(is_named, least, min_size))
-    found = scan_pairs(kept, Rows(rows.pits.matrix, rows.values, rows.pits.weights), min_size)
+    found = scan_pairs(kept, Rows(rows.pits, rows.values), min_size)
     weight = found.sums[-1 if rows.order.is_weighted else 0]
     error = found.area / (BINS * rows.pits.n_draws * weight)
     slack = np.full(error.size, 1 / (2 * BINS))

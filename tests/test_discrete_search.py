@@ -1,0 +1,187 @@
+"""Group searches in PITs of outcomes with atoms (outcomes: 4.3)."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from discrete_laws import pits_of
+from evenhand.calibration import PITs, calibration_error
+from evenhand.search import (
+    GroupSearch,
+    find_group,
+    null_curve,
+    pattern_basis,
+    pattern_values,
+    scan_groups,
+    starting_patterns,
+    waves,
+    worst_group_curve,
+)
+from evenhand.search.ramps import cdfs_at_edges, mean_cdfs
+from repeats import most_failures, repeats, statistical
+
+LAWS = ("poisson 0.5", "poisson 5", "event 0.1", "atom 0.3", "atom 0.8")
+
+
+def _random_cells(shape: tuple[int, int], seed: int) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    low = random.random(shape)
+    width = random.random(shape) * random.choice([1e-9, 0.01, 0.5], shape)
+    return low, np.minimum(low + width, 1.0)
+
+
+def _midpoints(count: int) -> np.ndarray:
+    return (np.arange(count) + 0.5) / count
+
+
+@pytest.mark.parametrize("n_cells", [4, 64])
+def test_ramps_at_edges_and_their_means_equal_brute_force(n_cells: int) -> None:
+    low, high = _random_cells((40, 5), 0)
+
+    def ramps(levels: np.ndarray) -> np.ndarray:
+        share = (levels - low[..., None]) / np.maximum(high - low, 1e-300)[..., None]
+        return np.clip(share, 0, 1).mean(axis=1)
+
+    edges = np.arange(n_cells + 1) / n_cells
+    np.testing.assert_allclose(cdfs_at_edges(low, high, n_cells), ramps(edges), atol=1e-9)
+    # the midpoint rule of 500 levels per cell errs by at most one level for a step
+    levels = ramps(_midpoints(500 * n_cells)).reshape(40, n_cells, 500).mean(axis=-1)
+    np.testing.assert_allclose(mean_cdfs(low, high, n_cells), levels, atol=1 / 500)
+
+
+def test_values_of_cells_are_means_over_positions_in_the_cell() -> None:
+    low, high = _random_cells((30, 3), 1)
+    pits = PITs.of_cells(low, high, np.full(30, 0.5))
+    many = [PITs(low + v * (high - low)) for v in _midpoints(2000)]
+    for values in (waves, pattern_basis):
+        expected = np.mean([values(some) for some in many], axis=0)
+        # piecewise linear functions with kinks: the midpoint rule is exact up to 1/2000^2
+        np.testing.assert_allclose(values(pits), expected, atol=1e-6)
+    for pattern in starting_patterns():
+        expected = np.mean([pattern_values(some, pattern) for some in many], axis=0)
+        np.testing.assert_allclose(pattern_values(pits, pattern), expected, atol=1e-6)
+
+
+def test_narrow_cells_give_the_results_of_continuous_outcomes() -> None:
+    random = np.random.default_rng(2)
+    u = random.random((600, 8)) ** 1.3
+    X = pd.DataFrame({"a": random.normal(size=600), "b": random.choice(["x", "y"], 600)})
+    narrow = PITs.of_cells(u * (1 - 1e-9), u * (1 - 1e-9) + 1e-9 * u, np.zeros(600))
+    masses = [0.1, 0.5, 1.0]
+    curves = [worst_group_curve(pit, masses, random_state=0) for pit in (u, narrow)]
+    np.testing.assert_allclose(curves[0].errors, curves[1].errors, atol=1e-6)
+    scans = [scan_groups(pit, X, 50, random_state=0).sort_values("group") for pit in (u, narrow)]
+    for column in ("error", "coverage_80", "p_value"):
+        np.testing.assert_allclose(scans[0][column], scans[1][column], atol=1e-4)
+    found = [find_group(pit, X, 0.2, random_state=0) for pit in (u, narrow)]
+    assert found[0].error == pytest.approx(found[1].error, abs=1e-6)
+    assert found[0].rows.tolist() == found[1].rows.tolist()
+
+
+def test_scanned_errors_are_those_of_ramps() -> None:
+    """Within 1/128, the largest error of 64 bins."""
+    random = np.random.default_rng(3)
+    pits = pits_of("poisson 2", 400, random)
+    X = pd.DataFrame({"g": random.choice(["p", "q"], 400), "h": random.choice(["r", "s"], 400)})
+    found = scan_groups(pits, X, 30, random_state=0).set_index("group")
+    for name in ("p", "q"):
+        mask = (X["g"] == name).to_numpy()
+        exact = calibration_error(pits.take(mask))
+        assert found.loc[f"g = {name}", "error"] == pytest.approx(exact, abs=1 / 128)
+
+
+@pytest.mark.parametrize(
+    ("law", "drawn", "averaged"),
+    [
+        # the fifth of the people with the lowest PITs. Drawn: they fill [0, 0.2], error 0.4.
+        # Averaged: no event, uniform on [0, 0.9]: 0.05; the atom, uniform on [0, 0.5]: 0.25;
+        # Poisson(2): all zeros, mean 0.0677, and ones up to a fifth of the people, mean 0.2707
+        ("event 0.1", 0.4, 0.05),
+        ("atom 0.5", 0.4, 0.25),
+        ("poisson 2", 0.4, 0.5 - (0.1353 * 0.0677 + 0.0647 * 0.2707) / 0.2),
+    ],
+)
+def test_a_group_of_lowest_pits_must_not_see_drawn_positions(
+    law: str, drawn: float, averaged: float
+) -> None:
+    """Means of 40 samples of 1,000 people; standard errors are below 0.003."""
+    errors = []
+    for seed in range(40):
+        pits = pits_of(law, 1000, np.random.default_rng(seed))
+        lowest = np.argsort(pits.matrix[:, 0])[:200]
+        middle = np.argsort((pits.low + pits.high)[:, 0], kind="stable")[:200]
+        errors.append(
+            (calibration_error(pits.matrix[lowest]), calibration_error(pits.take(middle)))
+        )
+    means = np.mean(errors, axis=0)
+    # samples of 1,000 exceed the limit for many people by about 0.01
+    np.testing.assert_allclose(means, [drawn, averaged], atol=0.015)
+
+
+def test_worst_groups_of_cells_are_worst_among_all_groups_of_a_small_sample() -> None:
+    for law in ("poisson 2", "event 0.4", "atom 0.5"):
+        pits = pits_of(law, 9, np.random.default_rng(5))
+        curve = worst_group_curve(pits, [1 / 3], random_state=0)
+        all_groups = (list(rows) for rows in combinations(range(9), 3))
+        best = max(calibration_error(pits.take(rows)) for rows in all_groups)
+        assert curve.errors[0] == pytest.approx(best, abs=1e-9)
+
+
+def test_null_curve_simulates_outcomes_with_the_same_cells() -> None:
+    """For events of 10% the mean worst fifth is far below that of continuous outcomes, 0.4."""
+    pits = pits_of("event 0.1", 500, np.random.default_rng(0))
+    masses = [0.2, 1.0]
+    null = null_curve(
+        pits,
+        masses,
+        simulate=lambda random: pits_of("event 0.1", 500, random),
+        n_simulations=20,
+        random_state=0,
+    )
+    # a fifth with all events: half of it uniform on [0.9, 1], half on [0, 0.9], mean 0.7
+    assert null.mean[0] == pytest.approx(0.2, abs=0.03)
+    # all rows: |rate - p| / 2, whose mean is that of a normal variable, sd / 2 * sqrt(2 / pi)
+    expected = np.sqrt(0.1 * 0.9 / 500) / 2 * np.sqrt(2 / np.pi)
+    assert null.mean[1] == pytest.approx(expected, rel=0.6)
+    # without it, calibrated PITs without cells are simulated: larger errors, a cautious comparison
+    assert null_curve(pits, 0.2, n_simulations=5, random_state=0).mean[0] > 0.35
+
+
+@statistical
+@pytest.mark.parametrize("law", LAWS)
+def test_scans_and_learned_groups_keep_their_level(law: str) -> None:
+    """Each rate of false alarms is at most 5%."""
+    count = repeats(1000, shorter=16)
+    alarms = np.zeros(5)
+    for seed in range(count):
+        random = np.random.default_rng([seed, LAWS.index(law)])
+        pits = pits_of(law, 600, random)
+        X = random.normal(size=(600, 3))
+        search = GroupSearch(pits, X, random_state=seed)
+        groups = [search.find(mass) for mass in (0.1, 0.2, 0.5)]
+        scan = scan_groups(pits, X, 50, random_state=seed)
+        alarms += [
+            *(group.p_value < 0.05 for group in groups),
+            groups[1].low > 0,
+            scan["p_adjusted"].min() < 0.05 or (scan["error_low"] > 0).any(),
+        ]
+    assert (alarms <= most_failures(count)).all(), alarms / count
+
+
+def test_a_planted_group_of_events_is_found() -> None:
+    """The event rate is 0.35 instead of 0.15 for a third of 3,000 people: error 0.2 / 2 = 0.1."""
+    random = np.random.default_rng(7)
+    x = random.random(3000)
+    is_event = random.random(3000) < np.where(x > 2 / 3, 0.35, 0.15)
+    pits = PITs.of_cells(
+        np.where(is_event, 0.85, 0.0), np.where(is_event, 1, 0.85), random.random(3000)
+    )
+    X = pd.DataFrame({"x": x, "noise": random.random(3000)})
+    group = find_group(pits, X, 1 / 3, random_state=0)
+    assert group.features[0] == "x"
+    assert group.direction == "outcomes higher than forecast"
+    assert 0 < group.low < 0.1 < group.error + 0.03
