@@ -8,7 +8,9 @@ import pytest
 from scipy import stats
 
 from evenhand._validate import InputError
-from evenhand.scale import forecast_from_columns
+from evenhand.distributions import OutcomeKind
+from evenhand.forecast import Forecast
+from evenhand.scale import FORMS, ColumnSubject, forecast_from_columns
 
 
 def test_means_and_standard_deviations_make_normal_forecasts() -> None:
@@ -64,14 +66,14 @@ TABLE = pd.DataFrame(
 @pytest.mark.parametrize(
     ("options", "facts"),
     [
-        ({}, "t.csv: name one kind of columns: --mean and --std, --quantiles, or --samples"),
+        ({}, f"t.csv: name one kind of columns: {FORMS}"),
         (
             {"mean": "mu"},
-            "t.csv: --mean needs --std; name both columns",
+            "t.csv: --mean needs --std; name both columns, or add --outcome count if it has counts",
         ),
         (
             {"mean": "mu", "std": "sigma", "samples": "s"},
-            "t.csv: name one kind of columns: --mean and --std, --quantiles, or --samples",
+            f"t.csv: name one kind of columns: {FORMS}",
         ),
         ({"mean": "mu", "std": "sigma"}, r"'sigma', row 2.*positive.* 0; correct"),
         ({"quantiles": "q"}, r"'q0\.9', row 2.*not decrease.* 1 after 2; .*--sort-quantiles"),
@@ -84,4 +86,192 @@ TABLE = pd.DataFrame(
 def test_what_does_not_fit_is_refused_in_one_line(options: dict[str, str], facts: str) -> None:
     with pytest.raises(InputError, match=facts) as raised:
         forecast_from_columns(TABLE, **options, source="t.csv")
+    assert "\n" not in str(raised.value)
+
+
+def read(table: dict[str, object], **options: str) -> Forecast:
+    return forecast_from_columns(pd.DataFrame(table), **options, source="t.csv")[0]
+
+
+def test_probabilities_make_forecasts_of_events() -> None:
+    forecast = read({"p": [0.25, 1.0, 0.0]}, probability="p")
+    assert forecast.outcome_kind is OutcomeKind.BINARY
+    np.testing.assert_allclose(forecast.event_probability(), [0.25, 1.0, 0.0])
+    np.testing.assert_allclose(np.exp(forecast.log_mass(1.0)), [0.25, 1.0, 0.0])
+
+
+@pytest.mark.parametrize("listed", ["p", "p2,p_0,p-1.5"])
+def test_values_of_probabilities_are_read_from_names_in_any_order(listed: str) -> None:
+    table = {"p2": [0.5], "p_0": [0.2], "p-1.5": [0.3], "p_value": [7.0], "price": [2.0]}
+    forecast, columns = forecast_from_columns(pd.DataFrame(table), pmf=listed, source="t.csv")
+    assert forecast.outcome_kind is OutcomeKind.COUNT
+    assert columns == ["p-1.5", "p_0", "p2"]
+    np.testing.assert_allclose(forecast.cdf(0.0), [0.5])
+    np.testing.assert_allclose(forecast.mean(), [0.5 * 2 - 0.3 * 1.5])
+
+
+def test_probabilities_that_are_rounded_are_divided_by_their_sum() -> None:
+    thirds = {"p0": [0.3333333], "p1": [0.3333333], "p2": [0.3333333]}
+    np.testing.assert_allclose(read(thirds, pmf="p").cdf(2.0), [1.0], rtol=1e-12)
+
+
+def test_means_of_counts_make_poisson_forecasts() -> None:
+    mean = np.array([0.3, 4.0])
+    forecast = read({"mu": mean}, mean="mu", outcome="count")
+    assert forecast.outcome_kind is OutcomeKind.COUNT
+    np.testing.assert_allclose(forecast.cdf([1.0, 3.0]), stats.poisson.cdf([1, 3], mean))
+    np.testing.assert_allclose(forecast.cdf_left([1.0, 3.0]), stats.poisson.cdf([0, 2], mean))
+
+
+def test_means_and_standard_deviations_of_counts_make_negative_binomial_forecasts() -> None:
+    mean, std = np.array([2.0, 10.0]), np.array([3.0, 4.0])
+    forecast = read({"mu": mean, "sd": std}, mean="mu", std="sd", outcome="count")
+    # SciPy counts failures: success probability mean / variance
+    share = mean / std**2
+    peer = stats.nbinom(mean * share / (1 - share), share)
+    np.testing.assert_allclose(forecast.cdf([1.0, 12.0]), peer.cdf([1, 12]), rtol=1e-9)
+    np.testing.assert_allclose(forecast.std(), std, rtol=1e-6)
+
+
+def test_samples_of_counts_keep_their_shares() -> None:
+    table = {"s1": [0.0, 5.0], "s2": [2.0, 5.0], "s3": [2.0, 7.0], "s4": [9.0, 5.0]}
+    forecast = read(table, samples="s", outcome="count")
+    assert forecast.outcome_kind is OutcomeKind.COUNT
+    np.testing.assert_allclose(np.exp(forecast.log_mass([2.0, 5.0])), [0.5, 0.75])
+    np.testing.assert_allclose(forecast.cdf([8.9, 4.9]), [0.75, 0.0], atol=1e-12)
+
+
+AMOUNTS: dict[str, object] = {
+    "none": [0.4, 0.0],
+    "mu": [1.0, 50.0],
+    "sd": [2.0, 1.0],
+    "q0.1": [1.0, 40.0],
+    "q0.5": [4.0, 50.0],
+    "q0.9": [9.0, 60.0],
+    "s1": [1.0, 2.0],
+    "s2": [2.0, 3.0],
+}
+
+
+@pytest.mark.parametrize(
+    "amounts", [{"mean": "mu", "std": "sd"}, {"quantiles": "q"}, {"samples": "s"}]
+)
+def test_a_chance_of_zero_makes_a_hurdle(amounts: dict[str, str]) -> None:
+    forecast = read(AMOUNTS, chance_of_zero="none", **amounts)
+    assert forecast.outcome_kind is OutcomeKind.HURDLE
+    np.testing.assert_allclose(forecast.cdf(0.0), [0.4, 0.0], atol=1e-12)
+    np.testing.assert_allclose(forecast.cdf_left(0.0), [0.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(forecast.event_probability(), [0.6, 1.0])
+
+
+def test_the_positive_part_of_a_hurdle_is_truncated_at_zero() -> None:
+    forecast = read(AMOUNTS, chance_of_zero="none", mean="mu", std="sd")
+    peer = stats.truncnorm(-0.5, np.inf, loc=1.0, scale=2.0)
+    np.testing.assert_allclose(forecast.cdf(3.0)[0], 0.4 + 0.6 * peer.cdf(3.0), rtol=1e-9)
+
+
+def test_columns_of_a_hurdle_are_listed_with_the_chance_first() -> None:
+    table = pd.DataFrame(AMOUNTS)
+    options = {"chance_of_zero": "none", "quantiles": "q"}
+    _, columns = forecast_from_columns(table, **options, source="t.csv")
+    assert columns == ["none", "q0.1", "q0.5", "q0.9"]
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({"mean": "m", "std": "s"}, "mean_std"),
+        ({"quantiles": "q"}, "quantiles"),
+        ({"probability": "p"}, "probability"),
+        ({"pmf": "p", "outcome": "count"}, "pmf"),
+        ({"mean": "m", "outcome": "count"}, "count_mean"),
+        ({"samples": "s", "outcome": "count"}, "count_samples"),
+        ({"chance_of_zero": "z", "mean": "m", "std": "s"}, "chance_of_zero_mean_std"),
+    ],
+)
+def test_kinds_of_columns_have_names(options: dict[str, str], kind: str) -> None:
+    assert ColumnSubject(**options).kind == kind
+
+
+MIXED: dict[str, object] = {
+    "p": [0.5, 1.5],
+    "k0": [0.5, 0.25],
+    "k1": [0.5, 0.25],
+    "k01": [0.5, 0.25],
+    "mu": [1.0, 4.0],
+    "zero": [1.0, 0.0],
+    "sd": [2.0, 2.0],
+    "s1": [1.0, 2.0],
+    "s2": [2.0, 2.5],
+    "none": [0.5, -0.1],
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "facts"),
+    [
+        ({"probability": "p"}, r"'p', row 2: a probability must lie between 0 and 1, got 1\.5"),
+        ({"chance_of_zero": "none", "mean": "mu", "std": "sd"}, r"'none', row 2: a prob.*-0\.1"),
+        ({"pmf": "k0,k1"}, r"row 2: .*2 columns of --pmf must sum to 1, got 0\.5; name a column"),
+        ({"pmf": "k"}, r"^--pmf must name one column for each value.*'k1' and 'k01'"),
+        ({"pmf": "p,mu"}, r"^--pmf must .*value of the outcome, such as p0 or p_1, got 'p"),
+        ({"mean": "zero", "outcome": "count"}, r"'zero', row 2: the mean of a count.*pos.*got 0;"),
+        (
+            {"mean": "mu", "std": "sd", "outcome": "count"},
+            r"'sd', row 2: .*above the square root of its mean \(2\), got 2; leave --std out",
+        ),
+        ({"samples": "s", "outcome": "count"}, r"'s2', row 2: .*whole number, got 2\.5"),
+        ({"quantiles": "q", "outcome": "count"}, r"--quantiles do not .* --pmf"),
+        ({"mean": "mu", "outcome": "binary"}, r"--outcome binary needs --probability"),
+        ({"mean": "mu", "outcome": "hurdle"}, r"--outcome hurdle needs --chance-of-zero"),
+        ({"probability": "p", "outcome": "count"}, r"--outcome count contradicts --probability"),
+        (
+            {"chance_of_zero": "none", "mean": "mu", "std": "sd", "outcome": "continuous"},
+            r"--outcome continuous contradicts --chance-of-zero, which is for amounts with zeros",
+        ),
+        ({"mean": "mu", "outcome": "counts"}, r"^--outcome must be one of .*'count'.*'counts'"),
+        ({"chance_of_zero": "none"}, r"--chance-of-zero needs forecasts of the outcomes above 0"),
+        ({"chance_of_zero": "none", "pmf": "k"}, r"--chance-of-zero needs .*, not --pmf; leave"),
+        ({"chance_of_zero": "none", "mean": "mu"}, r"--mean needs --std; name both columns$"),
+        ({"probability": "p", "pmf": "k"}, r"name one kind of columns"),
+        (
+            {"chance_of_zero": "p", "mean": "zero", "std": "sd"},
+            r"'p', row 2: a probability",
+        ),
+        ({"chance_of_zero": "zero", "mean": "zero", "std": "sd"}, r"'zero', row 2: .*above 0 mus"),
+    ],
+)
+def test_columns_that_contradict_each_other_or_their_kind_are_refused(
+    options: dict[str, str], facts: str
+) -> None:
+    with pytest.raises(InputError, match=facts) as raised:
+        read(MIXED, **options)
+    assert "\n" not in str(raised.value)
+
+
+EVENTS = ColumnSubject(probability="p")
+POISSON = ColumnSubject(mean="mu", outcome="count")
+
+
+@pytest.mark.parametrize(
+    ("columns", "y", "facts"),
+    [
+        (EVENTS, [0.0, 2.0], "be 0 or 1, got 2; code the event as 1, or drop the row"),
+        (ColumnSubject(pmf="k0,k1"), [1.0, 2.0], r"be one of the values of --pmf \(0, 1\), got 2"),
+        (POISSON, [0.0, 1.5], "be a whole number of at least 0 for --outcome count, got 1.5"),
+        (POISSON, [0.0, -1.0], "be a whole number of at least 0 for --outcome count, got -1"),
+        (
+            ColumnSubject(chance_of_zero="none", mean="mu", std="sd"),
+            [0.0, -3.0],
+            "be 0 or above for --chance-of-zero, got -3; correct it or drop the row",
+        ),
+    ],
+)
+def test_outcomes_that_a_forecast_cannot_describe_are_refused_by_row(
+    columns: ColumnSubject, y: list[float], facts: str
+) -> None:
+    place = {"target": "y", "source": "t.csv", "start": 10}
+    columns.check_outcomes(np.array([0.0, 1.0]), pd.DataFrame(MIXED), **place)
+    with pytest.raises(InputError, match=r"^t\.csv: column 'y', row 12 must " + facts) as raised:
+        columns.check_outcomes(np.array(y), pd.DataFrame(MIXED), **place)
     assert "\n" not in str(raised.value)

@@ -295,3 +295,14 @@ def _percent_in_full(share: float, toward: Toward) -> str:
     if full is None or (full == 100 and share != 1):
         full = exact.quantize(Decimal("0.01"), RULES[toward], EXACT)
     return f"{full:f}%"
+
+
+def option_name(parameter: str) -> str:
+    """Return the option of the command that sets a parameter.
+
+    Examples
+    --------
+    >>> option_name("max_price")
+    '--max-price'
+    """
+    return "--" + parameter.replace("_", "-")

@@ -42,7 +42,7 @@ from evenhand import store
         (
             "audit t.csv --target y",
             "t.csv: no forecasts to audit; give a model folder before the table, or columns of the"
-            " table: --mean and --std, --quantiles or --samples",
+            " table: --mean and --std, --quantiles, --samples, --probability or --pmf",
         ),
         (
             "audit m t.csv --target y --mean mu --std sd",

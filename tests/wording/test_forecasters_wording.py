@@ -94,7 +94,7 @@ SENTENCES: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: columns(mean="mu"),
-        "t.csv: --mean needs --std; name both columns",
+        "t.csv: --mean needs --std; name both columns, or add --outcome count if it has counts",
     ),
     (
         lambda: columns(mean="mu", std="sigma"),

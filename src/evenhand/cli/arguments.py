@@ -36,6 +36,35 @@ Samples = Annotated[
         " their common prefix"
     ),
 ]
+Probability = Annotated[
+    str | None,
+    typer.Option(
+        help="forecasts of another model: column with the predicted probability that a 0/1 outcome"
+        " is 1"
+    ),
+]
+Pmf = Annotated[
+    str | None,
+    typer.Option(
+        help="forecasts of another model: columns with the predicted probability of each value of a"
+        " count or score, such as p0,p1,p2, or their common prefix p"
+    ),
+]
+ChanceOfZero = Annotated[
+    str | None,
+    typer.Option(
+        help="forecasts of another model: column with the predicted probability that the outcome is"
+        " 0; --mean and --std, --quantiles or --samples are then of outcomes above 0"
+    ),
+]
+ForecastOutcome = Annotated[
+    str | None,
+    typer.Option(
+        "--outcome",
+        help="count if --mean (with or without --std) or --samples are of counts; the other columns"
+        " of forecasts show whether outcomes are continuous, counts, amounts with zeros or 0/1",
+    ),
+]
 SortQuantiles = Annotated[
     bool,
     typer.Option(
@@ -67,7 +96,6 @@ MaxPrice = Annotated[
     ),
 ]
 Id = Annotated[str, typer.Option("--id", help="column with the id of each person")]
-Key = Annotated[Path, typer.Option(help="file with the secret key of the draws, at least 16 bytes")]
 Context = Annotated[
     str, typer.Option(help="name of the decision; each context has its own draws, e.g. 2026-11")
 ]

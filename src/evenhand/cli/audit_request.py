@@ -154,7 +154,9 @@ def read_rows(request: Request) -> Rows:
     for remark in remarks:
         inform(f"warning: {source}: {remark}")
     y = tables.number_column(data, request.target, source=source)
-    check_outcomes(y, name=f"{source}: column {request.target!r}")
+    request.subject.check_outcomes(y, data, target=request.target, source=source)
+    kind = request.subject.outcome_kind_of(data, source)
+    check_outcomes(y, name=f"{source}: column {request.target!r}", kind=kind)
     people = people_of(data, request.id_column, request.cluster, request.target, source)
     named, searched = request.columns(list(data.columns))
     known = columns.group_columns(data, named, source=source)

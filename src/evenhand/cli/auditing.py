@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evenhand._format import option_name
 from evenhand._validate import InputError
 from evenhand.cli.arguments import (
     AsJson,
+    ChanceOfZero,
+    ForecastOutcome,
     Mean,
+    Pmf,
+    Probability,
     Quantiles,
     Samples,
     Scheduler,
@@ -26,7 +31,7 @@ from evenhand.cli.arguments import (
 from evenhand.cli.audit_request import Request, audit_in_memory, audit_in_parts
 from evenhand.cli.options import check_apart
 from evenhand.cli.reports import check_tables, command_line, report
-from evenhand.cli.tables import column_subject
+from evenhand.cli.tables import column_subject, refuse_without_forecasts
 
 if TYPE_CHECKING:
     from evenhand.scale import ColumnSubject, ModelSubject
@@ -50,6 +55,10 @@ def audit(
     quantiles: Quantiles = None,
     samples: Samples = None,
     sort_quantiles: SortQuantiles = False,
+    probability: Probability = None,
+    pmf: Pmf = None,
+    chance_of_zero: ChanceOfZero = None,
+    outcome: ForecastOutcome = None,
     groups: Annotated[
         str | None,
         typer.Option(help="columns that define groups, known before the outcome, comma-separated"),
@@ -159,7 +168,17 @@ def audit(
         check_apart(out, {"the table": rows, "the model": None if table is None else source})
         check_writable(out, (".html", ".json"))
     check_tables(tables, {"the table": rows, "the model": None if table is None else source})
-    columns = column_subject(mean, std, quantiles, samples, sort_quantiles)
+    columns = column_subject(
+        mean,
+        std,
+        quantiles,
+        samples,
+        sort_quantiles,
+        probability=probability,
+        pmf=pmf,
+        chance_of_zero=chance_of_zero,
+        outcome=outcome,
+    )
     subject = _subject(source, columns, has_model=table is not None)
     request = Request(
         subject,
@@ -204,16 +223,13 @@ def _subject(
     """Return the audited forecaster: the model in a folder, or columns of the table."""
     from evenhand import scale
 
-    given = list(columns.named)
-    if not has_model and not given:
-        raise InputError(
-            f"{source}: no forecasts to audit; give a model folder before the table, or columns of"
-            " the table: --mean and --std, --quantiles or --samples"
-        )
-    if has_model and given:
-        raise InputError(f"give a model folder or --{given[0]}, not both")
     if not has_model:
+        remedy = "give a model folder before the table, or columns of the table"
+        refuse_without_forecasts(columns, f"{source}: no forecasts to audit", remedy)
         return columns
+    given = [*columns.named, *(["outcome"] if columns.outcome is not None else [])]
+    if given:
+        raise InputError(f"give a model folder or {option_name(given[0])}, not both")
     # imported here, as models need scikit-learn and columns of a table do not
     from evenhand import store
 

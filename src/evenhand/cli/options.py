@@ -40,12 +40,21 @@ def refuse_blank(args: Sequence[str], flags: set[str]) -> None:
         )
 
 
+def given_options(options: typer.Context, parameters: Collection[str]) -> list[str]:
+    """Return those options of some parameters that were given on the command line."""
+    return [
+        option.opts[0]
+        for option in options.command.params
+        if option.name in parameters
+        and (source := options.get_parameter_source(option.name or "")) is not None
+        and source.name == "COMMANDLINE"
+    ]
+
+
 def refuse_without_effect(options: typer.Context, parameters: Collection[str], reason: str) -> None:
     """Refuse options that were given but have no effect."""
-    for option in options.command.params:
-        source = options.get_parameter_source(option.name or "")
-        if option.name in parameters and source is not None and source.name == "COMMANDLINE":
-            raise InputError(f"{option.opts[0]} has no effect {reason}; leave it out")
+    for option in given_options(options, parameters):
+        raise InputError(f"{option} has no effect {reason}; leave it out")
 
 
 def listed_names(option: str, listed: str | None) -> list[str]:

@@ -14,8 +14,12 @@ from evenhand._validate import InputError, bad_input
 from evenhand.cli.arguments import (
     DEFAULT_LEVELS,
     AsJson,
+    ChanceOfZero,
+    ForecastOutcome,
     Levels,
     Mean,
+    Pmf,
+    Probability,
     Quantiles,
     Samples,
     SkipBadParts,
@@ -34,7 +38,7 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.reports import show_result
 from evenhand.cli.serving import parse_levels, serve
-from evenhand.cli.tables import chosen_columns, column_subject
+from evenhand.cli.tables import chosen_columns, column_subject, refuse_without_forecasts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +70,10 @@ def recalibrate(
     quantiles: Quantiles = None,
     samples: Samples = None,
     sort_quantiles: SortQuantiles = False,
+    probability: Probability = None,
+    pmf: Pmf = None,
+    chance_of_zero: ChanceOfZero = None,
+    outcome: ForecastOutcome = None,
     target: Annotated[
         str | None,
         typer.Option(help="column with the outcome: estimate maps and write them to a folder"),
@@ -103,12 +111,18 @@ def recalibrate(
 
     With --id and --maps, recalibrated forecasts of other rows are written.
     """
-    subject = column_subject(mean, std, quantiles, samples, sort_quantiles)
-    if not subject.named:
-        raise InputError(
-            f"{table}: no forecasts to recalibrate; name columns of the table: --mean and --std,"
-            " --quantiles or --samples"
-        )
+    subject = column_subject(
+        mean,
+        std,
+        quantiles,
+        samples,
+        sort_quantiles,
+        probability=probability,
+        pmf=pmf,
+        chance_of_zero=chance_of_zero,
+        outcome=outcome,
+    )
+    refuse_without_forecasts(subject, f"{table}: no forecasts to recalibrate")
     if target is not None:
         refuse_without_effect(options, SERVING, "with --target, which writes no forecasts")
         check_seed(seed)

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand._format import count
-from evenhand._validate import bad_input
+from evenhand._validate import InputError, bad_input
 from evenhand.cli.arguments import (
     DEFAULT_LEVELS,
     AsJson,
     Context,
     Id,
-    Key,
     Levels,
     Moments,
     OutTable,
@@ -26,7 +25,7 @@ from evenhand.cli.arguments import (
 )
 from evenhand.cli.keys import read_key
 from evenhand.cli.messages import inform, show
-from evenhand.cli.options import check_apart, listed_names
+from evenhand.cli.options import check_apart, listed_names, refuse_without_effect
 
 if TYPE_CHECKING:
     from evenhand.scale import ColumnSubject, ModelSubject, Written
@@ -34,13 +33,23 @@ if TYPE_CHECKING:
 
 SCHEMA = "evenhand.forecasts/1"
 
+DRAWING = ("key_file", "context", "levels", "moments")
+"""Parameters of `predict` for forecasts that are not probabilities of events."""
+
 
 def predict(
+    options: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="model folder written by fit")],
     table: Table,
     id_column: Id,
-    key_file: Key,
     out: OutTable,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="file with the secret key of the draws, at least 16 bytes; needed unless the"
+            " forecasts are not randomized, as those of 0/1 outcomes"
+        ),
+    ] = None,
     context: Context = "",
     levels: Levels = DEFAULT_LEVELS,
     moments: Moments = False,
@@ -52,17 +61,29 @@ def predict(
     """Write randomized forecasts for the people in a table.
 
     Each person's draw is a keyed hash of the id, so repeated runs give the same forecasts.
+
+    For a 0/1 target the probability is written, which needs no draw and no key.
     """
-    from evenhand import scale, store
+    from evenhand import scale, store, tables
 
     check_apart(out, {"the model": model, "the table": table, "the key file": key_file})
+    # checked before the table is read
     asked = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
     subject = scale.ModelSubject(store.load(model))
-    serve(subject, table, out, asked, workers, scheduler, "forecast", as_json)
+    parts = tables.open_parts(table, skip_bad=skip_bad_parts)
+    if scale.predicts_events(subject, parts):
+        reason = f"with {model}, which predicts the probability of a 0/1 outcome without a draw"
+        refuse_without_effect(options, DRAWING, reason)
+    elif key_file is None:
+        raise InputError(
+            f"--key-file is missing: the forecasts of {model} depend on draws; name a file with a"
+            " secret key of at least 16 bytes"
+        )
+    serve(subject, parts, out, asked, workers, scheduler, "forecast", as_json)
 
 
 def serving_options(
-    id_column: str, key_file: Path, context: str, levels: str, moments: bool, skip_bad: bool
+    id_column: str, key_file: Path | None, context: str, levels: str, moments: bool, skip_bad: bool
 ) -> dict[str, Any]:
     """Return the checked options shared by `predict` and `randomize`."""
     # the context is written in each row, and draws are hashed from it
@@ -70,7 +91,7 @@ def serving_options(
         raise bad_input("--context", "be printable text", ascii(context))
     return {
         "id_column": id_column,
-        "key": read_key(key_file),
+        "key": None if key_file is None else read_key(key_file),
         "context": context,
         "levels": parse_levels(levels),
         "moments": moments,

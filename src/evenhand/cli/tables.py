@@ -69,8 +69,16 @@ def column_subject(
     quantiles: str | None,
     samples: str | None,
     sort_quantiles: bool,
+    *,
+    probability: str | None = None,
+    pmf: str | None = None,
+    chance_of_zero: str | None = None,
+    outcome: str | None = None,
 ) -> ColumnSubject:
-    """Return the columns of another model's forecasts; they may be none."""
+    """Return the columns of another model's forecasts; they may be none.
+
+    Raises InputError if options contradict each other.
+    """
     from evenhand import scale
 
     # an option without effect is refused, because its user expects an effect
@@ -78,4 +86,26 @@ def column_subject(
         raise InputError(
             "--sort-quantiles has no effect without --quantiles; leave it out, or name the columns"
         )
-    return scale.ColumnSubject(mean, std, quantiles, samples, sort_quantiles)
+    return scale.ColumnSubject(
+        mean, std, quantiles, samples, sort_quantiles, probability, pmf, chance_of_zero, outcome
+    )
+
+
+def refuse_without_forecasts(
+    subject: ColumnSubject, what: str, remedy: str = "name columns of the table"
+) -> None:
+    """Refuse a table without columns of forecasts.
+
+    Parameters
+    ----------
+    subject : ColumnSubject
+        The named columns.
+    what : str
+        Beginning of the message, such as "t.csv: no forecasts to audit".
+    remedy : str, default "name columns of the table"
+        Remedy, which the options for columns are appended to.
+    """
+    from evenhand.scale import FORMS
+
+    if not subject.named:
+        raise InputError(f"{what}; {remedy}: {FORMS}")

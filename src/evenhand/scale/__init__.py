@@ -4,6 +4,8 @@ from __future__ import annotations
 
 # names beside `__all__`, the documented reference, are for the command and the tests
 from evenhand.scale.audit_columns import AuditColumns as AuditColumns
+from evenhand.scale.column_options import FORMS as FORMS
+from evenhand.scale.column_options import OUTCOMES as OUTCOMES
 from evenhand.scale.engine import dask_client
 from evenhand.scale.forecasts import ForecastJob as ForecastJob
 from evenhand.scale.forecasts import Written, forecast_parts
@@ -18,6 +20,7 @@ from evenhand.scale.scored_parts import Scoring as Scoring
 from evenhand.scale.scored_parts import count_part as count_part
 from evenhand.scale.subjects import ColumnSubject, ModelSubject
 from evenhand.scale.subjects import has_sources as has_sources
+from evenhand.scale.subjects import predicts_events as predicts_events
 from evenhand.scale.subjects import searched_columns as searched_columns
 from evenhand.scale.survey import SCORES as SCORES
 from evenhand.scale.survey import Survey as Survey

@@ -23,6 +23,7 @@ from evenhand.forecast import Forecast
 from evenhand.links import Link
 from evenhand.scale.engine import Advance, over_parts
 from evenhand.scale.people import People, Repeated
+from evenhand.scale.served_columns import served_columns
 from evenhand.scale.subjects import Subject, as_subject, refusals
 from evenhand.tables import (
     TABLE_ENDINGS,
@@ -246,8 +247,8 @@ class ForecastJob:
             with refusals(source, start, start + len(table) - 1):
                 forecast, mean = self._forecast(forecaster, X, r)
             # context and key fingerprint of each row, so that its draw can be reproduced
-            made = self._columns(r, mean, forecast)
-            if draws is not None:
+            made = served_columns(forecast, mean, r, self.levels, moments=self.moments)
+            if draws is not None and "r" in made:
                 made |= {"context": self.context, "key": draws.fingerprint}
             if self.id_column in made:
                 raise InputError(
@@ -269,15 +270,6 @@ class ForecastJob:
         served = base if self.link is None else base.randomized(self.link.alpha, self.link, r)
         # a draw must not change a point forecast, so the mean is that of the base
         return served, base.mean()
-
-    def _columns(self, r: Floats | None, mean: Floats, forecast: Forecast) -> dict[str, Any]:
-        """Return the draws, means, quantiles and, if requested, served moments."""
-        quantiles = forecast.ppf(self.levels)
-        columns: dict[str, Any] = {"mean": mean} if r is None else {"r": r, "mean": mean}
-        columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(self.levels)}
-        if self.moments:
-            columns |= {"served_mean": forecast.mean(), "served_std": forecast.std()}
-        return columns
 
 
 def _to_file(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[Kept]:

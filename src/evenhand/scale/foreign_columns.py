@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import Floats, InputError, bad_input, check_column
+from evenhand._validate import InputError
+from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
-from evenhand.tables import number_column
+from evenhand.scale.column_options import ForecastColumns, pmf_value, quantile_level
+from evenhand.scale.column_values import ColumnValues
 
-LEVEL = re.compile(r"(0?\.[0-9]+)$")
+SUM_TOLERANCE = 1e-6
+"""Largest difference from 1 of the sum of a row's probabilities; they are then divided by it."""
 
 
 def forecast_from_columns(
@@ -24,24 +23,40 @@ def forecast_from_columns(
     quantiles: str | None = None,
     samples: str | None = None,
     sort_quantiles: bool = False,
+    probability: str | None = None,
+    pmf: str | None = None,
+    chance_of_zero: str | None = None,
+    outcome: str | None = None,
     source: str,
     start: int = 0,
 ) -> tuple[Forecast, list[str]]:
-    """Create forecasts from a model's means and standard deviations, quantiles or samples.
+    """Create forecasts from the columns in which another model wrote them.
 
     Parameters
     ----------
     table : DataFrame of n rows
         Output of the model.
     mean, std : str, optional
-        Columns with means and with standard deviations (> 0).
+        Columns with means and with standard deviations (> 0). With `outcome="count"`, a mean alone
+        is that of a Poisson distribution, and both are those of a negative binomial distribution.
     quantiles : str, optional
         Comma-separated columns with quantiles, whose names end in their levels as in `q0.05`; or
         the common prefix of their names.
     samples : str, optional
         Comma-separated columns with samples of the outcome; or the common prefix of their names.
+        With `outcome="count"`, the probability of a count is its share of the samples.
     sort_quantiles : bool, default False
         Whether to sort crossing quantiles in each row; otherwise they raise an error.
+    probability : str, optional
+        Column with the probability that a 0/1 outcome is 1.
+    pmf : str, optional
+        Comma-separated columns with the probability of each value of a count or score, whose names
+        end in the value as in `p0` or `p_-1`; or the common prefix of their names.
+    chance_of_zero : str, optional
+        Column with the probability that the outcome is 0. The other columns then describe the
+        outcome given that it is above 0; a normal distribution is truncated at 0.
+    outcome : {"continuous", "count", "hurdle", "binary"}, optional
+        Kind of outcome, where the columns do not show it.
     source : str
         File name for messages.
     start : int, default 0
@@ -57,7 +72,8 @@ def forecast_from_columns(
     Raises
     ------
     InputError
-        If no kind or several kinds of columns are named, or a column is missing or invalid.
+        If no kind or several kinds of columns are named, they contradict each other, or a column is
+        missing or invalid.
 
     Examples
     --------
@@ -66,109 +82,111 @@ def forecast_from_columns(
     >>> forecast.ppf(0.5), columns
     (array([2.]), ['q0.25', 'q0.5', 'q0.75'])
     """
-    names = forecast_columns(
-        table.columns, mean=mean, std=std, quantiles=quantiles, samples=samples, source=source
+    columns = ForecastColumns(
+        mean, std, quantiles, samples, sort_quantiles, probability, pmf, chance_of_zero, outcome
     )
-    if quantiles is not None:
-        return _from_quantiles(table, names, source, start, sort=sort_quantiles), names
-    if samples is not None:
-        values = _numbers(table, names, source, start)
-        equal = values.min(axis=1) == values.max(axis=1)
-        if len(names) > 1 and equal.any():
-            raise InputError(
-                f"{source}: row {start + int(equal.argmax()) + 1} has equal samples only, which"
-                " have no density; correct it or drop the row"
-            )
-        return Forecast.from_samples(values), names
-    loc, scale = _numbers(table, names, source, start).T
-    if not (scale > 0).all():
-        row = int((scale <= 0).argmax())
-        place = f"{source}: column {std!r}, row {start + row + 1}"
+    return read_forecast(table, columns, source=source, start=start)
+
+
+def read_forecast(
+    table: pd.DataFrame, columns: ForecastColumns, *, source: str, start: int = 0
+) -> tuple[Forecast, list[str]]:
+    """Create the forecasts of `forecast_from_columns` from columns given as one object."""
+    kind = columns.outcome_kind(source)
+    by_option = columns.by_option(table.columns, source)
+    values = ColumnValues(table, by_option, source, start)
+    match kind:
+        case OutcomeKind.BINARY:
+            forecast = Forecast.from_probability(values.probabilities("probability")[:, 0])
+        case OutcomeKind.COUNT:
+            forecast = _of_counts(values)
+        case OutcomeKind.HURDLE:
+            chance = values.probabilities("chance_of_zero")[:, 0]
+            amounts = _of_amounts(values, sort=columns.sort_quantiles)
+            forecast = Forecast.from_hurdle(chance, amounts)
+        case OutcomeKind.CONTINUOUS:
+            forecast = _continuous(values, sort=columns.sort_quantiles)
+    return forecast, [name for names in by_option.values() for name in names]
+
+
+def _of_counts(values: ColumnValues) -> Forecast:
+    """Return forecasts of counts from probabilities, samples, or moments."""
+    if "pmf" in values:
+        return _from_pmf(values)
+    if "samples" in values:
+        samples = values["samples"]
+        rule = "a sample of counts must be a whole number"
+        values.refuse("samples", samples != np.round(samples), rule)
+        return Forecast.from_samples(samples, kind=OutcomeKind.COUNT)
+    mean = values.one("mean")
+    values.refuse("mean", values["mean"] <= 0, "the mean of a count must be positive")
+    if "std" not in values:
+        return Forecast.from_poisson(mean)
+    std = values.one("std")
+    is_narrow = std**2 <= mean
+    if is_narrow.any():
+        row = int(np.argmax(is_narrow))
         raise InputError(
-            f"{place}: a standard deviation must be positive, got {scale[row]:g};"
-            " correct it or drop the row"
+            f"{values.place('std', row)}: the standard deviation of a negative binomial"
+            f" distribution must be above the square root of its mean ({np.sqrt(mean[row]):.4g}),"
+            f" got {std[row]:g}; leave --std out for Poisson distributions"
         )
-    return Forecast.from_normal(loc, scale), names
+    return Forecast.from_negative_binomial(mean, (std**2 - mean) / mean**2)
 
 
-def forecast_columns(
-    columns: Iterable[Any],
-    *,
-    mean: str | None = None,
-    std: str | None = None,
-    quantiles: str | None = None,
-    samples: str | None = None,
-    source: str,
-) -> list[str]:
-    """Return the columns of a table that contain the forecasts, with quantiles sorted by level.
-
-    Parameters as in `forecast_from_columns`. Raises InputError if no kind or several kinds are
-    named, or there is no such column.
-    """
-    # a mean without a standard deviation is not a distribution
-    kinds = [mean is not None or std is not None, quantiles is not None, samples is not None]
-    if sum(kinds) != 1 or (mean is None) != (std is None):
-        if sum(kinds) == 1:
-            here, absent = ("--mean", "--std") if std is None else ("--std", "--mean")
-            raise InputError(f"{source}: {here} needs {absent}; name both columns")
-        rule = "name one kind of columns: --mean and --std, --quantiles, or --samples"
-        raise InputError(f"{source}: {rule}")
-    present = [str(column) for column in columns]
-    if samples is not None:
-        return _listed(present, samples, "--samples", source)
-    if quantiles is not None:
-        names = _listed(present, quantiles, "--quantiles", source)
-        # quantile columns may have any order
-        return sorted(names, key=_level)
-    return [check_column(str(name), present, source) for name in (mean, std)]
-
-
-def _listed(present: list[str], listed: str, option: str, source: str) -> list[str]:
-    """Return comma-separated columns, or all columns with a common prefix."""
-    names = [name.strip() for name in listed.split(",") if name.strip()]
-    # a single word that is not a column is a prefix
-    if len(names) == 1 and names[0] not in present:
-        names = [
-            name
-            for name in present
-            if name.startswith(names[0]) and name[len(names[0]) :][:1] in "0123456789._"
-        ]
-    for name in names:
-        check_column(name, present, source)
-    if len(names) < 2:
-        remedy = "separate them by commas, or give the common prefix of their names"
-        raise bad_input(option, "name at least two columns", repr(listed), remedy)
-    return names
-
-
-def _level(name: str) -> float:
-    found = LEVEL.search(name)
-    if found is None:
-        raise bad_input(
-            "--quantiles", "name columns that end in their level, such as q0.05", repr(name)
+def _from_pmf(values: ColumnValues) -> Forecast:
+    """Return forecasts from the probability of each value."""
+    probabilities = values.probabilities("pmf")
+    total = probabilities.sum(axis=1)
+    is_off = np.abs(total - 1) > SUM_TOLERANCE
+    if is_off.any():
+        row = int(np.argmax(is_off))
+        raise InputError(
+            f"{values.source}: row {values.start + row + 1}: the probabilities in the"
+            f" {len(values.columns['pmf'])} columns of --pmf must sum to 1, got {total[row]:.7g};"
+            " name a column for each possible value, and write probabilities with all digits"
         )
-    return float(found.group(1))
+    support = np.array([pmf_value(name) for name in values.columns["pmf"]])
+    return Forecast.from_pmf(support, probabilities / total[:, None])
 
 
-def _from_quantiles(
-    table: pd.DataFrame, names: list[str], source: str, start: int, *, sort: bool
-) -> Forecast:
-    values = _numbers(table, names, source, start)
+def _of_amounts(values: ColumnValues, *, sort: bool) -> Forecast:
+    """Return forecasts of the outcomes above 0."""
+    for option in ("mean", "quantiles", "samples"):
+        if option in values:
+            rule = "forecasts of the outcomes above 0 must be positive"
+            values.refuse(option, values[option] <= 0, rule)
+    return _continuous(values, sort=sort)
+
+
+def _continuous(values: ColumnValues, *, sort: bool) -> Forecast:
+    """Return forecasts of a continuous outcome."""
+    if "quantiles" in values:
+        return _from_quantiles(values, sort=sort)
+    if "samples" in values:
+        samples = values["samples"]
+        equal = samples.min(axis=1) == samples.max(axis=1)
+        if equal.any():
+            raise InputError(
+                f"{values.source}: row {values.start + int(equal.argmax()) + 1} has equal samples"
+                " only, which have no density; correct it or drop the row"
+            )
+        return Forecast.from_samples(samples)
+    values.refuse("std", values["std"] <= 0, "a standard deviation must be positive")
+    return Forecast.from_normal(values.one("mean"), values.one("std"))
+
+
+def _from_quantiles(values: ColumnValues, *, sort: bool) -> Forecast:
+    names, quantiles = values.columns["quantiles"], values["quantiles"]
     # equal quantiles are allowed: the distribution separates them
-    falls = np.diff(values, axis=-1) < 0
+    falls = np.diff(quantiles, axis=-1) < 0
     if falls.any() and not sort:
         row, column = (int(k) for k in np.argwhere(falls)[0])
-        place = f"{source}: column {names[column + 1]!r}, row {start + row + 1}"
-        below, above = values[row, column : column + 2]
+        below, above = quantiles[row, column : column + 2]
         raise InputError(
-            f"{place}: quantiles must not decrease with their level, got {above:g} after"
-            f" {below:g}; correct them, or sort each row with --sort-quantiles (in Python:"
-            " sort_quantiles=True)"
+            f"{values.place('quantiles', row, column + 1)}: quantiles must not decrease with their"
+            f" level, got {above:g} after {below:g}; correct them, or sort each row with"
+            " --sort-quantiles (in Python: sort_quantiles=True)"
         )
-    return Forecast.from_quantiles([_level(name) for name in names], values, sort=sort)
-
-
-def _numbers(table: pd.DataFrame, names: list[str], source: str, start: int) -> Floats:
-    return np.column_stack(
-        [number_column(table, name, source=source, start=start) for name in names]
-    )
+    levels = [quantile_level(name) for name in names]
+    return Forecast.from_quantiles(levels, quantiles, sort=sort)

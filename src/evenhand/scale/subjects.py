@@ -9,10 +9,14 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from evenhand._validate import InputError
+from evenhand._validate import Floats, InputError
 from evenhand.columns import Schema, unreported
+from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
-from evenhand.scale.foreign_columns import forecast_columns, forecast_from_columns
+from evenhand.scale.column_options import ForecastColumns
+from evenhand.scale.column_outcomes import check_events, check_outcomes
+from evenhand.scale.foreign_columns import read_forecast
+from evenhand.tables import Parts
 
 SOURCES = ("r", "context", "key")
 """Columns, in forecasts written by evenhand, from which a draw can be reproduced."""
@@ -31,6 +35,14 @@ class Subject(Protocol):
 
     def columns(self, present: Iterable[str], source: str) -> list[str]:
         """Return the required columns; raise InputError if one is missing."""
+
+    def outcome_kind_of(self, table: pd.DataFrame, source: str) -> OutcomeKind:
+        """Return the kind of outcome that the forecasts describe."""
+
+    def check_outcomes(
+        self, y: Floats, table: pd.DataFrame, *, target: str, source: str, start: int = 0
+    ) -> None:
+        """Refuse outcomes of rows of a table that the forecasts cannot describe."""
 
     def of(
         self, table: pd.DataFrame, source: str, start: int = 0
@@ -69,17 +81,31 @@ class ModelSubject:
             )
         return names
 
+    def outcome_kind_of(self, table: pd.DataFrame, source: str) -> OutcomeKind:
+        """Return the kind of outcome, from the forecast of the first row."""
+        first = table[self.columns(table.columns, source)].head(1)
+        with refusals(source, 0, 0):
+            forecast: Forecast = self.forecaster.forecast(first, r=0.5)
+        return forecast.outcome_kind
+
+    def check_outcomes(
+        self, y: Floats, table: pd.DataFrame, *, target: str, source: str, start: int = 0
+    ) -> None:
+        """Refuse values other than 0 and 1 where the forecaster predicts a 0/1 outcome."""
+        if self.outcome_kind_of(table, source) is OutcomeKind.BINARY:
+            check_events(y, target=target, source=source, start=start)
+
     def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Any, pd.DataFrame]:
         """Return the forecaster and its input columns."""
         return self.forecaster, table[self.columns(table.columns, source)]
 
 
 @dataclass(frozen=True)
-class ColumnSubject:
+class ColumnSubject(ForecastColumns):
     """Forecasts of another model, given as columns of the table.
 
-    The columns contain means and standard deviations, quantiles, or samples. Rows whose quantiles
-    cross are refused, or sorted if `sort_quantiles` is true.
+    The columns contain means and standard deviations, quantiles, samples, or probabilities, as
+    described in `ForecastColumns`.
 
     It is a function from tables to forecasts, so that `randomize` and `RandomizedRegressor` accept
     it as a model.
@@ -98,23 +124,6 @@ class ColumnSubject:
     (2,)
     """
 
-    mean: str | None = None
-    std: str | None = None
-    quantiles: str | None = None
-    samples: str | None = None
-    sort_quantiles: bool = False
-
-    @property
-    def named(self) -> dict[str, str]:
-        """The given columns by kind."""
-        kinds = ("mean", "std", "quantiles", "samples")
-        return {kind: getattr(self, kind) for kind in kinds if getattr(self, kind) is not None}
-
-    @property
-    def kind(self) -> str:
-        """Kind of the columns: "mean_std", "quantiles" or "samples"."""
-        return "_".join(self.named)
-
     @property
     def schema(self) -> Schema:
         """Empty: the types of the columns are unknown."""
@@ -122,13 +131,22 @@ class ColumnSubject:
 
     def columns(self, present: Iterable[str], source: str) -> list[str]:
         """Return the columns that contain the forecasts."""
-        return forecast_columns(present, **self.named, source=source)
+        by_option = self.by_option(present, source)
+        return [name for names in by_option.values() for name in names]
+
+    def outcome_kind_of(self, table: pd.DataFrame, source: str) -> OutcomeKind:
+        """Return the kind of outcome, from the named columns and the option `outcome`."""
+        return self.outcome_kind(source)
+
+    def check_outcomes(
+        self, y: Floats, table: pd.DataFrame, *, target: str, source: str, start: int = 0
+    ) -> None:
+        """Refuse outcomes of rows of a table that the forecasts cannot describe."""
+        check_outcomes(self, y, table.columns, target=target, source=source, start=start)
 
     def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Forecast, None]:
         """Return the forecasts."""
-        place: dict[str, Any] = {"source": source, "start": start}
-        options = place | {"sort_quantiles": self.sort_quantiles} | self.named
-        return forecast_from_columns(table, **options)[0], None
+        return read_forecast(table, self, source=source, start=start)[0], None
 
     def __call__(self, table: pd.DataFrame) -> Forecast:
         """Return the forecasts of a table in memory."""
@@ -138,6 +156,23 @@ class ColumnSubject:
 def as_subject(model: Any) -> Subject:
     """Return a model as a `Subject`."""
     return model if isinstance(model, ColumnSubject | ModelSubject) else ModelSubject(model)
+
+
+def predicts_events(subject: Subject, parts: Parts) -> bool:
+    """Return whether the forecasts for a table in parts are probabilities of 0/1 outcomes.
+
+    This is read off the forecast of the first row. A table that cannot be read is not refused here.
+    """
+    typed = parts.typed(subject.schema.apply)
+    for i in range(len(parts)):
+        try:
+            columns = subject.columns(parts.columns, parts.source)
+            for _, block in typed.blocks(i, columns):
+                if len(block):
+                    return subject.outcome_kind_of(block, parts.names[i]) is OutcomeKind.BINARY
+        except InputError:  # a part that is skipped or refused when forecasts are written
+            continue
+    return False
 
 
 def searched_columns(

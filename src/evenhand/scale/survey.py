@@ -119,6 +119,7 @@ def survey_part(
         hashed.update(np.ascontiguousarray(y, dtype="<f8").data)
         # reading forecasts from columns checks them, so a bad part is found in the first pass
         columns.subject.of(table, source, start)
+        columns.subject.check_outcomes(y, table, target=columns.target, source=source, start=start)
         people = None
         last = found[-1] if found else None
         if columns.person is not None:

@@ -1,0 +1,59 @@
+"""Columns in which forecasts are written, by kind of outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evenhand._validate import Floats
+from evenhand.distributions import OutcomeKind
+from evenhand.forecast import Forecast
+
+
+def served_columns(
+    forecast: Forecast,
+    mean: Floats,
+    r: Floats | None,
+    levels: Sequence[float],
+    *,
+    moments: bool = False,
+) -> dict[str, Any]:
+    """Return the columns of written forecasts.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Forecasts of n rows, with at most one draw each.
+    mean : ndarray of shape (n,)
+        Means, which do not depend on a draw.
+    r : ndarray of shape (n,) or None
+        Draws; None without draws.
+    levels : sequence of float
+        Levels of the quantiles to write.
+    moments : bool, default False
+        Whether to write mean and standard deviation of the served forecasts.
+
+    Returns
+    -------
+    dict of str to ndarray
+        For a 0/1 outcome only `probability`: its quantiles are 0 or 1, and no draw changes it. For
+        other outcomes draws, means and quantiles; for amounts with zeros the probability of the
+        zero before them, `chance_of_zero`.
+
+    Examples
+    --------
+    >>> served_columns(Forecast.from_probability([0.2]), np.array([0.2]), None, [0.5])
+    {'probability': array([0.2])}
+    """
+    kind = forecast.outcome_kind
+    if kind is OutcomeKind.BINARY:
+        return {"probability": forecast.event_probability()}
+    columns: dict[str, Any] = {} if r is None else {"r": r}
+    if kind is OutcomeKind.HURDLE:
+        columns["chance_of_zero"] = 1 - forecast.event_probability()
+    columns["mean"] = mean
+    quantiles = forecast.ppf(levels)
+    columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}
+    if moments:
+        columns |= {"served_mean": forecast.mean(), "served_std": forecast.std()}
+    return columns
