@@ -189,6 +189,7 @@ def test_parameters_are_documented(name: str) -> None:
 RESULTS = {
     "evenhand.Audit.__init__",
     "calibration.PITCounts.__init__",
+    "certificates.HurdleCertificate.__init__",
     "certificates.PITCertificate.__init__",
     "datasets.Dataset.__init__",
     "decisions.LossGuarantee.__init__",

@@ -35,6 +35,24 @@ class CDFBand:
         return np.asarray(self.upper[np.searchsorted(self.starts, u, side="right") - 1])
 
     @classmethod
+    def of(cls, values: Floats, confidence: float, counts: Counts | None = None) -> Self:
+        """Make the band with equal local levels from independent values between 0 and 1.
+
+        Parameters
+        ----------
+        values : ndarray of shape (k,)
+            The values, in any order.
+        confidence : float
+            Probability that the band holds everywhere.
+        counts : ndarray of int64, shape (k,), optional
+            Number of occurrences of each value; 1 by default.
+        """
+        rising, upto = rising_values(values, counts)
+        ranks, bounds = local_levels(int(upto[-1]), confidence)
+        # P(U < w) of the i-th smallest value w has the bound of the i-th rank
+        return cls.of_ranks(rising[np.searchsorted(upto[1:], ranks)], bounds)
+
+    @classmethod
     def of_ranks(cls, values: Floats, bounds: Floats) -> Self:
         """Make the band from increasing values `w` with bounds of `P(U < w)`.
 
@@ -79,17 +97,11 @@ class CDFBands:
         counts : ndarray of int64, shape (k,), optional
             Number of PITs between each pair of limits; 1 by default.
         """
-
-        def band(values: Floats) -> CDFBand:
-            rising, upto = rising_values(values, counts)
-            ranks, bounds = local_levels(int(upto[-1]), (1 + confidence) / 2)
-            # P(U < w) of the i-th smallest value w has the bound of the i-th rank
-            return CDFBand.of_ranks(rising[np.searchsorted(upto[1:], ranks)], bounds)
-
         # rounded down: 1 - 1e-20 rounds up to 1, as if the PIT were 0, which no link changes
         rest = 1 - high
         rest = np.where(1 - rest < high, np.nextafter(rest, 0.0), rest)
-        return cls(band(low), band(rest))
+        each = (1 + confidence) / 2
+        return cls(CDFBand.of(low, each, counts), CDFBand.of(rest, each, counts))
 
     @classmethod
     def of_uniform(cls, n: int, confidence: float) -> Self:

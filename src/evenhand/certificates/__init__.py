@@ -8,7 +8,6 @@ from evenhand.certificates.bound_choice import choose_bound
 from evenhand.certificates.bound_choice import (
     largest_calibrated_alpha as largest_calibrated_alpha,
 )
-from evenhand.certificates.certificate import MASSES as MASSES
 from evenhand.certificates.certificate import Certificate, Method
 from evenhand.certificates.certification import certify_counts, certify_pit
 from evenhand.certificates.contraction import Contraction as Contraction
@@ -24,8 +23,17 @@ from evenhand.certificates.deterministic_intervals import floors_in_words as flo
 from evenhand.certificates.deterministic_intervals import (
     wider_intervals_of_counts as wider_intervals_of_counts,
 )
+from evenhand.certificates.event_certificate import MASSES as MASSES
+from evenhand.certificates.event_certificate import (
+    EventCertificate,
+    certify_event_counts,
+    certify_events,
+)
+from evenhand.certificates.event_evidence import EventCounts, count_events
 from evenhand.certificates.evidence import CountEvidence, LinkBase, RowEvidence
 from evenhand.certificates.fixed_sequence_certificate import FixedSequenceCertificate
+from evenhand.certificates.hurdle_certificate import HurdleCertificate
+from evenhand.certificates.hurdle_certification import certify_hurdle, certify_hurdle_counts
 from evenhand.certificates.least_alpha import LEAST_ALPHA as LEAST_ALPHA
 from evenhand.certificates.link_certificate import LinkCertificate
 from evenhand.certificates.link_certification import certify_calibrated as certify_calibrated
@@ -38,7 +46,10 @@ from evenhand.certificates.pointwise import pointwise_bound as pointwise_bound
 __all__ = [
     "Certificate",
     "CountEvidence",
+    "EventCertificate",
+    "EventCounts",
     "FixedSequenceCertificate",
+    "HurdleCertificate",
     "LinkBase",
     "LinkCertificate",
     "Method",
@@ -46,10 +57,15 @@ __all__ = [
     "RowEvidence",
     "WiderInterval",
     "certify_counts",
+    "certify_event_counts",
+    "certify_events",
+    "certify_hurdle",
+    "certify_hurdle_counts",
     "certify_link",
     "certify_link_counts",
     "certify_pit",
     "choose_bound",
+    "count_events",
     "wider_interval",
     "wider_intervals",
 ]

@@ -19,6 +19,9 @@ FIXED_LINK = (
 """Assumption of the bounds that a `LinkCertificate` does not give, unless the link was chosen on
 the certification rows."""
 
+FIXED_EVENT = "the forecaster and its recalibration were fixed without using these rows"
+"""Assumption of certificates of 0/1 forecasts, which are not randomized."""
+
 UNIFORM_DRAWS = (
     "each draw is uniform on [0, 1] and independent of the person and of other people's draws"
 )
@@ -30,6 +33,18 @@ OWN_DRAWS = (
 )
 """Assumption where PITs over several draws are given without the draws."""
 
+OWN_TIES = (
+    "the position of each PIT within the probability of its outcome is uniform on [0, 1] and"
+    " independent of the person, of the draw and of other people"
+)
+"""Assumption where outcomes have atoms, so that PITs are randomized within cells."""
+
+OWN_CELLS = (
+    "outcomes were rounded: they lie anywhere in their rounding cells, distributed as the forecasts"
+    " predict"
+)
+"""Assumption where continuous forecasts are compared with rounded outcomes."""
+
 ROUNDED = (
     "pathwise errors and gaps |PIT - r| were rounded up to bins of width 1/{error} and 1/{gap},"
     " which only widens the bounds"
@@ -37,12 +52,17 @@ ROUNDED = (
 """Effect of counting PITs in bins."""
 
 SHIFT = "changes over time or in the population after these rows were collected"
-DISCRETE = "outcomes that are not continuous"
 """Not covered by any certificate."""
+
+DISCRETE = "outcomes that are not continuous"
+"""Not covered by certificates from PITs of points, without cells."""
+
+SMALLER_GROUPS = "groups smaller than the size for which a bound is given"
+"""Not covered by bounds for every group of a size."""
 
 OTHER_GROUPS = (
     "groups formed after seeing the draws, such as the people who were approved",
-    "groups smaller than the size for which a bound is given",
+    SMALLER_GROUPS,
 )
 """Not covered by bounds for every group of a size, which need randomized forecasts."""
 
@@ -52,8 +72,25 @@ SHARES_OF_ROWS = (
 )
 """Not covered where people have several rows."""
 
+MEAN_PROBABILITIES = (
+    "averages of forecast probabilities over draws, which strong randomization moves towards 1/2"
+)
+"""Not covered where a count or an ordinal score is randomized (outcomes: Theorem 2d)."""
+
+ATOM = (
+    "the probability of {atom} in the forecasts, except as a 0/1 event: it is not randomized, and"
+    " bounds for every group of a size are for groups of the people whose outcome is not {atom}"
+)
+"""Not covered where only the continuous part of a forecast is randomized (outcomes: 4.2)."""
+
 CHOSEN = "the choice of the randomization on these same people, in the bounds for named groups"
 """Not covered where only the bounds for every group account for a choice on the same people."""
+
+CHOSEN_HURDLE = (
+    "the choice of the randomization on these same people, in the overall bound and in the bounds"
+    " for named groups"
+)
+"""Not covered where the randomization of the continuous part was chosen on the same people."""
 
 ONE_ROW_EACH = "One row per person was used: group sizes are shares of people, not of rows."
 """Remark of results where people have several rows."""

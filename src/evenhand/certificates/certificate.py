@@ -22,22 +22,19 @@ from evenhand._format import (
 from evenhand._validate import InputError, bad_input
 from evenhand.certificates.assumptions import (
     DISCRETE,
+    MEAN_PROBABILITIES,
     ONE_ROW_EACH,
     OTHER_GROUPS,
     SHARES_OF_ROWS,
     SHIFT,
 )
+from evenhand.certificates.event_certificate import MASSES, EventCertificate
+from evenhand.distributions import OutcomeKind
 
 Method = Literal["local-levels", "betting", "dkw"]
 
 WORST = 0.5
 """Largest possible W1 error."""
-
-SHOWN_MASS = 0.2
-"""Group size whose bound is shown in one line."""
-
-MASSES = (0.1, 0.2, 0.5, 1.0)
-"""Group sizes of tables."""
 
 NAMED_COLUMNS = ["group", "n", "error", "low", "high"]
 
@@ -61,6 +58,12 @@ class Certificate(Summarized, ABC):
     one_row_each : bool
         Whether people have several rows and one row per person was used: group sizes are then
         shares of people, not of rows.
+    kind : OutcomeKind
+        Kind of outcome that the forecasts describe.
+    events : EventCertificate or None
+        Bounds of event rates and biases, for 0/1 outcomes and for whether an outcome is an atom.
+    has_cells : bool
+        Whether the PITs of outcomes are cells: outcomes have atoms, or were rounded.
     """
 
     # annotations, not abstract properties: in the subclasses they are fields of dataclasses
@@ -69,6 +72,9 @@ class Certificate(Summarized, ABC):
     mass: float | None
     one_row_each: bool
     is_randomized: bool
+    kind: OutcomeKind = OutcomeKind.CONTINUOUS
+    events: EventCertificate | None = None
+    has_cells: bool = False
 
     @property
     @abstractmethod
@@ -84,7 +90,11 @@ class Certificate(Summarized, ABC):
     def not_covered(self) -> tuple[str, ...]:
         """Situations that the bounds do not cover."""
         others = OTHER_GROUPS if self.is_randomized else ()
-        return (SHIFT, *others, DISCRETE, *((SHARES_OF_ROWS,) if self.one_row_each else ()))
+        if self.kind is OutcomeKind.CONTINUOUS and not self.has_cells:
+            others = (*others, DISCRETE)
+        elif self.kind is OutcomeKind.COUNT and self.is_randomized:
+            others = (*others, MEAN_PROBABILITIES)
+        return (SHIFT, *others, *((SHARES_OF_ROWS,) if self.one_row_each else ()))
 
     @abstractmethod
     def average_error(self) -> float:
@@ -119,12 +129,16 @@ class Certificate(Summarized, ABC):
         Returns
         -------
         low, high : float
-            The coverage of every such group lies between them.
+            The coverage of every such group lies between them. Intervals of outcomes with atoms
+            contain whole values, so their coverage may exceed the nominal level.
         """
 
     @abstractmethod
     def mpaic(self, error: float) -> float:
         """Upper bound for `P(|h[X, R](Y) - R| >= error)`, the delta of the paper's mPAIC.
+
+        For an outcome with an atom, `h[X, R](Y)` is the randomized PIT. That keeps what mPAIC
+        implies: a person's pathwise error is at most the mean of `|PIT - R|`.
 
         Parameters
         ----------
@@ -136,6 +150,43 @@ class Certificate(Summarized, ABC):
         float
             Between 0 and 1.
         """
+
+    def event_rate(
+        self, *, below: float | None = None, above: float | None = None, mass: float
+    ) -> float:
+        """Bound the event rate of every group of people whose forecasts are below or above a value.
+
+        As `EventCertificate.event_rate`. For an outcome with an atom at an end of its range, the
+        event is that the outcome is not the atom, and `mass` is a share of all people.
+
+        Raises
+        ------
+        InputError
+            If the outcome is neither 0/1 nor has such an atom, or an argument is out of its range.
+        """
+        return self._known_events("event_rate").event_rate(below=below, above=above, mass=mass)
+
+    def bias(self, mass: float) -> tuple[float, float]:
+        """Bounds for the event rate minus the mean forecast in every group of at least this share.
+
+        As `EventCertificate.bias`. For an outcome with an atom at an end of its range, the event is
+        that the outcome is not the atom, and `mass` is a share of all people.
+
+        Raises
+        ------
+        InputError
+            If the outcome is neither 0/1 nor has such an atom, or `mass` is out of its range.
+        """
+        return self._known_events("bias").bias(mass)
+
+    def _known_events(self, method: str) -> EventCertificate:
+        if self.events is None:
+            raise InputError(
+                f"{method} bounds 0/1 forecasts, and this certificate has no events; use"
+                " group_error and coverage, or certify the probability of an event with"
+                " certificates.certify_events"
+            )
+        return self.events
 
     def named(self, group: str) -> float:
         """Upper bound for the W1 error of a named group, 0 to 1/2; simultaneous for all of them.
@@ -207,12 +258,12 @@ class Certificate(Summarized, ABC):
         """Return the lines of the summary after the bounds."""
         return []
 
-    def _group_lines(self) -> list[str]:
-        """Return the lines of the summary about every group of a given size."""
+    def _group_lines(self, of: str = "people") -> list[str]:
+        """Return the lines of the summary about every group of a given size of some people."""
         lines = []
         for row in self.table((0.1, 0.2, 0.5)).to_dict("records"):
             line = (
-                f"- in every group of at least {in_full(row['mass'])} of people, by at most"
+                f"- in every group of at least {in_full(row['mass'])} of {of}, by at most"
                 f" {at_most(row['group_error'])} points"
             )
             if not np.isnan(row["coverage_80_low"]):

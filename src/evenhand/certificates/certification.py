@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
@@ -10,9 +11,11 @@ from evenhand._validate import InputError, bad_input, check_choice, check_fracti
 from evenhand.calibration import PITCounts, PITs, as_pits
 from evenhand.certificates.assumptions import WEIGHTED
 from evenhand.certificates.certificate import Method
+from evenhand.certificates.event_certificate import EventCertificate
 from evenhand.certificates.evidence import CountEvidence, LinkBase, row_evidence
 from evenhand.certificates.link_certification import certify_link, certify_link_counts
 from evenhand.certificates.pit_certificate import PITCertificate
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.links import Link
 
@@ -28,6 +31,8 @@ def certify_pit(
     mass: float | None = None,
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    kind: OutcomeKind | str | None = None,
+    events: EventCertificate | None = None,
     random_state: RandomState = None,
 ) -> PITCertificate:
     """Certify a forecaster from its PITs on rows that neither its fit nor its selection has seen.
@@ -36,7 +41,9 @@ def certify_pit(
     ----------
     pit : PITs or array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns are draws. A single column without `r` means
-        a deterministic forecaster.
+        a deterministic forecaster. Outcomes with atoms have PITs with cells (`PITs.of_cells`):
+        bounds for every group then average over the position in the cell, coverage is that of
+        intervals of whole values, and all other bounds use the drawn positions.
     r : array-like of shape (n,) or (n, m), optional
         The draws behind the PITs: fresh for each person, one in each of m cells (`draws.jittered`).
         Draws shared by all people, such as midpoints, are refused because they understate errors.
@@ -49,7 +56,9 @@ def certify_pit(
     base : LinkBase, optional
         For a link around a deterministic forecaster: the link, and the PITs of that forecaster on
         the same rows, which are not compared with `pit`. The overall bound and those for every
-        group are then those of `certify_link`.
+        group are then those of `certify_link`. For counts and ordinal scores these bounds do not
+        hold (outcomes: Theorem 2c), so the base, with its cells, only shows what its intervals
+        prove without a draw.
     method : {"local-levels", "betting", "dkw"}, default "local-levels"
         Method of the bounds for every group: equal local levels hold for all masses
         simultaneously; betting gives tighter bounds for a single mass; DKW is the baseline. A link
@@ -63,6 +72,14 @@ def certify_pit(
     sample_weight : None
         Refused: weighted rows are not a sample of the people. If the weights are known and at most
         `W` times their mean, certify without weights and read `group_error(mass / W)`.
+    kind : {"continuous", "count", "binary"}, optional
+        Kind of outcome that the forecasts describe (`Forecast.outcome_kind`). By default "binary"
+        with `events`, else "count" for PITs with cells, else "continuous". PITs of rounded outcomes
+        under continuous forecasts have cells, too. For an outcome with an atom and a continuous
+        part use `certify_hurdle`.
+    events : EventCertificate, optional
+        For 0/1 outcomes: bounds of event rates and biases from the same people, by
+        `certify_events`.
     random_state : int, generator or None
         Seed for the draw and the row chosen per person, and for the order of bets.
 
@@ -100,6 +117,40 @@ def certify_pit(
     True
     """
     pits = as_pits(pit, r)
+    outcome = _kind_of(kind, events, pits.cells is not None)
+    _check_options(pits, confidence, method, mass, sample_weight)
+    has_bounds = base is not None and outcome is OutcomeKind.CONTINUOUS
+    if has_bounds and method != "local-levels":
+        rule = "be 'local-levels' where base is given"
+        raise bad_input("method", rule, repr(method), "leave base out for another method")
+    # the order of draws from the generator is fixed: one seed gives one certificate
+    random = generator(random_state)
+    rows = row_evidence(pits, groups, cluster, random, base)
+    _check_events(events, rows.n_samples, confidence)
+    made = PITCertificate(
+        confidence=float(confidence),
+        method=method,
+        mass=mass,
+        is_randomized=rows.pits.is_randomized,
+        evidence=rows,
+        seed=int(random.integers(2**31)),
+        one_row_each=cluster is not None,
+        kind=outcome,
+        events=events,
+    )
+    if rows.base is None or not has_bounds:
+        return made
+    return replace(made, bounds=certify_link(rows.base.pit, rows.base.link, confidence=confidence))
+
+
+def _check_options(
+    pits: PITs,
+    confidence: float,
+    method: Method,
+    mass: float | None,
+    sample_weight: ArrayLike | None,
+) -> None:
+    """Check the options of a certificate from PITs."""
     if sample_weight is not None or pits.weights is not None:
         raise InputError(f"certificates do not accept sample_weight: {WEIGHTED}")
     check_fraction("confidence", confidence)
@@ -116,22 +167,36 @@ def certify_pit(
         )
     if mass is not None:
         check_fraction("mass", mass, high_open=False)
-    if base is not None and method != "local-levels":
-        rule = "be 'local-levels' where base is given"
-        raise bad_input("method", rule, repr(method), "leave base out for another method")
-    # the order of draws from the generator is fixed: one seed gives one certificate
-    random = generator(random_state)
-    rows = row_evidence(pits, groups, cluster, random, base)
-    return PITCertificate(
-        confidence=float(confidence),
-        method=method,
-        mass=mass,
-        is_randomized=rows.pits.is_randomized,
-        evidence=rows,
-        seed=int(random.integers(2**31)),
-        one_row_each=cluster is not None,
-        bounds=rows.base and certify_link(*rows.base, confidence=confidence),
-    )
+
+
+def _kind_of(
+    kind: OutcomeKind | str | None, events: EventCertificate | None, has_cells: bool
+) -> OutcomeKind:
+    """Check the kind of outcome, or derive it from what is known."""
+    if kind is None:
+        other = OutcomeKind.COUNT if has_cells else OutcomeKind.CONTINUOUS
+        return other if events is None else OutcomeKind.BINARY
+    if kind == OutcomeKind.HURDLE:
+        raise InputError(
+            "an outcome with an atom and a continuous part has two certificates in one; use"
+            " certify_hurdle"
+        )
+    made = OutcomeKind(check_choice("kind", kind, ("continuous", "count", "binary")))
+    if events is not None and made is not OutcomeKind.BINARY:
+        raise bad_input("events", "be None unless kind is 'binary'", repr(events))
+    return made
+
+
+def _check_events(events: EventCertificate | None, n: int, confidence: float) -> None:
+    """Check that events belong to as many people, with the same confidence."""
+    if events is None:
+        return
+    if events.n_samples != n:
+        rule = f"be those of the same people ({n})"
+        raise bad_input("events", rule, f"{events.n_samples} people")
+    if events.confidence != confidence:
+        rule = f"have the confidence of the certificate ({confidence:g})"
+        raise bad_input("events", rule, events.confidence)
 
 
 def certify_counts(
@@ -141,6 +206,8 @@ def certify_counts(
     link: Link | None = None,
     confidence: float = 0.95,
     method: Literal["local-levels", "dkw"] = "local-levels",
+    kind: OutcomeKind | str = OutcomeKind.CONTINUOUS,
+    events: EventCertificate | None = None,
 ) -> PITCertificate:
     """Certify a forecaster from counts of its PITs, for tables of any length.
 
@@ -167,6 +234,12 @@ def certify_counts(
         Probability that a bound holds.
     method : {"local-levels", "dkw"}, default "local-levels"
         Method of the bounds for every group. Betting needs the rows: `certify_pit`.
+    kind : {"continuous", "count", "binary"}, default "continuous"
+        Kind of outcome that the forecasts describe. For counts and 0/1 outcomes the PITs were
+        counted with their cells, and `link` must be None; see `base` of `certify_pit`.
+    events : EventCertificate, optional
+        For 0/1 outcomes: bounds of event rates and biases from counts of the same people, by
+        `certify_event_counts`.
 
     Returns
     -------
@@ -194,8 +267,14 @@ def certify_counts(
         remedy = "for a deterministic forecaster, count its one column of PITs without r"
         rule = "be True for counts of several draws or of known draws"
         raise bad_input("is_randomized", rule, is_randomized, remedy)
+    outcome = _kind_of(kind, events, has_cells=False)
+    _check_events(events, counts.n_samples, confidence)
+    has_cells = outcome is not OutcomeKind.CONTINUOUS
     bounds = None
     if link is not None:
+        if has_cells:
+            remedy = "leave link out: these bounds rest on the pathwise errors"
+            raise bad_input("link", "be None for outcomes with atoms", repr(link), remedy)
         if counts.base is None:
             remedy = "count the rows again with count_pits(..., base=...)"
             raise bad_input("counts", "have a base where a link is given", "none", remedy)
@@ -208,6 +287,8 @@ def certify_counts(
         method=method,
         mass=None,
         is_randomized=bool(is_randomized),
-        evidence=CountEvidence(counts),
+        evidence=CountEvidence(counts, has_cells),
         bounds=bounds,
+        kind=outcome,
+        events=events,
     )

@@ -23,7 +23,6 @@ from evenhand.calibration import (
     binned_error_interval,
     calibration_error,
     check_own_draws,
-    covered,
     dkw_band,
     error_interval,
     local_levels_band,
@@ -33,6 +32,7 @@ from evenhand.certificates.assumptions import OWN_DRAWS, ROUNDED
 from evenhand.certificates.certificate import WORST, Method
 from evenhand.certificates.deterministic_intervals import (
     WiderInterval,
+    whole_hits,
     wider_intervals,
     wider_intervals_of_counts,
 )
@@ -50,14 +50,23 @@ class LinkBase(NamedTuple):
         PIT of each person under the deterministic forecaster, between 0 and 1.
     link : Link
         The link that randomizes its forecasts.
+    cells : tuple of two ndarrays of shape (n,), optional
+        Lower and upper ends of the cells of these PITs, for outcomes with atoms.
     """
 
     pit: Floats
     link: Link
+    cells: tuple[Floats, Floats] | None = None
 
     def take(self, rows: Any) -> LinkBase:
         """Return the same for some of the people."""
-        return LinkBase(self.pit[rows], self.link)
+        cells = None if self.cells is None else (self.cells[0][rows], self.cells[1][rows])
+        return LinkBase(self.pit[rows], self.link, cells)
+
+    def pits(self) -> PITs:
+        """Return the PITs with their cells."""
+        ends = None if self.cells is None else (self.cells[0][:, None], self.cells[1][:, None])
+        return PITs(self.pit, cells=ends)
 
 
 class Values(NamedTuple):
@@ -134,6 +143,11 @@ class RowEvidence:
         return self.pits.n_draws
 
     @property
+    def has_cells(self) -> bool:
+        """Whether the PITs have cells."""
+        return self.pits.cells is not None
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """Assumption about draws that were not given, if any."""
         return () if self.n_draws == 1 or self.pits.draws is not None else (OWN_DRAWS,)
@@ -166,15 +180,18 @@ class RowEvidence:
 
     def inside(self, level: float) -> Values:
         """Return each person's share of draws whose central interval covers the outcome."""
-        return Values(covered(self.pits, level))
+        return Values(whole_hits(self.pits, level))
 
     def plain_intervals(
         self, mass: float, *, confidence: float, is_randomized: bool
     ) -> tuple[WiderInterval, ...]:
         """Return what intervals of the deterministic forecaster prove; empty if there is none."""
         if self.base is not None:
-            return wider_intervals(self.base.pit, mass, confidence=confidence)
-        return () if is_randomized else wider_intervals(self.one_draw, mass, confidence=confidence)
+            # without its cells, a base of outcomes with atoms does not show what intervals cover
+            is_known = self.base.cells is not None or not self.has_cells
+            own = self.base.pits()
+            return wider_intervals(own, mass, confidence=confidence) if is_known else ()
+        return () if is_randomized else wider_intervals(self.pits, mass, confidence=confidence)
 
     def error(self) -> float:
         """Return the exact W1 error."""
@@ -225,7 +242,9 @@ def _checked_base(base: LinkBase, pits: PITs) -> LinkBase:
     if own.shape != (pits.n_samples,):
         rule = f"have one PIT of the base per row ({pits.n_samples})"
         raise bad_input("base", rule, f"shape {own.shape}")
-    return base._replace(pit=own)
+    made = base._replace(pit=own)
+    made.pits()  # checks the cells
+    return made
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -236,9 +255,12 @@ class CountEvidence:
     ----------
     counts : PITCounts
         Counts of all people and, in their attribute `groups`, of the named groups.
+    has_cells : bool
+        Whether the counted PITs have cells.
     """
 
     counts: PITCounts
+    has_cells: bool = False
 
     def __repr__(self) -> str:
         groups = len(self.counts.groups)
@@ -281,7 +303,7 @@ class CountEvidence:
 
     def group(self, name: str) -> CountEvidence:
         """Return the counts of a named group."""
-        return CountEvidence(self.counts.groups[name])
+        return CountEvidence(self.counts.groups[name], self.has_cells)
 
     def knows(self, level: float) -> bool:
         """Whether the central intervals of this level were counted."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from evenhand._validate import InputError, check_fraction
 from evenhand.certificates.assumptions import SAMPLE, UNIFORM_DRAWS
 from evenhand.certificates.certificate import WORST, Certificate
+from evenhand.distributions import OutcomeKind
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class FixedSequenceCertificate(Certificate):
         Number of people on whose rows the models were tested.
     one_row_each : bool
         Whether people have several rows and one row per person was used.
+    kind : OutcomeKind, default "continuous"
+        Kind of outcome that the forecasts describe.
     """
 
     target: float
@@ -37,6 +40,7 @@ class FixedSequenceCertificate(Certificate):
     confidence: float
     n_people: int
     one_row_each: bool = False
+    kind: OutcomeKind = OutcomeKind.CONTINUOUS
 
     method = "betting"
     is_randomized = True

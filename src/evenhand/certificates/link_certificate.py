@@ -14,7 +14,8 @@ from evenhand._format import four_digits, one_line
 from evenhand._validate import Floats, InputError, check_fraction
 from evenhand.certificates.assumptions import SAMPLE, UNIFORM_DRAWS
 from evenhand.certificates.bound_choice import EVIDENCE, evidence_type
-from evenhand.certificates.certificate import SHOWN_MASS, Certificate
+from evenhand.certificates.certificate import Certificate
+from evenhand.certificates.event_certificate import SHOWN_MASS
 from evenhand.certificates.least_alpha import LEAST_ALPHA, enough_rows, largest_alpha
 from evenhand.certificates.link_evidence import Bound, LinkEvidence, Sample
 from evenhand.draws import nodes

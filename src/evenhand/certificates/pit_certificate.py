@@ -16,27 +16,25 @@ from evenhand.certificates.assumptions import (
     CHOSEN,
     FIXED,
     FIXED_LINK,
+    OWN_CELLS,
+    OWN_TIES,
     SAMPLE,
     UNIFORM_DRAWS,
 )
-from evenhand.certificates.certificate import (
-    MASSES,
-    NAMED_COLUMNS,
-    SHOWN_MASS,
-    WORST,
-    Certificate,
-    Method,
-)
+from evenhand.certificates.certificate import NAMED_COLUMNS, WORST, Certificate, Method
 from evenhand.certificates.deterministic_intervals import (
     WIDER_LEVELS,
     WiderInterval,
     coverage_floor,
     floors_in_words,
 )
+from evenhand.certificates.event_certificate import MASSES, SHOWN_MASS, EventCertificate
 from evenhand.certificates.evidence import CountEvidence, RowEvidence, Values
 from evenhand.certificates.link_certificate import LinkCertificate
 from evenhand.certificates.link_evidence import Bound
+from evenhand.certificates.paper_chain import chained_bound
 from evenhand.certificates.questions import questions
+from evenhand.distributions import OutcomeKind
 from evenhand.links import Link
 
 AVERAGE_SHARE = 0.1
@@ -64,6 +62,10 @@ class PITCertificate(Certificate):
     the share of all people whom the interval covers, and its lower bounds at the levels 0.9, 0.95,
     0.98 and 0.99 hold jointly.
 
+    Outcomes with atoms have randomized PITs. Bounds for every group average over the position
+    within the cell (outcomes: 2), coverage is that of intervals of whole values, and all other
+    bounds are computed from one drawn position per person.
+
     Parameters
     ----------
     confidence : float
@@ -75,7 +77,7 @@ class PITCertificate(Certificate):
     is_randomized : bool
         Whether the forecasts depend on a draw.
     evidence : RowEvidence or CountEvidence
-        PITs of each person, or counts of PITs.
+        PITs of each person, or their counts.
     seed : int
         Seed for the order of the rows in betting bounds.
     one_row_each : bool
@@ -88,6 +90,10 @@ class PITCertificate(Certificate):
     is_chosen : bool
         Whether the randomization was chosen on these people. `bounds` account for the choice, all
         other bounds do not.
+    kind : OutcomeKind
+        Kind of outcome that the forecasts describe.
+    events : EventCertificate or None
+        Bounds of event rates and biases, for 0/1 outcomes.
     """
 
     confidence: float
@@ -99,6 +105,8 @@ class PITCertificate(Certificate):
     one_row_each: bool = False
     bounds: Certificate | None = None
     is_chosen: bool = False
+    kind: OutcomeKind = OutcomeKind.CONTINUOUS
+    events: EventCertificate | None = None
 
     def __repr__(self) -> str:
         mass = SHOWN_MASS if self.mass is None else self.mass
@@ -127,6 +135,11 @@ class PITCertificate(Certificate):
         return self.evidence.n_draws
 
     @property
+    def has_cells(self) -> bool:  # type: ignore[override]
+        """Whether the PITs of outcomes are cells: outcomes have atoms, or were rounded."""
+        return self.evidence.has_cells
+
+    @property
     def link(self) -> Link | None:
         """Link around a deterministic forecaster that the bounds are for; None if there is none."""
         return self.bounds.link if isinstance(self.bounds, LinkCertificate) else None
@@ -146,9 +159,14 @@ class PITCertificate(Certificate):
         """Assumptions under which the bounds hold."""
         if self.bounds is not None:
             fixed = () if self.is_chosen else (FIXED_LINK,)
-            return (*self.bounds.assumptions, *fixed, *self.evidence.assumptions)
+            return (*self.bounds.assumptions, *fixed, *self._on_pits())
         drawn = (UNIFORM_DRAWS,) if self.is_randomized else ()
-        return (SAMPLE, FIXED, *drawn, *self.evidence.assumptions)
+        return (SAMPLE, FIXED, *drawn, *self._on_pits())
+
+    def _on_pits(self) -> tuple[str, ...]:
+        """Return the assumptions on the PITs."""
+        spread = OWN_CELLS if self.kind is OutcomeKind.CONTINUOUS else OWN_TIES
+        return (*((spread,) if self.has_cells else ()), *self.evidence.assumptions)
 
     @property
     def not_covered(self) -> tuple[str, ...]:
@@ -188,11 +206,6 @@ class PITCertificate(Certificate):
         return self.evidence.error_interval(self.confidence)[1]
 
     def named_table(self) -> pd.DataFrame:
-        """Return simultaneous bounds for the W1 errors of the named groups (Bonferroni).
-
-        Columns: `group`, `n`, `error`, `low`, `high`. A group without rows has the trivial bounds 0
-        and 1/2. The table is empty if no groups were named.
-        """
         return self._named.copy()
 
     @cached_property
@@ -209,9 +222,10 @@ class PITCertificate(Certificate):
     def group_error(self, mass: float) -> float:
         """Upper bound for the W1 error, 0 to 1/2, of every group of at least this share of people.
 
-        For a deterministic forecaster the bound is at least 1/4 for groups of up to half of the
-        people, because it bounds the pathwise error. Nothing below `(1 - mass) / 2` can be
-        certified if its PITs are uniform; see `questions`.
+        For a deterministic forecaster of continuous outcomes the bound is at least 1/4 for groups
+        of up to half of the people, because it bounds the pathwise error. Nothing below
+        `(1 - mass) / 2` can be certified if its PITs are uniform; see `questions`. For 0/1 outcomes
+        it bounds half of the mean of `|Y - p|`; see `bias`.
         """
         check_fraction("mass", mass, high_open=False)
         if self.bounds is not None:
@@ -312,17 +326,7 @@ class PITCertificate(Certificate):
         the two thresholds. Looser than `group_error`. Needs the draws.
         """
         check_fraction("mass", mass, high_open=False)
-        # a person with a pathwise error above the target has |h - R| >= e with probability at least
-        # (target - e) / (1 - e); by Markov such people are at most a share delta (1 - e) /
-        # (target - e) of all people, and at most that share over mass of a group
-        threshold = np.linspace(0.0, WORST, 201)
-        delta = self.mpaic_curve(threshold)
-        e = threshold[:, None]
-        target = threshold[None, :]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            outside = np.where(target > e, delta[:, None] * (1 - e) / (target - e), np.inf)
-        bounds = np.where(outside < mass, target + outside / mass, WORST)
-        return min(float(bounds.min()), WORST)
+        return chained_bound(self.mpaic_curve, mass)
 
     def _known_gaps(self) -> Values:
         if self.evidence.gaps is None:
@@ -334,19 +338,23 @@ class PITCertificate(Certificate):
     @cached_property
     def questions(self) -> pd.DataFrame:
         """Questions that these rows can or cannot answer: `question`, `answered`, `why`."""
-        return questions(self.is_randomized, self.link is not None, self.n_draws)
+        return questions(self.is_randomized, self.link is not None, self.n_draws, self.kind)
 
     def table(self, masses: ArrayLike = MASSES) -> pd.DataFrame:
         """Return the bounds for every group, one row per group size, with the paper's chain.
 
         Columns: `mass`, `group_error`, `chain` (NaN if the draws are not known or the randomization
         was chosen on these people), `coverage_80_low`, `coverage_80_high` (NaN if the evidence is
-        counts that do not include that level).
+        counts that do not include that level) and, for 0/1 outcomes with `events`, `bias_low` and
+        `bias_high`.
         """
         table = super().table(masses)
         has_chain = self.evidence.gaps is not None and not self.is_chosen
         chain = [self.chain(mass) if has_chain else np.nan for mass in table["mass"]]
         table.insert(2, "chain", chain)
+        if self.events is not None and self.kind is OutcomeKind.BINARY:
+            bias = [self.events.bias(mass) for mass in table["mass"]]
+            table["bias_low"], table["bias_high"] = zip(*bias, strict=True)
         return table
 
     def _coverage_80(self, mass: float) -> tuple[float, float]:
@@ -358,10 +366,13 @@ class PITCertificate(Certificate):
         under = "" if self.link is None else f", under {self.link!r}"
         return f"{draws if self.is_randomized else 'one deterministic forecast'} each{under}"
 
-    def _group_lines(self) -> list[str]:
+    def _group_lines(self, of: str = "people") -> list[str]:
         # with one forecast per person these bounds are at least 1/4: not worth a line
-        lines = super()._group_lines() if self.bounds_every_group else []
-        lines += self._plain_lines()
+        lines = super()._group_lines(of) if self.bounds_every_group else []
+        if self.kind is OutcomeKind.BINARY:
+            lines += [] if self.events is None else self.events.lines()
+        else:
+            lines += self._plain_lines(of)
         if self.bound is not None:
             lines.append(
                 "The bounds for all people and for every group are computed from the PITs of the"
@@ -374,10 +385,10 @@ class PITCertificate(Certificate):
             )
         return lines
 
-    def _plain_lines(self) -> list[str]:
+    def _plain_lines(self, of: str) -> list[str]:
         mass = self.mass or SHOWN_MASS
         text = floors_in_words((one.level, one.floor) for one in self.plain_intervals(mass))
-        opening = f"- without a draw, in every group of at least {in_full(mass)} of people,"
+        opening = f"- without a draw, in every group of at least {in_full(mass)} of {of},"
         return [f"{opening} {text}; there is no upper bound"] if text else []
 
     def _remarks(self) -> list[str]:

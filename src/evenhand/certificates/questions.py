@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from evenhand.distributions import OutcomeKind
+
 SEVERAL = "with several draws per person, the error of each person's own forecasts is observed"
 
 INSIDE_LINK = (
@@ -20,6 +22,12 @@ ONE_FORECAST = (
     " of the people with the lowest PITs"
 )
 
+ONE_FORECAST_OF_COUNTS = (
+    "with one forecast per person no bound below the error of the people with the lowest or the"
+    " highest outcomes, compared with their forecasts, can be certified: no rows can rule out that"
+    " features define their group"
+)
+
 FLOOR = (
     "a floor only: a group contains at most all people whom an interval misses, so the share that"
     " it misses in the group is at most the share that it misses among all people, divided by the"
@@ -27,7 +35,39 @@ FLOOR = (
 )
 
 
-def questions(is_randomized: bool, is_link: bool, n_draws: int) -> pd.DataFrame:
+BINARY = (
+    "for 0/1 outcomes no bound below the mean of the largest errors |outcome - forecast| can be"
+    " certified: no rows can rule out that features define the group of the people whose outcomes"
+    " the forecasts miss most, and randomization does not lower the bound; see bias for its size"
+)
+
+EVENT_RATE = (
+    "a group contains at most all people who have a low forecast and the event; see event_rate"
+)
+
+EACH_PERSON = (
+    "one outcome per person cannot show a probability, and no randomized 0/1 forecast but the true"
+    " probabilities is calibrated for each person"
+)
+
+_COLUMNS = ["question", "answered", "why"]
+
+_ON_AVERAGE = [
+    ("is it calibrated on average", True, "one PIT per person suffices, for any forecaster"),
+    (
+        "is it calibrated for groups named beforehand",
+        True,
+        "one PIT per person suffices, in each group",
+    ),
+]
+
+
+def questions(
+    is_randomized: bool,
+    is_link: bool,
+    n_draws: int,
+    kind: OutcomeKind = OutcomeKind.CONTINUOUS,
+) -> pd.DataFrame:
     """Return the questions that rows can or cannot answer about this kind of forecaster.
 
     Parameters
@@ -38,26 +78,68 @@ def questions(is_randomized: bool, is_link: bool, n_draws: int) -> pd.DataFrame:
         Whether the forecaster is a known link around a deterministic one.
     n_draws : int
         Number of draws per person.
+    kind : OutcomeKind, default "continuous"
+        Kind of outcome; for a hurdle, the questions about its continuous part.
 
     Returns
     -------
     DataFrame
         Columns `question`, `answered`, `why`.
     """
+    if kind is OutcomeKind.BINARY:
+        return pd.DataFrame(_ON_AVERAGE + event_questions(), columns=_COLUMNS)
+    return pd.DataFrame(
+        _ON_AVERAGE + group_questions(is_randomized, is_link, n_draws, kind), columns=_COLUMNS
+    )
+
+
+def hurdle_questions(is_randomized: bool, is_link: bool, n_draws: int, atom: str) -> pd.DataFrame:
+    """Return the questions about a forecaster of outcomes with an atom at an end of the range.
+
+    Parameters
+    ----------
+    is_randomized, is_link, n_draws
+        As in `questions`, of the continuous part.
+    atom : str
+        The atom, as text.
+    """
+    kind = OutcomeKind.CONTINUOUS
+    rows = [
+        (f"whether the outcome is {atom}: {text}", answered, why)
+        for text, answered, why in event_questions()
+    ]
+    rows += [
+        (f"among the people whose outcome is not {atom}: {text}", answered, why)
+        for text, answered, why in group_questions(is_randomized, is_link, n_draws, kind)
+    ]
+    return pd.DataFrame(_ON_AVERAGE + rows, columns=_COLUMNS)
+
+
+def event_questions() -> list[tuple[str, bool, str]]:
+    """Return the questions about every group of a given size under a 0/1 forecast."""
+    return [
+        (
+            "is the event rate limited in every group of a given size with low forecasts",
+            True,
+            EVENT_RATE,
+        ),
+        ("is it calibrated for every group of a given size", False, BINARY),
+        ("is the probability of each person right", False, EACH_PERSON),
+    ]
+
+
+def group_questions(
+    is_randomized: bool, is_link: bool, n_draws: int, kind: OutcomeKind
+) -> list[tuple[str, bool, str]]:
+    """Return the questions about every group of a given size, and of groups after the draws."""
     is_answered = is_link or n_draws > 1
     error = coverage = ONE_DRAW
     if is_answered:
         error = coverage = INSIDE_LINK if is_link else SEVERAL
     elif not is_randomized:
-        error = ONE_FORECAST
+        error = ONE_FORECAST if kind is OutcomeKind.CONTINUOUS else ONE_FORECAST_OF_COUNTS
         coverage = FLOOR
-    rows = [
-        ("is it calibrated on average", True, "one PIT per person suffices, for any forecaster"),
-        (
-            "is it calibrated for groups named beforehand",
-            True,
-            "one PIT per person suffices, in each group",
-        ),
+    return [
         ("is it calibrated for every group of a given size", is_answered, error),
         (
             "do prediction intervals have their nominal coverage in every group of a given size",
@@ -70,4 +152,3 @@ def questions(is_randomized: bool, is_link: bool, n_draws: int) -> pd.DataFrame:
             "such groups can select people by their draws",
         ),
     ]
-    return pd.DataFrame(rows, columns=["question", "answered", "why"])

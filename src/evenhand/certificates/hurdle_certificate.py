@@ -1,0 +1,187 @@
+"""Certificates of forecasts with an atom at an end of the range of outcomes (outcomes: 4.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from evenhand._format import at_most, count, plain_number
+from evenhand._validate import Floats
+from evenhand.certificates.assumptions import (
+    ATOM,
+    CHOSEN_HURDLE,
+    OTHER_GROUPS,
+    OWN_TIES,
+    SHARES_OF_ROWS,
+    SHIFT,
+)
+from evenhand.certificates.certificate import Certificate
+from evenhand.certificates.deterministic_intervals import WiderInterval
+from evenhand.certificates.link_certificate import LinkCertificate
+from evenhand.certificates.pit_certificate import PITCertificate
+from evenhand.certificates.questions import hurdle_questions
+from evenhand.distributions import OutcomeKind
+from evenhand.links import Link
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class HurdleCertificate(PITCertificate):
+    """Bounds for outcomes with an atom at an end of the range and a continuous rest.
+
+    Two questions have separate bounds. *Whether the outcome is the atom* is a 0/1 question:
+    `event_rate` and `bias` bound the event that it is not, for groups of a share of all people.
+    *How large it is, if it is not the atom*: `group_error`, `coverage`, `mpaic` and `chain` compare
+    the forecasts given that the outcome is not the atom with the outcomes that are not, for every
+    group of at least a share `mass` of the people whose outcome is not the atom. These people are
+    themselves a random sample, so all of the theory of continuous outcomes applies to them.
+    `average_error` and the bounds of named groups are about the whole forecast and all people.
+
+    Parameters
+    ----------
+    confidence, method, mass, is_randomized, evidence, seed, one_row_each, bounds, is_chosen, events
+        As in `PITCertificate`; `evidence` contains all people, `bounds` are those of `positive`.
+    positive : PITCertificate
+        Certificate of the forecasts given that the outcome is not the atom, from the people whose
+        outcome is not.
+    at : float
+        The atom.
+    """
+
+    positive: PITCertificate
+    at: float = 0.0
+    kind: OutcomeKind = OutcomeKind.HURDLE
+
+    of_positive = True
+    """Whether group sizes are shares of the people whose outcome is not the atom."""
+
+    @property
+    def link(self) -> Link | None:
+        """Link around the continuous part; None if there is none."""
+        return self.positive.link
+
+    @property
+    def bounds_every_group(self) -> bool:
+        """Whether every group of the people off the atom can have a useful bound."""
+        return self.positive.bounds_every_group
+
+    @property
+    def n_positive(self) -> int:
+        """Number of people whose outcome is not the atom."""
+        return self.positive.n_samples
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Assumptions under which the bounds hold."""
+        every = (*self.positive.assumptions, OWN_TIES, *self.evidence.assumptions)
+        return tuple(dict.fromkeys(every))
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """Situations that the bounds do not cover."""
+        others = OTHER_GROUPS if self.is_randomized else OTHER_GROUPS[1:]
+        shares = (SHARES_OF_ROWS,) if self.one_row_each else ()
+        chosen = (CHOSEN_HURDLE,) if self.is_chosen else ()
+        return (SHIFT, *others, ATOM.format(atom=self._atom), *shares, *chosen)
+
+    def accounting_for(self, choice: Certificate) -> HurdleCertificate:
+        """Return the certificate with bounds that account for a choice made on the same people.
+
+        Parameters
+        ----------
+        choice : Certificate
+            Bounds for every group of the people whose outcome is not the atom, which hold whatever
+            was chosen.
+
+        Raises
+        ------
+        InputError
+            If `choice` has another confidence.
+        """
+        positive = self.positive.accounting_for(choice)
+        return replace(
+            self,
+            positive=positive,
+            bounds=positive.bounds,
+            is_chosen=True,
+            method=positive.method,
+            mass=positive.mass,
+            one_row_each=positive.one_row_each,
+        )
+
+    def average_error(self) -> float:
+        """Upper bound for the overall W1 error of the whole forecast, 0 to 1/2."""
+        return self.evidence.error_interval(self.confidence)[1]
+
+    def group_error(self, mass: float) -> float:
+        """Upper bound for the W1 error, 0 to 1/2, of every group of people off the atom.
+
+        Parameters
+        ----------
+        mass : float
+            Smallest share of the people whose outcome is not the atom, 0 < mass <= 1.
+        """
+        return self.positive.group_error(mass)
+
+    def coverage(self, level: float, mass: float) -> tuple[float, float]:
+        """Bounds for the coverage of central intervals, given that the outcome is no atom.
+
+        Parameters
+        ----------
+        level : float
+            Nominal level of the interval, such as 0.8.
+        mass : float
+            Smallest share of the people whose outcome is not the atom, 0 < mass <= 1.
+
+        Returns
+        -------
+        low, high : float
+            The coverage of every such group of these people lies between them.
+        """
+        return self.positive.coverage(level, mass)
+
+    def mpaic(self, error: float) -> float:
+        """Upper bound for `P(|h[X, R](Y) - R| >= error)` given that the outcome is not the atom.
+
+        `h` is the forecast given that the outcome is not the atom: the rest is not randomized.
+        """
+        return self.positive.mpaic(error)
+
+    def mpaic_curve(self, errors: ArrayLike) -> Floats:
+        """Simultaneous upper bounds as in `mpaic` at all thresholds, by DKW; shape of `errors`."""
+        return self.positive.mpaic_curve(errors)
+
+    def plain_intervals(self, mass: float) -> tuple[WiderInterval, ...]:
+        """Return what plain intervals prove without a draw, given that the outcome is no atom."""
+        return self.positive.plain_intervals(mass)
+
+    @property
+    def questions(self) -> pd.DataFrame:
+        """Questions that these rows can or cannot answer: `question`, `answered`, `why`."""
+        is_link = isinstance(self.bounds, LinkCertificate)
+        return hurdle_questions(self.is_randomized, is_link, self.positive.n_draws, self._atom)
+
+    @property
+    def _atom(self) -> str:
+        return plain_number(self.at)
+
+    def _coverage_80(self, mass: float) -> tuple[float, float]:
+        return self.positive._coverage_80(mass)
+
+    def _forecasts(self) -> str:
+        people = count(self.n_positive, "has", "have")
+        return f"of whom {people} an outcome other than {self._atom}, {super()._forecasts()}"
+
+    def _group_lines(self, of: str = "people") -> list[str]:
+        events = (
+            []
+            if self.events is None
+            else self.events.lines(f"have an outcome other than {self._atom}")
+        )
+        overall = at_most(self.positive.average_error())
+        opening = (
+            f"- for the {count(self.n_positive, 'person', 'people')} whose outcome is not"
+            f" {self._atom}, probabilities given that it is not are off by at most {overall} points"
+        )
+        return [*events, opening, *self.positive._group_lines("these people")]
