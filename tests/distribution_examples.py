@@ -9,10 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.distributions import (
+    Bernoulli,
+    Categorical,
     Distribution,
+    Hurdle,
     LocationScale,
+    NegativeBinomial,
     Normal,
     NormalMixture,
+    Poisson,
     Quantiles,
     Randomized,
     Rearranged,
@@ -45,6 +50,9 @@ SMOOTH = 6e-4
 The trapezium rule errs by (1/16)^2 / 12 = 3.3e-4 of the standard deviation of a normal
 distribution, and up to 3.6e-4 was measured on the distributions marked so.
 """
+
+EXACT = 1e-9
+"""The same for sums over the values of a lattice: rounding alone."""
 
 LUMPY = 5e-3
 """The same for distributions with gaps between components, where quantiles jump between two
@@ -86,7 +94,7 @@ def frozen_numbers(values: ArrayLike) -> NDArray[np.intp]:
 def parts(distribution: Distribution) -> Iterator[Distribution]:
     """Yield the distribution and the ones that it wraps."""
     yield distribution
-    base = getattr(distribution, "base", None)
+    base = getattr(distribution, "base", getattr(distribution, "positive", None))
     if base is not None:
         yield from parts(base)
 
@@ -205,6 +213,50 @@ def fixed_draw(shape: Shape) -> Randomized:
     return Randomized(normal(shape), LINKS["laplace"](0.2), frozen(0.9))
 
 
+def poisson(shape: Shape) -> Poisson:
+    rng = np.random.default_rng(20)
+    return Poisson(frozen(np.exp(rng.normal(0.7, 1.2, shape))))
+
+
+def many(shape: Shape) -> Poisson:
+    rng = np.random.default_rng(21)
+    return Poisson(frozen(10 ** rng.uniform(5, 7, shape)))
+
+
+def negative_binomial(shape: Shape) -> NegativeBinomial:
+    rng = np.random.default_rng(22)
+    mean, dispersion = rng.normal(1, 0.6, shape), rng.normal(-1.5, 0.7, shape)
+    return NegativeBinomial(frozen(np.exp(mean)), frozen(np.exp(dispersion)))
+
+
+def scores(shape: Shape) -> Categorical:
+    rng = np.random.default_rng(23)
+    return Categorical(frozen([-1, 0, 2, 3, 7]), frozen(rng.dirichlet(np.ones(5), shape)))
+
+
+def own_scores(shape: Shape) -> Categorical:
+    """Return distributions each on its own values, some without probability."""
+    rng = np.random.default_rng(24)
+    mass = rng.dirichlet(np.ones(6), shape)
+    mass[..., 2] = 0
+    support = np.cumsum(rng.uniform(0.1, 2, (*shape, 6)), axis=-1)
+    return Categorical(frozen(support), frozen(mass / mass.sum(axis=-1, keepdims=True)))
+
+
+def events(shape: Shape) -> Bernoulli:
+    return Bernoulli(frozen(np.random.default_rng(25).uniform(0.02, 0.98, shape)))
+
+
+def hurdle(part: Build, at: float, end: str = "low") -> Build:
+    """Build with one chance per row, which all draws of a row share."""
+
+    def build(shape: Shape) -> Hurdle:
+        chance = np.random.default_rng(26).uniform(0.1, 0.9, (shape[0], *(1,) * (len(shape) - 1)))
+        return Hurdle(frozen(chance), part(shape), at, end)  # type: ignore[arg-type]
+
+    return build
+
+
 FAMILY_BUILDS: dict[str, tuple[Build, float]] = {
     "normal": (normal, SMOOTH),
     "mixture": (mixture, LUMPY),
@@ -213,7 +265,7 @@ FAMILY_BUILDS: dict[str, tuple[Build, float]] = {
 }
 """One build of each family to wrap, and the tolerance of a table over it."""
 
-EXAMPLES: tuple[Example, ...] = (
+CONTINUOUS: tuple[Example, ...] = (
     Example("normal", normal, CLOSED),
     Example("mixture", mixture, CLOSED),
     Example("large mixture", large_mixture, SMOOTH, ((4,),)),
@@ -283,3 +335,66 @@ EXAMPLES: tuple[Example, ...] = (
         least_p=1e-3,
     ),
 )
+
+LATTICE_BUILDS: dict[str, Build] = {
+    "poisson": poisson,
+    "negative binomial": negative_binomial,
+    "categorical": scores,
+    "own categorical": own_scores,
+    "bernoulli": events,
+}
+
+lognormal = transformed(normal, low=0.0)
+mirrored = transformed(mixture, high=3.0, bend=2.0)
+
+WITH_ATOMS: tuple[Example, ...] = (
+    *(Example(name, build, EXACT) for name, build in LATTICE_BUILDS.items()),
+    Example("many", many, SMOOTH),
+    *(
+        Example(f"randomized {name} {link}", randomized(build, link, alpha), EXACT)
+        for name, build in LATTICE_BUILDS.items()
+        for link, alpha in (("laplace", 0.15), ("entropic", 0.05), ("gaussian", 0.3))
+    ),
+    Example("randomized many", randomized(many, "entropic", 0.1), SMOOTH),
+    Example("unchanged poisson", randomized(poisson, "entropic", 1.0), EXACT),
+    Example("recalibrated poisson", recalibrated(poisson), EXACT),
+    Example("recalibrated categorical", recalibrated(own_scores), EXACT),
+    Example("recalibrated events", recalibrated(events), EXACT),
+    Example(
+        "randomized recalibrated counts",
+        randomized(recalibrated(negative_binomial), "entropic", 0.1),
+        EXACT,
+    ),
+    Example(
+        "rearranged poisson",
+        rearranged(randomized(poisson, "laplace", 0.2)),
+        EXACT,
+        DRAWN_SHAPES,
+    ),
+    Example("rearranged scores", rearranged(own_scores), EXACT, DRAWN_SHAPES),
+    Example("hurdle", hurdle(lognormal, 0.0), SMOOTH, low=0.0),
+    Example("hurdle above", hurdle(mirrored, 3.0, "high"), LUMPY, high=3.0),
+    Example(
+        "randomized part", hurdle(randomized(lognormal, "entropic", 0.12), 0.0), SMOOTH, low=0.0
+    ),
+    Example(
+        "link over a hurdle", randomized(hurdle(lognormal, 0.0), "entropic", 0.2), SMOOTH, low=0.0
+    ),
+    Example("recalibrated hurdle", recalibrated(hurdle(lognormal, 0.0)), SMOOTH, low=0.0),
+    Example(
+        "recalibrated hurdle above",
+        recalibrated(hurdle(mirrored, 3.0, "high")),
+        LUMPY,
+        high=3.0,
+    ),
+    Example(
+        "rearranged hurdle",
+        rearranged(hurdle(randomized(lognormal, "laplace", 0.2), 0.0)),
+        SMOOTH,
+        DRAWN_SHAPES,
+        low=0.0,
+    ),
+)
+"""Batches whose single outcomes have positive probability; `test_atoms.py` tests their axioms."""
+
+EXAMPLES: tuple[Example, ...] = (*CONTINUOUS, *WITH_ATOMS)

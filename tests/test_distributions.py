@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from scipy import integrate, optimize, special, stats
 
 from distribution_examples import (
+    CONTINUOUS,
     EXAMPLES,
     Build,
     Example,
@@ -43,6 +44,7 @@ from evenhand.distributions import (
     Samples,
     piecewise,
 )
+from evenhand.distributions.lattice import Lattice
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
 from quadrature import Floats, panels
 
@@ -54,12 +56,18 @@ IN_EVERY_SHAPE = [
 IN_ITS_LAST_SHAPE = [
     pytest.param(example, example.shapes[-1], id=example.name) for example in EXAMPLES
 ]
+IN_ITS_LAST_CONTINUOUS_SHAPE = [
+    pytest.param(example, example.shapes[-1], id=example.name) for example in CONTINUOUS
+]
 
 every_shape = pytest.mark.parametrize(("example", "shape"), IN_EVERY_SHAPE)
 last_shape = pytest.mark.parametrize(("example", "shape"), IN_ITS_LAST_SHAPE)
+continuous = pytest.mark.parametrize(("example", "shape"), IN_ITS_LAST_CONTINUOUS_SHAPE)
 every_link = pytest.mark.parametrize(
     "link", [kind(alpha) for kind in LINKS.values() for alpha in (0.08, 0.4)], ids=str
 )
+
+CONTINUOUS_FAMILIES = tuple(kind for kind in FAMILIES if not issubclass(kind, Lattice))
 
 DIRECT = ("cdf", "sf", "logcdf", "logsf", "logpdf")
 POINTWISE = (*DIRECT, "crps")
@@ -92,7 +100,7 @@ def test_no_family_wrapper_or_link_is_missing_from_the_examples() -> None:
     }
     assert {(family, link) for family in FAMILIES for link in LINKS} <= pairs
     assert {type(chain[1]) for chain in chains if isinstance(chain[0], LocationScale)} >= set(
-        FAMILIES
+        CONTINUOUS_FAMILIES
     )
     assert len({example.name for example in EXAMPLES}) == len(EXAMPLES)
 
@@ -288,7 +296,7 @@ def assert_density_is_the_slope(
         np.testing.assert_allclose(-slope if upper else slope, rate, rtol=tolerance)
 
 
-@last_shape
+@continuous
 def test_quantiles_invert_the_cdf_in_both_tails(example: Example, shape: Shape) -> None:
     batch = example.build(shape)
     assert_quantiles_invert_both_tails(batch, least_p=example.least_p)
@@ -304,14 +312,14 @@ def test_quantiles_invert_the_cdf_in_both_tails(example: Example, shape: Shape) 
     np.testing.assert_array_equal(batch.ppf(1.0), example.high)
 
 
-@last_shape
+@continuous
 def test_tails_add_up_rise_and_stay_finite_forty_deviations_out(
     example: Example, shape: Shape
 ) -> None:
     assert_tails_add_up_rise_and_stay_finite(example.build(shape), example.low, example.high)
 
 
-@last_shape
+@continuous
 def test_density_is_the_slope_of_the_cdf(example: Example, shape: Shape) -> None:
     # truncation of order 1e-8, and 1e-4 where a link's density has a kink within the step
     assert_density_is_the_slope(example.build(shape), 1e-5, example.least_p)
@@ -342,7 +350,7 @@ def by_quadrature(batch: Distribution, outcomes: Floats) -> tuple[Floats, Floats
     return mean + centre[..., 0], np.sqrt(square - mean**2), np.stack(crps, axis=-1)
 
 
-@last_shape
+@continuous
 def test_mean_deviation_and_crps_agree_with_quadrature(example: Example, shape: Shape) -> None:
     batch = example.build(shape)
     outcomes = batch.expand().ppf(np.array([0.004, 0.3, 0.6, 0.99]))
@@ -379,7 +387,7 @@ positive = st.floats(-3, 3).map(lambda x: 10.0**x)
 
 @st.composite
 def families(draw: st.DrawFn) -> Distribution:
-    kind = draw(st.sampled_from(FAMILIES))
+    kind = draw(st.sampled_from(CONTINUOUS_FAMILIES))
     size = draw(st.integers(2, 6))
     values = [draw(st.lists(finite, min_size=size, max_size=size))]
     if kind is Normal:
@@ -446,7 +454,7 @@ def test_integral_of_the_density_is_the_probability(
 
 def test_crps_of_many_rows_is_the_same_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     examples = [
-        example for example in EXAMPLES if "quantiles" in example.name or "normal" in example.name
+        example for example in CONTINUOUS if "quantiles" in example.name or "normal" in example.name
     ]
     batches = [example.build(example.shapes[-1]) for example in examples]
     y = np.array([[0.3], [1.0], [-2.0], [5.0]])

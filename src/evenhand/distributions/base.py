@@ -296,6 +296,13 @@ def small_masses(
     return np.where(is_small, batch.base.log_mass(y) + log_slope(y), log_mass)
 
 
+def check_no_atoms(name: str, part: Distribution) -> None:
+    """Refuse a part whose single outcomes have positive probability."""
+    if part.has_atoms:
+        got = f"outcomes of kind {str(part.outcome_kind)!r}"
+        raise bad_input(name, "be a continuous distribution", got)
+
+
 def batch_array(name: str, values: ArrayLike, *, positive: bool = False) -> Floats:
     """Return finite parameters (positive ones, if `positive`) as a float array, without a copy."""
     array = np.asarray(values, dtype=np.float64)

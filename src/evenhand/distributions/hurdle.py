@@ -13,12 +13,14 @@ from evenhand._validate import Floats, Ints, Mask, bad_input, check_choice
 from evenhand.distributions.base import (
     Distribution,
     batch_array,
+    check_no_atoms,
     draws_of,
     has_rows,
     joint_shape,
     take_part,
 )
 from evenhand.distributions.kinds import OutcomeKind
+from evenhand.distributions.lattice import LEVEL_TOLERANCE
 from evenhand.distributions.randomized import Randomized
 from evenhand.distributions.support import Support
 from evenhand.distributions.truncated import Truncated
@@ -72,9 +74,7 @@ class Hurdle(Distribution):
         if wrong.any():
             got = float(self.chance[wrong].flat[0])
             raise bad_input("chance", "lie between 0 and 1", got, "give a fraction: 0.9, not 90")
-        if positive.has_atoms:
-            kind = f"outcomes of kind {str(positive.outcome_kind)!r}"
-            raise bad_input("positive", "be a continuous distribution", kind)
+        check_no_atoms("positive", positive)
         if not np.isfinite(at):
             raise bad_input("at", "be finite", at)
         self.positive = positive
@@ -157,7 +157,10 @@ class Hurdle(Distribution):
         is_near = is_upper if self.end == "high" else ~is_upper
         other = log1mexp(np.minimum(tail, 0.0))
         near, far = np.where(is_near, tail, other), np.where(is_near, other, tail)
-        is_atom = np.where(is_near, near <= atom, far >= rest) & (self.chance > 0)
+        # within the tolerance, as for lattices: `ppf(cdf(at))` is `at`
+        is_atom = np.where(
+            is_near, near <= atom + LEVEL_TOLERANCE, far >= rest - LEVEL_TOLERANCE
+        ) & (self.chance > 0)
         with np.errstate(invalid="ignore"):
             part = np.minimum(far - rest, 0.0)
             # the part's tail on the side of the atom keeps its digits where it is the smaller one

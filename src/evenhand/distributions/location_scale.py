@@ -12,6 +12,7 @@ from evenhand.distributions.base import (
     Distribution,
     batch_array,
     broadcast,
+    check_no_atoms,
     draws_of,
     has_rows,
     joint_shape,
@@ -45,6 +46,7 @@ class LocationScale(Distribution):
             loc=batch_array("loc", loc), scale=batch_array("scale", scale, positive=True)
         )
         joint_shape(base=base.batch_shape, loc=self.loc.shape)
+        check_no_atoms("base", base)
 
     @property
     def batch_shape(self) -> tuple[int, ...]:

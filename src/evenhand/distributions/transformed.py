@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, Mask
+from evenhand.distributions.base import Distribution, check_no_atoms
 from evenhand.distributions.bounded import Bounded
+from evenhand.distributions.support import Support
 
 
 class Transformed(Bounded):
@@ -29,6 +31,10 @@ class Transformed(Bounded):
     >>> lognormal.ppf(0.5), lognormal.mean().round(3)
     (array([1.]), array([1.649]))
     """
+
+    def __init__(self, base: Distribution, support: Support) -> None:
+        check_no_atoms("base", base)
+        super().__init__(base, support)
 
     def logcdf(self, y: ArrayLike) -> Floats:
         return self.base.logcdf(self.support.to_line(self.support.inside(y)))
