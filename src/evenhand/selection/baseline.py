@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from evenhand._validate import Floats, Ints
-from evenhand.distributions import LocationScale, Quantiles, Samples
+from evenhand.distributions import Hurdle, LocationScale, OutcomeKind, Quantiles, Samples
 from evenhand.forecast import Forecast
+
+Maker = Callable[[Floats, int], Forecast]
+"""Function that returns the forecast of some people from the outcomes of others."""
 
 WITHOUT_FEATURES = "without features"
 """Name of the forecast that ignores every feature in `Selection.comparison`."""
@@ -21,14 +26,16 @@ MOST_LEVELS = 200
 
 
 def without_features(
-    learned: Floats, held_out: Floats, random: np.random.Generator
+    learned: Floats, held_out: Floats, like: Forecast, random: np.random.Generator
 ) -> list[tuple[Ints, Forecast]]:
     """Return a forecast of the held-out outcomes that ignores every feature, in parts.
 
-    The distribution is a histogram of equal probabilities with exponential tails, `Quantiles`, at
-    the quantiles of a kernel estimate, `Samples`: the quantiles are smoothed so that values that
-    occur often have a finite density, and the tails are exponential so that outcomes beyond those
-    of training have a finite score.
+    For continuous outcomes, the distribution is a histogram of equal probabilities with exponential
+    tails, `Quantiles`, at the quantiles of a kernel estimate, `Samples`: the quantiles are smoothed
+    so that values that occur often have a finite density, and the tails are exponential so that
+    outcomes beyond those of training have a finite score. For counts, it is the share of each value
+    among the outcomes, with half an occurrence added to each value. For outcomes with an atom at an
+    end of their range, the share of the atom and the distribution of the other outcomes.
 
     Parameters
     ----------
@@ -37,6 +44,8 @@ def without_features(
         four fifths of the held-out rows then take their place.
     held_out : ndarray of shape (n,)
         The outcomes that are forecast.
+    like : Forecast
+        Forecast of a model, which shows the kind of outcome and the place of an atom.
     random : Generator
         Source of the folds.
 
@@ -44,7 +53,7 @@ def without_features(
     -------
     list of (ndarray of int, Forecast)
         Held-out rows and their forecast; one part, or one for each fold. Empty if all or
-        nearly all outcomes are equal, which have no density.
+        nearly all continuous outcomes are equal, which have no density.
     """
     if learned.size:
         parts = [(np.arange(held_out.size), learned)]
@@ -52,13 +61,49 @@ def without_features(
         folds = random.permutation(held_out.size) % FOLDS
         each = [(np.flatnonzero(folds == k), held_out[folds != k]) for k in range(FOLDS)]
         parts = [(rows, others) for rows, others in each if rows.size]
-    kernels = [_thinned(others) for _, others in parts]
-    if not all(values.min() < values.max() and values.std() > 0 for values in kernels):
+    make = _maker(learned, held_out, like)
+    if not all(_has_density(_continuous(others, like)) for _, others in parts):
         return []
-    return [
-        (rows, _forecast(values, others.size, rows.size))
-        for (rows, others), values in zip(parts, kernels, strict=True)
-    ]
+    return [(rows, make(others, rows.size)) for rows, others in parts]
+
+
+def _maker(learned: Floats, held_out: Floats, like: Forecast) -> Maker:
+    """Return the function that makes forecasts of a kind of outcome."""
+    match like.distribution:
+        case Hurdle(at=at, end=end):
+            return lambda others, n: Forecast.from_hurdle(
+                np.full(n, (np.sum(others == at) + 0.5) / (others.size + 1)),
+                _forecast(others[others != at], n),
+                at=at,
+                end=end,
+            )
+        case law if law.outcome_kind is OutcomeKind.COUNT:
+            support = np.union1d(learned, held_out)
+            return lambda others, n: _shares(support, others, n)
+    return _forecast
+
+
+def _continuous(outcomes: Floats, like: Forecast) -> Floats:
+    """Return the outcomes that need a density; none of counts."""
+    law = like.distribution
+    if isinstance(law, Hurdle):
+        return outcomes[outcomes != law.at]
+    return outcomes[:0] if law.outcome_kind is OutcomeKind.COUNT else outcomes
+
+
+def _has_density(outcomes: Floats) -> bool:
+    """Whether outcomes differ enough for a kernel estimate; True if none is needed."""
+    kernels = _thinned(outcomes)
+    return not outcomes.size or bool(kernels.min() < kernels.max() and kernels.std() > 0)
+
+
+def _shares(support: Floats, outcomes: Floats, n: int) -> Forecast:
+    """Return the shares of values of a count, for n people."""
+    counts = np.zeros(support.size)
+    np.add.at(counts, np.searchsorted(support, outcomes), 1.0)
+    # half an occurrence for each value: those of the held-out rows have a finite score
+    shares = (counts + 0.5) / (outcomes.size + support.size / 2)
+    return Forecast.from_pmf(support, np.broadcast_to(shares, (n, support.size)))
 
 
 def _thinned(outcomes: Floats) -> Floats:
@@ -68,10 +113,10 @@ def _thinned(outcomes: Floats) -> Floats:
     return np.quantile(outcomes, (np.arange(MOST_KERNELS) + 0.5) / MOST_KERNELS)
 
 
-def _forecast(kernels: Floats, n_outcomes: int, n: int) -> Forecast:
-    """Return the same distribution for n people."""
-    n_levels = int(np.clip(round(2 * n_outcomes**0.4), 2, MOST_LEVELS))
+def _forecast(outcomes: Floats, n: int) -> Forecast:
+    """Return the same continuous distribution for n people."""
+    n_levels = int(np.clip(round(2 * outcomes.size**0.4), 2, MOST_LEVELS))
     levels = (np.arange(n_levels) + 0.5) / n_levels
-    smoothed = Quantiles(levels, Samples(kernels).ppf(levels)[None, :])
+    smoothed = Quantiles(levels, Samples(_thinned(outcomes)).ppf(levels)[None, :])
     # shared by all people: a batch of its own for each would take hundreds of numbers per person
     return Forecast(LocationScale(smoothed, np.zeros(n)))

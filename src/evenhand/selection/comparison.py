@@ -12,6 +12,9 @@ from evenhand.forecast import Forecast
 from evenhand.planning import LEVEL
 from evenhand.selection.baseline import WITHOUT_FEATURES, without_features
 
+Cells = tuple[Floats, Floats]
+"""Lower and upper ends of PITs, which differ where an outcome has a positive probability."""
+
 COMPARED_DRAWS = 2
 """Draws per person in the comparison of CRPS."""
 
@@ -46,54 +49,73 @@ class HeldOutScores:
         if y.size > COMPARED:
             self.compared = np.sort(random.choice(y.size, COMPARED, replace=False))
 
-    def pit(self, forecast: Forecast) -> Floats:
-        """Return PITs of the outcomes, spread over their rounding cells if they are rounded."""
+    def pit(self, forecast: Forecast) -> Floats | Cells:
+        """Return PITs of the outcomes, spread over their rounding cells if they are rounded.
+
+        Those of forecasts with atoms are the ends of cells, over which errors are averaged.
+        """
+        if forecast.has_atoms:
+            return forecast.pit_interval(self.y)
         return forecast.pit(self.y, step=self.step, random_state=self.random)
 
     def crps(self, part: Forecast) -> float:
         """Return the mean CRPS of the compared people."""
         return float(np.mean(crps(part, self.y[self.compared])))
 
-    def line(self, name: str, forecast: Forecast, pit: Floats | None = None) -> dict[str, Any]:
+    def line(
+        self, name: str, forecast: Forecast, pit: Floats | Cells | None = None
+    ) -> dict[str, Any]:
         """Return the row of a forecaster in `Selection.comparison`."""
         return _line(
             name,
-            log_score_on(forecast, self.y, self.grid),
+            log_scores(forecast, self.y, self.grid),
             self.crps(forecast[self.compared]),
             interval_width(forecast, LEVEL),
             self.pit(forecast) if pit is None else pit,
         )
 
-    def without_features(self, learned: Floats) -> list[dict[str, Any]]:
+    def without_features(self, learned: Floats, like: Forecast) -> list[dict[str, Any]]:
         """Return the row of the forecast that ignores every feature, if it has a density.
 
-        `learned` are the training outcomes, of which there may be none.
+        `learned` are the training outcomes, of which there may be none; `like` is a forecast of the
+        same kind of outcome.
         """
         # draws of its own: those of the other forecasts must not depend on it
         random = self.random.spawn(1)[0]
-        parts = without_features(learned, self.y, random)
+        parts = without_features(learned, self.y, like, random)
         if not parts:
             return []
-        log_scores, scores, widths, pits = np.empty((4, self.y.size))
+        losses, scores, widths, low, high = np.empty((5, self.y.size))
         is_compared = np.isin(np.arange(self.y.size), self.compared)
         for rows, forecast in parts:
             y = self.y[rows]
-            log_scores[rows] = log_score_on(forecast, y, self.grid)
+            losses[rows] = log_scores(forecast, y, self.grid)
             widths[rows] = interval_width(forecast, LEVEL)
-            pits[rows] = forecast.pit(y, step=self.step, random_state=random)
+            if forecast.has_atoms:
+                low[rows], high[rows] = forecast.pit_interval(y)
+            else:
+                low[rows] = high[rows] = forecast.pit(y, step=self.step, random_state=random)
             some = np.flatnonzero(is_compared[rows])
             if some.size:
                 scores[rows[some]] = crps(forecast[some], y[some])
         mean_crps = float(scores[self.compared].mean())
-        return [_line(WITHOUT_FEATURES, log_scores, mean_crps, widths, pits)]
+        return [_line(WITHOUT_FEATURES, losses, mean_crps, widths, (low, high))]
+
+
+def log_scores(forecast: Forecast, y: Floats, grid: Grid | None) -> Floats:
+    """Return the log score of each outcome, that of its probability where it is an atom."""
+    if not forecast.has_atoms:
+        return log_score_on(forecast, y, grid)
+    scores = -forecast.log_density(y)
+    return scores if scores.ndim == 1 else scores.mean(axis=-1)
 
 
 def _line(
-    name: str, log_scores: Floats, mean_crps: float, widths: Floats, pit: Floats
+    name: str, losses: Floats, mean_crps: float, widths: Floats, pit: Floats | Cells
 ) -> dict[str, Any]:
     return {
         "forecaster": name,
-        "log_score": float(log_scores.mean()),
+        "log_score": float(losses.mean()),
         "crps": mean_crps,
         "width": float(widths.mean()),
         "average_error": calibration_error(pit),

@@ -25,19 +25,67 @@ WIDTH_PEOPLE = 2000
 form of their quantiles take time."""
 
 
+class Widths:
+    """Widths of prediction intervals of a forecast and of its randomizations, at fixed draws.
+
+    Parameters
+    ----------
+    base : Forecast
+        Deterministic forecast of n people.
+    random : Generator
+        Source of the sample of people, and of the draws.
+    """
+
+    def __init__(self, base: Forecast, random: np.random.Generator) -> None:
+        n = base.n_samples
+        rows = np.arange(n)
+        if n > WIDTH_PEOPLE:
+            rows = np.sort(random.choice(n, WIDTH_PEOPLE, replace=False))
+        self._base = base[rows]
+        self._draws = jittered(rows.size, WIDTH_DRAWS, random)
+
+    def wider(self, link: Link) -> float:
+        """Return the relative increase of the mean width of 80% intervals through a link."""
+        served = self._base.randomized(link.alpha, link, self._draws)
+        return float(interval_width(served, LEVEL).mean()) / self._unrandomized_width - 1
+
+    def of_base(self, level: float) -> float:
+        """Return the mean width of the intervals of the deterministic forecast, in units of y."""
+        return float(interval_width(self._base, level).mean())
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether the intervals of the deterministic forecast have a mean width above 0."""
+        return 0 < self._width < np.inf
+
+    @cached_property
+    def _width(self) -> float:
+        return self.of_base(LEVEL)
+
+    @property
+    def _unrandomized_width(self) -> float:
+        if not self.is_positive:
+            raise InputError(
+                f"80% prediction intervals of the model have a mean width of {self._width:g}; give"
+                " forecasts whose intervals have a width"
+            )
+        return self._width
+
+
 class Costs:
     """Costs of links around a deterministic forecast, at fixed draws.
 
     Parameters
     ----------
     base : Forecast
-        Deterministic forecast of n people.
+        Deterministic forecast of n people, continuous or of counts.
     pit : ndarray of shape (n,)
-        Its PITs.
+        Its PITs; for counts, randomized ones.
     y : ndarray of shape (n,)
         Outcomes.
     grid : Grid or None
-        Grid of the outcomes, which makes the price a difference of cell log scores.
+        Grid of the outcomes, which makes the price a difference of cell log scores; None for
+        counts, whose log score is that of the outcome's probability.
     random : Generator
         Source of the draws, which are the same for all links: a cost is then a continuous function
         of alpha.
@@ -57,12 +105,7 @@ class Costs:
         self.grid = grid
         self._whole = base
         self.draws = jittered(n, int(np.clip(MOST_PRICED // n, 1, PRICE_DRAWS)), random)
-        rows = np.arange(n)
-        if n > WIDTH_PEOPLE:
-            rows = np.sort(random.choice(n, WIDTH_PEOPLE, replace=False))
-        self._rows = rows
-        self._base = base[rows]
-        self._width_draws = jittered(rows.size, WIDTH_DRAWS, random)
+        self.widths = Widths(base, random)
 
     def randomized_pit(self, link: Link) -> Floats:
         """Return PITs of the randomized forecasts, shape (n, m)."""
@@ -72,50 +115,45 @@ class Costs:
         """Return the mean loss of log score through a link, in nats."""
         # log h = log g - log k at the base's PIT: the price needs no further forecasts
         losses = link.logpdf(self.randomized_pit(link), self.draws)
-        if self.grid is not None:
+        if self.grid is not None or self._whole.distribution.has_atoms:
             outer, inner, is_upper = self._cells
             draws = np.where(is_upper, 1 - self.draws, self.draws)
             far, near = (_log_ppf(link, log_u, draws) for log_u in (outer, inner))
             with np.errstate(invalid="ignore"):
-                on_grid = _log_minus(inner, outer) - _log_minus(near, far)
+                in_cells = _log_minus(inner, outer) - _log_minus(near, far)
             # cells whose probability is below the smallest float are as good as points
-            losses = np.where(np.isfinite(on_grid), on_grid, losses)
+            losses = np.where(np.isfinite(in_cells), in_cells, losses)
         return float(losses.mean())
 
     def wider(self, link: Link) -> float:
         """Return the relative increase of the mean width of 80% intervals through a link."""
-        served = self._base.randomized(link.alpha, link, self._width_draws)
-        return float(interval_width(served, LEVEL).mean()) / self._unrandomized_width - 1
+        return self.widths.wider(link)
 
     def base_width(self, level: float) -> float:
         """Return the mean width of the intervals of the deterministic forecast, in units of y."""
-        return float(interval_width(self._base, level).mean())
+        return self.widths.of_base(level)
 
     @cached_property
     def _cells(self) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Logs of the base's tail probabilities at both ends of each rounding cell, shape (n, 1).
+        """Logs of the base's tail probabilities at both ends of each cell, shape (n, 1).
 
-        The last array is True where they are those of the upper tail: a cell keeps its digits in
-        the smaller tail. All links are evaluated at these ends, the base only once.
+        The cell of a rounded outcome is its rounding cell, that of a count the step of the CDF. The
+        last array is True where they are those of the upper tail: a cell keeps its digits in the
+        smaller tail. All links are evaluated at these ends, the base only once.
         """
-        assert self.grid is not None
-        low, high = cell_ends(self.y, self.grid.step, self.grid.span)
         base = self._whole.distribution
-        lower, upper = base.logcdf(high), base.logsf(low)
+        if self._whole.distribution.has_atoms:
+            lower, upper = base.logcdf(self.y), base.logsf_left(self.y)
+            rests = base.logcdf_left(self.y), base.logsf(self.y)
+        else:
+            assert self.grid is not None
+            low, high = cell_ends(self.y, self.grid.step, self.grid.span)
+            lower, upper = base.logcdf(high), base.logsf(low)
+            rests = base.logcdf(low), base.logsf(high)
         is_upper = upper < lower
-        outer = np.where(is_upper, base.logsf(high), base.logcdf(low))
+        outer = np.where(is_upper, rests[1], rests[0])
         inner = np.where(is_upper, upper, lower)
         return outer[:, None], inner[:, None], is_upper[:, None]
-
-    @cached_property
-    def _unrandomized_width(self) -> float:
-        width = self.base_width(LEVEL)
-        if not 0 < width < np.inf:
-            raise InputError(
-                f"80% prediction intervals of the model have a mean width of {width:g}; give"
-                " forecasts whose intervals have a width"
-            )
-        return width
 
 
 def _log_ppf(link: Link, log_u: Floats, r: Floats) -> Floats:
