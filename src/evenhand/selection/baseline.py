@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from evenhand._validate import Floats, Ints
-from evenhand.distributions import Hurdle, LocationScale, OutcomeKind, Quantiles, Samples
+from evenhand.distributions import LocationScale, OutcomeKind, Quantiles, Samples, as_hurdle
 from evenhand.forecast import Forecast
 
 Maker = Callable[[Floats, int], Forecast]
@@ -62,39 +62,41 @@ def without_features(
         each = [(np.flatnonzero(folds == k), held_out[folds != k]) for k in range(FOLDS)]
         parts = [(rows, others) for rows, others in each if rows.size]
     make = _maker(learned, held_out, like)
-    if not all(_has_density(_continuous(others, like)) for _, others in parts):
+    is_smooth = like.outcome_kind is not OutcomeKind.COUNT
+    if is_smooth and not all(_has_density(_continuous(others, like)) for _, others in parts):
         return []
     return [(rows, make(others, rows.size)) for rows, others in parts]
 
 
 def _maker(learned: Floats, held_out: Floats, like: Forecast) -> Maker:
     """Return the function that makes forecasts of a kind of outcome."""
-    match like.distribution:
-        case Hurdle(at=at, end=end):
+    match like.outcome_kind:
+        case OutcomeKind.HURDLE:
+            hurdle = as_hurdle(like.distribution)
             return lambda others, n: Forecast.from_hurdle(
-                np.full(n, (np.sum(others == at) + 0.5) / (others.size + 1)),
-                _forecast(others[others != at], n),
-                at=at,
-                end=end,
+                np.full(n, (np.sum(others == hurdle.at) + 0.5) / (others.size + 1)),
+                _forecast(others[others != hurdle.at], n),
+                at=hurdle.at,
+                end=hurdle.end,
             )
-        case law if law.outcome_kind is OutcomeKind.COUNT:
+        case OutcomeKind.COUNT:
             support = np.union1d(learned, held_out)
             return lambda others, n: _shares(support, others, n)
-    return _forecast
+        case _:
+            return _forecast
 
 
 def _continuous(outcomes: Floats, like: Forecast) -> Floats:
-    """Return the outcomes that need a density; none of counts."""
-    law = like.distribution
-    if isinstance(law, Hurdle):
-        return outcomes[outcomes != law.at]
-    return outcomes[:0] if law.outcome_kind is OutcomeKind.COUNT else outcomes
+    """Return the outcomes that are not an atom of forecasts with a continuous part."""
+    if like.outcome_kind is OutcomeKind.HURDLE:
+        return outcomes[outcomes != as_hurdle(like.distribution).at]
+    return outcomes
 
 
 def _has_density(outcomes: Floats) -> bool:
-    """Whether outcomes differ enough for a kernel estimate; True if none is needed."""
+    """Whether outcomes differ enough for a kernel estimate."""
     kernels = _thinned(outcomes)
-    return not outcomes.size or bool(kernels.min() < kernels.max() and kernels.std() > 0)
+    return kernels.size > 0 and bool(kernels.min() < kernels.max() and kernels.std() > 0)
 
 
 def _shares(support: Floats, outcomes: Floats, n: int) -> Forecast:

@@ -66,11 +66,15 @@ def randomize(
     `alpha` whose certificate meets the target. Around a deterministic model the link may be chosen
     on the certifying rows, because simultaneous bands bound all links. Randomized models
     (`PAICRegressor`, or a list of fitted models) are tested in a fixed order, from the most
-    randomized on, until one fails.
+    randomized on, until one fails; so are links around forecasts of counts and ordinal scores, at
+    40 values of alpha from 0.01 to 1, each 12.5% larger than the one before. For outcomes with an
+    atom at an end of their range the guarantee is for groups of the people whose outcome is not
+    the atom: `group_mass` is a share of them.
 
     Instead of the error that must be certified, what may be paid can be given: `max_wider` or
     `max_price`. The smallest `alpha` that costs no more is then chosen, and the certificate gives
-    the most that can be proven for it. Give one of the three.
+    the most that can be proven for it. For counts it is the smallest of the 40 values, whose bounds
+    then hold simultaneously (Bonferroni). Give one of the three.
 
     Models that are not fitted here are certified on all rows: a fitted model that predicts a
     distribution, in a `FrozenEstimator`; a function; a list of these; fitted randomized
@@ -87,7 +91,9 @@ def randomize(
     X : DataFrame or array-like of shape (n, n_features)
         Rows.
     y : array-like of shape (n,)
-        Continuous outcomes.
+        Outcomes of the kind that the model predicts: continuous; counts or ordinal scores; or with
+        an atom at an end of their range, such as money with zeros, of which only the continuous
+        part is randomized. Outcomes 0 and 1 are refused: no randomization improves their forecasts.
     max_group_error : float, optional
         Largest W1 error that a group may have, between 0 and 1/2; 0.3 if neither of the other two
         is given.
@@ -179,7 +185,8 @@ def randomize(
             "y", f"have one outcome per row of X ({len(table)})", f"{outcomes.size} outcomes"
         )
     check_support(outcomes, support)
-    check_outcomes(outcomes)
+    # the kind of outcome is known from the forecasts only
+    check_outcomes(outcomes, kind=None)
     weight = None
     if sample_weight is not None:
         check_weights(sample_weight, outcomes.size)

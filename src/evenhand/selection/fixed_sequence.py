@@ -11,7 +11,7 @@ import pandas as pd
 from evenhand._format import in_full
 from evenhand._validate import Floats, InputError
 from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, spread_step
-from evenhand.calibration import Grid, pathwise_errors
+from evenhand.calibration import Grid, PITs, pathwise_errors
 from evenhand.certificates import FixedSequenceCertificate, PITCertificate, RowEvidence, certify_pit
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import cell_ends
@@ -76,13 +76,14 @@ def _selection_of_randomized(
     X, y = rows.certifying()
     assert isinstance(proof.evidence, RowEvidence)
     pits = proof.evidence.pits
-    grid = Grid.of(rows.y)
+    # PITs of forecasts with atoms have cells, and their log score is one of probabilities
+    grid = Grid.of(rows.y) if pits.cells is None else None
     held = HeldOutScores(y, grid, None, random)
     forecast = model.forecast(X, jittered(y.size, COMPARED_DRAWS, random))
-    randomized = held.line("randomized", forecast, pits.matrix) | {
+    randomized = held.line("randomized", forecast, (pits.low, pits.high)) | {
         "certified_group_error": proof.group_error(target.group_mass)
     }
-    lines = [*held.without_features(rows.y[rows.learn]), randomized]
+    lines = [*held.without_features(rows.y[rows.learn], forecast), randomized]
     return Selection(
         model=model,
         certificate=proof,
@@ -98,6 +99,7 @@ def _selection_of_randomized(
         plain=None,
         searches=None,
         rounding_step=None if grid is None else grid.step,
+        kind=forecast.outcome_kind,
     )
 
 
@@ -110,19 +112,25 @@ def _certify_model(
     share = fresh((y.size, 1), random)
     step = spread_step(y)
     low, high = (y, y) if step is None else cell_ends(y, step)
-    pit = np.empty_like(draws)
+    ends = np.empty((2, *draws.shape))
+    has_atoms = False
     for start in range(0, y.size, BLOCK_ROWS):
         block = slice(start, min(start + BLOCK_ROWS, y.size))
         # in blocks: a forecast over many draws needs memory for each draw
         forecast = model.forecast(take_rows(X, block), draws[block])
         if not forecast.is_randomized:
             return None
-        pit[block] = forecast.cdf(low[block])
-        if step is not None:
-            pit[block] += share[block] * (forecast.cdf(high[block]) - pit[block])
+        has_atoms = forecast.has_atoms
+        if has_atoms:
+            ends[:, block] = forecast.pit_interval(y[block])
+        else:
+            ends[0, block] = forecast.cdf(low[block])
+            ends[1, block] = ends[0, block] if step is None else forecast.cdf(high[block])
+    cells = PITs.of_cells(*ends, share[:, 0], draws=draws)
+    # rounded outcomes of a continuous forecast have one position in their rounding cells
+    pits = cells if has_atoms else PITs(cells.matrix, draws)
     return certify_pit(
-        pit,
-        draws,
+        pits,
         confidence=target.confidence,
         method="betting",
         mass=target.group_mass,

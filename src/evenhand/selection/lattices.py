@@ -7,14 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand._format import at_most, count, in_full
+from evenhand._format import count, in_full
 from evenhand._validate import Floats, InputError
 from evenhand.audits import BLOCK_ROWS, PIT_DRAWS
 from evenhand.calibration import PITs, betting_cvar, cvar, pathwise_errors
-from evenhand.certificates import FixedSequenceCertificate, PITCertificate, certify_pit
+from evenhand.certificates import FixedSequenceCertificate, certify_pit
 from evenhand.draws import fresh, jittered
+from evenhand.forecast import Forecast
 from evenhand.links import Link
-from evenhand.planning import Target
+from evenhand.planning import MaxGroupError, Target
+from evenhand.selection.chosen_link import ChosenLink, affordable_alpha
+from evenhand.selection.comparison import Cells
+from evenhand.selection.costs import Costs
+from evenhand.selection.rows import SplitRows
 from evenhand.selection.simultaneous import SimultaneousCertificate
 
 ALPHAS = tuple(float(alpha) for alpha in np.geomspace(0.01, 1.0, 40))
@@ -67,13 +72,13 @@ class LatticeTests:
 
     @classmethod
     def of(
-        cls, cells: tuple[Floats, Floats], mass: float, random: np.random.Generator
+        cls, cells: Cells, target: Target, random: np.random.Generator
     ) -> LatticeTests:
         """Make the tests with fresh draws, which are the same for all links."""
         low, high = cells
-        n = low.size
-        draws = jittered(n, PIT_DRAWS, random)
-        return cls(low, high, mass, draws, fresh(n, random), int(random.integers(2**31)))
+        draws = jittered(low.size, PIT_DRAWS, random)
+        ties = fresh(low.size, random)
+        return cls(low, high, target.group_mass, draws, ties, int(random.integers(2**31)))
 
     @property
     def n_people(self) -> int:
@@ -97,103 +102,113 @@ class LatticeTests:
         """Upper bound for the error of every group under one link that was fixed beforehand."""
         return betting_cvar(self.errors(link), self.mass, WORST, confidence, self.seed)
 
-    def certificate(self, link: Link, bounds: FixedSequenceCertificate) -> PITCertificate:
-        """Return the certificate of the chosen link, whose bounds account for the choice."""
-        proof = certify_pit(
-            self.pits(link),
-            confidence=bounds.confidence,
-            method="betting",
-            mass=self.mass,
-            random_state=self.seed,
-        )
-        return proof.accounting_for(bounds)
 
+def lattice_choice(
+    base: Forecast,
+    y: Floats,
+    family: Link,
+    target: Target,
+    rows: SplitRows,
+    random: np.random.Generator,
+) -> ChosenLink:
+    """Choose a link around a forecast of counts or ordinal scores.
 
-@dataclass(frozen=True, eq=False)
-class LatticeChoice:
-    """The choice of a link around forecasts of counts, and its certificate.
-
-    Parameters
-    ----------
-    tests : LatticeTests
-        Bounds of each link.
-    target : Target
-        What must be certified, or what may be paid.
-    family : type of Link
-        The family of links.
-    one_row_each : bool
-        Whether people have several rows and one row per person was used.
+    For a group error that must be certified, links are tested in the order of `ALPHAS` until one
+    fails. For a limit of the cost, the smallest of `ALPHAS` that costs no more is chosen on the
+    same people, and the risk is shared equally by all of `ALPHAS`, so that the bounds of all of
+    them hold simultaneously.
     """
+    tests = LatticeTests.of(base.pit_interval(y), target, random)
+    searched = tests.low + tests.ties * (tests.high - tests.low)
+    costs = Costs(base, searched, y, None, random)
+    if isinstance(target.goal, MaxGroupError):
+        link, bounds = least_randomized(tests, family, target, rows.one_row_each)
+    else:
+        link, bounds = affordable_link(tests, costs, family, target, rows.one_row_each)
+    pits = tests.pits(link)
+    proof = certify_pit(
+        pits,
+        confidence=target.confidence,
+        method="betting",
+        mass=target.group_mass,
+        random_state=tests.seed,
+    )
+    return ChosenLink(
+        link,
+        proof.accounting_for(bounds),
+        costs.price(link),
+        # the limit of the price at a mean error is one of continuous outcomes
+        np.nan,
+        # counts that are nearly always equal have intervals without a width
+        costs.wider(link) if costs.widths.is_positive else np.nan,
+        (pits.low, pits.high),
+        searched,
+    )
 
-    tests: LatticeTests
-    target: Target
-    family: type[Link]
-    one_row_each: bool
 
-    def least_randomized(self, most: float) -> tuple[Link, PITCertificate]:
-        """Return the link of the least randomization whose group error is certified.
+def least_randomized(
+    tests: LatticeTests, family: Link, target: Target, one_row_each: bool
+) -> tuple[Link, FixedSequenceCertificate]:
+    """Return the link of the least randomization whose group error is certified, and its bounds.
 
-        Raises
-        ------
-        InputError
-            If not even the first alpha passes; the message says whether more rows can help.
-        """
-        confidence = self.target.confidence
-        alpha = last_passed(
-            lambda alpha: self.tests.bound(self.family(alpha), confidence), most, ALPHAS
-        )
-        if alpha is None:
-            raise InputError(self._refusal(most))
-        bounds = FixedSequenceCertificate(
-            most, self.target.group_mass, confidence, self.tests.n_people, self.one_row_each
-        )
-        return self._certified(alpha, bounds)
+    Raises
+    ------
+    InputError
+        If not even the first alpha passes; the message says whether more rows can help.
+    """
+    kind = type(family)
+    most = target.goal.most
+    alpha = last_passed(lambda alpha: tests.bound(kind(alpha), target.confidence), most, ALPHAS)
+    if alpha is None:
+        raise InputError(_refusal(tests, kind(ALPHAS[0]), target))
+    bounds = FixedSequenceCertificate(
+        most, target.group_mass, target.confidence, tests.n_people, one_row_each
+    )
+    return kind(alpha), bounds
 
-    def at(self, alpha: float) -> tuple[Link, PITCertificate]:
-        """Return the link at one of `ALPHAS` that its cost decides, and the most that is proven.
 
-        The cost may depend on the same people: the risk is shared equally by all of `ALPHAS`, so
-        the bounds of all of them hold simultaneously.
-        """
-        risk = (1 - self.target.confidence) / len(ALPHAS)
-        bounds = SimultaneousCertificate(
-            self.tests.bound(self.family(alpha), 1 - risk),
-            self.target.group_mass,
-            self.target.confidence,
-            self.tests.n_people,
-            self.one_row_each,
-            n_links=len(ALPHAS),
-        )
-        return self._certified(alpha, bounds)
+def affordable_link(
+    tests: LatticeTests, costs: Costs, family: Link, target: Target, one_row_each: bool
+) -> tuple[Link, FixedSequenceCertificate]:
+    """Return the link of the smallest of `ALPHAS` within a limit of the cost, and its bounds."""
+    kind = type(family)
+    # costs fall with alpha
+    place = int(np.searchsorted(ALPHAS, affordable_alpha(costs, family, target)))
+    link = kind(ALPHAS[min(place, len(ALPHAS) - 1)])
+    # the choice depends on these people: each link has an equal share of the risk (Bonferroni)
+    risk = (1 - target.confidence) / len(ALPHAS)
+    bounds = SimultaneousCertificate(
+        tests.bound(link, 1 - risk),
+        target.group_mass,
+        target.confidence,
+        tests.n_people,
+        one_row_each,
+        n_links=len(ALPHAS),
+    )
+    return link, bounds
 
-    def _certified(
-        self, alpha: float, bounds: FixedSequenceCertificate
-    ) -> tuple[Link, PITCertificate]:
-        link = self.family(alpha)
-        return link, self.tests.certificate(link, bounds)
 
-    def _refusal(self, most: float) -> str:
-        """Return why no link is certified: atoms that no randomization helps, or too few rows."""
-        link = self.family(ALPHAS[0])
-        target, n = self.target, self.tests.n_people
-        groups = f"groups of {in_full(target.group_mass)} of people"
-        start = f"no randomization has a certified group error of at most {most:g} for {groups}"
-        least = cvar(self.tests.errors(link), target.group_mass)
-        if least >= most:
-            # an end of the scale keeps an error of 1/4 under the strongest link (outcomes: 4.1)
-            return (
-                f"{start}: even the strongest (alpha = {link.alpha:g}) has an estimated one of"
-                f" {at_most(least)} points, because outcomes at an end of the scale are frequent;"
-                " allow a larger error or larger groups"
-            )
-        # the excess of a bound over the estimate falls with the square root of the number of rows
-        excess = self.tests.bound(link, target.confidence) - least
-        needed = n * max(ROWS_MARGIN * (excess / (most - least)) ** 2, ROWS_MARGIN)
-        rows = f"; about {count(_rounded(needed), 'row')} suffice" if needed < MOST_ROWS else ""
+def _refusal(tests: LatticeTests, link: Link, target: Target) -> str:
+    """Return why no link is certified: atoms that no randomization helps, or too few rows."""
+    most, n = target.goal.most, tests.n_people
+    groups = f"groups of {in_full(target.group_mass)} of people"
+    start = f"no randomization has a certified group error of at most {most:g} for {groups}"
+    least = cvar(tests.errors(link), target.group_mass)
+    if least >= most:
+        # an end of the scale keeps an error of 1/4 under the strongest link (outcomes: 4.1)
         return (
-            f"{start} with {count(n, 'certifying row')}{rows}; use more rows, or allow a larger"
+            f"{start}: even with the strongest (alpha = {link.alpha:g}) it is an estimated"
+            f" {least:.2f}, because outcomes at an end of their scale are frequent; allow a larger"
             " error or larger groups"
         )
+    # the excess of a bound over the estimate falls with the square root of the number of rows
+    excess = tests.bound(link, target.confidence) - least
+    needed = n * max(ROWS_MARGIN * (excess / (most - least)) ** 2, ROWS_MARGIN)
+    rows = f"; about {count(_rounded(needed), 'row')} suffice" if needed < MOST_ROWS else ""
+    return (
+        f"{start} with {count(n, 'certifying row')}{rows}; use more rows, or allow a larger error"
+        " or larger groups"
+    )
 
 
 def last_passed(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, InputError, check_outcomes
 from evenhand.audits import spread_step
 from evenhand.calibration import Grid, calibration_error
-from evenhand.certificates import LinkCertificate, certify_link, wider_interval
+from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
 from evenhand.forecasters import (
@@ -23,19 +21,14 @@ from evenhand.forecasters import (
     SpreadKind,
 )
 from evenhand.links import Link
-from evenhand.planning import (
-    LEVEL,
-    MaxGroupError,
-    MaxPrice,
-    MaxWider,
-    Target,
-    bound_of,
-    least_alpha,
-)
-from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores
+from evenhand.planning import Target
+from evenhand.selection.chosen_link import continuous_choice
+from evenhand.selection.comparison import COMPARED_DRAWS, Cells, HeldOutScores
 from evenhand.selection.costs import Costs
-from evenhand.selection.result import PlainInterval, Selection
-from evenhand.selection.rows import SplitRows, least_price, naming_the_split
+from evenhand.selection.hurdles import atom_of, hurdle_choice
+from evenhand.selection.lattices import lattice_choice
+from evenhand.selection.result import Selection
+from evenhand.selection.rows import SplitRows, naming_the_split
 from evenhand.selection.searches import GroupSearches
 
 
@@ -85,90 +78,78 @@ def choose_link(
 ) -> Selection:
     """Choose the link with the least randomization that meets the target, or the most it may cost.
 
-    The bands over the base model's PITs bound all links simultaneously, so the link may be chosen
-    on the rows that certify it.
+    The choice is made on the rows that certify it, in a way that the certificate accounts for.
     """
     X, y = rows.certifying()
     # computed once for PITs, scores, widths and the price
     base = model.base_forecast(X)
+    check_randomizable(base)
+    # the kind of outcome is that of the forecasts, not guessed from the outcomes
+    check_outcomes(rows.y, kind=str(base.outcome_kind))
     # the grid of all rows: that of a few rows may be coarser
-    grid = Grid.of(rows.y)
-    held = HeldOutScores(y, grid, spread_step(y), random)
+    grid = None if base.has_atoms else Grid.of(rows.y)
+    held = HeldOutScores(y, grid, None if base.has_atoms else spread_step(y), random)
     pit = held.pit(base)
-    costs = Costs(base, pit, y, grid, random)
-    proof = replace(_certified(costs, family, target, rows.share), one_row_each=rows.one_row_each)
+    match base.outcome_kind:
+        case OutcomeKind.COUNT:
+            chosen = lattice_choice(base, y, family, target, rows, random)
+        case OutcomeKind.HURDLE:
+            chosen = hurdle_choice(base, y, family, target, rows, random)
+        case _:
+            assert not isinstance(pit, tuple)
+            chosen = continuous_choice(Costs(base, pit, y, grid, random), family, target, rows)
     # the fit does not depend on alpha: the link is chosen afterwards
-    model.set_params(alpha=proof.link.alpha)
-    price = costs.price(proof.link)
-    wider = costs.wider(proof.link)
+    model.set_params(alpha=chosen.link.alpha)
     lines = _deterministic_lines(held, X, base, pit, model, recalibrated, alternative)
     base_line = lines[1 if model.recalibrate else 0]
     draws = jittered(held.compared.size, COMPARED_DRAWS, random)
-    served = base[held.compared].randomized(proof.link.alpha, proof.link, draws)
+    served = base[held.compared].randomized(chosen.link.alpha, chosen.link, draws)
     randomized_line = {
         "forecaster": "randomized",
-        "log_score": base_line["log_score"] + price,
+        "log_score": base_line["log_score"] + chosen.price,
         "crps": held.crps(served),
-        "width": base_line["width"] * (1 + wider),
-        "average_error": calibration_error(costs.randomized_pit(proof.link)),
-        "certified_group_error": proof.group_error(target.group_mass),
+        "width": base_line["width"] * (1 + chosen.wider),
+        "average_error": calibration_error(chosen.pit),
+        "certified_group_error": chosen.certificate.group_error(target.group_mass),
     }
-    lines = [*held.without_features(rows.y[rows.learn]), *lines, randomized_line]
+    lines = [*held.without_features(rows.y[rows.learn], base), *lines, randomized_line]
     return Selection(
         model=model,
-        certificate=proof,
+        certificate=chosen.certificate,
         target=target,
-        price=price,
-        limit=least_price(proof.mean_error()),
-        wider=wider,
+        price=chosen.price,
+        limit=chosen.limit,
+        wider=chosen.wider,
         alternative=recalibrated if alternative else None,
         comparison=pd.DataFrame(lines),
         n_learning=int(rows.learn.size),
-        n_certifying=proof.n_samples,
+        n_certifying=y.size,
         certifying=rows.certify,
-        plain=_plain_interval(proof, costs, wider, target),
+        plain=chosen.plain,
         searches=GroupSearches(
-            pit, X, target.group_mass, target.confidence, int(random.integers(2**31))
+            chosen.searched,
+            X,
+            target.group_mass,
+            target.confidence,
+            int(random.integers(2**31)),
         ),
         rounding_step=None if grid is None else grid.step,
+        kind=base.outcome_kind,
+        atom=atom_of(base),
     )
 
 
-def _certified(costs: Costs, family: Link, target: Target, share: float | None) -> LinkCertificate:
-    """Certify all links, and read the certificate for the link that keeps to the goal."""
-    pit = costs.pit
-    proof = certify_link(
-        pit, family, confidence=target.confidence, bound=bound_of(target, family, pit.size)
-    )
-    goal = target.goal
-    link = type(family)
-    match goal:
-        case MaxGroupError():
-            return proof.least_randomized(goal.most, target.group_mass, certify_share=share)
-        case MaxWider():
-            alpha = least_alpha(lambda alpha: costs.wider(link(alpha)), goal.most)
-        case MaxPrice():
-            alpha = least_alpha(lambda alpha: costs.price(link(alpha)), goal.most)
-    return proof.with_link(link(alpha))
-
-
-def _plain_interval(
-    proof: LinkCertificate, costs: Costs, wider: float, target: Target
-) -> PlainInterval | None:
-    """Return the interval without a draw that covers at least as much as the randomized one."""
-    floor, _ = proof.coverage(LEVEL, target.group_mass)
-    found = wider_interval(costs.pit, floor, target.group_mass, confidence=target.confidence)
-    if found is None or floor <= 0:
-        return None
-    width = costs.base_width(found.level) / (costs.base_width(LEVEL) * (1 + wider))
-    return PlainInterval(found, width - 1)
+def check_randomizable(base: Forecast) -> None:
+    """Refuse forecasts of a 0/1 outcome, which no randomization improves (outcomes: 3)."""
+    if base.outcome_kind is OutcomeKind.BINARY:
+        raise InputError(NO_BINARY_RANDOMIZATION)
 
 
 def _deterministic_lines(
     held: HeldOutScores,
     X: Any,
     base: Forecast,
-    pit: Floats,
+    pit: Floats | Cells,
     model: RandomizedRegressor,
     recalibrated: RecalibratedRegressor | None,
     alternative: bool,

@@ -19,6 +19,7 @@ from evenhand._format import (
 )
 from evenhand._validate import Ints
 from evenhand.certificates import Bound, Certificate, LinkCertificate, PITCertificate, WiderInterval
+from evenhand.distributions import OutcomeKind
 from evenhand.forecasters import RecalibratedRegressor
 from evenhand.planning import MaxGroupError, Target
 from evenhand.search import NARROW, WIDE, FoundGroup
@@ -104,8 +105,17 @@ class Selection(Summarized):
     searches : GroupSearches or None
         Searches for groups that features define; None for models that were already randomized.
     rounding_step : float or None
-        Step of the grid that the outcomes of all rows lie on; None if they look continuous. With a
-        step, log scores, the price and its limit are about the rounding cell of each outcome.
+        Step of the grid that the outcomes of all rows lie on; None if they look continuous, and for
+        forecasts of outcomes with atoms. With a step, log scores, the price and its limit are about
+        the rounding cell of each outcome.
+    kind : OutcomeKind
+        Kind of outcome that the model predicts. The log score of counts is that of the outcome's
+        probability, and `limit` is NaN.
+    atom : float or None
+        Outcome with a positive probability beside the continuous part of the forecasts, which alone
+        is randomized; None for other kinds. `group_mass` is then a share of the people whose
+        outcome is not the atom, and the certificate is theirs; `price`, `limit` and `wider` are
+        means over all people.
 
     Examples
     --------
@@ -135,6 +145,8 @@ class Selection(Summarized):
     plain: PlainInterval | None
     searches: GroupSearches | None
     rounding_step: float | None = None
+    kind: OutcomeKind = OutcomeKind.CONTINUOUS
+    atom: float | None = None
 
     @property
     def max_group_error(self) -> float | None:
@@ -163,6 +175,11 @@ class Selection(Summarized):
         return self.certificate.group_error(self.group_mass)
 
     @property
+    def people(self) -> str:
+        """People of whom `group_mass` is a share: all, or those whose outcome is not the atom."""
+        return "people" if self.atom is None else f"the people whose outcome is not {self.atom:g}"
+
+    @property
     def caveat(self) -> str:
         """Caveat for an audit of the certifying rows, on which the randomization was chosen.
 
@@ -171,7 +188,7 @@ class Selection(Summarized):
         chosen = (
             "Alpha was chosen on these same people. Accounting for that: at most"
             f" {at_most(self.group_error)} points in every group of at least"
-            f" {in_full(self.group_mass)} of people, with {confidence_in_full(self.confidence)}"
+            f" {in_full(self.group_mass)} of {self.people}, with {confidence_in_full(self.confidence)}"
             " confidence. Bounds for named groups, 95% intervals and p-values do not account for"
             " it."
         )

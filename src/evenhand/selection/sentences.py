@@ -35,11 +35,14 @@ def statement(chosen: Selection) -> str:
     learned = f", trained on {count(chosen.n_learning, 'row')}"
     if chosen.n_learning == 0:
         learned = "; the model was fitted elsewhere and must not have seen these rows"
+    # the bounds are for the people whose outcome is not an atom that is left as it is
+    n = chosen.certificate.n_samples
+    which = "" if chosen.atom is None else f" of outcomes other than {chosen.atom:g}"
+    who = count(n, "person", "people") if chosen.atom is None else f"{n:,} of them"
     return (
-        f"With {confidence_in_full(chosen.confidence)} confidence, predicted probabilities are"
-        f" off by at most {at_most(chosen.group_error)} points in every group of at least"
-        f" {in_full(chosen.group_mass)} of people (certified on"
-        f" {count(chosen.n_certifying, 'person', 'people')}{learned})."
+        f"With {confidence_in_full(chosen.confidence)} confidence, predicted probabilities{which}"
+        f" are off by at most {at_most(chosen.group_error)} points in every group of at least"
+        f" {in_full(chosen.group_mass)} of {chosen.people} (certified on {who}{learned})."
     )
 
 
@@ -50,6 +53,7 @@ def sentences(chosen: Selection) -> list[str]:
         *_spread(chosen),
         statement(chosen),
         *([ONE_ROW_EACH] if chosen.certificate.one_row_each else []),
+        *_atom(chosen),
         *_coverage(chosen),
         *(_choice(chosen) if is_randomized else _without_randomization(chosen)),
         *(_price(chosen) if is_randomized and np.isfinite(chosen.price) else []),
@@ -100,12 +104,23 @@ def _spread(chosen: Selection) -> list[str]:
     ]
 
 
+def _atom(chosen: Selection) -> list[str]:
+    """Return what is not randomized (outcomes: 4.2)."""
+    if chosen.atom is None:
+        return []
+    return [
+        f"The probability of {chosen.atom:g} is not randomized, because a draw cannot improve the"
+        " forecast of an event."
+    ]
+
+
 def _coverage(chosen: Selection) -> list[str]:
     """Return both ends of the coverage, and what a plain wider interval proves of it."""
     low, high = chosen.certificate.coverage(LEVEL, chosen.group_mass)
     if low <= 0:
         return []
-    start = "In every such group, 80% prediction intervals cover"
+    which = "" if chosen.atom is None else f" of outcomes other than {chosen.atom:g}"
+    start = f"In every such group, 80% prediction intervals{which} cover"
     lines = [f"{start} between {at_least(low, percent)} and {at_most(high, percent)} of outcomes."]
     limits = "no upper limit and no other level"
     if is_trivial(high):
@@ -155,12 +170,13 @@ def _price(chosen: Selection) -> list[str]:
     compared = "wider" if chosen.wider >= 0 else "narrower"
     is_rounded = chosen.rounding_step is not None
     score = "log score per rounding cell" if is_rounded else "log score"
-    lines = [
-        f"Price: {nats(chosen.price)} of {score} on these people; 80% prediction intervals"
-        f" are {percent(abs(chosen.wider), decimals=0)} {compared} on average."
-    ]
+    widths = "80% prediction intervals have no width without a draw"
+    if np.isfinite(chosen.wider):
+        change = percent(abs(chosen.wider), decimals=0)
+        widths = f"80% prediction intervals are {change} {compared} on average"
+    lines = [f"Price: {nats(chosen.price)} of {score} on these people; {widths}."]
     # as printed, the limit rounded down: a difference in the third decimal is noise
-    if round(chosen.price, 2) < math.floor(100 * chosen.limit) / 100:
+    if np.isfinite(chosen.limit) and round(chosen.price, 2) < math.floor(100 * chosen.limit) / 100:
         off_by = points(chosen.average_error(chosen.base_name))
         rounded = "outcomes are rounded and " if is_rounded else ""
         lines.append(

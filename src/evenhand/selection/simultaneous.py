@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evenhand.certificates import SAMPLE, UNIFORM_DRAWS, FixedSequenceCertificate
+from evenhand.certificates import FixedSequenceCertificate
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,10 @@ class SimultaneousCertificate(FixedSequenceCertificate):
     n_links: int = 1
 
     assumptions = (
-        SAMPLE,
+        # of the sample, and after the order of the tests, of the draws
+        FixedSequenceCertificate.assumptions[0],
         "the deterministic forecaster and the links compared were fixed without using these rows",
-        UNIFORM_DRAWS,
+        *FixedSequenceCertificate.assumptions[2:],
     )
 
     def _forecasts(self) -> str:

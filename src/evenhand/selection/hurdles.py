@@ -1,0 +1,106 @@
+"""Links around the continuous part of forecasts with an atom at an end (outcomes: 4.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand._format import count
+from evenhand._validate import Floats, InputError
+from evenhand.audits import spread_step
+from evenhand.distributions import OutcomeKind, as_hurdle
+from evenhand.draws import fresh, jittered
+from evenhand.forecast import Forecast
+from evenhand.links import Link
+from evenhand.planning import Target
+from evenhand.selection.chosen_link import ChosenLink, certified, plain_interval
+from evenhand.selection.comparison import COMPARED_DRAWS, Cells
+from evenhand.selection.costs import Costs, Widths
+from evenhand.selection.rows import SplitRows, least_price
+
+LEAST_ROWS = 20
+"""Fewest certifying outcomes besides the atom."""
+
+
+@dataclass(frozen=True, eq=False)
+class HurdleCosts:
+    """Costs of links around the continuous part, as means over all people.
+
+    Parameters
+    ----------
+    inside : Costs
+        Costs for the people whose outcome is not the atom.
+    widths : Widths
+        Widths of the intervals of the whole forecasts.
+    share : float
+        Share of the people whose outcome is not the atom.
+    """
+
+    inside: Costs
+    widths: Widths
+    share: float
+
+    def price(self, link: Link) -> float:
+        """Return the mean loss of log score through a link, in nats."""
+        # the probability of the atom is not randomized: the score of these people does not change
+        return self.share * self.inside.price(link)
+
+    def wider(self, link: Link) -> float:
+        """Return the relative increase of the mean width of 80% intervals through a link."""
+        return self.widths.wider(link)
+
+
+def atom_of(base: Forecast) -> float | None:
+    """Return the value of the atom of forecasts with a continuous part; None for other kinds."""
+    is_hurdle = base.outcome_kind is OutcomeKind.HURDLE
+    return as_hurdle(base.distribution).at if is_hurdle else None
+
+
+def hurdle_choice(
+    base: Forecast,
+    y: Floats,
+    family: Link,
+    target: Target,
+    rows: SplitRows,
+    random: np.random.Generator,
+) -> ChosenLink:
+    """Choose a link around the continuous part of a forecast with an atom at an end.
+
+    The link and its certificate are those of the PITs of the continuous part on the rows whose
+    outcome is not the atom. People are a sample of such people there, so bounds for groups of a
+    share of *them* are those of a continuous outcome, and the link may be chosen on the same rows.
+    """
+    atom = atom_of(base)
+    off_atom = y != atom
+    n = int(off_atom.sum())
+    if n < LEAST_ROWS:
+        raise InputError(
+            f"{count(n, 'certifying row has', 'certifying rows have')} an outcome other than"
+            f" {atom:g}, and at least {LEAST_ROWS} are needed; use more rows"
+        )
+    part = base[off_atom].positive_part()
+    amounts = y[off_atom]
+    step = spread_step(amounts)
+    pit = part.pit(amounts, step=step, random_state=random)
+    inside = Costs(part, pit, amounts, None, random)
+    costs = HurdleCosts(inside, Widths(base, random), n / y.size)
+    proof = certified(pit, costs, family, target, rows)
+    link = proof.link
+    draws = jittered(y.size, COMPARED_DRAWS, random)
+    low, high = base.pit_interval(y)
+    return ChosenLink(
+        link,
+        proof,
+        costs.price(link),
+        costs.share * least_price(proof.mean_error()),
+        costs.wider(link) if costs.widths.is_positive else np.nan,
+        served_cells(base, y, link, draws),
+        low + fresh(y.size, random) * (high - low),
+        plain_interval(proof, inside, inside.wider(link), target),
+    )
+
+
+def served_cells(base: Forecast, y: Floats, link: Link, draws: Floats) -> Cells:
+    """Return the ends of the cells of randomized forecasts at the outcomes, shape (n, m)."""
+    return base.randomized(link.alpha, link, draws).pit_interval(y)
