@@ -45,6 +45,8 @@ from grid_examples import CELL_LOSS, honest, rounded_task, spiky
 from repeats import WHOLE, most_failures, repeats, statistical
 
 N = 1500
+CONTINUOUS = Forecast.from_normal([0.0], [1.0])
+"""Forecast of a continuous outcome."""
 
 
 def data(n: int = N, seed: int = 0, bias: float = 0.0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -725,25 +727,26 @@ def test_the_forecast_without_features_is_the_distribution_of_the_outcomes(is_pr
 def test_frequent_outcomes_and_far_tails_have_finite_scores_without_features() -> None:
     rng = np.random.default_rng(0)
     learned = np.concatenate((np.full(90, 2.0), rng.normal(size=910)))
-    ((rows, atoms),) = without_features(learned, np.full(5, 2.0), rng)
+    ((rows, atoms),) = without_features(learned, np.full(5, 2.0), CONTINUOUS, rng)
     assert rows.tolist() == list(range(5))
     # nearly a tenth of all outcomes within the width of the kernel, not a spike of any height
     assert 0.1 < np.exp(atoms.logpdf(np.full(5, 2.0))[0]) < 1
-    ((_, far),) = without_features(rng.normal(size=100), np.array([30.0]), rng)
+    ((_, far),) = without_features(rng.normal(size=100), np.array([30.0]), CONTINUOUS, rng)
     assert -200 < far.logpdf([30.0])[0] < -20
-    assert without_features(np.ones(50), np.ones(3), rng) == []
-    assert without_features(np.empty(0), np.array([1.0, 1.0, 2.0]), rng) == []
+    assert without_features(np.ones(50), np.ones(3), CONTINUOUS, rng) == []
+    assert without_features(np.empty(0), np.array([1.0, 1.0, 2.0]), CONTINUOUS, rng) == []
     # one other outcome in 9,000 is lost among the quantiles of a kernel estimate
-    assert without_features((np.arange(9000) == 7).astype(float), np.ones(3), rng) == []
+    few = (np.arange(9000) == 7).astype(float)
+    assert without_features(few, np.ones(3), CONTINUOUS, rng) == []
 
 
 def test_no_row_is_forecast_from_itself_without_features() -> None:
     y = np.arange(100.0)
-    parts = without_features(np.empty(0), y, np.random.default_rng(0))
+    parts = without_features(np.empty(0), y, CONTINUOUS, np.random.default_rng(0))
     assert sorted(np.concatenate([rows for rows, _ in parts]).tolist()) == list(range(100))
     again = y.copy()
     again[parts[0][0]] += 1000.0
-    moved = without_features(np.empty(0), again, np.random.default_rng(0))
+    moved = without_features(np.empty(0), again, CONTINUOUS, np.random.default_rng(0))
     for place, ((rows, one), (_, two)) in enumerate(zip(parts, moved, strict=True)):
         assert len(one) == rows.size
         # the first part is forecast from rows that have not changed

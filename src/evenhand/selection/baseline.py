@@ -89,7 +89,7 @@ def _maker(learned: Floats, held_out: Floats, like: Forecast) -> Maker:
 def _continuous(outcomes: Floats, like: Forecast) -> Floats:
     """Return the outcomes that are not an atom of forecasts with a continuous part."""
     if like.outcome_kind is OutcomeKind.HURDLE:
-        return outcomes[outcomes != as_hurdle(like.distribution).at]
+        return np.asarray(outcomes[outcomes != as_hurdle(like.distribution).at])
     return outcomes
 
 

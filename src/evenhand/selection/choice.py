@@ -185,7 +185,7 @@ def randomize(
             "y", f"have one outcome per row of X ({len(table)})", f"{outcomes.size} outcomes"
         )
     check_support(outcomes, support)
-    # the kind of outcome is known from the forecasts only
+    # the forecasts show the kind of outcome, later
     check_outcomes(outcomes, kind=None)
     weight = None
     if sample_weight is not None:
@@ -195,11 +195,18 @@ def randomize(
     random = generator(random_state)
     share = None if is_held_out else certify_share
     rows = split_rows(table, outcomes, weight, cluster, share, MIN_DISTINCT, random)
-    # all outcomes were checked above
+    # how continuous outcomes must be is checked once, when the kind of forecast is known
     with outcomes_checked():
         if is_randomized:
-            return fixed_sequence_test(estimator, rows, target, random)
-        model, recalibrated = fit_model(
-            estimator, rows, family.name, by, recalibrate, alternative, spread, support, random
-        )
-    return choose_link(model, recalibrated, rows, target, family, alternative, random)
+            selection = fixed_sequence_test(estimator, rows, target, random)
+        else:
+            model, recalibrated = fit_model(
+                estimator, rows, family.name, by, recalibrate, alternative, spread, support, random
+            )
+    if is_randomized:
+        check_outcomes(outcomes, kind=str(selection.kind))
+        return selection
+    # computed once for PITs, scores, widths and the price
+    base = model.base_forecast(rows.certifying()[0])
+    check_outcomes(outcomes, kind=str(base.outcome_kind))
+    return choose_link(model, base, recalibrated, rows, target, family, alternative, random)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-
 from evenhand._validate import Floats
 from evenhand.certificates import (
     LinkCertificate,
@@ -73,9 +72,7 @@ class LinkCosts(Protocol):
         """Return the relative increase of the mean width of 80% intervals through a link."""
 
 
-def continuous_choice(
-    costs: Costs, family: Link, target: Target, rows: SplitRows
-) -> ChosenLink:
+def continuous_choice(costs: Costs, family: Link, target: Target, rows: SplitRows) -> ChosenLink:
     """Choose a link around a forecast of continuous outcomes.
 
     The bands over the base model's PITs bound all links simultaneously, so the link may be chosen

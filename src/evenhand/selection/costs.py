@@ -115,7 +115,7 @@ class Costs:
         """Return the mean loss of log score through a link, in nats."""
         # log h = log g - log k at the base's PIT: the price needs no further forecasts
         losses = link.logpdf(self.randomized_pit(link), self.draws)
-        if self.grid is not None or self._whole.distribution.has_atoms:
+        if self.grid is not None or self._whole.has_atoms:
             outer, inner, is_upper = self._cells
             draws = np.where(is_upper, 1 - self.draws, self.draws)
             far, near = (_log_ppf(link, log_u, draws) for log_u in (outer, inner))
@@ -142,7 +142,7 @@ class Costs:
         smaller tail. All links are evaluated at these ends, the base only once.
         """
         base = self._whole.distribution
-        if self._whole.distribution.has_atoms:
+        if self._whole.has_atoms:
             lower, upper = base.logcdf(self.y), base.logsf_left(self.y)
             rests = base.logcdf_left(self.y), base.logsf(self.y)
         else:

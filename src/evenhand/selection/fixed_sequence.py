@@ -126,7 +126,7 @@ def _certify_model(
         else:
             ends[0, block] = forecast.cdf(low[block])
             ends[1, block] = ends[0, block] if step is None else forecast.cdf(high[block])
-    cells = PITs.of_cells(*ends, share[:, 0], draws=draws)
+    cells = PITs.of_cells(ends[0], ends[1], share[:, 0], draws=draws)
     # rounded outcomes of a continuous forecast have one position in their rounding cells
     pits = cells if has_atoms else PITs(cells.matrix, draws)
     return certify_pit(

@@ -71,9 +71,7 @@ class LatticeTests:
     seed: int
 
     @classmethod
-    def of(
-        cls, cells: Cells, target: Target, random: np.random.Generator
-    ) -> LatticeTests:
+    def of(cls, cells: Cells, target: Target, random: np.random.Generator) -> LatticeTests:
         """Make the tests with fresh draws, which are the same for all links."""
         low, high = cells
         draws = jittered(low.size, PIT_DRAWS, random)
@@ -244,5 +242,5 @@ def last_passed(
 
 def _rounded(n: float) -> int:
     """Return a number of rows with two digits, rounded up."""
-    unit = 10 ** max(int(np.log10(n)) - 1, 0)
+    unit = int(10 ** max(np.floor(np.log10(n)) - 1, 0))
     return int(np.ceil(n / unit)) * unit

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from evenhand._validate import Floats, InputError, check_outcomes
+from evenhand._validate import Floats, InputError
 from evenhand.audits import spread_step
 from evenhand.calibration import Grid, calibration_error
 from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
@@ -69,6 +70,7 @@ def fit_model(
 
 def choose_link(
     model: RandomizedRegressor,
+    base: Forecast,
     recalibrated: RecalibratedRegressor | None,
     rows: SplitRows,
     target: Target,
@@ -78,14 +80,12 @@ def choose_link(
 ) -> Selection:
     """Choose the link with the least randomization that meets the target, or the most it may cost.
 
-    The choice is made on the rows that certify it, in a way that the certificate accounts for.
+    The choice is made on the rows that certify it, in a way that the certificate accounts for;
+    `base` is the deterministic forecast of these rows.
     """
     X, y = rows.certifying()
-    # computed once for PITs, scores, widths and the price
-    base = model.base_forecast(X)
-    check_randomizable(base)
-    # the kind of outcome is that of the forecasts, not guessed from the outcomes
-    check_outcomes(rows.y, kind=str(base.outcome_kind))
+    if base.outcome_kind is OutcomeKind.BINARY:  # no randomization improves it (outcomes: 3)
+        raise InputError(NO_BINARY_RANDOMIZATION)
     # the grid of all rows: that of a few rows may be coarser
     grid = None if base.has_atoms else Grid.of(rows.y)
     held = HeldOutScores(y, grid, None if base.has_atoms else spread_step(y), random)
@@ -137,12 +137,6 @@ def choose_link(
         kind=base.outcome_kind,
         atom=atom_of(base),
     )
-
-
-def check_randomizable(base: Forecast) -> None:
-    """Refuse forecasts of a 0/1 outcome, which no randomization improves (outcomes: 3)."""
-    if base.outcome_kind is OutcomeKind.BINARY:
-        raise InputError(NO_BINARY_RANDOMIZATION)
 
 
 def _deterministic_lines(

@@ -188,9 +188,9 @@ class Selection(Summarized):
         chosen = (
             "Alpha was chosen on these same people. Accounting for that: at most"
             f" {at_most(self.group_error)} points in every group of at least"
-            f" {in_full(self.group_mass)} of {self.people}, with {confidence_in_full(self.confidence)}"
-            " confidence. Bounds for named groups, 95% intervals and p-values do not account for"
-            " it."
+            f" {in_full(self.group_mass)} of {self.people}, with"
+            f" {confidence_in_full(self.confidence)} confidence. Bounds for named groups, 95%"
+            " intervals and p-values do not account for it."
         )
         return " ".join([chosen, *sentences.worth(self)])
 
