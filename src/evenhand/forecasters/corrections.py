@@ -8,6 +8,7 @@ import numpy as np
 
 from evenhand._validate import Floats, Mask
 from evenhand.forecasters.adapters import effective_size
+from evenhand.forecasters.pit_cells import PitCells
 from evenhand.forecasters.rescaling import Rescaling, learn_rescaling
 from evenhand.forecasters.steps import Patterns, Step
 from evenhand.forecasters.tilts import Tilt, learn_tilt
@@ -16,7 +17,9 @@ MOST_STEPS = 3
 """Largest number of successive joint corrections by tilts."""
 
 
-def learn_corrections(pit: Floats, weight: Floats, masks: Mask) -> tuple[Step, ...]:
+def learn_corrections(
+    pit: Floats | PitCells, weight: Floats, masks: Mask
+) -> tuple[Step, ...]:
     """Learn the joint corrections of significant deviations; empty if there are none.
 
     All rows and the groups get a term one after the other, the most significant deviation first,
@@ -27,28 +30,29 @@ def learn_corrections(pit: Floats, weight: Floats, masks: Mask) -> tuple[Step, .
 
     Parameters
     ----------
-    pit : ndarray of shape (n,)
+    pit : ndarray of shape (n,) or PitCells
         Held-out PITs.
     weight : ndarray of shape (n,)
         Positive weights.
     masks : ndarray of bool, shape (n, n_groups)
         Membership.
     """
+    pits = PitCells.of(pit)
     everyone = np.column_stack((np.ones(len(masks), dtype=bool), masks))
     patterns = Patterns.of(masks)
     scaled = weight * (effective_size(weight) / weight.sum())
-    rescaling = learn_rescaling(pit, scaled, everyone, patterns)
+    rescaling = learn_rescaling(pits, scaled, everyone, patterns)
     if rescaling is None:
         return ()
     sequences = (
-        _with_tilts((), pit, scaled, everyone, patterns),
-        _with_tilts((rescaling,), pit, scaled, everyone, patterns),
+        _with_tilts((), pits, scaled, everyone, patterns),
+        _with_tilts((rescaling,), pits, scaled, everyone, patterns),
     )
     return max(sequences, key=lambda sequence: sequence[0])[1]
 
 
 def _with_tilts(
-    steps: tuple[Step, ...], pit: Floats, weight: Floats, masks: Mask, patterns: Patterns
+    steps: tuple[Step, ...], pit: PitCells, weight: Floats, masks: Mask, patterns: Patterns
 ) -> tuple[float, tuple[Step, ...]]:
     """Add tilts to corrections; return their gain minus the number of parameters, and all steps."""
     gain = 0.0

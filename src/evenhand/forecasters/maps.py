@@ -15,8 +15,22 @@ from evenhand.forecasters.adapters import (
     plotting_positions,
     tail_knots,
 )
+from evenhand.forecasters.pit_cells import PitCells
 
 Labels = NDArray[np.object_]
+
+FEWEST_ROWS = 50
+"""Fewest rows of a disjoint group for a map of its own: a map of 50 rows has 10 knots, each with a
+standard error of at most 0.07."""
+
+MOST_EM = 200
+"""Largest number of steps of the EM algorithm for outcomes with atoms."""
+
+LEAST_GAIN = 0.01
+"""Smallest gain in nats, of all rows together, for another step of the EM algorithm."""
+
+LEAST_STEP = 1.5
+"""Smallest ratio of the ranks of neighboring knots in a tail."""
 
 LEAST_PIT = 1e-12
 """PITs closer than this to 0, to 1 or to each other count as tied, as floats lose precision near
@@ -24,13 +38,13 @@ LEAST_PIT = 1e-12
 
 
 def learn_maps(
-    pit: Floats, weight: Floats, groups: Iterable[tuple[str, Mask]]
+    pit: Floats | PitCells, weight: Floats, groups: Iterable[tuple[str, Mask]]
 ) -> tuple[Floats, Floats, pd.DataFrame]:
     """Estimate the map of all rows, and one for each group of at least 50 rows.
 
     Parameters
     ----------
-    pit : ndarray of shape (n,)
+    pit : ndarray of shape (n,) or PitCells
         Held-out PITs, between 0 and 1.
     weight : ndarray of shape (n,)
         Weights of the rows; rows of weight 0 are ignored.
@@ -46,15 +60,15 @@ def learn_maps(
         Output of `group_table`.
     """
     used = weight > 0
-    maps = [_learn_map(pit[used], weight[used])]
+    pits = PitCells.of(pit)
+    maps = [_learn_map(pits.take(used), weight[used])]
     rows: list[tuple[str, int, str]] = []
     for name, mask in groups:
         inside = used & mask
-        # a map of 50 rows has 10 knots, each with a standard error of at most 0.07
-        own = int(inside.sum()) >= 50
+        own = int(inside.sum()) >= FEWEST_ROWS
         rows.append((name, int(inside.sum()), "own" if own else "pooled"))
         if own:
-            maps.append(_learn_map(pit[inside], weight[inside]))
+            maps.append(_learn_map(pits.take(inside), weight[inside]))
     n_knots = max(levels.size for levels, _ in maps)
     longer = [refined(levels, values, n_knots) for levels, values in maps]
     levels, values = (np.stack(knots) for knots in zip(*longer, strict=True))
@@ -73,13 +87,15 @@ def map_of_rows(table: pd.DataFrame, labels: Labels) -> Ints:
     return np.asarray(1 + own.get_indexer(pd.Index(labels)), dtype=np.intp)
 
 
-def _learn_map(pit: Floats, weight: Floats) -> tuple[Floats, Floats]:
+def _learn_map(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
     """Return the knots of a map: the isotonic distribution of PITs, with more knots in both tails.
 
     Values are at equal steps of probability, and at ranks 1, 2, 4, ... from either end. On a
     calibrated base the map costs about n_knots / (2 n) nats.
     """
-    place, share = plotting_positions(np.clip(pit, LEAST_PIT, 1 - LEAST_PIT), weight)
+    if pit.ties is not None:
+        return _learn_map_of_cells(pit, weight)
+    place, share = plotting_positions(np.clip(pit.low, LEAST_PIT, 1 - LEAST_PIT), weight)
     n_effective = effective_size(weight)
     n_steps = n_cells(n_effective)
     values = np.arange(1, n_steps) / n_steps
@@ -94,6 +110,40 @@ def _learn_map(pit: Floats, weight: Floats) -> tuple[Floats, Floats]:
         )
     )
     return np.concatenate(([0.0], levels, [1.0])), np.concatenate(([0.0], values, [1.0]))
+
+
+def _learn_map_of_cells(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
+    """Return the knots of the map with the largest likelihood of cells, `M(high) - M(low)`.
+
+    Its self-consistency is calibration on average: if a PIT has the density of the map within its
+    cell, the mean over rows is the map itself, so that randomized PITs of the recalibrated
+    forecasts are uniform. The distribution of randomized PITs before recalibration is the first
+    step of the EM algorithm, and the prior: half a row for each interval between knots.
+    """
+    n = effective_size(weight)
+    at, left, right = pit.distribution(weight)
+    # one more row with a uniform PIT, as for plotting positions i / (n + 1)
+    share = (n * (left + right) / 2 + at) / (n + 1)
+    n_steps = n_cells(n)
+    tail = 2.0 ** np.arange(max(0, np.log2((n + 1) / n_steps / LEAST_STEP))) / (n + 1)
+    values = np.concatenate((tail, np.arange(1, n_steps) / n_steps, 1 - tail[::-1]))
+    levels, values = _joined(np.interp(values, share, at), values)
+    inside = (levels > LEAST_PIT) & (levels < 1 - LEAST_PIT)
+    levels = np.concatenate(([0.0], levels[inside], [1.0]))
+    values = np.concatenate(([0.0], values[inside], [1.0]))
+    prior = np.diff(values)
+    which = np.zeros(pit.size, dtype=np.intp)
+    scaled = weight * (n / weight.sum())
+    pseudo = prior.size / 2
+    gain = -np.inf
+    for _ in range(MOST_EM):
+        counts = pit.expected_counts(scaled, which, levels, values[None])[0]
+        found = (counts + pseudo * prior) / (counts.sum() + pseudo)
+        values = np.concatenate(([0.0], np.cumsum(found)[:-1], [1.0]))
+        last, gain = gain, float(scaled @ pit.mapped(levels, values)[1])
+        if gain < last + LEAST_GAIN:
+            break
+    return levels, values
 
 
 def _joined(levels: Floats, values: Floats) -> tuple[Floats, Floats]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.forecasters.corrections import learn_corrections
 from evenhand.forecasters.maps import Labels, group_table, learn_maps, map_of_rows, refined
+from evenhand.forecasters.pit_cells import PitCells
 from evenhand.forecasters.steps import Patterns, Step
 
 LEAST_STEPS = 1e-12, 1e-14
@@ -68,8 +69,12 @@ class Members(ABC):
         """Return the membership of some rows."""
 
     @abstractmethod
-    def learn(self, pit: Floats, weight: Floats) -> GroupMaps:
+    def learn(self, pit: PitCells, weight: Floats) -> GroupMaps:
         """Estimate maps from held-out PITs of these rows."""
+
+    @abstractmethod
+    def columns(self, names: Sequence[str], n: int) -> Mask:
+        """Return the membership of n rows in groups, by name, shape (n, n_groups)."""
 
     @abstractmethod
     def knots(self, maps: GroupMaps) -> tuple[Floats, Floats, Ints | None]:
@@ -91,7 +96,10 @@ class Everyone(Members):
     def take(self, rows: Ints) -> Self:
         return self
 
-    def learn(self, pit: Floats, weight: Floats) -> GroupMaps:
+    def columns(self, names: Sequence[str], n: int) -> Mask:
+        return np.zeros((n, len(names)), dtype=bool)
+
+    def learn(self, pit: PitCells, weight: Floats) -> GroupMaps:
         return GroupMaps(*learn_maps(pit, weight, ()))
 
     def knots(self, maps: GroupMaps) -> tuple[Floats, Floats, Ints | None]:
@@ -117,7 +125,10 @@ class Labelled(Members):
     def take(self, rows: Ints) -> Self:
         return type(self)(self.names, self.labels[rows])
 
-    def learn(self, pit: Floats, weight: Floats) -> GroupMaps:
+    def columns(self, names: Sequence[str], n: int) -> Mask:
+        return np.asarray(self.labels[:, None] == np.asarray(names, dtype=object))
+
+    def learn(self, pit: PitCells, weight: Floats) -> GroupMaps:
         return GroupMaps(*learn_maps(pit, weight, self.groups()))
 
     def knots(self, maps: GroupMaps) -> tuple[Floats, Floats, Ints | None]:
@@ -142,9 +153,12 @@ class Overlapping(Members):
     def take(self, rows: Ints) -> Self:
         return type(self)(self.names, self.masks[rows])
 
-    def learn(self, pit: Floats, weight: Floats) -> GroupMaps:
+    def columns(self, names: Sequence[str], n: int) -> Mask:
+        return self.masks[:, [list(self.names).index(name) for name in names]]
+
+    def learn(self, pit: PitCells, weight: Floats) -> GroupMaps:
         used = weight > 0
-        steps = learn_corrections(pit[used], weight[used], self.masks[used])
+        steps = learn_corrections(pit.take(used), weight[used], self.masks[used])
         levels, values, _ = learn_maps(pit, weight, ())
         is_own = np.zeros(len(self.names), dtype=bool)
         for step in steps:
@@ -166,21 +180,22 @@ class Overlapping(Members):
         return levels, values, patterns.which
 
 
-def map_pits(pit: Floats, levels: Floats, values: Floats, which: Ints | None) -> tuple[Any, Any]:
+def map_pits(
+    pit: PitCells, levels: Floats, values: Floats, which: Ints | None
+) -> tuple[PitCells, Floats]:
     """Return PITs under the maps of `Members.knots`, and the logarithm of the slope at each."""
     at = np.zeros(pit.size, dtype=np.intp) if which is None else which
-    mapped = np.empty_like(pit)
-    log_slope = np.empty_like(pit)
+    low = np.empty(pit.size)
+    high = low if pit.ties is None else np.empty(pit.size)
+    log_slope = np.empty(pit.size)
     all_levels = np.atleast_2d(levels)
     all_values = np.atleast_2d(values)
     for number in np.unique(at):
         rows = at == number
-        knots = all_levels[number]
-        mapped[rows] = np.interp(pit[rows], knots, all_values[number])
-        slopes = np.diff(all_values[number]) / np.diff(knots)
-        cell = np.clip(np.searchsorted(knots, pit[rows], side="left") - 1, 0, slopes.size - 1)
-        log_slope[rows] = np.log(slopes[cell])
-    return mapped, log_slope
+        knots = all_levels[number], all_values[number]
+        mapped, log_slope[rows] = pit.take(rows).mapped(*knots, side="left")
+        low[rows], high[rows] = mapped.low, mapped.high
+    return PitCells(low, high, pit.ties), log_slope
 
 
 def _composed(maps: GroupMaps, members: Mask) -> tuple[Floats, Floats]:

@@ -14,7 +14,9 @@ from evenhand._table import Cells, Column, Table, numeric, wrapped
 from evenhand._validate import Floats, Mask
 from evenhand.columns import EVERYONE
 from evenhand.forecasters.adapters import effective_size
-from evenhand.forecasters.membership import Members, map_pits
+from evenhand.forecasters.held_out import HeldOut, Maps
+from evenhand.forecasters.membership import Members
+from evenhand.forecasters.pit_cells import PitCells
 
 Verdict = Literal["helps", "no evidence", "may not help", "harms"]
 """Verdict of a check. Without evidence, it is "may not help" for a group with a correction of its
@@ -41,7 +43,7 @@ CHECK_COLUMNS = (
 
 
 def check_maps(
-    pit: Floats,
+    held_out: HeldOut,
     weight: Floats,
     members: Members,
     corrected: Mapping[str, str],
@@ -53,8 +55,8 @@ def check_maps(
 
     Parameters
     ----------
-    pit : ndarray of shape (n,)
-        Held-out PITs of the model.
+    held_out : HeldOut of n rows
+        Held-out forecasts of the model with their outcomes.
     weight : ndarray of shape (n,)
         Weights of the rows.
     members : Members
@@ -69,19 +71,21 @@ def check_maps(
     DataFrame
         One row for everyone and one per group, see `RecalibratedRegressor`.
     """
-    after = np.empty_like(pit)
-    gain = np.empty_like(pit)
-    order = random.permutation(pit.size)
-    for fold in range(min(N_FOLDS, pit.size)):
-        held_out = np.sort(order[fold::N_FOLDS])
+    n = held_out.size
+    gain = np.empty(n)
+    parts = []
+    order = random.permutation(n)
+    for fold in range(min(N_FOLDS, n)):
+        test = np.sort(order[fold::N_FOLDS])
         learn = np.sort(np.delete(order, np.s_[fold::N_FOLDS]))
-        maps = members.take(learn).learn(pit[learn], weight[learn])
-        knots = members.take(held_out).knots(maps)
-        after[held_out], gain[held_out] = map_pits(pit[held_out], *knots)
-    everyone = (EVERYONE, np.ones(pit.size, dtype=bool))
+        maps = Maps.learn(held_out.take(learn), weight[learn], members.take(learn))
+        mapped, gain[test] = maps.applied(held_out.take(test), members.take(test))
+        parts.append((test, mapped))
+    found = held_out.cells(), HeldOut.joined(parts).cells(), gain
+    everyone = (EVERYONE, np.ones(n, dtype=bool))
     n_intervals = 1 + len(members.names)
     rows = [
-        _row(name, mask, corrected.get(name, "pooled"), weight, (pit, after, gain), n_intervals)
+        _row(name, mask, corrected.get(name, "pooled"), weight, found, n_intervals)
         for name, mask in (everyone, *members.groups())
     ]
     return check_table(rows)
@@ -131,15 +135,15 @@ def _row(
     mask: Mask,
     kind: str,
     weight: Floats,
-    found: tuple[Floats, Floats, Floats],
+    found: tuple[PitCells, PitCells, Floats],
     n_intervals: int,
 ) -> list[Any]:
     """Return the cells of one group, in the order of `CHECK_COLUMNS`."""
     used = mask & (weight > 0)
-    before, after, gain = (values[used] for values in found)
+    before, after, gain = found
     own = weight[used]
-    low, mean, high = _mean_interval(gain, own, 1 - (1 - CONFIDENCE) / n_intervals)
-    errors = [_error(before, own), _error(after, own)]
+    low, mean, high = _mean_interval(gain[used], own, 1 - (1 - CONFIDENCE) / n_intervals)
+    errors = [cells.take(used).error(own) for cells in (before, after)]
     return [name, int(used.sum()), kind, *errors, mean, low, high, _verdict(low, high, kind)]
 
 
@@ -162,15 +166,3 @@ def _mean_interval(values: Floats, weight: Floats, confidence: float) -> tuple[f
     variance = (share**2) @ (values - mean) ** 2 * (freedom + 1) / freedom
     width = float(stats.t.isf((1 - confidence) / 2, freedom) * np.sqrt(variance))
     return mean - width, mean, mean + width
-
-
-def _error(pit: Floats, weight: Floats) -> float:
-    """Return the W1 distance of weighted PITs from uniform."""
-    if pit.size == 0:
-        return np.nan
-    order = np.argsort(pit)
-    edges = np.concatenate(([0.0], np.cumsum(weight[order]) / weight.sum()))
-    # the integral of |q - u| over the ranks of a PIT is a difference of (q - u) |q - u| / 2
-    high = edges[1:] - pit[order]
-    low = edges[:-1] - pit[order]
-    return float((high * np.abs(high) - low * np.abs(low)).sum() / 2)

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from scipy import optimize, special
 
+from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, Mask
+from evenhand.forecasters.pit_cells import PitCells
 from evenhand.forecasters.steps import Patterns, Step, next_group
 
 FARTHEST = 7.0
@@ -25,6 +27,9 @@ N_SCORES = 113
 
 PENALTY = 0.1
 """Precision of normal priors for the terms."""
+
+LEAST_CELL = 1e-8
+"""Smallest width of a cell, in normal scores; narrower cells are treated as points."""
 
 WIDEST = 5.0
 """Bound on the absolute terms of the logarithm of the scale."""
@@ -69,7 +74,7 @@ class Rescaling(Step):
 
 
 def learn_rescaling(
-    pit: Floats, weight: Floats, masks: Mask, patterns: Patterns
+    pit: PitCells, weight: Floats, masks: Mask, patterns: Patterns
 ) -> Rescaling | None:
     """Fit the terms of significant groups; None if no group is significant.
 
@@ -78,38 +83,44 @@ def learn_rescaling(
 
     Parameters
     ----------
-    pit, weight : ndarray of shape (n,)
-        PITs, and weights that add up to the effective number of rows.
+    pit : PitCells of n rows
+    weight : ndarray of shape (n,)
+        Weights that add up to the effective number of rows.
     masks : ndarray of bool, shape (n, 1 + n_groups)
         Membership; the first column is all rows.
     patterns : Patterns
         Patterns of the other columns.
     """
-    scores = np.clip(special.ndtri(pit), -FARTHEST, FARTHEST)
     is_done = np.zeros(masks.shape[1], dtype=bool)
     found: Rescaling | None = None
     moved = pit
     while (group := next_group(moved, weight, masks, is_done)) is not None:
         is_done[group] = True
         terms = np.zeros((2, masks.shape[1]))
-        terms[:, is_done] = _fitted(scores, weight, masks[:, is_done].astype(np.float64))
+        terms[:, is_done] = _fitted(pit, weight, masks[:, is_done].astype(np.float64))
         found = Rescaling(*terms)
         moved, _ = found.apply(pit, patterns)
     return found
 
 
-def _fitted(scores: Floats, weight: Floats, design: Floats) -> Floats:
+def _fitted(pit: PitCells, weight: Floats, design: Floats) -> Floats:
     """Return the terms of location and log scale, shape (2, n_terms)."""
     n_terms = design.shape[1]
+    ends = np.stack([special.ndtri(pit.low), special.ndtri(pit.high)])
+    scores = np.clip(ends, -FARTHEST, FARTHEST)
+    is_cell = np.diff(scores, axis=0)[0] > LEAST_CELL
+    # cells at the ends of a range are open
+    scores = np.where(np.isinf(ends) & is_cell, ends, scores)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         location, log_scale = np.split(parameters, 2)
         spread = design @ log_scale
         narrow = np.exp(-spread)
-        error = (scores - design @ location) * narrow
-        value = weight @ (spread + error**2 / 2) + PENALTY / 2 * parameters @ parameters
+        errors = (scores - design @ location) * narrow
+        losses, by_error, by_spread = _losses(errors, spread, is_cell)
+        value = weight @ losses + PENALTY / 2 * parameters @ parameters
         slope = np.concatenate(
-            (-design.T @ (weight * error * narrow), design.T @ (weight * (1 - error**2)))
+            (-design.T @ (weight * by_error * narrow), design.T @ (weight * by_spread))
         )
         return float(value), slope + PENALTY * parameters
 
@@ -118,3 +129,37 @@ def _fitted(scores: Floats, weight: Floats, design: Floats) -> Floats:
     minimize: Any = optimize.minimize
     found = minimize(loss, np.zeros(2 * n_terms), jac=True, method="L-BFGS-B", bounds=bounds)
     return np.reshape(found.x, (2, n_terms))
+
+
+def _losses(errors: Floats, spread: Floats, is_cell: Mask) -> tuple[Floats, ...]:
+    """Return negative log likelihoods, and their derivatives by the errors and the log scale.
+
+    The likelihood of a cell is its probability, that of a point its density.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (2, n)
+        Normal scores of the ends of cells, less the location and divided by the scale.
+    spread : ndarray of shape (n,)
+        Logarithms of the scale.
+    is_cell : ndarray of bool, shape (n,)
+        Whether the ends differ.
+    """
+    error = errors[0]
+    if not is_cell.any():
+        return spread + error**2 / 2, error, 1 - error**2
+    low, high = errors[:, is_cell]
+    # from the nearer tail, in which the difference of two probabilities keeps its digits
+    is_above = np.isfinite(low) & (np.isinf(high) | (low + np.where(np.isinf(high), 0, high) > 0))
+    near = special.log_ndtr(np.where(is_above, -low, high))
+    far = special.log_ndtr(np.where(is_above, -high, low))
+    log_mass = near + log1mexp(np.minimum(far - near, -1e-16))
+    density = np.exp(-(errors[:, is_cell] ** 2) / 2 - np.log(2 * np.pi) / 2 - log_mass)
+    moment = np.where(density > 0, errors[:, is_cell], 0.0) * density
+    error = np.where(is_cell, 0.0, error)
+    found = spread + error**2 / 2, error.copy(), 1 - error**2
+    for values, of_cells in zip(
+        found, (-log_mass, density[0] - density[1], moment[1] - moment[0]), strict=True
+    ):
+        values[is_cell] = of_cells
+    return found

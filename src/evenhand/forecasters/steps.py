@@ -12,6 +12,7 @@ from numpy.polynomial import legendre
 from scipy import stats
 
 from evenhand._validate import Floats, Ints, Mask
+from evenhand.forecasters.pit_cells import PitCells
 
 FEWEST_ROWS = 30
 """Fewest rows of a group for a correction of its own."""
@@ -91,22 +92,15 @@ class Step(ABC):
         zeros = np.zeros((members.shape[0], 1))
         return np.concatenate((zeros, inner, zeros + 1), axis=-1)
 
-    def apply(self, pit: Floats, patterns: Patterns) -> tuple[Floats, Floats]:
+    def apply(self, pit: PitCells, patterns: Patterns) -> tuple[PitCells, Floats]:
         """Return the corrected PITs of rows, and the logarithm of the slope at each."""
-        moved = np.empty_like(pit)
-        log_slope = np.empty_like(pit)
-        width = np.diff(self.edges)
-        cell = cells(pit, self.edges)
+        low = np.empty(pit.size)
+        high = low if pit.ties is None else np.empty(pit.size)
+        log_slope = np.empty(pit.size)
         for rows, values in zip(patterns.rows(), self.values(patterns.members), strict=True):
-            moved[rows] = np.interp(pit[rows], self.edges, values)
-            log_slope[rows] = np.log(np.diff(values) / width)[cell[rows]]
-        return moved, log_slope
-
-
-def cells(pit: Floats, edges: Floats) -> Ints:
-    """Return the number of the cell of each PIT."""
-    found = np.searchsorted(edges, pit, side="right") - 1
-    return np.clip(found, 0, edges.size - 2)
+            moved, log_slope[rows] = pit.take(rows).mapped(self.edges, values)
+            low[rows], high[rows] = moved.low, moved.high
+        return PitCells(low, high, pit.ties), log_slope
 
 
 def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None = None) -> Floats:
@@ -140,14 +134,21 @@ def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None 
     return found
 
 
-def next_group(pit: Floats, weight: Floats, masks: Mask, is_done: Mask) -> int | None:
+def next_group(pit: PitCells, weight: Floats, masks: Mask, is_done: Mask) -> int | None:
     """Return the most significant group without a term; None if no group is significant.
+
+    The test takes randomized PITs of outcomes with atoms, which are uniform under calibration.
+    """
+    found = log_p_values(pit.points, weight, masks, is_done)
+    return most_significant(found, weight @ masks)
+
+
+def most_significant(found: Floats, sizes: Floats) -> int | None:
+    """Return the most significant group by log p-values; None if no group is significant.
 
     A group and its complement have nearly the same p-value: the smaller of them is farther off, so
     the smallest group is taken whose log p-value is within 10% of the smallest.
     """
-    found = log_p_values(pit, weight, masks, is_done)
-    if found.min() >= np.log(LEVEL / masks.shape[1]):
+    if found.min() >= np.log(LEVEL / found.size):
         return None
-    sizes = weight @ masks
     return int(np.where(found <= 0.9 * found.min(), sizes, np.inf).argmin())

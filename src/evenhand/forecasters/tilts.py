@@ -17,7 +17,8 @@ from scipy import linalg, special
 
 from evenhand._validate import Floats, Mask
 from evenhand.forecasters.adapters import effective_size, n_cells
-from evenhand.forecasters.steps import Patterns, Step, cells, next_group
+from evenhand.forecasters.pit_cells import PitCells
+from evenhand.forecasters.steps import Patterns, Step, next_group
 
 MOST_NEWTON = 30
 """Largest number of Newton steps."""
@@ -27,6 +28,12 @@ LEAST_DECREMENT = 1e-6
 
 EVEN_CELLS = 64
 """Number of cells of equal width, besides those of the groups and of the tails."""
+
+MOST_EM = 40
+"""Largest number of steps of the EM algorithm for outcomes with atoms."""
+
+LEAST_GAIN = 0.01
+"""Smallest gain in nats, of all rows together, for another step of the EM algorithm."""
 
 PENALTIES = 0.1, 1.0
 """Ridge penalties for the normal scores and for the cells: precisions of normal priors."""
@@ -71,7 +78,9 @@ class Tilt(Step):
         return {"edges": self.cell_edges, "tilts": self.tilts}
 
 
-def learn_tilt(pit: Floats, weight: Floats, masks: Mask, patterns: Patterns) -> Tilt | None:
+def learn_tilt(
+    pit: PitCells, weight: Floats, masks: Mask, patterns: Patterns
+) -> Tilt | None:
     """Fit the terms of significant groups; None if no group is significant or no term pays.
 
     Groups get a term one after the other, the most significant first, and all terms are fitted
@@ -79,8 +88,9 @@ def learn_tilt(pit: Floats, weight: Floats, masks: Mask, patterns: Patterns) -> 
 
     Parameters
     ----------
-    pit, weight : ndarray of shape (n,)
-        PITs, and weights that add up to the effective number of rows.
+    pit : PitCells of n rows
+    weight : ndarray of shape (n,)
+        Weights that add up to the effective number of rows.
     masks : ndarray of bool, shape (n, 1 + n_groups)
         Membership; the first column is all rows.
     patterns : Patterns
@@ -93,7 +103,7 @@ def learn_tilt(pit: Floats, weight: Floats, masks: Mask, patterns: Patterns) -> 
     while (group := next_group(moved, weight, masks, is_done)) is not None:
         is_done[group] = True
         inside = masks[:, group]
-        chosen = _chosen_knots(moved[inside], pit[inside], weight[inside])
+        chosen = _chosen_knots(moved.take(inside), pit.take(inside), weight[inside])
         if chosen is None:
             continue
         knots[group] = chosen
@@ -102,7 +112,7 @@ def learn_tilt(pit: Floats, weight: Floats, masks: Mask, patterns: Patterns) -> 
     return tilt
 
 
-def _chosen_knots(moved: Floats, pit: Floats, weight: Floats) -> Floats | None:
+def _chosen_knots(moved: PitCells, pit: PitCells, weight: Floats) -> Floats | None:
     """Return the inner knots of a group's cells by AIC; None if no correction pays.
 
     Without cells, a correction is a tilt by the normal score and its square, which is exact for
@@ -114,10 +124,10 @@ def _chosen_knots(moved: Floats, pit: Floats, weight: Floats) -> Floats | None:
     most = n_cells(effective_size(weight))
     for count, has_tails in product(sorted({0, most // 4, most}), (False, True)):
         below = _shares(count, pit.size) if has_tails else np.arange(1, count) / max(count, 1)
-        tilt = _fitted(moved, weight, alone, {0: np.quantile(moved, below)})
+        tilt = _fitted(moved, weight, alone, {0: np.quantile(moved.points, below)})
         gain = float(weight @ tilt.apply(moved, alone)[1]) - tilt.n_parameters
         if gain > best[0]:
-            best = gain, np.quantile(pit, below)
+            best = gain, np.quantile(pit.points, below)
     return best[1]
 
 
@@ -129,17 +139,21 @@ def _shares(count: int, n: int) -> Floats:
 
 
 def _fitted(
-    pit: Floats,
+    pit: PitCells,
     weight: Floats,
     patterns: Patterns,
     knots: dict[int, Floats],
 ) -> Tilt:
     """Fit the tilts of all rows and of the groups in `knots` by penalized maximum likelihood.
 
+    The likelihood of a cell is `M(high) - M(low)`. It is maximized by the EM algorithm, in which
+    PITs are spread within their cells; points need one step.
+
     Parameters
     ----------
-    pit, weight : ndarray of shape (n,)
-        PITs, and weights that sum to the effective number of rows.
+    pit : PitCells of n rows
+    weight : ndarray of shape (n,)
+        Weights that sum to the effective number of rows.
     patterns : Patterns
         Membership of the rows.
     knots : dict of int to ndarray
@@ -151,13 +165,23 @@ def _fitted(
     designs = [_design(edges, own) for own in knots.values()]
     everyone = np.column_stack((np.ones(len(patterns.members), dtype=bool), patterns.members))
     terms = everyone[:, list(knots)].astype(np.float64)
-    n = edges.size - 1
-    flat = patterns.which * n + cells(pit, edges)
-    counts = np.bincount(flat, weights=weight, minlength=len(terms) * n).astype(np.float64)
-    found = largest_likelihood(counts.reshape(-1, n), terms, designs, np.log(np.diff(edges)))
-    tilts = np.zeros((everyone.shape[1], n))
-    tilts[list(knots)] = found
-    return Tilt(edges, tilts, sum(design.shape[1] for design in designs))
+
+    def fitted(values: Floats) -> Tilt:
+        counts = pit.expected_counts(weight, patterns.which, edges, values)
+        tilts = np.zeros((everyone.shape[1], edges.size - 1))
+        tilts[list(knots)] = largest_likelihood(counts, terms, designs, np.log(np.diff(edges)))
+        return Tilt(edges, tilts, sum(design.shape[1] for design in designs))
+
+    tilt = fitted(np.tile(edges, (len(terms), 1)))
+    if pit.ties is None:
+        return tilt
+    gain = float(weight @ tilt.apply(pit, patterns)[1])
+    for _ in range(MOST_EM):
+        tilt = fitted(tilt.values(patterns.members))
+        last, gain = gain, float(weight @ tilt.apply(pit, patterns)[1])
+        if gain < last + LEAST_GAIN:
+            break
+    return tilt
 
 
 def largest_likelihood(

@@ -1,0 +1,222 @@
+"""Held-out forecasts with their outcomes, and the maps that are estimated from them, by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand._validate import Floats, Ints, Mask, bad_input
+from evenhand.distributions import Bernoulli, Hurdle, OutcomeKind, Recalibrated
+from evenhand.forecast import Forecast
+from evenhand.forecasters.events import EventMaps, Events, learn_disjoint, learn_overlapping
+from evenhand.forecasters.maps import FEWEST_ROWS, group_table
+from evenhand.forecasters.membership import (
+    IDENTITY,
+    Everyone,
+    GroupMaps,
+    Members,
+    Overlapping,
+    map_pits,
+)
+from evenhand.forecasters.pit_cells import PitCells
+
+FEWEST_POSITIVE = 10
+"""Fewest rows off the atom for a map of the positive part."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Forecasts of n rows with their outcomes, as far as recalibration depends on them.
+
+    Parameters
+    ----------
+    kind : OutcomeKind
+        Kind of outcome.
+    pit : PitCells of n rows
+        PITs of the outcomes; of hurdles, PITs of the positive part, without meaning at the atom.
+    events : Events of n rows, optional
+        Event and its probability: of 0/1 outcomes, and of hurdles that the outcome is not the atom.
+    is_high : bool
+        Whether the atom of hurdles is above the rest.
+    """
+
+    kind: OutcomeKind
+    pit: PitCells
+    events: Events | None = None
+    is_high: bool = False
+
+    @classmethod
+    def of(cls, forecast: Forecast, outcomes: Floats) -> HeldOut:
+        """Return the forecasts of rows with their outcomes, shape (n,)."""
+        kind = forecast.outcome_kind
+        if kind is OutcomeKind.CONTINUOUS:
+            return cls(kind, PitCells.of(forecast.cdf(outcomes)))
+        if kind is OutcomeKind.COUNT:
+            return cls(kind, _cells(*forecast.pit_interval(outcomes)))
+        probability = np.asarray(forecast.event_probability(), dtype=np.float64)
+        if kind is OutcomeKind.BINARY:
+            wrong = (outcomes != 0) & (outcomes != 1)
+            if wrong.any():
+                value = float(outcomes[wrong][0])
+                raise bad_input("y", "be 0 or 1, as the model predicts probabilities", value)
+            return cls(kind, PitCells.of(probability), Events(probability, outcomes == 1))
+        part: Hurdle = forecast.distribution
+        happened = outcomes != part.at
+        # at the atom the positive part has no PIT
+        pit = np.where(happened, forecast.positive_part().cdf(outcomes), 0.5)
+        events = Events(probability, happened)
+        return cls(kind, PitCells.of(pit), events, part.end == "high")
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[Ints, HeldOut]]) -> HeldOut:
+        """Return all rows from parts with the numbers of their rows."""
+        order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
+        all_parts = [part for _, part in parts]
+        first = all_parts[0]
+        low, high = (
+            np.concatenate([getattr(part.pit, end) for part in all_parts])[order]
+            for end in ("low", "high")
+        )
+        pit = PitCells.of(low) if first.pit.ties is None else _cells(low, high)
+        events = None
+        if first.events is not None:
+            found = [part.events for part in all_parts if part.events is not None]
+            probability = np.concatenate([part.probability for part in found])[order]
+            events = Events(probability, np.concatenate([part.happened for part in found])[order])
+        return replace(first, pit=pit, events=events)
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return self.pit.size
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all forecasts are numbers."""
+        numbers = [self.pit.low, self.pit.high]
+        if self.events is not None:
+            numbers.append(self.events.probability)
+        return all(np.isfinite(values).all() for values in numbers)
+
+    @property
+    def is_positive(self) -> Mask:
+        """Whether the outcome of each row has a PIT: of hurdles, all outcomes off the atom."""
+        if self.kind is OutcomeKind.HURDLE and self.events is not None:
+            return self.events.happened
+        return np.full(self.size, self.kind is not OutcomeKind.BINARY)
+
+    def take(self, rows: Any) -> HeldOut:
+        """Return some rows."""
+        events = None if self.events is None else self.events.take(rows)
+        return replace(self, pit=self.pit.take(rows), events=events)
+
+    def cells(self) -> PitCells:
+        """Return the PITs of the whole distributions, as cells where the outcome is an atom."""
+        if self.events is None:
+            return self.pit
+        p, happened = self.events.probability, self.events.happened
+        low, high = self.pit.low, self.pit.high
+        if self.kind is OutcomeKind.BINARY:
+            low, high = np.zeros(self.size), np.ones(self.size)
+        if self.is_high:
+            return _cells(np.where(happened, p * low, p), np.where(happened, p * high, 1.0))
+        below = 1 - p
+        ends = np.where(happened, below + p * low, 0.0), np.where(happened, below + p * high, below)
+        return _cells(*ends)
+
+
+def _cells(low: Floats, high: Floats) -> PitCells:
+    """Return cells with fixed positions V, so that fits to the same rows agree."""
+    ties = np.random.default_rng(0).uniform(size=low.size)
+    return PitCells(low, np.maximum(low, high), ties)
+
+
+@dataclass(frozen=True)
+class Maps:
+    """Everything that recalibration estimates.
+
+    Parameters
+    ----------
+    pits : GroupMaps
+        Maps of PITs; of hurdles, of the positive part. The identity for 0/1 outcomes.
+    table : DataFrame
+        Output of `group_table`, of all rows.
+    events, events_of_all : EventMaps, optional
+        Corrections of the probability of an event, by group, and without groups.
+    """
+
+    pits: GroupMaps
+    table: pd.DataFrame
+    events: EventMaps | None = None
+    events_of_all: EventMaps | None = None
+
+    @classmethod
+    def learn(cls, held_out: HeldOut, weight: Floats, members: Members) -> Maps:
+        """Estimate the maps from held-out forecasts with weights of shape (n,)."""
+        rows = np.flatnonzero(held_out.is_positive)
+        pits = GroupMaps(IDENTITY[None], IDENTITY[None], _no_maps(members))
+        if held_out.events is None:
+            pits = members.learn(held_out.pit, weight)
+            return cls(pits, pits.table)
+        if rows.size >= FEWEST_POSITIVE:
+            pits = members.take(rows).learn(held_out.pit.take(rows), weight[rows])
+        events = _learn_events(held_out.events, weight, members)
+        of_all = _learn_events(held_out.events, weight, Everyone())
+        own = set(events.names) | set(pits.table["group"][pits.table["map"] == "own"])
+        table = _no_maps(members)
+        table["map"] = ["own" if name in own else "pooled" for name in table["group"]]
+        return cls(pits, table, events, of_all)
+
+    def pooled(self) -> Maps:
+        """Return only the maps of all rows."""
+        return Maps(self.pits.pooled(), group_table([]), self.events_of_all, self.events_of_all)
+
+    def forecast(self, forecast: Forecast, members: Members) -> Forecast:
+        """Return recalibrated forecasts of rows."""
+        distribution = forecast.distribution
+        if self.events is None:
+            return Forecast(Recalibrated(distribution, *members.knots(self.pits)))
+        p = self._probability(forecast.event_probability(), members)
+        if forecast.outcome_kind is OutcomeKind.BINARY:
+            return Forecast(Bernoulli(p))
+        knots = members.knots(self.pits)
+        positive = Recalibrated(forecast.positive_part().distribution, *knots)
+        return Forecast(Hurdle(1 - p, positive, at=distribution.at, end=distribution.end))
+
+    def applied(self, held_out: HeldOut, members: Members) -> tuple[HeldOut, Floats]:
+        """Return recalibrated forecasts with their outcomes, and the gain in log score of rows."""
+        rows = np.flatnonzero(held_out.is_positive)
+        if held_out.events is None:
+            pit, gain = map_pits(held_out.pit, *members.knots(self.pits))
+            return replace(held_out, pit=pit), gain
+        p = self._probability(held_out.events.probability, members)
+        gain = held_out.events.gains(p)
+        low = held_out.pit.low.copy()
+        if rows.size:
+            mapped, slope = map_pits(held_out.pit.take(rows), *members.take(rows).knots(self.pits))
+            low[rows] = mapped.low
+            gain[rows] += slope
+        events = Events(p, held_out.events.happened)
+        return replace(held_out, pit=PitCells.of(low), events=events), gain
+
+    def _probability(self, probability: Floats, members: Members) -> Floats:
+        if self.events is None:
+            return probability
+        columns = members.columns(self.events.names, probability.size)
+        return self.events.apply(probability, columns)
+
+
+def _learn_events(events: Events, weight: Floats, members: Members) -> EventMaps:
+    sizes = {name: int(mask.sum()) for name, mask in members.groups()}
+    if isinstance(members, Overlapping):
+        return learn_overlapping(events, weight, list(sizes), members.masks)
+    names = [name for name, size in sizes.items() if size >= FEWEST_ROWS]
+    return learn_disjoint(events, weight, names, members.columns(names, weight.size))
+
+
+def _no_maps(members: Members) -> pd.DataFrame:
+    return group_table((name, int(mask.sum()), "pooled") for name, mask in members.groups())

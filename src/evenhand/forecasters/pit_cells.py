@@ -1,0 +1,186 @@
+"""PITs of outcomes with or without atoms, as inputs of recalibration (outcomes: 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from evenhand._validate import Floats, Ints, Mask
+
+LEAST_WIDTH = 1e-9
+"""Width below which a cell is treated as a point, as sums of its density would lose digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class PitCells:
+    """PITs of n rows: points, or cells `[G(y-), G(y)]` of outcomes with atoms.
+
+    Maps are estimated from the likelihood of the cells, and errors average over the position `V`
+    within the cells. Only tests use one `V` per row (outcomes: 2).
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n,)
+        Ends of the cells, between 0 and 1; equal for continuous outcomes.
+    ties : ndarray of shape (n,), optional
+        Position `V` of each row, between 0 and 1; None if all cells are points.
+    """
+
+    low: Floats
+    high: Floats
+    ties: Floats | None = None
+
+    @classmethod
+    def of(cls, pit: Floats | PitCells) -> PitCells:
+        """Return PITs of continuous outcomes as points; cells are returned unchanged."""
+        return pit if isinstance(pit, PitCells) else cls(pit, pit)
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return int(self.low.size)
+
+    @property
+    def points(self) -> Floats:
+        """Randomized PITs, shape (n,)."""
+        if self.ties is None:
+            return self.low
+        return np.clip(self.low + self.ties * (self.high - self.low), self.low, self.high)
+
+    @property
+    def is_wide(self) -> Mask:
+        """Whether each row has a cell that is not a point."""
+        return self.high - self.low > LEAST_WIDTH
+
+    def take(self, rows: Any) -> Self:
+        """Return some rows."""
+        low = self.low[rows]
+        if self.ties is None:
+            return type(self)(low, low)
+        return type(self)(low, self.high[rows], self.ties[rows])
+
+    def mapped(
+        self, edges: Floats, values: Floats, side: Literal["left", "right"] = "right"
+    ) -> tuple[PitCells, Floats]:
+        """Apply an increasing, piecewise linear map.
+
+        Parameters
+        ----------
+        edges, values : ndarray of shape (k,)
+            Knots of the map, increasing from 0 to 1.
+        side : {"left", "right"}
+            Segment whose slope counts for a point at a knot.
+
+        Returns
+        -------
+        cells : PitCells
+        log_slope : ndarray of shape (n,)
+            Logarithm of the map's slope at each point, and of its mean slope over each cell: the
+            gain in log score.
+        """
+        low = np.interp(self.low, edges, values)
+        at = np.searchsorted(edges, self.low, side=side) - 1
+        slopes = np.diff(values) / np.diff(edges)
+        log_slope = np.log(slopes[np.clip(at, 0, slopes.size - 1)])
+        if self.ties is None:
+            return PitCells(low, low), log_slope
+        high = np.interp(self.high, edges, values)
+        wide = self.is_wide & (high > low)
+        ratio = (high - low)[wide] / (self.high - self.low)[wide]
+        log_slope[wide] = np.log(ratio)
+        return PitCells(low, high, self.ties), log_slope
+
+    def error(self, weight: Floats) -> float:
+        """Return the W1 distance of the weighted PITs, averaged over V, from uniform."""
+        if self.size == 0:
+            return np.nan
+        if self.ties is None:
+            return _error_of_points(self.low, weight)
+        at, left, right = self.distribution(weight)
+        # the difference to uniform is linear between neighboring ends of cells
+        first = right[:-1] - at[:-1]
+        last = left[1:] - at[1:]
+        size = np.abs(first) + np.abs(last)
+        crossing = (first**2 + last**2) / np.maximum(size, 1e-300)
+        return float(np.diff(at) @ np.where(first * last < 0, crossing, size) / 2)
+
+    def distribution(self, weight: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the distribution of the weighted PITs, averaged over V: a mean of ramps.
+
+        Returns
+        -------
+        at : ndarray of shape (k,)
+            Ends of cells, from 0 to 1.
+        left, right : ndarray of shape (k,)
+            Probability below and up to each end; the distribution is linear between ends.
+        """
+        share = weight / weight.sum()
+        wide = self.is_wide
+        at = np.unique(np.concatenate(([0.0, 1.0], self.low, self.high[wide])))
+        begin = np.searchsorted(at, self.low)
+        end = np.searchsorted(at, self.high[wide])
+        density = share[wide] / (self.high - self.low)[wide]
+        change = np.bincount(begin[wide], density, at.size) - np.bincount(end, density, at.size)
+        jump = np.bincount(begin[~wide], share[~wide], at.size)
+        ramps = np.concatenate(([0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(at))))
+        right = ramps + np.cumsum(jump)
+        return at, right - jump, right
+
+    def expected_counts(
+        self, weight: Floats, which: Ints, edges: Floats, values: Floats
+    ) -> Floats:
+        """Return the expected weight of PITs in each cell of a grid, given their own cells.
+
+        This is the first half of a step of the EM algorithm: within its cell, a PIT has the density
+        of the map so far.
+
+        Parameters
+        ----------
+        weight, which : ndarray of shape (n,)
+            Weights, and numbers of the maps.
+        edges : ndarray of shape (k + 1,)
+            Edges of the grid, from 0 to 1.
+        values : ndarray of shape (n_maps, k + 1)
+            Maps at the edges.
+
+        Returns
+        -------
+        ndarray of shape (n_maps, k)
+        """
+        k = edges.size - 1
+        first = np.clip(np.searchsorted(edges, self.low, side="right") - 1, 0, k - 1)
+        shape = values.shape[0], k
+        if self.ties is None:
+            return _sums(which * k + first, weight, shape)
+        last = np.clip(np.searchsorted(edges, self.high, side="left") - 1, first, k - 1)
+        density = np.diff(values) / np.diff(edges)
+        low = values[which, first] + (self.low - edges[first]) * density[which, first]
+        high = values[which, last] + (self.high - edges[last]) * density[which, last]
+        several = self.is_wide & (last > first)
+        scale = np.where(several, weight, 0.0) / np.where(several, high - low, 1.0)
+        in_first = np.where(several, scale * (values[which, first + 1] - low), weight)
+        in_last = scale * (high - values[which, last])
+        # cells of the grid between the first and the last are covered as a whole
+        inner = _sums(which * (k + 1) + first + 1, scale, (shape[0], k + 1))
+        inner -= _sums(which * (k + 1) + last, scale, (shape[0], k + 1))
+        found = np.cumsum(inner, axis=-1)[:, :k] * np.diff(values)
+        found += _sums(which * k + first, in_first, shape) + _sums(which * k + last, in_last, shape)
+        return np.maximum(found, 0.0)
+
+
+def _sums(at: Ints, weight: Floats, shape: tuple[int, int]) -> Floats:
+    """Return sums of weights by place in a flat array of this shape."""
+    sums = np.bincount(at, weights=weight, minlength=shape[0] * shape[1])
+    return np.asarray(sums, dtype=np.float64).reshape(shape)
+
+
+def _error_of_points(pit: Floats, weight: Floats) -> float:
+    """Return the W1 distance of weighted points from uniform."""
+    order = np.argsort(pit)
+    edges = np.concatenate(([0.0], np.cumsum(weight[order]) / weight.sum()))
+    # the integral of |q - u| over the ranks of a PIT is a difference of (q - u) |q - u| / 2
+    high = edges[1:] - pit[order]
+    low = edges[:-1] - pit[order]
+    return float((high * np.abs(high) - low * np.abs(low)).sum() / 2)
