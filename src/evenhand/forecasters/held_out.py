@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import Floats, Ints, Mask, bad_input
-from evenhand.distributions import Bernoulli, Hurdle, OutcomeKind, Recalibrated
+from evenhand.distributions import Bernoulli, Hurdle, OutcomeKind, Recalibrated, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.forecasters.events import EventMaps, Events, learn_disjoint, learn_overlapping
 from evenhand.forecasters.maps import FEWEST_ROWS, group_table
@@ -23,6 +23,7 @@ from evenhand.forecasters.membership import (
     map_pits,
 )
 from evenhand.forecasters.pit_cells import PitCells
+from evenhand.forecasters.steps import Step
 
 FEWEST_POSITIVE = 10
 """Fewest rows off the atom for a map of the positive part."""
@@ -64,12 +65,12 @@ class HeldOut:
                 value = float(outcomes[wrong][0])
                 raise bad_input("y", "be 0 or 1, as the model predicts probabilities", value)
             return cls(kind, PitCells.of(probability), Events(probability, outcomes == 1))
-        part: Hurdle = forecast.distribution
-        happened = outcomes != part.at
+        hurdle = as_hurdle(forecast.distribution)
+        happened = outcomes != hurdle.at
         # at the atom the positive part has no PIT
-        pit = np.where(happened, forecast.positive_part().cdf(outcomes), 0.5)
+        pit = np.where(happened, hurdle.positive.cdf(outcomes), 0.5)
         events = Events(probability, happened)
-        return cls(kind, PitCells.of(pit), events, part.end == "high")
+        return cls(kind, PitCells.of(pit), events, hurdle.end == "high")
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Ints, HeldOut]]) -> HeldOut:
@@ -175,6 +176,28 @@ class Maps:
         """Return only the maps of all rows."""
         return Maps(self.pits.pooled(), group_table([]), self.events_of_all, self.events_of_all)
 
+    def to_state(self) -> dict[str, Any]:
+        """Return what is not in the arrays of `pits` and in the table of groups, as JSON values."""
+        state: dict[str, Any] = {"n_steps": len(self.pits.steps)}
+        if self.events is not None and self.events_of_all is not None:
+            state["events"] = self.events.to_state()
+            state["events_of_all"] = self.events_of_all.to_state()
+            own = self.pits.table.itertuples(index=False)
+            state["groups_of_pits"] = [[name, int(count), used] for name, count, used in own]
+        return state
+
+    @classmethod
+    def from_state(
+        cls, state: Mapping[str, Any], levels: Floats, values: Floats, steps: tuple[Step, ...]
+    ) -> Maps:
+        """Rebuild the maps from the state of a model and the arrays of the maps of PITs."""
+        table = group_table(map(tuple, state["groups"]))
+        if "events" not in state:
+            return cls(GroupMaps(levels, values, table, steps), table)
+        own = group_table(map(tuple, state["groups_of_pits"]))
+        events = (EventMaps.from_state(state[name]) for name in ("events", "events_of_all"))
+        return cls(GroupMaps(levels, values, own, steps), table, *events)
+
     def forecast(self, forecast: Forecast, members: Members) -> Forecast:
         """Return recalibrated forecasts of rows."""
         distribution = forecast.distribution
@@ -184,8 +207,9 @@ class Maps:
         if forecast.outcome_kind is OutcomeKind.BINARY:
             return Forecast(Bernoulli(p))
         knots = members.knots(self.pits)
-        positive = Recalibrated(forecast.positive_part().distribution, *knots)
-        return Forecast(Hurdle(1 - p, positive, at=distribution.at, end=distribution.end))
+        hurdle = as_hurdle(distribution)
+        positive = Recalibrated(hurdle.positive, *knots)
+        return Forecast(Hurdle(1 - p, positive, hurdle.at, hurdle.end))
 
     def applied(self, held_out: HeldOut, members: Members) -> tuple[HeldOut, Floats]:
         """Return recalibrated forecasts with their outcomes, and the gain in log score of rows."""

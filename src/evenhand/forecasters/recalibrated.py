@@ -19,7 +19,7 @@ from evenhand._validate import (
     check_outcomes,
     outcomes_checked,
 )
-from evenhand.distributions import Recalibrated
+from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 from evenhand.forecasters.adapters import (
@@ -35,9 +35,10 @@ from evenhand.forecasters.base import State, WrappingForecaster
 from evenhand.forecasters.bounds import Bounds, stored_bounds
 from evenhand.forecasters.corrections import arrays_of_steps, take_steps
 from evenhand.forecasters.grouping import By, Grouping
-from evenhand.forecasters.maps import group_table
-from evenhand.forecasters.membership import Everyone, GroupMaps, Labelled, Members
+from evenhand.forecasters.held_out import HeldOut, Maps
+from evenhand.forecasters.membership import Everyone, Labelled, Members
 from evenhand.forecasters.overlapping import NamedGroups, taken
+from evenhand.forecasters.pit_cells import PitCells
 from evenhand.forecasters.repair_check import check_maps, check_table, check_text
 from evenhand.tables import take_rows
 
@@ -188,24 +189,25 @@ class RecalibratedRegressor(WrappingForecaster):
             what = "rows" if given is None else "rows of positive weight"
             rule = f"have at least {2 * cv} {what} for cv={cv}"
             raise bad_input("X", rule, f"n_samples = {outcomes.size}")
-        check_outcomes(outcomes)
+        check_outcomes(outcomes, kind=None)
         line = self._learn_support_of(self.estimator, outcomes, table)
         random = generator(self.random_state)
         members = self._learn_groups(table, sample_weight)
         support = self._predicted_support(self.estimator)
         rows = Training(table, line, given, cv, random, self.spread, support)
         with outcomes_checked():
-            pit = self._fitted_pit(kind, rows, outcomes)
-        if not np.isfinite(pit).all():
+            held_out = self._fitted(kind, rows, outcomes)
+        check_outcomes(outcomes, kind=held_out.kind)
+        if not held_out.is_finite:
             raise InputError(
                 f"estimator {type(self.estimator_).__name__} predicts distributions that are not"
                 " finite; check its predictions for NaN"
             )
         # only ratios of weights count; squares of tiny weights would underflow
         weight = weight / weight.max()
-        self._set_maps(members.learn(pit, weight))
+        self._set_maps(Maps.learn(held_out, weight, members))
         corrected = dict(zip(self.groups_["group"], self.groups_["map"], strict=True))
-        self.check_ = check_maps(pit, weight, members, corrected, random)
+        self.check_ = check_maps(held_out, weight, members, corrected, random)
         return self
 
     def _learn_groups(self, table: Any, sample_weight: ArrayLike | None) -> Members:
@@ -232,28 +234,34 @@ class RecalibratedRegressor(WrappingForecaster):
         elif self.by is not None:
             self._grouping = Grouping.from_state(self.by, learned["columns"])
 
-    def _set_maps(self, maps: GroupMaps) -> None:
+    def _set_maps(self, maps: Maps) -> None:
         self._maps = maps
-        self.levels_, self.values_, self.groups_ = maps.levels, maps.values, maps.table
+        self.levels_, self.values_, self.groups_ = maps.pits.levels, maps.pits.values, maps.table
 
-    def _fitted_pit(self, kind: type[Base], rows: Training, outcomes: Floats) -> Floats:
-        """Fit the model, and return the held-out PIT of each row."""
+    def _fitted(self, kind: type[Base], rows: Training, outcomes: Floats) -> HeldOut:
+        """Fit the model, and return held-out forecasts of the rows with their outcomes."""
         self._set_base(kind.fit(self.estimator, rows))
-        # a fitted model has not seen these rows, so all PITs are held-out PITs
+        # a fitted model has not seen these rows, so all forecasts are held out
         if kind.is_held_out(self.estimator):
-            return np.asarray(self._base_forecast_of(rows.X).cdf(outcomes))
+            return self._judged(self._base.distribution(rows.X), outcomes)
         if isinstance(self._base, ResidualBase) and self._base.unseen_pit is not None:
-            return self._base.unseen_pit  # its residuals are already cross-fitted
+            # its residuals are already cross-fitted
+            return HeldOut(OutcomeKind.CONTINUOUS, PitCells.of(self._base.unseen_pit))
         # a frozen plain regressor is not refitted, but its residual distribution is
-        return self._cross_fitted_pit(kind, rows, outcomes)
+        parts = []
+        for learn, test in rows.folds():
+            part = kind.fit(self.estimator, learn).distribution(take_rows(rows.X, test))
+            parts.append((test, self._judged(part, outcomes[test])))
+        return HeldOut.joined(parts)
 
-    def _cross_fitted_pit(self, kind: type[Base], rows: Training, outcomes: Floats) -> Floats:
-        """Return the PIT of each row under the model fitted without its fold."""
-        pit = np.empty(outcomes.size)
-        for learn, held_out in rows.folds():
-            part = kind.fit(self.estimator, learn).distribution(take_rows(rows.X, held_out))
-            pit[held_out] = self._on_support(part).cdf(outcomes[held_out])
-        return pit
+    def _judged(self, distribution: Distribution, outcomes: Floats) -> HeldOut:
+        """Return predicted distributions on the support with their outcomes."""
+        if self.support is not None and distribution.has_atoms:
+            raise InputError(
+                f"support is for continuous outcomes, and the estimator predicts outcomes of kind"
+                f" {str(distribution.outcome_kind)!r}; leave it out"
+            )
+        return HeldOut.of(Forecast(self._on_support(distribution)), outcomes)
 
     def forecast(
         self,
@@ -329,7 +337,7 @@ class RecalibratedRegressor(WrappingForecaster):
         return Everyone() if self._grouping is None else self._grouping.members(rows)
 
     def _mapped(self, forecast: Forecast, members: Members) -> Forecast:
-        return Forecast(Recalibrated(forecast.distribution, *members.knots(self._maps)))
+        return self._maps.forecast(forecast, members)
 
     def without_groups(self) -> Self:
         """Return the fitted model with only the map of all rows, as if fitted without `by`."""
@@ -357,7 +365,7 @@ class RecalibratedRegressor(WrappingForecaster):
         # JSON has no NaN, the bounds of a group with too few rows
         checked = self.check_.astype(object).where(self.check_.notna(), None)
         learned["check"] = checked.to_numpy().tolist()
-        learned["n_steps"] = len(self._maps.steps)
+        learned |= self._maps.to_state()
         seed = self.random_state if isinstance(self.random_state, int) else None
         params = {
             "by": by,
@@ -367,7 +375,7 @@ class RecalibratedRegressor(WrappingForecaster):
             "random_state": seed,
         }
         arrays = self._base.to_arrays() | {"map_levels": self.levels_, "map_values": self.values_}
-        arrays |= arrays_of_steps(self._maps.steps)
+        arrays |= arrays_of_steps(self._maps.pits.steps)
         return State(
             type(self).__name__,
             {"params": params, "learned": learned},
@@ -385,8 +393,7 @@ class RecalibratedRegressor(WrappingForecaster):
         base = KINDS[learned["kind"]].from_parts(state.parts, arrays)
         # models stored by earlier releases have constant spread
         model = cls(base.estimator, **{"spread": "constant"} | state.params["params"])
-        table = group_table((name, count, used) for name, count, used in learned["groups"])
-        model._set_maps(GroupMaps(levels, values, table, steps))
+        model._set_maps(Maps.from_state(learned, levels, values, steps))
         model._set_base(base)
         model._set_grouping(learned)
         model.check_ = check_table(learned.get("check", ()))
