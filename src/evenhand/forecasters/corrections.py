@@ -10,7 +10,7 @@ from evenhand._validate import Floats, Mask
 from evenhand.forecasters.adapters import effective_size
 from evenhand.forecasters.pit_cells import PitCells
 from evenhand.forecasters.rescaling import Rescaling, learn_rescaling
-from evenhand.forecasters.steps import Patterns, Step
+from evenhand.forecasters.steps import LEVEL, Patterns, Step
 from evenhand.forecasters.tilts import Tilt, learn_tilt
 
 MOST_STEPS = 3
@@ -18,14 +18,14 @@ MOST_STEPS = 3
 
 
 def learn_corrections(
-    pit: Floats | PitCells, weight: Floats, masks: Mask
+    pit: Floats | PitCells, weight: Floats, masks: Mask, level: float = LEVEL
 ) -> tuple[Step, ...]:
     """Learn the joint corrections of significant deviations; empty if there are none.
 
     All rows and the groups get a term one after the other, the most significant deviation first,
-    as long as its p-value is below 5% divided by the number of groups plus one. Two sequences are
-    compared by AIC: corrections of densities (`Tilt`), and the same after a correction of location
-    and scale (`Rescaling`). Corrections of the corrected PITs follow while any group is
+    as long as its p-value is below `level` divided by the number of groups plus one. Two sequences
+    are compared by AIC: corrections of densities (`Tilt`), and the same after a correction of
+    location and scale (`Rescaling`). Corrections of the corrected PITs follow while any group is
     significant.
 
     Parameters
@@ -36,23 +36,30 @@ def learn_corrections(
         Positive weights.
     masks : ndarray of bool, shape (n, n_groups)
         Membership.
+    level : float, default 0.05
+        Probability that calibrated PITs get any correction.
     """
     pits = PitCells.of(pit)
     everyone = np.column_stack((np.ones(len(masks), dtype=bool), masks))
     patterns = Patterns.of(masks)
     scaled = weight * (effective_size(weight) / weight.sum())
-    rescaling = learn_rescaling(pits, scaled, everyone, patterns)
+    rescaling = learn_rescaling(pits, scaled, everyone, patterns, level)
     if rescaling is None:
         return ()
     sequences = (
-        _with_tilts((), pits, scaled, everyone, patterns),
-        _with_tilts((rescaling,), pits, scaled, everyone, patterns),
+        _with_tilts((), pits, scaled, everyone, patterns, level),
+        _with_tilts((rescaling,), pits, scaled, everyone, patterns, level),
     )
     return max(sequences, key=lambda sequence: sequence[0])[1]
 
 
 def _with_tilts(
-    steps: tuple[Step, ...], pit: PitCells, weight: Floats, masks: Mask, patterns: Patterns
+    steps: tuple[Step, ...],
+    pit: PitCells,
+    weight: Floats,
+    masks: Mask,
+    patterns: Patterns,
+    level: float,
 ) -> tuple[float, tuple[Step, ...]]:
     """Add tilts to corrections; return their gain minus the number of parameters, and all steps."""
     gain = 0.0
@@ -60,7 +67,7 @@ def _with_tilts(
         pit, log_slope = step.apply(pit, patterns)
         gain += float(weight @ log_slope) - step.n_parameters
     for _ in range(MOST_STEPS):
-        tilt = learn_tilt(pit, weight, masks, patterns)
+        tilt = learn_tilt(pit, weight, masks, patterns, level)
         if tilt is None:
             break
         pit, log_slope = tilt.apply(pit, patterns)

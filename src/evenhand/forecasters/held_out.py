@@ -12,7 +12,8 @@ import pandas as pd
 from evenhand._validate import Floats, Ints, Mask, bad_input
 from evenhand.distributions import Bernoulli, Hurdle, OutcomeKind, Recalibrated, as_hurdle
 from evenhand.forecast import Forecast
-from evenhand.forecasters.events import EventMaps, Events, learn_disjoint, learn_overlapping
+from evenhand.forecasters.event_terms import learn_disjoint, learn_overlapping
+from evenhand.forecasters.events import EventMaps, Events
 from evenhand.forecasters.maps import FEWEST_ROWS, group_table
 from evenhand.forecasters.membership import (
     IDENTITY,
@@ -23,7 +24,7 @@ from evenhand.forecasters.membership import (
     map_pits,
 )
 from evenhand.forecasters.pit_cells import PitCells
-from evenhand.forecasters.steps import Step
+from evenhand.forecasters.steps import LEVEL, Step
 
 FEWEST_POSITIVE = 10
 """Fewest rows off the atom for a map of the positive part."""
@@ -163,10 +164,12 @@ class Maps:
         if held_out.events is None:
             pits = members.learn(held_out.pit, weight)
             return cls(pits, pits.table)
+        # both parts of a hurdle are tested
+        level = LEVEL / 2 if held_out.kind is OutcomeKind.HURDLE else LEVEL
         if rows.size >= FEWEST_POSITIVE:
-            pits = members.take(rows).learn(held_out.pit.take(rows), weight[rows])
-        events = _learn_events(held_out.events, weight, members)
-        of_all = _learn_events(held_out.events, weight, Everyone())
+            pits = members.take(rows).learn(held_out.pit.take(rows), weight[rows], level)
+        events = _learn_events(held_out.events, weight, members, level)
+        of_all = _learn_events(held_out.events, weight, Everyone(), level)
         own = set(events.names) | set(pits.table["group"][pits.table["map"] == "own"])
         table = _no_maps(members)
         table["map"] = ["own" if name in own else "pooled" for name in table["group"]]
@@ -234,10 +237,10 @@ class Maps:
         return self.events.apply(probability, columns)
 
 
-def _learn_events(events: Events, weight: Floats, members: Members) -> EventMaps:
+def _learn_events(events: Events, weight: Floats, members: Members, level: float) -> EventMaps:
     sizes = {name: int(mask.sum()) for name, mask in members.groups()}
     if isinstance(members, Overlapping):
-        return learn_overlapping(events, weight, list(sizes), members.masks)
+        return learn_overlapping(events, weight, list(sizes), members.masks, level)
     names = [name for name, size in sizes.items() if size >= FEWEST_ROWS]
     return learn_disjoint(events, weight, names, members.columns(names, weight.size))
 

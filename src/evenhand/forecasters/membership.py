@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from evenhand._validate import Floats, Ints, Mask
 from evenhand.forecasters.corrections import learn_corrections
 from evenhand.forecasters.maps import Labels, group_table, learn_maps, map_of_rows, refined
 from evenhand.forecasters.pit_cells import PitCells
-from evenhand.forecasters.steps import Patterns, Step
+from evenhand.forecasters.steps import LEVEL, Patterns, Step
 
 LEAST_STEPS = 1e-12, 1e-14
 """Smallest distances between the levels and between the values of two knots of a map."""
@@ -69,8 +69,11 @@ class Members(ABC):
         """Return the membership of some rows."""
 
     @abstractmethod
-    def learn(self, pit: PitCells, weight: Floats) -> GroupMaps:
-        """Estimate maps from held-out PITs of these rows."""
+    def learn(self, pit: PitCells, weight: Floats, level: float = LEVEL) -> GroupMaps:
+        """Estimate maps from held-out PITs of these rows.
+
+        `level` is the probability that calibrated PITs give overlapping groups any correction.
+        """
 
     @abstractmethod
     def columns(self, names: Sequence[str], n: int) -> Mask:
@@ -99,7 +102,7 @@ class Everyone(Members):
     def columns(self, names: Sequence[str], n: int) -> Mask:
         return np.zeros((n, len(names)), dtype=bool)
 
-    def learn(self, pit: PitCells, weight: Floats) -> GroupMaps:
+    def learn(self, pit: PitCells, weight: Floats, level: float = LEVEL) -> GroupMaps:
         return GroupMaps(*learn_maps(pit, weight, ()))
 
     def knots(self, maps: GroupMaps) -> tuple[Floats, Floats, Ints | None]:
@@ -128,7 +131,7 @@ class Labelled(Members):
     def columns(self, names: Sequence[str], n: int) -> Mask:
         return np.asarray(self.labels[:, None] == np.asarray(names, dtype=object))
 
-    def learn(self, pit: PitCells, weight: Floats) -> GroupMaps:
+    def learn(self, pit: PitCells, weight: Floats, level: float = LEVEL) -> GroupMaps:
         return GroupMaps(*learn_maps(pit, weight, self.groups()))
 
     def knots(self, maps: GroupMaps) -> tuple[Floats, Floats, Ints | None]:
@@ -156,9 +159,9 @@ class Overlapping(Members):
     def columns(self, names: Sequence[str], n: int) -> Mask:
         return self.masks[:, [list(self.names).index(name) for name in names]]
 
-    def learn(self, pit: PitCells, weight: Floats) -> GroupMaps:
+    def learn(self, pit: PitCells, weight: Floats, level: float = LEVEL) -> GroupMaps:
         used = weight > 0
-        steps = learn_corrections(pit.take(used), weight[used], self.masks[used])
+        steps = learn_corrections(pit.take(used), weight[used], self.masks[used], level)
         levels, values, _ = learn_maps(pit, weight, ())
         is_own = np.zeros(len(self.names), dtype=bool)
         for step in steps:

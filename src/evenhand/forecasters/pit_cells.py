@@ -128,9 +128,7 @@ class PitCells:
         right = ramps + np.cumsum(jump)
         return at, right - jump, right
 
-    def expected_counts(
-        self, weight: Floats, which: Ints, edges: Floats, values: Floats
-    ) -> Floats:
+    def expected_counts(self, weight: Floats, which: Ints, edges: Floats, values: Floats) -> Floats:
         """Return the expected weight of PITs in each cell of a grid, given their own cells.
 
         This is the first half of a step of the EM algorithm: within its cell, a PIT has the density

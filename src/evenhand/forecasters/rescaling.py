@@ -74,7 +74,7 @@ class Rescaling(Step):
 
 
 def learn_rescaling(
-    pit: PitCells, weight: Floats, masks: Mask, patterns: Patterns
+    pit: PitCells, weight: Floats, masks: Mask, patterns: Patterns, level: float
 ) -> Rescaling | None:
     """Fit the terms of significant groups; None if no group is significant.
 
@@ -90,11 +90,13 @@ def learn_rescaling(
         Membership; the first column is all rows.
     patterns : Patterns
         Patterns of the other columns.
+    level : float
+        Probability that calibrated PITs get any term.
     """
     is_done = np.zeros(masks.shape[1], dtype=bool)
     found: Rescaling | None = None
     moved = pit
-    while (group := next_group(moved, weight, masks, is_done)) is not None:
+    while (group := next_group(moved, weight, masks, is_done, level)) is not None:
         is_done[group] = True
         terms = np.zeros((2, masks.shape[1]))
         terms[:, is_done] = _fitted(pit, weight, masks[:, is_done].astype(np.float64))

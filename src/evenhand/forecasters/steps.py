@@ -134,21 +134,25 @@ def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None 
     return found
 
 
-def next_group(pit: PitCells, weight: Floats, masks: Mask, is_done: Mask) -> int | None:
+def next_group(
+    pit: PitCells, weight: Floats, masks: Mask, is_done: Mask, level: float = LEVEL
+) -> int | None:
     """Return the most significant group without a term; None if no group is significant.
 
     The test takes randomized PITs of outcomes with atoms, which are uniform under calibration.
     """
     found = log_p_values(pit.points, weight, masks, is_done)
-    return most_significant(found, weight @ masks)
+    return most_significant(found, weight @ masks, level)
 
 
-def most_significant(found: Floats, sizes: Floats) -> int | None:
+def most_significant(found: Floats, sizes: Floats, level: float = LEVEL) -> int | None:
     """Return the most significant group by log p-values; None if no group is significant.
+
+    `level` is the probability that calibrated data give any group.
 
     A group and its complement have nearly the same p-value: the smaller of them is farther off, so
     the smallest group is taken whose log p-value is within 10% of the smallest.
     """
-    if found.min() >= np.log(LEVEL / found.size):
+    if found.min() >= np.log(level / found.size):
         return None
     return int(np.where(found <= 0.9 * found.min(), sizes, np.inf).argmin())

@@ -79,7 +79,7 @@ class Tilt(Step):
 
 
 def learn_tilt(
-    pit: PitCells, weight: Floats, masks: Mask, patterns: Patterns
+    pit: PitCells, weight: Floats, masks: Mask, patterns: Patterns, level: float
 ) -> Tilt | None:
     """Fit the terms of significant groups; None if no group is significant or no term pays.
 
@@ -95,12 +95,14 @@ def learn_tilt(
         Membership; the first column is all rows.
     patterns : Patterns
         Patterns of the other columns.
+    level : float
+        Probability that calibrated PITs get any term.
     """
     is_done = np.zeros(masks.shape[1], dtype=bool)
     knots: dict[int, Floats] = {}
     tilt: Tilt | None = None
     moved = pit
-    while (group := next_group(moved, weight, masks, is_done)) is not None:
+    while (group := next_group(moved, weight, masks, is_done, level)) is not None:
         is_done[group] = True
         inside = masks[:, group]
         chosen = _chosen_knots(moved.take(inside), pit.take(inside), weight[inside])

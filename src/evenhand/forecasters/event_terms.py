@@ -1,0 +1,239 @@
+"""Estimation of corrections of probabilities of events, by group (outcomes: 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from scipy import linalg, special, stats
+
+from evenhand._validate import Floats, Mask
+from evenhand.forecasters.adapters import effective_size
+from evenhand.forecasters.curves import Curve
+from evenhand.forecasters.events import EXACT, LEAST_SLOPE, EventMaps, Events
+from evenhand.forecasters.steps import FEWEST_ROWS, LEAST_LEFT, LEVEL, most_significant
+
+FEWEST_EVENTS = 5.0
+"""Fewest expected rows with the event, and without it, for a test of a group; the normal
+approximation of a number of events needs them."""
+
+SPREAD_OF_ALL = 2.0
+"""Standard deviation of the normal prior for the terms of all rows, in log odds. It keeps
+probabilities away from 0 and 1 where all outcomes are equal."""
+
+SPREADS_OF_GROUPS = 0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6
+"""Standard deviations of the normal prior for the terms of groups that are compared."""
+
+MOST_NEWTON = 50
+"""Largest number of Newton steps."""
+
+
+def learn_disjoint(
+    events: Events, weight: Floats, names: Sequence[str], members: Mask
+) -> EventMaps:
+    """Learn the correction of all rows, and one for each disjoint group.
+
+    Terms of groups have a normal prior. Its standard deviation is the one with the largest marginal
+    likelihood, so that groups with few rows, or without differences, get the correction of all.
+
+    Parameters
+    ----------
+    events : Events of n rows
+    weight : ndarray of shape (n,)
+        Positive weights.
+    names : sequence of str
+        Names of the groups.
+    members : ndarray of bool, shape (n, n_groups)
+        Membership.
+    """
+    problem = _Problem.of(events, weight)
+    everyone = np.ones((weight.size, 1))
+    terms, _ = problem.largest(everyone, 0.0)
+    if names:
+        terms = problem.by_groups(np.column_stack((everyone, members)), SPREADS_OF_GROUPS)
+    found = problem.maps(names if terms.shape[1] > 1 else (), terms)
+    return problem.with_curve(found, members[:, : len(found.names)])
+
+
+def learn_overlapping(
+    events: Events, weight: Floats, names: Sequence[str], members: Mask, level: float = LEVEL
+) -> EventMaps:
+    """Learn joint corrections of all rows and of overlapping groups that deviate significantly.
+
+    Groups get terms one after the other, the most significant first, as long as the p-value of the
+    score test is below `level` divided by the number of groups plus one. The other parameters are
+    those of `learn_disjoint`.
+    """
+    problem = _Problem.of(events, weight)
+    masks = np.column_stack((np.ones(weight.size), members)).astype(np.float64)
+    is_done = np.zeros(masks.shape[1], dtype=bool)
+    terms = np.zeros((2, masks.shape[1]))
+    moved = problem.odds
+    while True:
+        found = problem.log_p_values(moved, masks, is_done)
+        group = most_significant(found, weight @ masks, level)
+        if group is None:
+            break
+        is_done[group] = True
+        design = masks[:, is_done]
+        terms = np.zeros((2, masks.shape[1]))
+        terms[:, is_done] = problem.by_groups(design, SPREADS_OF_GROUPS[1:], is_done[0])
+        moved = problem.moved(masks, terms)
+    used = np.concatenate(([True], is_done[1:]))
+    chosen = [name for name, is_used in zip(names, is_done[1:], strict=True) if is_used]
+    maps = problem.maps(chosen, terms[:, used])
+    return problem.with_curve(maps, members[:, is_done[1:]]) if is_done[0] else maps
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Events with log odds that terms are added to.
+
+    Parameters
+    ----------
+    events : Events
+    weight : ndarray of shape (n,)
+        Weights that add up to the effective number of rows.
+    odds, score : ndarray of shape (n,)
+        Predicted log odds, and the same with mean 0 and standard deviation 1.
+    center, scale, least : float
+        As for `EventMaps`.
+    """
+
+    events: Events
+    weight: Floats
+    odds: Floats
+    score: Floats
+    center: float
+    scale: float
+    least: float
+
+    @classmethod
+    def of(cls, events: Events, weight: Floats) -> Self:
+        n = effective_size(weight)
+        p = events.probability
+        inner = np.minimum(p, 1 - p)
+        # exact zeros and ones may be wrong once in 2 (n + 1) rows, and are no inner probabilities
+        least = min(0.5 / (n + 1), float(inner[inner > EXACT].min(initial=0.5)))
+        odds = special.logit(np.clip(p, least, 1 - least))
+        share = weight / weight.sum()
+        center = float(share @ odds)
+        scale = float(np.sqrt(share @ (odds - center) ** 2))
+        # equal forecasts have no slope
+        scale = scale if scale > 1e-9 * max(1.0, abs(center)) else 1.0
+        return cls(events, share * n, odds, (odds - center) / scale, center, scale, least)
+
+    def moved(self, masks: Floats, terms: Floats) -> Floats:
+        """Return the log odds with terms of shape (2, n_groups)."""
+        location, slope = terms
+        return np.asarray(self.odds + masks @ location + (masks @ slope) * self.score)
+
+    def maps(self, names: Sequence[str], terms: Floats) -> EventMaps:
+        curve = Curve(np.empty(0), np.empty(0))
+        location, slope = terms
+        numbers = self.center, self.scale, self.least
+        return EventMaps(tuple(names), location, slope, *numbers, curve)
+
+    def with_curve(self, maps: EventMaps, members: Mask) -> EventMaps:
+        """Add the further correction of all rows, if it pays."""
+        p = maps.apply(self.events.probability, members)
+        odds = special.logit(np.clip(p, self.least, 1 - self.least))
+        return replace(maps, curve=Curve.learn(odds, self.events.happened, self.weight))
+
+    def by_groups(self, masks: Floats, spreads: Sequence[float], has_all: bool = True) -> Floats:
+        """Return the terms with the prior of the largest marginal likelihood, (2, n_groups).
+
+        The first group is all rows if `has_all`. If no prior is better than none for the groups,
+        only the terms of the first group are returned.
+        """
+        best = -np.inf
+        found = np.zeros((2, 1))
+        for spread in spreads:
+            used = masks if spread else masks[:, :1]
+            terms, evidence = self.largest(used, spread, has_all)
+            if evidence > best:
+                best, found = evidence, terms
+        return found
+
+    def largest(self, masks: Floats, spread: float, has_all: bool = True) -> tuple[Floats, float]:
+        """Return the terms with the largest posterior, and the log of the marginal likelihood.
+
+        The marginal likelihood is that of Laplace's approximation.
+        """
+        n_groups = masks.shape[1]
+        precision = np.full(n_groups, spread**-2.0 if spread else 0.0)
+        precision[0] = SPREAD_OF_ALL**-2.0 if has_all else precision[0]
+        # without different forecasts there are no slopes
+        n_parts = 2 if np.ptp(self.score) > 0 else 1
+        parts = masks, masks * self.score[:, None]
+        design = np.column_stack(parts[:n_parts])
+        at, evidence = self._newton(design, np.tile(precision, n_parts), self.odds)
+        terms = np.zeros((2, n_groups))
+        terms[:n_parts] = at.reshape(n_parts, n_groups)
+        least = float((1 + masks @ terms[1] / self.scale).min())
+        if least < LEAST_SLOPE:
+            # smaller slopes, with which the correction increases
+            terms[1] *= (1 - LEAST_SLOPE) / (1 - least)
+            odds = self.odds + (masks @ terms[1]) * self.score
+            terms[0], _ = self._newton(masks, precision, odds)
+        return terms, evidence
+
+    def _newton(self, design: Floats, precision: Floats, odds: Floats) -> tuple[Floats, float]:
+        """Maximize the log posterior, which is concave, by damped Newton steps."""
+
+        def loss(at: Floats) -> float:
+            moved = odds + design @ at
+            log_loss = np.logaddexp(0, np.where(self.events.happened, -moved, moved))
+            return float(self.weight @ log_loss + precision @ at**2 / 2)
+
+        at = np.zeros(design.shape[1])
+        value = loss(at)
+        for _ in range(MOST_NEWTON):
+            p = special.expit(odds + design @ at)
+            slope = design.T @ (self.weight * (p - self.events.happened)) + precision * at
+            curvature = (design.T * (self.weight * p * (1 - p))) @ design + np.diag(precision)
+            step = linalg.solve(curvature, slope, assume_a="pos")
+            length = 1.0
+            while (new := loss(at - length * step)) > value:
+                length /= 2
+                if length < 1e-6:
+                    new, length = value, 0.0
+                    break
+            at = at - length * step
+            gain, value = value - new, new
+            if gain < 1e-9 * (1 + abs(value)):
+                break
+        evidence = -value + (np.log(precision).sum() - np.linalg.slogdet(curvature)[1]) / 2
+        return at, float(evidence)
+
+    def log_p_values(self, moved: Floats, masks: Floats, is_done: Mask) -> Floats:
+        """Return log p-values of Rao's score test of terms of each group, given those of others.
+
+        Groups with terms have p-value 1, and so have groups with fewer than 30 rows, or fewer than
+        5 expected rows with or without the event.
+        """
+        p = special.expit(moved)
+        variance = self.weight * p * (1 - p)
+        residual = self.weight * (self.events.happened - p)
+        done = np.column_stack((masks[:, is_done], masks[:, is_done] * self.score[:, None]))
+        gram = np.linalg.pinv((done.T * variance) @ done)
+        found = np.zeros(masks.shape[1])
+        for group in np.flatnonzero(~is_done & self._are_testable(p, masks)):
+            mean = np.average(self.score, weights=variance * masks[:, group])
+            # slopes within the group are around its own mean
+            own = masks[:, [group]] * np.column_stack((np.ones(p.size), self.score - mean))
+            left = own - done @ (gram @ ((done.T * variance) @ own))
+            cover = (left.T * (self.weight * variance)) @ left
+            size = np.diag((own.T * (self.weight * variance)) @ own)
+            kept = np.diag(cover) > LEAST_LEFT * np.maximum(size, 1e-12)
+            if kept.any():
+                sums = left[:, kept].T @ residual
+                solved = np.linalg.pinv(cover[np.ix_(kept, kept)]) @ sums
+                found[group] = stats.chi2.logsf(sums @ solved, kept.sum())
+        return found
+
+    def _are_testable(self, p: Floats, masks: Floats) -> Mask:
+        expected = np.minimum((self.weight * p) @ masks, (self.weight * (1 - p)) @ masks)
+        return np.asarray((masks.sum(axis=0) >= FEWEST_ROWS) & (expected >= FEWEST_EVENTS))
