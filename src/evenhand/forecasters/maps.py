@@ -23,10 +23,10 @@ FEWEST_ROWS = 50
 """Fewest rows of a disjoint group for a map of its own: a map of 50 rows has 10 knots, each with a
 standard error of at most 0.07."""
 
-MOST_EM = 200
+MOST_EM = 100
 """Largest number of steps of the EM algorithm for outcomes with atoms."""
 
-LEAST_GAIN = 0.01
+LEAST_GAIN = 0.05
 """Smallest gain in nats, of all rows together, for another step of the EM algorithm."""
 
 LEAST_STEP = 1.5

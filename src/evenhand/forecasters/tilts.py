@@ -32,7 +32,7 @@ EVEN_CELLS = 64
 MOST_EM = 40
 """Largest number of steps of the EM algorithm for outcomes with atoms."""
 
-LEAST_GAIN = 0.01
+LEAST_GAIN = 0.05
 """Smallest gain in nats, of all rows together, for another step of the EM algorithm."""
 
 PENALTIES = 0.1, 1.0
@@ -168,18 +168,20 @@ def _fitted(
     everyone = np.column_stack((np.ones(len(patterns.members), dtype=bool), patterns.members))
     terms = everyone[:, list(knots)].astype(np.float64)
 
-    def fitted(values: Floats) -> Tilt:
+    def fitted(values: Floats, start: Floats | None = None) -> tuple[Tilt, Floats]:
         counts = pit.expected_counts(weight, patterns.which, edges, values)
+        problem = _Likelihood.of(counts, terms, designs, np.log(np.diff(edges)))
+        found = problem.largest(start)
         tilts = np.zeros((everyone.shape[1], edges.size - 1))
-        tilts[list(knots)] = largest_likelihood(counts, terms, designs, np.log(np.diff(edges)))
-        return Tilt(edges, tilts, sum(design.shape[1] for design in designs))
+        tilts[list(knots)] = problem.terms_at(found)
+        return Tilt(edges, tilts, found.size), found
 
-    tilt = fitted(np.tile(edges, (len(terms), 1)))
+    tilt, at = fitted(np.tile(edges, (len(terms), 1)))
     if pit.ties is None:
         return tilt
     gain = float(weight @ tilt.apply(pit, patterns)[1])
     for _ in range(MOST_EM):
-        tilt = fitted(tilt.values(patterns.members))
+        tilt, at = fitted(tilt.values(patterns.members), at)
         last, gain = gain, float(weight @ tilt.apply(pit, patterns)[1])
         if gain < last + LEAST_GAIN:
             break
@@ -202,13 +204,8 @@ def largest_likelihood(
     offset : ndarray of shape (n_cells,)
         Logarithms of the widths of the cells.
     """
-    sizes = [design.shape[1] for design in designs]
-    smooth, rough = PENALTIES
-    penalty = np.concatenate([np.r_[smooth, smooth, np.full(size - 2, rough)] for size in sizes])
-    problem = _Likelihood(counts, terms, tuple(designs), offset, penalty)
-    found = problem.largest()
-    parts = np.split(found, np.cumsum(sizes)[:-1])
-    return np.stack([design @ part for design, part in zip(designs, parts, strict=True)])
+    problem = _Likelihood.of(counts, terms, designs, offset)
+    return problem.terms_at(problem.largest())
 
 
 @dataclass(frozen=True)
@@ -221,9 +218,18 @@ class _Likelihood:
     offset: Floats
     penalty: Floats
 
-    def largest(self) -> Floats:
+    @classmethod
+    def of(
+        cls, counts: Floats, terms: Floats, designs: Sequence[Floats], offset: Floats
+    ) -> _Likelihood:
+        """Make the likelihood from the parameters of `largest_likelihood`."""
+        smooth, rough = PENALTIES
+        penalty = [np.r_[smooth, smooth, np.full(one.shape[1] - 2, rough)] for one in designs]
+        return cls(counts, terms, tuple(designs), offset, np.concatenate(penalty))
+
+    def largest(self, start: Floats | None = None) -> Floats:
         """Return the parameters with the largest likelihood, by damped Newton steps."""
-        at = np.zeros(self.penalty.size)
+        at = np.zeros(self.penalty.size) if start is None else start
         value, slope, share = self.loss(at)
         for _ in range(MOST_NEWTON):
             step = linalg.solve(self.curvature(share), slope, assume_a="pos")
@@ -240,11 +246,14 @@ class _Likelihood:
             value, (slope, share) = new, rest
         return at
 
+    def terms_at(self, at: Floats) -> Floats:
+        """Return the log-density terms at parameters, shape (n_terms, n_cells)."""
+        parts = np.split(at, np.cumsum([design.shape[1] for design in self.designs])[:-1])
+        return np.stack([design @ part for design, part in zip(self.designs, parts, strict=True)])
+
     def loss(self, at: Floats) -> tuple[float, Floats, Floats]:
         """Return the negative log likelihood, its gradient and the probabilities of cells."""
-        ends = np.cumsum([design.shape[1] for design in self.designs])[:-1]
-        parts = zip(self.designs, np.split(at, ends), strict=True)
-        logits = self.offset + self.terms @ np.stack([design @ part for design, part in parts])
+        logits = self.offset + self.terms @ self.terms_at(at)
         log_share = logits - special.logsumexp(logits, axis=-1, keepdims=True)
         share = np.exp(log_share)
         excess = self.terms.T @ (self._totals * share - self.counts)
