@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from copy import copy
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,17 +32,18 @@ from evenhand.forecasters.adapters import (
 )
 from evenhand.forecasters.base import State, WrappingForecaster
 from evenhand.forecasters.bounds import Bounds, stored_bounds
+from evenhand.forecasters.by_groups import ByGroups
 from evenhand.forecasters.corrections import arrays_of_steps, take_steps
 from evenhand.forecasters.grouping import By, Grouping
 from evenhand.forecasters.held_out import HeldOut, Maps
-from evenhand.forecasters.membership import Everyone, Labelled, Members
-from evenhand.forecasters.overlapping import NamedGroups, taken
+from evenhand.forecasters.membership import Labelled
+from evenhand.forecasters.overlapping import NamedGroups
 from evenhand.forecasters.pit_cells import PitCells
 from evenhand.forecasters.repair_check import check_maps, check_table, check_text
 from evenhand.tables import take_rows
 
 
-class RecalibratedRegressor(WrappingForecaster):
+class RecalibratedRegressor(ByGroups, WrappingForecaster):
     """A model with recalibrated forecasts `g(F(y))`, with `g` estimated from held-out PITs.
 
     The map is the isotonic regression of Kuleshov, Fenner and Ermon (2018), smoothed to
@@ -52,6 +52,13 @@ class RecalibratedRegressor(WrappingForecaster):
     on average, not within groups; with `by` each named group has a separate map. Groups that cannot
     be named need randomization: wrap this model in `RandomizedRegressor`. Certify on rows that were
     not used here.
+
+    Forecasts of counts and scores are recalibrated by the map with the largest likelihood of the
+    outcomes, whose probability is `g(F(y)) - g(F(y-))`. Probabilities of events are recalibrated by
+    increasing maps of their log odds: terms of location and slope of each group, and an isotonic
+    curve of all rows; terms of disjoint groups shrink towards the map of all rows. Of an outcome
+    with an atom, such as an amount with zeros, the probability of the atom is recalibrated as that
+    of an event, and the distribution of the other outcomes by those rows.
 
     Parameters
     ----------
@@ -111,7 +118,8 @@ class RecalibratedRegressor(WrappingForecaster):
         `summary` returns it as text.
     levels_, values_ : ndarray of shape (n_maps, n_knots)
         Knots of the map of all rows, followed by those of disjoint groups with separate maps, in
-        the order of `groups_`. Overlapping groups have joint corrections in place of this map.
+        the order of `groups_`. Overlapping groups have joint corrections in place of this map. For
+        outcomes with an atom, maps of the other outcomes; for events, the identity.
     support_ : Support or None
         Map of outcomes to the line; None without `support`.
     schema_ : Schema
@@ -153,8 +161,6 @@ class RecalibratedRegressor(WrappingForecaster):
         self.support = support
         self.random_state = random_state
 
-    _grouping: Grouping | NamedGroups | None
-
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model, and estimate the maps from held-out PITs.
 
@@ -163,7 +169,7 @@ class RecalibratedRegressor(WrappingForecaster):
         X : DataFrame or array-like of shape (n, n_features)
             Training rows, passed to the estimator unchanged; a table if `by` names columns.
         y : array-like of shape (n,)
-            Continuous outcomes.
+            Outcomes of the kind that the estimator predicts; events are 1 (happened) or 0.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows, for the maps and for estimators that accept them; rows of weight 0
             are dropped.
@@ -209,30 +215,6 @@ class RecalibratedRegressor(WrappingForecaster):
         corrected = dict(zip(self.groups_["group"], self.groups_["map"], strict=True))
         self.check_ = check_maps(held_out, weight, members, corrected, random)
         return self
-
-    def _learn_groups(self, table: Any, sample_weight: ArrayLike | None) -> Members:
-        """Learn the definitions of the groups; return the groups of the training rows."""
-        self._grouping = None
-        if self.by is None:
-            return Everyone()
-        if not isinstance(self.by, Mapping):
-            self._grouping = Grouping.learn(self.by, table)
-            return self._grouping.members(table)
-        self._grouping = NamedGroups.read(self.by, table)
-        masks = {str(name): value for name, value in self.by.items()}
-        # the masks of rows of weight 0, which were dropped from the table
-        if sample_weight is not None:
-            masks = taken(masks, np.flatnonzero(np.asarray(sample_weight)))
-        return self._grouping.members(table, masks)
-
-    def _set_grouping(self, learned: dict[str, Any]) -> None:
-        """Rebuild the definitions of the groups of a stored model."""
-        self._grouping = None
-        if isinstance(self.by, Mapping):
-            self._grouping = NamedGroups.from_state(self.by)
-            self.by = dict(self._grouping.rules)
-        elif self.by is not None:
-            self._grouping = Grouping.from_state(self.by, learned["columns"])
 
     def _set_maps(self, maps: Maps) -> None:
         self._maps = maps
@@ -297,7 +279,7 @@ class RecalibratedRegressor(WrappingForecaster):
         # labels of a function are not values of the table, so the schema does not report them
         if isinstance(self._grouping, Grouping) and isinstance(members, Labelled):
             self._grouping.warn_unseen(members.labels, self.groups_["group"].tolist())
-        return self._mapped(self._base_forecast_of(rows), members)
+        return self._maps.forecast(self._base_forecast_of(rows), members)
 
     def recalibrate(
         self, forecast: Forecast, X: Any, groups: Mapping[str, Any] | None = None
@@ -319,25 +301,13 @@ class RecalibratedRegressor(WrappingForecaster):
             Equal to `forecast(X)`, without warnings about unseen values.
         """
         check_is_fitted(self)
-        return self._mapped(forecast, self._members(self._check_rows(X, reset=False), groups))
+        members = self._members(self._check_rows(X, reset=False), groups)
+        return self._maps.forecast(forecast, members)
 
     def summary(self) -> str:
         """Return the held-out check as text: what the maps changed, by group, and a verdict."""
         check_is_fitted(self)
         return check_text(self.check_)
-
-    def _members(self, rows: Any, groups: Mapping[str, Any] | None) -> Members:
-        """Return the groups of rows to forecast."""
-        if isinstance(self._grouping, NamedGroups):
-            return self._grouping.members(rows, groups)
-        if groups is not None:
-            raise InputError(
-                "groups has no effect, as no group was given to `by` as a mask; leave it out"
-            )
-        return Everyone() if self._grouping is None else self._grouping.members(rows)
-
-    def _mapped(self, forecast: Forecast, members: Members) -> Forecast:
-        return self._maps.forecast(forecast, members)
 
     def without_groups(self) -> Self:
         """Return the fitted model with only the map of all rows, as if fitted without `by`."""
