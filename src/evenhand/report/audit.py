@@ -20,9 +20,15 @@ from evenhand.report.charts import (
 )
 from evenhand.report.conditional import membership_section, miscoverage_section
 from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, Section
+from evenhand.report.events import reliability_section
 from evenhand.report.examples import examples_section
 from evenhand.report.findings import Findings
-from evenhand.report.groups import learned_section, named_section, scanned_section
+from evenhand.report.groups import (
+    learned_section,
+    named_section,
+    positive_section,
+    scanned_section,
+)
 from evenhand.report.measures import NAMES, formatter_of
 from evenhand.report.names import short
 from evenhand.report.price import price_section
@@ -30,7 +36,7 @@ from evenhand.report.proof import limits_section, oracle_section, proof_section
 from evenhand.report.provenance import provenance_section
 from evenhand.report.records import Score, known, or_zero, records
 from evenhand.report.sentences import error_in_words
-from evenhand.report.verdict import SCALE, forecast_kind, not_covered, significance, verdict_of
+from evenhand.report.verdict import forecast_kind, not_covered, significance, verdict_of
 
 AVERAGE_ERROR = NAMES["error"](0)
 """Name of the error of all rows among the scores."""
@@ -43,6 +49,7 @@ def audit_document(findings: Findings) -> Document:
     """Return the document on the findings of an audit."""
     found = [
         named_section(findings),
+        positive_section(findings),
         membership_section(findings),
         scanned_section(findings),
         learned_section(findings),
@@ -50,15 +57,17 @@ def audit_document(findings: Findings) -> Document:
     ]
     proof = proof_section(findings)
     oracle = oracle_section(findings)
-    calibration = calibration_section(findings)
+    reliability = reliability_section(findings)
+    # PITs of 0/1 outcomes show less than event rates by predicted probability
+    calibration = None if findings.terms.is_event else calibration_section(findings)
     rest = [_scores(findings), examples_section(findings), price_section(findings)]
     last = [limits_section(findings), _notes(findings)]
     # a guarantee for every group leads; without one the examined groups lead, and oracle groups
     # become an appendix, since they measure what can be proven, not harm
     if findings.bound is not None:
-        order = [proof, calibration, oracle, *found, *rest, *last]
+        order = [proof, calibration, reliability, oracle, *found, *rest, *last]
     else:
-        order = [*found, calibration, *rest, proof, *last, oracle]
+        order = [*found, reliability, calibration, *rest, proof, *last, oracle]
     sections = [*order, provenance_section(findings)]
     rows = count(findings.values["n_samples"], "row")
     return Document(
@@ -76,7 +85,7 @@ def _opening(findings: Findings) -> Section:
     parts: list[Part] = [
         Paragraph(verdict.lead, "lead"),
         Bullets(verdict.sentences),
-        Paragraph(SCALE, "facts"),
+        Paragraph(findings.terms.scale, "facts"),
         Paragraph(
             significance(findings),
             "facts",
@@ -101,7 +110,7 @@ def _cards(findings: Findings) -> list[Section]:
         "Data": data.get("name"),
         "Rows": whole(audit["n_samples"]),
         "Forecasts": forecast_kind(findings),
-        "Outcomes": None if step is None else f"rounded to {step:g}",
+        "Outcomes": findings.terms.outcome if step is None else f"rounded to {step:g}",
         "Groups": (
             f"{len(findings.named):,} named, {len(findings.scanned):,} scanned,"
             f" {len(findings.learned):,} learned"

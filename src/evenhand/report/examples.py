@@ -31,7 +31,7 @@ def examples_section(findings: Findings) -> Section | None:
             " Each person is served the forecast of one draw; a higher draw gives a lower forecast."
             " The differences between the forecasts of a person show the effect of the draw."
         )
-    pair = Pair([_chart(rows, findings.unit)], [Paragraph(text)], is_remark=True)
+    pair = Pair([_chart(rows, findings.terms.unit)], [Paragraph(text)], is_remark=True)
     return Section("Example people", [pair], "examples", in_text=False)
 
 

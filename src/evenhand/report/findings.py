@@ -17,6 +17,7 @@ from evenhand.report.records import (
     WorstGroup,
     or_zero,
 )
+from evenhand.report.terms import Terms
 from evenhand.report.tolerance import Tolerance
 from evenhand.search import HIGHER, LOWER
 
@@ -151,8 +152,8 @@ class Findings:
     ----------
     values : dict
         Plain values of the audit, None for unknown numbers.
-    unit : str
-        Unit of the outcome.
+    terms : Terms
+        Words for the kind of outcome.
     tolerance : Tolerance
         Errors up to which significant findings are not important.
     confidence : float
@@ -165,6 +166,9 @@ class Findings:
         Groups in the order of the audit.
     learned : tuple of LearnedFinding
         Learned groups by increasing size.
+    positive : tuple of GroupFinding
+        Named groups of the people whose outcome is not the atom, everyone first; empty unless
+        outcomes have an atom.
     distinct : tuple of GroupFinding
         Named groups, then scanned groups, each set of rows once.
     worst_groups : tuple of WorstGroup
@@ -181,7 +185,7 @@ class Findings:
     """
 
     values: Values
-    unit: str
+    terms: Terms
     tolerance: Tolerance
     confidence: float
     n_simultaneous: int
@@ -189,6 +193,7 @@ class Findings:
     named: tuple[GroupFinding, ...]
     scanned: tuple[GroupFinding, ...]
     learned: tuple[LearnedFinding, ...]
+    positive: tuple[GroupFinding, ...]
     distinct: tuple[GroupFinding, ...]
     worst_groups: tuple[WorstGroup, ...]
     proof: Proof | None

@@ -11,7 +11,6 @@ from evenhand._format import (
     confidence_in_full,
     count,
     in_full,
-    number,
     p_value,
     percent,
     points,
@@ -62,10 +61,7 @@ def named_section(findings: Findings) -> Section | None:
     shown = groups[: NAMED + 1]
     if not shown:
         return None
-    text = (
-        f"{_intervals_in_words(findings)} Outcome minus forecast is in {findings.unit}; negative"
-        " values mean that outcomes are lower than forecast."
-    )
+    text = f"{_intervals_in_words(findings)} {_bias_in_words(findings)}"
     if any(group.is_probable for group in shown):
         text += (
             " Of groups known by probability, all numbers are those of all rows, weighted by the"
@@ -73,13 +69,40 @@ def named_section(findings: Findings) -> Section | None:
         )
     if len(groups) > len(shown):
         text += f" The first {NAMED} of {whole(len(groups) - 1)} groups are listed, {FIRST}."
-    cells = _cells(shown, findings) | {
-        numeric("90% coverage", in_text=False): lambda g: _estimate(g.coverage_90, percent),
-        numeric("rows"): _rows,
+    covered: Cells[GroupFinding] = {
+        numeric("90% coverage", in_text=False): lambda g: _estimate(g.coverage_90, percent)
     }
+    cells = _cells(shown, findings)
+    cells |= {} if findings.terms.is_event else covered
+    cells |= {numeric("rows"): _rows}
     dim = [i for i, group in enumerate(shown) if group.is_too_small or group.is_possible_leak]
     table = Table.of("Named groups", shown, cells, dim=dim, search="Find a group")
     return Section("Named groups", [Paragraph(text), _legend(findings), table], "groups")
+
+
+def _bias_in_words(findings: Findings) -> str:
+    if findings.terms.is_event:
+        return "Negative differences mean that events are rarer than predicted."
+    return (
+        f"Outcome minus forecast is in {findings.terms.unit}; negative values mean that outcomes"
+        " are lower than forecast."
+    )
+
+
+def positive_section(findings: Findings) -> Section | None:
+    """Show groups of the people whose outcome is not the atom; nothing for other outcomes."""
+    groups = findings.positive
+    if not groups:
+        return None
+    shown = [groups[0], *sorted(groups[1:], key=_place)][: NAMED + 1]
+    text = (
+        "The same for the continuous part of the forecasts, in the people whose outcome is not the"
+        " atom. Intervals hold simultaneously for the groups of this table alone."
+    )
+    cells = _cells(shown, findings) | {numeric("rows"): _rows}
+    table = Table.of("Groups off the atom", shown, cells)
+    title = "Outcomes that are not the atom"
+    return Section(title, [Paragraph(text), table], "positive")
 
 
 def _place(group: GroupFinding) -> tuple[bool, bool, tuple[bool, bool, float, float, float, int]]:
@@ -97,12 +120,13 @@ def _intervals_in_words(findings: Findings) -> str:
     n = count(findings.n_simultaneous, "distinct named and scanned group")
     every = "all" if findings.n_simultaneous > 1 else "the"
     asymptotic = (findings.values.get("family") or {}).get("asymptotic") or ()
-    names = {"error": "error", "coverage": "coverage", "bias": "outcome minus forecast"}
+    bias_name = findings.terms.bias
+    names = {"error": "error", "coverage": "coverage", "bias": bias_name}
     limits = [names.get(str(name), str(name)) for name in asymptotic]
     asymptotics = f" Intervals of {joined(limits)} are asymptotic." if limits else ""
     if findings.values.get("membership"):
         # the family's measures are asymptotic for these groups, but not for the others
-        bias = "of outcome minus forecast and " if "bias" in asymptotic else ""
+        bias = f"of {bias_name} and " if "bias" in asymptotic else ""
         asymptotics = (
             f" Intervals {bias}of groups known by probability or with weighted rows are asymptotic."
         )
@@ -144,7 +168,10 @@ def scanned_section(findings: Findings) -> Section:
 
 def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFinding]:
     """Return the columns that both tables share; errors are drawn on one scale from 0."""
-    unit = findings.unit
+    terms = findings.terms
+    covered: Cells[GroupFinding] = {
+        numeric("80% coverage"): lambda g: _estimate(g.coverage_80, percent)
+    }
     # intervals of groups that are too small are not shown and would stretch the scale
     errors = [group.error for group in shown if not group.is_too_small]
     top = _top(end for error in errors for end in (error.value, error.high))
@@ -153,9 +180,9 @@ def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFind
         Column("group"): lambda g: g.name,
         numeric("error (points)"): _error,
         scale: lambda g: Value("", order=_error(g).order, drawing=_drawing(g, top, findings)),
-        Column("finding"): lambda g: how_off(g, unit),
-        numeric("outcome minus forecast"): lambda g: _estimate(g.bias, number),
-        numeric("80% coverage"): lambda g: _estimate(g.coverage_80, percent),
+        Column("finding"): lambda g: how_off(g, terms),
+        numeric(terms.bias): lambda g: _estimate(g.bias, terms.show_bias),
+        **({} if terms.is_event else covered),
     }
 
 
@@ -189,7 +216,7 @@ def _drawing(group: GroupFinding, top: float, findings: Findings) -> Chart | Non
     if low is not None:
         confidence = confidence_in_full(group.confidence)
         evidence = f"{confidence} interval {band(points, low, high)}"
-    how = how_off(group, findings.unit)
+    how = how_off(group, findings.terms)
     tip = f"{tip_name(group.name)}: off by {points(error)} points ({evidence}), {how}."
     # without an upper end, the bar reaches from the lower end to the estimate
     reach = None if low is None else (low, error if high is None else high)
@@ -227,13 +254,17 @@ def learned_section(findings: Findings) -> Section | None:
         f" {1 - findings.confidence:.4g}; the test is more powerful than the bound, which may be 0"
         " then."
     )
+    terms = findings.terms
+    covered: Cells[LearnedFinding] = {
+        numeric("80% coverage", in_text=False): lambda f: percent(f.group.coverage_80.value)
+    }
     cells: Cells[LearnedFinding] = {
         Column("share of people"): lambda f: in_full(f.mass),
         numeric("error (points)"): lambda f: points(f.group.error.value),
         numeric("lower bound"): lambda f: at_least(f.low),
-        Column("finding"): lambda f: how_off(f.group, findings.unit),
-        numeric("outcome minus forecast", in_text=False): lambda f: number(f.group.bias.value),
-        numeric("80% coverage", in_text=False): lambda f: percent(f.group.coverage_80.value),
+        Column("finding"): lambda f: how_off(f.group, findings.terms),
+        numeric(terms.bias, in_text=False): lambda f: terms.show_bias(f.group.bias.value),
+        **({} if terms.is_event else covered),
         numeric("adjusted p", in_text=False): lambda f: p_value(f.group.p_adjusted),
         numeric("rows"): lambda f: Value(whole(f.group.n), f"of {whole(f.n_judged)} evaluated"),
         Column("definition"): learned_in_words,

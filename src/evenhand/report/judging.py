@@ -27,6 +27,7 @@ from evenhand.report.records import (
     records,
     without_nan,
 )
+from evenhand.report.terms import Terms
 from evenhand.report.tolerance import Tolerance
 from evenhand.search import HIGHER, LOWER, MIXED, NARROW, WIDE
 
@@ -68,7 +69,7 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
     learned_confidence = joint if proof is None else proof.confidence
     return Findings(
         values=audit,
-        unit=units_of(audit.get("target")),
+        terms=Terms.of(audit.get("outcome_kind"), units_of(audit.get("target"))),
         tolerance=record(Tolerance, audit["tolerance"]) if audit.get("tolerance") else Tolerance(),
         confidence=joint,
         n_simultaneous=family.get("n_groups", 0),
@@ -76,6 +77,9 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
         named=tuple(groups[1:]),
         scanned=tuple(scanned),
         learned=tuple(_learned(row, learned_confidence) for row in audit["learned"]),
+        positive=tuple(
+            _named(row, {}, joint, ()) for row in audit.get("positive_part") or () if "off" in row
+        ),
         distinct=(*groups[1:], *_distinct(others)),
         worst_groups=records(WorstGroup, audit["worst_groups"]),
         proof=proof,

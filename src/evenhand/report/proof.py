@@ -22,6 +22,7 @@ from evenhand.certificates import LEAST_FLOOR
 from evenhand.report import charts
 from evenhand.report.coverage import plain_parts, same_floor
 from evenhand.report.document import Bullets, Heading, Pair, Paragraph, Part, Section
+from evenhand.report.events import event_parts
 from evenhand.report.findings import Findings, LearnedFinding
 from evenhand.report.groups import NAMED
 from evenhand.report.records import Bound, NamedBound, Proof, Question, WorstGroup, known, or_zero
@@ -49,6 +50,7 @@ def proof_section(findings: Findings) -> Section:
     if proof.bound is not None:
         parts += [Heading("For every group"), _every_group(findings, proof)]
     parts += plain_parts(findings)
+    parts += event_parts(findings)
     if proof.groups:
         parts += [Heading("For all named groups simultaneously"), *_named(findings, proof.groups)]
     if proof.questions:
@@ -93,7 +95,9 @@ def _every_group(findings: Findings, proof: Proof) -> Table:
         numeric("same lower bound without a draw"): lambda b: _plain_level(findings, b)
     }
     cells: Cells[Bound] = {
-        Column("every group of at least"): lambda b: f"{in_full(b.mass)} of people",
+        Column("every group of at least"): lambda b: (
+            f"{in_full(b.mass)} of {findings.terms.people}"
+        ),
         numeric("error at most (points)"): lambda b: at_most(b.group_error),
         **(chain if has_chain else {}),
         numeric("80% coverage at least"): lambda b: at_least(b.coverage_80_low, percent),

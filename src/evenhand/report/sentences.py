@@ -13,7 +13,6 @@ from evenhand._format import (
     is_known,
     p_value,
     percent,
-    plain_number,
     points,
     points_in_full,
 )
@@ -25,6 +24,7 @@ from evenhand.report.findings import (
     LearnedFinding,
 )
 from evenhand.report.records import Leak, or_zero, records
+from evenhand.report.terms import Terms
 from evenhand.search import (
     AS_FORECAST,
     HIGHER,
@@ -35,14 +35,6 @@ from evenhand.search import (
     TOO_SMALL,
     WIDE,
 )
-
-WORDS: dict[str | None, tuple[str, str]] = {
-    LOWER: ("outcomes", "lower than forecast"),
-    HIGHER: ("outcomes", "higher than forecast"),
-    NARROW: ("intervals", "too narrow"),
-    WIDE: ("intervals", "too wide"),
-}
-"""Subject and predicate of the directions that make a sentence."""
 
 NOT_OFF = "not significantly off"
 TOLERATED = "significantly off within the tolerance"
@@ -58,14 +50,14 @@ LEAKS_LISTED = 5
 """Most possible leaks that are listed."""
 
 
-def how_off(group: GroupFinding, unit: str) -> str:
+def how_off(group: GroupFinding, terms: Terms) -> str:
     """Return direction and size of a group's error, by the same rule in all tables."""
     if group.is_too_small:
         return TOO_SMALL
     if group.is_possible_leak:
         return POSSIBLE_LEAK
     if group.is_off:
-        words = off_in_words(group, unit)
+        words = off_in_words(group, terms)
         return words if group.is_beyond else f"within the tolerance: {words}"
     if not group.is_tested:
         # only the direction is known, for example of a possible leak
@@ -73,32 +65,34 @@ def how_off(group: GroupFinding, unit: str) -> str:
     if not group.is_mean_off:
         return NOT_OFF
     # a biased mean is worth attention even if the test of the group finds nothing
-    side = "lower" if or_zero(group.bias.value) < 0 else "higher"
-    return f"{NOT_OFF}; mean outcome {side} than forecast"
+    return f"{NOT_OFF}; {terms.mean_side(or_zero(group.bias.value))}"
 
 
-def off_in_words(group: GroupFinding, unit: str, *, verb: str = "") -> str:
+def off_in_words(group: GroupFinding, terms: Terms, *, verb: str = "") -> str:
     """Return direction and size of a group's error; a verb makes it a clause."""
     bias = group.reported_bias
-    size = f"{plain_number(abs(bias))} {unit}"
+    size = terms.size(bias)
     if group.is_direction_opposed:
         # levels and mean disagree if a few large misses dominate the mean: the sentence must not
         # contradict itself, nor the mean beside it in the table
         ranks, side = ("lower", "above") if group.direction == LOWER else ("higher", "below")
         text = f"outcomes rank {ranks} than forecast"
         return f"{text}, but their mean is {size} {side} the mean forecast" if bias else text
-    words = _direction_in_words(group.direction, verb)
+    words = _direction_in_words(group.direction, terms, verb)
     if not bias:
         return words
     if group.direction in {LOWER, HIGHER}:
         return f"{words}, by {size} on average"
-    return f"{words}; on average outcomes are {size} {'below' if bias < 0 else 'above'} forecast"
+    side = "below" if bias < 0 else "above"
+    if terms.is_event:
+        return f"{words}; the event rate is {size} {side} the mean probability"
+    return f"{words}; on average outcomes are {size} {side} forecast"
 
 
-def _direction_in_words(direction: str | None, verb: str) -> str:
+def _direction_in_words(direction: str | None, terms: Terms, verb: str) -> str:
     """Return a direction in words; a verb makes it a clause."""
-    if direction in WORDS:
-        subject, predicate = WORDS[direction]
+    if direction in terms.directions:
+        subject, predicate = terms.directions[direction]
         return f"{subject} {verb} {predicate}" if verb else f"{subject} {predicate}"
     # the group is off, so "as forecast" of its mean means that there is no single direction
     if direction in {None, MIXED, AS_FORECAST}:
@@ -120,7 +114,7 @@ def error_in_words(group: GroupFinding, unit: str = "points") -> str:
 def found_in_words(group: GroupFinding, findings: Findings, unit: str = "points") -> str:
     """Return how a group is off, with the coverage if that exceeds its tolerance."""
     text = (
-        f"{off_in_words(group, findings.unit, verb='are')}; predicted probabilities are off by"
+        f"{off_in_words(group, findings.terms, verb='are')}; predicted probabilities are off by"
         f" {error_in_words(group, unit)}"
     )
     # nothing is known of the members themselves without an assumption on membership
@@ -131,6 +125,7 @@ def found_in_words(group: GroupFinding, findings: Findings, unit: str = "points"
     is_reason = group.direction in {NARROW, WIDE} or not findings.tolerance.is_exceeded(
         or_zero(group.error.value), {}
     )
+    is_reason = is_reason and not findings.terms.is_event
     if not is_reason or max(gaps.values(), default=0.0) <= findings.tolerance.coverage:
         return f"{text}{ending}"
     level = max(gaps, key=lambda level: gaps[level])

@@ -23,10 +23,10 @@ from evenhand.report.coverage import (
     plain_sentences,
 )
 from evenhand.report.document import Sentence
+from evenhand.report.events import event_sentence
 from evenhand.report.findings import Findings
 from evenhand.report.records import Bound, or_zero
 from evenhand.report.sentences import (
-    WORDS,
     error_in_words,
     examined,
     found_in_words,
@@ -42,12 +42,6 @@ from evenhand.search import NARROW, WIDE
 NOT_ALL_GROUPS = "Groups that were not examined: there is no guarantee for them."
 OTHER_ROWS = "People, places and times that these rows do not represent."
 """Limits of every audit, for audits whose certificate does not list its own."""
-
-SCALE = (
-    "Errors are absolute differences between predicted and actual probabilities in percentage"
-    " points, averaged over all probability levels: 0 is perfect calibration, 50 the largest error."
-)
-"""Definition of the error."""
 
 MEANS_OF_DRAWS = (
     "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts; the"
@@ -73,16 +67,20 @@ def forecast_kind(findings: Findings) -> str:
 def significance(findings: Findings) -> str:
     """Return the rules by which findings are significant, and important."""
     error, coverage = findings.tolerance.error, findings.tolerance.coverage
+    beyond = f"estimated error is above {points_in_full(error)} points"
+    if not findings.terms.is_event:
+        beyond += (
+            ", or if the estimated coverage of its 80% or 90% prediction interval differs from that"
+            f" level by more than {points_in_full(coverage)} points"
+        )
     return (
         "A named or scanned group is significantly off if its p-value, adjusted by Holm's method"
         f" for all named and scanned groups together, is below {1 - findings.confidence:.4g}."
         " A learned group is significantly off if its p-value, adjusted for the number of learned"
         " groups, is. All people together are significantly off if the 95% confidence interval of"
         " their error excludes 0. What is significantly off is beyond the tolerance if its"
-        f" estimated error is above {points_in_full(error)} points, or if the estimated coverage of"
-        f" its 80% or 90% prediction interval differs from that level by more than"
-        f" {points_in_full(coverage)} points. Findings beyond the tolerance are listed first, by"
-        " falling lower bound of the error."
+        f" {beyond}. Findings beyond the tolerance are listed first, by falling lower bound of the"
+        " error."
     )
 
 
@@ -131,19 +129,23 @@ def _overall_sentences(findings: Findings) -> list[str]:
     if group.is_mean_off:
         ends = sorted((abs(or_zero(group.bias.low)), abs(or_zero(group.bias.high))))
         way = "high" if findings.is_mean_too_high else "low"
+        is_event = findings.terms.is_event
+        subject = "Predicted probabilities" if is_event else "Forecasts"
+        reach = band(points if is_event else plain_number, *ends)
         return [
-            f"Forecasts are too {way} on average, by {plain_number(abs(group.reported_bias))}"
-            f" {findings.unit} (95% confidence interval {band(plain_number, *ends)})."
+            f"{subject} are too {way} on average, by {findings.terms.size(group.reported_bias)}"
+            f" (95% confidence interval {reach})."
         ]
     mixed = ("predicted probabilities", "off, in no single direction")
-    subject, predicate = WORDS.get(group.direction, mixed)
+    subject, predicate = findings.terms.directions.get(group.direction, mixed)
     # the coverage is given if the width of intervals is the error
+    is_width = group.direction in {NARROW, WIDE} and not findings.terms.is_event
     verb = "rank" if group.is_direction_opposed else "are"
     covered = f": the 80% prediction interval covers {percent(group.coverage_80.value)} of outcomes"
     within = "" if group.is_beyond else ", but within the tolerance"
     return [
         f"Overall, {subject} {verb} significantly {predicate}{within}"
-        f"{covered if group.direction in {NARROW, WIDE} else ''}. Predicted probabilities are off"
+        f"{covered if is_width else ''}. Predicted probabilities are off"
         f" by {error_in_words(group, 'percentage points')}."
     ]
 
@@ -186,9 +188,13 @@ def _no_group_beyond(findings: Findings) -> str:
 def _proof_sentence(findings: Findings, bound: Bound) -> str:
     mass = in_full(bound.mass)
     if not findings.is_bound_useful:
-        return f"These rows give no useful guarantee for every group of at least {mass} of people."
+        return (
+            "These rows give no useful guarantee for every group of at least"
+            f" {mass} of {findings.terms.people}."
+        )
     opening = (
-        f"For every group of at least {mass} of people, predicted probabilities are off by at most"
+        f"For every group of at least {mass} of {findings.terms.people}, predicted probabilities"
+        " are off by at most"
         f" {at_most(bound.group_error)} percentage points"
     )
     if not is_informative(bound):
@@ -204,6 +210,8 @@ def _proof_sentence(findings: Findings, bound: Bound) -> str:
 
 def _no_proof_sentences(findings: Findings) -> list[str]:
     if not findings.is_randomized:
+        if findings.terms.is_event:
+            return _event_sentences(findings)
         floors = floors_sentence(findings)
         # (1 - mass) / 2 at a mass of one fifth (method.md, 11: nothing smaller can be proven)
         return [
@@ -221,19 +229,32 @@ def _no_proof_sentences(findings: Findings) -> list[str]:
     return ["There is no guarantee for groups that were not named beforehand; see the notes."]
 
 
+def _event_sentences(findings: Findings) -> list[str]:
+    # outcomes, section 3: only the mean over draws counts, and nothing below the share of the event
+    # divided by the group size can be proven for the bias of every group
+    rate = event_sentence(findings)
+    return [
+        "No data can prove that a yes/no forecast is calibrated in every group, with or without"
+        " randomization: groups that were not examined may be off.",
+        *([rate] if rate else []),
+    ]
+
+
 def _average_sentences(findings: Findings) -> list[str]:
     if findings.everyone is None:
         return []
     group, error = findings.everyone, findings.everyone.error
+    text = (
+        f"Overall, predicted probabilities are off by an estimated {points(error.value)} percentage"
+        f" points (95% confidence interval {band(points, error.low, error.high)})"
+    )
+    if findings.terms.is_event:
+        return [] if group.is_off and not group.is_mean_off else [f"{text}."]
     covered = f"prediction interval covers {percent(group.coverage_80.value)} of outcomes."
     if group.is_off and not group.is_mean_off:
         # the sentence on the overall direction gives the error, and the coverage if that is off
         return [] if group.direction in {NARROW, WIDE} else [f"Overall, the 80% {covered}"]
-    return [
-        f"Overall, predicted probabilities are off by an estimated {points(error.value)} percentage"
-        f" points (95% confidence interval {band(points, error.low, error.high)}); the 80%"
-        f" {covered}"
-    ]
+    return [f"{text}; the 80% {covered}"]
 
 
 def not_covered(findings: Findings) -> list[str]:

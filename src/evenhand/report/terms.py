@@ -1,0 +1,121 @@
+"""Words of a report that depend on the kind of outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand._format import number, plain_number, points
+from evenhand.distributions import OutcomeKind
+from evenhand.search import HIGHER, LOWER, NARROW, WIDE
+
+Directions = Mapping[str | None, tuple[str, str]]
+"""Subject and predicate of the directions that make a sentence."""
+
+WORDS: Directions = {
+    LOWER: ("outcomes", "lower than forecast"),
+    HIGHER: ("outcomes", "higher than forecast"),
+    NARROW: ("intervals", "too narrow"),
+    WIDE: ("intervals", "too wide"),
+}
+
+# the mean randomized PIT of 0/1 outcomes exceeds 1/2 by half the difference of rate and probability
+EVENT_WORDS: Directions = {
+    LOWER: ("events", "rarer than predicted"),
+    HIGHER: ("events", "more frequent than predicted"),
+    NARROW: ("probabilities", "too extreme"),
+    WIDE: ("probabilities", "not extreme enough"),
+}
+
+OUTCOMES = {
+    OutcomeKind.COUNT: "counts or scores",
+    OutcomeKind.HURDLE: "amounts with an atom at one end of the range",
+    OutcomeKind.BINARY: "yes/no (1 if the event happens)",
+}
+"""Kinds of outcomes that are not continuous, for the table of what was audited."""
+
+SCALE = (
+    "Errors are absolute differences between predicted and actual probabilities in percentage"
+    " points, averaged over all probability levels: 0 is perfect calibration, 50 the largest error."
+)
+"""Definition of the error."""
+
+# outcomes, Theorem 4.1: at a constant probability P, the error is |P - rate| / 2
+EVENT_SCALE = (
+    "For yes/no outcomes, the error of people with the same predicted probability is half the"
+    " difference between that probability and the rate of the event, in percentage points: 0 is"
+    " perfect calibration, 50 the largest error."
+)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Words of a report on one kind of outcome.
+
+    Parameters
+    ----------
+    kind : OutcomeKind or None
+        Kind of outcome; None if only PITs are known.
+    unit : str
+        Unit of the outcome.
+    """
+
+    kind: OutcomeKind | None
+    unit: str
+
+    @classmethod
+    def of(cls, kind: Any, unit: str) -> Terms:
+        """Return the words for a kind as an audit stores it; other values count as unknown."""
+        known = kind in list(OutcomeKind)
+        return cls(OutcomeKind(kind) if known else None, unit)
+
+    @property
+    def is_event(self) -> bool:
+        """Whether outcomes are 0 or 1, so that forecasts are probabilities and not intervals."""
+        return self.kind is OutcomeKind.BINARY
+
+    @property
+    def outcome(self) -> str | None:
+        """The kind of outcome in words; None for continuous or unknown outcomes."""
+        return None if self.kind is None else OUTCOMES.get(self.kind)
+
+    @property
+    def people(self) -> str:
+        """The people of whom group sizes of certified bounds are shares."""
+        is_part = self.kind is OutcomeKind.HURDLE
+        return "people whose outcome is not the atom" if is_part else "people"
+
+    @property
+    def directions(self) -> Directions:
+        """Subject and predicate of each direction."""
+        return EVENT_WORDS if self.is_event else WORDS
+
+    @property
+    def scale(self) -> str:
+        """Definition of the error."""
+        return EVENT_SCALE if self.is_event else SCALE
+
+    @property
+    def bias(self) -> str:
+        """Name of the mean residual in tables."""
+        return (
+            "event rate minus probability (points)" if self.is_event else "outcome minus forecast"
+        )
+
+    @property
+    def show_bias(self) -> Callable[..., str]:
+        """Format of mean residuals in tables."""
+        return points if self.is_event else number
+
+    def mean_side(self, bias: float) -> str:
+        """Return on which side of the forecast the mean outcome lies."""
+        if self.is_event:
+            return f"event rate {'below' if bias < 0 else 'above'} the mean probability"
+        return f"mean outcome {'lower' if bias < 0 else 'higher'} than forecast"
+
+    def size(self, bias: float) -> str:
+        """Return the absolute value of a mean residual with its unit."""
+        if self.is_event:
+            return f"{points(abs(bias))} percentage points"
+        return f"{plain_number(abs(bias))} {self.unit}"
