@@ -34,19 +34,25 @@ from evenhand.calibration.group_sums import row_values as row_values
 from evenhand.calibration.histogram import HISTOGRAM_BINS as HISTOGRAM_BINS
 from evenhand.calibration.histogram import HISTOGRAM_CONFIDENCE as HISTOGRAM_CONFIDENCE
 from evenhand.calibration.histogram import PITHistogram, pit_histogram
+from evenhand.calibration.histogram import cells_in_bins as cells_in_bins
 from evenhand.calibration.histogram import draws_in_bins as draws_in_bins
 from evenhand.calibration.histogram import histogram_band as histogram_band
+from evenhand.calibration.histogram import pit_cdf as pit_cdf
+from evenhand.calibration.intervals import Interval as Interval
 from evenhand.calibration.intervals import binned_error_interval as binned_error_interval
 from evenhand.calibration.intervals import error_interval, share_bound, share_interval
+from evenhand.calibration.own_draws import check_own_draws as check_own_draws
 from evenhand.calibration.pits import Pit as Pit
 from evenhand.calibration.pits import PITs
 from evenhand.calibration.pits import as_pits as as_pits
-from evenhand.calibration.pits import check_own_draws as check_own_draws
 from evenhand.calibration.ramps import cell_row_distances as cell_row_distances
 from evenhand.calibration.ramps import ramp_distance as ramp_distance
+from evenhand.calibration.ramps import ramps_at as ramps_at
+from evenhand.calibration.reliability import Reliability, reliability
 from evenhand.calibration.scores import (
     cell_log_score,
     covered,
+    covered_whole,
     crps,
     interval_width,
     log_score,
@@ -55,7 +61,6 @@ from evenhand.calibration.scores import (
 from evenhand.calibration.scores import crps_and_spread as crps_and_spread
 from evenhand.calibration.scores import log_score_on as log_score_on
 from evenhand.calibration.simultaneous import Family as Family
-from evenhand.calibration.simultaneous import Interval as Interval
 from evenhand.calibration.simultaneous import benjamini_yekutieli as benjamini_yekutieli
 from evenhand.calibration.simultaneous import bias_intervals as bias_intervals
 from evenhand.calibration.simultaneous import coverage_intervals as coverage_intervals
@@ -75,6 +80,7 @@ __all__ = [
     "PITCounts",
     "PITHistogram",
     "PITs",
+    "Reliability",
     "SurvivalBand",
     "betting_cvar",
     "binned_error",
@@ -83,6 +89,7 @@ __all__ = [
     "cell_log_score",
     "count_pits",
     "covered",
+    "covered_whole",
     "crps",
     "cvar",
     "dkw_band",
@@ -93,6 +100,7 @@ __all__ = [
     "log_score",
     "pathwise_errors",
     "pit_histogram",
+    "reliability",
     "rounding_step",
     "share_bound",
     "share_interval",

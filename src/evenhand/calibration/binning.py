@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand._validate import Floats, bad_input, check_fraction
 from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts
 from evenhand.calibration.distances import row_distances
-from evenhand.calibration.pits import PITs, as_pits, check_own_draws
-from evenhand.calibration.scores import is_inside
+from evenhand.calibration.own_draws import check_own_draws
+from evenhand.calibration.pits import Pit, PITs, as_pits
+from evenhand.calibration.ramps import cell_row_distances
+from evenhand.calibration.scores import is_inside, touches
 from evenhand.columns import check_groups
 from evenhand.draws import RandomState, generator
 
@@ -24,7 +26,7 @@ BLOCK_PITS = 1 << 15
 
 
 def count_pits(
-    pit: ArrayLike | PITs,
+    pit: Pit,
     r: ArrayLike | None = None,
     *,
     levels: Iterable[float] = (0.8, 0.9),
@@ -36,8 +38,9 @@ def count_pits(
 
     Parameters
     ----------
-    pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns are draws.
+    pit : PITs, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
+        PITs between 0 and 1, or the ends of their cells: rows are people, columns are draws. PITs
+        with cells are counted at one position in each cell; pathwise errors average over them.
     r : array-like of shape (n,) or (n, m), optional
         The draws behind the PITs: fresh for each person, one in each of m cells (`draws.jittered`).
         Draws that people of this block share are refused; blocks are not compared.
@@ -49,9 +52,10 @@ def count_pits(
     base : array-like of shape (n,), optional
         For a link around a deterministic forecaster: PITs of that forecaster, between 0 and 1.
     random_state : int, generator or None
-        Seed for the draw chosen per person. Pass the same generator to all blocks: the result then
-        equals that of the whole table. With the same integer, people in different blocks would not
-        be independent.
+        Seed for the draw chosen per person, and for the positions in cells given as a tuple. Pass
+        the same generator to all blocks: the result then equals that of the whole table, if a
+        `PITs` fixes the positions. With the same integer, people in different blocks would not be
+        independent.
 
     Returns
     -------
@@ -71,28 +75,33 @@ def count_pits(
     >>> counts.groups["first two"].n_samples
     2
     """
-    pits = as_pits(pit, r)
+    random = generator(random_state)
+    pits = as_pits(pit, r, random_state=random)
     n = pits.n_samples
     m = pits.n_draws
     masks = check_groups(groups, n, is_block=True)  # a group may have all its rows in other blocks
     shares = [check_fraction("level", level) for level in levels]
     if pits.draws is not None:
         check_own_draws(pits.draws)
-    place = np.arange(n), generator(random_state).integers(m, size=n)
+    place = np.arange(n), random.integers(m, size=n)
     # every row is binned once; the counts of a group reuse the bins of its rows
-    bins, error, inside = _binned(pits.matrix, shares)
+    bins, error, inside, whole = _binned(pits, shares)
     gap = None
     if pits.draws is not None:
         gap = _bins_of(np.abs(pits.matrix[place] - pits.draws[place]), GAP_BINS, 1.0)
     own = None if base is None else _base_bins(base, n)
-    rows = _BinnedRows(bins, bins[place], error, gap, inside, own)
+    rows = _BinnedRows(bins, bins[place], error, gap, inside, own, whole)
     by_group = {name: rows.take(mask).counts() for name, mask in masks.items()}
     return replace(rows.counts(), groups=by_group)
 
 
 @dataclass(frozen=True)
 class _BinnedRows:
-    """Bins of PITs, one PIT per person, errors, gaps and base PITs; draws inside, by level."""
+    """Bins of PITs, one PIT per person, errors, gaps and base PITs; draws inside, by level.
+
+    `whole` is the number of draws whose interval between quantiles covers the outcome, by level;
+    None if there are no cells.
+    """
 
     pit: NDArray[np.int32]
     one_draw: NDArray[np.int32]
@@ -100,15 +109,17 @@ class _BinnedRows:
     gap: NDArray[np.int32] | None
     inside: Mapping[float, NDArray[np.intp]]
     base: NDArray[np.int32] | None
+    whole: Mapping[float, NDArray[np.intp]] | None
 
     def take(self, mask: NDArray[np.bool_]) -> _BinnedRows:
         """Return the bins of the people in a mask."""
         rows = np.flatnonzero(mask)
         gap = None if self.gap is None else self.gap[rows]
         inside = {level: counts[rows] for level, counts in self.inside.items()}
+        whole = self.whole and {level: counts[rows] for level, counts in self.whole.items()}
         pit = self.pit.take(rows, axis=0)
         base = None if self.base is None else self.base[rows]
-        return _BinnedRows(pit, self.one_draw[rows], self.error[rows], gap, inside, base)
+        return _BinnedRows(pit, self.one_draw[rows], self.error[rows], gap, inside, base, whole)
 
     def counts(self) -> PITCounts:
         """Count the people in each bin."""
@@ -121,26 +132,37 @@ class _BinnedRows:
             None if self.gap is None else _count(self.gap, GAP_BINS),
             {level: _count(inside, m + 1) for level, inside in self.inside.items()},
             base=None if self.base is None else _count(self.base, PIT_BINS),
+            inside_whole=self.whole
+            and {level: _count(inside, m + 1) for level, inside in self.whole.items()},
         )
 
 
+_Inside = dict[float, NDArray[np.intp]]
+
+
 def _binned(
-    matrix: Floats, levels: list[float]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], dict[float, NDArray[np.intp]]]:
-    """Return bins of PITs, (n, m), of pathwise errors, (n,), and draws inside each level, (n,)."""
-    n, m = matrix.shape
+    pits: PITs, levels: list[float]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], _Inside, _Inside | None]:
+    """Return bins of PITs, (n, m), and of pathwise errors, (n,), and draws inside each level, (n,).
+
+    The last is the number of draws whose interval contains the whole cell; None without cells.
+    """
+    n, m = pits.matrix.shape
     bins = np.empty((n, m), dtype=np.int32)
     error = np.empty(n)
     inside = {level: np.empty(n, dtype=np.intp) for level in levels}
+    whole = None if pits.cells is None else {level: np.empty(n, dtype=np.intp) for level in levels}
     size = max(1, BLOCK_PITS // m)
-    for start in range(0, n, size):
+    for start, (low, high) in zip(range(0, n, size), pits.row_blocks(size), strict=True):
         part = slice(start, start + size)
-        block = matrix[part]
+        block = pits.matrix[part]
         bins[part] = _pit_bins(block)
-        error[part] = row_distances(block)
-        for level, count in inside.items():
-            count[part] = is_inside(block, level).sum(axis=-1)
-    return bins, _bins_of(error, ERROR_BINS, 0.5), inside
+        error[part] = row_distances(block) if low is high else cell_row_distances(low, high)
+        for level in levels:
+            inside[level][part] = is_inside(block, level).sum(axis=-1)
+            if whole is not None:
+                whole[level][part] = touches(low, high, level).sum(axis=-1)
+    return bins, _bins_of(error, ERROR_BINS, 0.5), inside, whole
 
 
 def _pit_bins(pits: Floats) -> NDArray[np.int32]:

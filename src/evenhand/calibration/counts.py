@@ -2,6 +2,11 @@
 
 Bins are open on the left and closed on the right, and the first also contains 0: the count at or
 below an edge is exact.
+
+PITs of outcomes with atoms are counted at one drawn position in each cell, so that all counts are
+whole numbers, and bounds with exact null distributions use them as those of continuous outcomes.
+The average over positions differs by less than `1 / sqrt(n)`, which is small where counts are
+needed. Pathwise errors are averaged over positions before they are counted.
 """
 
 from __future__ import annotations
@@ -58,6 +63,9 @@ class PITCounts:
     base : ndarray of int64, shape (6400,), or None
         For a link around a deterministic forecaster: PITs of that forecaster, one per person, in
         the same bins as `pit`; None if they are not known.
+    inside_whole : mapping of float to ndarray of int64, shape (n_draws + 1,), or None
+        As `inside`, for intervals between quantiles, which contain whole outcomes
+        (`covered_whole`); None if no outcome has an atom, so that both are equal.
 
     Raises
     ------
@@ -81,10 +89,14 @@ class PITCounts:
     inside: Mapping[float, Ints]
     groups: Mapping[str, PITCounts] = field(default_factory=dict)
     base: Ints | None = None
+    inside_whole: Mapping[float, Ints] | None = None
 
     def __post_init__(self) -> None:
         check_count("n_draws", self.n_draws)
         n = self.n_samples
+        if self.inside_whole is not None and self.inside_whole.keys() != self.inside.keys():
+            got = f"{sorted(self.inside_whole)}"
+            raise bad_input("inside_whole", f"have the levels of inside {self.levels}", got)
         for name, counts, bins, total in self._arrays():
             if counts.shape != (bins,) or counts.dtype != np.int64:
                 got = f"{counts.dtype} of shape {counts.shape}"
@@ -161,7 +173,18 @@ class PITCounts:
             {level: counts + other.inside[level] for level, counts in self.inside.items()},
             {name: counts + other.groups[name] for name, counts in self.groups.items()},
             _sum(self.base, other.base),
+            self._sum_of_whole(other),
         )
+
+    def whole(self, level: float) -> Ints:
+        """People by the number of draws whose interval between quantiles covers the outcome."""
+        return (self.inside if self.inside_whole is None else self.inside_whole)[level]
+
+    def _sum_of_whole(self, other: PITCounts) -> dict[float, Ints] | None:
+        # one of two blocks of a hurdle may have no outcome at the atom
+        if self.inside_whole is None and other.inside_whole is None:
+            return None
+        return {level: self.whole(level) + other.whole(level) for level in self.levels}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PITCounts):
@@ -193,6 +216,7 @@ class PITCounts:
             yield "base", self.base, PIT_BINS, 1
         for level in self.levels:
             yield f"inside[{level}]", self.inside[level], self.n_draws + 1, 1
+            yield f"inside_whole[{level}]", self.whole(level), self.n_draws + 1, 1
 
 
 def _sum(mine: Ints | None, others: Ints | None) -> Ints | None:

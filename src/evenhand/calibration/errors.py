@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from evenhand._validate import Floats, Ints, bad_input, check_fraction
 from evenhand.calibration.distances import quantile_distance, row_distances
 from evenhand.calibration.intervals import error_interval
-from evenhand.calibration.pits import BLOCK_ROWS, Pit, as_pits
-from evenhand.calibration.ramps import cell_row_distances, ramp_distance
+from evenhand.calibration.pits import BLOCK_ROWS, Pit, PITs, as_pits
+from evenhand.calibration.ramps import cell_row_distances, ramp_distance, ramps_at
 from evenhand.draws import RandomState, generator
 
 BLOCK_PITS = 1 << 20
@@ -112,12 +112,11 @@ def pathwise_errors(pit: Pit) -> Floats:
     array([0.1, 0.4])
     """
     pits = as_pits(pit)
-    # a block has as many temporaries for each PIT whatever the number of draws
-    size = BLOCK_ROWS if pits.cells is None else max(1, BLOCK_CELLS // pits.n_draws)
-    parts = [slice(start, start + size) for start in range(0, pits.n_samples, size)]
     if pits.cells is None:
-        return np.concatenate([row_distances(pits.matrix[part]) for part in parts])
-    return np.concatenate([cell_row_distances(pits.low[part], pits.high[part]) for part in parts])
+        return np.concatenate([row_distances(low) for low, _ in pits.row_blocks(BLOCK_ROWS)])
+    # sums of ramps have many temporaries
+    blocks = pits.row_blocks(max(1, BLOCK_CELLS // pits.n_draws))
+    return np.concatenate([cell_row_distances(*block) for block in blocks])
 
 
 def cell_error(pit: Pit, sample_weight: ArrayLike | None = None) -> float:
@@ -223,44 +222,45 @@ def error_with_band(
     -------
     error, low, high : float
     """
-    pits = as_pits(pit, sample_weight=sample_weight)
+    random = generator(random_state)
+    pits = as_pits(pit, sample_weight=sample_weight, random_state=random)
     check_fraction("confidence", confidence)
     if pits.weights is not None:
         # drop rows of weight 0: a resample of such rows only would have no distribution
         pits = pits.take(pits.weights > 0)
-    matrix = pits.matrix
     n = pits.n_samples
     weights = np.ones(n) if pits.weights is None else pits.weights
-    random = generator(random_state)
     error = calibration_error(pits)
     # with fewer effective rows a bootstrap does not represent the sampling variation
     if n_effective(weights) < 30:
         if pits.weights is not None:
             return error, 0.0, 0.5
-        # the certificate's interval needs independent PITs
-        one_draw = matrix[np.arange(n), random.integers(matrix.shape[1], size=n)]
-        return error, *error_interval(one_draw, confidence)
+        # the certificate's interval needs independent PITs; in cells these are drawn, and may
+        # differ from their average by more than the interval
+        one_draw = pits.matrix[np.arange(n), random.integers(pits.n_draws, size=n)]
+        low, high = error_interval(one_draw, confidence)
+        return error, min(low, error), max(high, error)
     # the spread shrinks as 1 / sqrt(n), so a random subset of many rows suffices to estimate it
     rows = np.arange(n)
     if n > MOST_RESAMPLED_ROWS:
         rows = random.choice(n, MOST_RESAMPLED_ROWS, replace=False)
-    distances = _resampled_distances(matrix[rows], weights[rows], n_resamples, random)
+    distances = _resampled_distances(pits.take(rows), weights[rows], n_resamples, random)
     margin = float(np.quantile(distances, confidence) * np.sqrt(rows.size / n))
     return error, max(error - margin, 0.0), min(error + margin, 0.5)
 
 
 def _resampled_distances(
-    matrix: Floats, weights: Floats, n_resamples: int, random: np.random.Generator
+    pits: PITs, weights: Floats, n_resamples: int, random: np.random.Generator
 ) -> Floats:
     """Return W1 between the distributions of PITs and of bootstrap samples, (n_resamples,)."""
-    n, m = matrix.shape
-    if m == 1 and (weights == weights[0]).all():
-        # people with one PIT each differ only by its cell: resampled counts are multinomial
-        in_cell = np.bincount(_grid_cells(matrix[:, 0]), minlength=GRID_POINTS + 1) / n
+    n = pits.n_samples
+    if pits.n_draws == 1 and pits.cells is None and (weights == weights[0]).all():
+        # people with one PIT each differ only by its place: resampled counts are multinomial
+        in_cell = np.bincount(_grid_cells(pits.matrix[:, 0]), minlength=GRID_POINTS + 1) / n
         counts = random.multinomial(n, in_cell, size=n_resamples)
         below = np.cumsum(counts / n - in_cell, axis=-1)[:, :GRID_POINTS]
         return np.asarray(np.abs(below).mean(axis=-1))
-    shares = _grid_cdf(matrix)
+    shares = _grid_cdf(pits)
     w = weights / weights.mean()
     centre = (w[:, None] * shares).mean(axis=0)
     distances = np.empty(n_resamples)
@@ -300,8 +300,12 @@ def _grid_cells(values: Floats) -> Ints:
     return np.asarray(cells, dtype=np.intp)
 
 
-def _grid_cdf(matrix: Floats) -> Floats:
+def _grid_cdf(pits: PITs) -> Floats:
     """Return each person's share of PITs at or below the midpoints of a grid, (n, GRID_POINTS)."""
+    if pits.cells is not None:
+        levels = (np.arange(GRID_POINTS) + 0.5) / GRID_POINTS
+        return ramps_at(levels, *pits.cells) / pits.n_draws
+    matrix = pits.matrix
     n, m = matrix.shape
     flat = _grid_cells(matrix) + np.arange(n)[:, None] * (GRID_POINTS + 1)
     counts = np.bincount(flat.ravel(), minlength=n * (GRID_POINTS + 1))

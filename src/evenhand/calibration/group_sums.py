@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand._validate import Floats, Ints
 from evenhand.calibration.pits import BLOCK_ROWS, PITs
-from evenhand.calibration.scores import is_inside
+from evenhand.calibration.scores import share_inside
 
 COVERED = (0.8, 0.9)
 """Nominal levels of the central prediction intervals whose coverage is listed by group."""
@@ -28,6 +28,9 @@ class RowValues:
     centre : float
         Value subtracted from residuals before they are summed: the variance of a group would
         otherwise lose its digits in a difference of large sums.
+    has_cells : bool, default False
+        Whether covered shares are averages over the positions of PITs in their cells. `u` is one
+        position in either case: tests have exact null distributions (outcomes: 4.3).
 
     Notes
     -----
@@ -42,6 +45,12 @@ class RowValues:
     has_residual: bool
     is_weighted: bool
     centre: float = 0.0
+    has_cells: bool = False
+
+    @property
+    def counts_hits(self) -> bool:
+        """Whether each covered share is 0 or 1."""
+        return self.n_draws == 1 and not self.has_cells
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -80,17 +89,18 @@ def row_values(pits: PITs, residual: Floats | None, u: Floats) -> tuple[RowValue
     centre = 0.0
     if residual is not None:
         centre = float(np.average(residual, weights=pits.weights))
-    order = RowValues(pits.n_draws, residual is not None, pits.weights is not None, centre)
+    is_weighted = pits.weights is not None
+    has_cells = pits.cells is not None
+    order = RowValues(pits.n_draws, residual is not None, is_weighted, centre, has_cells)
     return order, order.values(pits, residual, u)
 
 
 def _shares(pits: PITs) -> list[Floats]:
     """Return each person's share of draws inside the interval of each level."""
     # in blocks of rows, so that temporaries need little memory
-    starts = range(0, pits.n_samples, BLOCK_ROWS)
-    blocks = [pits.matrix[start : start + BLOCK_ROWS] for start in starts]
+    blocks = list(pits.row_blocks(BLOCK_ROWS))
     return [
-        np.concatenate([is_inside(block, level).mean(axis=-1) for block in blocks])
+        np.concatenate([share_inside(*block, level).mean(axis=-1) for block in blocks])
         for level in COVERED
     ]
 

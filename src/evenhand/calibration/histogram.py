@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, bdtrik
 
 from evenhand._validate import Floats
-from evenhand.calibration.pits import PITs, as_pits
+from evenhand.calibration.pits import Pit, as_pits
+from evenhand.calibration.ramps import ramps_at
 
 HISTOGRAM_CONFIDENCE = 0.95
 """Probability that the band contains all bins of calibrated forecasts."""
@@ -28,7 +29,8 @@ class PITHistogram(NamedTuple):
     Parameters
     ----------
     share : ndarray of shape (n_bins,)
-        Share of the PITs in each bin; the sum is 1.
+        Share of the PITs in each bin; the sum is 1. A PIT with a cell counts in each bin by the
+        share of the cell that lies in the bin.
     low, high : ndarray of shape (n_bins,)
         Ends of the band, simultaneous for the shares of all bins.
     """
@@ -48,14 +50,14 @@ class PITHistogram(NamedTuple):
 
 
 def pit_histogram(
-    pit: ArrayLike | PITs, sample_weight: ArrayLike | None = None, n_bins: int | None = None
+    pit: Pit, sample_weight: ArrayLike | None = None, n_bins: int | None = None
 ) -> PITHistogram:
     """Return the share of PITs in each bin and the band of all shares under calibration.
 
     Parameters
     ----------
-    pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns are draws.
+    pit : PITs, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
+        PITs between 0 and 1, or the ends of their cells: rows are people, columns are draws.
     sample_weight : array-like of shape (n,), optional
         Weights of the people; a `PITs` has its own.
     n_bins : int, optional
@@ -66,7 +68,8 @@ def pit_histogram(
     PITHistogram
         A named tuple `(share, low, high)`. The band contains the shares of all bins with 95%
         probability (Bonferroni): exactly for one draw per person, approximately for several draws
-        or for weights.
+        or for weights. For outcomes with atoms it is the band of randomized PITs; the shares are
+        averages over these and vary less.
 
     Raises
     ------
@@ -90,12 +93,15 @@ def pit_histogram(
     share = np.zeros(n_bins)
     variance = np.zeros(n_bins)
     weights = pits.shares
-    for start in range(0, pits.n_samples, BLOCK_ROWS):
+    for start, block in zip(
+        range(0, pits.n_samples, BLOCK_ROWS), pits.row_blocks(BLOCK_ROWS), strict=True
+    ):
         rows = slice(start, start + BLOCK_ROWS)
-        part = draws_in_bins(pits.matrix[rows], n_bins) / pits.n_draws
-        weight = weights[rows]
-        share += weight @ part
-        variance += weight**2 @ (part - even) ** 2
+        # the band is that of drawn PITs, and shares are averages over the cells (outcomes: 4.3)
+        drawn = draws_in_bins(pits.matrix[rows], n_bins) / pits.n_draws
+        part = drawn if pits.cells is None else cells_in_bins(*block, n_bins) / pits.n_draws
+        share += weights[rows] @ part
+        variance += weights[rows] ** 2 @ (drawn - even) ** 2
     return PITHistogram(share, *histogram_band(variance, pits.n_draws))
 
 
@@ -154,3 +160,51 @@ def draws_in_bins(matrix: Floats, n_bins: int) -> NDArray[np.intp]:
     cell = np.minimum((matrix * n_bins).astype(np.intp), n_bins - 1)
     cell += np.arange(n)[:, None] * n_bins
     return np.bincount(cell.ravel(), minlength=n * n_bins).reshape(n, n_bins)
+
+
+def cells_in_bins(low: Floats, high: Floats, n_bins: int) -> Floats:
+    """Return the sum over draws of the share of each cell in each bin, shape (n, n_bins).
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n, m)
+        Ends of the cells of PITs.
+    n_bins : int
+        Number of equal bins of [0, 1].
+
+    Examples
+    --------
+    >>> cells_in_bins(np.array([[0.25, 0.5]]), np.array([[0.75, 0.5]]), 2)
+    array([[0.5, 1.5]])
+    """
+    inner = np.arange(1, n_bins) / n_bins
+    # a point at the edge of two bins lies in the upper one, as in `draws_in_bins`
+    below = ramps_at(inner, low, high, is_below=True)
+    return np.diff(below, axis=-1, prepend=0.0, append=low.shape[1])
+
+
+def pit_cdf(pit: Pit, levels: ArrayLike, sample_weight: ArrayLike | None = None) -> Floats:
+    """Return the share of PITs at or below each level, averaged over the cells of PITs.
+
+    Parameters
+    ----------
+    pit, sample_weight
+        As for `pit_histogram`.
+    levels : array-like of shape (k,)
+        Increasing levels between 0 and 1.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+
+    Examples
+    --------
+    >>> pit_cdf([0.2, 0.7], [0.5, 0.8]), pit_cdf(([0.0, 0.5], [0.5, 1.0]), [0.25, 0.8])
+    (array([0.5, 1. ]), array([0.25, 0.8 ]))
+    """
+    pits = as_pits(pit, sample_weight=sample_weight)
+    points = np.asarray(levels, dtype=np.float64)
+    weights = np.split(pits.shares, range(BLOCK_ROWS, pits.n_samples, BLOCK_ROWS))
+    blocks = pits.row_blocks(BLOCK_ROWS)
+    below = [w @ ramps_at(points, *block) for w, block in zip(weights, blocks, strict=True)]
+    return np.asarray(np.sum(below, axis=0) / pits.n_draws)

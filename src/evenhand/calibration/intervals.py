@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
+from scipy.special import betainccinv, betaincinv
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints
 from evenhand.calibration.distances import quantile_distance
+
+Interval = tuple[Floats, Floats]
+"""Lower and upper ends, each of shape (g,)."""
 
 
 def share_interval(hits: int, n: int, confidence: float) -> tuple[float, float]:
@@ -33,6 +36,34 @@ def share_bound(hits: int, n: int, confidence: float) -> float:
     0.259
     """
     return float(betaincinv(hits + 1, n - hits, confidence)) if hits < n else 1.0
+
+
+def binomial_intervals(low_hits: Floats, high_hits: Floats, n: Floats, tail: float) -> Interval:
+    """Return Clopper-Pearson intervals, from counts of hits for the lower and the upper end.
+
+    Parameters
+    ----------
+    low_hits, high_hits, n : ndarray of shape (g,)
+        Numbers of hits and of trials, which need not be whole.
+    tail : float
+        Probability that either end fails.
+    """
+    low = np.zeros(n.size)
+    some = low_hits > 0
+    hits, trials, place = _distinct_pairs(low_hits[some], n[some])
+    low[some] = betaincinv(hits, trials - hits + 1, tail)[place]
+    high = np.ones(n.size)
+    some = high_hits < n
+    hits, trials, place = _distinct_pairs(high_hits[some], n[some])
+    high[some] = betainccinv(hits + 1, trials - hits, tail)[place]
+    return low, high
+
+
+def _distinct_pairs(hits: Floats, n: Floats) -> tuple[Floats, Floats, Ints]:
+    """Return the distinct pairs of hits and trials, and the place of each group among them."""
+    # groups of a scan are many, but have few sizes: quantiles take most of the time
+    pairs, place = np.unique(hits + 1j * n, return_inverse=True)
+    return pairs.real, pairs.imag, place
 
 
 def error_interval(pit: Floats, confidence: float) -> tuple[float, float]:

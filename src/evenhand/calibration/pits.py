@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand._format import one_line
 from evenhand._validate import (
@@ -172,6 +173,18 @@ class PITs:
             return np.full(self.n_samples, 1 / self.n_samples)
         return np.asarray(self.weights / self.weights.sum())
 
+    def row_blocks(self, size: int) -> Iterator[tuple[Floats, Floats]]:
+        """Yield `low` and `high` in blocks of `size` rows; one array twice if there are no cells.
+
+        Examples
+        --------
+        >>> [low.ravel() for low, _ in PITs([0.2, 0.7, 0.9]).row_blocks(2)]
+        [array([0.2, 0.7]), array([0.9])]
+        """
+        for start in range(0, self.n_samples, size):
+            low = self.low[start : start + size]
+            yield low, low if self.cells is None else self.high[start : start + size]
+
     def take(self, rows: Any) -> PITs:
         """Return the PITs of some people, with weights rescaled to mean 1.
 
@@ -293,59 +306,6 @@ def as_pits(
 def _are_cells(pit: Pit) -> bool:
     """Whether the input is a tuple of two arrays; a tuple of two numbers is two PITs."""
     return isinstance(pit, tuple) and len(pit) == 2 and all(np.ndim(end) > 0 for end in pit)
-
-
-def check_own_draws(draws: Floats, rows: NDArray[np.intp] | None = None) -> None:
-    """Refuse draws that cannot support a guarantee (method: draws).
-
-    Valid draws are made separately for each person, one in each of m equal cells of [0, 1].
-
-    Parameters
-    ----------
-    draws : ndarray of shape (n, m)
-        Draws strictly between 0 and 1.
-    rows : ndarray of int, optional
-        Rows that are used, one per person; all by default. Only these must not share draws.
-
-    Raises
-    ------
-    InputError
-        If a cell has no draw, or two of the rows have the same draws.
-
-    Examples
-    --------
-    >>> from evenhand.draws import jittered
-    >>> check_own_draws(jittered(100, 8))
-    """
-    n, m = draws.shape
-    for start in range(0, n, BLOCK_ROWS):
-        # draws of draws.jittered are in the order of the cells; only others need a sort
-        scaled = draws[start : start + BLOCK_ROWS] * m
-        if (np.floor(scaled) == np.arange(m)).all():
-            continue
-        cells = np.sort(scaled, axis=-1) - np.arange(m)
-        elsewhere = ((cells < -1e-9) | (cells > 1 + 1e-9)).any(axis=-1)
-        if elsewhere.any():
-            place = f"r[{start + int(np.argmax(elsewhere))}]"
-            raise InputError(
-                f"{place} does not have one draw in each of {m} equal cells of [0, 1]; {JITTERED}"
-            )
-    _check_fresh(draws, np.arange(n) if rows is None else rows)
-
-
-def _check_fresh(draws: Floats, rows: NDArray[np.intp]) -> None:
-    """Refuse draws shared by several people: continuous draws coincide with probability 0."""
-    first = draws[rows, 0]
-    order = rows[np.argsort(first, kind="stable")]
-    twins = np.flatnonzero(np.diff(draws[order, 0]) == 0)
-    same = twins[(draws[order[twins]] == draws[order[twins + 1]]).all(axis=-1)]
-    rule = "contain fresh draws for each person"
-    if same.size == rows.size - 1 > 0:
-        raise bad_input("r", rule, "the same draws for all people", JITTERED)
-    if same.size:
-        got = f"the same draws in rows {order[same[0]]} and {order[same[0] + 1]}"
-        remedy = "if these are rows of the same person, pass person labels as cluster"
-        raise bad_input("r", rule, got, remedy)
 
 
 def _matrix(pit: ArrayLike) -> Floats:

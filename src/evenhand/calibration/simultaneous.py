@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from evenhand._validate import Floats, Ints
+from evenhand._validate import Floats
 from evenhand.calibration.group_sums import COVERED, GroupSums, coverage_name
-
-Interval = tuple[Floats, Floats]
-"""Lower and upper ends, each of shape (g,)."""
+from evenhand.calibration.intervals import Interval, binomial_intervals
 
 
 @dataclass(frozen=True)
@@ -157,25 +155,26 @@ def simultaneous_intervals(
 def coverage_intervals(sums: GroupSums, level: float, tail: float) -> Interval:
     """Return intervals for the coverage of a level; either end fails with probability `tail`.
 
-    One draw per person: Clopper-Pearson. Several draws: the covered shares of persons lie in
-    [0, 1], and by Bentkus (Annals of Probability 32, 2004) `P(S <= s) <= e P(B <= ceil(s))` for
-    their sum `S` and a binomial `B` of the same mean; the interval is that of Clopper and Pearson
-    at `tail / e`, from the sum rounded outwards. With weights it is that of Clopper and Pearson for
-    the effective number of trials (Korn and Graubard 1998), which is asymptotic.
+    One draw per person: Clopper-Pearson. Several draws, or averages over the cells of outcomes with
+    atoms: the covered shares of persons lie in [0, 1], and by Bentkus (Annals of Probability 32,
+    2004) `P(S <= s) <= e P(B <= ceil(s))` for their sum `S` and a binomial `B` of the same mean;
+    the interval is that of Clopper and Pearson at `tail / e`, from the sum rounded outwards. With
+    weights it is that of Clopper and Pearson for the effective number of trials (Korn and Graubard
+    1998), which is asymptotic.
     """
     n = sums.n
     hits = sums[f"covered {level}"]
     if sums.order.is_weighted:
         share = sums.coverage(level)
         n = _effective_trials(sums, level, share)
-        return _binomial_intervals(share * n, share * n, n, tail)
-    if sums.order.n_draws == 1:
+        return binomial_intervals(share * n, share * n, n, tail)
+    if sums.order.counts_hits:
         hits = np.rint(hits)
-        return _binomial_intervals(hits, hits, n, tail)
+        return binomial_intervals(hits, hits, n, tail)
     # sums of shares have rounding errors
     low = np.floor(hits + 1e-9)
     high = np.minimum(np.ceil(hits - 1e-9), n)
-    return _binomial_intervals(low, high, n, tail / math.e)
+    return binomial_intervals(low, high, n, tail / math.e)
 
 
 def _effective_trials(sums: GroupSums, level: float, share: Floats) -> Floats:
@@ -188,26 +187,6 @@ def _effective_trials(sums: GroupSums, level: float, share: Floats) -> Floats:
     )
     # one heavy row determines the share, and would make it look certain
     return np.minimum(trials, sums.n_effective)
-
-
-def _binomial_intervals(low_hits: Floats, high_hits: Floats, n: Floats, tail: float) -> Interval:
-    """Return Clopper-Pearson intervals, from counts of hits for the lower and the upper end."""
-    low = np.zeros(n.size)
-    some = low_hits > 0
-    hits, trials, place = _distinct_pairs(low_hits[some], n[some])
-    low[some] = special.betaincinv(hits, trials - hits + 1, tail)[place]
-    high = np.ones(n.size)
-    some = high_hits < n
-    hits, trials, place = _distinct_pairs(high_hits[some], n[some])
-    high[some] = special.betainccinv(hits + 1, trials - hits, tail)[place]
-    return low, high
-
-
-def _distinct_pairs(hits: Floats, n: Floats) -> tuple[Floats, Floats, Ints]:
-    """Return the distinct pairs of hits and trials, and the place of each group among them."""
-    # groups of a scan are many, but have few sizes: quantiles take most of the time
-    pairs, place = np.unique(hits + 1j * n, return_inverse=True)
-    return pairs.real, pairs.imag, place
 
 
 def bias_intervals(sums: GroupSums, tail: float) -> Interval:
@@ -289,7 +268,7 @@ def _least_error(sums: GroupSums, tail: float) -> Floats:
         return np.asarray(np.where(x**2 > c * variance, np.maximum(root, 0.0), 0.0))
 
     low = np.maximum(least("level", 1 / 12, 1.0), least("spread", 1 / 48, 0.5))
-    # one draw per person may deviate more than all draws
+    # one draw per person, at one position in its cell, may deviate more than their averages
     return np.minimum(low, sums.error)
 
 
@@ -303,7 +282,8 @@ def _most_error(sums: GroupSums, tail: float) -> Floats:
     `exp(-2 n t^2)` and at most `exp(-n K)` with the relative entropy `K` of `_two_point_entropy`
     (Hoeffding, JASA 58, 1963, theorems 2 and 3). The upper end is the largest `d` that is not
     excluded. The choice between both bounds does not depend on the outcomes. With several draws
-    the variables are means over draws of `T(u)`, and both bounds remain.
+    the variables are means over draws of `T(u)`, and with atoms also over the cell: both have the
+    same mean, no larger range and no larger variance, and both bounds remain.
     """
     n = sums.n_effective
     limit = -np.log(tail) / n

@@ -1,0 +1,139 @@
+"""Reliability of probabilities of an event: observed rates in bins of the probability."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from evenhand._validate import (
+    Floats,
+    Ints,
+    Mask,
+    bad_input,
+    check_count,
+    check_finite,
+    check_fraction,
+    check_rows,
+    check_weights,
+)
+from evenhand.calibration.errors import n_effective
+from evenhand.calibration.intervals import binomial_intervals
+
+
+class Reliability(NamedTuple):
+    """Rates of an event in bins of its probability, with simultaneous intervals.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (k,)
+        Mean probability in each bin, in increasing order.
+    rate : ndarray of shape (k,)
+        Share of people in each bin to whom the event happened.
+    low, high : ndarray of shape (k,)
+        Ends of intervals that contain the true rates of all bins at once.
+    n : ndarray of int, shape (k,)
+        Number of people in each bin.
+    """
+
+    probability: Floats
+    rate: Floats
+    low: Floats
+    high: Floats
+    n: Ints
+
+    @property
+    def is_off(self) -> Mask:
+        """Whether the mean probability of each bin lies outside its interval, shape (k,)."""
+        return (self.probability < self.low) | (self.probability > self.high)
+
+    def table(self) -> pd.DataFrame:
+        """Return one row per bin: `bin`, `n`, `probability`, `rate`, `low`, `high`."""
+        columns = self._asdict()
+        return pd.DataFrame({"bin": np.arange(self.n.size), "n": columns.pop("n")} | columns)
+
+
+def reliability(
+    probability: ArrayLike,
+    event: ArrayLike,
+    weights: ArrayLike | None = None,
+    n_bins: int = 10,
+    confidence: float = 0.95,
+) -> Reliability:
+    """Compare probabilities of an event with its rates, in bins of equal numbers of people.
+
+    Parameters
+    ----------
+    probability : array-like of shape (n,) or (n, m)
+        Probabilities of the event; the mean is taken over draws, since only the mean matters
+        (outcomes: 3).
+    event : array-like of shape (n,)
+        1 or True where the event happened, else 0 or False.
+    weights : array-like of shape (n,), optional
+        Weights of the people.
+    n_bins : int, default 10
+        Largest number of bins. Their edges are quantiles of the probability; people with the same
+        probability are in the same bin, so there may be fewer.
+    confidence : float, default 0.95
+        Probability that the intervals of all bins contain the true rates.
+
+    Returns
+    -------
+    Reliability
+        A named tuple `(probability, rate, low, high, n)`. The intervals are those of Clopper and
+        Pearson, by Bonferroni. People in a bin may have different chances: the number of events
+        then varies less than a binomial one (Hoeffding, Annals of Mathematical Statistics 27,
+        1956). With weights the intervals use the effective number of people and are asymptotic.
+
+    Raises
+    ------
+    InputError
+        If a probability is not between 0 and 1, or an event is neither 0 nor 1.
+
+    Examples
+    --------
+    >>> p = np.repeat([0.1, 0.5], 100)
+    >>> event = np.arange(200) % 10 < np.repeat([1, 8], 100)
+    >>> reliability(p, event).table().round(2)
+       bin    n  probability  rate   low  high
+    0    0  100          0.1   0.1  0.04  0.19
+    1    1  100          0.5   0.8  0.69  0.88
+    """
+    chance, happened = _checked(probability, event)
+    n = chance.size
+    w = check_weights(weights, n)
+    count = check_count("n_bins", n_bins)
+    check_fraction("confidence", confidence)
+    # edges come from the probabilities alone: given these, events remain independent
+    edges = np.unique(np.quantile(chance, np.arange(1, count) / count, method="lower"))
+    _, place = np.unique(np.searchsorted(edges, chance, side="left"), return_inverse=True)
+    kept = w > 0
+    chance, happened, w = chance[kept], happened[kept], w[kept]
+    _, place = np.unique(place[kept], return_inverse=True)
+    number = np.bincount(place)
+    weight = np.bincount(place, w)
+    rate = np.bincount(place, w * happened) / weight
+    trials = np.array([n_effective(w[place == k]) for k in range(number.size)])
+    hits = rate * trials
+    if weights is None:
+        hits, trials = np.rint(hits), np.rint(trials)
+    low, high = binomial_intervals(hits, hits, trials, (1 - confidence) / (2 * number.size))
+    return Reliability(np.bincount(place, w * chance) / weight, rate, low, high, number)
+
+
+def _checked(probability: ArrayLike, event: ArrayLike) -> tuple[Floats, Floats]:
+    """Check probabilities and events, one of each per person."""
+    chances = np.asarray(probability, dtype=np.float64)
+    means = chances.mean(axis=-1) if chances.ndim == 2 and chances.shape[1] else chances
+    chance = check_finite("probability", means)
+    outside = (chances < 0) | (chances > 1)
+    if outside.any():
+        raise bad_input("probability", "lie between 0 and 1", float(chances[outside][0]))
+    happened = check_rows("event", event, chance.size)
+    other = (happened != 0) & (happened != 1)
+    if other.any():
+        remedy = "code the event as 1 and its absence as 0"
+        raise bad_input("event", "be 0 or 1", float(happened[other][0]), remedy)
+    return chance, happened
