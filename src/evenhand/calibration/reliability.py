@@ -19,7 +19,6 @@ from evenhand._validate import (
     check_rows,
     check_weights,
 )
-from evenhand.calibration.errors import n_effective
 from evenhand.calibration.intervals import binomial_intervals
 
 
@@ -31,7 +30,7 @@ class Reliability(NamedTuple):
     probability : ndarray of shape (k,)
         Mean probability in each bin, in increasing order.
     rate : ndarray of shape (k,)
-        Share of people in each bin to whom the event happened.
+        Share of people in each bin to whom the event occurred.
     low, high : ndarray of shape (k,)
         Ends of intervals that contain the true rates of all bins at once.
     n : ndarray of int, shape (k,)
@@ -70,7 +69,7 @@ def reliability(
         Probabilities of the event; the mean is taken over draws, since only the mean matters
         (outcomes: 3).
     event : array-like of shape (n,)
-        1 or True where the event happened, else 0 or False.
+        1 or True where the event occurred, else 0 or False.
     weights : array-like of shape (n,), optional
         Weights of the people.
     n_bins : int, default 10
@@ -83,8 +82,8 @@ def reliability(
     -------
     Reliability
         A named tuple `(probability, rate, low, high, n)`. The intervals are those of Clopper and
-        Pearson, by Bonferroni. People in a bin may have different chances: the number of events
-        then varies less than a binomial one (Hoeffding, Annals of Mathematical Statistics 27,
+        Pearson, by Bonferroni. Where people in a bin have different probabilities, the number of
+        events varies less than a binomial one (Hoeffding, Annals of Mathematical Statistics 27,
         1956). With weights the intervals use the effective number of people and are asymptotic.
 
     Raises
@@ -101,39 +100,37 @@ def reliability(
     0    0  100          0.1   0.1  0.04  0.19
     1    1  100          0.5   0.8  0.69  0.88
     """
-    chance, happened = _checked(probability, event)
-    n = chance.size
-    w = check_weights(weights, n)
+    predicted, occurred = _checked(probability, event)
+    w = check_weights(weights, predicted.size)
     count = check_count("n_bins", n_bins)
     check_fraction("confidence", confidence)
-    # edges come from the probabilities alone: given these, events remain independent
-    edges = np.unique(np.quantile(chance, np.arange(1, count) / count, method="lower"))
-    _, place = np.unique(np.searchsorted(edges, chance, side="left"), return_inverse=True)
+    # edges depend on the probabilities alone: given these, events remain independent
+    edges = np.unique(np.quantile(predicted, np.arange(1, count) / count, method="lower"))
     kept = w > 0
-    chance, happened, w = chance[kept], happened[kept], w[kept]
-    _, place = np.unique(place[kept], return_inverse=True)
+    predicted, occurred, w = predicted[kept], occurred[kept], w[kept]
+    _, place = np.unique(np.searchsorted(edges, predicted), return_inverse=True)
     number = np.bincount(place)
     weight = np.bincount(place, w)
-    rate = np.bincount(place, w * happened) / weight
-    trials = np.array([n_effective(w[place == k]) for k in range(number.size)])
+    rate = np.bincount(place, w * occurred) / weight
+    # the effective number of people (Kish): their number, without weights
+    trials = weight**2 / np.bincount(place, w**2)
     hits = rate * trials
     if weights is None:
         hits, trials = np.rint(hits), np.rint(trials)
     low, high = binomial_intervals(hits, hits, trials, (1 - confidence) / (2 * number.size))
-    return Reliability(np.bincount(place, w * chance) / weight, rate, low, high, number)
+    return Reliability(np.bincount(place, w * predicted) / weight, rate, low, high, number)
 
 
 def _checked(probability: ArrayLike, event: ArrayLike) -> tuple[Floats, Floats]:
     """Check probabilities and events, one of each per person."""
-    chances = np.asarray(probability, dtype=np.float64)
-    means = chances.mean(axis=-1) if chances.ndim == 2 and chances.shape[1] else chances
-    chance = check_finite("probability", means)
-    outside = (chances < 0) | (chances > 1)
+    values = np.asarray(probability, dtype=np.float64)
+    means = check_finite("probability", values.mean(axis=-1) if values.ndim == 2 else values)
+    outside = (values < 0) | (values > 1)
     if outside.any():
-        raise bad_input("probability", "lie between 0 and 1", float(chances[outside][0]))
-    happened = check_rows("event", event, chance.size)
-    other = (happened != 0) & (happened != 1)
+        raise bad_input("probability", "lie between 0 and 1", float(values[outside][0]))
+    occurred = check_rows("event", event, means.size)
+    other = (occurred != 0) & (occurred != 1)
     if other.any():
         remedy = "code the event as 1 and its absence as 0"
-        raise bad_input("event", "be 0 or 1", float(happened[other][0]), remedy)
-    return chance, happened
+        raise bad_input("event", "be 0 or 1", float(occurred[other][0]), remedy)
+    return means, occurred

@@ -1,0 +1,243 @@
+"""Coverage, histograms, curves and counts of PITs with cells, against brute force and theory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from evenhand._validate import InputError
+from evenhand.calibration import (
+    PIT_BINS,
+    GroupSums,
+    PITCounts,
+    PITs,
+    binned_error,
+    calibration_error,
+    cells_in_bins,
+    count_pits,
+    coverage_intervals,
+    covered,
+    covered_whole,
+    draws_in_bins,
+    error_band,
+    histogram_band,
+    pathwise_errors,
+    pit_cdf,
+    pit_histogram,
+    ramps_at,
+    row_values,
+    uniformity_tests,
+)
+
+Floats = NDArray[np.float64]
+
+CELLS = st.integers(1, 5).flatmap(
+    lambda m: st.lists(
+        st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted), min_size=m, max_size=m),
+        min_size=1,
+        max_size=6,
+    )
+)
+COARSE = 2.0**-20
+"""Widths from which brute force by division is exact to 1e-9."""
+
+
+def ramp(c: float, low: Floats, high: Floats, *, is_below: bool) -> Floats:
+    """Return the CDF at `c` of each cell, or its left limit."""
+    width = high - low
+    point = (low < c) if is_below else (low <= c)
+    inside = (c - low) / np.where(width > 0, width, 1.0)
+    return np.where(width > 0, np.clip(inside, 0.0, 1.0), point.astype(float))
+
+
+def cells_of(y: Floats, law: stats.rv_discrete) -> tuple[Floats, Floats]:
+    """Return the cells of outcomes of a law."""
+    return law.cdf(y - 1), law.cdf(y)
+
+
+@settings(max_examples=100, deadline=None)
+@given(CELLS, st.booleans())
+def test_ramps_at_levels_are_those_of_a_loop(ends: list[list[list[float]]], is_below: bool) -> None:
+    low, high = np.array(ends).transpose(2, 0, 1)
+    high = np.where(high - low < COARSE, low, high)
+    levels = np.array([0.0, 0.25, 0.5, 0.7, 1.0])
+    found = ramps_at(levels, low, high, is_below=is_below)
+    expected = [ramp(c, low, high, is_below=is_below).sum(axis=-1) for c in levels]
+    np.testing.assert_allclose(found, np.transpose(expected), rtol=0, atol=1e-8)
+
+
+@settings(max_examples=50, deadline=None)
+@given(CELLS)
+def test_curves_and_histograms_are_means_of_ramps(ends: list[list[list[float]]]) -> None:
+    low, high = np.array(ends).transpose(2, 0, 1)
+    high = np.where(high - low < COARSE, low, high)
+    weights = np.arange(1.0, low.shape[0] + 1)
+    share = weights / weights.sum()
+    levels = np.array([0.1, 0.5, 0.9])
+    expected = [share @ ramp(c, low, high, is_below=False).mean(axis=-1) for c in levels]
+    found = pit_cdf((low, high), levels, weights)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
+    below = [share @ ramp(c, low, high, is_below=True).mean(axis=-1) for c in (0.25, 0.5, 0.75)]
+    bars = np.diff(below, prepend=0.0, append=1.0)
+    found = pit_histogram((low, high), weights, n_bins=4).share
+    np.testing.assert_allclose(found, bars, rtol=0, atol=1e-8)
+
+
+def test_cells_that_are_points_lie_in_the_bins_of_their_points() -> None:
+    rng = np.random.default_rng(0)
+    pit = np.r_[rng.random(500), np.arange(9) / 8].reshape(-1, 1)
+    np.testing.assert_array_equal(cells_in_bins(pit, pit, 8), draws_in_bins(pit, 8))
+
+
+def test_the_band_of_a_histogram_is_that_of_drawn_pits() -> None:
+    rng = np.random.default_rng(1)
+    cells = cells_of(rng.poisson(2.0, size=800), stats.poisson(2.0))
+    found = pit_histogram(cells, n_bins=10)
+    # one draw per person: 800 trials of probability 1/10
+    low, high = histogram_band(np.full(10, 0.09 / 800), 1)
+    np.testing.assert_allclose(found.low, low)
+    np.testing.assert_allclose(found.high, high)
+    assert found.low[0] == stats.binom.ppf(0.0025, 800, 0.1) / 800
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
+@pytest.mark.parametrize("mean", [0.5, 2.0, 20.0])
+def test_coverage_is_nominal_on_average_and_whole_intervals_cover_more(
+    level: float, mean: float
+) -> None:
+    # the mean over all outcomes of Poisson laws, by their probabilities
+    law = stats.poisson(mean)
+    y = np.arange(200)
+    cells = cells_of(y, law)
+    p = law.pmf(y)
+    assert p @ covered(cells, level) == pytest.approx(level, abs=1e-12)
+    # the interval between two quantiles, with its ends
+    low, high = law.ppf((1 - level) / 2), law.ppf((1 + level) / 2)
+    np.testing.assert_array_equal(covered_whole(cells, level), (low <= y) & (y <= high))
+    assert p @ covered_whole(cells, level) >= level
+
+
+@settings(max_examples=50, deadline=None)
+@given(CELLS, st.floats(0.05, 0.95))
+def test_whole_intervals_cover_at_least_the_average(
+    ends: list[list[list[float]]], level: float
+) -> None:
+    low, high = np.array(ends).transpose(2, 0, 1)
+    whole = covered_whole((low, high), level)
+    assert (whole >= covered((low, high), level) - 1e-12).all()
+    # equal for points
+    np.testing.assert_array_equal(covered_whole(low, level), covered(low, level))
+    np.testing.assert_array_equal(covered_whole((low, low), level), covered(low, level))
+
+
+# --- counts
+
+
+def poisson_pits(n: int, m: int, seed: int) -> PITs:
+    """PITs with cells of Poisson outcomes, of forecasts that are too high at high draws."""
+    rng = np.random.default_rng(seed)
+    y = rng.poisson(2.0, size=n)[:, None]
+    law = stats.poisson(2.0 + np.linspace(-0.5, 0.5, m))
+    return PITs.of_cells(law.cdf(y - 1), law.cdf(y), rng.random(n))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 4), st.integers(0, 100))
+def test_counts_of_blocks_add_up_to_those_of_the_table(n: int, m: int, seed: int) -> None:
+    pits = poisson_pits(n, m, seed)
+    half = np.arange(n) < n // 2
+    groups = {"even": np.arange(n) % 2 == 0}
+    whole = count_pits(pits, groups=groups, random_state=np.random.default_rng(seed))
+    same = np.random.default_rng(seed)
+    parts = [
+        count_pits(pits.take(rows), groups={"even": groups["even"][rows]}, random_state=same)
+        for rows in (half, ~half)
+        if rows.any()
+    ]
+    assert PITCounts.merged(parts) == whole
+
+
+def test_counts_are_those_of_drawn_pits_and_of_averaged_errors() -> None:
+    pits = poisson_pits(300, 4, 2)
+    counts = count_pits(pits, levels=(0.5,), random_state=0)
+    drawn = count_pits(pits.matrix, levels=(0.5,), random_state=0)
+    np.testing.assert_array_equal(counts.pit, drawn.pit)
+    np.testing.assert_array_equal(counts.one_draw, drawn.one_draw)
+    np.testing.assert_array_equal(counts.inside[0.5], drawn.inside[0.5])
+    # errors are averaged, and rounded up to a bin of width 1/16384
+    upper = (np.flatnonzero(counts.error) + 1) / 16384
+    exact = pathwise_errors(pits)
+    total = np.repeat(upper, counts.error[counts.error > 0]).sum()
+    assert 0 <= total - exact.sum() <= 300 / 16384
+    # whole outcomes
+    hits = np.rint(covered_whole(pits, 0.5) * 4).astype(int)
+    np.testing.assert_array_equal(counts.whole(0.5), np.bincount(hits, minlength=5))
+    assert drawn.inside_whole is None
+    np.testing.assert_array_equal(drawn.whole(0.5), drawn.inside[0.5])
+    # drawn PITs differ from their average by sampling: 300 people, sd at most 1 / sqrt(12 * 300)
+    assert binned_error(counts) == pytest.approx(calibration_error(pits), abs=0.07)
+
+
+def test_a_block_without_atoms_can_be_added() -> None:
+    pits = poisson_pits(20, 2, 3)
+    continuous = count_pits(np.random.default_rng(4).random((10, 2)), random_state=1)
+    with_atoms = count_pits(pits, random_state=1)
+    both = continuous + with_atoms
+    assert both.n_samples == 30
+    expected = continuous.inside[0.9] + with_atoms.whole(0.9)
+    np.testing.assert_array_equal(both.whole(0.9), expected)
+    assert with_atoms + continuous == both
+
+
+def test_levels_of_whole_outcomes_are_those_of_inside() -> None:
+    counts = count_pits(poisson_pits(20, 1, 3), levels=(0.5,))
+    with pytest.raises(InputError, match="inside_whole must have the levels of inside"):
+        PITCounts(
+            1, counts.pit, counts.one_draw, counts.error, None, counts.inside, inside_whole={}
+        )
+
+
+def test_pits_are_counted_at_one_position_in_each_cell() -> None:
+    counts = count_pits(([0.0] * 4, [1.0] * 4), random_state=0)
+    assert counts.pit.sum() == 4
+    assert (counts.pit > 0).sum() == 4, "four positions among 6400 bins"
+    assert counts.pit.size == PIT_BINS
+
+
+# --- sums over groups
+
+
+def sums_of(pits: PITs) -> GroupSums:
+    """Return the sums over all rows as one group."""
+    order, values = row_values(pits, None, pits.matrix[:, 0])
+    error = np.array([calibration_error(pits)])
+    return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1))
+
+
+def test_sums_test_drawn_pits_and_average_coverage() -> None:
+    pits = poisson_pits(100, 1, 5)
+    sums = sums_of(pits)
+    np.testing.assert_allclose(sums["level"], (pits.matrix - 0.5).sum())
+    np.testing.assert_allclose(sums.coverage(0.8), covered(pits, 0.8).mean())
+    drawn = sums_of(PITs(pits.matrix))
+    np.testing.assert_allclose(uniformity_tests(sums), uniformity_tests(drawn))
+    # averages are not hits: the interval is that of sums of values in [0, 1]
+    assert not sums.order.counts_hits
+    assert drawn.order.counts_hits
+    low, high = coverage_intervals(sums, 0.8, 0.025)
+    hits = covered(pits, 0.8).sum()
+    tail = 0.025 / np.e
+    assert low[0] == pytest.approx(stats.beta.ppf(tail, np.floor(hits), 101 - np.floor(hits)))
+    assert high[0] == pytest.approx(stats.beta.isf(tail, np.ceil(hits) + 1, 100 - np.ceil(hits)))
+
+
+@pytest.mark.parametrize("n", [10, 200])
+def test_bands_of_errors_contain_the_estimate(n: int) -> None:
+    cells = cells_of(np.random.default_rng(6).poisson(1.0, size=n), stats.poisson(1.0))
+    low, high = error_band(cells, random_state=0)
+    assert low <= calibration_error(cells) <= high
+    assert (low, high) == error_band(cells, random_state=0)
