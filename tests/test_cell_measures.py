@@ -12,19 +12,24 @@ from scipy import stats
 from evenhand._validate import InputError
 from evenhand.calibration import (
     PIT_BINS,
+    Grid,
     GroupSums,
     PITCounts,
     PITs,
     binned_error,
     calibration_error,
+    cell_log_score,
     cells_in_bins,
     count_pits,
     coverage_intervals,
     covered,
     covered_whole,
+    crps,
     draws_in_bins,
     error_band,
     histogram_band,
+    log_score,
+    log_score_on,
     pathwise_errors,
     pit_cdf,
     pit_histogram,
@@ -32,6 +37,7 @@ from evenhand.calibration import (
     row_values,
     uniformity_tests,
 )
+from evenhand.forecast import Forecast
 
 Floats = NDArray[np.float64]
 
@@ -241,3 +247,56 @@ def test_bands_of_errors_contain_the_estimate(n: int) -> None:
     low, high = error_band(cells, random_state=0)
     assert low <= calibration_error(cells) <= high
     assert (low, high) == error_band(cells, random_state=0)
+
+
+# --- scores of forecasts with atoms
+
+
+def test_scores_of_counts_are_those_of_their_probabilities() -> None:
+    mean = np.array([0.5, 2.0, 7.0])
+    forecast = Forecast.from_poisson(mean)
+    y = np.array([0.0, 3.0, 5.0])
+    np.testing.assert_allclose(log_score(forecast, y), -stats.poisson.logpmf(y, mean))
+    # a rounding cell contains one count, whatever the grid
+    cells = cell_log_score(forecast, y, 1.0, (-np.inf, np.inf))
+    np.testing.assert_allclose(cells, log_score(forecast, y))
+    np.testing.assert_allclose(log_score_on(forecast, y, Grid(5.0)), log_score(forecast, y))
+    # integral of (F - 1{y <= t})^2 by sums over whole numbers
+    t = np.arange(200)
+    steps = stats.poisson.cdf(t[:, None], mean) - (t[:, None] >= y)
+    np.testing.assert_allclose(crps(forecast, y), (steps**2).sum(axis=0), atol=1e-9)
+    with pytest.raises(InputError, match=r"lie within the support of the forecasts, got 2\.5"):
+        log_score(forecast, [0.0, 2.5, 1.0])
+
+
+def test_log_scores_of_a_hurdle_are_those_of_its_two_parts() -> None:
+    forecast = Forecast.from_hurdle(
+        np.array([0.3, 0.3]), Forecast.from_quantiles([0.25, 0.75], [[1.0, 2.0], [1.0, 2.0]])
+    )
+    y = np.array([0.0, 1.5])
+    positive = forecast.positive_part().logpdf(y)[1]
+    np.testing.assert_allclose(log_score(forecast, y), [-np.log(0.3), -np.log(0.7) - positive])
+
+
+@pytest.mark.parametrize("kind", ["poisson", "event", "hurdle"])
+def test_pits_of_forecasts_with_atoms_are_calibrated(kind: str) -> None:
+    rng = np.random.default_rng(9)
+    n = 4000
+    if kind == "poisson":
+        mean = rng.gamma(2.0, size=n)
+        forecast, y = Forecast.from_poisson(mean), rng.poisson(mean).astype(float)
+    elif kind == "event":
+        p = rng.beta(1.0, 9.0, size=n)
+        forecast, y = Forecast.from_probability(p), (rng.random(n) < p).astype(float)
+    else:
+        z = rng.normal(size=n)
+        is_zero = rng.random(n) < 0.4
+        spread = Forecast.from_normal(np.full(n, 20.0), np.ones(n))
+        forecast = Forecast.from_hurdle(np.full(n, 0.4), spread)
+        y = np.where(is_zero, 0.0, 20 + z)
+    low, high = forecast.pit_interval(y)
+    pits = PITs.of_cells(low, high, rng.random(n))
+    # an atom makes a step of the averaged distribution smaller; DKW at 1e-6 for drawn PITs
+    limit = np.sqrt(np.log(2e6) / (2 * n))
+    assert calibration_error(pits) < limit
+    assert stats.kstest(pits.matrix.ravel(), "uniform").pvalue > 1e-6

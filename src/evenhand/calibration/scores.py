@@ -22,13 +22,16 @@ at some 300 knots per draw."""
 def log_score(forecast: Forecast, y: ArrayLike) -> Floats:
     """Return the negative log density of each outcome in nats, mean over draws; lower is better.
 
+    At an outcome that has a probability, such as a count or the zero of a hurdle, it is the
+    negative log probability.
+
     Raises
     ------
     InputError
         If an outcome is outside the support of its forecast, where the score is infinite.
     """
     outcomes = check_finite("y", y)
-    scores = _over_draws(-forecast.logpdf(outcomes))
+    scores = _over_draws(-forecast.log_density(outcomes))
     outside = np.isposinf(scores)
     if outside.any():
         rule = "lie within the support of the forecasts"
@@ -51,8 +54,8 @@ def cell_log_score(
 
 
 def log_score_on(forecast: Forecast, y: ArrayLike, grid: Grid | None) -> Floats:
-    """Return the log score; the cell log score where the outcomes lie on a grid."""
-    if grid is None:
+    """Return the log score; the cell log score where continuous outcomes lie on a grid."""
+    if grid is None or forecast.has_atoms:
         return log_score(forecast, y)
     return cell_log_score(forecast, y, grid.step, grid.span)
 
