@@ -59,6 +59,7 @@ def fixed_sequence_test(
             target.confidence,
             proof.n_samples,
             rows.one_row_each,
+            kind=proof.kind,
         )
         passed = model, proof.accounting_for(bounds)
     if passed is None:

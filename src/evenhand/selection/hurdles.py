@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from evenhand._format import count
-from evenhand._validate import Floats, InputError
+from evenhand._validate import Floats, InputError, about
 from evenhand.audits import spread_step
+from evenhand.calibration import PITs
+from evenhand.certificates import certify_hurdle
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast
 from evenhand.links import Link
 from evenhand.planning import Target
 from evenhand.selection.chosen_link import ChosenLink, certified, plain_interval
-from evenhand.selection.comparison import COMPARED_DRAWS, Cells
-from evenhand.selection.costs import Costs, Widths
+from evenhand.selection.costs import MOST_PRICED, PRICE_DRAWS, Costs, Widths
 from evenhand.selection.rows import SplitRows, least_price
 
 LEAST_ROWS = 20
@@ -71,7 +72,7 @@ def hurdle_choice(
     outcome is not the atom. People are a sample of such people there, so bounds for groups of a
     share of *them* are those of a continuous outcome, and the link may be chosen on the same rows.
     """
-    atom = atom_of(base)
+    atom = as_hurdle(base.distribution).at
     off_atom = y != atom
     n = int(off_atom.sum())
     if n < LEAST_ROWS:
@@ -85,22 +86,49 @@ def hurdle_choice(
     pit = part.pit(amounts, step=step, random_state=random)
     inside = Costs(part, pit, amounts, None, random)
     costs = HurdleCosts(inside, Widths(base, random), n / y.size)
-    proof = certified(pit, costs, family, target, rows)
+    # a number of rows in a message is one of such rows: all rows, with the atom, are more
+    with about(f"outcomes other than {atom:g}"):
+        proof = certified(pit, costs, family, target, replace(rows, share=None))
     link = proof.link
-    draws = jittered(y.size, COMPARED_DRAWS, random)
+    pits, served = served_pits(base, y, pit, link, random)
+    certificate = certify_hurdle(
+        pits,
+        served,
+        off_atom,
+        base.event_probability(),
+        at=atom,
+        confidence=target.confidence,
+        random_state=random,
+    )
     low, high = base.pit_interval(y)
     return ChosenLink(
         link,
-        proof,
+        certificate.accounting_for(proof),
         costs.price(link),
         costs.share * least_price(proof.mean_error()),
         costs.wider(link) if costs.widths.is_positive else np.nan,
-        served_cells(base, y, link, draws),
+        (pits.low, pits.high),
         low + fresh(y.size, random) * (high - low),
         plain_interval(proof, inside, inside.wider(link), target),
     )
 
 
-def served_cells(base: Forecast, y: Floats, link: Link, draws: Floats) -> Cells:
-    """Return the ends of the cells of randomized forecasts at the outcomes, shape (n, m)."""
-    return base.randomized(link.alpha, link, draws).pit_interval(y)
+def served_pits(
+    base: Forecast, y: Floats, pit: Floats, link: Link, random: np.random.Generator
+) -> tuple[PITs, PITs]:
+    """Return PITs of the randomized forecasts of all people, and those of their continuous part.
+
+    `pit` are those of the continuous part without a draw, of the people whose outcome is not the
+    atom; so are the second ones.
+    """
+    hurdle = as_hurdle(base.distribution)
+    off_atom = y != hurdle.at
+    n_draws = int(np.clip(MOST_PRICED // y.size, 1, PRICE_DRAWS))
+    draws = jittered(y.size, n_draws, random)
+    # the cell of the atom does not depend on the draw
+    low, high = (np.repeat(end[:, None], n_draws, axis=1) for end in base.pit_interval(y))
+    chance = base.event_probability()[off_atom, None]
+    below = 1 - chance if hurdle.end == "low" else 0.0
+    part = PITs(link.ppf(pit[:, None], draws[off_atom]), draws[off_atom])
+    low[off_atom] = high[off_atom] = below + chance * part.matrix
+    return PITs.of_cells(low, high, fresh(y.size, random), draws=draws), part

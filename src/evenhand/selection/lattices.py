@@ -12,6 +12,7 @@ from evenhand._validate import Floats, InputError
 from evenhand.audits import BLOCK_ROWS, PIT_DRAWS
 from evenhand.calibration import PITs, betting_cvar, cvar, pathwise_errors
 from evenhand.certificates import FixedSequenceCertificate, certify_pit
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast
 from evenhand.links import Link
@@ -129,6 +130,7 @@ def lattice_choice(
         confidence=target.confidence,
         method="betting",
         mass=target.group_mass,
+        kind=OutcomeKind.COUNT,
         random_state=tests.seed,
     )
     return ChosenLink(
@@ -160,7 +162,12 @@ def least_randomized(
     if alpha is None:
         raise InputError(_refusal(tests, kind(ALPHAS[0]), target))
     bounds = FixedSequenceCertificate(
-        most, target.group_mass, target.confidence, tests.n_people, one_row_each
+        most,
+        target.group_mass,
+        target.confidence,
+        tests.n_people,
+        one_row_each,
+        kind=OutcomeKind.COUNT,
     )
     return kind(alpha), bounds
 
@@ -181,6 +188,7 @@ def affordable_link(
         target.confidence,
         tests.n_people,
         one_row_each,
+        kind=OutcomeKind.COUNT,
         n_links=len(ALPHAS),
     )
     return link, bounds

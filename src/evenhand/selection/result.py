@@ -18,7 +18,14 @@ from evenhand._format import (
     one_line,
 )
 from evenhand._validate import Ints
-from evenhand.certificates import Bound, Certificate, LinkCertificate, PITCertificate, WiderInterval
+from evenhand.certificates import (
+    Bound,
+    Certificate,
+    HurdleCertificate,
+    LinkCertificate,
+    PITCertificate,
+    WiderInterval,
+)
 from evenhand.distributions import OutcomeKind
 from evenhand.forecasters import RecalibratedRegressor
 from evenhand.planning import MaxGroupError, Target
@@ -64,7 +71,8 @@ class Selection(Summarized):
         Certificate that accounts for the choice. For links all its bounds are valid; `bound` names
         the one that it rests on, which was chosen by a rule that sees no outcomes. For models
         tested in sequence it has a single bound: the error of every group of `group_mass` is at
-        most `max_group_error`.
+        most `max_group_error`. With an `atom` it is a `HurdleCertificate`, whose `event_rate` and
+        `bias` bound errors of the probability of the atom.
     target : Target
         The request: the group error to certify, `MaxGroupError`, or what may be paid, `MaxWider` or
         `MaxPrice`; the group size and the confidence.
@@ -173,6 +181,12 @@ class Selection(Summarized):
     def group_error(self) -> float:
         """Certified bound on the W1 error of every group of `group_mass`, given the choice."""
         return self.certificate.group_error(self.group_mass)
+
+    @property
+    def n_off_atom(self) -> int | None:
+        """Number of certifying people whose outcome is not the atom; None without an atom."""
+        proof = self.certificate
+        return proof.n_positive if isinstance(proof, HurdleCertificate) else None
 
     @property
     def people(self) -> str:
@@ -301,9 +315,7 @@ class Selection(Summarized):
     def bound(self) -> Bound:
         """Bound that the certificate rests on: "sharp" or "pathwise" (method.md, 5 and 11)."""
         # models that are not links have no other bound
-        return (
-            self.certificate.bound if isinstance(self.certificate, LinkCertificate) else "pathwise"
-        )
+        return self._bounds.bound if isinstance(self._bounds, LinkCertificate) else "pathwise"
 
     @property
     def statement(self) -> str:

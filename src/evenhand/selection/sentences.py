@@ -36,7 +36,7 @@ def statement(chosen: Selection) -> str:
     if chosen.n_learning == 0:
         learned = "; the model was fitted elsewhere and must not have seen these rows"
     # the bounds are for the people whose outcome is not an atom that is left as it is
-    n = chosen.certificate.n_samples
+    n = chosen.n_certifying if chosen.n_off_atom is None else chosen.n_off_atom
     which = "" if chosen.atom is None else f" of outcomes other than {chosen.atom:g}"
     who = count(n, "person", "people") if chosen.atom is None else f"{n:,} of them"
     return (

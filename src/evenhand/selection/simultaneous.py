@@ -27,6 +27,8 @@ class SimultaneousCertificate(FixedSequenceCertificate):
         Number of people from whose rows the bounds were computed.
     one_row_each : bool
         Whether people have several rows and one row per person was used.
+    kind : OutcomeKind
+        Kind of outcome that the forecasts describe.
     n_links : int
         Number of links, fixed beforehand.
     """
