@@ -419,3 +419,27 @@ def test_global_random_state_is_left_alone() -> None:
     before = np.random.get_state()[1].copy()  # type: ignore[index]  # noqa: NPY002
     fresh(3), fresh(3, 1), jittered(2, 3, 1), KeyedDraws(KEY)(["a"])
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # type: ignore[index]  # noqa: NPY002
+
+
+def test_ties_are_uniform_replayable_and_independent_of_the_draws() -> None:
+    # Kolmogorov-Smirnov and a correlation of 5 standard errors: 1e-6 each
+    n = 20_000
+    draws = KeyedDraws(b"sixteen bytes or more", context="2026-11")
+    ids = np.arange(n)
+    ties, r = draws.ties(ids), draws(ids)
+    assert ties.shape == (n,)
+    assert ((ties > 0) & (ties < 1)).all()
+    assert stats.kstest(ties, "uniform").pvalue > 1e-6
+    assert abs(np.corrcoef(ties, r)[0, 1]) < 5 / np.sqrt(n)
+    assert abs(np.corrcoef(np.abs(ties - 0.5), np.abs(r - 0.5))[0, 1]) < 5 / np.sqrt(n)
+    # the same person has the same position in any order, and another one in another context
+    again = KeyedDraws(b"sixteen bytes or more", context="2026-11")
+    np.testing.assert_array_equal(again.ties(ids[::-1]), ties[::-1])
+    np.testing.assert_array_equal(again.ties([17, "17"]), ties[[17, 17]])
+    other = KeyedDraws(b"sixteen bytes or more", context="2026-12").ties(ids)
+    assert abs(np.corrcoef(ties, other)[0, 1]) < 5 / np.sqrt(n)
+    # they are the draws of a context of their own
+    own = KeyedDraws(b"sixteen bytes or more", context="2026-11/ties")
+    np.testing.assert_array_equal(own(ids[:5]), ties[:5])
+    with pytest.raises(InputError, match=r"ids\[0\] must be an integer or text"):
+        draws.ties([1.5])

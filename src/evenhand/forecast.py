@@ -150,7 +150,8 @@ class Forecast:
     def from_pmf(cls, support: ArrayLike, probabilities: ArrayLike) -> Forecast:
         """Make a forecast from the probabilities (n, K) of the values `support` (K,) or (n, K).
 
-        The values increase strictly, and each row of probabilities adds up to 1.
+        The values increase strictly, and each row of probabilities adds up to 1. With the values 0
+        and 1 it is a forecast of events, as by `from_probability`.
 
         Examples
         --------
@@ -158,7 +159,10 @@ class Forecast:
         >>> stars.mean(), stars.pit_interval([2])
         (array([2.1]), (array([0.2]), array([0.7])))
         """
-        return cls(Categorical(support, np.atleast_2d(probabilities)))
+        made = Categorical(support, np.atleast_2d(probabilities))
+        if made.support.shape == (2,) and (made.support == (0.0, 1.0)).all():
+            return cls(Bernoulli(made.probabilities[..., 1]))
+        return cls(made)
 
     @classmethod
     def from_poisson(cls, mean: ArrayLike) -> Forecast:

@@ -79,13 +79,22 @@ class Categorical(Lattice):
         return other
 
     @cached_property
-    def _log_tails(self) -> tuple[Floats, Floats]:
-        """Log tails below and from each value on, batch shape + (K + 1,)."""
+    def _tails(self) -> tuple[Floats, Floats]:
+        """Probabilities below and from each value on, batch shape + (K + 1,)."""
         mass = self.probabilities
-        nothing = np.zeros((*mass.shape[:-1], 1))
+        ends = np.zeros((*mass.shape[:-1], 1)), np.ones((*mass.shape[:-1], 1))
         # each tail is summed from its own end, so that small ones keep their digits
-        lower = np.concatenate((nothing, np.cumsum(mass, axis=-1)), axis=-1)
-        upper = np.concatenate((nothing, np.cumsum(mass[..., ::-1], axis=-1)), axis=-1)[..., ::-1]
+        lower = np.minimum(np.cumsum(mass[..., :-1], axis=-1), 1.0)
+        upper = np.minimum(np.cumsum(mass[..., :0:-1], axis=-1), 1.0)[..., ::-1]
+        return (
+            np.concatenate((ends[0], lower, ends[1]), axis=-1),
+            np.concatenate((ends[1], upper, ends[0]), axis=-1),
+        )
+
+    @cached_property
+    def _log_tails(self) -> tuple[Floats, Floats]:
+        """Logarithms of both, from the smaller tail."""
+        lower, upper = self._tails
         with np.errstate(divide="ignore"):
             return _nearer_logs(lower, upper), _nearer_logs(upper, lower)
 
@@ -115,6 +124,18 @@ class Categorical(Lattice):
         )
         return np.asarray(full[(*rows, index)])
 
+    def cdf(self, y: ArrayLike) -> Floats:
+        return self._at(self._tails[0], self._position(y))
+
+    def cdf_left(self, y: ArrayLike) -> Floats:
+        return self._at(self._tails[0], self._position(y, left=True))
+
+    def sf(self, y: ArrayLike) -> Floats:
+        return self._at(self._tails[1], self._position(y))
+
+    def sf_left(self, y: ArrayLike) -> Floats:
+        return self._at(self._tails[1], self._position(y, left=True))
+
     def logcdf(self, y: ArrayLike) -> Floats:
         return self._at(self._log_tails[0], self._position(y))
 
@@ -129,12 +150,7 @@ class Categorical(Lattice):
 
     def _below(self, y: ArrayLike) -> Floats:
         at = self._position(y, left=True)
-        values = self._at(self._values, np.maximum(at - 1, 0))
-        return np.where(at == 0, -np.inf, values)
-
-    @property
-    def _values(self) -> Floats:
-        return self.support
+        return np.where(at == 0, -np.inf, self._at(self.support, np.maximum(at - 1, 0)))
 
     def log_mass(self, y: ArrayLike) -> Floats:
         # not from the tails, whose difference loses small probabilities between large ones

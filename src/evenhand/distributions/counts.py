@@ -16,11 +16,16 @@ from evenhand.distributions.base import batch_array, broadcast, score_grid
 from evenhand.distributions.lattice import LEVEL_TOLERANCE, Lattice
 
 MOST_ATOMS = 1024
-"""Largest number of values of a distribution that sums go through one by one; wider distributions
-are summed between quantiles, as continuous ones are."""
+FIRST_ATOMS = 512
+"""Largest number of values of a distribution that sums go through one by one. Of wider ones it is
+the first values, and between quantiles otherwise, as for continuous distributions."""
 
-LEAST_TAIL = 1e-290
-"""Smallest tail that SciPy computes with all digits; smaller ones by continued fractions."""
+REPEATED = 0.9
+"""Tail from which the other one is not a difference from 1, which would lose digits."""
+
+LOG_LEAST_TAIL = np.log(1e-290)
+"""Logarithm of the smallest tail that SciPy computes with all digits; smaller ones are computed by
+continued fractions."""
 
 
 class Counts(Lattice):
@@ -37,8 +42,8 @@ class Counts(Lattice):
         return {name: getattr(self, name) for name in self.event_dims}
 
     @abstractmethod
-    def _tails(self, k: Floats) -> tuple[Floats, Floats]:
-        """Return `P(Y <= k)` and `P(Y > k)` at whole numbers k >= 0."""
+    def _tail(self, k: Floats, *, upper: bool) -> Floats:
+        """Return `P(Y <= k)` (`P(Y > k)` if `upper`) at whole numbers k >= 0."""
 
     @abstractmethod
     def _far_tails(self, k: Floats) -> tuple[Floats, Floats]:
@@ -54,20 +59,33 @@ class Counts(Lattice):
     def _log_tail(self, y: ArrayLike, *, upper: bool) -> Floats:
         """Return the log of one tail, from the smaller of both."""
         value = np.floor(np.asarray(y, dtype=np.float64))
+        shape = np.broadcast_shapes(value.shape, self.batch_shape)
+        value = np.broadcast_to(value, shape)
         is_inside = (value >= 0) & np.isfinite(value)
-        k = np.where(is_inside, value, 0.0)
-        tails = self._tails(k)
-        own, other = tails[::-1] if upper else tails
+        log_tail = np.where((value < 0) ^ upper, -np.inf, 0.0)
+        log_tail[np.isnan(value)] = np.nan
+        if is_inside.any():
+            part = self._flat(shape).take(is_inside.ravel())
+            log_tail[is_inside] = part._log_inside(value[is_inside], upper=upper)
+        return log_tail
+
+    def _log_inside(self, k: Floats, *, upper: bool) -> Floats:
+        """Return the same at whole numbers k >= 0, one for each distribution of one axis."""
+        # only one tail, as each takes long: the one that is small on this side of the mean
+        is_above = k > self.mean()
+        near = np.empty(k.shape)
+        for side in (False, True):
+            rows = is_above == side
+            near[rows] = self.take(rows)._tail(k[rows], upper=side)
+        is_rest = (near > REPEATED) & (is_above != upper)
         with np.errstate(divide="ignore"):
-            log_own = np.where(own < 0.5, np.log(own), np.log1p(-np.minimum(other, 1.0)))
-        is_far = (own < LEAST_TAIL) & is_inside
+            log_tail = np.where(is_above == upper, np.log(near), np.log1p(-near))
+            if is_rest.any():
+                log_tail[is_rest] = np.log(self.take(is_rest)._tail(k[is_rest], upper=upper))
+        is_far = log_tail < LOG_LEAST_TAIL
         if is_far.any():
-            flat = self._flat(is_far.shape).take(is_far.ravel())
-            k = np.broadcast_to(k, is_far.shape)
-            log_own[is_far] = flat._far_tails(k[is_far])[int(upper)]
-        below = 0.0 if upper else -np.inf
-        log_own = np.where(value < 0, below, log_own)
-        return np.where(value == np.inf, -np.inf if upper else 0.0, log_own)
+            log_tail[is_far] = self.take(is_far)._far_tails(k[is_far])[int(upper)]
+        return log_tail
 
     def logcdf(self, y: ArrayLike) -> Floats:
         return self._log_tail(y, upper=False)
@@ -112,12 +130,13 @@ class Counts(Lattice):
         n_atoms = int(np.where(is_narrow, high - low, 0).max(initial=0)) + 1
         if is_narrow.all():
             return np.asarray(np.minimum(low[..., None] + np.arange(n_atoms), high[..., None]))
-        wide = self.quantile_table(scores)
-        size = max(n_atoms, scores.size)
+        first = np.minimum(low[..., None] + np.arange(FIRST_ATOMS), high[..., None])
+        wide = np.sort(np.concatenate((first, self.quantile_table(scores)), axis=-1), axis=-1)
         # rows are padded with their last value, which adds nothing to a sum
+        size = max(n_atoms, wide.shape[-1])
         every = np.minimum(low[..., None] + np.arange(size), high[..., None])
-        wide = np.concatenate((wide, np.repeat(wide[..., -1:], size - scores.size, axis=-1)), -1)
-        return np.where(is_narrow[..., None], every, wide)
+        padding = np.repeat(wide[..., -1:], size - wide.shape[-1], axis=-1)
+        return np.where(is_narrow[..., None], every, np.concatenate((wide, padding), axis=-1))
 
     def crps(self, y: ArrayLike) -> Floats:
         # in blocks of rows, as each distribution may have a thousand values
@@ -201,8 +220,8 @@ class Poisson(Counts):
     def __init__(self, mean: ArrayLike) -> None:
         self.rate = batch_array("mean", mean, positive=True)
 
-    def _tails(self, k: Floats) -> tuple[Floats, Floats]:
-        return special.gammaincc(k + 1, self.rate), special.gammainc(k + 1, self.rate)
+    def _tail(self, k: Floats, *, upper: bool) -> Floats:
+        return np.asarray((special.gammainc if upper else special.gammaincc)(k + 1, self.rate))
 
     def _far_tails(self, k: Floats) -> tuple[Floats, Floats]:
         return incomplete.log_gamma_tails(k, self.rate)
@@ -250,24 +269,20 @@ class NegativeBinomial(Counts):
             dispersion=batch_array("dispersion", dispersion, positive=True),
         )
 
-    def _tails(self, k: Floats) -> tuple[Floats, Floats]:
+    def _tail(self, k: Floats, *, upper: bool) -> Floats:
         size = 1 / self.dispersion
         odds = self.dispersion * self.center
-        # from the smaller of success and failure, neither of which is a difference from 1
-        fail, success = odds / (1 + odds), 1 / (1 + odds)
-        is_small = fail < 0.5
-        return (
-            np.where(
-                is_small,
-                special.betaincc(k + 1, size, fail),
-                special.betainc(size, k + 1, success),
-            ),
-            np.where(
-                is_small,
-                special.betainc(k + 1, size, fail),
-                special.betaincc(size, k + 1, success),
-            ),
-        )
+        by_fail, by_success = special.betaincc, special.betainc
+        if upper:
+            by_fail, by_success = by_success, by_fail
+        # from the smaller of failure and success, neither of which is a difference from 1
+        is_small = odds <= 1
+        a, b = np.where(is_small, k + 1, size), np.where(is_small, size, k + 1)
+        x = np.where(is_small, odds, 1.0) / (1 + odds)
+        found = np.empty(k.shape)
+        found[is_small] = by_fail(a[is_small], b[is_small], x[is_small])
+        found[~is_small] = by_success(a[~is_small], b[~is_small], x[~is_small])
+        return found
 
     def _far_tails(self, k: Floats) -> tuple[Floats, Floats]:
         return incomplete.log_beta_tails(k, self.center, self.dispersion)

@@ -94,12 +94,18 @@ class Truncated(Bounded):
         found = self.base.quantile_from_tail(tail, is_upper)
         # next to a bound the digits of the difference to its tail are lost
         if np.isfinite(low):
-            near = low + np.exp(below - self.base.logpdf(low))
+            near = low + self._length(below, low)
             found = np.where(self._is_little(below, low) & (below <= above), near, found)
         if np.isfinite(high):
-            near = high - np.exp(above - self.base.logpdf(high))
+            near = high - self._length(above, high)
             found = np.where(self._is_little(above, high) & (above < below), near, found)
         return np.clip(found, low, high)
+
+    def _length(self, log_p: Floats, bound: float) -> Floats:
+        """Return the length of a probability next to a bound, from the density there."""
+        density = self.base.logpdf(bound)
+        # at an atom, and where a density begins with 0: next to nothing, which clipping makes 0
+        return np.where(np.isneginf(density), 0.0, np.exp(log_p - np.maximum(density, -700.0)))
 
     def _is_little(self, log_p: Floats, bound: float) -> Mask:
         """Whether a probability next to a bound is a small part of the tails there."""

@@ -1,0 +1,318 @@
+"""Families of counts, scores and events beside SciPy, mpmath, scoringrules and brute force."""
+
+from __future__ import annotations
+
+import tracemalloc
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scoringrules
+from scipy import special, stats
+
+from distribution_examples import own_scores, scores
+from evenhand._validate import InputError
+from evenhand.distributions import (
+    Bernoulli,
+    Categorical,
+    Distribution,
+    Hurdle,
+    LocationScale,
+    NegativeBinomial,
+    Normal,
+    OutcomeKind,
+    Poisson,
+    Randomized,
+    Recalibrated,
+    Support,
+    Transformed,
+    Truncated,
+    as_hurdle,
+    empirical,
+)
+from evenhand.links import LINKS, Entropic
+
+LEVELS = (1e-12, 1e-5, 0.01, 0.3, 0.5, 0.77, 0.9, 0.999999)
+
+
+def peers(n: int = 300) -> list[tuple[Distribution, stats.rv_discrete]]:
+    rng = np.random.default_rng(1)
+    mean, dispersion = np.exp(rng.normal(1, 2, n)), np.exp(rng.normal(-1, 1, n))
+    return [
+        (Poisson(mean), stats.poisson(mean)),
+        (
+            NegativeBinomial(mean, dispersion),
+            stats.nbinom(1 / dispersion, 1 / (1 + dispersion * mean)),
+        ),
+    ]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_counts_agree_with_scipy(number: int) -> None:
+    batch, peer = peers()[number]
+    y = peer.rvs(random_state=2).astype(float)
+    for name, other in (("logcdf", "logcdf"), ("logsf", "logsf"), ("log_mass", "logpmf")):
+        np.testing.assert_allclose(
+            getattr(batch, name)(y), getattr(peer, other)(y), rtol=1e-11, atol=1e-11
+        )
+    np.testing.assert_allclose(batch.cdf_left(y), peer.cdf(y - 1), rtol=1e-11)
+    # between the counts
+    np.testing.assert_allclose(batch.cdf(y + 0.4), peer.cdf(y), rtol=1e-11)
+    np.testing.assert_allclose(batch.cdf_left(y + 0.4), peer.cdf(y), rtol=1e-11)
+    assert np.isneginf(batch.log_mass(y + 0.4)).all()
+    for p in LEVELS:
+        np.testing.assert_array_equal(batch.ppf(p), peer.ppf(p))
+    np.testing.assert_array_equal(batch.ppf(batch.cdf(y)), y)
+    np.testing.assert_array_equal(batch.ppf(0.0), 0.0)
+    np.testing.assert_array_equal(batch.ppf(1.0), np.inf)
+    np.testing.assert_allclose(batch.mean(), peer.mean(), rtol=1e-12)
+    np.testing.assert_allclose(batch.std(), peer.std(), rtol=1e-12)
+    np.testing.assert_array_equal(batch.cdf([[-1.0], [-np.inf]]), 0.0)
+    np.testing.assert_array_equal(batch.cdf(np.inf), 1.0)
+
+
+def test_crps_of_counts_agrees_with_scoringrules_and_with_sums() -> None:
+    rng = np.random.default_rng(3)
+    mean, y = rng.uniform(0.1, 15, 40), rng.poisson(6, 40).astype(float)
+    np.testing.assert_allclose(Poisson(mean).crps(y), scoringrules.crps_poisson(y, mean), rtol=1e-9)
+    for dispersion in (0.05, 0.8, 6.0):
+        batch = NegativeBinomial(mean, dispersion)
+        np.testing.assert_allclose(batch.crps(y), by_sums(batch, y), rtol=1e-7)
+        if dispersion < 1:  # beyond that, the peer's hypergeometric function loses its digits
+            peer = scoringrules.crps_negbinom(y, 1 / dispersion, 1 / (1 + dispersion * mean))
+            np.testing.assert_allclose(batch.crps(y), peer, rtol=1e-6)
+
+
+def by_sums(batch: Distribution, y: np.ndarray, n: int = 6000) -> np.ndarray:
+    """CRPS of counts as the sum over k of (F(k) - 1{y <= k})^2."""
+    k = np.arange(n)[:, None]
+    return ((batch.cdf(k) - (y <= k)) ** 2).sum(axis=0)
+
+
+@pytest.mark.parametrize(
+    ("count", "mean"),
+    [(100, 1e3), (50, 1e3), (5, 2e3), (3000, 300.0), (900_000, 1e6), (1_100_000, 1e6)],
+)
+def test_far_tails_of_poisson_counts(count: int, mean: float) -> None:
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(60):
+        ends = (0, mean) if count > mean else (mean, mpmath.inf)
+        expected = float(mpmath.log(mpmath.gammainc(count + 1, *ends, regularized=True)))
+    batch = Poisson([mean])
+    found = batch.logsf(count) if count > mean else batch.logcdf(count)
+    assert float(found[0]) == pytest.approx(expected, rel=1e-11)
+    # mass from the tails: the density's logarithm has few digits there in floats
+    mass = count * np.log(mean) - mean - special.gammaln(count + 1)
+    assert float(batch.log_mass(count)[0]) == pytest.approx(mass, rel=1e-10)
+    tail = found[0]
+    back = batch.quantile_from_tail(np.array([tail]), np.array([count > mean]))
+    assert back[0] == count
+
+
+@pytest.mark.parametrize(
+    ("count", "mean", "dispersion"),
+    [(3000, 10.0, 0.1), (0, 1e5, 0.01), (5, 1e5, 0.005), (20_000, 2.0, 0.5)],
+)
+def test_far_tails_of_negative_binomial_counts(count: int, mean: float, dispersion: float) -> None:
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(60):
+        size = 1 / mpmath.mpf(dispersion)
+        odds = mpmath.mpf(dispersion) * mean
+        fail = odds / (1 + odds)
+        tail = (
+            mpmath.betainc(count + 1, size, 0, fail, regularized=True)
+            if count > mean
+            else mpmath.betainc(size, count + 1, 0, 1 - fail, regularized=True)
+        )
+        expected = float(mpmath.log(tail))
+    batch = NegativeBinomial([mean], dispersion)
+    found = batch.logsf(count) if count > mean else batch.logcdf(count)
+    assert float(found[0]) == pytest.approx(expected, rel=1e-11)
+
+
+def test_a_negative_binomial_without_dispersion_is_poisson() -> None:
+    mean, y = np.array([0.3, 4.0, 90.0]), np.array([0.0, 3.0, 100.0])
+    near, limit = NegativeBinomial(mean, 1e-10), Poisson(mean)
+    for name in ("logcdf", "logsf", "log_mass", "crps"):
+        np.testing.assert_allclose(getattr(near, name)(y), getattr(limit, name)(y), rtol=1e-6)
+
+
+def test_wide_counts_are_near_their_normal_limit() -> None:
+    # a Poisson mean of 1e8: skewness 1e-4, and a step of 1e-4 standard deviations
+    batch, limit = Poisson([1e8]), Normal([1e8], 1e4)
+    y = 1e8 + 1e4 * np.array([-2.0, 0.3, 3.0])
+    np.testing.assert_allclose(batch.cdf(y), limit.cdf(y), atol=1e-4)
+    np.testing.assert_allclose(batch.crps(y), limit.crps(y), rtol=1e-3)
+    served = Randomized(batch, Entropic(0.1), 0.3)
+    other = Randomized(limit, Entropic(0.1), 0.3)
+    assert served.mean()[0] == pytest.approx(other.mean()[0], abs=10.0)
+    assert served.std()[0] == pytest.approx(other.std()[0], rel=2e-3)
+    np.testing.assert_allclose(served.cdf(y), other.cdf(y), atol=1e-3)
+
+
+# --- finitely many values
+
+
+@pytest.mark.parametrize("build", [scores, own_scores])
+def test_categorical_agrees_with_sums(build: object) -> None:
+    batch = build((6,))  # type: ignore[operator]
+    support = np.broadcast_to(batch.support, batch.probabilities.shape)
+    for i in range(6):
+        one, values, mass = batch.take([i]), support[i], batch.probabilities[i]
+        for y in (*values, *(values + 0.01), values[0] - 3):
+            assert one.cdf(y)[0] == pytest.approx(mass[values <= y].sum(), abs=1e-15)
+            assert one.cdf_left(y)[0] == pytest.approx(mass[values < y].sum(), abs=1e-15)
+            assert one.sf(y)[0] == pytest.approx(mass[values > y].sum(), abs=1e-15)
+            assert np.exp(one.log_mass(y))[0] == pytest.approx(mass[values == y].sum(), abs=1e-15)
+            pairs = (mass[:, None] * mass * np.abs(values[:, None] - values)).sum() / 2
+            assert one.crps(y)[0] == pytest.approx(mass @ np.abs(values - y) - pairs, abs=1e-13)
+        mean = mass @ values
+        assert one.mean()[0] == pytest.approx(mean)
+        assert one.std()[0] == pytest.approx(np.sqrt(mass @ (values - mean) ** 2))
+        for p in LEVELS[2:]:
+            assert one.ppf(p)[0] == values[np.argmax(np.cumsum(mass) >= p)]
+
+
+def test_small_probabilities_in_the_middle_keep_their_digits() -> None:
+    mass = np.array([[0.5, 1e-300, 0.5 - 1e-20, 1e-20]])
+    batch = Categorical([0, 1, 2, 3], mass)
+    np.testing.assert_allclose(batch.log_mass(1.0), np.log(1e-300), rtol=1e-14)
+    np.testing.assert_allclose(batch.log_mass(3.0), np.log(1e-20), rtol=1e-14)
+    np.testing.assert_allclose(batch.logsf(2.0), np.log(1e-20), rtol=1e-12)
+    for link in LINKS.values():
+        # the slope of the link at 1/2, by a difference of its CDF
+        made = link(0.12)
+        slope = (made.ppf(0.5 + 1e-6, 0.3) - made.ppf(0.5 - 1e-6, 0.3)) / 2e-6
+        served = Randomized(batch, made, 0.3).log_mass(1.0)
+        np.testing.assert_allclose(served, np.log(1e-300) + np.log(slope), rtol=1e-6)
+    mapped = Recalibrated(batch, [0, 0.2, 1], [0, 0.6, 1]).log_mass(1.0)
+    np.testing.assert_allclose(mapped, np.log(1e-300) + np.log(0.5), rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [2, 50, 5000])
+def test_any_number_of_values(size: int) -> None:
+    rng = np.random.default_rng(size)
+    mass = rng.dirichlet(np.full(size, 0.3), 20)
+    batch = Categorical(np.arange(size) * 0.5, mass)
+    y = batch.ppf(rng.uniform(size=20))
+    exact = [
+        float(sum(Fraction(float(p)) for p in row[: int(2 * at) + 1]))
+        for row, at in zip(batch.probabilities, y, strict=True)
+    ]
+    np.testing.assert_allclose(batch.cdf(y), exact, rtol=1e-12)
+    served = Randomized(batch, Entropic(0.12), rng.uniform(size=20))
+    assert (served.std() > 0).all()
+    k = np.arange(size) * 0.5
+    probabilities = np.exp(served.expand().log_mass(k))
+    np.testing.assert_allclose(served.mean(), probabilities @ k, rtol=1e-9)
+
+
+def test_memory_of_many_people_with_many_values_is_bounded() -> None:
+    batch = Categorical(np.arange(200), np.full((20_000, 200), 1 / 200))
+    tracemalloc.start()
+    batch.take(np.arange(20_000)).cdf(np.full(20_000, 7.0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12 * 20_000 * 200 * 8
+
+
+def test_events_are_two_values() -> None:
+    probability = np.array([0.0, 1e-300, 0.2, 1.0])
+    batch = Bernoulli(probability)
+    assert batch.outcome_kind is OutcomeKind.BINARY
+    np.testing.assert_array_equal(batch.mean(), probability)
+    np.testing.assert_allclose(batch.std(), np.sqrt(probability * (1 - probability)), rtol=1e-12)
+    np.testing.assert_array_equal(batch.cdf_left(0.0), 0.0)
+    np.testing.assert_array_equal(batch.sf(0.0), probability)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(batch.log_mass(1.0), np.log(probability))
+        np.testing.assert_allclose(batch.log_mass(0.0), np.log1p(-probability), atol=1e-15)
+    # the CRPS of an event is the Brier score
+    for y in (0.0, 1.0):
+        np.testing.assert_allclose(batch.crps(y), (y - probability) ** 2, atol=1e-15)
+    assert batch.take([2]).outcome_kind is OutcomeKind.BINARY
+
+
+def test_empirical_distributions_count_the_samples() -> None:
+    batch = empirical([[0, 0, 3, 1], [2, 2, 2, 2]])
+    np.testing.assert_array_equal(batch.support, [0, 1, 2, 3])
+    np.testing.assert_allclose(batch.probabilities, [[0.5, 0.25, 0, 0.25], [0, 0, 1, 0]])
+    y = np.array([1.0, 2.0])
+    ensemble = scoringrules.crps_ensemble(y, np.array([[0, 0, 3, 1.0], [2, 2, 2, 2]]))
+    np.testing.assert_allclose(batch.crps(y), ensemble)
+
+
+# --- hurdles
+
+
+def test_hurdles_are_mixtures() -> None:
+    rng = np.random.default_rng(6)
+    chance = np.array([0.0, 0.2, 0.7, 1.0])
+    part = Transformed(Normal(np.zeros(4), 0.5), Support(low=1.0))
+    batch = Hurdle(chance, part, at=1.0)
+    y = np.array([1.7, 2.0, 3.0, 1.4])
+    np.testing.assert_allclose(batch.cdf(y), chance + (1 - chance) * part.cdf(y), rtol=1e-12)
+    np.testing.assert_allclose(batch.sf(y), (1 - chance) * part.sf(y), rtol=1e-12)
+    np.testing.assert_allclose(batch.cdf(1.0), chance, rtol=1e-12)
+    np.testing.assert_array_equal(batch.cdf_left(1.0), 0.0)
+    np.testing.assert_array_equal(batch.ppf(1e-9), [part.ppf(1e-9)[0], 1, 1, 1])
+    np.testing.assert_array_equal(batch.ppf(0.5)[2:], 1.0)
+    # scores beside samples of the same mixture: 20,000 of them, seven standard errors
+    atom = rng.uniform(size=(20_000, 4)) < chance
+    draws = np.where(atom, 1.0, 1 + np.exp(0.5 * rng.normal(size=(20_000, 4))))
+    noise = 7 * draws.std(axis=0) / np.sqrt(20_000)
+    np.testing.assert_array_less(np.abs(batch.mean() - draws.mean(axis=0)), noise + 1e-9)
+    for at in (y, np.ones(4)):
+        peer = scoringrules.crps_ensemble(at, draws.T)
+        np.testing.assert_array_less(np.abs(batch.crps(at) - peer), noise + 1e-9)
+
+
+@pytest.mark.parametrize("end", ["low", "high"])
+def test_wrapped_hurdles_are_hurdles(end: str) -> None:
+    bounds = Support(low=0.0) if end == "low" else Support(high=0.0)
+    part = Transformed(Normal([0.0, 1.0], 0.7), bounds)
+    batch = Recalibrated(Hurdle([0.3, 0.6], part, 0.0, end), [0, 0.4, 1], [0, 0.5, 1])  # type: ignore[arg-type]
+    found = as_hurdle(batch)
+    assert found.end == end
+    np.testing.assert_allclose(found.chance, np.exp(batch.log_mass(0.0)), rtol=1e-12)
+    y = np.array([0.0, 0.1, 0.9, 2.5, 11.0])[:, None] * (1 if end == "low" else -1)
+    for name in ("logcdf", "logsf", "logcdf_left", "logsf_left", "logpdf", "log_mass"):
+        np.testing.assert_allclose(
+            getattr(found, name)(y), getattr(batch, name)(y), rtol=1e-8, atol=1e-8
+        )
+    p = np.array([0.05, 0.35, 0.55, 0.8, 0.99])[:, None]
+    np.testing.assert_allclose(found.ppf(p), batch.ppf(p), rtol=1e-7)
+    np.testing.assert_allclose(found.mean(), batch.mean(), rtol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Poisson([1.0, 0.0]), r"mean\[1\] must be finite and positive, got 0.0"),
+        (lambda: NegativeBinomial([1.0], -0.1), r"dispersion must be finite and positive"),
+        (lambda: Bernoulli([0.2, 90.0]), r"probability\[1\] must lie between 0 and 1.*not 90"),
+        (lambda: Categorical([0, 0], [[0.5, 0.5]]), r"support must be values that increase"),
+        (lambda: Categorical([0, 1], [[0.5, 0.4]]), r"probabilities\[0\] must be at least 0 and"),
+        (lambda: Categorical([0, 1], [[0.5, np.nan]]), r"probabilities\[0\] must be at least 0"),
+        (lambda: Categorical([0, 1], [[1.5, -0.5]]), r"probabilities\[0\] must be at least 0"),
+        (lambda: Categorical([0, 1], [[1.0]]), r"probabilities .*one column per value.*\(2\)"),
+        (lambda: Hurdle([1.2], Normal([0.0], 1.0)), r"chance must lie between 0 and 1"),
+        (lambda: Hurdle([0.2], Poisson([1.0])), r"positive must be a continuous distribution"),
+        (lambda: Hurdle([0.2], Normal([0.0], 1.0), end="left"), r"end must be"),  # type: ignore[arg-type]
+        (lambda: Hurdle([0.2], Normal([0.0], 1.0), at=np.nan), r"at must be finite"),
+        (lambda: LocationScale(Poisson([1.0]), [1.0]), r"base must be a continuous distribution"),
+        (lambda: Transformed(Poisson([1.0]), Support(low=0.0)), r"base must be a continuous"),
+    ],
+)
+def test_unusable_parameters_are_refused_in_one_line(make: object, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        make()  # type: ignore[operator]
+    assert "\n" not in str(caught.value)
+
+
+def test_truncation_leaves_out_an_atom_at_a_bound() -> None:
+    part = Transformed(Normal([0.0], 1.0), Support(low=0.0))
+    conditional = Truncated(Hurdle([0.4], part), Support(low=0.0))
+    y = np.array([0.2, 1.0, 4.0])
+    np.testing.assert_allclose(conditional.cdf(y), part.cdf(y), rtol=1e-12)
+    np.testing.assert_allclose(conditional.ppf(0.3), part.ppf(0.3), rtol=1e-9)

@@ -1,0 +1,260 @@
+"""Theorems about forecasts of outcomes with atoms, from the served distributions.
+
+Where a test is statistical, its comment states how often it would fail by chance with a fresh seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evenhand.distributions import Bernoulli, Normal, Randomized
+from evenhand.draws import fresh, nodes
+from evenhand.forecast import Forecast
+from evenhand.links import LINKS, Entropic
+from quadrature import Floats, panels
+
+N_DRAWS = 4000
+R = nodes(N_DRAWS)
+C = (np.arange(1000) + 0.5) / 1000
+
+
+def counts(family: stats.rv_discrete, *parameters: float) -> tuple[Floats, Floats]:
+    """Return the values and probabilities of a law up to 1e-12 of each tail."""
+    law = family(*parameters)
+    y = np.arange(law.ppf(1e-12), law.isf(1e-12) + 1)
+    return y, law.pmf(y)
+
+
+def atom_and_rest(chance: float, n: int = 400) -> tuple[Floats, Floats]:
+    """Return quantiles of half-normal outcomes with an atom at 0, each standing for its cell."""
+    levels = (np.arange(n) + 0.5) / n
+    y = stats.halfnorm.ppf(levels)
+    return np.append(0.0, y), np.append(chance, np.full(n, (1 - chance) / n))
+
+
+def hurdle(chance: float, n: int = 1) -> Forecast:
+    return Forecast.from_hurdle(np.full(n, chance), Forecast.from_normal(np.zeros(n), 1.0))
+
+
+ORDINAL = (0.1, 0.2, 0.4, 0.2, 0.1)
+
+LAWS: dict[str, tuple[Callable[[], Forecast], tuple[Floats, Floats]]] = {
+    "poisson 2": (lambda: Forecast.from_poisson([2.0]), counts(stats.poisson, 2.0)),
+    "poisson 20": (lambda: Forecast.from_poisson([20.0]), counts(stats.poisson, 20.0)),
+    "poisson 0.5": (lambda: Forecast.from_poisson([0.5]), counts(stats.poisson, 0.5)),
+    "negative binomial": (
+        lambda: Forecast.from_negative_binomial([3.0], 0.5),
+        counts(stats.nbinom, 2.0, 0.4),
+    ),
+    "ordinal of 5": (
+        lambda: Forecast.from_pmf(np.arange(5), [ORDINAL]),
+        (np.arange(5.0), np.array(ORDINAL)),
+    ),
+    "atom 0.5": (lambda: hurdle(0.5), atom_and_rest(0.5)),
+    "event 0.2": (lambda: Forecast.from_probability([0.2]), (np.arange(2.0), np.array([0.8, 0.2]))),
+}
+
+
+def over_all(forecast: Forecast, link: str, alpha: float, n: int, r: Floats = R) -> Forecast:
+    """Return the link over the whole CDF for n rows, also where `randomized` does not offer it."""
+    base = forecast[np.zeros(n, dtype=int)].distribution.expand()
+    return Forecast(Randomized(base, LINKS[link](alpha), r), r)
+
+
+def cells(name: str, link: str, alpha: float, r: Floats = R) -> tuple[Floats, Floats, Floats]:
+    """Return the ends of cells (K, m) of a law's outcomes at all draws, and the probabilities."""
+    build, (y, mass) = LAWS[name]
+    low, high = over_all(build(), link, alpha, y.size, r).pit_interval(y)
+    return low, high, mass
+
+
+@pytest.mark.parametrize("link", ["entropic", "gaussian"])
+@pytest.mark.parametrize("alpha", [0.05, 0.12, 0.3])
+@pytest.mark.parametrize("name", LAWS)
+def test_an_exact_link_over_the_cdf_is_calibrated_in_the_cell_reading(
+    name: str, alpha: float, link: str
+) -> None:
+    # I(x) = integral dist(c, [A(c), B(c)]) dc is 0 for every person (Theorem 2a)
+    low, high, mass = cells(name, link, alpha)
+    share = np.repeat(mass / N_DRAWS, N_DRAWS)
+
+    def below(ends: Floats) -> Floats:
+        order = np.argsort(ends, axis=None)
+        total = np.append(0.0, np.cumsum(share[order]))
+        return total[np.searchsorted(ends.ravel()[order], C, side="right")]
+
+    at_least, at_most = below(high), below(low)
+    distance = np.maximum(at_least - C, 0) + np.maximum(C - at_most, 0)
+    assert distance.mean() < 1e-4
+
+
+def distance_from_uniform(low: Floats, high: Floats, weight: Floats) -> float:
+    """W1 distance from uniform of points uniform in weighted cells."""
+    n = 2000
+    edges = np.linspace(0, 1, n + 1)
+    cdf = np.zeros(n + 1)
+    for a, b, w in zip(low.ravel(), high.ravel(), weight.ravel(), strict=True):
+        # overlap of the cell with [0, c], in units of the cell
+        first, last = np.searchsorted(edges, (a, b))
+        cdf[last:] += w
+        if b > a:
+            cdf[first:last] += w * (edges[first:last] - a) / (b - a)
+    return float(np.abs(cdf - edges).mean())
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "tolerance"),
+    [
+        ("poisson 20", 0.0001, 1e-4),
+        ("poisson 2", 0.011, 5e-4),
+        ("ordinal of 5", 0.009, 5e-4),
+        ("atom 0.5", 0.069, 1e-3),
+        ("event 0.2", 0.096, 5e-4),
+    ],
+)
+def test_average_error_of_an_exact_link_over_the_cdf(
+    name: str, error: float, tolerance: float
+) -> None:
+    # Theorem 2b, alpha 0.12
+    n_draws = 800
+    low, high, mass = cells(name, "entropic", 0.12, nodes(n_draws))
+    weight = np.repeat(mass[:, None] / n_draws, n_draws, axis=1)
+    found = distance_from_uniform(low, high, weight)
+    assert found == pytest.approx(error, abs=tolerance)
+    width = float((weight * (high - low)).sum())
+    assert found <= width / 2 + 1e-3
+
+
+@pytest.mark.parametrize(("alpha", "mean"), [(0.05, 0.55), (0.12, 0.61), (0.3, 0.74)])
+def test_the_mean_announced_probability_is_nearer_to_one_half(alpha: float, mean: float) -> None:
+    # Theorem 2d: the average over draws of a CDF of 0.80
+    scores = Forecast.from_pmf([1, 2, 3], [[0.5, 0.3, 0.2]])
+    cdf = scores.randomized(alpha, r=R).cdf(2.0)
+    assert cdf.mean() == pytest.approx(mean, abs=5e-3)
+    assert cdf.mean() == pytest.approx(float(Entropic(alpha).mean_pit(0.8)), abs=1e-4)
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("name", ["poisson 2", "negative binomial", "ordinal of 5"])
+def test_served_masses_are_differences_of_the_link(name: str, link: str) -> None:
+    build, (y, mass) = LAWS[name]
+    kept = mass > 1e-6
+    y = y[kept]
+    served = build()[np.zeros(y.size, dtype=int)].randomized(0.12, link, r=nodes(9))
+    cdf = np.cumsum(mass)[kept]
+    made = LINKS[link](0.12)
+    high, low = (
+        made.ppf(np.clip(level, 0, 1)[:, None], nodes(9)) for level in (cdf, cdf - mass[kept])
+    )
+    np.testing.assert_allclose(np.exp(served.log_mass(y)), high - low, atol=1e-9)
+    np.testing.assert_array_equal(served.log_density(y), served.log_mass(y))
+
+
+@pytest.mark.parametrize("chance", [0.3, 0.5, 0.8])
+def test_randomized_hurdles_are_uniform(chance: float) -> None:
+    # Kolmogorov-Smirnov at 1e-6
+    n = 100_000
+    rng = np.random.default_rng(1)
+    y = np.where(rng.uniform(size=n) < chance, 0.0, np.abs(rng.normal(size=n)))
+    served = hurdle(chance, n).randomized(0.12, random_state=2)
+    pit = served.pit(y, ties=fresh(n, 3))
+    assert stats.kstest(pit, "uniform").pvalue > 1e-6
+    np.testing.assert_allclose(np.exp(served.log_mass(0.0)), chance, rtol=1e-12)
+    # the positive part is a forecast that a certificate for continuous outcomes covers
+    is_positive = y > 0
+    part = served[is_positive].positive_part()
+    assert stats.kstest(part.pit(y[is_positive]), "uniform").pvalue > 1e-6
+    np.testing.assert_allclose(
+        pit[is_positive], chance + (1 - chance) * part.cdf(y[is_positive]), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("chance", "price", "price_over_all", "zero_over_all", "error_over_all"),
+    [
+        (0.3, 0.435, 0.519, 0.437, 0.034),
+        (0.5, 0.311, 0.414, 0.501, 0.068),
+        (0.8, 0.124, 0.299, 0.610, 0.115),
+    ],
+)
+def test_price_of_hurdles_and_of_links_over_all(
+    chance: float,
+    price: float,
+    price_over_all: float,
+    zero_over_all: float,
+    error_over_all: float,
+) -> None:
+    # outcomes: quadrature in the base's PIT; draws: Gauss panels that refine towards both ends
+    u, weight = panels(
+        np.concatenate(
+            ([0], np.geomspace(1e-6, 0.5, 25), 1 - np.geomspace(0.5, 1e-6, 25)[1:], [1])
+        ),
+        6,
+    )
+    y = np.append(0.0, stats.halfnorm.ppf(u))
+    mass = np.append(chance, (1 - chance) * weight)
+    r = u[None, :]
+    base = hurdle(chance, y.size)
+    truth = base.log_density(y)
+    found = []
+    for served in (
+        base.randomized(0.12, r=r),
+        over_all(hurdle(chance), "entropic", 0.12, y.size, r),
+    ):
+        cost = (truth[:, None] - served.log_density(y)) @ weight
+        found.append((float(mass @ cost), float(np.exp(served.log_mass(0.0))[0] @ weight)))
+    # the check values were simulated with 200,000 people: 0.0007 of noise
+    assert found[0] == pytest.approx((price, chance), abs=2e-3)
+    assert found[1] == pytest.approx((price_over_all, zero_over_all), abs=2e-3)
+    # the price of the link is paid by the people whose outcome is not zero
+    assert found[0][0] == pytest.approx((1 - chance) * Entropic(0.12).price, abs=2e-4)
+    low, high = over_all(hurdle(chance), "entropic", 0.12, y.size, r).pit_interval(y)
+    assert distance_from_uniform(low, high, mass[:, None] * weight) == pytest.approx(
+        error_over_all, abs=2e-3
+    )
+
+
+@pytest.mark.parametrize("probability", [0.02, 0.2, 0.5, 0.9])
+@pytest.mark.parametrize("link", LINKS)
+def test_randomization_of_events_changes_errors_by_the_mean_probability_only(
+    probability: float, link: str
+) -> None:
+    # Theorem 4.3: e(x, y) = |y - E P| / 2; here over draws of a link, by quadrature over cells
+    base = Bernoulli([[probability], [probability]])
+    served = Forecast(Randomized(base, LINKS[link](0.12), nodes(800)), nodes(800))
+    low, high = served.pit_interval([0.0, 1.0])
+    mean = served.distribution.sf(0.0).mean(axis=-1)
+    for y in (0, 1):
+        found = distance_from_uniform(low[y], high[y], np.full(800, 1 / 800))
+        assert found == pytest.approx(abs(y - mean[y]) / 2, abs=1e-3)
+
+
+def test_pits_of_counts_from_the_forecast_are_uniform_with_ties() -> None:
+    # Kolmogorov-Smirnov at 1e-6, three times
+    n = 50_000
+    rng = np.random.default_rng(4)
+    mean = rng.gamma(2.0, 1.0, n)
+    for forecast, y in (
+        (Forecast.from_poisson(mean), rng.poisson(mean)),
+        (
+            Forecast.from_negative_binomial(mean, 0.7),
+            rng.negative_binomial(1 / 0.7, 1 / (1 + 0.7 * mean)),
+        ),
+        (Forecast.from_probability(mean / (1 + mean)), rng.uniform(size=n) < mean / (1 + mean)),
+    ):
+        assert stats.kstest(forecast.pit(y, ties=fresh(n, 5)), "uniform").pvalue > 1e-6
+        assert stats.kstest(forecast.cdf(y), "uniform").pvalue < 1e-6
+
+
+def test_normal_truth_is_its_own_positive_part_when_nothing_is_at_the_atom() -> None:
+    # less than 1e-12 of the part is below 0, so that it is not truncated
+    part = Forecast(Normal([8.0], 1.0))
+    none = Forecast.from_hurdle([0.0], part)
+    for y in np.linspace(5, 11, 7):
+        assert none.cdf([y])[0] == pytest.approx(part.cdf([y])[0], rel=1e-12)
+        assert none.crps([y])[0] == pytest.approx(part.crps([y])[0], rel=1e-12)
+        assert none.log_density([y])[0] == pytest.approx(part.logpdf([y])[0], rel=1e-12)
