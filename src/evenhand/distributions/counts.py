@@ -272,16 +272,15 @@ class NegativeBinomial(Counts):
     def _tail(self, k: Floats, *, upper: bool) -> Floats:
         size = 1 / self.dispersion
         odds = self.dispersion * self.center
-        by_fail, by_success = special.betaincc, special.betainc
-        if upper:
-            by_fail, by_success = by_success, by_fail
         # from the smaller of failure and success, neither of which is a difference from 1
         is_small = odds <= 1
         a, b = np.where(is_small, k + 1, size), np.where(is_small, size, k + 1)
         x = np.where(is_small, odds, 1.0) / (1 + odds)
         found = np.empty(k.shape)
-        found[is_small] = by_fail(a[is_small], b[is_small], x[is_small])
-        found[~is_small] = by_success(a[~is_small], b[~is_small], x[~is_small])
+        # P(Y > k) = I(fail; k + 1, size) = 1 - I(success; size, k + 1)
+        plain = is_small == upper
+        found[plain] = special.betainc(a[plain], b[plain], x[plain])
+        found[~plain] = special.betaincc(a[~plain], b[~plain], x[~plain])
         return found
 
     def _far_tails(self, k: Floats) -> tuple[Floats, Floats]:
