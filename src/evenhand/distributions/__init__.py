@@ -8,6 +8,7 @@ from __future__ import annotations
 from evenhand.distributions.base import Distribution
 from evenhand.distributions.categorical import Bernoulli, Categorical, empirical
 from evenhand.distributions.counts import NegativeBinomial, Poisson
+from evenhand.distributions.hurdle import End as End
 from evenhand.distributions.hurdle import Hurdle, as_hurdle, beyond
 from evenhand.distributions.kinds import NO_BINARY_RANDOMIZATION, OutcomeKind
 from evenhand.distributions.location_scale import LocationScale

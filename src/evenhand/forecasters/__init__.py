@@ -15,16 +15,22 @@ from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.boosted import BoostedDistributionRegressor
 from evenhand.forecasters.bounds import Bounds as Bounds
 from evenhand.forecasters.bounds import check_support as check_support
+from evenhand.forecasters.classified import ClassifierForecaster
 from evenhand.forecasters.corrections import learn_corrections as learn_corrections
+from evenhand.forecasters.counted import CountRegressor
 from evenhand.forecasters.grouping import By as By
+from evenhand.forecasters.hurdle import HurdleRegressor
 from evenhand.forecasters.maps import learn_maps as learn_maps
 from evenhand.forecasters.maps import refined as refined
 from evenhand.forecasters.network import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.randomized import RandomizedRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
 from evenhand.forecasters.rescaling import Rescaling as Rescaling
+from evenhand.forecasters.served import as_forecaster as as_forecaster
 from evenhand.forecasters.steps import Patterns as Patterns
 from evenhand.forecasters.steps import log_p_values as log_p_values
+from evenhand.forecasters.table_models import TableClassifier as TableClassifier
+from evenhand.forecasters.table_models import TableCounts as TableCounts
 from evenhand.forecasters.tilts import Tilt as Tilt
 from evenhand.forecasters.tilts import largest_likelihood as largest_likelihood
 
@@ -36,13 +42,19 @@ FORECASTERS: dict[str, type[Forecaster]] = {
         BoostedDistributionRegressor,
         RandomizedRegressor,
         RecalibratedRegressor,
+        HurdleRegressor,
+        CountRegressor,
+        ClassifierForecaster,
     )
 }
 
 __all__ = [
     "FORECASTERS",
     "BoostedDistributionRegressor",
+    "ClassifierForecaster",
+    "CountRegressor",
     "Forecaster",
+    "HurdleRegressor",
     "MixtureMLPRegressor",
     "PAICRegressor",
     "RandomizedRegressor",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,17 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from evenhand._format import one_line
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.columns import Schema, as_pandas, refuse_repeated_names, unreported, warn_unseen
-from evenhand.distributions import Distribution, Support
+from evenhand.distributions import Distribution, OutcomeKind, Support
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import Base, ResidualBase, allows_missing, frozen, thawed
+from evenhand.forecasters.adapters import (
+    Base,
+    ResidualBase,
+    allows_missing,
+    frozen,
+    kind_of,
+    thawed,
+)
 from evenhand.forecasters.bounds import (
     Bounds,
     check_support,
@@ -104,6 +111,13 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def from_state(cls, state: State) -> Self:
         """Rebuild a fitted forecaster from the output of `to_state`."""
+
+    def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
+        """Return the kind of outcome that this forecaster predicts if it is fitted to `y`.
+
+        None if only a forecast shows it.
+        """
+        return OutcomeKind.CONTINUOUS
 
     def predict(self, X: Any) -> Floats:
         """Predict the mean of the outcome, shape (n,); it does not depend on a draw.
@@ -294,6 +308,12 @@ class WrappingForecaster(Forecaster):
 
     estimator: Any
 
+    def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
+        # the default estimator of a randomized forecaster is continuous
+        if self.estimator is None:
+            return OutcomeKind.CONTINUOUS
+        return kind_of(self.estimator, y).outcome_kind_of(self.estimator, y)
+
     def _set_base(self, base: Base) -> None:
         self._base = base
         self.estimator_ = base.estimator
@@ -341,6 +361,53 @@ class WrappingForecaster(Forecaster):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         allowed = allows_missing(self.estimator)
+        if allowed is not None:
+            tags.input_tags.allow_nan = allowed
+        return tags
+
+
+class DiscreteForecaster(Forecaster):
+    """A forecaster that converts the output of a model to distributions on single values."""
+
+    _inner: ClassVar[str]
+    """Name of the parameter with the model."""
+
+    _base_kind: ClassVar[type[Base]]
+    """Adapter of the model."""
+
+    random_state: RandomState
+
+    def _set_base(self, base: Base) -> None:
+        self._base = base
+        self.estimator_ = base.estimator
+
+    def forecast(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> Forecast:
+        check_is_fitted(self)
+        return Forecast(self._base.distribution(self._check_new_rows(X)))
+
+    def to_state(self) -> State:
+        check_is_fitted(self)
+        params = self.get_params(deep=False)
+        del params[self._inner]
+        if not isinstance(self.random_state, int):
+            params["random_state"] = None
+        stored = {"params": params, "learned": self._columns_to_state()}
+        return State(type(self).__name__, stored, self._base.to_arrays(), self._base.to_parts())
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        base = cls._base_kind.from_parts(state.parts, dict(state.arrays))
+        # a new fit keeps the fitted model
+        model = cls(**{cls._inner: frozen(base.estimator)}, **state.params["params"])
+        model._set_base(base)
+        model._columns_from_state(state.params["learned"])
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        allowed = allows_missing(getattr(self, self._inner))
         if allowed is not None:
             tags.input_tags.allow_nan = allowed
         return tags

@@ -7,7 +7,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._validate import Floats, check_choice, check_count, check_outcomes, outcomes_checked
+from evenhand._validate import Floats, check_choice, check_count, outcomes_checked
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 from evenhand.forecasters.adapters import (
@@ -21,6 +21,7 @@ from evenhand.forecasters.adapters import (
 from evenhand.forecasters.base import State, WrappingForecaster, point_forecast
 from evenhand.forecasters.bounds import Bounds, stored_bounds
 from evenhand.forecasters.network import MixtureMLPRegressor
+from evenhand.forecasters.outcomes import check_after_fit, check_before_fit, refuse_binary
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
 from evenhand.links import Link, make_link
 
@@ -180,12 +181,13 @@ class RandomizedRegressor(WrappingForecaster):
         cv = check_count("cv", self.cv, least=2)
         check_choice("spread", self.spread, SPREADS)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
-        check_outcomes(outcomes)
         random = generator(self.random_state)
         estimator = self.estimator
         if estimator is None:
             seed = int(random.integers(2**31)) if self.random_state is not None else None
             estimator = MixtureMLPRegressor(random_state=seed)
+        kind = check_before_fit(estimator, outcomes, self.support)
+        refuse_binary(kind)
         # the link is applied to recalibrated forecasts, as randomization is the outermost step
         if self.recalibrate:
             seed = int(random.integers(2**31)) if self.random_state is not None else None
@@ -205,7 +207,9 @@ class RandomizedRegressor(WrappingForecaster):
         support = self._predicted_support(estimator)
         rows = Training(table, line, given, cv, random, self.spread, support)
         with outcomes_checked():
-            self._set_base(kind_of(estimator).fit(estimator, rows))
+            base = kind_of(estimator, line).fit(estimator, rows)
+        refuse_binary(check_after_fit(base, table, outcomes, self.support, kind))
+        self._set_base(base)
         return self
 
     @classmethod

@@ -236,7 +236,7 @@ class TableClassifier(TableModel):
             return list(folds.split(target, target))
 
     def _constant(self, target: NDArray[Any], weight: Floats) -> Floats:
-        return np.bincount(target, weights=weight) / weight.sum()
+        return np.asarray(np.bincount(target, weights=weight) / weight.sum())
 
     def _output(self, model: Any, rows: Floats) -> Floats:
         predicted = np.zeros((len(rows), self.classes_.size))
@@ -245,7 +245,7 @@ class TableClassifier(TableModel):
 
     def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:
         chosen = predicted[np.arange(len(target)), target]
-        return -np.log(np.maximum(chosen, LEAST_PROBABILITY))
+        return np.asarray(-np.log(np.maximum(chosen, LEAST_PROBABILITY)))
 
 
 class TableCounts(TableModel):

@@ -155,8 +155,8 @@ def _foreign_places(entry: dict[str, Any], place: str) -> Iterator[str]:
     for name, part in entry["parts"].items():
         member = name.removeprefix("member")
         inner = f"{place}.estimator_" + (f"[{member}]" if member != name else "")
-        if name == "spread":
-            inner = f"{place}.spread_"
+        if name in ("spread", "classifier", "regressor"):
+            inner = f"{place}.{name}_"
         if "foreign" in part:
             yield inner
         elif "forecaster" in part:

@@ -22,6 +22,8 @@ ALLOWED_TYPES = frozenset(
     {
         "evenhand.forecasters.adapters.QuantileGrid",
         "evenhand.forecasters.adapters.SpreadTrees",
+        "evenhand.forecasters.TableClassifier",
+        "evenhand.forecasters.TableCounts",
         "numpy.dtype",
         "sklearn._loss.loss.HalfTweedieLoss",
         "sklearn._loss.loss.HalfTweedieLossIdentity",

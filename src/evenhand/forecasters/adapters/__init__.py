@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from evenhand.forecasters.adapters.base import Base
+from evenhand.forecasters.adapters.classifier_bases import ClassifierBase, is_event
+from evenhand.forecasters.adapters.count_bases import CountBase, check_counts, has_poisson_loss
+from evenhand.forecasters.adapters.dispersion import Family
 from evenhand.forecasters.adapters.distribution_bases import ForecasterBase
 from evenhand.forecasters.adapters.estimators import (
     SPREADS,
@@ -31,6 +34,9 @@ __all__ = [
     "KINDS",
     "SPREADS",
     "Base",
+    "ClassifierBase",
+    "CountBase",
+    "Family",
     "ForecasterBase",
     "QuantileGrid",
     "ResidualBase",
@@ -38,9 +44,12 @@ __all__ = [
     "SpreadTrees",
     "Training",
     "allows_missing",
+    "check_counts",
     "effective_size",
     "final_step",
     "frozen",
+    "has_poisson_loss",
+    "is_event",
     "kind_of",
     "n_cells",
     "plotting_positions",

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 
 from sklearn.frozen import FrozenEstimator
 
-from evenhand._validate import Floats
-from evenhand.distributions import Distribution
+from evenhand._validate import Floats, bad_input
+from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.forecasters.adapters.estimators import Training, thawed
 
 
@@ -29,6 +29,27 @@ class Base(ABC):
     def accepts_frozen(cls, estimator: Any) -> bool:
         """Whether a fitted estimator from inside a `FrozenEstimator` is of this kind."""
         return cls.accepts(estimator)
+
+    @classmethod
+    def accepts_outcomes(cls, y: Floats | None) -> bool:
+        """Whether outcomes are of this kind; None if they are not known."""
+        return True
+
+    @classmethod
+    def outcome_kind_of(cls, estimator: Any, y: Floats) -> OutcomeKind | None:
+        """Return the kind of outcome that an estimator predicts if it is fitted to `y`.
+
+        None if only a forecast shows it.
+        """
+        return OutcomeKind.CONTINUOUS
+
+    @classmethod
+    def of_fitted(cls, estimator: Any) -> Self:
+        """Return the base of a fitted model that determines its distributions without training."""
+        name = type(thawed(estimator)).__name__
+        rule = "predict distributions"
+        remedy = f"fit RecalibratedRegressor({name}(...)), which learns them from training rows"
+        raise bad_input("model", rule, f"{name}, which predicts only numbers", remedy)
 
     @classmethod
     def is_held_out(cls, estimator: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -47,12 +48,12 @@ class ClassifierBase(Base):
     @classmethod
     def accepts(cls, estimator: Any) -> bool:
         # models of distributions have predict_proba as well, but also predict_quantiles (skpro)
-        is_known = hasattr(estimator, "fit") and is_classifier(estimator)
+        is_known = hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator)
         has_both = hasattr(estimator, "predict_proba") and hasattr(estimator, "predict")
         return is_known or (has_both and not hasattr(final_step(estimator), "predict_quantiles"))
 
     @classmethod
-    def kind(cls, estimator: Any, y: Floats) -> OutcomeKind:
+    def outcome_kind_of(cls, estimator: Any, y: Floats) -> OutcomeKind | None:
         if isinstance(estimator, FrozenEstimator):
             return cls.of_fitted(estimator).outcome_kind
         return OutcomeKind.BINARY if is_event(y) else OutcomeKind.COUNT
@@ -68,8 +69,8 @@ class ClassifierBase(Base):
         values = check_classes(rows.y)
         # scikit-learn's classifiers refuse classes that are not whole numbers, such as 3.5 stars
         is_whole = bool((values == np.round(values)).all())
-        labels = rows.y.astype(np.int64) if is_whole else np.searchsorted(values, rows.y)
-        return cls(fitted(estimator, rows.labelled(labels)), values)
+        labels: Any = rows.y.astype(np.int64) if is_whole else np.searchsorted(values, rows.y)
+        return cls(fitted(estimator, replace(rows, y=labels)), values)
 
     @classmethod
     def of_fitted(cls, estimator: Any) -> Self:
@@ -107,7 +108,7 @@ class ClassifierBase(Base):
                 f"estimator {type(model).__name__} predicts probabilities that are negative, not"
                 f" finite or do not add up to 1; {USE_A_FUNCTION}"
             )
-        return share / total
+        return np.asarray(share / total)
 
     def to_arrays(self) -> dict[str, Floats]:
         return {"classes": self.values}

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from evenhand._format import count
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.columns import unreported
-from evenhand.distributions import Distribution, Normal, from_ppf
+from evenhand.distributions import Distribution, Normal, OutcomeKind, from_ppf
 from evenhand.forecast import Forecast
 from evenhand.forecasters.adapters.base import Base
 from evenhand.forecasters.adapters.estimators import (
@@ -23,6 +23,7 @@ from evenhand.forecasters.adapters.estimators import (
     predict_options,
     thawed,
 )
+from evenhand.forecasters.adapters.foreign_discrete import discrete_of, is_discrete
 from evenhand.tables import take_rows
 
 
@@ -34,6 +35,11 @@ class ForecasterBase(Base):
     @classmethod
     def accepts(cls, estimator: Any) -> bool:
         return hasattr(estimator, "forecast")
+
+    @classmethod
+    def outcome_kind_of(cls, estimator: Any, y: Floats) -> OutcomeKind | None:
+        find = getattr(thawed(estimator), "outcome_kind_of", None)
+        return None if find is None else find(y)
 
     @classmethod
     def fit(cls, estimator: Any, rows: Training) -> Self:
@@ -73,6 +79,14 @@ class CallableBase(Base):
         return True
 
     @classmethod
+    def outcome_kind_of(cls, estimator: Any, y: Floats) -> OutcomeKind | None:
+        return None
+
+    @classmethod
+    def of_fitted(cls, estimator: Any) -> Self:
+        return cls(thawed(estimator))
+
+    @classmethod
     def fit(cls, estimator: Any, rows: Training) -> Self:
         base = cls(thawed(estimator))
         # refuse output of another kind now, not at the first forecast
@@ -106,6 +120,14 @@ class PPFBase(Base):
         return _ppf_method(estimator) is not None
 
     @classmethod
+    def outcome_kind_of(cls, estimator: Any, y: Floats) -> OutcomeKind | None:
+        return None  # the same model of skpro may predict counts or amounts
+
+    @classmethod
+    def of_fitted(cls, estimator: Any) -> Self:
+        return cls(estimator)
+
+    @classmethod
     def fit(cls, estimator: Any, rows: Training) -> Self:
         # scikit-learn cannot always determine whether such a model is fitted; a forecast can
         base = cls(estimator if isinstance(estimator, FrozenEstimator) else fitted(estimator, rows))
@@ -119,6 +141,8 @@ class PPFBase(Base):
         assert method is not None
         predict = getattr(model if hasattr(model, method) else final_step(model), method)
         predicted = predict(_rows_for(model, X))
+        if is_discrete(predicted):
+            return discrete_of(predicted, len(X), type(model).__name__)
         ppf = getattr(predicted, "ppf", None)
         if not callable(ppf):
             rule = f"return an object with ppf from {method}"
@@ -145,6 +169,11 @@ class ReturnStdBase(Base):
     @classmethod
     def fit(cls, estimator: Any, rows: Training) -> Self:
         return cls(fitted(estimator, rows), cls.floor(rows.y))
+
+    @classmethod
+    def of_fitted(cls, estimator: Any) -> Self:
+        # without outcomes, only a standard deviation of 0 is too small
+        return cls(estimator, 1e-300)
 
     @staticmethod
     def floor(y: Floats) -> float:

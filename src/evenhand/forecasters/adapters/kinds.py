@@ -13,6 +13,8 @@ from sklearn.ensemble import BaggingRegressor, VotingRegressor
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.distributions import Distribution, Normal, NormalMixture
 from evenhand.forecasters.adapters.base import Base
+from evenhand.forecasters.adapters.classifier_bases import ClassifierBase
+from evenhand.forecasters.adapters.count_bases import CountBase
 from evenhand.forecasters.adapters.distribution_bases import (
     CallableBase,
     ForecasterBase,
@@ -121,7 +123,9 @@ KINDS: dict[str, type[Base]] = {
         MembersBase,
         EnsembleBase,
         CallableBase,
+        ClassifierBase,
         PPFBase,
+        CountBase,
         QuantileBase,
         ReturnStdBase,
         ResidualBase,
@@ -129,13 +133,17 @@ KINDS: dict[str, type[Base]] = {
 }
 
 
-def kind_of(estimator: Any) -> type[Base]:
-    """Return the first adapter that accepts an estimator."""
+def kind_of(estimator: Any, y: Floats | None = None) -> type[Base]:
+    """Return the first adapter that accepts an estimator and the outcomes that it is fitted to.
+
+    Without outcomes, a regressor with the Poisson loss is a plain regressor.
+    """
     inner = thawed(estimator)
     for kind in KINDS.values():
-        if kind.accepts(inner) if inner is estimator else kind.accepts_frozen(inner):
+        is_accepted = kind.accepts(inner) if inner is estimator else kind.accepts_frozen(inner)
+        if is_accepted and kind.accepts_outcomes(y):
             return kind
-    rule = "be a regressor with fit and predict"
+    rule = "be a regressor or classifier with fit and predict"
     raise bad_input("estimator", rule, type(estimator).__name__, USE_A_FUNCTION)
 
 
