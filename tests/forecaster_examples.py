@@ -10,12 +10,23 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.linear_model import BayesianRidge, LinearRegression, QuantileRegressor, Ridge
+from sklearn.linear_model import (
+    BayesianRidge,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    QuantileRegressor,
+    Ridge,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from evenhand.distributions import OutcomeKind
 from evenhand.forecasters import (
     BoostedDistributionRegressor,
+    ClassifierForecaster,
+    CountRegressor,
+    HurdleRegressor,
     MixtureMLPRegressor,
     PAICRegressor,
     RandomizedRegressor,
@@ -103,6 +114,88 @@ EXAMPLES: dict[str, Example] = {
     ),
 }
 """By name, which begins with the class' name."""
+
+
+def small_hurdle(**params: Any) -> HurdleRegressor:
+    return HurdleRegressor(LogisticRegression(), BayesianRidge(), **({"random_state": 0} | params))
+
+
+def as_counts(y: Floats) -> Floats:
+    """Counts that grow with the outcomes of `linear_task`, between 0 and 8."""
+    return np.clip(np.floor(2 * np.asarray(y) + 3), 0, 8)
+
+
+def as_scores(y: Floats) -> Floats:
+    """Scores from 1 to 3 in steps of 0.5 that grow with the outcomes of `linear_task`."""
+    return 2 + np.clip(np.round(np.asarray(y)), -2, 2) / 2
+
+
+def as_events(y: Floats) -> Floats:
+    """1 for outcomes above 0.3, 0 for others."""
+    return (np.asarray(y) > 0.3).astype(np.float64)
+
+
+def as_amounts(y: Floats) -> Floats:
+    """0 for outcomes below 0.3, and amounts for others."""
+    return np.maximum(np.asarray(y) - 0.3, 0.0)
+
+
+@dataclass(frozen=True)
+class DiscreteExample:
+    """A forecaster of outcomes with atoms, and the outcomes that it is fitted to.
+
+    `make` takes further constructor parameters; `outcomes` converts the outcomes of `linear_task`.
+    """
+
+    make: Callable[..., Any]
+    outcomes: Callable[[Floats], Floats]
+    kind: OutcomeKind
+    is_randomized: bool = False
+    takes_mixed: bool = False
+
+
+DISCRETE: dict[str, DiscreteExample] = {
+    "CountRegressor(PoissonRegressor)": DiscreteExample(
+        lambda **params: CountRegressor(PoissonRegressor(), **({"random_state": 0} | params)),
+        as_counts,
+        OutcomeKind.COUNT,
+    ),
+    "CountRegressor(None)": DiscreteExample(
+        lambda **params: CountRegressor(**({"random_state": 0} | params)),
+        as_counts,
+        OutcomeKind.COUNT,
+        takes_mixed=True,
+    ),
+    "ClassifierForecaster(LogisticRegression)": DiscreteExample(
+        lambda **params: ClassifierForecaster(LogisticRegression(), **params),
+        as_events,
+        OutcomeKind.BINARY,
+    ),
+    "ClassifierForecaster(None)": DiscreteExample(
+        lambda **params: ClassifierForecaster(**({"random_state": 0} | params)),
+        as_events,
+        OutcomeKind.BINARY,
+        takes_mixed=True,
+    ),
+    "ClassifierForecaster(LogisticRegression), scores": DiscreteExample(
+        lambda **params: ClassifierForecaster(LogisticRegression(), **params),
+        as_scores,
+        OutcomeKind.COUNT,
+    ),
+    "HurdleRegressor(LogisticRegression, BayesianRidge)": DiscreteExample(
+        small_hurdle, as_amounts, OutcomeKind.HURDLE
+    ),
+    "RandomizedRegressor(PoissonRegressor)": DiscreteExample(
+        _around(PoissonRegressor), as_counts, OutcomeKind.COUNT, is_randomized=True
+    ),
+    "RandomizedRegressor(LogisticRegression), scores": DiscreteExample(
+        _around(LogisticRegression), as_scores, OutcomeKind.COUNT, is_randomized=True
+    ),
+    "RandomizedRegressor(HurdleRegressor)": DiscreteExample(
+        _around(small_hurdle, alpha=0.2), as_amounts, OutcomeKind.HURDLE, is_randomized=True
+    ),
+}
+"""Forecasters of outcomes with atoms, by name, which begins with the class' name."""
 
 
 def use_small_default(monkeypatch: pytest.MonkeyPatch) -> None:

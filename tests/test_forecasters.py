@@ -42,7 +42,14 @@ from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.forecasters import FORECASTERS, Forecaster, RandomizedRegressor, State
 from evenhand.links import Gaussian, Laplace
-from forecaster_examples import EXAMPLES, linear_task, small_mixture, small_paic, use_small_default
+from forecaster_examples import (
+    DISCRETE,
+    EXAMPLES,
+    linear_task,
+    small_mixture,
+    small_paic,
+    use_small_default,
+)
 from quadrature import panels
 
 Floats = NDArray[np.float64]
@@ -95,8 +102,9 @@ def column(forecast: Forecast, j: int) -> Floats:
 
 
 def test_no_forecaster_lacks_an_example() -> None:
-    assert {type(example.make()).__name__ for example in EXAMPLES.values()} == set(FORECASTERS)
-    for name, example in EXAMPLES.items():
+    every = EXAMPLES | DISCRETE
+    assert {type(example.make()).__name__ for example in every.values()} == set(FORECASTERS)
+    for name, example in every.items():
         assert type(example.make()) is FORECASTERS[name.partition("(")[0]]
     for name, forecaster in FORECASTERS.items():
         assert forecaster.__name__ == name

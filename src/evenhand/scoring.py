@@ -28,6 +28,9 @@ __all__ = ["neg_cell_log_score", "neg_crps", "neg_log_score"]
 def neg_log_score(estimator: Any, X: Any, y: ArrayLike) -> float:
     """Return the mean log density of the outcomes; greater is better.
 
+    For counts, scores and events it is the mean log probability; for outcomes with an atom, the
+    log probability at the atom and the log density elsewhere.
+
     Where the outcomes are rounded (`calibration.rounding_step`), the density is the mean density
     over each outcome's rounding cell, as in `neg_cell_log_score`: narrow spikes on the grid can
     raise a log density without limit.
@@ -39,7 +42,7 @@ def neg_log_score(estimator: Any, X: Any, y: ArrayLike) -> float:
     X : DataFrame or array-like of shape (n, n_features)
         Features.
     y : array-like of shape (n,)
-        Continuous or rounded outcomes.
+        Outcomes, of the kind that the forecaster predicts.
 
     Returns
     -------
@@ -140,7 +143,7 @@ def neg_crps(estimator: Any, X: Any, y: ArrayLike) -> float:
     X : DataFrame or array-like of shape (n, n_features)
         Features.
     y : array-like of shape (n,)
-        Continuous outcomes.
+        Outcomes, of the kind that the forecaster predicts.
 
     Returns
     -------

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._format import count
 from evenhand._validate import (
-    MIN_DISTINCT,
     Floats,
     InputError,
     bad_input,
@@ -167,12 +165,6 @@ class HurdleRegressor(Forecaster):
             raise InputError(
                 f"y is never at={at:g}, so there is no atom; use a continuous forecaster, such as"
                 " RandomizedRegressor(support=...)"
-            )
-        n_away = int(is_away.sum())
-        if n_away < MIN_DISTINCT:
-            raise InputError(
-                f"y is away from at={at:g} in only {count(n_away, 'row')}; at least"
-                f" {MIN_DISTINCT} are needed to forecast how much"
             )
         check_outcomes(y[is_away], name=f"y where it is not {at:g}")
         return is_away

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -27,7 +28,13 @@ class FittedForecaster(Forecaster):
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self._base = _base_of(model)
+
+    @cached_property
+    def _base(self) -> Base:
+        # without outcomes, only the loss shows that a regressor predicts counts
+        if hasattr(self.model, "predict") and has_poisson_loss(self.model):
+            return CountBase.of_fitted(self.model)
+        return kind_of(self.model).of_fitted(self.model)
 
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
@@ -80,11 +87,8 @@ def as_forecaster(model: Any) -> Any:
     >>> as_forecaster(model).forecast(X[[0, 39]]).event_probability().round(2)
     array([0., 1.])
     """
-    return model if hasattr(model, "forecast") else FittedForecaster(thawed(model))
-
-
-def _base_of(model: Any) -> Base:
-    # without outcomes, only the loss shows that a regressor predicts counts
-    if hasattr(model, "predict") and has_poisson_loss(model):
-        return CountBase.of_fitted(model)
-    return kind_of(model).of_fitted(model)
+    if hasattr(model, "forecast"):
+        return model
+    found = FittedForecaster(thawed(model))
+    found._base  # noqa: B018 - raises for a model without a distribution
+    return found
