@@ -30,6 +30,8 @@ WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
 NETWORK = (
     "minibatches, the validation rows and the encoder's scales count rows, whatever their weight"
 )
+FOLDS = "the folds that choose a model count rows, whatever their weight"
+OTHER = "the check compares predictions with its own outcomes, not with those converted from them"
 SPLITS = "the check puts splits for cv, which is a number of folds"
 
 CLASSES: dict[str, str] = {
@@ -52,9 +54,9 @@ LIMITS: dict[str, dict[str, str]] = {
     "BoostedDistributionRegressor": {WEIGHTS: SPLITS},
     "RandomizedRegressor": {WEIGHTS: SPLITS},
     "RecalibratedRegressor": {WEIGHTS: SPLITS},
-    "HurdleRegressor": {},
-    "CountRegressor": {},
-    "ClassifierForecaster": {},
+    "HurdleRegressor": {WEIGHTS: FOLDS, "check_regressors_train": OTHER},
+    "CountRegressor": {WEIGHTS: FOLDS, "check_regressors_train": OTHER},
+    "ClassifierForecaster": {WEIGHTS: FOLDS, "check_regressors_train": OTHER},
 }
 """Checks that cannot pass even where few rows and constants are let through, with the reason."""
 

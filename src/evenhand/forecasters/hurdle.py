@@ -20,6 +20,7 @@ from evenhand.columns import unreported
 from evenhand.distributions import End, Hurdle, OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
+from evenhand.forecasters.adapters import allows_missing
 from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.bounds import FARTHEST_BOUND, Bounds, has_own_support
 from evenhand.forecasters.classified import ClassifierForecaster
@@ -178,6 +179,12 @@ class HurdleRegressor(Forecaster):
         if np.abs(part - at).min() > FARTHEST_BOUND * np.ptp(part):
             return None
         return (at, None) if self.end == "low" else (None, at)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = (allows_missing(one) for one in (self.classifier, self.regressor))
+        tags.input_tags.allow_nan = all(one is not False for one in inner)
+        return tags
 
     def to_state(self) -> State:
         check_is_fitted(self)

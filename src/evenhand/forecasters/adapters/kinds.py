@@ -143,7 +143,7 @@ def kind_of(estimator: Any, y: Floats | None = None) -> type[Base]:
         is_accepted = kind.accepts(inner) if inner is estimator else kind.accepts_frozen(inner)
         if is_accepted and kind.accepts_outcomes(y):
             return kind
-    rule = "be a regressor or classifier with fit and predict"
+    rule = "be a regressor with fit and predict"
     raise bad_input("estimator", rule, type(estimator).__name__, USE_A_FUNCTION)
 
 
