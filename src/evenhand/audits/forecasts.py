@@ -3,65 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._validate import (
-    Floats,
-    InputError,
-    bad_input,
-    check_outcomes,
-)
+from evenhand._validate import Floats, InputError, bad_input
+from evenhand.audits.blocks import PIT_DRAWS, forecast_of, inside_link
+from evenhand.audits.outcomes import Events, PositivePart, RowPITs, Simulate, simulation
 from evenhand.audits.pictures import Interval, example_rows, example_table, intervals
 from evenhand.audits.plain_interval import plain_widths
-from evenhand.audits.rounding import rounding_cells, spread_step
+from evenhand.audits.reading import Reading
+from evenhand.audits.rounding import RoundingCells
 from evenhand.audits.scores import forecast_scores
 from evenhand.calibration import Grid, PITs
 from evenhand.certificates import LinkBase
-from evenhand.distributions import Distribution, Randomized
-from evenhand.draws import fresh, jittered
+from evenhand.distributions import OutcomeKind
+from evenhand.draws import fresh
 from evenhand.forecast import Forecast
 from evenhand.report import Measure
 from evenhand.tables import row_blocks, take_rows
 
-PIT_DRAWS = 64
 SCORE_DRAWS = 16
-"""Draws per row: `PIT_DRAWS` for PITs and log scores, at most `SCORE_DRAWS` for CRPS, spread and
-widths, whose means converge with fewer draws."""
+"""Most draws per row for CRPS, spread and widths, whose means converge with fewer draws."""
 
 LEAST_SCORE_DRAWS = 4
 SCORED_FORECASTS = 40_000
 """Draws for CRPS, spread and widths decrease to 4 per row with at least so many forecasts in all:
 beyond it the error of a mean is that of the sample of people."""
 
+SIMULATED_ROWS = 5000
+SIMULATED_PITS = 1 << 17
+"""Most rows, and most PITs, whose outcomes are simulated: those of `search.null_curve`."""
+
 BLOCK_ROWS = 20_000
 """Rows forecast at once, so that PITs dominate the memory; also the largest number of rows that
 scores are computed on."""
-
-
-class Block(NamedTuple):
-    """PITs of some rows.
-
-    Parameters
-    ----------
-    pit : ndarray of shape (k, m)
-        PITs: rows are people, columns draws.
-    r : ndarray of shape (k, m) or None
-        The draws; None for a deterministic forecaster.
-    mean : ndarray of shape (k,)
-        Mean of each person's forecasts over the draws, units of y.
-    base : LinkBase or None
-        The link and the PITs of the deterministic forecaster inside it; None if the forecaster is
-        no link.
-    """
-
-    pit: Floats
-    r: Floats | None
-    mean: Floats
-    base: LinkBase | None
 
 
 @dataclass(frozen=True)
@@ -70,21 +48,26 @@ class Subject:
 
     Parameters
     ----------
+    kind : OutcomeKind
+        Kind of outcome that the forecasts describe.
     pits : PITs
-        PITs with their draws and the weights of the rows.
+        PITs with their draws, their cells and the weights of the rows.
     outcomes : ndarray of shape (n,)
         The outcomes.
     residual : ndarray of shape (n,)
         Outcome minus the mean of the forecasts, units of y.
     step : float or None
-        Grid that the outcomes lie on, if they are rounded.
+        Grid that outcomes of a continuous forecast lie on, if they are rounded.
+    rounding : RoundingCells
+        Cells of outcomes that have atoms although the forecast is continuous.
     scored : ndarray of int, shape (k,)
         Numbers of the rows that scores are computed on: all rows, or a random sample of
         `BLOCK_ROWS`.
     scores : dict of Measure to ndarray of shape (k,)
         Scores of these rows.
     medians : ndarray of shape (k,)
-        Medians of the forecasts of these rows, averaged over draws, units of y.
+        Medians of the forecasts of these rows, averaged over draws, units of y; probabilities of
+        the event for 0/1 outcomes.
     examples : DataFrame
         Prediction intervals of a few people; see `example_table`.
     base : LinkBase or None
@@ -93,18 +76,37 @@ class Subject:
     plain : ndarray of shape (k, 4)
         Widths of the plain intervals of the deterministic forecaster, for the scored rows; NaN if
         there is none.
+    events : Events or None
+        Events and their probabilities, for 0/1 outcomes and hurdles.
+    positive : PositivePart or None
+        PITs of the people whose outcome is not the atom of a hurdle.
+    simulate : callable or None
+        Draws outcomes of some rows from their forecasts and returns the PITs of these outcomes;
+        None if no outcome has a cell.
     """
 
+    kind: OutcomeKind
     pits: PITs
     outcomes: Floats
     residual: Floats
     step: float | None
+    rounding: RoundingCells
     scored: NDArray[np.intp]
     scores: dict[Measure, Floats]
     medians: Floats
     examples: pd.DataFrame
     base: LinkBase | None
     plain: Floats
+    events: Events | None = None
+    positive: PositivePart | None = None
+    simulate: Simulate | None = None
+
+    @property
+    def rows(self) -> RowPITs:
+        """PITs of the rows, and what is known of the forecasts behind them."""
+        return RowPITs(
+            self.pits, self.kind, self.base, self.events, self.positive, self.simulate
+        )
 
 
 def read_subject(
@@ -120,116 +122,85 @@ def read_subject(
     A forecaster is evaluated with jittered draws; given forecasts keep their own draws. Outcomes
     must be finite, and `X` must come from `check_rows`.
     """
-    check_outcomes(outcomes)
     n = outcomes.size
-    grid = Grid.of(outcomes)
-    low, high = rounding_cells(outcomes, spread_step(outcomes))
-    # one position in the rounding cell per person, shared by all draws: PITs of the true
-    # distribution are uniform because it is independent of the draws (outcomes, 4.3)
-    shares = fresh(n, random)
+    is_own = not isinstance(model, Forecast)
+    # one position in the cell per person, shared by all draws: PITs of the true distribution are
+    # uniform because it is independent of the draws (outcomes: 4.3)
+    ties = fresh(n, random)
     scored = np.arange(n)
     # the intervals of mean scores are narrow at this size: more rows would only take time
     if n > BLOCK_ROWS:
         scored = np.sort(random.choice(n, BLOCK_ROWS, replace=False))
-    whole = _Whole.empty(n)
+    read = Reading(outcomes, ties)
     kept: list[_Kept] = []
     for block in row_blocks(n, BLOCK_ROWS):
-        forecast = _forecast(*_block_of(model, X, block), random)
-        is_own = not isinstance(model, Forecast)
-        whole.fill(block, _read(forecast, low[block], high[block], shares[block], random, is_own))
+        forecast = forecast_of(*_block_of(model, X, block), random)
+        read.add(block, forecast, random, is_own=is_own)
         # draws given with the forecasts need not lie in equal cells, so all of them are used
         few = (
             _few_draws(forecast, scored.size, random)
             if is_own and forecast.is_randomized
             else forecast
         )
-        kept.append(_Kept.of(forecast, few, outcomes, block, scored, grid))
-    pits = PITs(whole.pit, whole.r, weights)
+        kept.append(_Kept.of(forecast, few, outcomes, block, scored, read.grid))
+    pits = read.pits(weights)
     merged = _Kept.joined(kept)
     return Subject(
+        read.kind,
         pits,
         outcomes,
-        outcomes - whole.mean,
-        None if grid is None else grid.step,
+        outcomes - read.mean,
+        None if read.grid is None else read.grid.step,
+        read.rounding,
         scored,
         merged.scores,
         merged.medians,
         example_table(example_rows(outcomes), merged.examples, outcomes),
-        whole.base,
+        read.base,
         merged.plain,
+        events=read.events,
+        positive=read.positive(weights),
+        simulate=None if pits.cells is None else _simulation(model, X, pits, read, random),
     )
 
 
+def _simulation(
+    model: Any, X: Any, pits: PITs, read: Reading, random: np.random.Generator
+) -> Simulate:
+    """Return a function that draws outcomes of a sample of the rows, and gives their PITs."""
+    n = pits.n_samples
+    most = min(n, SIMULATED_ROWS, max(SIMULATED_PITS // pits.n_draws, 1))
+    rows = np.arange(n) if most == n else np.sort(random.choice(n, most, replace=False))
+    if isinstance(model, Forecast):
+        some = model[rows]
+    else:
+        some = forecast_of(model, take_rows(X, rows), random)
+    return simulation(some, read.rounding, float(read.outcomes[0]))
+
+
+def check_model(model: Any) -> Any:
+    """Return a forecaster or a Forecast; fitted models of other libraries become forecasters."""
+    if isinstance(model, Forecast) or hasattr(model, "forecast"):
+        return model
+    # imported here, as forecasters import scikit-learn, which an audit of forecasts does not need
+    from evenhand.forecasters import as_forecaster
+
+    return as_forecaster(model)
+
+
 def check_rows(model: Any, X: Any, n: int) -> Any:
-    """Check the model and the number of rows, and return X as a table or an array."""
+    """Check the number of rows, and return X as a table or an array."""
     if isinstance(model, Forecast):
         if model.n_samples != n:
             raise bad_input(
                 "y", f"have one outcome per forecast ({model.n_samples})", f"{n} outcomes"
             )
         return X
-    if not hasattr(model, "forecast"):
-        remedy = "wrap it as RandomizedRegressor(model), or convert its output to a Forecast"
-        raise bad_input("model", "be a forecaster or a Forecast", type(model).__name__, remedy)
     if X is None:
         raise InputError("X is missing: a forecaster needs input rows; pass X=")
     if len(X) != n:
         raise bad_input("y", f"have one outcome per row of X ({len(X)})", f"{n} outcomes")
     return X if hasattr(X, "columns") else np.asarray(X)
-
-
-def read_block(
-    model: Any,
-    X: Any,
-    low: Floats,
-    high: Floats,
-    share: Floats,
-    random: np.random.Generator,
-) -> Block:
-    """Compute the PITs of one block of rows.
-
-    Parameters
-    ----------
-    model : forecaster or Forecast
-        A fitted forecaster, which is evaluated with jittered draws, or the forecasts of the block.
-    X : DataFrame or array-like of shape (k, n_features)
-        The rows; ignored if `model` is a Forecast.
-    low, high : ndarray of shape (k,)
-        Ends of the outcomes' rounding cells; both are the outcomes if they are not rounded.
-    share : ndarray of shape (k,)
-        Position of each PIT within the probability of its cell, between 0 and 1.
-    random : numpy Generator
-        Source of draws.
-    """
-    forecast = _forecast(model, X, random)
-    return _read(forecast, low, high, share, random, not isinstance(model, Forecast))
-
-
-@dataclass
-class _Whole:
-    """Arrays of all rows, filled in place: a list of blocks would double the memory."""
-
-    pit: Floats
-    r: Floats | None
-    mean: Floats
-    base: LinkBase | None
-
-    @classmethod
-    def empty(cls, n: int) -> _Whole:
-        return cls(np.empty((n, 0)), None, np.empty(n), None)
-
-    def fill(self, rows: slice, block: Block) -> None:
-        if rows.start == 0:  # draws and link are known from the first block
-            n = self.mean.size
-            self.pit = np.empty((n, block.pit.shape[1]))
-            self.r = None if block.r is None else np.empty((n, block.r.shape[1]))
-            self.base = None if block.base is None else LinkBase(np.empty(n), block.base.link)
-        self.pit[rows] = block.pit
-        self.mean[rows] = block.mean
-        if self.r is not None:
-            self.r[rows] = block.r
-        if self.base is not None and block.base is not None:
-            self.base.pit[rows] = block.base.pit
 
 
 @dataclass(frozen=True)
@@ -259,7 +230,8 @@ class _Kept:
         some = few if places.size == len(few) else few[places]
         # leaks are detected by ranks; every distribution has a median, but a mean may need an
         # integral
-        median = some.ppf(0.5)
+        is_binary = forecast.outcome_kind is OutcomeKind.BINARY
+        median = some.event_probability() if is_binary else some.ppf(0.5)
         shown = example_rows(outcomes)
         here = shown[(shown >= block.start) & (shown < block.stop)]
         examples = intervals(forecast[here - block.start]) if here.size else []
@@ -297,14 +269,6 @@ def _block_of(model: Any, X: Any, block: slice) -> tuple[Any, Any]:
     return model, X if block == slice(0, len(X)) else take_rows(X, block)
 
 
-def _forecast(model: Any, X: Any, random: np.random.Generator) -> Forecast:
-    if isinstance(model, Forecast):
-        return model
-    # one random draw in each of 64 equal cells: midpoints would understate errors (method: 1)
-    forecast: Forecast = model.forecast(X, jittered(len(X), PIT_DRAWS, random))
-    return forecast
-
-
 def score_draws(n: int) -> int:
     """Return the number of draws per row for the scores of n rows: 4, 8 or 16."""
     draws = SCORE_DRAWS
@@ -319,75 +283,3 @@ def _few_draws(forecast: Forecast, n: int, random: np.random.Generator) -> Forec
     per_cell = PIT_DRAWS // draws
     chosen = (per_cell * fresh((len(forecast), draws), random)).astype(np.intp)
     return forecast.take_draws(per_cell * np.arange(draws) + chosen)
-
-
-def _read(
-    forecast: Forecast,
-    low: Floats,
-    high: Floats,
-    share: Floats,
-    random: np.random.Generator,
-    is_own: bool,
-) -> Block:
-    inside = inside_link(forecast)
-    base = None
-    if inside is not None:
-        # served PITs are not computed from these: near 1 they would lose digits of the upper tail
-        pit = _spread(inside.base, low, high, share)
-        base = LinkBase(pit.reshape(pit.shape[0], -1)[:, 0], inside.link)
-    pit = _spread(forecast.distribution, low, high, share)
-    pit = pit if pit.ndim == 2 else pit[:, None]
-    return Block(pit, _draws(forecast), _mean(forecast, random, is_own=is_own), base)
-
-
-def inside_link(forecast: Forecast) -> Randomized | None:
-    """Return the distributions of a link around one base distribution per person, or None."""
-    distribution = forecast.distribution
-    if forecast.r is None or not isinstance(distribution, Randomized):
-        return None
-    # a base with several draws per person is not deterministic
-    is_one_each = forecast.r.ndim == 1 or distribution.base.batch_shape[-1:] in ((), (1,))
-    return distribution if is_one_each else None
-
-
-def _spread(distribution: Distribution, low: Floats, high: Floats, share: Floats) -> Floats:
-    """Return PITs, shape of the batch, spread over the probability of the rounding cell, if any."""
-    if len(distribution.batch_shape) == 2:
-        low, high, share = low[:, None], high[:, None], share[:, None]
-    pit = distribution.cdf(low)
-    # without a grid both ends of a cell are the outcome: one evaluation suffices
-    if np.array_equal(low, high):
-        return pit
-    return pit + share * (distribution.cdf(high) - pit)
-
-
-def _draws(forecast: Forecast) -> Floats | None:
-    if forecast.r is None:
-        return None
-    r = forecast.r if forecast.r.ndim == 2 else forecast.r[:, None]
-    return np.broadcast_to(r, (len(forecast), r.shape[1]))
-
-
-def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> Floats:
-    """Mean of each person's forecasts over the draws.
-
-    If the audit makes the draws, a link has a formula for the mean over a uniform draw. Given
-    forecasts are averaged over their own draws. Where a mean has no formula, it is estimated by
-    one outcome drawn from each forecast, at jittered probabilities in random order. All of these
-    estimates are unbiased.
-    """
-    distribution = forecast.distribution
-    shape = distribution.batch_shape
-    if len(shape) == 1:
-        return forecast.mean()
-    if distribution.has_mean:
-        return np.asarray(distribution.mean().mean(axis=-1))
-    # n x 64 integrals would take longer than the rest of the audit
-    if (
-        is_own
-        and isinstance(distribution, Randomized)
-        and distribution.base.batch_shape == (shape[0], 1)
-    ):
-        return distribution.mean_over_draws(random)[:, 0]
-    levels = random.permuted(jittered(shape[0], shape[1], random), axis=-1)
-    return np.asarray(distribution.ppf(levels).mean(axis=-1))

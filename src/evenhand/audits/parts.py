@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from evenhand import certificates
 from evenhand._validate import Floats
 from evenhand.audits import tables
 from evenhand.audits.group_tests import tested_groups
 from evenhand.audits.membership import membership_table
 from evenhand.audits.options import SearchOptions
+from evenhand.audits.outcomes import PositivePart, RowPITs
 from evenhand.audits.pictures import calibration_table
+from evenhand.audits.reliability import reliability_table
 from evenhand.audits.result import Audit
 from evenhand.audits.rows import HeldOut
-from evenhand.audits.scores import Band, score_table
+from evenhand.audits.scores import Band, pit_scores, score_table
 from evenhand.audits.searches import certify_rows, conditional_coverage, learn_groups
-from evenhand.calibration import PITs, pit_histogram
+from evenhand.calibration import pit_histogram
 from evenhand.report import Measure, Note, NoteKind, units_of
+from evenhand.search import FEW_ROWS
 
 
 def audit_rows(
-    pits: PITs,
-    base: certificates.LinkBase | None,
+    rows: RowPITs,
     residual: Floats | None,
     scores: dict[Measure, Band],
     held: HeldOut,
@@ -33,8 +36,9 @@ def audit_rows(
     target: str | None,
 ) -> Audit:
     """Run the parts of an audit that need only PITs."""
+    pits = rows.pits
     # all share one random generator, so the order of these calls affects the numbers
-    proof, unproven = certify_rows(pits, base, held, options.confidence, random)
+    proof, unproven = certify_rows(rows, held, options.confidence, random)
     tested = tested_groups(pits, residual, held, options, scores, random)
     learned, learned_rows, off_learned, unlearned = learn_groups(
         pits, residual, held, options, random
@@ -64,8 +68,11 @@ def audit_rows(
         learned=learned,
         learned_rows=learned_rows,
         worst_groups=tables.worst_group_table(
-            pits, options.masses, proof, options.n_simulations, random
+            pits, options.masses, proof, options.n_simulations, random, rows.simulate
         ),
+        outcome_kind=rows.kind,
+        reliability=reliability_table(rows.events, pits.weights, held.groups),
+        positive_part=_positive_groups(rows.positive, held, options, random),
         certificate=proof,
         leaks=held.leaks,
         notes=(*held.notes, *unproven, *tested.notes, *unlearned, *unmeasured, *searched),
@@ -76,6 +83,25 @@ def audit_rows(
         miscoverage=miscoverage,
         membership=membership_table(pits, residual, held.groups, options.confidence),
     )
+
+
+def _positive_groups(
+    part: PositivePart | None, held: HeldOut, options: SearchOptions, random: np.random.Generator
+) -> pd.DataFrame:
+    """Return the named groups of the people whose outcome is not the atom of a hurdle."""
+    if part is None or part.rows.size < FEW_ROWS:
+        return pd.DataFrame()
+    weights = part.pits.weights
+    some = replace(
+        held,
+        kept=held.kept[part.rows],
+        X=None,
+        features=None,
+        weights=weights,
+        groups=held.groups.take(part.rows),
+    )
+    scores = pit_scores(part.pits, random)
+    return tested_groups(part.pits, part.residual, some, options, scores, random).groups
 
 
 def _columns_of(notes: Sequence[Note], kind: NoteKind) -> set[str]:

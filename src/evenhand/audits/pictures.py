@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evenhand._validate import Floats
 from evenhand.calibration import HISTOGRAM_CONFIDENCE, PITs, n_effective
-from evenhand.distributions import Randomized
+from evenhand.distributions import OutcomeKind, Randomized
 from evenhand.forecast import Forecast
 from evenhand.links import Entropic, Link, make_link
 
@@ -38,12 +38,22 @@ def calibration_table(pits: PITs) -> pd.DataFrame:
     """Return the share of outcomes at or below the quantile of each level, with a 95% band.
 
     The band of Dvoretzky, Kiefer and Wolfowitz (Massart 1990) is simultaneous for all levels. It is
-    valid for one PIT per person; it is approximate for several PITs, whose mean varies less, and
-    for weighted rows.
+    valid for one PIT per person; it is approximate for several PITs, whose mean varies less, for
+    weighted rows, and for outcomes with atoms, whose share is the mean over positions in the cells.
     """
     share = pits.shares
-    observed = [share @ (pits.matrix <= level).mean(axis=-1) for level in LEVELS]
+    observed = [share @ _share_below(pits, level).mean(axis=-1) for level in LEVELS]
     return curve_table(np.array(observed), n_effective(share))
+
+
+def _share_below(pits: PITs, level: float) -> Floats:
+    """Return the share of each PIT's cell that is at most `level`, shape (n, m)."""
+    if pits.cells is None:
+        return np.asarray(pits.matrix <= level, dtype=np.float64)
+    width = pits.high - pits.low
+    # an empty cell is a single PIT
+    inside = np.divide(level - pits.low, width, out=np.ones(width.shape), where=width > 0)
+    return np.where(pits.low <= level, np.clip(inside, 0.0, 1.0), 0.0)
 
 
 def curve_table(observed: Floats, n: float) -> pd.DataFrame:
@@ -96,12 +106,16 @@ def _ends(ends: Floats) -> dict[str, float]:
     return dict(zip(("low", "high", "median"), map(float, ends), strict=True))
 
 
-def price_of(model: Any) -> dict[str, Any]:
+def price_of(model: Any, kind: OutcomeKind) -> dict[str, Any] | None:
     """Return the price of a calibrated worst group along the alpha of a link.
+
+    None for outcomes with atoms, for which the price depends on the forecasts.
 
     Prices are those of a calibrated base model (method: links). The link is that of the model,
     whose own alpha is `chosen`; a model without a link gets the entropic one.
     """
+    if kind is not OutcomeKind.CONTINUOUS:
+        return None
     link = _link_of(model)
     # copies: a change of an audit's numbers must not change the cache
     curve = [dict(point) for point in _price_curve(Entropic if link is None else type(link))]

@@ -28,11 +28,14 @@ def plain_widths(base: Distribution | None, n: int) -> Floats:
     return np.broadcast_to(high - low, (n, tails.size))
 
 
-def relative_widths(plain: Floats, served_80: Floats) -> dict[float, float]:
+def relative_widths(plain: Floats, served_80: Floats | None) -> dict[float, float]:
     """Return, by level, the mean width of plain intervals over that of the served 80% intervals.
 
-    The widths have shapes (n, 4) and (n,). Empty if the served intervals have no width.
+    The widths have shapes (n, 4) and (n,). Empty if the served intervals have no width, or if
+    widths are not scored.
     """
+    if served_80 is None:
+        return {}
     served = float(served_80.mean())
     if not 0 < served < np.inf:
         return {}

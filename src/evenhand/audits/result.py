@@ -21,12 +21,15 @@ from evenhand.audits.json_schema import SCHEMA
 from evenhand.audits.membership import MEMBERSHIP_COLUMNS
 from evenhand.audits.off_groups import OffGroup, marked, plain_groups
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
+from evenhand.audits.plain_parts import plain_certificate, plain_family, plain_histogram
 from evenhand.audits.plain_values import plain_records, write_tables
+from evenhand.audits.reliability import RELIABILITY_COLUMNS
 from evenhand.audits.repairing import Repairable
 from evenhand.audits.row_record import RowRecord
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.calibration import Family
 from evenhand.columns import UnseenValues
+from evenhand.distributions import OutcomeKind
 from evenhand.report import Measure, Note, Tolerance, audit_html, audit_text
 from evenhand.search import LEAK_COLUMNS, MISCOVERAGE_COLUMNS
 
@@ -41,6 +44,8 @@ TABLES = (
     "examples",
     "miscoverage",
     "membership",
+    "reliability",
+    "positive_part",
 )
 """Tables of an audit that its JSON lists by the same names."""
 
@@ -156,6 +161,21 @@ class Audit(Summarized, Repairable):
         from a range of outcomes), `rank_correlation` with the outcomes and
         `forecast_rank_correlation`, the same for the forecasts' medians. Empty if only PITs are
         known.
+    outcome_kind : OutcomeKind or None
+        Kind of outcome that the forecasts describe; None if only PITs are known.
+    reliability : DataFrame
+        Announced probabilities of an event against its rate: `group` ("everyone" first), `bin`
+        (from 0, by increasing probability), `n`, the mean announced `probability`, the `rate` of
+        the event and its confidence interval from `low` to `high`. The event is `y = 1` for 0/1
+        outcomes, and an outcome that is not the atom for hurdles. Empty for other outcomes.
+    grid_share : float or None
+        Share of the average error that may be due to rounding, where PITs are spread over rounding
+        cells: `(d - I) / d` with the average error `d` and the least error `I` of any positions in
+        the cells (`calibration.cell_error`). None without such cells.
+    positive_part : DataFrame
+        Named groups of the people whose outcome is not the atom of a hurdle, with the columns of
+        `groups`, for the PITs of the continuous part. Intervals and p-values are adjusted for the
+        groups of this table alone. Empty for other outcomes.
     rows : RowRecord or None
         Values of each row, with which `compare` gives paired intervals: see docs/audit-schema.rst.
         None for more than 20,000 rows, for tables in parts and if only PITs are known.
@@ -200,6 +220,12 @@ class Audit(Summarized, Repairable):
     )
     leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(LEAK_COLUMNS)))
     rows: RowRecord | None = None
+    outcome_kind: OutcomeKind | None = None
+    reliability: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame(columns=list(RELIABILITY_COLUMNS))
+    )
+    grid_share: float | None = None
+    positive_part: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def __post_init__(self) -> None:
         # decided here, once for all that read the tables: an audit with another tolerance or with
@@ -207,7 +233,12 @@ class Audit(Summarized, Repairable):
         confidence = self.family.confidence if self.family else 0.95
         groups, scan = decide_groups(self.groups, self.scan, self.tolerance, confidence)
         learned = decide_learned(self.learned, self.tolerance, confidence)
-        for name, table in (("groups", groups), ("scan", scan), ("learned", learned)):
+        positive = self.positive_part
+        if len(positive):
+            none = pd.DataFrame({"group": []})
+            positive, _ = decide_groups(positive, none, self.tolerance, confidence)
+        decided = {"groups": groups, "scan": scan, "learned": learned, "positive_part": positive}
+        for name, table in decided.items():
             object.__setattr__(self, name, table)
         if self.off_groups is not None:
             off = marked(self.off_groups, (groups, scan), learned, "off")
@@ -270,17 +301,19 @@ class Audit(Summarized, Repairable):
             "n_samples": self.n_samples,
             "n_draws": self.n_draws,
             "is_randomized": self.is_randomized,
+            "outcome_kind": None if self.outcome_kind is None else str(self.outcome_kind),
             "rounding_step": self.rounding_step,
+            "grid_share": self.grid_share,
             "tolerance": asdict(self.tolerance),
             "within": self.within,
-            "family": None if self.family is None else _plain_family(self.family),
+            "family": None if self.family is None else plain_family(self.family),
             **{key: plain_records(getattr(self, key)) for key in TABLES},
             "off_groups": plain_groups(self.off_groups),
             "certificate": self._plain_proof,
             # sentences for people; programs read the tables
             "notes": [*unseen.lines(), *map(str, self.notes)],
             "caveat": self.caveat,
-            "pit": _plain_histogram(self.histogram),
+            "pit": plain_histogram(self.histogram),
             "price": self.price,
             "provenance": self.provenance,
             "possible_leaks": plain_records(self.leaks),
@@ -305,7 +338,7 @@ class Audit(Summarized, Repairable):
         """The certificate as plain values."""
         if self.certificate is None:
             return None
-        return _plain_certificate(self.certificate, self.every_group)
+        return plain_certificate(self.certificate, self.every_group)
 
     def to_json(self, path: str | Path | None = None, *, rows: bool = True) -> str:
         """Return the findings as JSON; write them to `path` if given.
@@ -363,33 +396,3 @@ def _at_mass(table: pd.DataFrame, mass: float, column: str) -> float:
     if not at.any():
         raise bad_input("mass", f"be one of {list(table['mass'])}", mass)
     return float(table.loc[at, column].iloc[0])
-
-
-def _plain_family(family: Family) -> dict[str, Any]:
-    return asdict(family) | {"asymptotic": list(family.asymptotic)}
-
-
-def _plain_histogram(bins: pd.DataFrame) -> dict[str, list[float]] | None:
-    """Return the bins as lists, with the list of their edges."""
-    if bins.empty:
-        return None
-    edges = [*bins["start"], float(bins["end"].iloc[-1])]
-    return {"edges": edges} | {key: bins[key].tolist() for key in ("share", "low", "high")}
-
-
-def _plain_certificate(
-    certificate: certificates.PITCertificate, every_group: pd.DataFrame
-) -> dict[str, Any]:
-    return {
-        "confidence": certificate.confidence,
-        "method": certificate.method,
-        "link_bound": certificate.bound,
-        "n_samples": certificate.n_samples,
-        "n_draws": certificate.n_draws,
-        "average_error": certificate.average_error(),
-        "groups": plain_records(certificate.named_table()),
-        "every_group": plain_records(every_group),
-        "questions": plain_records(certificate.questions),
-        "assumptions": list(certificate.assumptions),
-        "not_covered": list(certificate.not_covered),
-    }

@@ -9,8 +9,10 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from evenhand._validate import InputError, bad_input, check_finite
-from evenhand.audits.forecasts import Subject, check_rows, read_subject
+from evenhand.audits.forecasts import Subject, check_model, check_rows, read_subject
+from evenhand.audits.grid_notes import grid_findings
 from evenhand.audits.options import check_search
+from evenhand.audits.outcomes import RowPITs
 from evenhand.audits.parts import audit_rows, name_of
 from evenhand.audits.pictures import price_of
 from evenhand.audits.plain_interval import plain_table, relative_widths
@@ -18,9 +20,10 @@ from evenhand.audits.provenance import draws_in_words, provenance_of
 from evenhand.audits.result import Audit
 from evenhand.audits.row_record import MOST_ROWS, RowRecord, group_masks
 from evenhand.audits.rows import HeldOut, hold_out, without_leaks
-from evenhand.audits.scores import mean_scores, pit_scores
-from evenhand.calibration import PITs, as_pits
+from evenhand.audits.scores import AVERAGE_ERROR, mean_scores, pit_scores
+from evenhand.calibration import Pit, as_pits
 from evenhand.columns import Schema, UnseenValues, as_pandas, unreported
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 from evenhand.report import Measure, Note, NoteKind, Tolerance
@@ -60,7 +63,9 @@ def audit(
     ----------
     model : forecaster or Forecast
         A fitted forecaster, which is evaluated with 64 jittered draws per row, or the forecasts
-        themselves.
+        themselves. A fitted classifier with `predict_proba` and other models that
+        `RandomizedRegressor` accepts are audited as forecasters. The kind of outcome is that of the
+        forecasts: a count, an amount with zeros, an event coded as 0 and 1, or continuous.
     X : DataFrame or array-like of shape (n, n_features), optional
         Input rows of the forecaster, and the table that contains the columns listed in `groups`.
     y : array-like of shape (n,)
@@ -117,12 +122,18 @@ def audit(
     Raises
     ------
     InputError
-        If outcomes are missing, infinite, constant, too few or not continuous, or do not match the
-        forecasts; or if an option is out of range or a feature cannot be read. Too few rows for a
+        If outcomes are missing, infinite, constant or fewer than 20, or do not match the forecasts;
+        or if an option is out of range or a feature cannot be read. Too few rows for a
         search give a note in the result, not an error.
 
     Notes
     -----
+    An outcome with a positive probability has a cell of PITs, from the distribution function just
+    below to that at the outcome. Estimates average over the positions of PITs in their cells; tests
+    and bounds use one position per person, drawn from `random_state` (outcomes: 4.3). An outcome
+    with atoms under a continuous forecast is audited by its rounding cells, and
+    `Audit.grid_share` is the share of the average error that rounding may explain.
+
     With more than 20,000 rows, scores are computed on a random sample of 20,000; PITs, groups and
     the certificate use all rows.
 
@@ -151,9 +162,11 @@ def audit(
     random = generator(random_state)
     outcomes = check_finite("y", y)
     target = name_of(y) if target_name is None else target_name
+    given, model = model, check_model(model)
     table = check_rows(model, X, outcomes.size)
     held = hold_out(outcomes.size, table, features, groups, sample_weight, cluster, random, y=y)
     is_given = isinstance(model, Forecast)
+    title = name or ("forecast" if is_given else type(given).__name__)
     audited = model[held.kept] if is_given and held.kept.size < outcomes.size else model
     with unreported():  # the audit itself reports unseen values
         subject = read_subject(audited, held.X, outcomes[held.kept], random, weights=held.weights)
@@ -164,23 +177,26 @@ def audit(
     # `read_subject` validated the PITs: nothing below checks them again
     pits = subject.pits
     weights = None if pits.weights is None else pits.weights[subject.scored]
-    scores = mean_scores(subject.scores, weights) | pit_scores(pits, random)
-    found = audit_rows(pits, subject.base, subject.residual, scores, held, options, random, target)
-    title = name or ("forecast" if is_given else type(model).__name__)
+    has_whole = subject.kind in (OutcomeKind.COUNT, OutcomeKind.HURDLE)
+    scores = mean_scores(subject.scores, weights) | pit_scores(pits, random, has_whole=has_whole)
+    share, notes = grid_findings(subject, scores[AVERAGE_ERROR]["value"])
+    held = replace(held, notes=(*held.notes, *notes))
+    found = audit_rows(subject.rows, subject.residual, scores, held, options, random, target)
     examples = subject.examples
     return replace(
         found,
         name=title,
         rounding_step=subject.step,
+        grid_share=share,
         examples=examples.assign(row=held.kept[examples["row"].to_numpy()]),
         plain_intervals=plain_table(
             found.certificate,
-            relative_widths(subject.plain, subject.scores[Measure("interval width", 0.8)]),
+            relative_widths(subject.plain, subject.scores.get(Measure("interval width", 0.8))),
         ),
-        price=price_of(model),
+        price=price_of(model, subject.kind),
         provenance=provenance_of(
             title,
-            type(model).__name__,
+            type(given).__name__,
             outcomes,
             random_state,
             draws_in_words(pits, is_given=is_given),
@@ -209,7 +225,7 @@ def _unseen(model: Any, X: Any) -> UnseenValues | None:
 
 
 def audit_pit(
-    pit: ArrayLike | PITs,
+    pit: Pit,
     r: ArrayLike | None = None,
     X: Any = None,
     *,
@@ -234,9 +250,10 @@ def audit_pit(
 
     Parameters
     ----------
-    pit : PITs or array-like of shape (n,) or (n, m)
-        PITs between 0 and 1: rows are people, columns are draws; one column for a deterministic
-        forecaster.
+    pit : PITs, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
+        PITs between 0 and 1, or the ends of their cells for outcomes with atoms, as from
+        `Forecast.pit_interval`: rows are people, columns are draws; one column for a deterministic
+        forecaster. Positions in the cells are drawn from `random_state`, one per person.
     r : array-like of shape (n,) or (n, m), optional
         The draws that the PITs were computed with, each strictly between 0 and 1.
     X : DataFrame or array-like of shape (n, n_features), optional
@@ -281,9 +298,9 @@ def audit_pit(
         coverage_tolerance=coverage_tolerance,
         within=within,
     )
-    pits = as_pits(pit, r, sample_weight)
-    n = pits.n_samples
     random = generator(random_state)
+    pits = as_pits(pit, r, sample_weight, random)
+    n = pits.n_samples
     bias = None if residual is None else check_finite("residual", residual)
     if bias is not None and bias.size != n:
         raise bad_input("residual", f"have one value per row of PITs ({n})", bias.size)
@@ -291,8 +308,7 @@ def audit_pit(
     # rows of validated PITs need no second validation, and all rows need no copy
     some = pits if held.kept.size == n else pits.take(held.kept)
     found = audit_rows(
-        some,
-        None,
+        RowPITs(some),
         None if bias is None else bias[held.kept],
         pit_scores(some, random),
         held,

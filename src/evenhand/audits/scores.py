@@ -13,6 +13,8 @@ from evenhand.calibration import (
     Grid,
     PITs,
     covered,
+    covered_whole,
+    crps,
     crps_and_spread,
     error_with_band,
     interval_width,
@@ -20,6 +22,7 @@ from evenhand.calibration import (
     log_score_on,
     n_effective,
 )
+from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.report import Measure
 
@@ -47,8 +50,16 @@ def forecast_scores(
     y : ndarray of shape (k,)
         Outcomes.
     grid : Grid or None
-        Grid of all outcomes, if they are rounded.
+        Grid of all outcomes, if they are rounded and the forecasts continuous.
+
+    Notes
+    -----
+    The log score of an outcome that is an atom of its forecast is the negative logarithm of its
+    probability. Of 0/1 outcomes it is the log loss, and their CRPS is the Brier score; intervals of
+    0/1 outcomes have no useful width.
     """
+    if wide.outcome_kind is OutcomeKind.BINARY:
+        return {Measure("log loss"): log_score(wide, y), Measure("Brier score"): crps(wide, y)}
     scores = {Measure("log score"): log_score(wide, y)}
     if grid is not None:
         # spikes on the grid can raise a density without limit, but not a cell's probability
@@ -58,13 +69,27 @@ def forecast_scores(
     return scores | {Measure("CRPS"): crps, Measure("mean std"): spread} | widths
 
 
-def pit_scores(pits: PITs, random: np.random.Generator) -> dict[Measure, Band]:
-    """Return the measures of an audit that need only PITs, with their intervals."""
+def pit_scores(
+    pits: PITs, random: np.random.Generator, *, has_whole: bool = False
+) -> dict[Measure, Band]:
+    """Return the measures of an audit that need only PITs, with their intervals.
+
+    Where the ends of a prediction interval are atoms, a part of each counts as covered, so that the
+    coverage of calibrated forecasts is the level. With `has_whole`, the coverage of sets of whole
+    values, which is at least the level, is a further measure.
+    """
     # the interval of the error is bootstrapped; the others have formulas
     bands = {
         Measure("coverage", level): weighted_share_band(covered(pits, level), pits.weights)
         for level in LEVELS
     }
+    if has_whole:
+        bands |= {
+            Measure("whole coverage", level): weighted_share_band(
+                covered_whole(pits, level), pits.weights
+            )
+            for level in LEVELS
+        }
     error, low, high = error_with_band(pits, random_state=random)
     return bands | {AVERAGE_ERROR: {"value": error, "low": low, "high": high}}
 

@@ -11,32 +11,34 @@ import pandas as pd
 from evenhand import search
 from evenhand._validate import Floats, InputError
 from evenhand.audits import tables
+from evenhand.audits.certifying import certificate_of
 from evenhand.audits.off_groups import OffGroup, off_learned
 from evenhand.audits.options import SearchOptions
+from evenhand.audits.outcomes import RowPITs
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import LEVELS
 from evenhand.calibration import PITs
-from evenhand.certificates import LinkBase, PITCertificate, certify_pit
+from evenhand.certificates import PITCertificate
 from evenhand.report import Note, NoteKind
 
 Notes = tuple[Note, ...]
 
 
 def certify_rows(
-    pits: PITs,
-    base: LinkBase | None,
+    rows: RowPITs,
     held: HeldOut,
     confidence: float,
     random: np.random.Generator,
 ) -> tuple[PITCertificate | None, Notes]:
     """Certify the rows, or return None and a note with the reason if there is no guarantee."""
+    pits = rows.pits
     # bounds count people: rows of unequal weights are not a sample of people (method: proof)
     if pits.weights is not None:
         return None, (Note(NoteKind.NO_CERTIFICATE),)
     # groups are chosen before seeing the rows, so they can share the level (method: proof)
     try:
-        proof = certify_pit(
-            pits, confidence=confidence, groups=held.groups.known(), base=base, random_state=random
+        proof = certificate_of(
+            rows, confidence=confidence, groups=held.groups.known(), random_state=random
         )
     except InputError as error:  # people share draws, or the draws do not cover [0, 1]
         return None, (Note(NoteKind.NO_CERTIFICATE, reason=str(error)),)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from evenhand import certificates, search
 from evenhand._validate import Floats, Ints
+from evenhand.audits.outcomes import Simulate
 from evenhand.audits.scores import AVERAGE_ERROR, LEVELS, Band, weighted_mean_band
 from evenhand.calibration import Family, GroupSums, Interval, PITs, coverage_name, n_effective
 from evenhand.columns import EVERYONE, Group, Groups
@@ -64,6 +65,11 @@ LEARNED_COLUMNS = (
 )
 
 
+def mean_pits(pits: PITs) -> Floats:
+    """Return each person's mean PIT over draws and positions in the cells, shape (n,)."""
+    return np.asarray((pits.low.mean(axis=-1) + pits.high.mean(axis=-1)) / 2)
+
+
 def everyone_row(
     pits: PITs, residual: Floats | None, scores: Mapping[Measure, Band]
 ) -> dict[str, Any]:
@@ -73,7 +79,7 @@ def everyone_row(
         Group.given(EVERYONE),
         pits.n_samples,
         scores[AVERAGE_ERROR],
-        float(np.average(pits.matrix.mean(axis=-1), weights=w)),
+        float(np.average(mean_pits(pits), weights=w)),
         UNKNOWN if residual is None else weighted_mean_band(residual, w),
         {level: scores[Measure("coverage", level)] for level in LEVELS},
         n_effective(w) < SMALL_GROUP,
@@ -88,7 +94,7 @@ def named_rows(
     intervals: Mapping[str, Interval],
 ) -> list[dict[str, Any]]:
     """Return the rows of named groups from their sums and intervals."""
-    mean_pit = pits.matrix.mean(axis=-1)
+    mean_pit = mean_pits(pits)
     estimates = sums.estimates
     rows = []
     for i, name in enumerate(names):
@@ -203,15 +209,23 @@ def worst_group_table(
     certificate: certificates.PITCertificate | None,
     n_simulations: int,
     random: np.random.Generator,
+    simulate: Simulate | None = None,
 ) -> pd.DataFrame:
-    """Return the oracle worst group of each size, its null distribution and the certified bound."""
+    """Return the oracle worst group of each size, its null distribution and the certified bound.
+
+    Outcomes with cells are simulated from their forecasts for the null distribution. Where the
+    forecasts are not known, it is that of continuous outcomes, whose errors are larger: an oracle
+    chooses among more distinct PITs.
+    """
     # random starts have a fixed seed, so the group does not depend on the searches before
     curve = search.worst_group_curve(pits, masses, random_state=0)
     table = pd.DataFrame(
         {"mass": curve.masses, "n": [rows.size for rows in curve.rows], "error": curve.errors}
     )
     # an oracle finds groups in calibrated forecasts, too (method: worst groups)
-    null = search.null_curve(pits, masses, n_simulations=n_simulations, random_state=random)
+    null = search.null_curve(
+        pits, masses, n_simulations=n_simulations, random_state=random, simulate=simulate
+    )
     table["null_mean"] = null.mean
     table["null_low"] = null.low
     table["null_high"] = null.high

@@ -23,15 +23,23 @@ from evenhand.report.judging import MASS
 from evenhand.report.measures import UNITS, Measure, Quantity, formatter_of
 from evenhand.report.records import Values
 
-LOSSES: tuple[Quantity, ...] = ("log score", "cell log score", "CRPS")
+LOSSES: tuple[Quantity, ...] = (
+    "log score",
+    "cell log score",
+    "CRPS",
+    "log loss",
+    "Brier score",
+)
 """Scores of which smaller values are better."""
 
 SIZES = {
     "CRPS": ("CRPS is", ("worse", "better", "large")),
+    "log loss": ("log loss is", ("worse", "better", "large")),
+    "Brier score": ("the Brier score is", ("worse", "better", "large")),
     "mean std": ("the predicted std is", ("larger", "smaller", "large")),
     "interval width": ("prediction intervals are", ("wider", "narrower", "wide")),
 }
-"""Subjects of sentences on measures in units of the outcome, and the words for their ratios."""
+"""Subjects of sentences on measures that are compared by ratios, and the words for these."""
 
 OTHER_SIZE = ("the value is", ("larger", "smaller", "large"))
 """The same for other measures."""
@@ -127,7 +135,7 @@ def difference_in_words(
     # log scores may be negative: their differences are meaningful, their ratios are not
     if measure.what in ("log score", "cell log score"):
         return _sharpness_in_words(second - first, names)
-    if measure.what in UNITS:
+    if measure.what in UNITS and measure.what not in SIZES:
         return _share_in_words(measure, first, second)
     subject, words = SIZES.get(measure.what, OTHER_SIZE)
     return f"{subject} {_ratio(first, second, words)}"
@@ -146,13 +154,15 @@ def _bounds_in_words(measure: Measure, first: float, second: float, names: tuple
 
 def _share_in_words(measure: Measure, first: float, second: float) -> str:
     """Return the difference of two errors or coverages in words."""
-    is_coverage = measure.what == "coverage"
+    is_coverage = measure.what in ("coverage", "whole coverage")
     show = percent if is_coverage else points
     before, now = show(first), show(second)
     # compared as printed, to avoid "5.0, up from 5.0"
     change = "unchanged" if before == now else f"{'up' if second > first else 'down'} from {before}"
     if is_coverage:
-        return f"{in_full(measure.level)} prediction intervals cover {now} of outcomes, {change}"
+        whole = " of whole values" if measure.what == "whole coverage" else ""
+        intervals = f"{in_full(measure.level)} prediction intervals{whole}"
+        return f"{intervals} cover {now} of outcomes, {change}"
     return f"predicted probabilities are off by {now} points, {change}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from evenhand._format import count, in_full
+from evenhand._format import count, in_full, percent
 
 MOST_NAMED = 8
 """Most features that a note lists."""
@@ -42,6 +42,19 @@ class NoteKind(Enum):
         " named groups are computed from binned PITs, within {half_bin:.5f} of the exact values"
     )
     SAMPLED_ROWS = "{names} use {numbers[0]:,} rows sampled at random"
+    ROUNDING_CELLS = (
+        "the forecasts are continuous, but {atom} of the outcomes are {numbers[0]:g}: PITs are"
+        " spread over the cells of rounded outcomes, and rounding may explain up to {grid} of the"
+        " average error"
+    )
+    TIED_OUTCOMES = (
+        "the forecasts are continuous, but {atom} of the outcomes are {numbers[0]:g}, and outcomes"
+        " lie on no grid: the PITs of these rows coincide unless their forecasts differ"
+    )
+    EVENT_AS_CONTINUOUS = (
+        "the outcome is 0 or 1, but the forecasts are continuous: audit probabilities of the event"
+        " instead, for example Forecast.from_probability(p) or a classifier"
+    )
     SCORED_ROWS = "scores are computed on {numbers[0]:,} rows sampled at random"
     NO_CERTIFICATE = "no certificate: {reason}"
     TOO_FEW_TO_SCAN = "no groups were scanned: the scan needs {numbers[0]} rows, got {numbers[1]}"
@@ -94,6 +107,8 @@ class Note:
             reason=self.reason or "rows with weights are not a sample of the people",
             names=", ".join(names),
             features=f"{count(len(names), 'feature')}: {listed}",
+            atom=percent(self.numbers[1], "up") if len(self.numbers) > 1 else "",
+            grid=percent(self.numbers[3], "up") if len(self.numbers) > 3 else "",
             size=in_full(self.numbers[0]) if self.numbers else "",
             # each value lies within half a bin of the middle of its bin
             half_bin=0.5 / self.numbers[-1] if any(self.numbers[-1:]) else 0.0,

@@ -1,0 +1,165 @@
+"""PITs of a block of rows: cells of the outcomes, draws, means and the base of a link."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evenhand._validate import Floats
+from evenhand.certificates import LinkBase
+from evenhand.distributions import Distribution, Randomized
+from evenhand.draws import jittered
+from evenhand.forecast import Forecast
+
+PIT_DRAWS = 64
+"""Draws per row for PITs and log scores."""
+
+Ends = tuple[Floats, Floats]
+"""Lower and upper ends of cells."""
+
+
+class Block(NamedTuple):
+    """PITs of some rows.
+
+    Parameters
+    ----------
+    pit : ndarray of shape (k, m)
+        PITs, at the person's position within each cell: rows are people, columns draws.
+    r : ndarray of shape (k, m) or None
+        The draws; None for a deterministic forecaster.
+    mean : ndarray of shape (k,)
+        Mean of each person's forecasts over the draws, units of y.
+    base : LinkBase or None
+        The link and the PITs of the deterministic forecaster inside it; None if the forecaster is
+        no link.
+    cells : tuple of two ndarrays of shape (k, m), or None
+        Ends of the PITs' cells; None if all cells are empty.
+    """
+
+    pit: Floats
+    r: Floats | None
+    mean: Floats
+    base: LinkBase | None
+    cells: Ends | None
+
+
+def read_block(
+    model: Any,
+    X: Any,
+    low: Floats,
+    high: Floats,
+    ties: Floats,
+    random: np.random.Generator,
+) -> Block:
+    """Compute the PITs of one block of rows.
+
+    Parameters
+    ----------
+    model : forecaster or Forecast
+        A fitted forecaster, which is evaluated with jittered draws, or the forecasts of the block.
+    X : DataFrame or array-like of shape (k, n_features)
+        The rows; ignored if `model` is a Forecast.
+    low, high : ndarray of shape (k,)
+        Ends of the outcomes' rounding cells; both are the outcomes if they are not rounded.
+    ties : ndarray of shape (k,)
+        Position of each PIT within the probability of its cell, between 0 and 1.
+    random : numpy Generator
+        Source of draws.
+    """
+    forecast = forecast_of(model, X, random)
+    return read_forecast(
+        forecast, (low, high), ties, random, is_own=not isinstance(model, Forecast)
+    )
+
+
+def forecast_of(model: Any, X: Any, random: np.random.Generator) -> Forecast:
+    """Return the forecasts of a model at jittered draws, or the given forecasts."""
+    if isinstance(model, Forecast):
+        return model
+    # one random draw in each of 64 equal cells: midpoints would understate errors (method: 1)
+    forecast: Forecast = model.forecast(X, jittered(len(X), PIT_DRAWS, random))
+    return forecast
+
+
+def read_forecast(
+    forecast: Forecast,
+    ends: Ends,
+    ties: Floats,
+    random: np.random.Generator,
+    *,
+    is_own: bool,
+) -> Block:
+    """Compute the PITs of forecasts; `is_own` is true if the audit made their draws."""
+    inside = inside_link(forecast)
+    base = None
+    if inside is not None:
+        # served PITs are not computed from these: near 1 they would lose digits of the upper tail
+        pit, _ = spread_pits(inside.base, ends, ties)
+        base = LinkBase(pit.reshape(pit.shape[0], -1)[:, 0], inside.link)
+    pit, cells = spread_pits(forecast.distribution, ends, ties)
+    if pit.ndim == 1:
+        pit = pit[:, None]
+        cells = None if cells is None else (cells[0][:, None], cells[1][:, None])
+    return Block(pit, _draws(forecast), _mean(forecast, random, is_own=is_own), base, cells)
+
+
+def inside_link(forecast: Forecast) -> Randomized | None:
+    """Return the distributions of a link around one base distribution per person, or None."""
+    distribution = forecast.distribution
+    if forecast.r is None or not isinstance(distribution, Randomized):
+        return None
+    # a base with several draws per person is not deterministic
+    is_one_each = forecast.r.ndim == 1 or distribution.base.batch_shape[-1:] in ((), (1,))
+    return distribution if is_one_each else None
+
+
+def spread_pits(distribution: Distribution, ends: Ends, ties: Floats) -> tuple[Floats, Ends | None]:
+    """Return PITs, shape of the batch, spread over their cells, and the ends of the cells.
+
+    The cell of an outcome `y` is `[F(y-), F(y)]`, and that of a rounded one reaches over all
+    outcomes that are rounded to it.
+    """
+    low, high = ends
+    if len(distribution.batch_shape) == 2:
+        low, high, ties = low[:, None], high[:, None], ties[:, None]
+    upper = distribution.cdf(high)
+    # without atoms and a grid both ends of a cell are the outcome: one evaluation suffices
+    if not distribution.has_atoms and np.array_equal(low, high):
+        return upper, None
+    lower = np.minimum(distribution.cdf_left(low), upper)
+    # rounding errors must not move a PIT out of its cell
+    return np.clip(lower + ties * (upper - lower), lower, upper), (lower, upper)
+
+
+def _draws(forecast: Forecast) -> Floats | None:
+    if forecast.r is None:
+        return None
+    r = forecast.r if forecast.r.ndim == 2 else forecast.r[:, None]
+    return np.broadcast_to(r, (len(forecast), r.shape[1]))
+
+
+def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> Floats:
+    """Mean of each person's forecasts over the draws.
+
+    If the audit makes the draws, a link has a formula for the mean over a uniform draw. Given
+    forecasts are averaged over their own draws. Where a mean has no formula, it is estimated by
+    one outcome drawn from each forecast, at jittered probabilities in random order. All of these
+    estimates are unbiased.
+    """
+    distribution = forecast.distribution
+    shape = distribution.batch_shape
+    if len(shape) == 1:
+        return forecast.mean()
+    if distribution.has_mean:
+        return np.asarray(distribution.mean().mean(axis=-1))
+    # n x 64 integrals would take longer than the rest of the audit
+    if (
+        is_own
+        and isinstance(distribution, Randomized)
+        and not distribution.has_atoms
+        and distribution.base.batch_shape == (shape[0], 1)
+    ):
+        return distribution.mean_over_draws(random)[:, 0]
+    levels = random.permuted(jittered(shape[0], shape[1], random), axis=-1)
+    return np.asarray(distribution.ppf(levels).mean(axis=-1))

@@ -1,0 +1,43 @@
+"""Notes on outcomes that have atoms although the forecast is continuous."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand._validate import MILD_ATOM, largest_atom
+from evenhand.audits.forecasts import Subject
+from evenhand.calibration import cell_error
+from evenhand.distributions import OutcomeKind
+from evenhand.report import Note, NoteKind
+
+
+def grid_findings(subject: Subject, average_error: float) -> tuple[float | None, tuple[Note, ...]]:
+    """Return the share of the average error that rounding may explain, and notes on atoms.
+
+    The least error `I` of any positions in the rounding cells remains whatever the exact outcomes
+    were; the rest of the error `d`, a share `(d - I) / d` of it, may be due to rounding
+    (outcomes: 2). The share is None where PITs are not spread over rounding cells.
+
+    Parameters
+    ----------
+    subject : Subject
+        Forecasts of the audited rows.
+    average_error : float
+        Average error of the audit.
+    """
+    pits, rounding = subject.pits, subject.rounding
+    if subject.kind is not OutcomeKind.CONTINUOUS:
+        return None, ()
+    value, atom = largest_atom(subject.outcomes)
+    if atom <= MILD_ATOM or atom * subject.outcomes.size < 1.5:
+        return None, ()
+    notes: tuple[Note, ...] = ()
+    if np.isin(subject.outcomes, (0.0, 1.0)).all():
+        notes = (Note(NoteKind.EVENT_AS_CONTINUOUS),)
+    if pits.cells is None:
+        return None, (*notes, Note(NoteKind.TIED_OUTCOMES, numbers=(value, atom)))
+    least = cell_error(pits)
+    share = max((average_error - least) / average_error, 0.0) if average_error > 0 else 0.0
+    step = np.nan if rounding.step is None else rounding.step
+    note = Note(NoteKind.ROUNDING_CELLS, numbers=(value, atom, step, share))
+    return share, (*notes, note)

@@ -1,0 +1,202 @@
+"""Parts of outcomes with atoms: events with their probabilities, and the part off an atom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand._validate import Floats, Ints, Mask
+from evenhand.audits.blocks import Block, Ends, inside_link, spread_pits
+from evenhand.audits.rounding import RoundingCells
+from evenhand.calibration import PITs
+from evenhand.certificates import LinkBase
+from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized
+from evenhand.draws import fresh
+from evenhand.forecast import Forecast
+
+Simulate = Callable[[np.random.Generator], PITs]
+"""Function of a random generator that returns PITs of the same rows under their forecasts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Events and their announced probabilities.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n,)
+        Announced probability of the event.
+    happened : ndarray of shape (n,)
+        1 where the event happened, 0 elsewhere.
+    """
+
+    probability: Floats
+    happened: Floats
+
+    @classmethod
+    def of(cls, forecast: Forecast, outcomes: Floats) -> Events | None:
+        """Return the events of a forecast: 0/1 outcomes, or outcomes off the atom of a hurdle.
+
+        None for outcomes of other kinds.
+        """
+        if forecast.outcome_kind is OutcomeKind.BINARY:
+            return cls(forecast.event_probability(), outcomes)
+        if forecast.outcome_kind is OutcomeKind.HURDLE:
+            happened = is_off_atom(forecast, outcomes).astype(np.float64)
+            return cls(forecast.event_probability(), happened)
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class PositivePart:
+    """PITs of the continuous part of a hurdle, of the people whose outcome is not the atom.
+
+    Parameters
+    ----------
+    rows : ndarray of int, shape (k,)
+        Row numbers of these people.
+    pits : PITs
+        PITs of their outcomes under the continuous part.
+    residual : ndarray of shape (k,)
+        Outcome minus the mean of the continuous part, units of y.
+    base : LinkBase or None
+        The link, and the PITs of the deterministic forecaster inside it; None without a link.
+    """
+
+    rows: Ints
+    pits: PITs
+    residual: Floats
+    base: LinkBase | None
+
+    @classmethod
+    def joined(
+        cls, rows: Ints, parts: Sequence[Block], outcomes: Floats, weights: Floats | None
+    ) -> PositivePart:
+        """Concatenate the blocks of these people, whose row numbers are `rows`."""
+        pit = np.concatenate([part.pit for part in parts])
+        cells = [part.cells for part in parts if part.cells is not None]
+        ends = (np.concatenate([one[i] for one in cells]) for i in (0, 1)) if cells else ()
+        draws = [part.r for part in parts if part.r is not None]
+        base = [part.base for part in parts if part.base is not None]
+        some = None if weights is None else weights[rows]
+        pits = PITs(pit, np.concatenate(draws) if draws else None, some, tuple(ends) or None)
+        link = LinkBase(np.concatenate([one.pit for one in base]), base[0].link) if base else None
+        residual = outcomes[rows] - np.concatenate([part.mean for part in parts])
+        return cls(rows, pits, residual, link)
+
+
+@dataclass(frozen=True, eq=False)
+class RowPITs:
+    """PITs of the audited rows, and what is known of the forecasts behind them.
+
+    Parameters
+    ----------
+    pits : PITs
+        PITs of the rows.
+    kind : OutcomeKind or None
+        Kind of outcome; None if only PITs are known.
+    base : LinkBase or None
+        The link, and the PITs of the deterministic forecaster inside it.
+    events : Events or None
+        Events and their probabilities.
+    positive : PositivePart or None
+        PITs of the people whose outcome is not the atom of a hurdle.
+    simulate : callable or None
+        See `Subject`.
+    """
+
+    pits: PITs
+    kind: OutcomeKind | None = None
+    base: LinkBase | None = None
+    events: Events | None = None
+    positive: PositivePart | None = None
+    simulate: Simulate | None = None
+
+
+def is_off_atom(forecast: Forecast, outcomes: Floats) -> Mask:
+    """Whether each outcome is not the atom of its hurdle."""
+    return np.asarray(outcomes != hurdle_of(forecast).at)
+
+
+def hurdle_of(forecast: Forecast) -> Hurdle:
+    """Return the hurdle of a forecast of that kind."""
+    distribution = forecast.distribution
+    assert isinstance(distribution, Hurdle)
+    return distribution
+
+
+def outcome_ends(forecast: Forecast, outcomes: Floats, rounding: RoundingCells) -> Ends:
+    """Return the ends of the cells of outcomes, see `read_block`.
+
+    The cell of a rounded outcome ends at the atom of a hurdle: the outcome is known not to be the
+    atom.
+    """
+    low, high = rounding.ends(outcomes)
+    if forecast.outcome_kind is not OutcomeKind.HURDLE or not rounding.is_used:
+        return low, high
+    hurdle = hurdle_of(forecast)
+    if hurdle.end == "low":
+        low = np.maximum(low, np.nextafter(hurdle.at, np.inf))
+    else:
+        high = np.minimum(high, np.nextafter(hurdle.at, -np.inf))
+    is_off = is_off_atom(forecast, outcomes)
+    return np.where(is_off, low, outcomes), np.where(is_off, high, outcomes)
+
+
+def rounding_of(forecast: Forecast, outcomes: Floats) -> RoundingCells:
+    """Return the rounding cells of all outcomes, which only continuous parts of forecasts need."""
+    if forecast.outcome_kind is OutcomeKind.CONTINUOUS:
+        return RoundingCells.of(outcomes)
+    if forecast.outcome_kind is OutcomeKind.HURDLE:
+        off = outcomes[is_off_atom(forecast, outcomes)]
+        return RoundingCells.of(off) if off.size else RoundingCells()
+    return RoundingCells()
+
+
+def simulation(forecast: Forecast, rounding: RoundingCells, origin: float) -> Simulate:
+    """Return a function that draws outcomes from forecasts, and gives the PITs of these outcomes.
+
+    The outcomes of a randomized forecast are drawn from the deterministic forecast inside its link,
+    under which it is calibrated; those of other randomized forecasts from one of their draws,
+    chosen at random. Rounded outcomes are rounded to the grid that contains `origin`.
+    """
+
+    def simulate(random: np.random.Generator) -> PITs:
+        law = _calibrated(forecast, random)
+        drawn = law.ppf(fresh(law.batch_shape, random)).reshape(-1)
+        outcomes = _rounded(forecast, drawn, rounding, origin)
+        ends = outcome_ends(forecast, outcomes, rounding)
+        pit, cells = spread_pits(forecast.distribution, ends, fresh(outcomes.size, random))
+        return PITs(pit, None, None, cells)
+
+    return simulate
+
+
+def _rounded(
+    forecast: Forecast, values: Floats, rounding: RoundingCells, origin: float
+) -> Floats:
+    if not rounding.is_used:
+        return values
+    rounded = rounding.rounded(values, origin)
+    if forecast.outcome_kind is not OutcomeKind.HURDLE:
+        return rounded
+    # a value near the atom is rounded to the next value of the grid: it is not the atom
+    at = hurdle_of(forecast).at
+    return np.where((values == at) | (rounded == at), values, rounded)
+
+
+def _calibrated(forecast: Forecast, random: np.random.Generator) -> Distribution:
+    """Return distributions of shape (n,) or (n, 1) under which the forecasts are calibrated."""
+    distribution = forecast.distribution
+    inside = inside_link(forecast)
+    if inside is not None:
+        return inside.base
+    if isinstance(distribution, Hurdle) and isinstance(distribution.positive, Randomized):
+        chance = distribution.chance if distribution.chance.ndim == 1 else distribution.chance[:, :1]
+        return Hurdle(chance, distribution.positive.base, distribution.at, distribution.end)
+    if len(distribution.batch_shape) == 1:
+        return distribution
+    n, m = distribution.batch_shape
+    return distribution.take_draws(random.integers(m, size=(n, 1)))

@@ -1,0 +1,117 @@
+"""PITs of all rows of an audit, read in blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand._validate import Floats, check_outcomes
+from evenhand.audits.blocks import Block, Ends, read_forecast
+from evenhand.audits.outcomes import (
+    Events,
+    PositivePart,
+    is_off_atom,
+    outcome_ends,
+    rounding_of,
+)
+from evenhand.audits.rounding import RoundingCells
+from evenhand.calibration import Grid, PITs
+from evenhand.certificates import LinkBase
+from evenhand.distributions import OutcomeKind
+from evenhand.forecast import Forecast
+
+
+class Reading:
+    """PITs of all rows of an audit, filled in block by block.
+
+    Arrays of all rows are made with the first block: a list of blocks would double the memory.
+
+    Parameters
+    ----------
+    outcomes : ndarray of shape (n,)
+        Outcomes of all rows, finite.
+    ties : ndarray of shape (n,)
+        Position of each person's PITs within their cells, between 0 and 1.
+    """
+
+    def __init__(self, outcomes: Floats, ties: Floats) -> None:
+        self.outcomes = outcomes
+        self.mean = np.empty(outcomes.size)
+        self.base: LinkBase | None = None
+        self.kind = OutcomeKind.CONTINUOUS
+        self.rounding = RoundingCells()
+        self.grid: Grid | None = None
+        self._ties = ties
+        self._pit = np.empty((outcomes.size, 0))
+        self._r: Floats | None = None
+        self._cells: Ends | None = None
+        self._events: Events | None = None
+        self._positive: list[Block] = []
+        self._off_atom = np.zeros(outcomes.size, dtype=np.bool_)
+
+    def add(
+        self, rows: slice, forecast: Forecast, random: np.random.Generator, *, is_own: bool
+    ) -> None:
+        """Read the forecasts of a block of rows; the first block begins with row 0."""
+        if rows.start == 0:
+            self._start(forecast)
+        outcomes, ties = self.outcomes[rows], self._ties[rows]
+        ends = outcome_ends(forecast, outcomes, self.rounding)
+        block = read_forecast(forecast, ends, ties, random, is_own=is_own)
+        self._fill(rows, block)
+        found = Events.of(forecast, outcomes)
+        if found is not None and self._events is not None:
+            self._events.probability[rows] = found.probability
+            self._events.happened[rows] = found.happened
+        if self.kind is OutcomeKind.HURDLE:
+            off = np.flatnonzero(is_off_atom(forecast, outcomes))
+            self._off_atom[rows] = is_off_atom(forecast, outcomes)
+            if off.size:
+                part = forecast.positive_part()[off]
+                ends = ends[0][off], ends[1][off]
+                self._positive.append(read_forecast(part, ends, ties[off], random, is_own=is_own))
+
+    def _start(self, forecast: Forecast) -> None:
+        """Read the kind of outcome off the first forecasts, and check all outcomes."""
+        self.kind = forecast.outcome_kind
+        check_outcomes(self.outcomes, kind=str(self.kind))
+        self.rounding = rounding_of(forecast, self.outcomes)
+        if self.kind is OutcomeKind.CONTINUOUS:
+            self.grid = Grid.of(self.outcomes)
+        if self.kind in (OutcomeKind.BINARY, OutcomeKind.HURDLE):
+            self._events = Events(np.empty(self.outcomes.size), np.empty(self.outcomes.size))
+
+    def _fill(self, rows: slice, block: Block) -> None:
+        n = self.outcomes.size
+        if rows.start == 0:  # draws, cells and link are known from the first block
+            shape = (n, block.pit.shape[1])
+            self._pit = np.empty(shape)
+            self._r = None if block.r is None else np.empty((n, block.r.shape[1]))
+            # a block without atoms at the ends has no cells, although others may have them
+            has_cells = block.cells is not None or self.rounding.is_used
+            self._cells = (np.empty(shape), np.empty(shape)) if has_cells else None
+            self.base = None if block.base is None else LinkBase(np.empty(n), block.base.link)
+        self._pit[rows] = block.pit
+        self.mean[rows] = block.mean
+        if self._r is not None:
+            self._r[rows] = block.r
+        if self._cells is not None:
+            ends = (block.pit, block.pit) if block.cells is None else block.cells
+            self._cells[0][rows], self._cells[1][rows] = ends
+        if self.base is not None and block.base is not None:
+            self.base.pit[rows] = block.base.pit
+
+    def pits(self, weights: Floats | None) -> PITs:
+        """Return the PITs of all rows."""
+        return PITs(self._pit, self._r, weights, self._cells)
+
+    @property
+    def events(self) -> Events | None:
+        """Events and their probabilities; None for outcomes without events."""
+        return self._events
+
+    def positive(self, weights: Floats | None) -> PositivePart | None:
+        """Return the PITs of the people whose outcome is not the atom of a hurdle, if any."""
+        if not self._positive:
+            return None
+        rows = np.flatnonzero(self._off_atom)
+        return PositivePart.joined(rows, self._positive, self.outcomes, weights)
