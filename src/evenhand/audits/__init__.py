@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from evenhand.audits.blocks import PIT_DRAWS as PIT_DRAWS
+from evenhand.audits.blocks import inside_link as inside_link
+from evenhand.audits.blocks import read_block as read_block
 from evenhand.audits.certified import certify
 from evenhand.audits.comparison import Comparison, compare
 from evenhand.audits.counted import CountPlan as CountPlan
@@ -9,9 +12,6 @@ from evenhand.audits.counted import RowCounts as RowCounts
 from evenhand.audits.counted import count_rows as count_rows
 from evenhand.audits.counted import with_counts as with_counts
 from evenhand.audits.forecasts import BLOCK_ROWS as BLOCK_ROWS
-from evenhand.audits.forecasts import PIT_DRAWS as PIT_DRAWS
-from evenhand.audits.forecasts import inside_link as inside_link
-from evenhand.audits.forecasts import read_block as read_block
 from evenhand.audits.gate import Condition, parse_condition
 from evenhand.audits.json_schema import audit_schema
 from evenhand.audits.membership import mean_bounds as mean_bounds
@@ -19,6 +19,7 @@ from evenhand.audits.options import check_error as check_error
 from evenhand.audits.options import check_search as check_search
 from evenhand.audits.provenance import with_people, with_sources
 from evenhand.audits.result import Audit
+from evenhand.audits.rounding import RoundingCells as RoundingCells
 from evenhand.audits.rounding import spread_step as spread_step
 from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit
 from evenhand.calibration import Family

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from evenhand import certificates
 from evenhand._validate import InputError, check_finite
-from evenhand.audits.forecasts import check_rows, read_subject
+from evenhand.audits.certifying import certificate_of
+from evenhand.audits.forecasts import check_model, check_rows, read_subject
 from evenhand.columns import check_groups
 from evenhand.draws import RandomState, generator
 
@@ -32,7 +33,8 @@ def certify(
     ----------
     model : forecaster or Forecast
         A fitted forecaster, which is evaluated with 64 jittered draws per row, or the forecasts
-        themselves.
+        themselves. Fitted models of other libraries, such as classifiers with `predict_proba`, are
+        certified as forecasters.
     X : DataFrame or array-like of shape (n, n_features), optional
         Input rows of the forecaster, and the table that contains the columns listed in `groups`.
     y : array-like of shape (n,)
@@ -69,14 +71,13 @@ def certify(
     random = generator(random_state)
     outcomes = check_finite("y", y)
     masks = check_groups(groups, outcomes.size, y if X is None else X)
-    rows = check_rows(model, X, outcomes.size)
-    subject = read_subject(model, rows, outcomes, random)
-    return certificates.certify_pit(
-        subject.pits,
+    audited = check_model(model)
+    rows = check_rows(audited, X, outcomes.size)
+    subject = read_subject(audited, rows, outcomes, random)
+    return certificate_of(
+        subject.rows,
         confidence=confidence,
         groups=masks,
-        # the other methods bound pathwise errors over draws, of any forecaster
-        base=subject.base if method == "local-levels" else None,
         method=method,
         mass=mass,
         cluster=cluster,

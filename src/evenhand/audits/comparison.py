@@ -168,7 +168,8 @@ def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Compa
     Raises
     ------
     InputError
-        If the audits used different rows or have the same name, or a file is no audit.
+        If the audits used different rows, describe outcomes of different kinds or have the same
+        name, or a file is no audit.
 
     Notes
     -----
@@ -192,6 +193,7 @@ def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Compa
     check_fraction("confidence", confidence)
     one, other = Recorded.of(first), Recorded.of(second)
     is_paired = one.record is not None and other.record is not None
+    _check_kinds(one, other)
     _check_rows(one, other)
     names = _names(one, other)
     shared = [name for name in one.groups if name in other.groups]
@@ -218,6 +220,17 @@ def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Compa
         is_paired=is_paired,
         n_samples=int(one.values["n_samples"]),
         notes=tuple(notes),
+    )
+
+
+def _check_kinds(one: Recorded, other: Recorded) -> None:
+    """Refuse audits whose forecasts describe outcomes of different kinds."""
+    # the kind behind PITs alone is not known
+    if None in (one.kind, other.kind) or one.kind is other.kind:
+        return
+    raise InputError(
+        f"{one.label} audits forecasts of a {one.kind} outcome, {other.label} of a {other.kind}"
+        " outcome, so their scores cannot be compared; audit forecasts of one kind"
     )
 
 

@@ -13,23 +13,25 @@ from numpy.typing import NDArray
 from evenhand import certificates
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input
+from evenhand.audits.blocks import Block, read_block
 from evenhand.audits.counted_groups import counted_groups
-from evenhand.audits.forecasts import Block, read_block
 from evenhand.audits.pictures import LEVELS, curve_table
 from evenhand.audits.plain_interval import plain_table
 from evenhand.audits.result import Audit
-from evenhand.audits.rounding import rounding_cells
+from evenhand.audits.rounding import RoundingCells
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
     Band,
     replace_scores,
 )
 from evenhand.audits.scores import LEVELS as COVERED
+from evenhand.audits.tables import mean_pits
 from evenhand.calibration import HISTOGRAM_BINS as BARS
 from evenhand.calibration import (
     PIT_BINS,
     PITCounts,
     PITHistogram,
+    PITs,
     count_pits,
     coverage_name,
     draws_in_bins,
@@ -59,9 +61,9 @@ class CountPlan:
         Probabilities of the intervals whose coverage is counted.
     step : float or None
         Rounding step of the outcomes, over whose cells PITs are spread; None if they are not
-        spread.
+        spread, and for forecasts with atoms.
     span : tuple of float
-        The smallest and the largest outcome of all rows.
+        Bounds of the outcome that are atoms, whose cells are open; infinite if there are none.
     link : Link or None
         Link around a deterministic forecaster that the certificate is for; None if there is none.
     centre : float
@@ -145,8 +147,8 @@ def count_rows(
     random : numpy.random.Generator
         Source of the draws of these rows.
     """
-    # the cells at the ends of the span are open: the span of a block would depend on the block
-    low, high = rounding_cells(y, plan.step, plan.span)
+    # atoms are those of all rows: atoms of a block would depend on the block
+    low, high = RoundingCells(plan.step, plan.span).ends(y)
     block = read_block(model, X, low, high, fresh(y.size, random), random)
     residual = y - block.mean
     if not np.abs(residual).max() < MOST_RESIDUAL:
@@ -168,7 +170,9 @@ def count_rows(
     )
     # centred at the bias of the sample: the variance is not a difference of two large sums
     excess = residual - plan.centre
-    values = np.column_stack((block.pit.mean(axis=-1), excess, excess**2, excess**3))
+    values = np.column_stack(
+        (mean_pits(PITs(block.pit, cells=block.cells)), excess, excess**2, excess**3)
+    )
     sums = {EVERYONE: values.sum(axis=0)}
     sums |= {name: values[mask].sum(axis=0) for name, mask in masks.items()}
     in_bars = draws_in_bins(block.pit, BARS)

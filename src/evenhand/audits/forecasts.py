@@ -104,9 +104,7 @@ class Subject:
     @property
     def rows(self) -> RowPITs:
         """PITs of the rows, and what is known of the forecasts behind them."""
-        return RowPITs(
-            self.pits, self.kind, self.base, self.events, self.positive, self.simulate
-        )
+        return RowPITs(self.pits, self.kind, self.base, self.events, self.positive, self.simulate)
 
 
 def read_subject(

@@ -174,9 +174,7 @@ def simulation(forecast: Forecast, rounding: RoundingCells, origin: float) -> Si
     return simulate
 
 
-def _rounded(
-    forecast: Forecast, values: Floats, rounding: RoundingCells, origin: float
-) -> Floats:
+def _rounded(forecast: Forecast, values: Floats, rounding: RoundingCells, origin: float) -> Floats:
     if not rounding.is_used:
         return values
     rounded = rounding.rounded(values, origin)
@@ -194,7 +192,9 @@ def _calibrated(forecast: Forecast, random: np.random.Generator) -> Distribution
     if inside is not None:
         return inside.base
     if isinstance(distribution, Hurdle) and isinstance(distribution.positive, Randomized):
-        chance = distribution.chance if distribution.chance.ndim == 1 else distribution.chance[:, :1]
+        chance = (
+            distribution.chance if distribution.chance.ndim == 1 else distribution.chance[:, :1]
+        )
         return Hurdle(chance, distribution.positive.base, distribution.at, distribution.end)
     if len(distribution.batch_shape) == 1:
         return distribution

@@ -71,7 +71,7 @@ def audit_rows(
             pits, options.masses, proof, options.n_simulations, random, rows.simulate
         ),
         outcome_kind=rows.kind,
-        reliability=reliability_table(rows.events, pits.weights, held.groups),
+        reliability=reliability_table(rows.events, pits.weights, held.groups, options.confidence),
         positive_part=_positive_groups(rows.positive, held, options, random),
         certificate=proof,
         leaks=held.leaks,

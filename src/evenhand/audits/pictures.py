@@ -42,11 +42,11 @@ def calibration_table(pits: PITs) -> pd.DataFrame:
     weighted rows, and for outcomes with atoms, whose share is the mean over positions in the cells.
     """
     share = pits.shares
-    observed = [share @ _share_below(pits, level).mean(axis=-1) for level in LEVELS]
+    observed = [share @ shares_below(pits, level).mean(axis=-1) for level in LEVELS]
     return curve_table(np.array(observed), n_effective(share))
 
 
-def _share_below(pits: PITs, level: float) -> Floats:
+def shares_below(pits: PITs, level: float) -> Floats:
     """Return the share of each PIT's cell that is at most `level`, shape (n, m)."""
     if pits.cells is None:
         return np.asarray(pits.matrix <= level, dtype=np.float64)

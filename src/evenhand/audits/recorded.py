@@ -15,6 +15,7 @@ from evenhand._validate import InputError, bad_input
 from evenhand.audits.recorded_layout import layout_fault
 from evenhand.audits.result import Audit
 from evenhand.audits.row_record import RowRecord
+from evenhand.distributions import OutcomeKind
 from evenhand.report import Measure, Tolerance
 from evenhand.search import POSSIBLE_LEAK
 
@@ -68,6 +69,13 @@ class Recorded:
         return rows if name is None else f"{rows} of {name}"
 
     @property
+    def kind(self) -> OutcomeKind | None:
+        """Kind of outcome; None if only PITs are known."""
+        # earlier versions audited continuous outcomes only
+        name = self.values.get("outcome_kind", OutcomeKind.CONTINUOUS)
+        return None if name is None else OutcomeKind(name)
+
+    @property
     def tolerance(self) -> Tolerance:
         """Tolerance of the audit; the default for audits without one."""
         return Tolerance(**(self.values.get("tolerance") or {}))
@@ -115,9 +123,11 @@ class Recorded:
         """Scores by measure."""
         step = self.values.get("rounding_step")
         known = [Measure("log score"), Measure("CRPS"), Measure("mean std"), Measure("error")]
+        known += [Measure("log loss"), Measure("Brier score")]
         known += [] if step is None else [Measure("cell log score", step)]
         known += [Measure("interval width", level) for level in (0.8, 0.9)]
         known += [Measure("coverage", level) for level in (0.8, 0.9)]
+        known += [Measure("whole coverage", level) for level in (0.8, 0.9)]
         by_name = {str(measure): measure for measure in known}
         return {
             by_name[row["measure"]]: number(row["value"])

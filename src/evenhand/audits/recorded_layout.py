@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from evenhand.distributions import OutcomeKind
+
 SCHEMA_NAME = re.compile(r"evenhand\.audit/([0-9]{1,9})")
-NEWEST = 5
+NEWEST = 6
 """Newest version of the layout that this version reads."""
 
 Kinds = tuple[type, ...]
@@ -66,9 +68,17 @@ def layout_fault(values: Any) -> str | None:
     faults = [_wrong(values.get(key, ...), kinds, key) for key, kinds in KEYS.items()]
     faults += [_wrong(values.get(key), (dict, type(None)), key) for key in OBJECTS]
     faults += [_wrong(values.get("rounding_step"), NUMBER, "rounding_step")]
+    faults += [_kind_fault(values.get("outcome_kind"))]
     faults += [_table_fault(values.get(key, ...), key, kinds) for key, kinds in TABLES.items()]
     found = next((fault for fault in faults if fault is not None), None)
     return found or _nested_fault(values)
+
+
+def _kind_fault(kind: Any) -> str | None:
+    """Return what is wrong with the kind of outcome, which earlier versions leave out."""
+    if kind is None or kind in list(OutcomeKind):
+        return None
+    return f"outcome_kind that is none of {', '.join(OutcomeKind)}: {kind!r}"
 
 
 def _nested_fault(values: Mapping[str, Any]) -> str | None:

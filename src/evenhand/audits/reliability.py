@@ -15,7 +15,9 @@ from evenhand.columns import EVERYONE, Groups
 RELIABILITY_COLUMNS = ("group", "bin", "n", "probability", "rate", "low", "high")
 
 
-def reliability_table(events: Events | None, weights: Floats | None, groups: Groups) -> pd.DataFrame:
+def reliability_table(
+    events: Events | None, weights: Floats | None, groups: Groups, confidence: float
+) -> pd.DataFrame:
     """Return the rate of an event among people with similar announced probabilities.
 
     Parameters
@@ -26,20 +28,33 @@ def reliability_table(events: Events | None, weights: Floats | None, groups: Gro
         Weights of the rows.
     groups : Groups
         Named groups; those known by probability are left out.
+    confidence : float
+        Confidence that the intervals of all bins of a group contain its rates.
 
     Returns
     -------
     DataFrame
         One row per group and bin of probabilities, see `Audit.reliability`.
     """
-    if events is None:
-        return pd.DataFrame(columns=list(RELIABILITY_COLUMNS))
-    rows = []
-    for name, mask in _masks(events.happened.size, groups):
-        weight = None if weights is None else weights[mask]
-        bins = reliability(events.probability[mask], events.happened[mask], weight)
-        rows += [(name, i, *bin_) for i, bin_ in enumerate(bins)]
-    return pd.DataFrame(rows, columns=list(RELIABILITY_COLUMNS))
+    tables = [pd.DataFrame(columns=list(RELIABILITY_COLUMNS))]
+    if events is not None:
+        tables = [
+            _of_group(name, mask, events, weights, confidence)
+            for name, mask in _masks(events.happened.size, groups)
+        ]
+    return pd.concat(tables, ignore_index=True)
+
+
+def _of_group(
+    name: str, mask: Mask, events: Events, weights: Floats | None, confidence: float
+) -> pd.DataFrame:
+    some = None if weights is None else weights[mask]
+    found = reliability(
+        events.probability[mask], events.happened[mask], some, confidence=confidence
+    )
+    table = found.table()
+    table.insert(0, "group", name)
+    return table[list(RELIABILITY_COLUMNS)]
 
 
 def _masks(n: int, groups: Groups) -> Iterator[tuple[str, Mask]]:

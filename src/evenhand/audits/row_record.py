@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, Mask
+from evenhand.audits.pictures import shares_below
 from evenhand.calibration import PITs
 from evenhand.columns import Groups, feature_groups
 from evenhand.report import Measure
@@ -27,7 +28,14 @@ EDGES = 40
 MOST_DRAWS = 255
 """Most draws of a row that are counted exactly; shares of more draws are rounded to 1/255."""
 
-KEPT_SCORES = ("log score", "cell log score", "CRPS", "interval width")
+KEPT_SCORES = (
+    "log score",
+    "cell log score",
+    "CRPS",
+    "log loss",
+    "Brier score",
+    "interval width",
+)
 """Scores of each row that are recorded; of the widths that of 80% intervals."""
 
 
@@ -42,9 +50,10 @@ class RowRecord:
     fingerprint : ndarray of uint64, shape (n,)
         Hash of each outcome, with a key that is made of all outcomes and is not stored.
     n_draws : int
-        Number of draws per row, at most 255.
+        Number of draws per row, at most 255; 255 for outcomes with atoms.
     below : ndarray of shape (n, 39)
-        Share of the row's draws whose PIT is at most 1/40, 2/40, ..., 39/40.
+        Share of the row's draws whose PIT is at most 1/40, 2/40, ..., 39/40; for outcomes with
+        atoms the mean over positions in the cells.
     residual : ndarray of shape (n,)
         Outcome minus mean forecast, units of the outcome.
     weight : ndarray of shape (n,) or None
@@ -96,9 +105,11 @@ class RowRecord:
             and not (measure.what == "interval width" and measure.level != 0.8)
             and values.size == n
         }
-        draws = min(pits.n_draws, MOST_DRAWS)
-        cells = _cells(pits)
-        known = cls(key, fingerprint, draws, cells, residual, pits.weights, kept, dict(masks))
+        # shares of positions in the cells are stored like those of many draws
+        draws = min(pits.n_draws, MOST_DRAWS) if pits.cells is None else MOST_DRAWS
+        known = cls(
+            key, fingerprint, draws, _shares(pits), residual, pits.weights, kept, dict(masks)
+        )
         return cls.from_state(known.to_state())
 
     def take(self, rows: NDArray[np.intp]) -> RowRecord:
@@ -190,8 +201,11 @@ class RowRecord:
         )
 
 
-def _cells(pits: PITs) -> Floats:
+def _shares(pits: PITs) -> Floats:
     """Return the share of each row's PITs at or below each inner edge, shape (n, 39)."""
+    if pits.cells is not None:
+        edges = np.arange(1, EDGES) / EDGES
+        return np.stack([shares_below(pits, edge).mean(axis=-1) for edge in edges], axis=-1)
     cell = np.clip(np.ceil(pits.matrix * EDGES).astype(np.intp) - 1, 0, EDGES - 1)
     n, m = cell.shape
     counts = np.bincount((cell + EDGES * np.arange(n)[:, None]).ravel(), minlength=n * EDGES)

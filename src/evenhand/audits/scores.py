@@ -64,9 +64,9 @@ def forecast_scores(
     if grid is not None:
         # spikes on the grid can raise a density without limit, but not a cell's probability
         scores[Measure("cell log score", grid.step)] = log_score_on(wide, y, grid)
-    crps, spread = crps_and_spread(few, y)
+    ranked, spread = crps_and_spread(few, y)
     widths = {Measure("interval width", level): interval_width(few, level) for level in LEVELS}
-    return scores | {Measure("CRPS"): crps, Measure("mean std"): spread} | widths
+    return scores | {Measure("CRPS"): ranked, Measure("mean std"): spread} | widths
 
 
 def pit_scores(

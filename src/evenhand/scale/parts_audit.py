@@ -30,14 +30,15 @@ from evenhand.audits import (
     CountPlan,
     Note,
     NoteKind,
+    RoundingCells,
     Tolerance,
     audit,
     check_search,
-    spread_step,
     with_counts,
 )
 from evenhand.certificates import WIDER_LEVELS
 from evenhand.columns import Groups, Partition
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.scale.audit_columns import AuditColumns
 from evenhand.scale.engine import over_parts
@@ -212,7 +213,7 @@ def audit_parts(
         found = search(sample)
     good = [i for i in sorted(survey.n_rows) if parts.names[i] not in (skipped or {})]
     if sum(survey.n_rows[i] if kept is None else kept[i].size for i in good) > len(sample):
-        plan = _count_plan(columns, survey, sample, known, counted, found)
+        plan = _count_plan(columns, sample, known, counted, found)
         rows = None if kept is None else RowSet.of(kept, survey.n_rows)
         shared = Scoring(columns, plan, rows, seed)
         total, good = added(over(count_part, shared, numbers=good, description="scoring"))
@@ -293,20 +294,22 @@ def _audited(
 
 def _count_plan(
     columns: AuditColumns,
-    survey: Survey,
     sample: Sample,
     known: Mapping[str, Partition],
     levels: tuple[float, ...],
     found: Audit,
 ) -> CountPlan:
+    # frequent values also occur in the sample, so it suffices to find the rounding cells, which
+    # must not depend on the block (outcomes: 4.3); forecasts with atoms need none
+    cells = RoundingCells()
+    if found.outcome_kind is OutcomeKind.CONTINUOUS:
+        outcomes = number_column(sample.table, columns.target, source=columns.source)
+        cells = RoundingCells.of(outcomes)
     return CountPlan(
         tuple(known[name] for name in columns.named),
         levels if found.is_randomized else tuple(sorted({*levels, *WIDER_LEVELS})),
-        # frequent values also occur in the sample, so it suffices to find the rounding step
-        spread_step(number_column(sample.table, columns.target, source=columns.source)),
-        # of all rows: the cells at the ends are open and must not depend on the block
-        # (outcomes, 4.3)
-        survey.span,
+        cells.step,
+        cells.span,
         None if found.certificate is None else found.certificate.link,
         float(found.groups["bias"].iloc[0]),
     )
