@@ -696,7 +696,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     assert found.to_json(path) == found.to_json()
     assert json.loads(path.read_text(encoding="utf-8")) == held
     head = {
-        "schema": "evenhand.audit/5",
+        "schema": "evenhand.audit/6",
         "name": "naïve",
         "target": None,
         "n_samples": N,
@@ -704,7 +704,9 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     }
     assert {key: held[key] for key in head} == head
     assert (held["is_randomized"], held["rounding_step"]) == (True, None)
-    options = ["is_randomized", "rounding_step", "tolerance", "within", "family"]
+    assert (held["outcome_kind"], held["grid_share"]) == ("continuous", None)
+    options = ["is_randomized", "outcome_kind", "rounding_step", "grid_share"]
+    options += ["tolerance", "within", "family"]
     tables = [
         "scores",
         "groups",
@@ -716,6 +718,8 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
         "examples",
         "miscoverage",
         "membership",
+        "reliability",
+        "positive_part",
     ]
     rest = [
         "off_groups",
@@ -1371,7 +1375,8 @@ def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.Mo
 def test_a_block_of_rows_is_read_with_the_draws_and_means_of_its_forecaster() -> None:
     X, y = table()
     model, share = Stub(0.8, by_link=True), np.full(N, 0.5)
-    pit, r, mean, base = read_block(model, X, y, y, share, np.random.default_rng(0))
+    pit, r, mean, base, cells = read_block(model, X, y, y, share, np.random.default_rng(0))
+    assert cells is None
     np.testing.assert_array_equal(r, model.draws[-1])
     peer = stats.norm(*randomized_normal(X["score"].to_numpy(), model.draws[-1], 0.8))
     np.testing.assert_allclose(pit, peer.cdf(y[:, None]), rtol=1e-9)
@@ -1382,12 +1387,15 @@ def test_a_block_of_rows_is_read_with_the_draws_and_means_of_its_forecaster() ->
     np.testing.assert_allclose(base.pit, stats.norm(X["score"], STD).cdf(y), rtol=1e-12)
     # of a rounding cell the PIT is the share asked for
     low, high = y - 0.1, y + 0.1
-    pit, r, mean, base = read_block(
+    pit, r, mean, base, cells = read_block(
         Forecast.from_normal(X["score"], np.full(N, STD)), None, low, high, share, None
     )  # type: ignore[arg-type]
     assert r is None
     ends = [stats.norm(X["score"], STD).cdf(end) for end in (low, high)]
     np.testing.assert_allclose(pit[:, 0], (ends[0] + ends[1]) / 2, rtol=1e-9)
+    assert cells is not None
+    for end, expected in zip(cells, ends, strict=True):
+        np.testing.assert_allclose(end[:, 0], expected, rtol=1e-9)
     np.testing.assert_array_equal(mean, X["score"])
     assert base is None
     # PITs of the base are spread over the same share of the cell

@@ -95,8 +95,9 @@ def read_forecast(
     base = None
     if inside is not None:
         # served PITs are not computed from these: near 1 they would lose digits of the upper tail
-        pit, _ = spread_pits(inside.base, ends, ties)
-        base = LinkBase(pit.reshape(pit.shape[0], -1)[:, 0], inside.link)
+        pit, cells = spread_pits(inside.base, ends, ties)
+        own = None if cells is None else (_first(cells[0]), _first(cells[1]))
+        base = LinkBase(_first(pit), inside.link, own)
     pit, cells = spread_pits(forecast.distribution, ends, ties)
     if pit.ndim == 1:
         pit = pit[:, None]
@@ -130,6 +131,11 @@ def spread_pits(distribution: Distribution, ends: Ends, ties: Floats) -> tuple[F
     lower = np.minimum(distribution.cdf_left(low), upper)
     # rounding errors must not move a PIT out of its cell
     return np.clip(lower + ties * (upper - lower), lower, upper), (lower, upper)
+
+
+def _first(values: Floats) -> Floats:
+    """Return one value per person of an array of shape (n,) or (n, 1)."""
+    return np.asarray(values.reshape(values.shape[0], -1)[:, 0])
 
 
 def _draws(forecast: Forecast) -> Floats | None:

@@ -4,17 +4,91 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand._validate import InputError
 from evenhand.audits.outcomes import RowPITs
-from evenhand.certificates import Method, PITCertificate, certify_pit
+from evenhand.calibration import PITs
+from evenhand.certificates import (
+    Method,
+    PITCertificate,
+    certify_events,
+    certify_hurdle,
+    certify_pit,
+)
 from evenhand.distributions import OutcomeKind
 
 
 def certificate_of(
-    rows: RowPITs, *, method: Method = "local-levels", **options: Any
+    rows: RowPITs,
+    *,
+    confidence: float,
+    groups: Any,
+    random_state: np.random.Generator,
+    method: Method = "local-levels",
+    mass: float | None = None,
+    cluster: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> PITCertificate:
-    """Certify rows; `method` and other options are those of `certify_pit`."""
-    # a link bounds errors of lattices in the weaker reading of whole cells only (outcomes: 2)
-    has_base = rows.kind is OutcomeKind.CONTINUOUS and method == "local-levels"
-    # the other methods bound pathwise errors over draws, of any forecaster
+    """Certify rows.
+
+    Parameters
+    ----------
+    rows : RowPITs
+        PITs of the rows.
+    confidence, groups, random_state, method, mass, cluster, sample_weight
+        As in `certify_pit`.
+
+    Raises
+    ------
+    InputError
+        If the rows cannot support a guarantee.
+    """
+    options: dict[str, Any] = {
+        "confidence": confidence,
+        "groups": groups,
+        "method": method,
+        "mass": mass,
+        "cluster": cluster,
+        "sample_weight": sample_weight,
+        "random_state": random_state,
+    }
+    if rows.kind is OutcomeKind.HURDLE:
+        return _hurdle(rows, options)
+    events = None
+    if rows.kind is OutcomeKind.BINARY and rows.events is not None:
+        found = rows.events
+        events = certify_events(
+            found.probability,
+            found.happened,
+            confidence=confidence,
+            cluster=cluster,
+            random_state=random_state,
+        )
+    # the other methods bound pathwise errors over draws, of any forecaster; a base of counts only
+    # shows what its intervals prove
+    has_base = method == "local-levels" or rows.kind is OutcomeKind.COUNT
     base = rows.base if has_base else None
-    return certify_pit(rows.pits, base=base, method=method, **options)
+    return certify_pit(rows.pits, base=base, kind=rows.kind, events=events, **options)
+
+
+def _hurdle(rows: RowPITs, options: dict[str, Any]) -> PITCertificate:
+    """Certify forecasts with an atom: the event, and the people whose outcome is not the atom."""
+    part, events = rows.positive, rows.events
+    if part is None or events is None:
+        raise InputError(
+            "every outcome is the atom, so nothing can be certified about the others; use rows with"
+            " other outcomes"
+        )
+    base = part.base if options["method"] == "local-levels" else None
+    return certify_hurdle(
+        rows.pits,
+        # of a rounded outcome the drawn position in its cell
+        PITs(part.pits.matrix, part.pits.draws),
+        events.happened,
+        events.probability,
+        at=part.at,
+        base=None if base is None else base._replace(cells=None),
+        **options,
+    )

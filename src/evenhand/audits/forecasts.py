@@ -181,9 +181,12 @@ def check_model(model: Any) -> Any:
     if isinstance(model, Forecast) or hasattr(model, "forecast"):
         return model
     # imported here, as forecasters import scikit-learn, which an audit of forecasts does not need
-    from evenhand.forecasters import as_forecaster
+    from evenhand import forecasters
 
-    return as_forecaster(model)
+    if not hasattr(forecasters, "as_forecaster"):
+        remedy = "wrap it as RandomizedRegressor(model), or convert its output to a Forecast"
+        raise bad_input("model", "be a forecaster or a Forecast", type(model).__name__, remedy)
+    return forecasters.as_forecaster(model)
 
 
 def check_rows(model: Any, X: Any, n: int) -> Any:

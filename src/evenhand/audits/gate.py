@@ -34,7 +34,12 @@ ARGUMENTS = {
     "average_error": (),
     BEYOND: (),
     "coverage": ("level", "mass"),
+    "certified_event_rate": ("below", "mass"),
+    "certified_bias": ("mass",),
 }
+EVENTS = ("certified_event_rate", "certified_bias")
+"""Quantities of 0/1 outcomes, and of whether an outcome is the atom of a hurdle."""
+
 EXAMPLE = 'write for example "certified_group_error(0.2) > 0.3"'
 SHAPE = re.compile(r"\s*([a-z_]+)\s*(?:\(([^()]*)\))?\s*(>=|<=|>|<)\s*(\S+)\s*")
 
@@ -50,10 +55,14 @@ class Condition:
     quantity : str
         `certified_group_error`, `oracle_group_error`, `learned_group_error`, `average_error`;
         `coverage`: the certified lower bound on the coverage of a central prediction interval, in
-        every group of a given size; or `groups_beyond_tolerance`: the number of named and scanned
-        groups that are significantly off by more than the tolerance.
+        every group of a given size; `certified_event_rate`: the certified upper bound on the event
+        rate of every group of a given size in which all are told at most a given probability;
+        `certified_bias`: the certified upper bound on the absolute difference of event rate and
+        mean forecast in every group of a given size; or `groups_beyond_tolerance`: the number of
+        named and scanned groups that are significantly off by more than the tolerance.
     arguments : tuple of float
-        The group size (mass), or the nominal level and the group size; fractions.
+        The group size (mass); the nominal level, or the largest probability, and the group size;
+        fractions.
     relation : {">", ">=", "<", "<="}
         The comparison.
     limit : float
@@ -87,6 +96,8 @@ class Condition:
     def _remedy(self) -> str:
         """Suggest a similar condition that can be evaluated more often."""
         overall = "or, for all people, average_error"
+        if self.quantity in EVENTS:
+            return f"use certified_group_error({self.arguments[-1]:g}) {overall}"
         if self.quantity in ("certified_group_error", "coverage"):
             return (
                 f"use learned_group_error({self.arguments[-1]:g}), for groups defined by features,"
@@ -136,7 +147,7 @@ def parse_condition(text: str) -> Condition:
     most = _number(limit, text)
     with about("--fail-if"):
         values = tuple(
-            check_fraction(name, number, high_open=name == "level")
+            check_fraction(name, number, high_open=name != "mass")
             for name, number in zip(names, numbers, strict=True)
         )
         if quantity == BEYOND:
@@ -180,10 +191,25 @@ def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> floa
         unproven: tuple[Note | str, ...] = notes_of(audit.notes, NoteKind.NO_CERTIFICATE)
         raise InputError(str((*unproven, "there is no certificate")[0]))
     proof = audit.certificate
+    if quantity in EVENTS:
+        return _of_events(audit, proof, level, mass)
     # at size 1 the only group is all people, which one draw per person suffices to bound
     if mass < 1 and not proof.bounds_every_group:
         _refuse_unprovable(proof, level, mass)
     return proof.coverage(level[0], mass)[0] if level else proof.group_error(mass)
+
+
+def _of_events(audit: Audit, proof: PITCertificate, below: Sequence[float], mass: float) -> float:
+    if proof.events is None:
+        kind = "unknown" if audit.outcome_kind is None else str(audit.outcome_kind)
+        raise InputError(
+            "only forecasts of 0/1 outcomes and of outcomes with an atom at an end have certified"
+            f" events, and the outcome is {kind}"
+        )
+    if below:
+        return proof.event_rate(below=below[0], mass=mass)
+    low, high = proof.bias(mass)
+    return max(-low, high)
 
 
 def _learned(audit: Audit, mass: float) -> float:

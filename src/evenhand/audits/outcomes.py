@@ -63,16 +63,24 @@ class PositivePart:
         Outcome minus the mean of the continuous part, units of y.
     base : LinkBase or None
         The link, and the PITs of the deterministic forecaster inside it; None without a link.
+    at : float
+        The atom, units of y.
     """
 
     rows: Ints
     pits: PITs
     residual: Floats
     base: LinkBase | None
+    at: float
 
     @classmethod
     def joined(
-        cls, rows: Ints, parts: Sequence[Block], outcomes: Floats, weights: Floats | None
+        cls,
+        rows: Ints,
+        parts: Sequence[Block],
+        outcomes: Floats,
+        weights: Floats | None,
+        at: float,
     ) -> PositivePart:
         """Concatenate the blocks of these people, whose row numbers are `rows`."""
         pit = np.concatenate([part.pit for part in parts])
@@ -84,7 +92,7 @@ class PositivePart:
         pits = PITs(pit, np.concatenate(draws) if draws else None, some, tuple(ends) or None)
         link = LinkBase(np.concatenate([one.pit for one in base]), base[0].link) if base else None
         residual = outcomes[rows] - np.concatenate([part.mean for part in parts])
-        return cls(rows, pits, residual, link)
+        return cls(rows, pits, residual, link, at)
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ def plain_certificate(
     certificate: certificates.PITCertificate, every_group: pd.DataFrame
 ) -> dict[str, Any]:
     """Return a certificate with its bounds for every group."""
+    events = certificate.events
     return {
         "confidence": certificate.confidence,
         "method": certificate.method,
@@ -38,6 +39,7 @@ def plain_certificate(
         "average_error": certificate.average_error(),
         "groups": plain_records(certificate.named_table()),
         "every_group": plain_records(every_group),
+        "events": None if events is None else plain_records(events.table()),
         "questions": plain_records(certificate.questions),
         "assumptions": list(certificate.assumptions),
         "not_covered": list(certificate.not_covered),

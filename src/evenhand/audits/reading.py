@@ -9,6 +9,7 @@ from evenhand.audits.blocks import Block, Ends, read_forecast
 from evenhand.audits.outcomes import (
     Events,
     PositivePart,
+    hurdle_of,
     is_off_atom,
     outcome_ends,
     rounding_of,
@@ -46,6 +47,7 @@ class Reading:
         self._cells: Ends | None = None
         self._events: Events | None = None
         self._positive: list[Block] = []
+        self._at = 0.0
         self._off_atom = np.zeros(outcomes.size, dtype=np.bool_)
 
     def add(
@@ -77,6 +79,8 @@ class Reading:
         self.rounding = rounding_of(forecast, self.outcomes)
         if self.kind is OutcomeKind.CONTINUOUS:
             self.grid = Grid.of(self.outcomes)
+        if self.kind is OutcomeKind.HURDLE:
+            self._at = hurdle_of(forecast).at
         if self.kind in (OutcomeKind.BINARY, OutcomeKind.HURDLE):
             self._events = Events(np.empty(self.outcomes.size), np.empty(self.outcomes.size))
 
@@ -89,7 +93,7 @@ class Reading:
             # a block without atoms at the ends has no cells, although others may have them
             has_cells = block.cells is not None or self.rounding.is_used
             self._cells = (np.empty(shape), np.empty(shape)) if has_cells else None
-            self.base = None if block.base is None else LinkBase(np.empty(n), block.base.link)
+            self.base = None if block.base is None else _empty_base(n, block.base, has_cells)
         self._pit[rows] = block.pit
         self.mean[rows] = block.mean
         if self._r is not None:
@@ -99,6 +103,9 @@ class Reading:
             self._cells[0][rows], self._cells[1][rows] = ends
         if self.base is not None and block.base is not None:
             self.base.pit[rows] = block.base.pit
+            if self.base.cells is not None:
+                low, high = block.base.cells or (block.base.pit, block.base.pit)
+                self.base.cells[0][rows], self.base.cells[1][rows] = low, high
 
     def pits(self, weights: Floats | None) -> PITs:
         """Return the PITs of all rows."""
@@ -114,4 +121,10 @@ class Reading:
         if not self._positive:
             return None
         rows = np.flatnonzero(self._off_atom)
-        return PositivePart.joined(rows, self._positive, self.outcomes, weights)
+        return PositivePart.joined(rows, self._positive, self.outcomes, weights, self._at)
+
+
+def _empty_base(n: int, base: LinkBase, has_cells: bool) -> LinkBase:
+    """Return the base of a link with arrays for `n` people."""
+    cells = (np.empty(n), np.empty(n)) if has_cells else None
+    return LinkBase(np.empty(n), base.link, cells)

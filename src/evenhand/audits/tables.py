@@ -14,6 +14,7 @@ from evenhand.audits.outcomes import Simulate
 from evenhand.audits.scores import AVERAGE_ERROR, LEVELS, Band, weighted_mean_band
 from evenhand.calibration import Family, GroupSums, Interval, PITs, coverage_name, n_effective
 from evenhand.columns import EVERYONE, Group, Groups
+from evenhand.distributions import OutcomeKind
 from evenhand.report import Measure
 from evenhand.search import Scanned
 
@@ -229,8 +230,11 @@ def worst_group_table(
     table["null_mean"] = null.mean
     table["null_low"] = null.low
     table["null_high"] = null.high
+    # bounds of a hurdle are for shares of the people whose outcome is not the atom
+    is_known = certificate is not None and certificate.kind is not OutcomeKind.HURDLE
     bounds = [
-        np.nan if certificate is None else certificate.group_error(mass) for mass in table["mass"]
+        certificate.group_error(mass) if certificate is not None and is_known else np.nan
+        for mass in table["mass"]
     ]
     return table.assign(certified=bounds)
 
