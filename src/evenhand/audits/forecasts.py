@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.audits.blocks import PIT_DRAWS, forecast_of, inside_link
-from evenhand.audits.outcomes import Events, PositivePart, RowPITs, Simulate, simulation
+from evenhand.audits.outcomes import (
+    Events,
+    PositivePart,
+    RowPITs,
+    Simulate,
+    event_probability,
+    simulation,
+)
 from evenhand.audits.pictures import Interval, example_rows, example_table, intervals
 from evenhand.audits.plain_interval import plain_widths
 from evenhand.audits.reading import Reading
@@ -232,7 +239,7 @@ class _Kept:
         # leaks are detected by ranks; every distribution has a median, but a mean may need an
         # integral
         is_binary = forecast.outcome_kind is OutcomeKind.BINARY
-        median = some.event_probability() if is_binary else some.ppf(0.5)
+        median = event_probability(some) if is_binary else some.ppf(0.5)
         shown = example_rows(outcomes)
         here = shown[(shown >= block.start) & (shown < block.stop)]
         examples = intervals(forecast[here - block.start]) if here.size else []

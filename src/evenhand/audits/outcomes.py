@@ -42,10 +42,10 @@ class Events:
         None for outcomes of other kinds.
         """
         if forecast.outcome_kind is OutcomeKind.BINARY:
-            return cls(forecast.event_probability(), outcomes)
+            return cls(event_probability(forecast), outcomes)
         if forecast.outcome_kind is OutcomeKind.HURDLE:
             happened = is_off_atom(forecast, outcomes).astype(np.float64)
-            return cls(forecast.event_probability(), happened)
+            return cls(event_probability(forecast), happened)
         return None
 
 
@@ -121,6 +121,15 @@ class RowPITs:
     events: Events | None = None
     positive: PositivePart | None = None
     simulate: Simulate | None = None
+
+
+def event_probability(forecast: Forecast) -> Floats:
+    """Return each person's probability of the event, shape (n,).
+
+    Only its mean over draws matters for the calibration of events (outcomes: Theorem 4.3).
+    """
+    probability = forecast.event_probability()
+    return np.asarray(probability.mean(axis=-1) if probability.ndim == 2 else probability)
 
 
 def is_off_atom(forecast: Forecast, outcomes: Floats) -> Mask:

@@ -104,6 +104,8 @@ class RowRecord:
             if measure.what in KEPT_SCORES
             and not (measure.what == "interval width" and measure.level != 0.8)
             and values.size == n
+            # an infinite score cannot be compared
+            and np.isfinite(values).all()
         }
         # shares of positions in the cells are stored like those of many draws
         draws = min(pits.n_draws, MOST_DRAWS) if pits.cells is None else MOST_DRAWS

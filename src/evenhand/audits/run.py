@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._validate import InputError, bad_input, check_finite
 from evenhand.audits.forecasts import Subject, check_model, check_rows, read_subject
-from evenhand.audits.grid_notes import grid_findings
+from evenhand.audits.outcome_notes import excluded_outcomes, grid_findings
 from evenhand.audits.options import check_search
 from evenhand.audits.outcomes import RowPITs
 from evenhand.audits.parts import audit_rows, name_of
@@ -180,7 +180,7 @@ def audit(
     has_whole = subject.kind in (OutcomeKind.COUNT, OutcomeKind.HURDLE)
     scores = mean_scores(subject.scores, weights) | pit_scores(pits, random, has_whole=has_whole)
     share, notes = grid_findings(subject, scores[AVERAGE_ERROR]["value"])
-    held = replace(held, notes=(*held.notes, *notes))
+    held = replace(held, notes=(*held.notes, *notes, *excluded_outcomes(subject)))
     found = audit_rows(subject.rows, subject.residual, scores, held, options, random, target)
     examples = subject.examples
     return replace(

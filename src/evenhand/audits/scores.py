@@ -55,18 +55,29 @@ def forecast_scores(
     Notes
     -----
     The log score of an outcome that is an atom of its forecast is the negative logarithm of its
-    probability. Of 0/1 outcomes it is the log loss, and their CRPS is the Brier score; intervals of
+    probability, infinite at a probability of 0. Of 0/1 outcomes it is the log loss, and their CRPS is the Brier score; intervals of
     0/1 outcomes have no useful width.
     """
     if wide.outcome_kind is OutcomeKind.BINARY:
-        return {Measure("log loss"): log_score(wide, y), Measure("Brier score"): crps(wide, y)}
-    scores = {Measure("log score"): log_score(wide, y)}
+        return {Measure("log loss"): _log_loss(wide, y), Measure("Brier score"): crps(wide, y)}
+    is_continuous = wide.outcome_kind is OutcomeKind.CONTINUOUS
+    scores = {Measure("log score"): (log_score if is_continuous else _log_loss)(wide, y)}
     if grid is not None:
         # spikes on the grid can raise a density without limit, but not a cell's probability
         scores[Measure("cell log score", grid.step)] = log_score_on(wide, y, grid)
     ranked, spread = crps_and_spread(few, y)
     widths = {Measure("interval width", level): interval_width(few, level) for level in LEVELS}
     return scores | {Measure("CRPS"): ranked, Measure("mean std"): spread} | widths
+
+
+def _log_loss(forecast: Forecast, y: Floats) -> Floats:
+    """Return log scores; infinite where a forecast excludes the outcome.
+
+    Classifiers often announce probabilities of exactly 0. That makes a log score useless, but not
+    the audit.
+    """
+    scores = -forecast.log_density(y)
+    return np.asarray(scores.mean(axis=-1) if scores.ndim == 2 else scores)
 
 
 def pit_scores(
@@ -117,6 +128,8 @@ def replace_scores(table: pd.DataFrame, bands: Mapping[Measure, Band]) -> pd.Dat
 
 def weighted_mean_band(values: Floats, weight: Floats | None) -> Band:
     """Return a weighted mean with a normal 95% interval from the variance between people."""
+    if np.isinf(values).any():
+        return {"value": float(np.average(values, weights=weight)), "low": np.nan, "high": np.nan}
     mean, variance, n = _weighted_mean(values, weight)
     # one row has no variance estimate: the interval is unknown, not of width 0
     return mean_band(mean, variance if n >= 2 else np.nan)

@@ -55,6 +55,10 @@ class NoteKind(Enum):
         "the outcome is 0 or 1, but the forecasts are continuous: audit probabilities of the event"
         " instead, for example Forecast.from_probability(p) or a classifier"
     )
+    EXCLUDED_OUTCOMES = (
+        "{numbers[0]:,} outcomes have a probability of 0 under their forecasts, so the log score is"
+        " infinite"
+    )
     SCORED_ROWS = "scores are computed on {numbers[0]:,} rows sampled at random"
     NO_CERTIFICATE = "no certificate: {reason}"
     TOO_FEW_TO_SCAN = "no groups were scanned: the scan needs {numbers[0]} rows, got {numbers[1]}"

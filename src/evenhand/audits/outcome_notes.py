@@ -1,4 +1,4 @@
-"""Notes on outcomes that have atoms although the forecast is continuous."""
+"""Notes on outcomes that have atoms although the forecast is continuous, or are excluded by it."""
 
 from __future__ import annotations
 
@@ -41,3 +41,10 @@ def grid_findings(subject: Subject, average_error: float) -> tuple[float | None,
     step = np.nan if rounding.step is None else rounding.step
     note = Note(NoteKind.ROUNDING_CELLS, numbers=(value, atom, step, share))
     return share, (*notes, note)
+
+
+def excluded_outcomes(subject: Subject) -> tuple[Note, ...]:
+    """Return a note on the outcomes to which their forecasts give no probability, if any."""
+    infinite = [int(np.isinf(values).sum()) for values in subject.scores.values()]
+    most = max(infinite, default=0)
+    return (Note(NoteKind.EXCLUDED_OUTCOMES, numbers=(most,)),) if most else ()

@@ -1,0 +1,552 @@
+"""Audits of counts, of amounts with zeros, of 0/1 outcomes and of rounded outcomes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.metrics import brier_score_loss, log_loss
+
+from complaints import complains_of
+from evenhand import Forecast, audit, audit_pit, certify, compare
+from evenhand._validate import DiscreteOutcomeWarning, Floats
+from evenhand.audits import Audit, NoteKind, RoundingCells, notes_of, parse_condition, row_record
+from evenhand.audits.forecasts import read_subject
+from evenhand.calibration import PITs, calibration_error, cell_error, covered
+from evenhand.certificates import certify_events
+from evenhand.columns import EVERYONE
+from evenhand.distributions import OutcomeKind
+from evenhand.draws import jittered
+from repeats import most_failures, repeats, statistical
+
+N = 800
+QUICK: dict[str, Any] = {
+    "masses": (0.2, 1.0),
+    "learned_masses": (),
+    "n_simulations": 2,
+    "random_state": 0,
+}
+KINDS = ("binary", "count", "hurdle")
+SPREAD = 0.6
+"""Standard deviation of the logarithm of positive amounts."""
+
+
+def amounts(location: Floats) -> Forecast:
+    """Return lognormal forecasts by their quantiles, close enough for tests of arithmetic."""
+    levels = np.arange(1, 200) / 200
+    return Forecast.from_quantiles(
+        levels, np.exp(location[:, None] + SPREAD * stats.norm.ppf(levels))
+    )
+
+
+@cache
+def people() -> pd.DataFrame:
+    random = np.random.default_rng(5)
+    return pd.DataFrame(
+        {
+            "age": random.uniform(20, 80, N).round(1),
+            "sex": random.choice(["f", "m"], N),
+            "chance": random.beta(1, 5, N),
+            "mean": random.gamma(4.0, 0.4, N),
+        }
+    )
+
+
+@cache
+def outcomes(kind: str) -> tuple[Forecast, Floats]:
+    """Return true forecasts and outcomes of a kind."""
+    random = np.random.default_rng(6)
+    X = people()
+    chance, mean = X["chance"].to_numpy(), X["mean"].to_numpy()
+    if kind == "binary":
+        return Forecast.from_probability(chance), (random.random(N) < chance) * 1.0
+    if kind == "count":
+        return Forecast.from_poisson(mean), random.poisson(mean) * 1.0
+    forecast = Forecast.from_hurdle(chance, amounts(np.log(mean)))
+    return forecast, forecast.sample(random)
+
+
+@cache
+def audited(kind: str) -> Audit:
+    forecast, y = outcomes(kind)
+    return audit(forecast, people(), y, groups=["sex"], name=kind, **QUICK)
+
+
+# --- PITs and their cells
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_kind_is_read_off_the_forecast(kind: str) -> None:
+    assert audited(kind).outcome_kind is OutcomeKind(kind)
+
+
+def test_the_same_outcomes_have_the_kind_of_their_forecast() -> None:
+    # whole numbers do not make a continuous forecast one of counts
+    _, y = outcomes("count")
+    with pytest.warns(DiscreteOutcomeWarning):
+        found = audit(Forecast.from_normal(np.full(N, 1.6), np.full(N, 1.5)), y=y, **QUICK)
+    assert found.outcome_kind is OutcomeKind.CONTINUOUS
+
+
+def test_cells_of_counts_are_those_of_their_distribution() -> None:
+    forecast, y = outcomes("count")
+    pits = read_subject(forecast, None, y, np.random.default_rng(0)).pits
+    peer = stats.poisson(people()["mean"])
+    np.testing.assert_allclose(pits.low[:, 0], peer.cdf(y - 1), rtol=1e-9)
+    np.testing.assert_allclose(pits.high[:, 0], peer.cdf(y), rtol=1e-9)
+    assert ((pits.low <= pits.matrix) & (pits.matrix <= pits.high)).all()
+
+
+def test_cells_of_a_hurdle_are_empty_off_the_atom() -> None:
+    forecast, y = outcomes("hurdle")
+    found = read_subject(forecast, None, y, np.random.default_rng(0))
+    chance = people()["chance"].to_numpy()
+    zero = y == 0
+    np.testing.assert_array_equal(found.pits.low[zero, 0], 0.0)
+    np.testing.assert_allclose(found.pits.high[zero, 0], chance[zero], rtol=1e-12)
+    np.testing.assert_array_equal(found.pits.low[~zero], found.pits.high[~zero])
+    # given that the outcome is not the atom
+    assert found.positive is not None
+    np.testing.assert_array_equal(found.positive.rows, np.flatnonzero(~zero))
+    inside = (found.pits.matrix[~zero, 0] - chance[~zero]) / (1 - chance[~zero])
+    np.testing.assert_allclose(found.positive.pits.matrix[:, 0], inside, atol=1e-9)
+
+
+def test_one_position_per_person_is_shared_by_all_draws_and_independent_of_them() -> None:
+    forecast, y = outcomes("count")
+    r = jittered(N, 16, random_state=1)
+    pits = read_subject(forecast.randomized(0.2, r=r), None, y, np.random.default_rng(2)).pits
+    wide = (pits.high - pits.low) > 1e-3
+    position = np.where(wide, (pits.matrix - pits.low) / np.where(wide, pits.high - pits.low, 1), 0)
+    first = np.array([row[use][0] for row, use in zip(position, wide, strict=True)])
+    np.testing.assert_allclose(position[wide], np.repeat(first, wide.sum(axis=1)), atol=1e-9)
+    # a false alarm of one in a million each
+    assert stats.kstest(first, "uniform").pvalue > 1e-6
+    assert abs(stats.spearmanr(first, r[:, 0]).statistic) < 5 / np.sqrt(N)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_estimates_average_over_the_positions_and_the_seed_moves_tests_alone(kind: str) -> None:
+    forecast, y = outcomes(kind)
+    other = audit(forecast, people(), y, groups=["sex"], **(QUICK | {"random_state": 1}))
+    columns = ["error", "mean_pit", "bias", "coverage_80", "coverage_90"]
+    # groups of `everyone` and of either sex; errors of all rows are exact
+    pd.testing.assert_frame_equal(audited(kind).groups[columns], other.groups[columns], rtol=1e-9)
+    proofs = [found.certificate for found in (audited(kind), other)]
+    assert len({proof.average_error() for proof in proofs if proof is not None}) == 2
+    pd.testing.assert_frame_equal(audited(kind).calibration, other.calibration, rtol=1e-9)
+
+
+def test_the_calibration_curve_is_the_mean_over_positions() -> None:
+    forecast, y = outcomes("count")
+    pits = read_subject(forecast, None, y, np.random.default_rng(0)).pits
+    ties = (np.arange(4000) + 0.5) / 4000
+    drawn = pits.low[:, 0] + ties[:, None] * (pits.high - pits.low)[:, 0]
+    for row in audited("count").calibration.itertuples():
+        assert row.observed == pytest.approx((drawn <= row.level).mean(), abs=1 / 4000)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pits_alone_give_the_same_estimates(kind: str) -> None:
+    forecast, y = outcomes(kind)
+    found = audit_pit(forecast.pit_interval(y), X=people(), groups=["sex"], **QUICK)
+    assert found.outcome_kind is None
+    columns = ["n", "error", "mean_pit", "coverage_80"]
+    pd.testing.assert_frame_equal(
+        found.groups[columns], audited(kind).groups[columns], rtol=1e-9, atol=1e-12
+    )
+
+
+# --- scores
+
+
+def test_scores_of_events_are_those_of_a_peer() -> None:
+    _, y = outcomes("binary")
+    found, p = audited("binary"), people()["chance"]
+    assert found.score("log loss") == pytest.approx(log_loss(y, p), rel=1e-9)
+    assert found.score("Brier score") == pytest.approx(brier_score_loss(y, p), rel=1e-9)
+    assert "log score" not in set(found.scores["measure"])
+    assert "80% interval width" not in set(found.scores["measure"])
+
+
+def test_scores_of_counts_and_of_hurdles_are_log_probabilities_of_atoms() -> None:
+    _, y = outcomes("count")
+    mean = people()["mean"].to_numpy()
+    expected = -stats.poisson(mean).logpmf(y).mean()
+    assert audited("count").score("log score") == pytest.approx(expected, rel=1e-9)
+    grid = np.arange(60)
+    below = stats.poisson(mean[:, None]).cdf(grid)
+    crps = ((below - (y[:, None] <= grid)) ** 2).sum(axis=1).mean()
+    assert audited("count").score("CRPS") == pytest.approx(crps, rel=1e-6)
+    _, y = outcomes("hurdle")
+    chance = people()["chance"].to_numpy()
+    off = y != 0
+    part = outcomes("hurdle")[0].positive_part().logpdf(np.where(off, y, 1.0))
+    expected = -np.where(off, np.log1p(-chance) + part, np.log(chance)).mean()
+    assert audited("hurdle").score("log score") == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_coverage_is_the_level_and_that_of_whole_values_is_more(kind: str) -> None:
+    """Five standard errors: a false alarm in 10^6."""
+    found = audited(kind)
+    for level in (0.8, 0.9):
+        name = f"{level:.0%} coverage"
+        assert found.score(name) == pytest.approx(level, abs=5 * 0.5 / np.sqrt(N))
+        whole = f"{name}, whole values"
+        if kind == "binary":
+            assert whole not in set(found.scores["measure"])
+        else:
+            assert found.score(whole) >= found.score(name)
+
+
+def test_probabilities_of_zero_make_the_log_loss_infinite_and_nothing_else() -> None:
+    _, y = outcomes("binary")
+    told = np.where(np.arange(N) < 3, 1 - y, people()["chance"])
+    found = audit(Forecast.from_probability(told), people(), y, groups=["sex"], **QUICK)
+    assert found.score("log loss") == np.inf
+    assert np.isfinite(found.score("Brier score"))
+    assert found.to_dict()["scores"][0]["value"] is None
+    (note,) = notes_of(found.notes, NoteKind.EXCLUDED_OUTCOMES)
+    assert note.numbers == (3,)
+
+
+# --- events
+
+
+@pytest.mark.parametrize("kind", ["binary", "hurdle"])
+def test_reliability_lists_everyone_and_the_named_groups(kind: str) -> None:
+    _, y = outcomes(kind)
+    found = audited(kind).reliability
+    assert found["group"].unique().tolist() == [EVERYONE, "sex = f", "sex = m"]
+    happened = y != 0
+    probability = people()["chance"] if kind == "binary" else 1 - people()["chance"]
+    women = (people()["sex"] == "f").to_numpy()
+    for name, rows in ((EVERYONE, np.ones(N, bool)), ("sex = f", women)):
+        some = found[found["group"] == name]
+        assert some["bin"].tolist() == list(range(10))
+        assert some["n"].sum() == rows.sum()
+        for column, values in (("rate", happened), ("probability", probability)):
+            mean = np.average(some[column], weights=some["n"])
+            assert mean == pytest.approx(values[rows].mean(), rel=1e-9)
+        assert ((some["low"] <= some["rate"]) & (some["rate"] <= some["high"])).all()
+        # true probabilities: 95% jointly, here by the seed
+        assert some["probability"].is_monotonic_increasing
+
+
+def test_counts_have_no_reliability_and_no_part() -> None:
+    found = audited("count")
+    assert found.reliability.empty
+    assert found.positive_part.empty
+    assert found.to_dict()["reliability"] == []
+
+
+def test_bias_of_an_event_is_its_rate_minus_the_mean_probability() -> None:
+    _, y = outcomes("binary")
+    residual = y - people()["chance"]
+    groups = audited("binary").groups.set_index("group")
+    for name, rows in ((EVERYONE, residual == residual), ("sex = f", people()["sex"] == "f")):
+        assert groups.loc[name, "bias"] == pytest.approx(residual[rows].mean(), rel=1e-9)
+        assert groups.loc[name, "bias_low"] < residual[rows].mean() < groups.loc[name, "bias_high"]
+
+
+def test_a_wrong_probability_of_a_group_is_found() -> None:
+    _, y = outcomes("binary")
+    women = (people()["sex"] == "f").to_numpy()
+    told = np.where(women, np.clip(people()["chance"] + 0.3, 0, 1), people()["chance"])
+    found = audit(Forecast.from_probability(told), people(), y, groups=["sex"], **QUICK)
+    groups = found.groups.set_index("group")
+    assert groups.loc["sex = f", "off"]
+    assert groups.loc["sex = f", "bias_high"] < 0
+    assert not groups.loc["sex = m", "off"]
+    # W1 of randomized PITs at a constant probability is half the bias (outcomes: Theorem 4.1)
+    assert groups.loc["sex = f", "error"] == pytest.approx(0.15, abs=0.03)
+
+
+def test_named_groups_of_the_positive_part_are_those_of_its_pits() -> None:
+    forecast, y = outcomes("hurdle")
+    off = y != 0
+    pits = forecast.positive_part()[off].pit(y[off])
+    table = audited("hurdle").positive_part
+    assert table["group"].tolist() == [EVERYONE, "sex = f", "sex = m"]
+    assert table["n"].tolist()[0] == off.sum()
+    assert table["error"][0] == pytest.approx(calibration_error(pits), rel=1e-9)
+    women = (people()["sex"] == "f").to_numpy()[off]
+    assert table["error"][1] == pytest.approx(calibration_error(pits[women]), rel=1e-9)
+    assert table["coverage_80"][1] == pytest.approx(covered(pits[women], 0.8).mean(), rel=1e-9)
+
+
+def test_a_hurdle_whose_outcomes_are_all_the_atom_is_audited_without_a_certificate() -> None:
+    forecast, _ = outcomes("hurdle")
+    found = audit(forecast, people(), np.zeros(N), groups=["sex"], **QUICK)
+    assert found.certificate is None
+    (note,) = notes_of(found.notes, NoteKind.NO_CERTIFICATE)
+    assert "every outcome is the atom" in str(note)
+    assert found.positive_part.empty
+
+
+def test_events_must_be_coded_as_0_and_1() -> None:
+    forecast, y = outcomes("binary")
+    assert complains_of(r"y\[\d+\] must be 0 or 1", audit, forecast, y=y + 1)
+
+
+# --- certificates and conditions
+
+
+def test_certificates_have_the_kind_of_the_forecast() -> None:
+    for kind in KINDS:
+        proof = audited(kind).certificate
+        assert proof is not None
+        assert proof.kind is OutcomeKind(kind)
+        assert (proof.events is None) == (kind == "count")
+
+
+@pytest.mark.parametrize("kind", ["binary", "hurdle"])
+def test_events_are_certified_from_their_probabilities(kind: str) -> None:
+    forecast, y = outcomes(kind)
+    expected = certify_events(forecast.event_probability(), y != 0)
+    for proof in (audited(kind).certificate, certify(forecast, y=y, random_state=3)):
+        assert proof is not None
+        assert proof.event_rate(below=0.1, mass=0.2) == expected.event_rate(below=0.1, mass=0.2)
+        assert proof.bias(0.5) == expected.bias(0.5)
+
+
+def test_the_certificate_of_a_randomized_hurdle_is_that_of_its_positive_part() -> None:
+    forecast, y = outcomes("hurdle")
+    served = forecast.randomized(0.15, r=jittered(N, 32, random_state=4))
+    found = audit(served, people(), y, groups=["sex"], **QUICK)
+    proof = found.certificate
+    assert proof is not None
+    off = y != 0
+    part = served.positive_part()[off]
+    alone = certify(part, y=y[off], random_state=0)
+    assert proof.group_error(0.2) == pytest.approx(alone.group_error(0.2), rel=1e-9)
+    assert proof.group_error(0.2) < 0.4
+    # not of shares of all people
+    assert found.worst_groups["certified"].isna().all()
+
+
+def test_conditions_on_events() -> None:
+    found = audited("binary")
+    proof = found.certificate
+    assert proof is not None
+    rate = parse_condition("certified_event_rate(0.1, 0.2) > 0.2")
+    assert rate.value(found) == proof.event_rate(below=0.1, mass=0.2)
+    low, high = proof.bias(0.5)
+    assert parse_condition("certified_bias(0.5) > 0.2").value(found) == max(-low, high)
+    for text in ("certified_event_rate(0.1, 0.2) > 0.2", "certified_bias(0.2) > 0.2"):
+        condition = parse_condition(text)
+        assert complains_of("the outcome is count; use cert", condition.value, audited("count"))
+    assert complains_of("certified_bias", parse_condition, "certified_bias(0.1, 0.2) > 0.2")
+    assert complains_of("below", parse_condition, "certified_event_rate(5, 0.2) > 0.2")
+
+
+# --- null distribution of worst groups
+
+
+def test_the_null_distribution_is_that_of_outcomes_drawn_from_the_forecasts() -> None:
+    """True probabilities of 10%: the PITs of drawn positions would give more than 0.38."""
+    random = np.random.default_rng(0)
+    y = (random.random(1000) < 0.1) * 1.0
+    options = QUICK | {"n_simulations": 40, "masses": (0.2,)}
+    found = audit(Forecast.from_probability(np.full(1000, 0.1)), y=y, **options).worst_groups
+    events = y.sum()
+    # all events are in the worst 200 rows: P = 0.1, and their rate is the number over 200
+    expected = (events / 200 - 0.1) / 2
+    assert found["error"][0] == pytest.approx(expected, abs=1e-9)
+    assert found["null_mean"][0] == pytest.approx((100 / 200 - 0.1) / 2, abs=0.01)
+    # binomial numbers of events between their 5% and 95% quantiles, of 40 simulations
+    for column, level in (("null_low", 0.05), ("null_high", 0.95)):
+        quantile = (stats.binom(1000, 0.1).ppf(level) / 200 - 0.1) / 2
+        assert found[column][0] == pytest.approx(quantile, abs=0.02)
+
+
+# --- outcomes with atoms under continuous forecasts
+
+
+def test_only_ends_that_are_atoms_are_open() -> None:
+    y = np.concatenate(([0.0, 0.0, 9.0], np.repeat([3.0, 4.0, 5.0], 15)))
+    low, high = RoundingCells.of(y).ends(np.array([0.0, 4.0, 9.0]))
+    np.testing.assert_array_equal(low, [-np.inf, 3.5, 8.5])
+    np.testing.assert_array_equal(high, [0.5, 4.5, 9.5])  # one row of 48 is no atom
+
+
+def test_an_atom_at_an_end_is_open_off_a_grid() -> None:
+    random = np.random.default_rng(0)
+    y = np.maximum(random.normal(size=2000), -0.5)
+    cells = RoundingCells.of(y)
+    assert cells == RoundingCells(None, (-0.5, np.inf))
+    with pytest.warns(DiscreteOutcomeWarning):
+        found = audit(Forecast.from_normal(np.zeros(2000), np.ones(2000)), y=y, **QUICK)
+    # the truth behind the censored outcomes: the error is that of uniform PITs. DKW bounds W1; a
+    # false alarm in 10^6
+    assert found.score("average error") < np.sqrt(np.log(2e6) / 4000)
+    assert found.rounding_step is None
+
+
+def test_the_share_of_the_grid_is_what_other_positions_could_remove() -> None:
+    random = np.random.default_rng(0)
+    y = np.round(random.normal(2.0, 1.5, N))
+    for shift in (0.0, 1.0):
+        forecast = Forecast.from_normal(np.full(N, 2.0 + shift), np.full(N, 1.5))
+        with pytest.warns(DiscreteOutcomeWarning):
+            found = audit(forecast, y=y, **QUICK)
+        peer = stats.norm(2.0 + shift, 1.5)
+        ends = [np.where(y == y.min(), -np.inf, y - 0.5), np.where(y == y.max(), np.inf, y + 0.5)]
+        share_of = {end: (y == end).mean() > 0.02 for end in (y.min(), y.max())}
+        ends[0] = ends[0] if share_of[y.min()] else y - 0.5
+        ends[1] = ends[1] if share_of[y.max()] else y + 0.5
+        cells = PITs.of_cells(peer.cdf(ends[0]), peer.cdf(ends[1]), np.full(N, 0.5))
+        error, least = calibration_error(cells), cell_error(cells)
+        assert found.score("average error") == pytest.approx(error, rel=1e-9)
+        assert found.grid_share == pytest.approx((error - least) / error, rel=1e-9)
+        (note,) = notes_of(found.notes, NoteKind.ROUNDING_CELLS)
+        values, counts = np.unique(y, return_counts=True)
+        facts = (values[counts.argmax()], counts.max() / N, 1.0, found.grid_share)
+        assert note.numbers == pytest.approx(facts)
+        assert "of the average error" in str(note)
+    # far beyond what rounding may explain
+    assert found.grid_share < 0.9
+
+
+def test_atoms_inside_the_range_and_off_a_grid_are_reported() -> None:
+    random = np.random.default_rng(0)
+    y = np.where(random.random(N) < 0.2, 0.0, random.normal(size=N))
+    with pytest.warns(DiscreteOutcomeWarning):
+        found = audit(Forecast.from_normal(np.zeros(N), np.ones(N)), y=y, **QUICK)
+    (note,) = notes_of(found.notes, NoteKind.TIED_OUTCOMES)
+    assert note.numbers == pytest.approx((0.0, (y == 0).mean()))
+    assert found.grid_share is None
+
+
+def test_events_under_continuous_forecasts_get_the_advice_to_audit_probabilities() -> None:
+    _, y = outcomes("binary")
+    with pytest.warns(DiscreteOutcomeWarning):
+        found = audit(Forecast.from_normal(np.full(N, 0.2), np.full(N, 0.4)), y=y, **QUICK)
+    (note,) = notes_of(found.notes, NoteKind.EVENT_AS_CONTINUOUS)
+    assert "from_probability" in str(note)
+    assert found.grid_share is not None
+
+
+@pytest.mark.parametrize("y", [np.full(30, 2.5), np.arange(19.0)])
+def test_constant_and_few_outcomes_are_refused(y: Floats) -> None:
+    forecast = Forecast.from_normal(np.zeros(y.size), np.ones(y.size))
+    assert complains_of("is constant|has 19 rows", audit, forecast, y=y)
+
+
+def test_rounded_amounts_of_a_hurdle_are_spread_over_cells_that_end_at_the_atom() -> None:
+    forecast, exact = outcomes("hurdle")
+    # one unit above zero is the least positive amount: rounding up never makes a zero
+    y = np.where(exact == 0, 0.0, np.maximum(np.round(exact * 2) / 2, 0.5))
+    found = read_subject(forecast, None, y, np.random.default_rng(0))
+    off = y != 0
+    chance = people()["chance"].to_numpy()
+    assert found.rounding.step == 0.5
+    assert (found.pits.low[off, 0] >= chance[off] - 1e-12).all()
+    np.testing.assert_allclose(found.pits.high[~off, 0], chance[~off], rtol=1e-12)
+    part = forecast.positive_part().distribution
+    some = off & (y > 0.5) & (y < y.max())
+    expected = chance + (1 - chance) * part.cdf(y - 0.25)
+    np.testing.assert_allclose(found.pits.low[some, 0], expected[some], rtol=1e-9)
+
+
+# --- records and comparisons
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_records_keep_the_shares_of_cells(kind: str) -> None:
+    found = audited(kind)
+    assert found.rows is not None
+    stored = row_record.RowRecord.from_state(json.loads(found.to_json())["rows"])
+    assert stored.n_draws == 255
+    forecast, y = outcomes(kind)
+    low, high = forecast.pit_interval(y)
+    for edge in (0.1, 0.5, 0.9):
+        width = np.maximum(high - low, 1e-300)
+        expected = np.where(low <= edge, np.clip((edge - low) / width, 0, 1), 0)
+        # up to 40 rounded shares are added
+        np.testing.assert_allclose(stored.below[:, round(40 * edge) - 1], expected, atol=0.03)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_audits_of_one_kind_are_compared_row_by_row(kind: str, tmp_path: Path) -> None:
+    forecast, y = outcomes(kind)
+    if kind == "binary":
+        wrong = Forecast.from_probability(np.clip(people()["chance"] + 0.3, 0, 1))
+    elif kind == "count":
+        wrong = Forecast.from_poisson(people()["mean"] + 1.5)
+    else:
+        wrong = Forecast.from_hurdle(0.5 * people()["chance"] + 0.5, forecast.positive_part())
+    before = audit(wrong, people(), y, groups=["sex"], name="wrong", **QUICK)
+    before.to_json(tmp_path / "before.json")
+    audited(kind).to_json(tmp_path / "after.json")
+    changes = compare(tmp_path / "before.json", tmp_path / "after.json")
+    assert changes.is_paired
+    assert changes.groups["outcome"][0] == "better"
+    # some of the wrong probabilities are 1: their log loss is infinite
+    score = "Brier score" if kind == "binary" else "log score"
+    assert score in changes.scores["measure"].tolist()
+    assert score in changes.table["measure"].tolist()
+    assert "better" in changes.summary()
+
+
+def test_audits_of_different_kinds_are_not_compared() -> None:
+    assert complains_of("a binary outcome, count of a count", compare, *map(audited, KINDS[:2]))
+
+
+def test_an_audit_of_an_earlier_version_is_one_of_continuous_outcomes(tmp_path: Path) -> None:
+    y = np.random.default_rng(0).normal(size=N)
+    made = audit(Forecast.from_normal(np.zeros(N), np.ones(N)), people(), y, name="new", **QUICK)
+    plain = made.to_dict() | {"schema": "evenhand.audit/5", "name": "old"}
+    for key in ("outcome_kind", "grid_share", "reliability", "positive_part"):
+        del plain[key]
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(plain))
+    assert compare(path, made).is_paired
+    assert complains_of("a continuous outcome", compare, path, replace(audited("count"), name="c"))
+    path.write_text(json.dumps(made.to_dict() | {"outcome_kind": "amount"}))
+    assert complains_of("outcome_kind", compare, path, made)
+
+
+# --- false alarms
+
+LAWS = {
+    "Poisson(0.5)": lambda n: Forecast.from_poisson(np.full(n, 0.5)),
+    "Poisson(5)": lambda n: Forecast.from_poisson(np.full(n, 5.0)),
+    "event of 10%": lambda n: Forecast.from_probability(np.full(n, 0.1)),
+    "atom of 30%": lambda n: Forecast.from_hurdle(
+        np.full(n, 0.3), Forecast.from_normal(np.full(n, 9.0), np.ones(n))
+    ),
+    "atom of 80%": lambda n: Forecast.from_hurdle(
+        np.full(n, 0.8), Forecast.from_normal(np.full(n, 9.0), np.ones(n))
+    ),
+}
+
+
+@statistical
+@pytest.mark.parametrize("law", LAWS)
+def test_audits_of_true_forecasts_rarely_find_groups(law: str) -> None:
+    """Each of three families at 5%: named and scanned groups, learned groups, positive part."""
+    n, sets = 600, repeats(200, shorter=16)
+    random = np.random.default_rng(list(LAWS).index(law))
+    forecast = LAWS[law](n)
+    found = np.zeros(3, dtype=int)
+    for _ in range(sets):
+        X = pd.DataFrame({"a": random.normal(size=n), "b": random.choice(["u", "v", "w"], n)})
+        # the distribution of the same forecasts with other outcomes
+        y = forecast.sample(random)
+        options = QUICK | {"random_state": random, "learned_masses": (0.2, 0.5), "masses": (1.0,)}
+        made = audit(forecast, X, y, groups=["b"], min_size=100, **options)
+        found += [
+            (made.groups["off"][1:].any() or made.scan["off"].any()),
+            made.learned["off"].any(),
+            len(made.positive_part) > 0 and made.positive_part["off"][1:].any(),
+        ]
+    assert (found <= most_failures(sets)).all(), found
