@@ -252,7 +252,7 @@ def test_bias_of_an_event_is_its_rate_minus_the_mean_probability() -> None:
     _, y = outcomes("binary")
     residual = y - people()["chance"]
     groups = audited("binary").groups.set_index("group")
-    for name, rows in ((EVERYONE, residual == residual), ("sex = f", people()["sex"] == "f")):
+    for name, rows in ((EVERYONE, np.ones(N, bool)), ("sex = f", people()["sex"] == "f")):
         assert groups.loc[name, "bias"] == pytest.approx(residual[rows].mean(), rel=1e-9)
         assert groups.loc[name, "bias_low"] < residual[rows].mean() < groups.loc[name, "bias_high"]
 

@@ -84,12 +84,18 @@ class PositivePart:
     ) -> PositivePart:
         """Concatenate the blocks of these people, whose row numbers are `rows`."""
         pit = np.concatenate([part.pit for part in parts])
-        cells = [part.cells for part in parts if part.cells is not None]
-        ends = (np.concatenate([one[i] for one in cells]) for i in (0, 1)) if cells else ()
+        ends = None
+        # blocks without atoms at the ends have no cells, although others may have them
+        if any(part.cells is not None for part in parts):
+            both = [(part.pit, part.pit) if part.cells is None else part.cells for part in parts]
+            ends = (
+                np.concatenate([low for low, _ in both]),
+                np.concatenate([high for _, high in both]),
+            )
         draws = [part.r for part in parts if part.r is not None]
         base = [part.base for part in parts if part.base is not None]
         some = None if weights is None else weights[rows]
-        pits = PITs(pit, np.concatenate(draws) if draws else None, some, tuple(ends) or None)
+        pits = PITs(pit, np.concatenate(draws) if draws else None, some, ends)
         link = LinkBase(np.concatenate([one.pit for one in base]), base[0].link) if base else None
         residual = outcomes[rows] - np.concatenate([part.mean for part in parts])
         return cls(rows, pits, residual, link, at)

@@ -52,8 +52,7 @@ def _of_group(
     found = reliability(
         events.probability[mask], events.happened[mask], some, confidence=confidence
     )
-    table = found.table()
-    table.insert(0, "group", name)
+    table: pd.DataFrame = found.table().assign(group=name)
     return table[list(RELIABILITY_COLUMNS)]
 
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from evenhand._validate import InputError, bad_input, check_finite
 from evenhand.audits.forecasts import Subject, check_model, check_rows, read_subject
-from evenhand.audits.outcome_notes import excluded_outcomes, grid_findings
 from evenhand.audits.options import check_search
+from evenhand.audits.outcome_notes import excluded_outcomes, grid_findings
 from evenhand.audits.outcomes import RowPITs
 from evenhand.audits.parts import audit_rows, name_of
 from evenhand.audits.pictures import price_of

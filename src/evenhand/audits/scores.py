@@ -55,8 +55,8 @@ def forecast_scores(
     Notes
     -----
     The log score of an outcome that is an atom of its forecast is the negative logarithm of its
-    probability, infinite at a probability of 0. Of 0/1 outcomes it is the log loss, and their CRPS is the Brier score; intervals of
-    0/1 outcomes have no useful width.
+    probability, infinite at a probability of 0. Of 0/1 outcomes it is the log loss, and their CRPS
+    is the Brier score; intervals of 0/1 outcomes have no useful width.
     """
     if wide.outcome_kind is OutcomeKind.BINARY:
         return {Measure("log loss"): _log_loss(wide, y), Measure("Brier score"): crps(wide, y)}
