@@ -1603,12 +1603,13 @@ def test_an_audit_constructs_its_pits_once(monkeypatch: pytest.MonkeyPatch, weig
     options |= {"sample_weight": 1.0 + np.arange(600) % 2} if weighted else {}
     sizes = counted_constructions(monkeypatch)
     found = full_audit(Stub(0.8), X, y, **options)
-    assert sizes == [600]
+    # its own, and those of two simulations of the null distribution
+    assert sizes == [600] * 3
     assert not found.scan.empty
     assert not found.learned.empty
     sizes.clear()
     audit_pit(np.random.default_rng(0).uniform(size=(600, 4)), X=X, **options)
-    assert sizes == [600]
+    assert sizes == [600] * 3
 
 
 def test_features_that_no_search_used_are_not_listed_as_searched() -> None:

@@ -167,8 +167,8 @@ class Audit(Summarized, Repairable):
         Announced probabilities of an event against its rate: `group` ("everyone" first), `bin`
         (from 0, by increasing probability), `n`, the mean announced `probability`, the `rate` of
         the event and its interval from `low` to `high`, simultaneous for all bins of the group with
-        the confidence of the audit. The event is `y = 1` for 0/1
-        outcomes, and an outcome that is not the atom for hurdles. Empty for other outcomes.
+        the confidence of the audit. The event is `y = 1` for 0/1 outcomes, and an outcome that is
+        not the atom for hurdles. Empty for other outcomes.
     grid_share : float or None
         Share of the average error that may be due to rounding, where PITs are spread over rounding
         cells: `(d - I) / d` with the average error `d` and the least error `I` of any positions in
