@@ -377,9 +377,7 @@ class Forecast:
             values = self._per_person(y)
             high = self.distribution.cdf(values)
             return (self.distribution.cdf_left(values), high) if self.has_atoms else (high, high)
-        if self.has_atoms:
-            remedy = "leave out step: their outcomes have cells of their own"
-            raise bad_input("step", "be None for forecasts with atoms", step, remedy)
+        self._check_step(step)
         open_ends = (-np.inf, np.inf) if span is None else span
         low, high = (self.cdf(end) for end in cell_ends(check_finite("y", y), step, open_ends))
         return low, high
@@ -445,6 +443,7 @@ class Forecast:
         Shape of the batch, in nats. `span` is the smallest and the largest of all outcomes, whose
         cells are open; it is needed if `y` is only a part of the outcomes.
         """
+        self._check_step(step)
         low, high = (self._per_person(end) for end in cell_ends(check_finite("y", y), step, span))
         lower = self.distribution.logcdf(high)
         upper = self.distribution.logsf(low)
@@ -549,6 +548,12 @@ class Forecast:
         if not (np.diff(self.r, axis=-1) > 0).all():
             raise bad_input("r", "increase along each row", "draws out of order", "sort the draws")
         return Forecast(Rearranged(self.distribution), self.r)
+
+    def _check_step(self, step: float) -> None:
+        """Refuse rounding cells where outcomes have cells of their own."""
+        if self.has_atoms:
+            remedy = "leave out step: their outcomes have cells of their own"
+            raise bad_input("step", "be None for forecasts with atoms", step, remedy)
 
     def _of_batch(self, values: Floats) -> Floats:
         return np.broadcast_to(values, self.distribution.batch_shape)

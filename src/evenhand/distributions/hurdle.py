@@ -24,6 +24,7 @@ from evenhand.distributions.lattice import LEVEL_TOLERANCE
 from evenhand.distributions.randomized import Randomized
 from evenhand.distributions.support import Support
 from evenhand.distributions.truncated import Truncated
+from evenhand.draws import RandomState
 
 End = Literal["low", "high"]
 """End of the range at which an atom is."""
@@ -181,6 +182,16 @@ class Hurdle(Distribution):
 
     def mean(self) -> Floats:
         return np.asarray(self.at + (1 - self.chance) * (self.positive.mean() - self.at))
+
+    def mean_over_draws(self, random_state: RandomState = None) -> Floats:
+        """Mean of the forecasts over a uniform draw of the continuous part, as for `Randomized`.
+
+        It does not depend on the draws of this batch; a batch without draws keeps its mean.
+        """
+        if not isinstance(self.positive, Randomized):
+            return self.mean()
+        part = self.positive.mean_over_draws(random_state)
+        return np.asarray(self.at + (1 - self.chance) * (part - self.at))
 
     def std(self) -> Floats:
         distance = self.positive.mean() - self.at

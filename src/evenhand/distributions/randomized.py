@@ -12,6 +12,7 @@ from scipy import special
 
 from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, Ints, Mask, check_draws
+from evenhand.distributions import piecewise
 from evenhand.distributions.base import (
     GRID_REACH,
     GRID_STEP,
@@ -25,7 +26,6 @@ from evenhand.distributions.base import (
 )
 from evenhand.distributions.kinds import OutcomeKind
 from evenhand.distributions.location_scale import LocationScale
-from evenhand.distributions.piecewise import node_weights
 from evenhand.draws import RandomState, generator, jittered
 from evenhand.links import Link
 
@@ -191,19 +191,23 @@ class Randomized(Distribution):
         base transformed by a fixed map (`Link.averaged_score`). Its mean is estimated from a few
         random quantiles, one in each of equal cells, in symmetric pairs. The estimate is unbiased,
         and exact for symmetric bases; for skewed bases its standard error is about 2% to 10% of the
-        standard deviation.
+        standard deviation. For bases with atoms it is an exact sum.
 
         Parameters
         ----------
         random_state : int, generator or None
             Seed for the quantiles.
         """
+        if self.has_atoms:
+            # exact sums, from the mean CDF over draws
+            levels, nodes = self.base.atom_table(self.nodes(GRID_REACH + 1, GRID_STEP))
+            return piecewise.mean(self.link.mean_pit(np.clip(levels, 0, 1)), nodes)
         return _mean_over_draws(self.base, self.link, generator(random_state))
 
     @cached_property
     def _node_weights(self) -> Floats:
         """Weights of the table's values in expectations."""
-        return node_weights(self._cached_table[0])
+        return piecewise.node_weights(self._cached_table[0])
 
     def _levels(self) -> Floats:
         """Return the randomized CDF at the base's probabilities of a table, `r.shape + (q,)`."""
