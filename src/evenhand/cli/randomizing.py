@@ -15,13 +15,17 @@ from evenhand.cli.arguments import (
     DEFAULT_LEVELS,
     Alpha,
     AsJson,
+    ChanceOfZero,
     Context,
+    ForecastOutcome,
     Levels,
     Link,
     MaxPrice,
     MaxWider,
     Mean,
     Moments,
+    Pmf,
+    Probability,
     Quantiles,
     Samples,
     Scheduler,
@@ -51,7 +55,7 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.reports import command_line, show_result
 from evenhand.cli.serving import serve, serving_options
-from evenhand.cli.tables import column_subject
+from evenhand.cli.tables import column_subject, refuse_without_forecasts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,6 +89,10 @@ SERVING = (
 MOST_SHOWN = 5
 """Largest number of columns that a message lists."""
 
+CHANCE = "chance_of_zero_"
+COUNT = "count_"
+"""Beginnings of kinds of columns (`ColumnSubject.kind`), before the form of the forecasts."""
+
 
 def randomize(
     options: typer.Context,
@@ -101,6 +109,10 @@ def randomize(
     quantiles: Quantiles = None,
     samples: Samples = None,
     sort_quantiles: SortQuantiles = False,
+    probability: Probability = None,
+    pmf: Pmf = None,
+    chance_of_zero: ChanceOfZero = None,
+    outcome: ForecastOutcome = None,
     link: Link = "entropic",
     id_column: Annotated[
         str | None, typer.Option("--id", help="column with the id of each person")
@@ -159,16 +171,29 @@ def randomize(
     With --target, the outcomes choose and certify the least randomization that meets a target.
 
     With --id and --key-file, randomized forecasts are written, with a certificate or with --alpha.
+
+    Of amounts with zeros only the part above 0 is randomized, and group sizes are shares of the
+    people whose outcome is above 0. Probabilities of 0/1 outcomes are refused: a draw cannot
+    improve them.
     """
     from evenhand import tables
+    from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
     from evenhand.links import make_link
 
-    subject = column_subject(mean, std, quantiles, samples, sort_quantiles)
-    if not subject.named:
-        raise InputError(
-            f"{table}: no forecasts to randomize; name columns of the table: --mean and --std,"
-            " --quantiles or --samples"
-        )
+    subject = column_subject(
+        mean,
+        std,
+        quantiles,
+        samples,
+        sort_quantiles,
+        probability=probability,
+        pmf=pmf,
+        chance_of_zero=chance_of_zero,
+        outcome=outcome,
+    )
+    refuse_without_forecasts(subject, f"{table}: no forecasts to randomize")
+    if subject.outcome_kind(table.name) is OutcomeKind.BINARY:
+        raise InputError(f"{table.name}: {NO_BINARY_RANDOMIZATION}")
     if target is not None:
         refuse_without_effect(options, SERVING, "with --target, which writes no forecasts")
         goals = {
@@ -292,9 +317,10 @@ def _certified_link(folder: Path, subject: ColumnSubject, parts: Parts) -> AnyLi
     certified = store.read_forecast_certificate(folder)
     kind = subject.kind
     columns = subject.columns(parts.columns, parts.source)
-    # the order of samples has no meaning
-    same = sorted if kind == "samples" else list
-    if (kind, same(columns)) != (certified.kind, same(certified.columns)):
+    if (kind, _ordered(kind, columns)) != (
+        certified.kind,
+        _ordered(certified.kind, certified.columns),
+    ):
         raise InputError(
             f"--certificate {folder} is for {_as_options(certified.kind, certified.columns)}, not"
             f" for {_as_options(kind, columns)}; name the certified columns, or certify these with"
@@ -305,11 +331,26 @@ def _certified_link(folder: Path, subject: ColumnSubject, parts: Parts) -> AnyLi
     return link
 
 
+def _ordered(kind: str, columns: Sequence[str]) -> list[str]:
+    """Return columns in the order that has a meaning; that of samples has none."""
+    first = 1 if kind.startswith(CHANCE) else 0
+    rest = columns[first:]
+    return [*columns[:first], *(sorted(rest) if kind.endswith("samples") else rest)]
+
+
 def _as_options(kind: str, columns: Sequence[str]) -> str:
     """Return columns of forecasts as options of the command."""
-    if kind == "mean_std":
-        named = zip(("--mean", "--std"), columns, strict=False)
-        return " ".join(f"{option} {name}" for option, name in named)
-    listed = ",".join(columns[:MOST_SHOWN])
+    form = kind.removeprefix(CHANCE).removeprefix(COUNT)
+    options = [("chance-of-zero", columns[:1])] if kind.startswith(CHANCE) else []
+    rest = columns[len(options) :]
+    if form in ("mean", "mean_std"):
+        options += [(name, [column]) for name, column in zip(form.split("_"), rest, strict=True)]
+    else:
+        options.append((form, rest))
+    words = [f"--{name} {_listed(listed)}" for name, listed in options]
+    return " ".join([*words, *(["--outcome count"] if kind.startswith(COUNT) else [])])
+
+
+def _listed(columns: Sequence[str]) -> str:
     more = f" and {len(columns) - MOST_SHOWN:,} more" if len(columns) > MOST_SHOWN else ""
-    return f"--{kind} {listed}{more}"
+    return ",".join(columns[:MOST_SHOWN]) + more

@@ -68,7 +68,7 @@ class HeldOutScores:
         """Return the row of a forecaster in `Selection.comparison`."""
         return _line(
             name,
-            log_scores(forecast, self.y, self.grid),
+            log_score_on(forecast, self.y, self.grid),
             self.crps(forecast[self.compared]),
             interval_width(forecast, LEVEL),
             self.pit(forecast) if pit is None else pit,
@@ -89,7 +89,7 @@ class HeldOutScores:
         is_compared = np.isin(np.arange(self.y.size), self.compared)
         for rows, forecast in parts:
             y = self.y[rows]
-            losses[rows] = log_scores(forecast, y, self.grid)
+            losses[rows] = log_score_on(forecast, y, self.grid)
             widths[rows] = interval_width(forecast, LEVEL)
             if forecast.has_atoms:
                 low[rows], high[rows] = forecast.pit_interval(y)
@@ -100,14 +100,6 @@ class HeldOutScores:
                 scores[rows[some]] = crps(forecast[some], y[some])
         mean_crps = float(scores[self.compared].mean())
         return [_line(WITHOUT_FEATURES, losses, mean_crps, widths, (low, high))]
-
-
-def log_scores(forecast: Forecast, y: Floats, grid: Grid | None) -> Floats:
-    """Return the log score of each outcome, that of its probability where it is an atom."""
-    if not forecast.has_atoms:
-        return log_score_on(forecast, y, grid)
-    scores = -forecast.log_density(y)
-    return scores if scores.ndim == 1 else scores.mean(axis=-1)
 
 
 def _line(
