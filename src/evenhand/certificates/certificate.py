@@ -27,6 +27,7 @@ from evenhand.certificates.assumptions import (
     OTHER_GROUPS,
     SHARES_OF_ROWS,
     SHIFT,
+    SMALLER_GROUPS,
 )
 from evenhand.certificates.event_certificate import MASSES, EventCertificate
 from evenhand.distributions import OutcomeKind
@@ -90,6 +91,8 @@ class Certificate(Summarized, ABC):
     def not_covered(self) -> tuple[str, ...]:
         """Situations that the bounds do not cover."""
         others = OTHER_GROUPS if self.is_randomized else ()
+        if self.events is not None:
+            others = (SMALLER_GROUPS,)
         if self.kind is OutcomeKind.CONTINUOUS and not self.has_cells:
             others = (*others, DISCRETE)
         elif self.kind is OutcomeKind.COUNT and self.is_randomized:

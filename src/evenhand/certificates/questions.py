@@ -36,9 +36,9 @@ FLOOR = (
 
 
 BINARY = (
-    "for 0/1 outcomes no bound below the mean of the largest errors |outcome - forecast| can be"
-    " certified: no rows can rule out that features define the group of the people whose outcomes"
-    " the forecasts miss most, and randomization does not lower the bound; see bias for its size"
+    "no bound for the bias of a group can be certified below the mean of the largest differences"
+    " between outcome and forecast: no rows can rule out that features define the group of these"
+    " people. Randomization does not lower this bound; see bias for its size"
 )
 
 EVENT_RATE = (

@@ -1,0 +1,616 @@
+"""Certificates of counts, ordinal scores and outcomes with an atom against known truths.
+
+Worlds have finitely many outcomes, or a law of PITs from `sharp_laws`; the errors of their groups
+are computed by quadrature over the draw. Simulations are seeded. Checks of a confidence count the
+data sets in which a statement is false; their false-alarm rate with a fresh seed is 1e-6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from evenhand._validate import InputError
+from evenhand.calibration import PITs, count_pits, pathwise_errors
+from evenhand.certificates import (
+    FixedSequenceCertificate,
+    HurdleCertificate,
+    LinkBase,
+    PITCertificate,
+    certify_counts,
+    certify_events,
+    certify_hurdle,
+    certify_hurdle_counts,
+    certify_link,
+    certify_pit,
+    count_events,
+)
+from evenhand.draws import jittered
+from evenhand.links import Entropic, Gaussian, Link
+from repeats import most_failures, repeats, statistical
+from sharp_laws import (
+    ACCURACY,
+    LAWS,
+    LEVELS,
+    WIDTHS,
+    Law,
+    every_corner,
+    found_error,
+    group_error,
+    largest_weights,
+)
+
+Floats = NDArray[np.float64]
+
+MASSES = (0.1, 0.2, 0.5, 1.0)
+LEVEL = 0.8
+N_DRAWS = 16
+QUADRATURE = 2000
+"""Number of midpoints over the draw."""
+
+SLACK = 5e-4
+"""Numerical error of the truths here: midpoints over the draw and cells of levels."""
+
+
+# --- counts and ordinal scores
+
+
+@dataclass(frozen=True)
+class CountWorld:
+    """Kinds of people, equally frequent: true and forecast probabilities of outcomes 0, 1, ..."""
+
+    link: Link
+    true: tuple[tuple[float, ...], ...]
+    forecast: tuple[tuple[float, ...], ...]
+
+    @cached_property
+    def cells(self) -> tuple[Floats, Floats]:
+        """Cells of the base's PIT by kind and outcome, (kinds, outcomes)."""
+        upper = np.minimum(np.cumsum(self.forecast, axis=-1), 1.0)
+        upper[:, -1] = 1.0
+        return np.concatenate((np.zeros((upper.shape[0], 1)), upper[:, :-1]), axis=-1), upper
+
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, NDArray[np.intp]]:
+        """Cells of the base's PITs, and the kinds of people."""
+        kind = rng.integers(len(self.true), size=n)
+        upto = np.cumsum(self.true, axis=-1)[:, :-1]
+        y = (rng.uniform(size=(n, 1)) > upto[kind]).sum(axis=-1)
+        low, high = self.cells
+        return low[kind, y], high[kind, y], kind
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Probability of each kind and outcome, shape (points,)."""
+        return np.ravel(self.true) / len(self.true)
+
+    @cached_property
+    def served(self) -> tuple[Floats, Floats]:
+        """Cells of the served PITs, (points, midpoints over the draw)."""
+        r = (np.arange(QUADRATURE) + 0.5) / QUADRATURE
+        low, high = (self.link.ppf(np.ravel(end)[:, None], r) for end in self.cells)
+        return low, high
+
+    @cached_property
+    def cdfs(self) -> Floats:
+        """CDFs of the randomized PITs, averaged over the draw and V, at `LEVELS`."""
+        low, high = self.served
+        return np.stack(
+            [
+                np.clip((c - low) / np.maximum(high - low, 1e-300), 0.0, 1.0).mean(axis=-1)
+                for c in LEVELS
+            ],
+            axis=-1,
+        )
+
+    @cached_property
+    def errors(self) -> Floats:
+        """Pathwise errors of the points."""
+        return np.asarray(np.abs(self.cdfs - LEVELS) @ WIDTHS)
+
+    def worst(self, mass: float) -> float:
+        """Largest W1 error of a group by kind and outcome, at least that of any group by x."""
+        some = self.weights > 0
+        weights, cdfs = self.weights[some], self.cdfs[some]
+        if mass == 1:
+            return float(group_error(weights[None], cdfs)[0])
+        if weights.size <= 12:
+            return float(group_error(every_corner(weights, mass), cdfs).max())
+        # the error of an actual group, found by alternating between groups and signs
+        signs = np.stack([np.where(c > LEVELS, 1.0, -1.0) for c in np.linspace(0, 1, 9)])
+        signs, best = np.concatenate((signs, -signs)), 0.0
+        while True:
+            groups = largest_weights((signs * WIDTHS) @ cdfs.T, weights, mass)
+            found = float(group_error(groups, cdfs).max())
+            if found <= best + 1e-9:
+                return best
+            best, signs = found, np.where(groups @ cdfs > LEVELS, 1.0, -1.0)
+
+    def least_bound(self, mass: float) -> float:
+        """Least bound that pathwise errors and the overall error allow: at least `worst`."""
+        direct = mean_of_largest(self.errors, self.weights, mass)
+        if mass == 1:
+            return min(direct, self.worst(1.0))
+        rest = (1 - mass) * mean_of_largest(self.errors, self.weights, 1 - mass)
+        return min(direct, (self.worst(1.0) + rest) / mass)
+
+    def coverages(self, mass: float) -> tuple[float, float]:
+        """Least and largest coverage of the intervals of whole values in a group."""
+        low, high = self.served
+        inside = (high >= (1 - LEVEL) / 2) & (low < (1 + LEVEL) / 2)
+        hits = inside.mean(axis=-1)
+        return (
+            -mean_of_largest(-hits, self.weights, mass),
+            mean_of_largest(hits, self.weights, mass),
+        )
+
+
+def mean_of_largest(values: Floats, weights: Floats, mass: float) -> float:
+    groups = largest_weights(values[None], weights, mass)
+    return float(groups[0] @ values)
+
+
+def top_coded(law: stats.rv_discrete, largest: int) -> tuple[float, ...]:
+    """Probabilities of 0, ..., `largest`, where larger outcomes are recorded as `largest`."""
+    upto = law.cdf(np.arange(largest))
+    return tuple(np.diff(np.concatenate(([0.0], upto, [1.0]))))
+
+
+SCORES = (0.05, 0.15, 0.3, 0.35, 0.15)
+LOWER = (0.3, 0.3, 0.2, 0.15, 0.05)
+WORLDS = {
+    "Poisson(0.5)": CountWorld(
+        Entropic(0.12), (top_coded(stats.poisson(0.5), 5),), (top_coded(stats.poisson(0.5), 5),)
+    ),
+    "Poisson(0.5), forecast 0.9": CountWorld(
+        Entropic(0.12), (top_coded(stats.poisson(0.5), 5),), (top_coded(stats.poisson(0.9), 5),)
+    ),
+    "Poisson(2)": CountWorld(
+        Gaussian(0.12), (top_coded(stats.poisson(2), 8),), (top_coded(stats.poisson(2), 8),)
+    ),
+    "Poisson(2), forecast 3": CountWorld(
+        Entropic(0.05), (top_coded(stats.poisson(2), 8),), (top_coded(stats.poisson(3), 8),)
+    ),
+    "Poisson(20)": CountWorld(
+        Entropic(0.12), (top_coded(stats.poisson(20), 50),), (top_coded(stats.poisson(20), 50),)
+    ),
+    "Poisson(20), forecast too wide": CountWorld(
+        Entropic(0.05),
+        (top_coded(stats.poisson(20), 60),),
+        (top_coded(stats.nbinom(10, 1 / 3), 60),),
+    ),
+    "ordinal of 5": CountWorld(Entropic(0.12), (SCORES, LOWER), (SCORES, LOWER)),
+    "ordinal of 5, one forecast for two kinds": CountWorld(
+        Entropic(0.3), (SCORES, LOWER), (SCORES, SCORES)
+    ),
+}
+
+
+def certify_world(
+    world: CountWorld, n: int, rng: np.random.Generator, **options: object
+) -> PITCertificate:
+    low, high, kind = world.sample(n, rng)
+    r = jittered(n, N_DRAWS, rng)
+    ends = world.link.ppf(low[:, None], r), world.link.ppf(high[:, None], r)
+    pits = PITs.of_cells(*ends, rng.uniform(size=n), draws=r)
+    return certify_pit(pits, groups={"first": kind == 0}, random_state=rng, **options)
+
+
+@lru_cache
+def count_truths(name: str) -> dict[str, Floats]:
+    world = WORLDS[name]
+    coverages = np.array([world.coverages(mass) for mass in MASSES])
+    first = np.array([world.weights[: len(world.true[0])]])
+    return {
+        "worst": np.array([world.worst(mass) for mass in MASSES]),
+        "least bound": np.array([world.least_bound(mass) for mass in MASSES]),
+        "least": coverages[:, 0],
+        "largest": coverages[:, 1],
+        "first": group_error(first / first.sum(), world.cdfs[: first.size]),
+    }
+
+
+@statistical
+@pytest.mark.parametrize("name", WORLDS)
+def test_bounds_for_counts_have_their_confidence(name: str) -> None:
+    world, truth = WORLDS[name], count_truths(name)
+    assert (truth["worst"] <= truth["least bound"] + SLACK).all()
+    rng = np.random.default_rng(len(name))
+    n_sets = repeats(1000, shorter=50)
+    failures = dict.fromkeys(("every group", "least bound", "coverage", "overall", "named"), 0)
+    for _ in range(n_sets):
+        proof = certify_world(world, 300, rng)
+        bounds = np.array([proof.group_error(mass) for mass in MASSES])
+        low, high = np.array([proof.coverage(LEVEL, mass) for mass in MASSES]).T
+        failures["every group"] += bool((bounds < truth["worst"] - SLACK).any())
+        failures["least bound"] += bool((bounds < truth["least bound"] - SLACK).any())
+        outside = (low > truth["least"] + SLACK) | (high < truth["largest"] - SLACK)
+        failures["coverage"] += bool(outside.any())
+        failures["overall"] += proof.average_error() < truth["worst"][-1] - SLACK
+        failures["named"] += proof.named("first") < truth["first"][0] - SLACK
+    assert max(failures.values()) <= most_failures(n_sets), failures
+
+
+@statistical
+def test_betting_bounds_for_counts_have_their_confidence() -> None:
+    name = "Poisson(2), forecast 3"
+    world, mass = WORLDS[name], 0.2
+    truth = mean_of_largest(world.errors, world.weights, mass)
+    rng = np.random.default_rng(3)
+    n_sets = repeats(1000, shorter=20)
+    failures = sum(
+        certify_world(world, 300, rng, method="betting", mass=mass).group_error(mass)
+        < truth - SLACK
+        for _ in range(n_sets)
+    )
+    assert failures <= most_failures(n_sets)
+
+
+@pytest.mark.parametrize("name", ["Poisson(2)", "ordinal of 5, one forecast for two kinds"])
+def test_bounds_from_many_people_are_near_what_pathwise_errors_allow(name: str) -> None:
+    proof = certify_world(WORLDS[name], 20_000, np.random.default_rng(4))
+    for mass, least in zip(MASSES, count_truths(name)["least bound"], strict=True):
+        # a draw per cell adds less than 1/64 to a pathwise error on average, the band 0.03 at most
+        assert least - 0.01 < proof.group_error(mass) < least + 0.05
+
+
+def test_the_right_lattice_law_is_calibrated_as_the_specification_says() -> None:
+    """Errors of the right base under the link on the cdf, alpha 0.12 (outcomes: Theorem 2b)."""
+    world = CountWorld(
+        Entropic(0.12), (top_coded(stats.poisson(2), 14),), (top_coded(stats.poisson(2), 14),)
+    )
+    assert world.worst(1.0) == pytest.approx(0.011, abs=6e-4)
+    twenty = CountWorld(
+        Entropic(0.12), (top_coded(stats.poisson(20), 60),), (top_coded(stats.poisson(20), 60),)
+    )
+    assert twenty.worst(1.0) == pytest.approx(0.0001, abs=2e-4)
+
+
+def test_bounds_average_over_the_position_in_the_cell() -> None:
+    """Pathwise errors do not depend on the drawn positions; gaps and the overall bound do."""
+    world, rng = WORLDS["ordinal of 5"], np.random.default_rng(5)
+    low, high, _ = world.sample(200, rng)
+    r = jittered(200, N_DRAWS, rng)
+    ends = world.link.ppf(low[:, None], r), world.link.ppf(high[:, None], r)
+    one, other = (
+        certify_pit(PITs.of_cells(*ends, rng.uniform(size=200), draws=r), random_state=0)
+        for _ in range(2)
+    )
+    assert one.evidence.errors.values == pytest.approx(other.evidence.errors.values, abs=1e-12)
+    assert one.coverage(LEVEL, 0.2) == other.coverage(LEVEL, 0.2)
+    assert one.average_error() != other.average_error()
+    # brute force: the mean CDF of uniform distributions on the cells, on a fine grid
+    c = (np.arange(4000) + 0.5) / 4000
+    for person in (0, 1, 2):
+        width = np.maximum(ends[1][person] - ends[0][person], 1e-300)
+        cdf = np.clip((c[:, None] - ends[0][person]) / width, 0, 1).mean(axis=-1)
+        error = one.evidence.errors.values[person]
+        assert error == pytest.approx(np.abs(cdf - c).mean(), abs=1e-3)
+
+
+def test_mpaic_of_counts_is_that_of_the_drawn_positions() -> None:
+    """A person's pathwise error is at most the mean of |PIT - r|, so mPAIC keeps its meaning."""
+    rng = np.random.default_rng(6)
+    world = WORLDS["Poisson(2), forecast 3"]
+    low, high = world.served
+    r = (np.arange(QUADRATURE) + 0.5) / QUADRATURE
+    v = (np.arange(50)[:, None, None] + 0.5) / 50
+    gap = np.abs(low + v * (high - low) - r).mean(axis=(0, 2))
+    assert (world.errors <= gap + SLACK).all()
+    proof = certify_world(world, 2000, rng)
+    share = (np.abs(low + v * (high - low) - r) >= 0.2).mean(axis=(0, 2)) @ world.weights
+    assert share < proof.mpaic(0.2) < share + 0.06
+    assert proof.group_error(0.2) <= proof.chain(0.2)
+
+
+def test_a_lattice_ignores_the_bounds_of_its_link_and_keeps_its_intervals() -> None:
+    world, rng = WORLDS["ordinal of 5"], np.random.default_rng(7)
+    low, high, _ = world.sample(500, rng)
+    r, v = jittered(500, N_DRAWS, rng), rng.uniform(size=500)
+    ends = world.link.ppf(low[:, None], r), world.link.ppf(high[:, None], r)
+    pits = PITs.of_cells(*ends, v, draws=r)
+    base = LinkBase(low + v * (high - low), world.link, (low, high))
+    proof = certify_pit(pits, base=base, random_state=0)
+    assert proof.bounds is None
+    assert proof.link is None
+    assert proof.group_error(0.2) == certify_pit(pits, random_state=0).group_error(0.2)
+    assert str(proof.kind) == "count"
+    (first, *_) = proof.plain_intervals(0.2)
+    assert first.covered == np.mean((high >= 0.05) & (low < 0.95))
+    # without the cells it is not known what intervals of whole values cover
+    assert certify_pit(pits, base=base._replace(cells=None)).plain_intervals(0.2) == ()
+
+
+def test_the_text_of_a_certificate_of_counts() -> None:
+    proof = certify_world(WORLDS["Poisson(2)"], 500, np.random.default_rng(8))
+    text = proof.summary()
+    assert "not continuous" not in text
+    assert "position of each PIT within the probability of its outcome" in text
+    assert "averages of forecast probabilities over draws" in text
+    plain = certify_pit(np.random.default_rng(0).uniform(size=100))
+    assert "outcomes that are not continuous" in plain.not_covered
+    assert str(plain.kind) == "continuous"
+
+
+def test_rounded_outcomes_of_continuous_forecasts_keep_the_bounds_of_their_link() -> None:
+    rng = np.random.default_rng(9)
+    n, link = 600, Entropic(0.12)
+    cell = rng.integers(50, size=n)
+    low, high = cell / 50, (cell + 1) / 50
+    r, v = jittered(n, 8, rng), rng.uniform(size=n)
+    pits = PITs.of_cells(link.ppf(low[:, None], r), link.ppf(high[:, None], r), v, draws=r)
+    base = LinkBase(low + v * (high - low), link, (low, high))
+    proof = certify_pit(pits, base=base, kind="continuous")
+    assert proof.bounds is not None
+    assert "not continuous" not in proof.summary()
+    assert "rounded" in "; ".join(proof.assumptions)
+
+
+def test_a_sequence_of_models_of_counts_covers_outcomes_with_atoms() -> None:
+    passed = FixedSequenceCertificate(0.3, 0.2, 0.95, 100, kind=certify_kind())
+    assert "not continuous" not in passed.summary()
+
+
+def certify_kind():
+    return certify_world(WORLDS["ordinal of 5"], 50, np.random.default_rng(0)).kind
+
+
+# --- an atom at the end of the range
+
+
+@dataclass(frozen=True)
+class HurdleWorld:
+    """Forecast and true probabilities of the atom by kind, and the law of PITs off the atom."""
+
+    law: Law
+    forecast: tuple[float, ...]
+    true: tuple[float, ...]
+    link: Link
+
+    def certify(self, n: int, rng: np.random.Generator, m: int = 4) -> HurdleCertificate:
+        kind = rng.integers(len(self.true), size=n)
+        positive = rng.uniform(size=n) >= np.array(self.true)[kind]
+        atom = np.array(self.forecast)[kind]
+        u = self.law.sample(rng, int(positive.sum()))
+        r = jittered(n, m, rng)
+        served = self.link.ppf(u[:, None], r[positive])
+        low, high = np.zeros((n, m)), np.repeat(atom[:, None], m, axis=1)
+        low[positive] = high[positive] = atom[positive, None] * (1 - served) + served
+        return certify_hurdle(
+            PITs.of_cells(low, high, rng.uniform(size=n), draws=r),
+            PITs(served, r[positive]),
+            positive,
+            1 - atom,
+            groups={"first": kind == 0},
+            base=LinkBase(u, self.link),
+            random_state=rng,
+        )
+
+    @cached_property
+    def errors(self) -> tuple[float, float]:
+        """W1 errors of the whole forecast: all people, and the first kind."""
+        r = (np.arange(400) + 0.5) / 400
+        places, weights = self.law.points()
+        served = np.sort(self.link.ppf(places[:, None], r), axis=-1)
+        cdfs = []
+        for atom, true in zip(self.forecast, self.true, strict=True):
+            inside = np.clip((LEVELS - atom) / (1 - atom), 0.0, 1.0)
+            beyond = [np.searchsorted(row, inside, side="right") / r.size for row in served]
+            off = weights @ np.array(beyond) * (atom <= LEVELS)
+            cdfs.append(true * np.minimum(LEVELS / atom, 1.0) + (1 - true) * off)
+        every = np.mean(cdfs, axis=0)
+        return tuple(float(np.abs(cdf - LEVELS) @ WIDTHS) for cdf in (every, cdfs[0]))  # type: ignore[return-value]
+
+    def bias(self, mass: float) -> tuple[float, float]:
+        """Least and largest share off the atom minus its forecast in a group."""
+        p, rate = 1 - np.array(self.forecast), 1 - np.array(self.true)
+        values = np.concatenate((1 - p, -p))
+        weights = np.concatenate((rate, 1 - rate)) / p.size
+        return -mean_of_largest(-values, weights, mass), mean_of_largest(values, weights, mass)
+
+    def event_rate(self, below: float, mass: float) -> float:
+        p, rate = 1 - np.array(self.forecast), 1 - np.array(self.true)
+        return min(float((rate * (p <= below)).mean()) / mass, 1.0)
+
+
+HURDLES = {
+    "atom 0.3": HurdleWorld(LAWS["right"], (0.3, 0.3), (0.3, 0.3), Entropic(0.12)),
+    "atom 0.5, wrong": HurdleWorld(LAWS["biased"], (0.4, 0.6), (0.5, 0.5), Entropic(0.12)),
+    "atom 0.8": HurdleWorld(LAWS["right"], (0.7, 0.9), (0.7, 0.9), Gaussian(0.1)),
+    "atom 0.8, wrong": HurdleWorld(LAWS["too narrow"], (0.8, 0.8), (0.7, 0.9), Entropic(0.12)),
+}
+HURDLE_MASSES = (0.2, 0.5)
+
+
+@statistical
+@pytest.mark.parametrize("name", HURDLES)
+def test_bounds_for_outcomes_with_an_atom_have_their_confidence(name: str) -> None:
+    world = HURDLES[name]
+    worst = np.array([found_error(world.law, world.link, mass) for mass in HURDLE_MASSES])
+    least, largest = np.array([world.bias(mass) for mass in HURDLE_MASSES]).T
+    thresholds = sorted({1 - atom for atom in world.forecast})
+    rng = np.random.default_rng(len(name))
+    n_sets = repeats(1000, shorter=100)
+    failures = dict.fromkeys(("every group", "bias", "event rate", "overall", "named"), 0)
+    for _ in range(n_sets):
+        proof = world.certify(800, rng)
+        bounds = np.array([proof.group_error(mass) for mass in HURDLE_MASSES])
+        low, high = np.array([proof.bias(mass) for mass in HURDLE_MASSES]).T
+        failures["every group"] += bool((bounds < worst - ACCURACY).any())
+        failures["bias"] += bool((low > least + 1e-12).any() or (high < largest - 1e-12).any())
+        failures["event rate"] += any(
+            proof.event_rate(below=t, mass=1.0) < world.event_rate(t, 1.0) - 1e-12
+            for t in thresholds
+        )
+        failures["overall"] += proof.average_error() < world.errors[0] - 2e-3
+        failures["named"] += proof.named("first") < world.errors[1] - 2e-3
+    assert max(failures.values()) <= most_failures(n_sets), failures
+
+
+def test_a_right_hurdle_is_calibrated() -> None:
+    """Uniform for each person (outcomes: 4.2), up to the grids of the quadrature."""
+    assert HURDLES["atom 0.3"].errors[0] < 3e-3
+    assert HURDLES["atom 0.5, wrong"].errors[0] > 0.02
+
+
+def test_group_errors_of_a_hurdle_are_those_of_the_people_off_the_atom() -> None:
+    rng = np.random.default_rng(10)
+    n, link = 1200, Entropic(0.12)
+    positive = rng.uniform(size=n) > 0.5
+    u = rng.uniform(size=int(positive.sum()))
+    r = jittered(n, 4, rng)
+    served = link.ppf(u[:, None], r[positive])
+    low, high = np.zeros((n, 4)), np.full((n, 4), 0.5)
+    low[positive] = high[positive] = 0.5 + served / 2
+    whole = PITs.of_cells(low, high, rng.uniform(size=n), draws=r)
+    inner = PITs(served, r[positive])
+    proof = certify_hurdle(
+        whole, inner, positive, np.full(n, 0.5), base=LinkBase(u, link), random_state=0
+    )
+    own = certify_link(u, link)
+    events = certify_events(np.full(n, 0.5), positive)
+    assert proof.n_samples == n
+    assert proof.n_positive == positive.sum()
+    for mass in MASSES:
+        assert proof.group_error(mass) == own.group_error(mass)
+        assert proof.coverage(LEVEL, mass) == own.coverage(LEVEL, mass)
+        assert proof.bias(mass) == events.bias(mass)
+    assert proof.link == link
+    assert proof.bound == own.bound
+    assert proof.average_error() == certify_pit(whole, random_state=1).average_error() or (
+        0 < proof.average_error() < 0.1
+    )
+    assert list(proof.table()["group_error"]) == [own.group_error(mass) for mass in MASSES]
+    # without a base, errors of several draws per person
+    plain = certify_hurdle(whole, inner, positive, np.full(n, 0.5), random_state=0)
+    assert plain.evidence.n_samples == n
+    assert plain.positive.evidence.errors.values == pytest.approx(pathwise_errors(inner))
+
+
+def test_the_text_of_a_hurdle_says_who_is_covered() -> None:
+    proof = HURDLES["atom 0.3"].certify(1000, np.random.default_rng(11))
+    text = proof.summary()
+    people = proof.n_positive
+    assert f"of whom {people:,} have an outcome other than 0" in text
+    assert "of at least 20% of these people" in text
+    assert "of at least 20% of all people, the share who have an outcome other than 0" in text
+    assert "bounds for every group of a size are for groups of the people whose outcome" in text
+    assert "not continuous" not in text
+    questions = proof.questions["question"]
+    assert sum("whether the outcome is 0" in one for one in questions) == 3
+    assert sum("among the people whose outcome is not 0" in one for one in questions) == 3
+    chosen = proof.accounting_for(proof.positive.bounds)
+    assert chosen.group_error(0.2) == proof.group_error(0.2)
+    assert any("overall bound" in line for line in chosen.not_covered)
+    assert isinstance(chosen, HurdleCertificate)
+
+
+def test_rows_of_the_same_person_are_chosen_before_the_atom_is_left_out() -> None:
+    rng = np.random.default_rng(12)
+    people = 400
+    positive = rng.uniform(size=2 * people) > 0.4
+    cluster = np.repeat(np.arange(people), 2)
+    u = rng.uniform(size=int(positive.sum()))
+    low, high = np.zeros(2 * people), np.full(2 * people, 0.4)
+    low[positive] = high[positive] = 0.4 + 0.6 * u
+    whole = PITs.of_cells(low, high, rng.uniform(size=2 * people))
+    proof = certify_hurdle(
+        whole, PITs(u), positive, np.full(2 * people, 0.6), cluster=cluster, random_state=0
+    )
+    assert proof.n_samples == people
+    assert proof.events.n_samples == people
+    assert proof.n_positive == proof.events.n_events < positive.sum()
+    assert proof.one_row_each
+    assert proof.positive.one_row_each
+    assert not proof.is_randomized
+    assert proof.summary().count("shares of people") == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"is_positive": np.zeros(4)}, "every outcome is the atom"),
+        ({"is_positive": np.array([1, 0, 2, 0])}, "is_positive must be booleans"),
+        ({"is_positive": np.array([1, 1, 1, 0])}, r"each person with is_positive \(3\), got 2"),
+        ({"is_positive": np.ones(3)}, r"is_positive must have one value per row \(4\)"),
+        ({"probability": [0.5, 0.5]}, r"probability must have one value per row \(4\)"),
+        ({"probability": [0.5, 0.5, 0.5, 2]}, r"probability\[3\] must lie between 0 and 1"),
+        ({"positive": PITs.of_cells([0.1, 0.2], [0.3, 0.4], [0.5, 0.5])}, "without cells"),
+        ({"sample_weight": np.ones(4)}, "do not accept sample_weight"),
+        ({"at": np.nan}, "at"),
+    ],
+)
+def test_unsuitable_input_of_a_hurdle_is_refused(change: dict, message: str) -> None:
+    given = {
+        "pit": PITs.of_cells([0.6, 0.0, 0.8, 0.0], [0.6, 0.5, 0.8, 0.5], np.full(4, 0.5)),
+        "positive": PITs([0.2, 0.6]),
+        "is_positive": np.array([True, False, True, False]),
+        "probability": np.full(4, 0.5),
+    }
+    assert certify_hurdle(**given).n_positive == 2
+    with pytest.raises(InputError, match=message):
+        certify_hurdle(**(given | change))
+
+
+# --- tables in parts
+
+
+def test_counts_of_cells_only_widen_the_bounds() -> None:
+    world, rng = WORLDS["Poisson(2), forecast 3"], np.random.default_rng(13)
+    low, high, kind = world.sample(1500, rng)
+    r = jittered(1500, N_DRAWS, rng)
+    ends = world.link.ppf(low[:, None], r), world.link.ppf(high[:, None], r)
+    pits = PITs.of_cells(*ends, rng.uniform(size=1500), draws=r)
+    groups = {"first": kind == 0}
+    rows = certify_pit(pits, groups=groups, random_state=0)
+    counts = count_pits(pits, levels=(LEVEL,), groups=groups, random_state=0)
+    counted = certify_counts(counts, is_randomized=True, kind="count")
+    for mass in MASSES:
+        exact = rows.group_error(mass)
+        widest = (1 / 6400 + (1 - mass) / 16384) / mass + 1 / 16384
+        assert exact - 1e-9 <= counted.group_error(mass) <= exact + widest
+        assert counted.coverage(LEVEL, mass) == pytest.approx(rows.coverage(LEVEL, mass))
+    assert counted.assumptions[-2:][0] == rows.assumptions[-1]
+    assert "not continuous" not in counted.summary()
+    with pytest.raises(InputError, match="link must be None for outcomes with atoms"):
+        certify_counts(counts, is_randomized=True, kind="count", link=world.link)
+
+
+def test_a_hurdle_from_counts_is_that_of_its_rows() -> None:
+    rng = np.random.default_rng(14)
+    n, link = 1500, Entropic(0.12)
+    positive = rng.uniform(size=n) > 0.3
+    u = rng.uniform(size=int(positive.sum()))
+    r = jittered(n, 4, rng)
+    served = link.ppf(u[:, None], r[positive])
+    low, high = np.zeros((n, 4)), np.full((n, 4), 0.3)
+    low[positive] = high[positive] = 0.3 + 0.7 * served
+    whole = PITs.of_cells(low, high, rng.uniform(size=n), draws=r)
+    inner = PITs(served, r[positive])
+    p = np.full(n, 0.7)
+    rows = certify_hurdle(whole, inner, positive, p, base=LinkBase(u, link), random_state=0)
+    counted = certify_hurdle_counts(
+        count_pits(whole, random_state=0),
+        count_pits(inner, base=u, random_state=0),
+        count_events(p, positive),
+        is_randomized=True,
+        link=link,
+    )
+    assert counted.n_positive == rows.n_positive
+    for mass in MASSES:
+        exact = rows.group_error(mass)
+        assert exact - 1e-9 <= counted.group_error(mass) <= exact + 0.01
+        low_bias, high_bias = rows.bias(mass)
+        assert counted.bias(mass) == pytest.approx((low_bias, high_bias), abs=1 / 6400)
+    with pytest.raises(InputError, match=f"events must contain {n} people"):
+        certify_hurdle_counts(
+            count_pits(whole), count_pits(inner), count_events([0.5], [1]), is_randomized=True
+        )
+    with pytest.raises(InputError, match=f"positive must contain {positive.sum()} people"):
+        certify_hurdle_counts(
+            count_pits(whole), count_pits(whole), count_events(p, positive), is_randomized=True
+        )

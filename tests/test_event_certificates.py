@@ -1,0 +1,364 @@
+"""Certificates of 0/1 forecasts against event rates and biases that are known from theory.
+
+Simulations are seeded. Checks of a confidence count the data sets in which a statement is false;
+their false-alarm rate with a fresh seed is 1e-6 (`repeats.FALSE_ALARM`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from evenhand._validate import InputError
+from evenhand.calibration import PITs
+from evenhand.certificates import (
+    EventCertificate,
+    certify_event_counts,
+    certify_events,
+    certify_link,
+    certify_pit,
+    count_events,
+)
+from evenhand.links import Entropic
+from repeats import most_failures, repeats, statistical
+
+Floats = NDArray[np.float64]
+
+MASSES = np.array([0.05, 0.1, 0.2, 0.5, 0.8, 1.0])
+
+
+@dataclass(frozen=True)
+class World:
+    """Forecasts at equally likely probabilities, and the true event rate at each of them."""
+
+    probability: Floats
+    rate: Floats
+
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        rows = rng.integers(self.probability.size, size=n)
+        return self.probability[rows], rng.uniform(size=n) < self.rate[rows]
+
+    @cached_property
+    def levels(self) -> Floats:
+        """All forecasts: event shares change at these thresholds only."""
+        return np.unique(self.probability)
+
+    @cached_property
+    def told_below(self) -> Floats:
+        """P(p <= t, Y = 1) at the levels."""
+        return np.array([(self.rate * (self.probability <= t)).mean() for t in self.levels])
+
+    @cached_property
+    def told_above(self) -> Floats:
+        """P(p >= t, Y = 0) at the levels."""
+        return np.array([((1 - self.rate) * (self.probability >= t)).mean() for t in self.levels])
+
+    @cached_property
+    def bias(self) -> tuple[Floats, Floats]:
+        """Least and largest bias of a group, over `MASSES`."""
+        errors = np.concatenate((1 - self.probability, -self.probability))
+        weights = np.concatenate((self.rate, 1 - self.rate)) / self.rate.size
+        least = [-mean_of_largest(-errors, weights, mass) for mass in MASSES]
+        return np.array(least), np.array(
+            [mean_of_largest(errors, weights, mass) for mass in MASSES]
+        )
+
+
+def mean_of_largest(values: Floats, weights: Floats, mass: float) -> float:
+    """Mean of the largest `mass` of weighted values."""
+    order = np.argsort(-values)
+    before = np.cumsum(weights[order]) - weights[order]
+    taken = np.clip(mass - before, 0.0, weights[order])
+    return float(taken @ values[order] / mass)
+
+
+def evenly(ppf: Callable[[Floats], Floats], n: int = 4000) -> Floats:
+    return np.asarray(ppf((np.arange(n) + 0.5) / n))
+
+
+RARE = evenly(stats.beta(1, 9).ppf)
+LIKELY = evenly(stats.beta(2, 2).ppf)
+WORLDS = {
+    "right, rare": World(RARE, RARE),
+    "right, percentages": World(np.round(RARE, 2), np.round(RARE, 2)),
+    "right, three forecasts": World(
+        np.repeat([0.02, 0.1, 0.4], 1000), np.repeat([0.02, 0.1, 0.4], 1000)
+    ),
+    "too low": World(RARE, np.minimum(2 * RARE, 1.0)),
+    "right": World(LIKELY, LIKELY),
+    "too extreme, tenths": World(np.round(LIKELY, 1), 0.3 + 0.4 * LIKELY),
+}
+
+
+def is_below_the_truth(proof: EventCertificate, world: World) -> tuple[bool, bool, bool]:
+    """Whether some bound of each of the three sets is violated."""
+    inside = (world.levels > 0) & (world.levels < 1)
+    levels = world.levels[inside]
+    below = np.array([proof.event_rate(below=t, mass=1.0) for t in levels])
+    above = np.array([proof.event_rate(above=t, mass=1.0) for t in levels])
+    bias = np.array([proof.bias(mass) for mass in MASSES]).T
+    least, largest = world.bias
+    return (
+        bool((below < world.told_below[inside] - 1e-12).any()),
+        bool((1 - above < world.told_above[inside] - 1e-12).any()),
+        bool((bias[0] > least + 1e-12).any() or (bias[1] < largest - 1e-12).any()),
+    )
+
+
+@statistical
+@pytest.mark.parametrize("name", WORLDS)
+def test_each_set_of_bounds_has_its_confidence(name: str) -> None:
+    world = WORLDS[name]
+    rng = np.random.default_rng(len(name))
+    n_sets = repeats(1000, shorter=25)
+    failures = np.zeros(3, dtype=int)
+    for size in rng.choice([100, 500, 2000], size=n_sets):
+        failures += is_below_the_truth(certify_events(*world.sample(size, rng)), world)
+    assert failures.max() <= most_failures(n_sets), failures
+
+
+@statistical
+def test_the_band_over_all_thresholds_has_its_confidence_for_continuous_forecasts() -> None:
+    """P(p <= t, Y = 1) increases in t, so its bound is violated first at the end of a step."""
+    rng = np.random.default_rng(5)
+    n_sets = repeats(1000)
+    failures = 0
+    for _ in range(n_sets):
+        p = rng.beta(1, 9, size=5000)
+        proof = certify_events(p, rng.uniform(size=5000) < p)
+        ends = np.append(proof.with_event.starts[1:], 1.0)
+        failures += bool((beta_share(ends) > proof.with_event.upper + 1e-12).any())
+    assert failures <= most_failures(n_sets)
+
+
+def beta_share(t: Floats) -> Floats:
+    """`P(p <= t, Y = 1)` if p ~ Beta(1, 9) is right: p times its density is Beta(2, 9) / 10."""
+    return np.asarray(stats.beta(2, 9).cdf(t) / 10)
+
+
+@statistical
+def test_bounds_of_a_rare_event_are_those_of_the_specification() -> None:
+    """Medians over data sets are exact to 0.0003; the specification gives three decimals."""
+    thresholds = np.array([0.02, 0.05, 0.1, 0.2])
+    truth = beta_share(thresholds)
+    assert truth == pytest.approx([0.0016, 0.0086, 0.0264, 0.0624], abs=5e-5)
+    rng = np.random.default_rng(6)
+    bounds = []
+    for _ in range(repeats(300, least=60)):
+        p = rng.beta(1, 9, size=5000)
+        proof = certify_events(p, rng.uniform(size=5000) < p)
+        bounds.append([proof.event_rate(below=t, mass=1.0) for t in thresholds])
+    median = np.median(bounds, axis=0)
+    assert median == pytest.approx([0.004, 0.013, 0.034, 0.074], abs=8e-4)
+    assert (median < truth + 0.0173).all()  # what a band of constant width adds
+
+
+def test_a_band_read_at_the_threshold_would_be_wrong_for_repeated_forecasts() -> None:
+    """The value just before a step belongs to the next smaller forecast, without the atom."""
+    world = WORLDS["right, three forecasts"]
+    rng = np.random.default_rng(7)
+    wrong = 0
+    for _ in range(20):
+        band = certify_events(*world.sample(2000, rng)).with_event
+        before = band.upper[np.searchsorted(band.starts, 0.4, side="left") - 1]
+        wrong += before < world.told_below[-1]
+    assert wrong == 20
+
+
+def test_the_bias_of_no_group_exceeds_the_mean_of_the_largest_errors() -> None:
+    """All groups of half of four kinds of people: corners of the set of weights."""
+    p, y = np.array([0.1, 0.1, 0.6, 0.6]), np.array([0.0, 1.0, 0.0, 1.0])
+    weights = np.array([0.4, 0.1, 0.2, 0.3])
+    mass = 0.5
+    best = -np.inf
+    for partial, *whole in product(range(4), *[(0, 1)] * 4):
+        taken = weights * whole
+        taken[partial] = mass - taken.sum() + taken[partial]
+        if 0 <= taken[partial] <= weights[partial]:
+            best = max(best, float(taken @ (y - p)) / mass)
+    assert mean_of_largest(y - p, weights, mass) == pytest.approx(best)
+
+
+def test_the_mirrored_forecast_has_the_mirrored_bounds() -> None:
+    rng = np.random.default_rng(8)
+    p = rng.integers(1, 64, size=500) / 64  # 1 - p is exact
+    y = rng.uniform(size=500) < p
+    proof, mirrored = certify_events(p, y), certify_events(1 - p, ~y)
+    for t, mass in product((0.125, 0.5), (0.2, 0.7)):
+        rate = proof.event_rate(below=t, mass=mass)
+        assert mirrored.event_rate(above=1 - t, mass=mass) == pytest.approx(1 - rate)
+    low, high = proof.bias(0.2)
+    assert mirrored.bias(0.2) == pytest.approx((-high, -low))
+
+
+def test_bounds_narrow_with_the_size_of_the_group_and_widen_with_the_threshold() -> None:
+    rng = np.random.default_rng(9)
+    p = rng.beta(2, 2, size=1000)
+    proof = certify_events(p, rng.uniform(size=1000) < p)
+    sizes = np.linspace(0.05, 1, 20)
+    thresholds = np.linspace(0.05, 0.95, 19)
+    below = [[proof.event_rate(below=t, mass=mass) for mass in sizes] for t in thresholds]
+    above = [[proof.event_rate(above=t, mass=mass) for mass in sizes] for t in thresholds]
+    assert (np.diff(below, axis=1) <= 0).all()
+    assert (np.diff(below, axis=0) >= 0).all()
+    assert (np.diff(above, axis=1) >= 0).all()
+    assert (np.diff(above, axis=0) >= 0).all()
+    low, high = np.array([proof.bias(mass) for mass in sizes]).T
+    assert (np.diff(low) >= 0).all()
+    assert (np.diff(high) <= 0).all()
+    assert (low >= -1).all()
+    assert (high <= 1).all()
+
+
+def test_counts_only_widen_the_bounds_and_add_up() -> None:
+    rng = np.random.default_rng(10)
+    p = np.concatenate((rng.beta(0.02, 2, size=1000), rng.beta(2, 2, size=1000), [0.0, 1.0]))
+    y = rng.uniform(size=p.size) < p
+    whole = count_events(p, y)
+    parts = count_events(p[:700], y[:700]) + count_events(p[700:], y[700:])
+    assert np.array_equal(parts.with_event, whole.with_event)
+    assert np.array_equal(parts.without_event, whole.without_event)
+    assert (whole.n_samples, whole.n_events) == (p.size, int(y.sum()))
+    rows, counted = certify_events(p, y), certify_event_counts(parts)
+    width = 1 / 6400
+    for t, mass in product((0.001, 0.05, 0.5, 0.93), (0.1, 0.5, 1.0)):
+        exact = rows.event_rate(below=t, mass=mass), rows.event_rate(above=t, mass=mass)
+        binned = counted.event_rate(below=t, mass=mass), counted.event_rate(above=t, mass=mass)
+        wider = (
+            rows.event_rate(below=t + width, mass=mass),
+            rows.event_rate(above=t - width, mass=mass) if t > width else 0.0,
+        )
+        assert exact[0] <= binned[0] <= wider[0]
+        assert wider[1] <= binned[1] <= exact[1]
+        low, high = rows.bias(mass)
+        outer = counted.bias(mass)
+        assert low - width <= outer[0] <= low + 1e-12
+        assert high - 1e-12 <= outer[1] <= high + width
+
+
+def test_rows_of_the_same_person_count_once() -> None:
+    rng = np.random.default_rng(11)
+    p = rng.beta(2, 2, size=300)
+    y = rng.uniform(size=300) < p
+    once = certify_events(p, y)
+    twice = certify_events(
+        np.repeat(p, 2), np.repeat(y, 2), cluster=np.repeat(np.arange(300), 2), random_state=0
+    )
+    assert twice.n_samples == 300
+    assert twice.bias(0.2) == once.bias(0.2)
+    assert twice.one_row_each
+    assert "shares of people" in twice.summary()
+
+
+@pytest.mark.parametrize(
+    ("probability", "event", "message"),
+    [
+        ([0.1, 1.2], [0, 1], r"probability\[1\] must lie between 0 and 1, got 1.2"),
+        ([0.1, np.nan], [0, 1], r"probability\[1\] must be finite"),
+        ([0.1, 0.2], [0, 2], r"event\[1\] must be 0 or 1, got 2.0; give 1 or True where"),
+        ([0.1, 0.2], [0], r"event must have one value per row \(2\)"),
+        ([[0.1, 0.2]], [0], "probability must have 1 dimension"),
+    ],
+)
+def test_unsuitable_rows_are_refused(probability: list, event: list, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        certify_events(probability, event)
+
+
+def test_exactly_one_threshold_inside_the_unit_interval() -> None:
+    proof = certify_events([0.1, 0.4], [0, 1])
+    for wrong in ({}, {"below": 0.1, "above": 0.2}):
+        with pytest.raises(InputError, match="exactly one of below and above"):
+            proof.event_rate(mass=0.2, **wrong)
+    for name, value in product(("below", "above"), (0.0, 1.0, 5, -0.1, np.nan)):
+        with pytest.raises(InputError, match=f"{name} must fulfil 0 < {name} < 1"):
+            proof.event_rate(mass=0.2, **{name: value})
+    for call in (lambda: proof.event_rate(below=0.1, mass=0.0), lambda: proof.bias(1.1)):
+        with pytest.raises(InputError, match="mass must fulfil 0 < mass <= 1"):
+            call()
+
+
+def test_certificates_without_events_name_the_alternative() -> None:
+    pits = np.random.default_rng(0).uniform(size=100)
+    for proof in (certify_pit(pits), certify_link(pits, Entropic(0.1))):
+        with pytest.raises(InputError, match=r"use group_error and coverage, or .*certify_events"):
+            proof.bias(0.2)
+        with pytest.raises(InputError, match="event_rate bounds 0/1 forecasts"):
+            proof.event_rate(below=0.1, mass=0.2)
+
+
+def binary_certificate(n: int = 2000):
+    rng = np.random.default_rng(12)
+    p = rng.beta(1, 9, size=n)
+    y = rng.uniform(size=n) < p
+    pits = PITs.of_cells(np.where(y, 1 - p, 0.0), np.where(y, 1.0, 1 - p), rng.uniform(size=n))
+    return certify_pit(pits, groups={"low": p < 0.05}, events=certify_events(p, y)), p, y
+
+
+def test_a_certificate_of_a_0_1_forecast_has_its_events() -> None:
+    proof, p, y = binary_certificate()
+    assert str(proof.kind) == "binary"
+    own = certify_events(p, y)
+    assert proof.bias(0.2) == own.bias(0.2)
+    assert proof.event_rate(below=0.05, mass=0.2) == own.event_rate(below=0.05, mass=0.2)
+    # W1 of randomized PITs of one person is |y - p| / 2 (outcomes: Theorem 4.3)
+    halves = np.abs(y - p) / 2
+    assert proof.evidence.errors.values == pytest.approx(halves, abs=1e-12)
+    assert proof.named("low") < 0.1
+    assert list(proof.table()["bias_high"]) == [own.bias(m)[1] for m in (0.1, 0.2, 0.5, 1.0)]
+
+
+def test_the_text_of_a_0_1_certificate_says_what_is_proven() -> None:
+    proof, *_ = binary_certificate()
+    text = proof.summary()
+    rate = proof.event_rate(below=0.05, mass=0.2)
+    assert f"all with a forecast of at most 5%, at most {np.ceil(1000 * rate) / 10:.1f}%" in text
+    assert "not continuous" not in text
+    assert "prediction interval" not in text
+    answers = proof.questions.set_index("question")["answered"]
+    assert not answers["is it calibrated for every group of a given size"]
+    assert not answers["is the probability of each person right"]
+    assert answers["is it calibrated for groups named beforehand"]
+    assert any("smaller" in line for line in proof.not_covered)
+
+
+def test_a_table_has_thresholds_that_suit_the_sizes() -> None:
+    rng = np.random.default_rng(13)
+    p = rng.beta(1, 9, size=2000)
+    proof = certify_events(p, rng.uniform(size=2000) < p)
+    table = proof.table()
+    assert list(table["mass"]) == [0.1, 0.2, 0.5, 1.0]
+    for row in table.itertuples():
+        assert np.isnan(row.below) or np.mean(p <= row.below) >= row.mass - 1e-3
+        assert np.isnan(row.above) or np.mean(p >= row.above) >= row.mass - 1e-3
+        assert row.bias_low < 0 < row.bias_high
+    assert table["below"].iloc[0] == 0.02  # 16.6% of Beta(1, 9) lie below, 8.6% below 0.01
+
+
+def test_events_must_be_those_of_the_same_people_and_confidence() -> None:
+    pits = PITs.of_cells([0.0, 0.5], [0.5, 1.0], [0.5, 0.5])
+    events = certify_events([0.5, 0.5, 0.5], [0, 1, 1])
+    with pytest.raises(InputError, match=r"events must be those of the same people \(2\)"):
+        certify_pit(pits, events=events)
+    events = certify_events([0.5, 0.5], [0, 1], confidence=0.9)
+    with pytest.raises(InputError, match="events must have the confidence of the certificate"):
+        certify_pit(pits, events=events)
+    with pytest.raises(InputError, match="events must be None unless kind is 'binary'"):
+        certify_pit(pits, events=events, kind="count")
+    with pytest.raises(InputError, match="use certify_hurdle"):
+        certify_pit(pits, kind="hurdle")
+
+
+def test_events_of_nobody_and_of_everybody() -> None:
+    for happened, (least, most) in ((0, (-0.51, 0.1)), (1, (0.0, 0.51))):
+        proof = certify_events(np.full(500, 0.5), np.full(500, happened))
+        low, high = proof.bias(1.0)
+        assert least < low <= happened - 0.5 <= high < most
+        assert "500 people" in proof.summary()
