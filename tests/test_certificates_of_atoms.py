@@ -539,7 +539,6 @@ def test_rows_of_the_same_person_are_chosen_before_the_atom_is_left_out() -> Non
         ({"is_positive": np.ones(3)}, r"is_positive must have one value per row \(4\)"),
         ({"probability": [0.5, 0.5]}, r"probability must have one value per row \(4\)"),
         ({"probability": [0.5, 0.5, 0.5, 2]}, r"probability\[3\] must lie between 0 and 1"),
-        ({"positive": PITs.of_cells([0.1, 0.2], [0.3, 0.4], [0.5, 0.5])}, "without cells"),
         ({"sample_weight": np.ones(4)}, "do not accept sample_weight"),
         ({"at": np.nan}, "at"),
     ],

@@ -22,6 +22,13 @@ the certification rows."""
 FIXED_EVENT = "the forecaster and its recalibration were fixed without using these rows"
 """Assumption of certificates of 0/1 forecasts, which are not randomized."""
 
+FIXED_HURDLE_LINK = (
+    "the link was fixed without using these rows, for the bounds of all people and of named groups"
+    " under the whole forecast, and for that of mPAIC"
+)
+"""Assumption of the bounds that do not follow from the PITs off the atom, unless the link was
+chosen on the certification rows."""
+
 UNIFORM_DRAWS = (
     "each draw is uniform on [0, 1] and independent of the person and of other people's draws"
 )

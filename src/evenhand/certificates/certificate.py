@@ -90,7 +90,7 @@ class Certificate(Summarized, ABC):
     @property
     def not_covered(self) -> tuple[str, ...]:
         """Situations that the bounds do not cover."""
-        others = OTHER_GROUPS if self.is_randomized else ()
+        others: tuple[str, ...] = OTHER_GROUPS if self.is_randomized else ()
         if self.events is not None:
             others = (SMALLER_GROUPS,)
         if self.kind is OutcomeKind.CONTINUOUS and not self.has_cells:

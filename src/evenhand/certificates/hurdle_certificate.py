@@ -12,6 +12,8 @@ from evenhand._validate import Floats
 from evenhand.certificates.assumptions import (
     ATOM,
     CHOSEN_HURDLE,
+    FIXED_HURDLE_LINK,
+    FIXED_LINK,
     OTHER_GROUPS,
     OWN_TIES,
     SHARES_OF_ROWS,
@@ -75,7 +77,8 @@ class HurdleCertificate(PITCertificate):
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions under which the bounds hold."""
         every = (*self.positive.assumptions, OWN_TIES, *self.evidence.assumptions)
-        return tuple(dict.fromkeys(every))
+        named = (FIXED_HURDLE_LINK if one == FIXED_LINK else one for one in every)
+        return tuple(dict.fromkeys(named))
 
     @property
     def not_covered(self) -> tuple[str, ...]:

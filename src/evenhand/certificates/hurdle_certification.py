@@ -24,6 +24,7 @@ from evenhand.certificates.evidence import CountEvidence, LinkBase, RowEvidence,
 from evenhand.certificates.hurdle_certificate import HurdleCertificate
 from evenhand.certificates.pit_certificate import PITCertificate
 from evenhand.columns import check_groups
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.links import Link
 
@@ -53,7 +54,8 @@ def certify_hurdle(
         named groups.
     positive : PITs of the n_positive people whose outcome is not the atom
         PITs of the forecast given that the outcome is not the atom (`Forecast.positive_part`), in
-        the order of the rows; their draws are those of the rows. They have no cells.
+        the order of the rows; their draws are those of the rows. They have cells only where
+        outcomes were rounded.
     is_positive : array-like of bool, shape (n,)
         Whether the outcome is not the atom.
     probability : array-like of shape (n,)
@@ -122,7 +124,13 @@ def certify_hurdle(
         _check_some(flags)
     events = certify_events(chance, flags, confidence=confidence)
     inner = certify_pit(
-        positive, confidence=confidence, base=base, method=method, mass=mass, random_state=random
+        positive,
+        confidence=confidence,
+        base=base,
+        method=method,
+        mass=mass,
+        kind=OutcomeKind.CONTINUOUS,
+        random_state=random,
     )
     made = _hurdle(row_evidence(pit, masks, None, random), inner, events, at)
     return made if cluster is None else _one_row_each(made)
@@ -188,9 +196,6 @@ def _flags(is_positive: ArrayLike, pit: PITs, positive: PITs) -> Mask:
     if positive.n_samples != flags.sum():
         rule = f"have one row for each person with is_positive ({int(flags.sum())})"
         raise bad_input("positive", rule, f"{positive.n_samples} rows")
-    if positive.cells is not None:
-        remedy = "give the PITs of the forecast given that the outcome is not the atom"
-        raise bad_input("positive", "be PITs without cells", "PITs with cells", remedy)
     return flags
 
 

@@ -53,7 +53,8 @@ def certify_link(
     Raises
     ------
     InputError
-        If the PITs are invalid, weighted or randomized, or there is more than one per row.
+        If the PITs are invalid, weighted, randomized or those of outcomes with atoms, or there is
+        more than one per row.
 
     Examples
     --------
@@ -74,6 +75,9 @@ def certify_link(
         raise bad_input("pit", "have one PIT per row", f"shape {pits.matrix.shape}", remedy)
     if pits.is_randomized:
         raise bad_input("pit", "be those of forecasts without a draw", "PITs with draws", remedy)
+    if pits.cells is not None:
+        remedy = "certify randomized forecasts of outcomes with atoms with certify_pit"
+        raise bad_input("pit", "be PITs of continuous outcomes", "PITs with cells", remedy)
     if pits.weights is not None:
         raise bad_input("pit", "have no weights", "weighted PITs", WEIGHTED)
     u = pits.matrix[:, 0]

@@ -375,7 +375,7 @@ class PITCertificate(Certificate):
             lines += self._plain_lines(of)
         if self.bound is not None:
             lines.append(
-                "The bounds for all people and for every group are computed from the PITs of the"
+                f"The bounds for all {of} and for every group are computed from the PITs of the"
                 f" deterministic forecaster inside the link ({self.bound} bound) and hold jointly."
             )
         if self.is_chosen:
