@@ -206,7 +206,7 @@ def certify_counts(
     link: Link | None = None,
     confidence: float = 0.95,
     method: Literal["local-levels", "dkw"] = "local-levels",
-    kind: OutcomeKind | str = OutcomeKind.CONTINUOUS,
+    kind: OutcomeKind | str | None = None,
     events: EventCertificate | None = None,
 ) -> PITCertificate:
     """Certify a forecaster from counts of its PITs, for tables of any length.
@@ -234,9 +234,8 @@ def certify_counts(
         Probability that a bound holds.
     method : {"local-levels", "dkw"}, default "local-levels"
         Method of the bounds for every group. Betting needs the rows: `certify_pit`.
-    kind : {"continuous", "count", "binary"}, default "continuous"
-        Kind of outcome that the forecasts describe. For counts and 0/1 outcomes the PITs were
-        counted with their cells, and `link` must be None; see `base` of `certify_pit`.
+    kind : {"continuous", "count", "binary"}, optional
+        As in `certify_pit`; for counts and 0/1 outcomes `link` must be None.
     events : EventCertificate, optional
         For 0/1 outcomes: bounds of event rates and biases from counts of the same people, by
         `certify_event_counts`.
@@ -267,12 +266,11 @@ def certify_counts(
         remedy = "for a deterministic forecaster, count its one column of PITs without r"
         rule = "be True for counts of several draws or of known draws"
         raise bad_input("is_randomized", rule, is_randomized, remedy)
-    outcome = _kind_of(kind, events, has_cells=False)
+    outcome = _kind_of(kind, events, counts.inside_whole is not None)
     _check_events(events, counts.n_samples, confidence)
-    has_cells = outcome is not OutcomeKind.CONTINUOUS
     bounds = None
     if link is not None:
-        if has_cells:
+        if outcome is not OutcomeKind.CONTINUOUS:
             remedy = "leave link out: these bounds rest on the pathwise errors"
             raise bad_input("link", "be None for outcomes with atoms", repr(link), remedy)
         if counts.base is None:
@@ -287,7 +285,7 @@ def certify_counts(
         method=method,
         mass=None,
         is_randomized=bool(is_randomized),
-        evidence=CountEvidence(counts, has_cells),
+        evidence=CountEvidence(counts),
         bounds=bounds,
         kind=outcome,
         events=events,

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import at_least, in_full, percent
-from evenhand._validate import Floats, bad_input, check_fraction
-from evenhand.calibration import PITs, as_pits, covered, share_bound
+from evenhand._validate import bad_input, check_fraction
+from evenhand.calibration import PITs, as_pits, covered_whole, share_bound
 
 WIDER_LEVELS = (0.9, 0.95, 0.98, 0.99)
 """Nominal levels of the wider intervals, among which the risk is shared equally."""
@@ -130,8 +130,8 @@ def wider_intervals(
     if pits.n_draws != 1:
         remedy = "plain intervals are those of the deterministic forecaster"
         raise bad_input("pit", "have one PIT per row", f"shape {pits.matrix.shape}", remedy)
-    inside = [round(whole_hits(pits, level).sum()) for level in WIDER_LEVELS]
-    return _intervals(inside, pits.n_samples, mass, confidence)
+    inside = [round(covered_whole(pits, level).sum()) for level in WIDER_LEVELS]
+    return intervals_of_hits(inside, pits.n_samples, mass, confidence)
 
 
 def wider_intervals_of_counts(
@@ -150,23 +150,13 @@ def wider_intervals_of_counts(
     """
     ends = [round((1 - level) / 2 * counts.size) for level in WIDER_LEVELS]
     inside = [int(counts[end : counts.size - end].sum()) for end in ends]
-    return _intervals(inside, int(counts.sum()), mass, confidence)
+    return intervals_of_hits(inside, int(counts.sum()), mass, confidence)
 
 
-def whole_hits(pits: PITs, level: float) -> Floats:
-    """Return the share of each person's draws whose central interval covers the outcome, (n,).
-
-    Intervals of outcomes with atoms contain whole values (outcomes: 4.1).
-    """
-    if pits.cells is None:
-        return covered(pits, level)
-    inside = (pits.high >= (1 - level) / 2) & (pits.low < (1 + level) / 2)
-    return np.asarray(inside.mean(axis=-1))
-
-
-def _intervals(
+def intervals_of_hits(
     inside: Sequence[int], n: int, mass: float, confidence: float
 ) -> tuple[WiderInterval, ...]:
+    """Return `wider_intervals` from the numbers of people inside the interval of each level."""
     check_fraction("mass", mass, high_open=False)
     check_fraction("confidence", confidence)
     return tuple(

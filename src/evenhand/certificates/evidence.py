@@ -23,6 +23,7 @@ from evenhand.calibration import (
     binned_error_interval,
     calibration_error,
     check_own_draws,
+    covered_whole,
     dkw_band,
     error_interval,
     local_levels_band,
@@ -31,8 +32,9 @@ from evenhand.calibration import (
 from evenhand.certificates.assumptions import OWN_DRAWS, ROUNDED
 from evenhand.certificates.certificate import WORST, Method
 from evenhand.certificates.deterministic_intervals import (
+    WIDER_LEVELS,
     WiderInterval,
-    whole_hits,
+    intervals_of_hits,
     wider_intervals,
     wider_intervals_of_counts,
 )
@@ -180,7 +182,7 @@ class RowEvidence:
 
     def inside(self, level: float) -> Values:
         """Return each person's share of draws whose central interval covers the outcome."""
-        return Values(whole_hits(self.pits, level))
+        return Values(covered_whole(self.pits, level))
 
     def plain_intervals(
         self, mass: float, *, confidence: float, is_randomized: bool
@@ -255,12 +257,9 @@ class CountEvidence:
     ----------
     counts : PITCounts
         Counts of all people and, in their attribute `groups`, of the named groups.
-    has_cells : bool
-        Whether the counted PITs have cells.
     """
 
     counts: PITCounts
-    has_cells: bool = False
 
     def __repr__(self) -> str:
         groups = len(self.counts.groups)
@@ -275,6 +274,11 @@ class CountEvidence:
     def n_draws(self) -> int:
         """Number of draws per person."""
         return self.counts.n_draws
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether the PITs have cells."""
+        return self.counts.inside_whole is not None
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -303,7 +307,7 @@ class CountEvidence:
 
     def group(self, name: str) -> CountEvidence:
         """Return the counts of a named group."""
-        return CountEvidence(self.counts.groups[name], self.has_cells)
+        return CountEvidence(self.counts.groups[name])
 
     def knows(self, level: float) -> bool:
         """Whether the central intervals of this level were counted."""
@@ -315,12 +319,20 @@ class CountEvidence:
             counted = ", ".join(f"{one:g}" for one in self.counts.levels) or "none"
             remedy = "count the rows again with this level in count_pits(..., levels=...)"
             raise bad_input("level", f"be one of the counted levels ({counted})", level, remedy)
-        return Values(np.arange(self.n_draws + 1) / self.n_draws, self.counts.inside[level])
+        people = self.counts.inside_whole or self.counts.inside
+        return Values(np.arange(self.n_draws + 1) / self.n_draws, people[level])
 
     def plain_intervals(
         self, mass: float, *, confidence: float, is_randomized: bool
     ) -> tuple[WiderInterval, ...]:
         """Return what intervals of the deterministic forecaster prove; empty if there is none."""
+        whole = self.counts.inside_whole
+        if whole is not None:
+            # bins of drawn PITs do not show whether the intervals contain the whole outcomes
+            if is_randomized or not all(level in whole for level in WIDER_LEVELS):
+                return ()
+            inside = [int(whole[level][-1]) for level in WIDER_LEVELS]
+            return intervals_of_hits(inside, self.n_samples, mass, confidence)
         counts = self.counts.base if is_randomized else self.counts.one_draw
         if counts is None:
             return ()

@@ -180,10 +180,15 @@ def certify_hurdle_counts(
     if positive.n_samples == 0:
         raise _no_positive()
     inner = certify_counts(
-        positive, is_randomized=is_randomized, link=link, confidence=confidence, method=method
+        positive,
+        is_randomized=is_randomized,
+        link=link,
+        confidence=confidence,
+        method=method,
+        kind=OutcomeKind.CONTINUOUS,
     )
-    evidence = CountEvidence(counts, has_cells=True)
-    return _hurdle(evidence, inner, certify_event_counts(events, confidence=confidence), at)
+    made = certify_event_counts(events, confidence=confidence)
+    return _hurdle(CountEvidence(counts), inner, made, at)
 
 
 def _flags(is_positive: ArrayLike, pit: PITs, positive: PITs) -> Mask:
