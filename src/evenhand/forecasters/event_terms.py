@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from scipy import linalg, special, stats
+from scipy import linalg, sparse, special, stats
 
 from evenhand._validate import Floats, Mask
 from evenhand.forecasters.adapters import effective_size
@@ -31,7 +31,7 @@ MOST_NEWTON = 50
 
 
 def learn_disjoint(
-    events: Events, weight: Floats, names: Sequence[str], members: Mask
+    events: Events, weight: Floats, names: Sequence[str], members: sparse.csr_array
 ) -> EventMaps:
     """Learn the correction of all rows, and one for each disjoint group.
 
@@ -45,14 +45,13 @@ def learn_disjoint(
         Positive weights.
     names : sequence of str
         Names of the groups.
-    members : ndarray of bool, shape (n, n_groups)
+    members : sparse array of shape (n, n_groups)
         Membership.
     """
     problem = _Problem.of(events, weight)
-    everyone = np.ones((weight.size, 1))
-    terms, _ = problem.largest(everyone, 0.0)
-    if names:
-        terms = problem.by_groups(np.column_stack((everyone, members)), SPREADS_OF_GROUPS)
+    everyone = sparse.csr_array(np.ones((weight.size, 1)))
+    spreads = SPREADS_OF_GROUPS if names else (0.0,)
+    terms = problem.by_groups(sparse.hstack((everyone, members), format="csr"), spreads)
     found = problem.maps(names if terms.shape[1] > 1 else (), terms)
     return problem.with_curve(found, members[:, : len(found.names)])
 
@@ -64,7 +63,7 @@ def learn_overlapping(
 
     Groups get terms one after the other, the most significant first, as long as the p-value of the
     score test is below `level` divided by the number of groups plus one. The other parameters are
-    those of `learn_disjoint`.
+    those of `learn_disjoint`, with masks of shape (n, n_groups).
     """
     problem = _Problem.of(events, weight)
     masks = np.column_stack((np.ones(weight.size), members)).astype(np.float64)
@@ -77,14 +76,14 @@ def learn_overlapping(
         if group is None:
             break
         is_done[group] = True
-        design = masks[:, is_done]
+        design = sparse.csr_array(masks[:, is_done])
         terms = np.zeros((2, masks.shape[1]))
         terms[:, is_done] = problem.by_groups(design, SPREADS_OF_GROUPS[1:], is_done[0])
         moved = problem.moved(masks, terms)
     used = np.concatenate(([True], is_done[1:]))
     chosen = [name for name, is_used in zip(names, is_done[1:], strict=True) if is_used]
     maps = problem.maps(chosen, terms[:, used])
-    return problem.with_curve(maps, members[:, is_done[1:]]) if is_done[0] else maps
+    return problem.with_curve(maps, sparse.csr_array(masks[:, used][:, 1:])) if is_done[0] else maps
 
 
 @dataclass(frozen=True)
@@ -136,13 +135,15 @@ class _Problem:
         numbers = self.center, self.scale, self.least
         return EventMaps(tuple(names), location, slope, *numbers, curve)
 
-    def with_curve(self, maps: EventMaps, members: Mask) -> EventMaps:
+    def with_curve(self, maps: EventMaps, members: sparse.csr_array) -> EventMaps:
         """Add the further correction of all rows, if it pays."""
         p = maps.apply(self.events.probability, members)
         odds = special.logit(np.clip(p, self.least, 1 - self.least))
         return replace(maps, curve=Curve.learn(odds, self.events.happened, self.weight))
 
-    def by_groups(self, masks: Floats, spreads: Sequence[float], has_all: bool = True) -> Floats:
+    def by_groups(
+        self, masks: sparse.csr_array, spreads: Sequence[float], has_all: bool = True
+    ) -> Floats:
         """Return the terms with the prior of the largest marginal likelihood, (2, n_groups).
 
         The first group is all rows if `has_all`. If no prior is better than none for the groups,
@@ -157,7 +158,9 @@ class _Problem:
                 best, found = evidence, terms
         return found
 
-    def largest(self, masks: Floats, spread: float, has_all: bool = True) -> tuple[Floats, float]:
+    def largest(
+        self, masks: sparse.csr_array, spread: float, has_all: bool = True
+    ) -> tuple[Floats, float]:
         """Return the terms with the largest posterior, and the log of the marginal likelihood.
 
         The marginal likelihood is that of Laplace's approximation.
@@ -167,8 +170,8 @@ class _Problem:
         precision[0] = SPREAD_OF_ALL**-2.0 if has_all else precision[0]
         # without different forecasts there are no slopes
         n_parts = 2 if np.ptp(self.score) > 0 else 1
-        parts = masks, masks * self.score[:, None]
-        design = np.column_stack(parts[:n_parts])
+        parts = masks, masks.multiply(self.score[:, None])
+        design = sparse.hstack(parts[:n_parts], format="csr")
         at, evidence = self._newton(design, np.tile(precision, n_parts), self.odds)
         terms = np.zeros((2, n_groups))
         terms[:n_parts] = at.reshape(n_parts, n_groups)
@@ -180,7 +183,9 @@ class _Problem:
             terms[0], _ = self._newton(masks, precision, odds)
         return terms, evidence
 
-    def _newton(self, design: Floats, precision: Floats, odds: Floats) -> tuple[Floats, float]:
+    def _newton(
+        self, design: sparse.csr_array, precision: Floats, odds: Floats
+    ) -> tuple[Floats, float]:
         """Maximize the log posterior, which is concave, by damped Newton steps."""
 
         def loss(at: Floats) -> float:
@@ -193,7 +198,8 @@ class _Problem:
         for _ in range(MOST_NEWTON):
             p = special.expit(odds + design @ at)
             slope = design.T @ (self.weight * (p - self.events.happened)) + precision * at
-            curvature = (design.T * (self.weight * p * (1 - p))) @ design + np.diag(precision)
+            curvature = (design.multiply((self.weight * p * (1 - p))[:, None]).T @ design).toarray()
+            curvature += np.diag(precision)
             step = linalg.solve(curvature, slope, assume_a="pos")
             length = 1.0
             while (new := loss(at - length * step)) > value:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy import special
+from scipy import sparse, special
 
 from evenhand._validate import Floats, Mask
 from evenhand.forecasters.curves import Curve
@@ -50,14 +50,14 @@ class EventMaps:
     least: float
     curve: Curve
 
-    def apply(self, probability: Floats, members: Mask) -> Floats:
+    def apply(self, probability: Floats, members: sparse.csr_array) -> Floats:
         """Return the corrected probabilities.
 
         Parameters
         ----------
         probability : ndarray of shape (n,)
             Predicted probabilities.
-        members : ndarray of bool, shape (n, n_groups)
+        members : sparse array of shape (n, n_groups)
             Membership in the groups with terms.
         """
         if self.is_identity:

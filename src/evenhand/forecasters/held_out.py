@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -160,7 +160,7 @@ class Maps:
     def learn(cls, held_out: HeldOut, weight: Floats, members: Members) -> Maps:
         """Estimate the maps from held-out forecasts with weights of shape (n,)."""
         rows = np.flatnonzero(held_out.is_positive)
-        pits = GroupMaps(IDENTITY[None], IDENTITY[None], _no_maps(members))
+        pits = GroupMaps(IDENTITY[None], IDENTITY[None], _group_table(members))
         if held_out.events is None:
             pits = members.learn(held_out.pit, weight)
             return cls(pits, pits.table)
@@ -171,8 +171,7 @@ class Maps:
         events = _learn_events(held_out.events, weight, members, level)
         of_all = _learn_events(held_out.events, weight, Everyone(), level)
         own = set(events.names) | set(pits.table["group"][pits.table["map"] == "own"])
-        table = _no_maps(members)
-        table["map"] = ["own" if name in own else "pooled" for name in table["group"]]
+        table = _group_table(members, own)
         return cls(pits, table, events, of_all)
 
     def pooled(self) -> Maps:
@@ -245,5 +244,9 @@ def _learn_events(events: Events, weight: Floats, members: Members, level: float
     return learn_disjoint(events, weight, names, members.columns(names, weight.size))
 
 
-def _no_maps(members: Members) -> pd.DataFrame:
-    return group_table((name, int(mask.sum()), "pooled") for name, mask in members.groups())
+def _group_table(members: Members, own: Collection[str] = ()) -> pd.DataFrame:
+    """Return the table of groups, of which some have a map of their own."""
+    return group_table(
+        (name, int(mask.sum()), "own" if name in own else "pooled")
+        for name, mask in members.groups()
+    )

@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import sparse
 
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.forecasters.corrections import learn_corrections
@@ -76,7 +77,7 @@ class Members(ABC):
         """
 
     @abstractmethod
-    def columns(self, names: Sequence[str], n: int) -> Mask:
+    def columns(self, names: Sequence[str], n: int) -> sparse.csr_array:
         """Return the membership of n rows in groups, by name, shape (n, n_groups)."""
 
     @abstractmethod
@@ -99,8 +100,8 @@ class Everyone(Members):
     def take(self, rows: Ints) -> Self:
         return self
 
-    def columns(self, names: Sequence[str], n: int) -> Mask:
-        return np.zeros((n, len(names)), dtype=bool)
+    def columns(self, names: Sequence[str], n: int) -> sparse.csr_array:
+        return sparse.csr_array((n, len(names)))
 
     def learn(self, pit: PitCells, weight: Floats, level: float = LEVEL) -> GroupMaps:
         return GroupMaps(*learn_maps(pit, weight, ()))
@@ -128,8 +129,11 @@ class Labelled(Members):
     def take(self, rows: Ints) -> Self:
         return type(self)(self.names, self.labels[rows])
 
-    def columns(self, names: Sequence[str], n: int) -> Mask:
-        return np.asarray(self.labels[:, None] == np.asarray(names, dtype=object))
+    def columns(self, names: Sequence[str], n: int) -> sparse.csr_array:
+        column = pd.Index(list(names), dtype=object).get_indexer(pd.Index(self.labels))
+        rows = np.flatnonzero(column >= 0)
+        ones = np.ones(rows.size)
+        return sparse.csr_array((ones, (rows, column[rows])), shape=(n, len(names)))
 
     def learn(self, pit: PitCells, weight: Floats, level: float = LEVEL) -> GroupMaps:
         return GroupMaps(*learn_maps(pit, weight, self.groups()))
@@ -156,8 +160,9 @@ class Overlapping(Members):
     def take(self, rows: Ints) -> Self:
         return type(self)(self.names, self.masks[rows])
 
-    def columns(self, names: Sequence[str], n: int) -> Mask:
-        return self.masks[:, [list(self.names).index(name) for name in names]]
+    def columns(self, names: Sequence[str], n: int) -> sparse.csr_array:
+        masks = self.masks[:, [list(self.names).index(name) for name in names]]
+        return sparse.csr_array(masks.astype(np.float64))
 
     def learn(self, pit: PitCells, weight: Floats, level: float = LEVEL) -> GroupMaps:
         used = weight > 0

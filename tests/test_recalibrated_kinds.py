@@ -1,0 +1,519 @@
+"""Recalibration by group of counts, events and outcomes with an atom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy import optimize, sparse, special, stats
+from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+
+from evenhand import Forecast, InputError, RecalibratedRegressor, load, save
+from evenhand.calibration import calibration_error
+from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
+from evenhand.forecasters import learn_maps, log_p_values
+from evenhand.forecasters.curves import Curve
+from evenhand.forecasters.event_terms import learn_disjoint, learn_overlapping
+from evenhand.forecasters.events import Events
+from evenhand.forecasters.held_out import HeldOut, Maps
+from evenhand.forecasters.membership import Everyone, Overlapping
+from evenhand.forecasters.pit_cells import PitCells
+from evenhand.forecasters.rescaling import _losses, learn_rescaling
+from evenhand.forecasters.steps import Patterns
+from repeats import most_failures, repeats, statistical
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+RULES = {"a": "a", "b": "b"}
+KINDS = ("binary", "count", "hurdle")
+
+
+def people(n: int, seed: int) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "x": random.normal(size=n),
+            "a": random.uniform(size=n) < 0.4,
+            "b": random.uniform(size=n) < 0.3,
+        }
+    )
+
+
+def features(table: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
+    x, a, b = (table[name].to_numpy(dtype=np.float64) for name in ("x", "a", "b"))
+    return x, a, b
+
+
+def regions(table: pd.DataFrame) -> dict[str, Mask]:
+    a, b = table["a"].to_numpy(), table["b"].to_numpy()
+    return {"all": np.ones(len(table), dtype=bool), "a": a, "b": b, "both": a & b}
+
+
+def amounts(mean: Floats, sd: Floats) -> Forecast:
+    return Forecast(Transformed(Normal(mean, sd), Support(low=0.0)))
+
+
+def forecast_of(kind: str, table: pd.DataFrame, planted: float) -> Forecast:
+    """The truth with planted differences of two overlapping groups; a model for 0 of them."""
+    x, a, b = features(table)
+    if kind == "binary":
+        return Forecast.from_probability(special.expit(x - 1.5 + planted * (0.8 * a - 0.7 * b)))
+    if kind == "count":
+        return Forecast.from_poisson(np.exp(0.7 + 0.5 * x + planted * 0.4 * (a - b)))
+    chance = special.expit(0.2 * x + planted * (0.7 * a - 0.6 * b))
+    part = amounts(3 + x + planted * 0.5 * a, 1 + planted * 0.4 * b)
+    return Forecast.from_hurdle(chance, part)
+
+
+def models(kind: str) -> Any:
+    """A model that does not know the groups."""
+    return lambda table: forecast_of(kind, table, 0.0)
+
+
+def error_in(forecast: Forecast, y: Floats, inside: Mask) -> float:
+    low, high = forecast.pit_interval(y)
+    return calibration_error((low[inside], high[inside]))
+
+
+def bridge(n: int) -> float:
+    """0.999 quantile of the W1 of uniform PITs of n rows, by simulation of 20,000 samples."""
+    pit = np.sort(np.random.default_rng(0).uniform(size=(20_000, 200)))
+    errors = np.abs(pit - (np.arange(200) + 0.5) / 200).mean(axis=1)
+    return float(np.quantile(errors, 0.999) * np.sqrt(200 / n))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_overlapping_groups_are_repaired_in_the_groups_and_where_they_overlap(kind: str) -> None:
+    table, fresh = people(4000, 0), people(20_000, 1)
+    y, new = (forecast_of(kind, one, 1.0).sample(i) for i, one in enumerate((table, fresh)))
+    model = RecalibratedRegressor(models(kind), by=RULES, random_state=0).fit(table, y)
+    assert model.groups_["map"].tolist() == ["own", "own"]
+    assert model.check_["verdict"].tolist() == ["helps"] * 3
+    before, after = models(kind)(fresh), model.forecast(fresh)
+    assert after.outcome_kind is OutcomeKind(kind)
+    inside = regions(fresh)
+    for name, mask in inside.items():
+        # the noise of the map is at most that of PITs of the group's training rows, and cells
+        # have less of it; false alarm below 1e-3 per group
+        n_map = int(regions(table)[name].sum())
+        noise = bridge(1) * np.sqrt(1 / n_map + 1 / mask.sum())
+        assert error_in(after, new, mask) < noise
+    for name in ("a", "b"):
+        assert error_in(after, new, inside[name]) < error_in(before, new, inside[name]) / 2.5
+    gain = after.log_density(new) - before.log_density(new)
+    truth = forecast_of(kind, fresh, 1.0).log_density(new) - before.log_density(new)
+    # the truth is recovered but for a tenth of what there is to gain
+    assert gain.mean() > 0.9 * truth.mean()
+
+
+@statistical
+@pytest.mark.parametrize("kind", KINDS)
+def test_calibrated_forecasts_are_left_unchanged_with_probability_95(kind: str) -> None:
+    n_sets = repeats(400)
+    failures = 0
+    for seed in range(n_sets):
+        table = people(500, 100 + seed)
+        held_out = HeldOut.of(models(kind)(table), models(kind)(table).sample(seed))
+        members = Overlapping(["a", "b"], table[["a", "b"]].to_numpy())
+        maps = Maps.learn(held_out, np.ones(500), members)
+        is_changed = maps.events is not None and not maps.events.is_identity
+        failures += is_changed or bool(maps.pits.steps)
+    assert failures <= most_failures(n_sets)
+
+
+@statistical
+def test_rare_events_are_left_unchanged_with_probability_95() -> None:
+    n_sets = repeats(400)
+    failures = 0
+    for seed in range(n_sets):
+        random = np.random.default_rng(seed)
+        p = special.expit(random.normal(-4, 1, 1000))
+        masks = random.uniform(size=(1000, 2)) < [0.4, 0.3]
+        maps = learn_overlapping(
+            Events(p, random.uniform(size=1000) < p), np.ones(1000), ("a", "b"), masks
+        )
+        failures += not maps.is_identity
+    assert failures <= most_failures(n_sets)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("by", [None, ["a", "b"], RULES])
+def test_calibrated_forecasts_lose_little(kind: str, by: Any) -> None:
+    table, fresh = people(4000, 5), people(20_000, 6)
+    y, new = (models(kind)(one).sample(i) for i, one in enumerate((table, fresh)))
+    after = RecalibratedRegressor(models(kind), by=by, random_state=0).fit(table, y)
+    gain = after.forecast(fresh).log_density(new) - models(kind)(fresh).log_density(new)
+    # a map of n rows costs about knots / (2 n) nats: 4 groups of 4000 rows have at most 230 knots
+    assert gain.mean() > (-0.002 if kind == "binary" else -0.04 if isinstance(by, list) else -0.015)
+
+
+def test_maps_of_counts_recover_a_map_of_the_cdf() -> None:
+    # outcomes with the CDF u^2 of the model's, at many means
+    random = np.random.default_rng(0)
+    n = 40_000
+    base = Forecast.from_poisson(np.exp(random.normal(0.5, 0.7, n)))
+    y = base.distribution.ppf(np.sqrt(random.uniform(size=n)))
+    pit = HeldOut.of(base, y).pit
+    levels, values, _ = learn_maps(pit, np.ones(n), ())
+    inner = (levels > 0.05) & (levels < 0.95)
+    off = np.abs(values[0] - levels[0] ** 2)[inner[0]].max()
+    # standard errors of a distribution at n points are at most 0.0025; of rows whose cells have a
+    # width of about 0.3, a density is 3 times less precise: 4 standard errors are 0.03
+    assert off < 0.03
+    # the distribution of randomized PITs before recalibration is not the map
+    at, left, _ = pit.distribution(np.ones(n))
+    naive = np.interp(levels[0], at, left)
+    assert np.abs(naive - levels[0] ** 2)[inner[0]].max() > 1.5 * off
+
+
+def test_recalibrated_counts_are_calibrated_on_average_in_the_training_rows() -> None:
+    random = np.random.default_rng(1)
+    table = people(3000, 2)
+    y = random.poisson(np.exp(1.0 + 0.5 * table["x"])).astype(np.float64)
+    held_out = HeldOut.of(forecast_of("count", table, 0.0), y)
+    maps = Maps.learn(held_out, np.ones(3000), Everyone())
+    after, _ = maps.applied(held_out, Everyone())
+    at, left, right = after.pit.distribution(np.ones(3000))
+    found = np.interp(maps.pits.values[0], at, (left + right) / 2)
+    # self-consistency of the likelihood, but for the prior of half a row per interval
+    n_knots = maps.pits.values.size
+    assert np.abs(found - maps.pits.values[0]).max() < 0.5 * n_knots / 3000
+
+
+def test_terms_of_events_agree_with_logistic_regression(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenhand.forecasters.event_terms.SPREAD_OF_ALL", 1e4)
+    monkeypatch.setattr("evenhand.forecasters.event_terms.SPREADS_OF_GROUPS", (0.0, 1e4))
+    monkeypatch.setattr(Curve, "learn", lambda *_: Curve(np.empty(0), np.empty(0)))
+    table = people(20_000, 3)
+    x, a, b = features(table)
+    p = special.expit(x - 1)
+    y = np.random.default_rng(0).uniform(size=x.size) < special.expit(
+        (0.7 + 0.4 * b) * (x - 1) + 0.5 - 1.0 * a
+    )
+    masks = table[["a", "b"]].to_numpy()
+    found = learn_overlapping(Events(p, y), np.ones(x.size), ("a", "b"), masks)
+    groups = {"a": a, "b": b}
+    assert set(found.names) == {"a", "b"}
+    ones = [np.ones(x.size)] if found.location[0] else []
+    terms = np.column_stack([*ones, *(groups[name] for name in found.names)])
+    peer = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10, max_iter=10_000)
+    # slopes of the forecast are added to 1, so that a column for it is free in the peer
+    if ones:
+        peer.fit(np.column_stack((terms, terms * (x - 1)[:, None])), y)
+        expected = peer.predict_proba(np.column_stack((terms, terms * (x - 1)[:, None])))[:, 1]
+        members = sparse.csr_array(terms[:, 1:])
+        np.testing.assert_allclose(found.apply(p, members), expected, atol=1e-5)
+
+
+def test_terms_of_disjoint_groups_shrink_towards_the_map_of_all() -> None:
+    random = np.random.default_rng(2)
+    n, n_groups = 3000, 50
+    labels = random.integers(0, n_groups, n)
+    odds = random.normal(-1, 1, n)
+    y = random.uniform(size=n) < special.expit(odds + 0.5)
+    members = sparse.csr_array(np.eye(n_groups)[labels])
+    names = [str(i) for i in range(n_groups)]
+    events = Events(special.expit(odds), y)
+    found = learn_disjoint(events, np.ones(n), names, members)
+    moved = special.logit(found.apply(events.probability, members[:, : len(found.names)]))
+    # without shrinkage, locations of groups of 60 rows have standard errors of about 0.3
+    assert np.std(moved - odds) < 0.15
+    assert np.mean(moved - odds) == pytest.approx(0.5, abs=0.2)
+    # and with differences of 1 between groups there is little shrinkage
+    shift = random.choice([-1.0, 1.0], n_groups)
+    y = random.uniform(size=n) < special.expit(odds + shift[labels])
+    found = learn_disjoint(Events(events.probability, y), np.ones(n), names, members)
+    moved = special.logit(found.apply(events.probability, members))
+    slope = np.polyfit(shift[labels], moved - odds, 1)[0]
+    assert 0.8 < slope < 1.2
+
+
+def test_per_group_maps_of_events_are_better_than_isotonic_regression() -> None:
+    table, fresh = people(1000, 8), people(20_000, 9)
+    y, new = (forecast_of("binary", one, 1.0).sample(i) for i, one in enumerate((table, fresh)))
+    model = RecalibratedRegressor(models("binary"), by=["a", "b"], random_state=0).fit(table, y)
+    p, q = (models("binary")(one).event_probability() for one in (table, fresh))
+    peer = np.empty(q.size)
+    for inside, at in zip(cells_of(table), cells_of(fresh), strict=True):
+        isotonic = IsotonicRegression(out_of_bounds="clip", y_min=0.001, y_max=0.999)
+        peer[at] = isotonic.fit(p[inside], y[inside]).predict(q[at])
+    ours = model.forecast(fresh).log_density(new)
+    assert ours.mean() > Forecast.from_probability(peer).log_density(new).mean() + 0.005
+
+
+def cells_of(table: pd.DataFrame) -> list[Mask]:
+    a, b = table["a"].to_numpy(), table["b"].to_numpy()
+    return [(a == left) & (b == right) for left in (False, True) for right in (False, True)]
+
+
+def test_probabilities_are_never_exactly_0_or_1() -> None:
+    table = people(400, 10)
+    x, a, _ = features(table)
+    sure = np.where(x > 1, 1.0, np.where(x < 0, 0.0, 0.3))
+    y = (np.random.default_rng(0).uniform(size=400) < 0.05 + 0.9 * sure).astype(np.float64)
+    y[a > 0] = 0.0  # a group without events
+    model = RecalibratedRegressor(
+        lambda X: Forecast.from_probability(
+            np.where(X["x"] > 1, 1.0, np.where(X["x"] < 0, 0.0, 0.3))
+        ),
+        by="a",
+        random_state=0,
+    ).fit(table, y)
+    p = model.forecast(table).event_probability()
+    assert ((p > 0) & (p < 1)).all()
+    assert np.isfinite(model.check_[["gain", "error_after"]].to_numpy()).all()
+    # 5% of the rows with the forecast 0 had the event, outside of the group without events
+    outside = (x < 0) & (a == 0)
+    assert 0.01 < p[outside].mean() < 0.12
+
+
+def test_events_that_contradict_the_forecasts_get_an_increasing_map() -> None:
+    random = np.random.default_rng(4)
+    p = random.uniform(0.1, 0.9, 4000)
+    maps = learn_disjoint(
+        Events(p, random.uniform(size=4000) > p), np.ones(4000), (), sparse.csr_array((4000, 0))
+    )
+    grid = np.linspace(0.01, 0.99, 99)
+    moved = maps.apply(grid, sparse.csr_array((99, 0)))
+    assert (np.diff(moved) > 0).all()
+    # the best of them is constant: the rate of the event is 1/2
+    np.testing.assert_allclose(moved, 0.5, atol=0.1)
+
+
+def test_hurdles_are_recalibrated_in_both_parts() -> None:
+    table = people(6000, 11)
+    x, a, _ = features(table)
+    truth = Forecast.from_hurdle(
+        special.expit(0.2 * x + 0.8 * a), amounts(3 + x - 0.7 * a, x * 0 + 1)
+    )
+    y = truth.sample(0)
+    model = RecalibratedRegressor(models("hurdle"), by="a", random_state=0).fit(table, y)
+    found = model.forecast(table)
+    for group in (0, 1):
+        inside = a == group
+        # standard errors: 0.5 / sqrt(2400) of the rate, and those of 1,000 PITs at least
+        rate = found.event_probability()[inside].mean()
+        assert rate == pytest.approx(np.mean(y[inside] != 0), abs=0.01)
+        positive = inside & (y != 0)
+        pit = found.positive_part().cdf(np.where(y > 0, y, 1.0))[positive]
+        assert calibration_error(pit) < bridge(int(positive.sum()))
+    # the atom stays where it is
+    assert found.cdf_left(0.0).max() < 1e-9
+    at_high = Forecast.from_hurdle(
+        1 - truth.event_probability(), amounts(x * 0, x * 0 + 1), 9e9, "high"
+    )
+    held_out = HeldOut.of(at_high, np.where(y == 0, 9e9, y))
+    low, high = at_high.pit_interval(np.where(y == 0, 9e9, y))
+    np.testing.assert_allclose(held_out.cells().low, low, atol=1e-9)
+    np.testing.assert_allclose(held_out.cells().high, high, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cells_of_held_out_forecasts_are_pit_intervals(kind: str) -> None:
+    table = people(300, 12)
+    forecast = forecast_of(kind, table, 1.0)
+    y = forecast.sample(0)
+    cells = HeldOut.of(forecast, y).cells()
+    low, high = forecast.pit_interval(y)
+    np.testing.assert_allclose(cells.low, low, atol=1e-12)
+    np.testing.assert_allclose(cells.high, high, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_check_states_gains_of_log_scores_and_errors_of_the_recalibrated_forecasts(
+    kind: str,
+) -> None:
+    table = people(800, 13)
+    base = forecast_of(kind, table, 0.0)
+    y = forecast_of(kind, table, 1.0).sample(0)
+    held_out = HeldOut.of(base, y)
+    members = Overlapping(["a", "b"], table[["a", "b"]].to_numpy())
+    maps = Maps.learn(held_out, np.ones(800), members)
+    after, gain = maps.applied(held_out, members)
+    served = maps.forecast(base, members)
+    np.testing.assert_allclose(gain, served.log_density(y) - base.log_density(y), atol=1e-6)
+    low, high = served.pit_interval(y)
+    np.testing.assert_allclose(after.cells().low, low, atol=1e-9)
+    np.testing.assert_allclose(after.cells().high, high, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("by", [None, ["a", "b"], RULES])
+def test_stored_models_serve_the_same_forecasts(kind: str, by: Any, tmp_path: Path) -> None:
+    table = people(600, 14)
+    y = forecast_of(kind, table, 1.0).sample(0)
+    model = RecalibratedRegressor(models(kind), by=by, random_state=0).fit(table, y)
+    state = model.to_state()
+    again = RecalibratedRegressor.from_state(state)
+    first, second = model.forecast(table), again.forecast(table)
+    np.testing.assert_allclose(first.cdf(y), second.cdf(y), rtol=1e-12)
+    np.testing.assert_allclose(first.cdf_left(y), second.cdf_left(y), rtol=1e-12)
+    pd.testing.assert_frame_equal(model.groups_, again.groups_)
+    pooled = [one.without_groups().forecast(table).cdf(y) for one in (model, again)]
+    np.testing.assert_allclose(*pooled, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_count_by_their_ratios_and_rows_of_weight_0_do_not(kind: str) -> None:
+    table = people(600, 15)
+    y = forecast_of(kind, table, 1.0).sample(0)
+    weight = np.random.default_rng(0).choice([0.0, 1.0, 2.0], 600)
+    used = weight > 0
+
+    def fitted(table: pd.DataFrame, y: Floats, weight: Floats) -> Floats:
+        model = RecalibratedRegressor(models(kind), by=RULES, random_state=0)
+        model.fit(table, y, sample_weight=weight)
+        return model.forecast(people(200, 16)).cdf(1.0)
+
+    expected = fitted(table[used], y[used], weight[used])
+    np.testing.assert_allclose(fitted(table, y, weight), expected, rtol=1e-9)
+    np.testing.assert_allclose(fitted(table, y, 1e-9 * weight), expected, rtol=1e-6)
+
+
+def test_a_person_s_forecast_depends_on_that_person_only() -> None:
+    table = people(600, 17)
+    for kind in KINDS:
+        y = forecast_of(kind, table, 1.0).sample(0)
+        model = RecalibratedRegressor(models(kind), by=["a", "b"], random_state=0).fit(table, y)
+        alone = np.concatenate([model.forecast(table[i : i + 1]).cdf(1.0) for i in range(20)])
+        np.testing.assert_allclose(alone, model.forecast(table[:20]).cdf(1.0), rtol=1e-12)
+
+
+def test_events_must_be_0_or_1_and_have_no_support() -> None:
+    table = people(100, 18)
+    y = forecast_of("binary", table, 0.0).sample(0)
+    with pytest.raises(InputError, match="0 or 1"):
+        RecalibratedRegressor(models("binary")).fit(table, y + 1)
+    with pytest.raises(InputError, match="support is for continuous outcomes"):
+        RecalibratedRegressor(models("binary"), support=(0, None)).fit(table, y + 0.5)
+
+
+def random_cells(seed: int, n: int = 60) -> PitCells:
+    random = np.random.default_rng(seed)
+    ends = np.sort(random.uniform(size=(n, 2)), axis=1)
+    ends[:5, 1] = ends[:5, 0]  # points
+    ends[5, :] = 0.0, 1.0
+    return PitCells(ends[:, 0], ends[:, 1], random.uniform(size=n))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_expected_counts_are_those_of_loops(seed: int) -> None:
+    cells = random_cells(seed)
+    random = np.random.default_rng(seed)
+    edges = np.concatenate(([0.0], np.sort(random.uniform(size=7)), [1.0]))
+    values = np.concatenate(
+        (np.zeros((2, 1)), np.sort(random.uniform(size=(2, 7)), axis=1), np.ones((2, 1))), axis=1
+    )
+    which = random.integers(0, 2, cells.size)
+    weight = random.uniform(0.5, 2, cells.size)
+    expected = np.zeros((2, 8))
+    for low, high, one, w in zip(cells.low, cells.high, which, weight, strict=True):
+        if low == high:
+            expected[one, np.searchsorted(edges, low, side="right") - 1] += w
+            continue
+        cuts = np.clip(edges, low, high)
+        mass = np.diff(np.interp(cuts, edges, values[one]))
+        expected[one] += w * mass / mass.sum()
+    found = cells.expected_counts(weight, which, edges, values)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_errors_of_cells_average_over_the_position_in_the_cell(seed: int) -> None:
+    cells = random_cells(seed)
+    weight = np.random.default_rng(seed).uniform(0.5, 2, cells.size)
+    grid = (np.arange(200_000) + 0.5) / 200_000
+    total = np.zeros(grid.size)
+    for low, high, w in zip(cells.low, cells.high, weight, strict=True):
+        wide = np.clip((grid - low) / (high - low), 0, 1) if high > low else grid >= low
+        total += w * wide
+    expected = np.abs(total / weight.sum() - grid).mean()
+    assert cells.error(weight) == pytest.approx(expected, abs=1e-5)
+    peer = calibration_error((cells.low, cells.high), sample_weight=weight)
+    assert cells.error(weight) == pytest.approx(peer, abs=1e-9)
+
+
+def test_likelihoods_of_cells_and_their_derivatives() -> None:
+    random = np.random.default_rng(0)
+    low = random.normal(size=40)
+    high = low + random.uniform(0.01, 3, 40)
+    low[:3], high[3:6] = -np.inf, np.inf
+    is_cell = np.ones(40, dtype=bool)
+    scores = np.stack([low, high])
+
+    def values(location: float, spread: float) -> tuple[Floats, ...]:
+        errors = (scores - location) * np.exp(-spread)
+        return _losses(errors, np.full(40, spread), is_cell)
+
+    loss, by_error, by_spread = values(0.3, 0.2)
+    expected = stats.norm.cdf(high, 0.3, np.exp(0.2)) - stats.norm.cdf(low, 0.3, np.exp(0.2))
+    np.testing.assert_allclose(loss, -np.log(expected), rtol=1e-9)
+    for i in range(40):
+        at = np.array([0.3, 0.2])
+        slope = optimize.approx_fprime(at, lambda p, i=i: values(p[0], p[1])[0][i], 1e-7)
+        np.testing.assert_allclose(slope, [-by_error[i] * np.exp(-0.2), by_spread[i]], atol=1e-5)
+
+
+def test_location_of_cells_is_a_probit_regression() -> None:
+    # events of probability 0.3 that happen with probability 0.5: one cell each
+    random = np.random.default_rng(0)
+    y = random.uniform(size=5000) < 0.5
+    cells = PitCells(np.where(y, 0.7, 0.0), np.where(y, 1.0, 0.7), random.uniform(size=5000))
+    alone = Patterns(np.zeros((1, 0), dtype=bool), np.zeros(5000, dtype=np.intp))
+    everyone = np.ones((5000, 1), dtype=bool)
+    found = learn_rescaling(cells, np.ones(5000), everyone, alone, 0.05)
+    assert found is not None
+    mapped, _ = found.apply(PitCells.of(np.array([0.7])), Patterns(alone.members, alone.which[:1]))
+    # one parameter too many, with a weak prior: the fitted probability is the rate
+    assert mapped.low[0] == pytest.approx(1 - y.mean(), abs=2e-3)
+
+
+def test_tests_of_groups_take_randomized_pits() -> None:
+    found = []
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        base = Forecast.from_poisson(np.full(300, 0.5))
+        pit = HeldOut.of(base, random.poisson(0.5, 300).astype(np.float64)).pit
+        pit = PitCells(pit.low, pit.high, random.uniform(size=300))
+        found.append(np.exp(log_p_values(pit.points, np.ones(300), np.ones((300, 1), dtype=bool))))
+    # Kolmogorov-Smirnov at 1e-3
+    assert stats.kstest(np.ravel(found), "uniform").pvalue > 1e-3
+
+
+def test_fitted_classifiers_and_functions_of_forecasts_are_not_refitted() -> None:
+    table = people(900, 20)
+    y = forecast_of("binary", table, 1.0).sample(0)
+    frozen = RecalibratedRegressor(FrozenEstimator(Stored()), by="a", random_state=0)
+    function = RecalibratedRegressor(models("binary"), by="a", random_state=0)
+    first, second = (one.fit(table, y).forecast(table).cdf(0.0) for one in (frozen, function))
+    np.testing.assert_allclose(first, second, rtol=1e-12)
+
+
+class Stored:
+    """A fitted model with a method `forecast`."""
+
+    def fit(self, X: Any, y: Any) -> Stored:
+        return self
+
+    def forecast(self, X: Any) -> Forecast:
+        return forecast_of("binary", X, 0.0)
+
+
+def test_tables_of_models_are_stored_on_disk(tmp_path: Path) -> None:
+    table = people(600, 21)
+    y = forecast_of("binary", table, 1.0).sample(0)
+    inner = LogisticRegression().fit(table[["x", "a", "b"]], y)
+    model = RecalibratedRegressor(FrozenEstimator(inner), by="a", random_state=0)
+    model.fit(table[["x", "a", "b"]], y)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    expected = model.forecast(table[["x", "a", "b"]]).event_probability()
+    found = again.forecast(table[["x", "a", "b"]]).event_probability()
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
