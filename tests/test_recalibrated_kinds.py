@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,18 +13,25 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from evenhand import Forecast, InputError, RecalibratedRegressor, load, save
+from evenhand import Forecast, InputError, RecalibratedRegressor
 from evenhand.calibration import calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
-from evenhand.forecasters import learn_maps, log_p_values
-from evenhand.forecasters.curves import Curve
-from evenhand.forecasters.event_terms import learn_disjoint, learn_overlapping
-from evenhand.forecasters.events import Events
-from evenhand.forecasters.held_out import HeldOut, Maps
-from evenhand.forecasters.membership import Everyone, Overlapping
-from evenhand.forecasters.pit_cells import PitCells
-from evenhand.forecasters.rescaling import _losses, learn_rescaling
-from evenhand.forecasters.steps import Patterns
+from evenhand.forecasters import (
+    Curve,
+    Events,
+    Everyone,
+    HeldOut,
+    Maps,
+    Overlapping,
+    Patterns,
+    PitCells,
+    learn_disjoint,
+    learn_maps,
+    learn_overlapping,
+    learn_rescaling,
+    log_p_values,
+    losses_of_cells,
+)
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -346,7 +352,7 @@ def test_the_check_states_gains_of_log_scores_and_errors_of_the_recalibrated_for
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("by", [None, ["a", "b"], RULES])
-def test_stored_models_serve_the_same_forecasts(kind: str, by: Any, tmp_path: Path) -> None:
+def test_stored_models_serve_the_same_forecasts(kind: str, by: Any) -> None:
     table = people(600, 14)
     y = forecast_of(kind, table, 1.0).sample(0)
     model = RecalibratedRegressor(models(kind), by=by, random_state=0).fit(table, y)
@@ -450,7 +456,7 @@ def test_likelihoods_of_cells_and_their_derivatives() -> None:
 
     def values(location: float, spread: float) -> tuple[Floats, ...]:
         errors = (scores - location) * np.exp(-spread)
-        return _losses(errors, np.full(40, spread), is_cell)
+        return losses_of_cells(errors, np.full(40, spread), is_cell)
 
     loss, by_error, by_spread = values(0.3, 0.2)
     expected = stats.norm.cdf(high, 0.3, np.exp(0.2)) - stats.norm.cdf(low, 0.3, np.exp(0.2))
@@ -504,16 +510,3 @@ class Stored:
 
     def forecast(self, X: Any) -> Forecast:
         return forecast_of("binary", X, 0.0)
-
-
-def test_tables_of_models_are_stored_on_disk(tmp_path: Path) -> None:
-    table = people(600, 21)
-    y = forecast_of("binary", table, 1.0).sample(0)
-    inner = LogisticRegression().fit(table[["x", "a", "b"]], y)
-    model = RecalibratedRegressor(FrozenEstimator(inner), by="a", random_state=0)
-    model.fit(table[["x", "a", "b"]], y)
-    save(model, tmp_path / "model")
-    again = load(tmp_path / "model")
-    expected = model.forecast(table[["x", "a", "b"]]).event_probability()
-    found = again.forecast(table[["x", "a", "b"]]).event_probability()
-    np.testing.assert_allclose(found, expected, rtol=1e-12)

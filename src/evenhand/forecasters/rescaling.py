@@ -119,7 +119,7 @@ def _fitted(pit: PitCells, weight: Floats, design: Floats) -> Floats:
         spread = design @ log_scale
         narrow = np.exp(-spread)
         errors = (scores - design @ location) * narrow
-        losses, by_error, by_spread = _losses(errors, spread, is_cell)
+        losses, by_error, by_spread = losses_of_cells(errors, spread, is_cell)
         value = weight @ losses + PENALTY / 2 * parameters @ parameters
         slope = np.concatenate(
             (-design.T @ (weight * by_error * narrow), design.T @ (weight * by_spread))
@@ -133,7 +133,7 @@ def _fitted(pit: PitCells, weight: Floats, design: Floats) -> Floats:
     return np.reshape(found.x, (2, n_terms))
 
 
-def _losses(errors: Floats, spread: Floats, is_cell: Mask) -> tuple[Floats, ...]:
+def losses_of_cells(errors: Floats, spread: Floats, is_cell: Mask) -> tuple[Floats, ...]:
     """Return negative log likelihoods, and their derivatives by the errors and the log scale.
 
     The likelihood of a cell is its probability, that of a point its density.
