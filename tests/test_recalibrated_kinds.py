@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from evenhand import Forecast, InputError, RecalibratedRegressor
+from evenhand import Forecast, InputError, RecalibratedRegressor, load, save
 from evenhand.calibration import calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
 from evenhand.forecasters import (
@@ -510,3 +511,16 @@ class Stored:
 
     def forecast(self, X: Any) -> Forecast:
         return forecast_of("binary", X, 0.0)
+
+
+def test_tables_of_models_are_stored_on_disk(tmp_path: Path) -> None:
+    table = people(600, 21)
+    y = forecast_of("binary", table, 1.0).sample(0)
+    inner = LogisticRegression().fit(table[["x", "a", "b"]], y)
+    model = RecalibratedRegressor(FrozenEstimator(inner), by="a", random_state=0)
+    model.fit(table[["x", "a", "b"]], y)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    expected = model.forecast(table[["x", "a", "b"]]).event_probability()
+    found = again.forecast(table[["x", "a", "b"]]).event_probability()
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
