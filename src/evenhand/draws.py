@@ -208,8 +208,16 @@ class KeyedDraws:
         self.fingerprint = (
             hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
         )
-        self._hash = _keyed(secret, context)
-        self._ties_hash = _keyed(secret, f"{context}/ties")
+        self._bind(secret, context)
+        self._own_ties = KeyedDraws.__new__(KeyedDraws)
+        self._own_ties._bind(secret, f"{context}/ties")
+
+    def _bind(self, secret: bytes, context: str) -> None:
+        """Prepare the keyed hash of the context, to which an id is added."""
+        prefix = unicodedata.normalize("NFC", context).encode()
+        self._hash = hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand draw")
+        # the length prefix separates context and id: no other pair of texts gives the same bytes
+        self._hash.update(len(prefix).to_bytes(8, "big") + prefix)
 
     def __call__(self, ids: Iterable[Any]) -> Floats:
         """Return the draw of each id, shape (n,)."""
@@ -230,9 +238,7 @@ class KeyedDraws:
         >>> bool(draws.ties([17])[0] == draws([17])[0])
         False
         """
-        own = KeyedDraws.__new__(KeyedDraws)
-        own._hash = self._ties_hash
-        return own(ids)
+        return self._own_ties(ids)
 
     def _draw(self, text: bytes) -> float:
         keyed = self._hash.copy()
@@ -273,15 +279,6 @@ def check_key(key: bytes) -> bytes:
         remedy = f"this key is easy to guess; make one with: {MAKE_KEY}"
         raise bad_input("key", rule, n_pairs, remedy)
     return whole
-
-
-def _keyed(secret: bytes, context: str) -> Any:
-    """Return the keyed hash of a context, to which an id is added."""
-    prefix = unicodedata.normalize("NFC", context).encode()
-    keyed = hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand draw")
-    # the length prefix separates context and id: no other pair of texts gives the same bytes
-    keyed.update(len(prefix).to_bytes(8, "big") + prefix)
-    return keyed
 
 
 def _secret(key: bytes) -> bytes:
