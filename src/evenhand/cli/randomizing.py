@@ -55,7 +55,7 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.reports import command_line, show_result
 from evenhand.cli.serving import serve, serving_options
-from evenhand.cli.tables import column_subject, refuse_without_forecasts
+from evenhand.cli.tables import column_subject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -191,7 +191,11 @@ def randomize(
         chance_of_zero=chance_of_zero,
         outcome=outcome,
     )
-    refuse_without_forecasts(subject, f"{table}: no forecasts to randomize")
+    if not subject.named:
+        raise InputError(
+            f"{table}: no forecasts to randomize; name columns of the table: --mean and --std,"
+            " --quantiles, --samples or --pmf"
+        )
     if subject.outcome_kind(table.name) is OutcomeKind.BINARY:
         raise InputError(f"{table.name}: {NO_BINARY_RANDOMIZATION}")
     if target is not None:

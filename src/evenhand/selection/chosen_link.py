@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from evenhand._validate import Floats
+from evenhand.calibration import PITs
 from evenhand.certificates import (
     LinkCertificate,
     PITCertificate,
@@ -46,8 +47,8 @@ class ChosenLink:
         Relative increase of the mean width of 80% prediction intervals; NaN if they have no width.
     pit : ndarray of shape (n, m) or tuple of two
         PITs of the randomized forecasts of all certifying people, or the ends of their cells.
-    searched : ndarray of shape (n,)
-        PITs of the deterministic model, in which groups are searched; randomized in their cells.
+    searched : ndarray of shape (n,) or PITs
+        PITs of the deterministic model, in which groups are searched.
     plain : PlainInterval or None
         Prediction interval without a draw that covers at least as much.
     """
@@ -58,7 +59,7 @@ class ChosenLink:
     limit: float
     wider: float
     pit: Floats | Cells
-    searched: Floats
+    searched: Floats | PITs
     plain: PlainInterval | None = None
 
 

@@ -100,7 +100,6 @@ def hurdle_choice(
         confidence=target.confidence,
         random_state=random,
     )
-    low, high = base.pit_interval(y)
     return ChosenLink(
         link,
         certificate.accounting_for(proof),
@@ -108,7 +107,7 @@ def hurdle_choice(
         costs.share * least_price(proof.mean_error()),
         costs.wider(link) if costs.widths.is_positive else np.nan,
         (pits.low, pits.high),
-        low + fresh(y.size, random) * (high - low),
+        PITs.of_cells(*base.pit_interval(y), fresh(y.size, random)),
         plain_interval(proof, inside, inside.wider(link), target),
     )
 

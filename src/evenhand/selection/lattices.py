@@ -118,8 +118,8 @@ def lattice_choice(
     them hold simultaneously.
     """
     tests = LatticeTests.of(base.pit_interval(y), target, random)
-    searched = tests.low + tests.ties * (tests.high - tests.low)
-    costs = Costs(base, searched, y, None, random)
+    searched = PITs.of_cells(tests.low, tests.high, tests.ties)
+    costs = Costs(base, searched.matrix[:, 0], y, None, random)
     if isinstance(target.goal, MaxGroupError):
         link, bounds = least_randomized(tests, family, target, rows.one_row_each)
     else:

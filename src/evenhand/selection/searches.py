@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from evenhand._validate import Floats, InputError
-from evenhand.calibration import covered
+from evenhand.calibration import PITs, as_pits, covered
 from evenhand.planning import LEVEL
 from evenhand.search import FoundGroup, GroupSearch
 
@@ -50,8 +50,9 @@ class GroupSearches:
 
     Parameters
     ----------
-    pit : ndarray of shape (n,)
-        PITs of the deterministic model on rows that it has not seen.
+    pit : PITs or ndarray of shape (n,)
+        PITs of the deterministic model on rows that it has not seen; with cells for outcomes with
+        atoms, over whose positions `learned` averages.
     X : table or array of n rows
         Features.
     mass : float
@@ -62,7 +63,7 @@ class GroupSearches:
         Seed of the searches.
     """
 
-    pit: Floats
+    pit: Floats | PITs
     X: Any
     mass: float
     confidence: float
@@ -80,15 +81,18 @@ class GroupSearches:
         that recalibration repairs has no such group. Under the hypothesis that the distance does
         not depend on the features, the ranks are in random order.
         """
-        n = self.pit.size
+        pits = as_pits(self.pit)
+        # a rank needs one value per person: the drawn position in a cell
+        (drawn,) = pits.matrix.T
+        n = drawn.size
         # equal distances, as of PITs of 0 and 1, are ranked at random: mean ranks are not uniform
         order = np.random.default_rng(self.seed).permutation(n)
         ranks = np.empty(n)
-        ranks[order] = (rankdata(np.abs(self.pit[order] - 0.5), method="ordinal") - 0.5) / n
+        ranks[order] = (rankdata(np.abs(drawn[order] - 0.5), method="ordinal") - 0.5) / n
         found = self._found(ranks)
         if found is None:
             return None
-        inside = covered(self.pit, LEVEL)
+        inside = covered(pits, LEVEL)
         return SpreadGroup(
             # a symmetric deviation of the PITs is half as large as that of their distances
             error=found.error / 2,
@@ -98,7 +102,7 @@ class GroupSearches:
             description=found.description,
         )
 
-    def _found(self, pit: Floats) -> FoundGroup | None:
+    def _found(self, pit: Floats | PITs) -> FoundGroup | None:
         try:
             search = GroupSearch(
                 pit,
