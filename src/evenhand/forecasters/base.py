@@ -322,13 +322,14 @@ class WrappingForecaster(Forecaster):
     def _freeze(self) -> None:
         """Wrap the estimator of a loaded model in a FrozenEstimator, so that `fit` keeps it.
 
-        An estimator that was fitted to mapped outcomes is fitted again instead, as its predictions
-        have no meaning without the map. Predictions of a fitted plain regressor are in units of the
-        outcome, and are mapped afterwards.
+        An estimator that was fitted to mapped or coded outcomes is fitted again instead, as its
+        predictions have no meaning without the map. Predictions of a fitted plain regressor are in
+        units of the outcome, and are mapped afterwards.
         """
         base = self._base
         is_plain = isinstance(base, ResidualBase) and base.predicted_support is not None
-        if self.support_ is None or not self.support_.is_map or is_plain:
+        is_own = base.predicts_outcomes and (self.support_ is None or not self.support_.is_map)
+        if is_own or is_plain:
             self.estimator = frozen(self.estimator)
 
     def _learn_support_of(self, estimator: Any, outcomes: Floats, rows: Any) -> Floats:
@@ -399,8 +400,9 @@ class DiscreteForecaster(Forecaster):
     @classmethod
     def from_state(cls, state: State) -> Self:
         base = cls._base_kind.from_parts(state.parts, dict(state.arrays))
-        # a new fit keeps the fitted model
-        model = cls(**{cls._inner: frozen(base.estimator)}, **state.params["params"])
+        # a new fit keeps the fitted model, unless its predictions have no meaning without a code
+        inner = frozen(base.estimator) if base.predicts_outcomes else base.estimator
+        model = cls(**{cls._inner: inner}, **state.params["params"])
         model._set_base(base)
         model._columns_from_state(state.params["learned"])
         return model

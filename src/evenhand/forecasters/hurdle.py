@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -17,7 +18,7 @@ from evenhand._validate import (
     outcomes_checked,
 )
 from evenhand.columns import unreported
-from evenhand.distributions import End, Hurdle, OutcomeKind
+from evenhand.distributions import End, OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 from evenhand.forecasters.adapters import allows_missing
@@ -75,7 +76,7 @@ class HurdleRegressor(Forecaster):
     >>> y = np.where(rng.uniform(size=1000) < 0.6, 0.0, np.exp(X[:, 0] + rng.normal(size=1000)))
     >>> model = HurdleRegressor(LogisticRegression(), LinearRegression(), random_state=0).fit(X, y)
     >>> forecast = model.forecast(X)
-    >>> bool(abs(forecast.cdf(0).mean() - 0.6) < 0.03), forecast.cdf_left(0).max()
+    >>> bool(abs(forecast.cdf(0).mean() - 0.6) < 0.03), float(forecast.cdf_left(0).max())
     (True, 0.0)
     """
 
@@ -132,6 +133,9 @@ class HurdleRegressor(Forecaster):
             )
             part = None if given is None else given[away]
             self.regressor_.fit(take_rows(table, away), outcomes[away], part)
+        if self.regressor_.support_ is not None:
+            # no outcome of this part is at the bound, so that nothing has to be moved off it
+            self.regressor_.support_ = replace(self.regressor_.support_, edge=0.0)
         kind = self.regressor_.base_forecast(take_rows(table, away[:1])).outcome_kind
         if kind is not OutcomeKind.CONTINUOUS:
             rule = "predict continuous distributions of the outcomes away from the atom"
@@ -145,8 +149,8 @@ class HurdleRegressor(Forecaster):
         rows = self._check_new_rows(X)
         with unreported():  # unseen values have been reported for all columns
             chance = 1 - self.classifier_.forecast(rows).event_probability()
-            part = self.regressor_.base_forecast(rows).distribution
-        return Forecast(Hurdle(chance, part, self.at, self.end))
+            part = self.regressor_.base_forecast(rows)
+        return Forecast.from_hurdle(chance, part, self.at, self.end)
 
     def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
         return OutcomeKind.HURDLE

@@ -40,8 +40,8 @@ def check_support_of(kind: OutcomeKind, support: Any) -> None:
     """Raise InputError if bounds are given for outcomes with atoms."""
     if support is not None and kind is not OutcomeKind.CONTINUOUS:
         raise InputError(
-            f"support={support!r} has no meaning for a forecast of the kind {str(kind)!r}, whose"
-            " range is known; leave it out"
+            f"the forecasts are of the kind {str(kind)!r}, but support={support!r} is for"
+            " continuous ones; leave it out"
         )
 
 

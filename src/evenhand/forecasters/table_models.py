@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from evenhand._validate import Floats, Ints
-from evenhand.columns import CategoryColumn, TableEncoder
-from evenhand.forecasters.boosting import fitting_leaf_size, fitting_leaves, tree_features
+from evenhand.columns import TableEncoder
+from evenhand.forecasters.boosting import fitting_leaf_size, fitting_leaves
 
 N_FOLDS = 5
 """Number of folds for the choice between the models."""
@@ -28,9 +28,6 @@ SHARES = (0.0, 0.5, 1.0)
 
 LEAST_ROWS = 5
 """Number of rows of an event, or of positive counts, below which predictions are constant."""
-
-MOST_LEVELS = 200
-"""Largest number of levels of a category that trees split by sets of levels."""
 
 LEAST_PROBABILITY = 1e-9
 """Lower bound on probabilities in held-out losses: a rare class may be absent from a fold."""
@@ -94,7 +91,7 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
         encoder = TableEncoder().fit(X)
         self.columns_ = encoder.to_state()
         self._encoder = encoder
-        rows, splits = self._features(X)
+        rows = self._features(X)
         weight = np.ones(len(target)) if sample_weight is None else np.asarray(sample_weight)
         weight = weight / weight.mean()
         self.constant_ = self._constant(target, weight)
@@ -108,7 +105,7 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
             # a lack of convergence shows in the held-out loss
             warnings.simplefilter("ignore")
             linear = self._cross_fitted_linear(rows, target, weight, folds)
-            n_trees, trees = self._cross_fitted_trees(splits, target, weight, folds)
+            n_trees, trees = self._cross_fitted_trees(rows, target, weight, folds)
             mixed = [share * trees + (1 - share) * linear for share in SHARES]
             losses = [np.average(self._loss(target, one), weights=weight) for one in mixed]
             best = int(np.argmin(losses))
@@ -117,7 +114,7 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
                 self.linear_ = self._linear(len(target)).fit(rows, target, weight)
             if self.share_ > 0:
                 self.trees_ = self._trees(len(target), max_iter=n_trees)
-                self.trees_.fit(splits, target, weight)
+                self.trees_.fit(rows, target, weight)
         return self
 
     def _cross_fitted_linear(
@@ -131,7 +128,7 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
         return held
 
     def _cross_fitted_trees(
-        self, splits: Floats, target: NDArray[Any], weight: Floats, folds: list[tuple[Ints, Ints]]
+        self, rows: Floats, target: NDArray[Any], weight: Floats, folds: list[tuple[Ints, Ints]]
     ) -> tuple[int, Floats]:
         """Return the number of trees with the smallest held-out loss, and its predictions."""
         models = [self._trees(learn.size, warm_start=True) for learn, _ in folds]
@@ -140,8 +137,8 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
         for stage in STAGES:
             held = np.empty((len(target), *self.constant_.shape))
             for model, (learn, out) in zip(models, folds, strict=True):
-                model.set_params(max_iter=stage).fit(splits[learn], target[learn], weight[learn])
-                held[out] = self._output(model, splits[out])
+                model.set_params(max_iter=stage).fit(rows[learn], target[learn], weight[learn])
+                held[out] = self._output(model, rows[out])
             loss = float(np.average(self._loss(target, held), weights=weight))
             if loss < best:
                 best, n_trees, kept, n_worse = loss, stage, held, 0
@@ -153,23 +150,21 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _mixed(self, X: Any) -> Floats:
         """Return the predictions of new rows."""
-        rows, splits = self._features(X)
+        rows = self._features(X)
         if self.trees_ is None and self.linear_ is None:
             return np.broadcast_to(self.constant_, (len(rows), *self.constant_.shape)).copy()
         parts = []
         if self.linear_ is not None:
             parts.append((1 - self.share_) * self._output(self.linear_, rows))
         if self.trees_ is not None:
-            parts.append(self.share_ * self._output(self.trees_, splits))
+            parts.append(self.share_ * self._output(self.trees_, rows))
         return np.asarray(sum(parts))
 
-    def _features(self, X: Any) -> tuple[Floats, Floats]:
-        """Return the features of the linear model, and those of the trees."""
+    def _features(self, X: Any) -> Floats:
+        """Return the rows as finite numbers, with one column per level of a category."""
         if not hasattr(self, "_encoder"):
             self._encoder = TableEncoder.from_state(self.columns_)
-        if not self._encoder.columns_:
-            return np.empty((len(X), 0)), np.empty((len(X), 0))
-        return self._encoder.transform(X), tree_features(self._encoder, X)
+        return self._encoder.transform(X) if self._encoder.columns_ else np.empty((len(X), 0))
 
     def _tree_settings(self, n_samples: int) -> dict[str, Any]:
         return {
@@ -178,19 +173,8 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
             "min_samples_leaf": fitting_leaf_size(n_samples),
             "l2_regularization": 1.0,
             "early_stopping": False,
-            "categorical_features": self._category_flags(),
             "random_state": self.random_state,
         }
-
-    def _category_flags(self) -> list[bool]:
-        flags: list[bool] = []
-        for column in self._encoder.columns_:
-            n_outputs = len(column.outputs())
-            if isinstance(column, CategoryColumn):
-                flags.append(n_outputs <= MOST_LEVELS)
-            else:
-                flags.extend([False] * n_outputs)
-        return flags
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -65,6 +65,11 @@ class Base(ABC):
     def distribution(self, X: Any) -> Distribution:
         """Return the predicted distributions of the rows, batch shape (n,)."""
 
+    @property
+    def predicts_outcomes(self) -> bool:
+        """Whether the estimator was fitted to the outcomes themselves and not to codes of them."""
+        return True
+
     def to_arrays(self) -> dict[str, Floats]:
         """Return the arrays that were learned in addition to the estimator."""
         return {}

@@ -86,6 +86,12 @@ class ClassifierBase(Base):
         is_binary = self.values.size in (0, 2) and is_event(self.values)
         return OutcomeKind.BINARY if is_binary else OutcomeKind.COUNT
 
+    @property
+    def predicts_outcomes(self) -> bool:
+        classes = getattr(thawed(self.estimator), "classes_", None)
+        # values such as 3.5 stars are fitted as numbers of classes
+        return classes is None or np.array_equal(self.values, np.asarray(classes, dtype=float))
+
     def distribution(self, X: Any) -> Distribution:
         share = self._probabilities(X)
         values = self.values if self.values.size else np.arange(share.shape[1], dtype=np.float64)

@@ -1,0 +1,552 @@
+"""Forecasters of counts, scores, events and outcomes with an atom: what holds for all of them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression, Ridge
+from sklearn.svm import LinearSVC
+
+from evenhand import (
+    BoostedDistributionRegressor,
+    DiscreteOutcomeWarning,
+    InputError,
+    RandomizedRegressor,
+    RecalibratedRegressor,
+    load,
+    save,
+)
+from evenhand.columns import UnseenValuesWarning
+from evenhand.distributions import NO_BINARY_RANDOMIZATION, Hurdle, OutcomeKind
+from evenhand.forecast import Forecast
+from evenhand.forecasters import (
+    FORECASTERS,
+    ClassifierForecaster,
+    CountRegressor,
+    HurdleRegressor,
+    State,
+    as_forecaster,
+)
+from forecaster_examples import DISCRETE, as_amounts, as_counts, as_events, as_scores, linear_task
+
+Floats = NDArray[np.float64]
+
+N = 150
+X, Y = linear_task(N)
+TABLE = pd.DataFrame(X, columns=["a", "b", "c"])
+R = np.random.default_rng(1).uniform(size=(N, 3))
+TIES = np.random.default_rng(2).uniform(size=N)
+
+EVERY = pytest.mark.parametrize("name", DISCRETE)
+DEFAULTS = pytest.mark.parametrize(
+    "name", [name for name, example in DISCRETE.items() if example.takes_mixed]
+)
+
+
+def fit(name: str, rows: Any = X, weight: Any = None, **params: Any) -> Any:
+    example = DISCRETE[name]
+    return example.make(**params).fit(rows, example.outcomes(Y), weight)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Callable[[str], Any]:
+    """Return each example fitted to the same rows, once; tests leave it as it is."""
+    models: dict[str, Any] = {}
+
+    def fit_once(name: str) -> Any:
+        if name not in models:
+            models[name] = fit(name)
+        return models[name]
+
+    return fit_once
+
+
+def numbers(forecast: Forecast, name: str) -> Floats:
+    """PITs, log scores, means and quantiles of a forecast of the rows `X`."""
+    y = DISCRETE[name].outcomes(Y)[: len(forecast)]
+    ties = TIES[: len(forecast)]
+    columns = [forecast.pit(y, ties=ties), forecast.log_density(y), forecast.mean()]
+    return np.stack([*columns, *np.moveaxis(forecast.ppf([0.1, 0.9]), -1, 0)])
+
+
+def same(first: Forecast, second: Forecast, name: str, atol: float = 0.0) -> bool:
+    return np.allclose(numbers(first, name), numbers(second, name), rtol=0, atol=atol)
+
+
+@EVERY
+def test_forecasts_are_of_their_kind(name: str, fitted: Callable[[str], Any]) -> None:
+    example = DISCRETE[name]
+    forecast = fitted(name).forecast(X, R)
+    assert forecast.outcome_kind is example.kind
+    assert fitted(name).outcome_kind_of(example.outcomes(Y)) is example.kind
+    assert forecast.is_randomized == example.is_randomized
+    assert forecast.distribution.batch_shape == ((N, 3) if example.is_randomized else (N,))
+    # the outcomes are possible, and each cell lies between 0 and 1
+    low, high = forecast.pit_interval(example.outcomes(Y))
+    assert ((low >= 0) & (low <= high) & (high <= 1)).all()
+    assert np.isfinite(forecast.log_density(example.outcomes(Y))).all()
+
+
+@EVERY
+def test_something_is_learned(name: str, fitted: Callable[[str], Any]) -> None:
+    fresh, y = linear_task(400, seed=5)
+    assert fitted(name).score(fresh, DISCRETE[name].outcomes(y)) > 0.3
+
+
+@EVERY
+def test_predict_is_the_mean_of_the_base(name: str, fitted: Callable[[str], Any]) -> None:
+    model = fitted(name)
+    base = model.base_forecast(X) if DISCRETE[name].is_randomized else model.forecast(X)
+    np.testing.assert_allclose(model.predict(X), base.mean(), rtol=1e-9)
+    forecast, mean = model.forecast_and_predict(X, R[:, 0])
+    assert same(forecast, model.forecast(X, R[:, 0]), name)
+    np.testing.assert_allclose(mean, model.predict(X), rtol=1e-12)
+
+
+@EVERY
+def test_a_row_is_forecast_the_same_alone_and_among_others(
+    name: str, fitted: Callable[[str], Any]
+) -> None:
+    together = numbers(fitted(name).forecast(X, R[:, 0]), name)
+    for i in range(5):
+        y = DISCRETE[name].outcomes(Y)[i : i + 1]
+        alone = fitted(name).forecast(X[i : i + 1], R[i : i + 1, 0])
+        pit = alone.pit(y, ties=TIES[i : i + 1])
+        np.testing.assert_allclose(pit, together[0, i], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(alone.mean(), together[2, i], rtol=1e-9)
+
+
+@EVERY
+def test_fits_with_one_seed_are_identical(name: str, fitted: Callable[[str], Any]) -> None:
+    assert same(fit(name).forecast(X, R), fitted(name).forecast(X, R), name)
+    seeded = [
+        fit(name, random_state=seed).forecast(X, R) for seed in (5, 5, np.random.default_rng(5))
+    ]
+    assert same(seeded[0], seeded[1], name)
+    assert same(seeded[0], seeded[2], name)
+
+
+@EVERY
+def test_equal_weights_are_no_weights_and_weight_zero_is_no_row(
+    name: str, fitted: Callable[[str], Any]
+) -> None:
+    weighted = fit(name, weight=np.full(N, 1.0))
+    # optimizers stop at slightly different points
+    assert same(weighted.forecast(X, R), fitted(name).forecast(X, R), name, atol=1e-4)
+    uneven = fit(name, weight=np.exp(2 * X[:, 0]))
+    assert not same(uneven.forecast(X, R), fitted(name).forecast(X, R), name, atol=1e-2)
+    example, used = DISCRETE[name], np.arange(N) % 4 > 0
+    y = example.outcomes(Y)
+    some = example.make().fit(X[used], y[used], np.ones(used.sum()))
+    dropped = example.make().fit(X, y, used.astype(float))
+    assert same(dropped.forecast(X, R), some.forecast(X, R), name, atol=1e-4)
+
+
+@EVERY
+def test_a_table_is_as_good_as_an_array(name: str, fitted: Callable[[str], Any]) -> None:
+    tables = [TABLE, pl.DataFrame(TABLE.to_dict(orient="list"))]
+    # BayesianRidge.predict(return_std=True) of scikit-learn 1.9 cannot read a polars table
+    for table in tables[:1] if "Hurdle" in name else tables:
+        model = fit(name, table)
+        assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+        assert same(model.forecast(table, R), fitted(name).forecast(X, R), name, atol=1e-6)
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.forecast(TABLE[["a", "b"]])
+
+
+@EVERY
+def test_inputs_are_left_as_they_are(name: str) -> None:
+    table, y = TABLE.copy(), pd.Series(DISCRETE[name].outcomes(Y))
+    DISCRETE[name].make().fit(table, y, np.ones(N)).predict(table)
+    assert table.equals(TABLE)
+    assert np.array_equal(y, DISCRETE[name].outcomes(Y))
+
+
+@EVERY
+def test_copies_and_clones(name: str, fitted: Callable[[str], Any]) -> None:
+    model = fitted(name)
+    for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert same(twin.forecast(X, R), model.forecast(X, R), name)
+    fresh = clone(model)
+    assert repr(fresh.get_params(deep=False)) == repr(model.get_params(deep=False))
+    for use in (fresh.forecast, fresh.predict):
+        with pytest.raises(NotFittedError):
+            use(X)
+    with pytest.raises(NotFittedError):
+        fresh.to_state()
+    again = fresh.fit(X, DISCRETE[name].outcomes(Y))
+    assert same(again.forecast(X, R), model.forecast(X, R), name)
+
+
+@EVERY
+@pytest.mark.parametrize("rows", [X, TABLE], ids=["array", "table"])
+def test_state_and_folder_hold_the_whole_forecaster(name: str, rows: Any, tmp_path: Path) -> None:
+    model = fit(name, rows)
+    state = model.to_state()
+    stored = State(
+        state.kind,
+        json.loads(json.dumps(state.params, allow_nan=False)),
+        {key: array.copy() for key, array in state.arrays.items()},
+        copy.deepcopy(state.parts),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        save(model, tmp_path / "model")
+    for again in (FORECASTERS[state.kind].from_state(stored), load(tmp_path / "model")):
+        assert same(again.forecast(rows, R), model.forecast(rows, R), name)
+        assert np.array_equal(again.predict(rows), model.predict(rows))
+        assert again.n_features_in_ == 3
+        # a loaded model is kept by a new fit, apart from what wraps it
+        save(again, tmp_path / "again")
+        again.fit(rows, DISCRETE[name].outcomes(Y))
+        assert np.allclose(again.predict(rows), model.predict(rows))
+
+
+# --- tables of any kind
+
+
+def mixed(n: int, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
+    random = np.random.default_rng(seed)
+    job = random.choice(["nurse", "cook", "clerk"], size=n)
+    age = random.uniform(20, 60, size=n)
+    unknown = random.uniform(size=n) < 0.2
+    y = 0.05 * (age - 40) + 1.5 * (job == "cook") + 2.0 * unknown - 1
+    table = pd.DataFrame(
+        {
+            "age": np.where(unknown, np.nan, age),
+            "job": pd.Series(job).where(random.uniform(size=n) > 0.05, None),
+            "since": pd.Timestamp("2023-01-01") + pd.to_timedelta(random.integers(0, 9, n), "D"),
+            "city": pd.Categorical(random.choice(["x", "y"], size=n)),
+        }
+    )
+    return table, y + 0.3 * random.normal(size=n)
+
+
+@DEFAULTS
+def test_defaults_learn_from_mixed_tables(name: str, tmp_path: Path) -> None:
+    example = DISCRETE[name]
+    table, y = mixed(600)
+    model = example.make().fit(table, example.outcomes(y))
+    fresh, outcomes = mixed(300, seed=1)
+    # the noise leaves 0.9 of the variance; without one of the columns, less than 0.6 is explained
+    assert model.score(fresh, example.outcomes(outcomes)) > 0.65
+    with pytest.warns(UnseenValuesWarning) as caught:
+        strange = model.predict(fresh.assign(job="astronaut"))
+    assert len(caught) == 1
+    assert np.isfinite(strange).all()
+    save(model, tmp_path)
+    assert np.array_equal(load(tmp_path).predict(fresh), model.predict(fresh))
+
+
+def test_a_hurdle_of_defaults_learns_from_mixed_tables(tmp_path: Path) -> None:
+    table, y = mixed(600)
+    boosted = BoostedDistributionRegressor(n_estimators=50, random_state=0)
+    model = HurdleRegressor(regressor=boosted, random_state=0).fit(table, as_amounts(y))
+    fresh, outcomes = mixed(300, seed=1)
+    assert model.score(fresh, as_amounts(outcomes)) > 0.65
+    with pytest.warns(UnseenValuesWarning) as caught:
+        model.predict(fresh.assign(job="astronaut"))
+    assert len(caught) == 1
+    save(model, tmp_path)
+    assert np.array_equal(load(tmp_path).predict(fresh), model.predict(fresh))
+
+
+# --- what is refused
+
+
+ONES = np.ones(N)
+
+
+def rate_one(rows: Any) -> Forecast:
+    return Forecast.from_poisson(np.ones(len(rows)))
+
+
+REFUSED: dict[str, tuple[Any, Any, str]] = {
+    "negative counts": (
+        CountRegressor(),
+        as_counts(Y) - 2,
+        r"y\[\d+\] must be a count, 0, 1, 2, .*",
+    ),
+    "counts with decimals": (
+        CountRegressor(),
+        as_counts(Y) / 2,
+        r"got \d\.5; use ClassifierForecaster",
+    ),
+    "constant counts": (CountRegressor(), 3 * ONES, r"y is constant \(3 in all 150 rows\)"),
+    "few counts": (CountRegressor(), as_counts(Y)[:19], "y has 19 rows; at least 20 are needed"),
+    "family": (CountRegressor(family="gamma"), as_counts(Y), "family must be one of 'auto', 'poi"),
+    "classes 1 and 2": (
+        ClassifierForecaster(),
+        1 + as_events(Y),
+        "y must be 0 or 1 if there are two classes, got 1 and 2; code the event as 1",
+    ),
+    "one class": (ClassifierForecaster(), ONES, r"y is constant \(1 in all 150 rows\)"),
+    "continuous classes": (
+        ClassifierForecaster(),
+        Y,
+        "y must have at most 100 distinct values for a classifier, got 150; use CountRegressor",
+    ),
+    "text classes": (ClassifierForecaster(), ["good", "bad"] * 75, "could not convert string to"),
+    "no probabilities": (
+        ClassifierForecaster(LinearSVC()),
+        as_events(Y),
+        r"estimator must predict probabilities \(predict_proba\), got LinearSVC; wrap",
+    ),
+    "below the atom": (
+        HurdleRegressor(),
+        as_amounts(Y) - 1,
+        r"y\[\d+\] must be at least at=0 with end='low', got -",
+    ),
+    "above the atom": (
+        HurdleRegressor(at=0.0, end="high"),
+        as_amounts(Y),
+        r"y\[\d+\] must be at most at=0 with end='high', got ",
+    ),
+    "atom only": (HurdleRegressor(), 0 * ONES, "y where it is not 0 has 0 rows; at least 20"),
+    "few amounts": (
+        HurdleRegressor(),
+        np.where(np.arange(N) < 5, 1.0 + np.arange(N), 0.0),
+        "y where it is not 0 has 5 rows; at least 20 are needed",
+    ),
+    "no atom": (HurdleRegressor(), 1 + np.abs(Y), "y is never at=0, so there is no atom; use a"),
+    "end": (HurdleRegressor(end="top"), as_amounts(Y), "end must be one of 'low', 'high', got"),
+    "at": (HurdleRegressor(at=np.inf), as_amounts(Y), "at must be a finite number, got inf"),
+    "counts as amounts": (
+        HurdleRegressor(LogisticRegression(), rate_one),
+        as_amounts(Y),
+        r"the forecasts are of the kind 'count', but support=\(0.0, None\) is for continuous ones",
+    ),
+    "randomized amounts": (
+        HurdleRegressor(LogisticRegression(), RandomizedRegressor(Ridge())),
+        as_amounts(Y),
+        "is already randomized",
+    ),
+    "support of counts": (
+        RandomizedRegressor(CountRegressor(), support=(0, None)),
+        1 + as_counts(Y),
+        r"the forecasts are of the kind 'count', but support=\(0, None\) is for continuous ones",
+    ),
+    "randomized event": (RandomizedRegressor(LogisticRegression()), as_events(Y), "0/1 outcomes"),
+    "randomized forecaster of an event": (
+        RandomizedRegressor(ClassifierForecaster()),
+        as_events(Y),
+        "0/1 outcomes",
+    ),
+    "randomized fitted classifier": (
+        RandomizedRegressor(FrozenEstimator(LogisticRegression().fit(X, as_events(Y)))),
+        as_events(Y),
+        "0/1 outcomes",
+    ),
+    "randomized function of an event": (
+        RandomizedRegressor(lambda rows: Forecast.from_probability(np.full(len(rows), 0.5))),
+        as_events(Y),
+        "0/1 outcomes",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_fitted_is_one_clear_line(case: str) -> None:
+    model, y, message = REFUSED[case]
+    with pytest.raises(ValueError, match=message) as caught:
+        model.fit(X[: len(y)], y)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_refusal_of_a_randomized_event_gives_the_reason_and_the_advice() -> None:
+    with pytest.raises(InputError) as caught:
+        RandomizedRegressor(ClassifierForecaster(LogisticRegression())).fit(X, as_events(Y))
+    assert str(caught.value) == NO_BINARY_RANDOMIZATION
+    assert "forecast the amount or the time" in NO_BINARY_RANDOMIZATION
+
+
+@pytest.mark.parametrize(
+    ("estimator", "y"),
+    [
+        (LinearRegression(), as_counts(Y)),
+        (BayesianRidge(), as_events(Y)),
+        (lambda rows: (np.zeros(len(rows)), np.ones(len(rows))), as_amounts(Y)),
+    ],
+)
+def test_a_continuous_model_of_atoms_is_warned_about_once(estimator: Any, y: Floats) -> None:
+    with pytest.warns(DiscreteOutcomeWarning) as caught:
+        RandomizedRegressor(estimator).fit(X, y)
+    assert len([one for one in caught if one.category is DiscreteOutcomeWarning]) == 1
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+def test_a_model_of_atoms_is_not_warned_about(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DiscreteOutcomeWarning)
+        fit(name)
+
+
+# --- events and scores
+
+
+def test_booleans_and_numbers_are_the_same_event() -> None:
+    first, second = (
+        ClassifierForecaster(LogisticRegression()).fit(X, y).forecast(X).event_probability()
+        for y in (as_events(Y), as_events(Y) > 0)
+    )
+    np.testing.assert_allclose(first, second, rtol=1e-12)
+
+
+def test_probabilities_are_those_of_the_classifier() -> None:
+    plain = LogisticRegression().fit(X, as_events(Y).astype(int))
+    model = ClassifierForecaster(LogisticRegression()).fit(X, as_events(Y))
+    np.testing.assert_allclose(
+        model.forecast(X).event_probability(), plain.predict_proba(X)[:, 1], rtol=1e-9
+    )
+    frozen = ClassifierForecaster(FrozenEstimator(plain)).fit(X[:30], as_events(Y)[:30])
+    assert frozen.estimator_.estimator is plain
+    np.testing.assert_allclose(frozen.predict(X), plain.predict_proba(X)[:, 1], rtol=1e-12)
+
+
+def test_scores_in_halves_are_ordered_values() -> None:
+    y = as_scores(Y)
+    model = ClassifierForecaster(RandomForestClassifier(50, random_state=0)).fit(X, y)
+    assert model.values_.tolist() == [1.0, 1.5, 2.0, 2.5, 3.0]
+    forest = RandomForestClassifier(50, random_state=0).fit(X, (2 * y).astype(int))
+    np.testing.assert_allclose(
+        model.forecast(X).cdf(2.0), forest.predict_proba(X)[:, :3].sum(axis=1), atol=1e-12
+    )
+    np.testing.assert_allclose(model.predict(X), forest.predict_proba(X) @ model.values_)
+
+
+# --- a hurdle
+
+
+def test_a_hurdle_is_its_two_parts_by_hand() -> None:
+    y = as_amounts(Y)
+    away = y > 0
+    event = LogisticRegression().fit(X, away.astype(int)).predict_proba(X)[:, 1]
+
+    model = HurdleRegressor(LogisticRegression(), BayesianRidge(), random_state=0).fit(X, y)
+    forecast = model.forecast(X)
+    np.testing.assert_allclose(forecast.event_probability(), event, rtol=1e-9)
+    part = RandomizedRegressor(BayesianRidge(), support=(0, None)).fit(X[away], y[away])
+    for level in (0.3, 2.0):
+        expected = 1 - event + event * part.base_forecast(X).cdf(level)
+        np.testing.assert_allclose(forecast.cdf(level), expected, rtol=1e-9)
+    np.testing.assert_allclose(model.predict(X), event * part.predict(X), rtol=1e-9)
+    expected = np.log(event) + part.base_forecast(X).logpdf(np.full(N, 0.7))
+    np.testing.assert_allclose(forecast.log_density(0.7), expected, rtol=1e-9)
+    np.testing.assert_allclose(forecast.log_density(0.0), np.log1p(-event), rtol=1e-9)
+
+
+def test_a_limit_above_is_the_mirror_image_of_zeros_below() -> None:
+    y = as_amounts(Y)
+    low = HurdleRegressor(LogisticRegression(), Ridge(), random_state=0).fit(X, y)
+    high = HurdleRegressor(LogisticRegression(), Ridge(), end="high", random_state=0).fit(X, -y)
+    np.testing.assert_allclose(high.predict(X), -low.predict(X), rtol=1e-6)
+    np.testing.assert_allclose(
+        high.forecast(X).cdf(-0.5), 1 - low.forecast(X).cdf_left(0.5), atol=1e-6
+    )
+    assert high.forecast(X).ppf(0.999).max() == 0.0
+
+
+def test_an_atom_far_from_the_others_needs_no_bound() -> None:
+    # 0 is 1e13 ranges away from salaries that differ by rounding only
+    y = np.where(as_events(Y) > 0, 1e6 + 1e-8 * Y, 0.0)
+    model = HurdleRegressor(LogisticRegression(), Ridge(), random_state=0).fit(X, y)
+    assert model.regressor_.support is None
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_a_forecaster_with_a_support_keeps_it() -> None:
+    y = as_amounts(Y)
+    part = RecalibratedRegressor(BayesianRidge(), support=(0, 9), random_state=0)
+    model = HurdleRegressor(LogisticRegression(), part, random_state=0).fit(X, y)
+    assert model.forecast(X).ppf(0.9999).max() < 9
+
+
+def test_randomization_leaves_the_probability_of_the_atom() -> None:
+    y = as_amounts(Y)
+    base = HurdleRegressor(LogisticRegression(), BayesianRidge(), random_state=0)
+    model = RandomizedRegressor(base, alpha=0.1, random_state=0).fit(X, y)
+    served = model.forecast(X, R)
+    chance = model.base_forecast(X).cdf(0)
+    assert served.outcome_kind is OutcomeKind.HURDLE
+    np.testing.assert_allclose(served.cdf(0), np.repeat(chance[:, None], 3, axis=1), rtol=1e-12)
+    assert np.median(served.cdf(0.5).std(axis=1)) > 0.01
+
+
+def test_the_positive_part_is_served_by_todays_link() -> None:
+    y = as_amounts(Y)
+    base = HurdleRegressor(LogisticRegression(), BayesianRidge(), random_state=0).fit(X, y)
+    law = base.forecast(X).distribution
+    assert isinstance(law, Hurdle)
+    served = RandomizedRegressor(FrozenEstimator(base), alpha=0.1).fit(X, y).forecast(X, R[:, 0])
+    part = Forecast(law.positive).randomized(0.1, "entropic", R[:, 0])
+    expected = law.chance + (1 - law.chance) * part.cdf(0.5)
+    np.testing.assert_allclose(served.cdf(0.5), expected, rtol=1e-9)
+
+
+# --- fitted models of other libraries
+
+
+def test_a_fitted_classifier_is_a_forecaster() -> None:
+    plain = LogisticRegression().fit(TABLE, as_events(Y).astype(bool))
+    found = as_forecaster(plain)
+    assert found.forecast(TABLE).outcome_kind is OutcomeKind.BINARY
+    np.testing.assert_allclose(found.predict(TABLE), plain.predict_proba(TABLE)[:, 1])
+    assert as_forecaster(found) is found
+    frozen = as_forecaster(FrozenEstimator(plain))
+    np.testing.assert_allclose(frozen.predict(TABLE), found.predict(TABLE))
+    with pytest.raises(InputError, match="cannot be stored as a forecaster; fit Classifier"):
+        found.to_state()
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Ridge().fit(X, Y), "model must predict distributions, got Ridge, which predicts only num"),
+        (
+            LogisticRegression().fit(X, np.where(as_events(Y) > 0, "yes", "no")),
+            r"must have classes that are numbers in one column, got classes_ \['no', 'yes'\]",
+        ),
+        (LogisticRegression().fit(X, 1 + as_events(Y)), "must be 0 or 1 .* got 1 and 2"),
+        (3, "estimator must be a regressor with fit and predict, got int"),
+    ],
+)
+def test_models_without_distributions_are_refused(model: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        as_forecaster(model)
+
+
+class Broken(LogisticRegression):  # type: ignore[misc]
+    """Classifier whose probabilities do not add up to 1."""
+
+    def predict_proba(self, X: Any) -> Any:
+        return 0.5 * super().predict_proba(X)
+
+
+class OneColumn(LogisticRegression):  # type: ignore[misc]
+    """Classifier that predicts the probability of one class only."""
+
+    def predict_proba(self, X: Any) -> Any:
+        return super().predict_proba(X)[:, 1:]
+
+
+def test_wrong_probabilities_are_one_clear_line() -> None:
+    y = as_events(Y)
+    with pytest.raises(InputError, match="Broken predicts probabilities that are negative, not"):
+        ClassifierForecaster(Broken()).fit(X, y).forecast(X)
+    with pytest.raises(InputError, match=r"one probability per class, shape \(150, 2\), got shape"):
+        ClassifierForecaster(OneColumn()).fit(X, y).forecast(X)
