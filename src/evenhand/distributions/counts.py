@@ -12,13 +12,16 @@ from scipy import special
 
 from evenhand._validate import Floats, Mask
 from evenhand.distributions import incomplete, piecewise
-from evenhand.distributions.base import batch_array, broadcast, score_grid
+from evenhand.distributions.base import GRID_REACH, GRID_STEP, batch_array, broadcast, score_grid
 from evenhand.distributions.lattice import LEVEL_TOLERANCE, Lattice
 
 MOST_ATOMS = 1024
 FIRST_ATOMS = 512
 """Largest number of values of a distribution that sums go through one by one. Of wider ones it is
 the first values, and between quantiles otherwise, as for continuous distributions."""
+
+MOST_SIZE = 1e4
+"""Largest 1 / dispersion for which differences of log gamma functions have ten digits."""
 
 REPEATED = 0.9
 """Tail from which the other one is not a difference from 1, which would lose digits."""
@@ -295,3 +298,19 @@ class NegativeBinomial(Counts):
 
     def std(self) -> Floats:
         return np.sqrt(self.center + self.dispersion * self.center**2)
+
+    def _table(self) -> tuple[Floats, Floats]:
+        nodes = self.nodes(GRID_REACH + 1, GRID_STEP)
+        size = 1 / self.dispersion[..., None]
+        if size.max() > MOST_SIZE or (nodes[..., -1] - nodes[..., 0] >= MOST_ATOMS).any():
+            return self.atom_table(nodes)
+        # sums of masses, which take a tenth of the time of incomplete beta functions
+        odds = 1 / size * self.center[..., None]
+        log_mass = special.gammaln(nodes + size) - special.gammaln(nodes + 1)
+        log_mass -= special.gammaln(size) + size * np.log1p(odds)
+        log_mass += nodes * (np.log(odds) - np.log1p(odds))
+        is_new = np.diff(nodes, axis=-1, prepend=-1.0) > 0
+        right = np.minimum(np.cumsum(np.exp(log_mass) * is_new, axis=-1), 1.0)
+        left = np.concatenate((np.zeros_like(right[..., :1]), right[..., :-1]), axis=-1)
+        levels = np.stack((left, right), axis=-1).reshape(*right.shape[:-1], -1)
+        return levels, np.repeat(nodes, 2, axis=-1)
