@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -12,13 +14,15 @@ from numpy.typing import NDArray
 
 from evenhand import certificates
 from evenhand._format import one_line
-from evenhand._validate import Floats, bad_input
-from evenhand.audits.blocks import Block, read_block
+from evenhand._validate import Floats, Mask, bad_input
+from evenhand.audits import tables
+from evenhand.audits.blocks import Block, forecast_of, read_forecast
 from evenhand.audits.counted_groups import counted_groups
+from evenhand.audits.outcomes import Events, is_off_atom, outcome_ends
 from evenhand.audits.pictures import LEVELS, curve_table
 from evenhand.audits.plain_interval import plain_table
 from evenhand.audits.result import Audit
-from evenhand.audits.rounding import RoundingCells
+from evenhand.audits.rounding import OPEN, RoundingCells
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
     Band,
@@ -38,7 +42,9 @@ from evenhand.calibration import (
     histogram_band,
 )
 from evenhand.columns import EVERYONE, Partition
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh
+from evenhand.forecast import Forecast
 from evenhand.links import Link
 from evenhand.report import Measure, Note, NoteKind, notes_of
 
@@ -93,11 +99,17 @@ class RowCounts:
     sums : dict of int to Sums
         Sums of each part of the table, by the number of the part. Floating-point sums depend on the
         order of addition: parts are added in the order of their numbers, not of their completion.
+    events : EventCounts or None
+        Probabilities and events of 0/1 outcomes and of hurdles.
+    positive : PITCounts or None
+        PITs of the continuous part of a hurdle, of the people whose outcome is not the atom.
     """
 
     counts: PITCounts
     bars: NDArray[np.int64]
     sums: dict[int, Sums]
+    events: certificates.EventCounts | None = None
+    positive: PITCounts | None = None
 
     def __repr__(self) -> str:
         return one_line(self, n_samples=self.counts.n_samples, groups=len(self.counts.groups))
@@ -107,7 +119,15 @@ class RowCounts:
         # only parts that occur on both sides need an addition, however many parts there are
         for part in self.sums.keys() & other.sums.keys():
             both[part] = _added([self.sums[part], other.sums[part]])
-        return RowCounts(self.counts + other.counts, self.bars + other.bars, both)
+        events = [one for one in (self.events, other.events) if one is not None]
+        positive = [one for one in (self.positive, other.positive) if one is not None]
+        return RowCounts(
+            self.counts + other.counts,
+            self.bars + other.bars,
+            both,
+            reduce(add, events) if events else None,
+            reduce(add, positive) if positive else None,
+        )
 
     @property
     def total(self) -> Sums:
@@ -125,7 +145,7 @@ def count_rows(
     y: Floats,
     table: pd.DataFrame,
     plan: CountPlan,
-    part: int,
+    part_number: int,
     random: np.random.Generator,
 ) -> RowCounts:
     """Forecast some rows and count their PITs.
@@ -142,14 +162,17 @@ def count_rows(
         Contains the columns that define groups.
     plan : CountPlan
         Definition of what is counted.
-    part : int
+    part_number : int
         Number of the part of the table that contains these rows.
     random : numpy.random.Generator
         Source of the draws of these rows.
     """
+    ties = fresh(y.size, random)
+    forecast = forecast_of(model, X, random)
     # atoms are those of all rows: atoms of a block would depend on the block
-    low, high = RoundingCells(plan.step, plan.span).ends(y)
-    block = read_block(model, X, low, high, fresh(y.size, random), random)
+    ends = outcome_ends(forecast, y, RoundingCells(plan.step, plan.span))
+    is_own = not isinstance(model, Forecast)
+    block = read_forecast(forecast, ends, ties, random, is_own=is_own)
     residual = y - block.mean
     if not np.abs(residual).max() < MOST_RESIDUAL:
         rule = f"lie within {MOST_RESIDUAL:g} of their forecasts"
@@ -160,24 +183,66 @@ def count_rows(
         for partition in plan.groups
         for name, mask in partition.masks(table[partition.column]).items()
     }
-    counts = count_pits(
-        block.pit,
-        block.r,
+    is_hurdle = forecast.outcome_kind is OutcomeKind.HURDLE
+    counts = _counted(block, plan, masks, random, has_base=not is_hurdle)
+    off = np.flatnonzero(is_off_atom(forecast, y)) if is_hurdle else np.empty(0, np.intp)
+    positive = None
+    if off.size:
+        some = ends[0][off], ends[1][off]
+        part = forecast.positive_part()[off]
+        inner = read_forecast(part, some, ties[off], random, is_own=is_own)
+        positive = _counted(inner._replace(cells=None), plan, {}, random, has_base=True)
+    found = Events.of(forecast, y)
+    return RowCounts(
+        _with_whole(counts) if forecast.has_atoms else counts,
+        _bars(block),
+        {part_number: _sums(block, residual - plan.centre, masks)},
+        found and certificates.count_events(found.probability, found.happened),
+        positive,
+    )
+
+
+def _counted(
+    block: Block,
+    plan: CountPlan,
+    masks: Mapping[str, Mask],
+    random: np.random.Generator,
+    *,
+    has_base: bool,
+) -> PITCounts:
+    """Count the PITs of a block of rows, and those of the base of its link."""
+    # cells of rounded outcomes are replaced by their drawn positions: in a block no outcome may
+    # have a cell, and counts of blocks with and without cells cannot be added
+    has_cells = plan.step is None and plan.span == OPEN
+    return count_pits(
+        PITs(block.pit, block.r, cells=block.cells if has_cells else None),
         levels=plan.levels,
         groups=masks,
-        base=_base_of(block, plan),
+        base=_base_of(block, plan) if has_base else None,
         random_state=random,
     )
+
+
+def _with_whole(counts: PITCounts) -> PITCounts:
+    """Add the coverage of whole values to the counts of a block in which no outcome has a cell."""
+    if counts.inside_whole is not None:
+        return counts
+    groups = {name: _with_whole(group) for name, group in counts.groups.items()}
+    return replace(counts, inside_whole=counts.inside, groups=groups)
+
+
+def _sums(block: Block, excess: Floats, masks: Mapping[str, Mask]) -> Sums:
+    """Return sums over everyone and the groups; `excess` are residuals minus their centre."""
     # centred at the bias of the sample: the variance is not a difference of two large sums
-    excess = residual - plan.centre
-    values = np.column_stack(
-        (mean_pits(PITs(block.pit, cells=block.cells)), excess, excess**2, excess**3)
-    )
+    mean_pit = mean_pits(PITs(block.pit, cells=block.cells))
+    values = np.column_stack((mean_pit, excess, excess**2, excess**3))
     sums = {EVERYONE: values.sum(axis=0)}
-    sums |= {name: values[mask].sum(axis=0) for name, mask in masks.items()}
+    return sums | {name: values[mask].sum(axis=0) for name, mask in masks.items()}
+
+
+def _bars(block: Block) -> NDArray[np.int64]:
     in_bars = draws_in_bins(block.pit, BARS)
-    bars = np.stack((in_bars.sum(axis=0), (in_bars**2).sum(axis=0)))
-    return RowCounts(counts, bars, {part: sums})
+    return np.stack((in_bars.sum(axis=0), (in_bars**2).sum(axis=0)))
 
 
 def _base_of(block: Block, plan: CountPlan) -> Floats | None:
@@ -213,13 +278,13 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
     # whatever prevents a certificate of the sample prevents a certificate of all rows
     if found.certificate is not None:
         # a group without rows has no certificate and uses no part of the error probability
-        proof = certificates.certify_counts(
-            replace(overall, groups=groups),
-            is_randomized=overall.gap is not None,
-            confidence=confidence,
-            link=plan.link,
+        proof = _proof(
+            replace(rows, counts=replace(overall, groups=groups)),
+            found.certificate,
+            confidence,
+            plan.link,
         )
-        worst = worst.assign(certified=[proof.group_error(mass) for mass in worst["mass"]])
+        worst = worst.assign(certified=tables.certified_errors(proof, worst["mass"]))
     tested = counted_groups(overall, groups, rows.total, plan.groups, plan.centre, found)
     # the widths are those of the sample
     plain = found.plain_intervals
@@ -247,12 +312,37 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
     )
 
 
+def _proof(
+    rows: RowCounts,
+    sampled: certificates.PITCertificate,
+    confidence: float,
+    link: Link | None,
+) -> certificates.PITCertificate:
+    """Certify all rows from their counts, as a certificate of a sample of the rows."""
+    counts, events = rows.counts, rows.events
+    options: dict[str, Any] = {
+        "is_randomized": counts.gap is not None,
+        "confidence": confidence,
+        "link": link,
+    }
+    if isinstance(sampled, certificates.HurdleCertificate):
+        assert events is not None
+        assert rows.positive is not None
+        return certificates.certify_hurdle_counts(
+            counts, rows.positive, events, at=sampled.at, **options
+        )
+    bounds = events and certificates.certify_event_counts(events, confidence=confidence)
+    return certificates.certify_counts(counts, kind=sampled.kind, events=bounds, **options)
+
+
 def _notes(n: int, found: Audit) -> tuple[Note, ...]:
     """Return notes on which parts of the audit use all rows, and which only the sample."""
     few = ["scores other than coverage and average error"]
     few += ["possible leaks"] if len(found.leaks) else []
     sampled = ["scanned groups", "learned groups", "oracle worst groups", "examples"]
     sampled += ["coverage by features"] if len(found.miscoverage) else []
+    sampled += ["event rates by probability"] if len(found.reliability) else []
+    sampled += ["groups off the atom"] if len(found.positive_part) else []
     sampled += ["widths of the confidence intervals of errors"]
     # only some rows of a large sample are scored: another note reports it
     if not notes_of(found.notes, NoteKind.SCORED_ROWS):

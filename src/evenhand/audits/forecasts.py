@@ -187,13 +187,13 @@ def check_model(model: Any) -> Any:
     """Return a forecaster or a Forecast; fitted models of other libraries become forecasters."""
     if isinstance(model, Forecast) or hasattr(model, "forecast"):
         return model
-    # imported here, as forecasters import scikit-learn, which an audit of forecasts does not need
-    from evenhand import forecasters
-
-    if not hasattr(forecasters, "as_forecaster"):
-        remedy = "wrap it as RandomizedRegressor(model), or convert its output to a Forecast"
+    if not hasattr(model, "predict") and not callable(model):
+        remedy = "pass a fitted model that predicts distributions, or convert its output"
         raise bad_input("model", "be a forecaster or a Forecast", type(model).__name__, remedy)
-    return forecasters.as_forecaster(model)
+    # imported here, as forecasters import scikit-learn, which an audit of forecasts does not need
+    from evenhand.forecasters import as_forecaster
+
+    return as_forecaster(model)
 
 
 def check_rows(model: Any, X: Any, n: int) -> Any:

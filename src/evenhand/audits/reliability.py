@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from evenhand import calibration
 from evenhand._validate import Floats, Mask
 from evenhand.audits.outcomes import Events
-from evenhand.calibration import reliability
 from evenhand.columns import EVERYONE, Groups
 
 RELIABILITY_COLUMNS = ("group", "bin", "n", "probability", "rate", "low", "high")
@@ -49,7 +49,7 @@ def _of_group(
     name: str, mask: Mask, events: Events, weights: Floats | None, confidence: float
 ) -> pd.DataFrame:
     some = None if weights is None else weights[mask]
-    found = reliability(
+    found = calibration.reliability(
         events.probability[mask], events.happened[mask], some, confidence=confidence
     )
     table: pd.DataFrame = found.table().assign(group=name)

@@ -230,13 +230,17 @@ def worst_group_table(
     table["null_mean"] = null.mean
     table["null_low"] = null.low
     table["null_high"] = null.high
+    return table.assign(certified=certified_errors(certificate, table["mass"]))
+
+
+def certified_errors(
+    certificate: certificates.PITCertificate | None, masses: Iterable[float]
+) -> list[float]:
+    """Return the bounds for the errors of every group of shares of all people; NaN without one."""
     # bounds of a hurdle are for shares of the people whose outcome is not the atom
-    is_known = certificate is not None and certificate.kind is not OutcomeKind.HURDLE
-    bounds = [
-        certificate.group_error(mass) if certificate is not None and is_known else np.nan
-        for mass in table["mass"]
-    ]
-    return table.assign(certified=bounds)
+    if certificate is None or certificate.kind is OutcomeKind.HURDLE:
+        return [np.nan for _ in masses]
+    return [certificate.group_error(mass) for mass in masses]
 
 
 def learned_rows(found: Sequence[search.FoundGroup], kept: Ints) -> pd.DataFrame:
