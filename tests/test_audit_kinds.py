@@ -12,15 +12,26 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.metrics import brier_score_loss, log_loss
 
 from complaints import complains_of
 from evenhand import Forecast, audit, audit_pit, certify, compare
 from evenhand._validate import DiscreteOutcomeWarning, Floats
-from evenhand.audits import Audit, NoteKind, RoundingCells, notes_of, parse_condition, row_record
+from evenhand.audits import (
+    Audit,
+    CountPlan,
+    NoteKind,
+    RoundingCells,
+    count_rows,
+    notes_of,
+    parse_condition,
+    row_record,
+    with_counts,
+)
 from evenhand.audits.forecasts import read_subject
 from evenhand.calibration import PITs, calibration_error, cell_error, covered
-from evenhand.certificates import certify_events
+from evenhand.certificates import WIDER_LEVELS, certify_events
 from evenhand.columns import EVERYONE
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered
@@ -346,6 +357,73 @@ def test_conditions_on_events() -> None:
         assert complains_of("the outcome is count; use cert", condition.value, audited("count"))
     assert complains_of("certified_bias", parse_condition, "certified_bias(0.1, 0.2) > 0.2")
     assert complains_of("below", parse_condition, "certified_event_rate(5, 0.2) > 0.2")
+
+
+def in_parts(forecast: Forecast, y: Floats, n_parts: int = 3) -> Audit:
+    """Return the audit of a sample with the counts of all rows, read in parts."""
+    found = audit(forecast[:400], people()[:400], y[:400], groups=["sex"], **QUICK)
+    assert found.certificate is not None
+    levels = (0.8, 0.9, *WIDER_LEVELS)
+    plan = CountPlan((), levels, None, (-np.inf, np.inf), found.certificate.link)
+    random = np.random.default_rng(0)
+    total = None
+    for i, rows in enumerate(np.array_split(np.arange(N), n_parts)):
+        part = count_rows(forecast[rows], None, y[rows], people().iloc[rows], plan, i, random)
+        total = part if total is None else total + part
+    assert total is not None
+    return with_counts(found, total, plan, confidence=0.95)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "randomized count", "randomized hurdle"])
+def test_tables_in_parts_are_certified_as_in_memory(kind: str) -> None:
+    forecast, y = outcomes(kind.rsplit(maxsplit=1)[-1])
+    if "randomized" in kind:
+        forecast = forecast.randomized(0.15, r=jittered(N, 8, random_state=1))
+    found, whole = in_parts(forecast, y), audit(forecast, people(), y, **QUICK)
+    proof, expected = found.certificate, whole.certificate
+    assert proof is not None
+    assert expected is not None
+    assert proof.kind is expected.kind
+    assert found.outcome_kind is whole.outcome_kind
+    # errors are taken at the upper ends of bins of 1/16384; with a link they widen by more
+    most = 0.002 if kind == "randomized hurdle" else 1e-4
+    for mass in (0.2, 0.5):
+        assert 0 <= proof.group_error(mass) - expected.group_error(mass) < most
+        assert proof.coverage(0.8, mass) == pytest.approx(expected.coverage(0.8, mass), abs=1e-9)
+    if expected.events is not None:
+        np.testing.assert_allclose(proof.bias(0.2), expected.bias(0.2), atol=2 / 6400)
+        assert proof.event_rate(below=0.1, mass=0.2) >= expected.event_rate(below=0.1, mass=0.2)
+    bias = whole.groups["bias"][0]
+    assert found.groups["bias"][0] == pytest.approx(bias, rel=1e-6) or "randomized" in kind
+
+
+def test_counts_of_a_part_without_the_atom_can_be_added() -> None:
+    forecast, y = outcomes("hurdle")
+    plan = CountPlan((), (0.8,), None, (-np.inf, np.inf))
+    random = np.random.default_rng(0)
+    parts = [
+        count_rows(forecast[rows], None, y[rows], people()[rows], plan, 0, random)
+        for rows in (y == 0, y != 0)
+    ]
+    total = parts[0] + parts[1]
+    assert total.counts.n_samples == N
+    assert total.positive is not None
+    assert total.positive.n_samples == (y != 0).sum()
+    assert total.events is not None
+    assert total.events.n_events == (y != 0).sum()
+
+
+@pytest.mark.parametrize("kind", ["binary", "count"])
+def test_fitted_models_of_other_libraries_are_audited(kind: str) -> None:
+    _, y = outcomes(kind)
+    X = people()[["age", "mean"]]
+    model: Any = LogisticRegression() if kind == "binary" else PoissonRegressor()
+    model.fit(X, y)
+    found = audit(model, X, y, **QUICK)
+    assert found.outcome_kind is OutcomeKind(kind)
+    assert found.name == type(model).__name__
+    assert found.n_draws == 1
+    assert certify(model, X, y, random_state=0).kind is found.outcome_kind
 
 
 # --- null distribution of worst groups

@@ -29,7 +29,6 @@ from evenhand.audits.scores import (
     replace_scores,
 )
 from evenhand.audits.scores import LEVELS as COVERED
-from evenhand.audits.tables import mean_pits
 from evenhand.calibration import HISTOGRAM_BINS as BARS
 from evenhand.calibration import (
     PIT_BINS,
@@ -196,8 +195,8 @@ def count_rows(
     return RowCounts(
         _with_whole(counts) if forecast.has_atoms else counts,
         _bars(block),
-        {part_number: _sums(block, residual - plan.centre, masks)},
-        found and certificates.count_events(found.probability, found.happened),
+        {part_number: _sums(_pits(block, plan), residual - plan.centre, masks)},
+        None if found is None else certificates.count_events(found.probability, found.happened),
         positive,
     )
 
@@ -211,16 +210,21 @@ def _counted(
     has_base: bool,
 ) -> PITCounts:
     """Count the PITs of a block of rows, and those of the base of its link."""
-    # cells of rounded outcomes are replaced by their drawn positions: in a block no outcome may
-    # have a cell, and counts of blocks with and without cells cannot be added
-    has_cells = plan.step is None and plan.span == OPEN
     return count_pits(
-        PITs(block.pit, block.r, cells=block.cells if has_cells else None),
+        _pits(block, plan),
         levels=plan.levels,
         groups=masks,
         base=_base_of(block, plan) if has_base else None,
         random_state=random,
     )
+
+
+def _pits(block: Block, plan: CountPlan) -> PITs:
+    """Return the PITs of a block, with the cells of outcomes that have atoms."""
+    # cells of rounded outcomes are replaced by their drawn positions: in a block no outcome may
+    # have a cell, and counts of blocks with and without cells cannot be added
+    has_cells = plan.step is None and plan.span == OPEN
+    return PITs(block.pit, block.r, cells=block.cells if has_cells else None)
 
 
 def _with_whole(counts: PITCounts) -> PITCounts:
@@ -231,11 +235,10 @@ def _with_whole(counts: PITCounts) -> PITCounts:
     return replace(counts, inside_whole=counts.inside, groups=groups)
 
 
-def _sums(block: Block, excess: Floats, masks: Mapping[str, Mask]) -> Sums:
+def _sums(pits: PITs, excess: Floats, masks: Mapping[str, Mask]) -> Sums:
     """Return sums over everyone and the groups; `excess` are residuals minus their centre."""
     # centred at the bias of the sample: the variance is not a difference of two large sums
-    mean_pit = mean_pits(PITs(block.pit, cells=block.cells))
-    values = np.column_stack((mean_pit, excess, excess**2, excess**3))
+    values = np.column_stack((tables.mean_pits(pits), excess, excess**2, excess**3))
     sums = {EVERYONE: values.sum(axis=0)}
     return sums | {name: values[mask].sum(axis=0) for name, mask in masks.items()}
 
@@ -331,7 +334,9 @@ def _proof(
         return certificates.certify_hurdle_counts(
             counts, rows.positive, events, at=sampled.at, **options
         )
-    bounds = events and certificates.certify_event_counts(events, confidence=confidence)
+    bounds = None
+    if events is not None:
+        bounds = certificates.certify_event_counts(events, confidence=confidence)
     return certificates.certify_counts(counts, kind=sampled.kind, events=bounds, **options)
 
 
