@@ -8,14 +8,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand._validate import DiscreteOutcomeWarning, Floats, InputError, about, check_fraction
+from evenhand._format import option_name
+from evenhand._validate import (
+    DiscreteOutcomeWarning,
+    Floats,
+    InputError,
+    Ints,
+    about,
+    check_fraction,
+)
 from evenhand.cli.reports import command_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
 
     from evenhand.audits import Audit
+    from evenhand.distributions import OutcomeKind
     from evenhand.selection import Selection
+
+
+SCHEMA = "evenhand.fit/1"
+"""Layout of the JSON that `fit` prints."""
 
 
 def check_goal(
@@ -32,7 +47,7 @@ def check_goal(
     others : dict of str to float or None
         Options that have an effect on a certificate only.
     """
-    values = {_option(name): value for name, value in goals.items()}
+    values = {option_name(name): value for name, value in goals.items()}
     given = [name for name, value in {"--alpha": alpha, **values}.items() if value is not None]
     if len(given) == 2:
         raise InputError(f"give {given[0]} or {given[1]}, not both")
@@ -40,9 +55,10 @@ def check_goal(
         raise InputError(f"give only one of {_listed(given, 'and')}")
     for name, value in others.items():
         if value is not None and (not given or alpha is not None):
+            option = option_name(name)
             raise InputError(
-                f"{_option(name)} {value} has no effect without {_listed(list(values), 'or')}; add"
-                f" one of them, or leave {_option(name)} out"
+                f"{option} {value} has no effect without {_listed(list(values), 'or')}; add one of"
+                f" them, or leave {option} out"
             )
     return bool(given) and alpha is None
 
@@ -64,15 +80,11 @@ def check_target(
     for kind in GOALS:
         value = goals[kind.name]
         if value is not None:
-            kind.checked(_option(kind.name), value)
+            kind.checked(option_name(kind.name), value)
     if group_mass is not None:
         check_fraction("--group-mass", group_mass, high_open=False)
     if confidence is not None:
         check_fraction("--confidence", confidence)
-
-
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 def _listed(names: list[str], word: str) -> str:
@@ -99,6 +111,8 @@ class Training:
         Seed of the split, the training and the audit.
     searched : DataFrame, optional
         Columns in which the audit searches groups, if other than `X`.
+    kind : OutcomeKind, optional
+        Kind of outcome; None if it is that of the forecasts.
     """
 
     base: Any
@@ -108,6 +122,35 @@ class Training:
     target: str
     seed: int | None
     searched: pd.DataFrame | None = None
+    kind: OutcomeKind | None = None
+
+
+def fitted_record(
+    out: Path, n_rows: int, training: Training, alpha: float | None, link: str | None
+) -> dict[str, Any]:
+    """Return what was trained as plain values; alpha and link are None without randomization."""
+    return {
+        "schema": SCHEMA,
+        "out": str(out),
+        "outcome": None if training.kind is None else str(training.kind),
+        "n_learning": n_rows,
+        "n_columns": training.X.shape[1],
+        "alpha": alpha,
+        "link": link,
+    }
+
+
+def training_text(training: Training) -> str:
+    """Return the number of columns and, unless outcomes are continuous, what is predicted."""
+    from evenhand.distributions import OutcomeKind
+
+    predicted = {
+        OutcomeKind.COUNT: ", to predict the probability of each count or score",
+        OutcomeKind.HURDLE: ", to predict the probability of 0 and amounts above 0",
+        OutcomeKind.BINARY: ", to predict the probability of 1",
+    }
+    kind = training.kind or OutcomeKind.CONTINUOUS
+    return f"{training.X.shape[1]} columns{predicted.get(kind, '')}"
 
 
 def choose(training: Training, asked: dict[str, Any]) -> Selection:
@@ -137,11 +180,25 @@ def page_of(
     sha256: str | None = None,
 ) -> tuple[bytes | None, str]:
     """Return the report of the certifying rows, None if they cannot be audited, and a message."""
+
+    def audited() -> Audit:
+        held = chosen.certifying
+        found = audit_of_held(chosen.model, training, held, chosen.confidence, name, sha256)
+        # the report must mention that alpha was chosen on these rows
+        return chosen.audited(found)
+
+    return report_page(audited, people, out)
+
+
+def report_page(
+    audited: Callable[[], Audit], people: list[str] | None, out: Path
+) -> tuple[bytes | None, str]:
+    """Return the report of an audit, None if the rows cannot be audited, and a message."""
     from evenhand import store
     from evenhand.audits import with_people
 
     try:
-        found = _audit_of_choice(chosen, training, name, sha256)
+        found = audited()
     except InputError as refusal:
         # the certifying rows may be unfit for an audit, for example with many equal outcomes
         return None, f"no report was written: {refusal}"
@@ -149,28 +206,27 @@ def page_of(
     return page, f"audit of the certifying people written to {out / store.REPORT}"
 
 
-def _audit_of_choice(chosen: Selection, training: Training, name: str, sha256: str | None) -> Audit:
-    """Audit the model on its certifying rows, which were held out from training."""
+def audit_of_held(
+    model: Any, training: Training, held: Ints, confidence: float, name: str, sha256: str | None
+) -> Audit:
+    """Audit a model on rows that were held out from training."""
     from evenhand.audits import audit, with_sources
     from evenhand.tables import take_rows
 
-    held = chosen.certifying
     searched = training.searched
     with warnings.catch_warnings():
         # `fit` has warned about the whole table
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         found = audit(
-            chosen.model,
+            model,
             take_rows(training.X, held),
             training.y[held],
             features=None if searched is None else take_rows(searched, held),
-            confidence=chosen.confidence,
+            confidence=confidence,
             random_state=training.seed,
             name=name,
             target_name=training.target,
         )
-    # the report must mention that alpha was chosen on these rows
-    found = chosen.audited(found)
     return with_sources(
         found,
         command=command_line(),
@@ -183,15 +239,8 @@ def _audit_of_choice(chosen: Selection, training: Training, name: str, sha256: s
 
 def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any]:
     """Return the certificate as JSON values; people are recorded by a salted hash only."""
-    from evenhand import store
     from evenhand._version import __version__
 
-    rows = chosen.certifying
-    # rows are counted from 1 in all output
-    if people is None:
-        on = store.people_record((rows + 1).tolist(), "rows")
-    else:
-        on = store.people_record([people[row] for row in rows], "ids")
     return {
         "statement": chosen.statement,
         "alpha": chosen.alpha,
@@ -213,9 +262,19 @@ def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any
         ],
         "assumes": list(chosen.certificate.assumptions),
         "does_not_cover": list(chosen.certificate.not_covered),
-        "certified_on": on,
+        "certified_on": certified_people(chosen.certifying, people),
         "written_by": f"evenhand {__version__}",
     }
+
+
+def certified_people(rows: Ints, people: list[str] | None) -> dict[str, Any]:
+    """Return the number and the salted hash of the people that a model is certified on."""
+    from evenhand import store
+
+    # rows are counted from 1 in all output
+    if people is None:
+        return store.people_record((rows + 1).tolist(), "rows")
+    return store.people_record([people[row] for row in rows], "ids")
 
 
 def _plain_interval(chosen: Selection) -> dict[str, Any] | None:

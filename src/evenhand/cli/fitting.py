@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand._validate import InputError, about, bad_input, check_column
+from evenhand._validate import InputError, about, bad_input, check_column, check_outcomes
 from evenhand.cli.arguments import (
     DEFAULT_ALPHA,
     AsJson,
@@ -26,26 +27,37 @@ from evenhand.cli.certifying import (
     check_goal,
     check_target,
     choose,
+    fitted_record,
     page_of,
+    training_text,
 )
+from evenhand.cli.event_fitting import fit_events
 from evenhand.cli.messages import inform
 from evenhand.cli.options import check_apart, check_own_folder, folder_to_write, listed_names
 from evenhand.cli.reports import show_result
 from evenhand.cli.tables import people_of
+from evenhand.cli.targets import base_model, kind_of_target, refuse_for_kind
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand._validate import Floats
+    from evenhand.distributions import OutcomeKind
     from evenhand.forecasters import Bounds
-
-SCHEMA = "evenhand.fit/1"
 
 
 def fit(
+    options: typer.Context,
     table: Table,
     target: Target,
     out: Annotated[Path, typer.Option(help="model folder to write")],
+    outcome: Annotated[
+        str | None,
+        typer.Option(
+            help="kind of target: continuous (the default), count for counts and scores, hurdle for"
+            " amounts with zeros, binary for 0/1, which is not randomized"
+        ),
+    ] = None,
     alpha: Annotated[
         float | None,
         typer.Option(help="weight of sharpness, 0 < alpha <= 1; 0.1 by default"),
@@ -98,14 +110,23 @@ def fit(
     device: Annotated[str, typer.Option(help="device for training: auto, cpu or cuda")] = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Train a randomized forecaster on a table and save it to a folder."""
+    """Train a randomized forecaster on a table and save it to a folder.
+
+    With --outcome binary the forecaster is not randomized, and --group-mass or --confidence ask for
+    a certificate of event rates.
+    """
     from evenhand import store
     from evenhand._validate import check_choice
-    from evenhand.forecasters import MixtureMLPRegressor, RandomizedRegressor
+    from evenhand.distributions import OutcomeKind
     from evenhand.links import make_link
 
     goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
-    is_certified = check_goal(alpha, goals, {"group_mass": group_mass, "confidence": confidence})
+    certified = {"group_mass": group_mass, "confidence": confidence}
+    refuse_for_kind(options, outcome)
+    # events are certified as they are, without a goal
+    is_binary = outcome == OutcomeKind.BINARY
+    wants_rates = any(value is not None for value in certified.values())
+    is_certified = wants_rates if is_binary else check_goal(alpha, goals, certified)
     check_target(goals, group_mass, confidence)
     chosen_alpha = DEFAULT_ALPHA if alpha is None else alpha
     # checks link and alpha before the training
@@ -118,37 +139,61 @@ def fit(
     # training takes minutes: the output folder is checked before
     store.check_folder(out)
     check_own_folder(out, "model.json", "a model folder")
-    X, y, people = _training_rows(table, target, id_column, cluster, drop, bounds)
-    base = MixtureMLPRegressor(device=device, random_state=seed, verbose=True)
-    if is_certified:
-        asked = {
-            **goals,
-            "group_mass": group_mass,
-            "confidence": confidence,
-            "link": link,
-            "cluster": None if cluster is None else people,
-            "support": bounds,
-        }
-        fit_certified(Training(base, X, y, table, target, seed), people, asked, out, as_json)
-        return
-    with about(table.name):
+    rows = _training_rows(table, target, id_column, cluster, drop, bounds, outcome)
+    base = base_model(rows.kind, rows.y, device, seed)
+    training = Training(base, rows.X, rows.y, table, target, seed, kind=rows.kind)
+    asked = {
+        **goals,
+        **certified,
+        "link": link,
+        "cluster": None if cluster is None else rows.people,
+        "support": bounds,
+    }
+    if is_binary:
+        fit_events(training, rows.people, asked, out, is_certified=is_certified, as_json=as_json)
+    elif is_certified:
+        fit_certified(training, rows.people, asked, out, as_json)
+    else:
+        fit_plainly(training, chosen_alpha, asked, out, as_json)
+
+
+def fit_plainly(
+    training: Training, alpha: float, asked: dict[str, Any], out: Path, as_json: bool
+) -> None:
+    """Fit a model on all rows with a given alpha, and save it."""
+    from evenhand import store
+    from evenhand.forecasters import RandomizedRegressor
+
+    X = training.X
+    with about(training.table.name):
         model = RandomizedRegressor(
-            base,
-            alpha=chosen_alpha,
-            link=link,
-            support=bounds,
-            random_state=seed,
+            training.base,
+            alpha=alpha,
+            link=asked["link"],
+            support=asked["support"],
+            random_state=training.seed,
         )
-        model.fit(X, y)
+        model.fit(X, training.y)
     store.save(model, out)
-    inform(f"trained on {len(X):,} rows and {X.shape[1]} columns; model written to {out}")
+    predicted = training_text(training)
+    inform(f"trained on {len(X):,} rows and {predicted}; model written to {out}")
     if as_json:
-        result = _fitted(out, len(X), X, chosen_alpha, link)
+        result = fitted_record(out, len(X), training, alpha, asked["link"])
         show_result(result | {"certificate": None}, "", as_json)
     inform(
         "no report was written because no rows were held out: run evenhand audit on other rows, or"
         " fit with --max-group-error, which holds out rows"
     )
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Features, outcomes and labels of people of a training table, and the kind of its target."""
+
+    X: pd.DataFrame
+    y: Floats
+    people: list[str] | None
+    kind: OutcomeKind
 
 
 def _training_rows(
@@ -158,10 +203,10 @@ def _training_rows(
     cluster: str | None,
     drop: str | None,
     bounds: Bounds,
-) -> tuple[pd.DataFrame, Floats, list[str] | None]:
+    outcome: str | None,
+) -> TrainingRows:
     """Read the features, the outcomes and the names of people, and check the outcomes."""
     from evenhand import columns, tables
-    from evenhand._validate import check_outcomes, discrete_outcome
     from evenhand.forecasters import check_support
 
     named = [name for name in (id_column, cluster) if name is not None]
@@ -172,13 +217,11 @@ def _training_rows(
     X = _features(data, [target, *named, *listed_names("--drop", drop)], table.name)
     for remark in [*remarks, *features_like_names(X)]:
         inform(f"warning: {table.name}: {remark}")
-    outcome = f"{table.name}: column {target!r}"
-    check_support(y, bounds, name=outcome)
-    discrete = discrete_outcome(y, name=outcome)
-    check_outcomes(y, name=outcome, kind="continuous" if discrete is None else None)
-    if discrete is not None:
-        raise InputError(discrete)
-    return X, y, people
+    place = f"{table.name}: column {target!r}"
+    check_support(y, bounds, name=place)
+    kind = kind_of_target(y, outcome, place)
+    check_outcomes(y, name=place, kind=kind)
+    return TrainingRows(X, y, people, kind)
 
 
 def _bounds(support: str) -> Bounds:
@@ -241,23 +284,10 @@ def fit_certified(
     finally:
         # training takes long: an error in the audit must not lose the model
         store.write_model(packed, out, certificate, page)
-    result = _fitted(out, chosen.n_learning, training.X, chosen.alpha, asked["link"])
+    result = fitted_record(out, chosen.n_learning, training, chosen.alpha, asked["link"])
     show_result(result | {"certificate": certificate}, chosen.summary(), as_json)
-    trained = f"trained on {chosen.n_learning:,} rows and {training.X.shape[1]} columns"
     inform(
-        f"{trained}, certified on {chosen.n_certifying:,} other people; model and certificate.json"
-        f" written to {out}"
+        f"trained on {chosen.n_learning:,} rows and {training_text(training)}, certified on"
+        f" {chosen.n_certifying:,} other people; model and certificate.json written to {out}"
     )
     inform(last)
-
-
-def _fitted(out: Path, n_rows: int, X: pd.DataFrame, alpha: float, link: str) -> dict[str, Any]:
-    """Return what was trained as plain values."""
-    return {
-        "schema": SCHEMA,
-        "out": str(out),
-        "n_learning": n_rows,
-        "n_columns": X.shape[1],
-        "alpha": alpha,
-        "link": link,
-    }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-# parts for tests; `__all__` is the documented reference
+# parts for tests and the command; `__all__` is the documented reference
 from evenhand.selection.baseline import without_features as without_features
+from evenhand.selection.choice import CERTIFY_SHARE as CERTIFY_SHARE
 from evenhand.selection.choice import randomize
 from evenhand.selection.costs import Costs as Costs
 from evenhand.selection.result import PlainInterval, Selection
+from evenhand.selection.rows import split_rows as split_rows
 from evenhand.selection.searches import GroupSearches, SpreadGroup
 
 __all__ = [
