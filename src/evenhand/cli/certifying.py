@@ -256,10 +256,7 @@ def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any
         "plain_interval": _plain_interval(chosen),
         "learned_group": _learned_group(chosen),
         "rounding_step": chosen.rounding_step,
-        "comparison": [
-            {name: _json(value) for name, value in row.items()}
-            for row in chosen.comparison.to_dict("records")
-        ],
+        "comparison": table_records(chosen.comparison),
         "assumes": list(chosen.certificate.assumptions),
         "does_not_cover": list(chosen.certificate.not_covered),
         "certified_on": certified_people(chosen.certifying, people),
@@ -299,6 +296,12 @@ def _learned_group(chosen: Selection) -> dict[str, Any] | None:
     return {name: getattr(found, name) for name in names}
 
 
-def _json(value: Any) -> Any:
-    """Return a value of a table for JSON, which has no NaN."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def table_records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table as JSON values; JSON has no NaN."""
+    return [
+        {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in row.items()
+        }
+        for row in table.to_dict("records")
+    ]

@@ -15,6 +15,7 @@ from evenhand.cli.certifying import (
     certified_people,
     fitted_record,
     report_page,
+    table_records,
     training_text,
 )
 from evenhand.cli.messages import inform
@@ -160,7 +161,7 @@ def _record(proof: EventCertificate, mass: float) -> dict[str, Any]:
         "group_mass": mass,
         "confidence": proof.confidence,
         "bias": [low, high],
-        "event_rates": proof.table([mass]).to_dict("records"),
+        "event_rates": table_records(proof.table([mass])),
         "assumes": list(proof.assumptions),
         "does_not_cover": list(proof.not_covered),
         "written_by": f"evenhand {__version__}",
