@@ -300,7 +300,7 @@ def table_records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table as JSON values; JSON has no NaN."""
     return [
         {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            str(name): None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in row.items()
         }
         for row in table.to_dict("records")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from evenhand._validate import Floats
-from evenhand.distributions import OutcomeKind
+from evenhand.distributions import Categorical, Distribution, OutcomeKind
 from evenhand.forecast import Forecast
 
 
@@ -38,7 +40,7 @@ def served_columns(
     dict of str to ndarray
         For a 0/1 outcome only `probability`: its quantiles are 0 or 1, and no draw changes it. For
         other outcomes draws, means and quantiles; for amounts with zeros the probability of the
-        zero before them, `chance_of_zero`.
+        zero before them, `chance_of_zero`. Quantiles of whole numbers are integers.
 
     Examples
     --------
@@ -53,7 +55,17 @@ def served_columns(
         columns["chance_of_zero"] = 1 - forecast.event_probability()
     columns["mean"] = mean
     quantiles = forecast.ppf(levels)
+    if kind is OutcomeKind.COUNT and _has_whole_values(forecast.distribution):
+        quantiles = quantiles.astype(np.int64)
     columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}
     if moments:
         columns |= {"served_mean": forecast.mean(), "served_std": forecast.std()}
     return columns
+
+
+def _has_whole_values(distribution: Distribution) -> bool:
+    """Whether all values of counts or scores are whole numbers."""
+    base: Any = distribution
+    while hasattr(base, "base"):
+        base = base.base
+    return not isinstance(base, Categorical) or bool((base.support == np.round(base.support)).all())

@@ -1,0 +1,275 @@
+"""Commands for counts, scores, amounts with zeros and 0/1 outcomes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from command_outcome import Command
+from evenhand import load
+from evenhand.certificates import certify_events
+from evenhand.cli.targets import discrete_target, has_classes
+
+N = 600
+KEY = b"sixteen bytes or more"
+
+
+def make_table(seed: int = 0, n: int = N) -> pd.DataFrame:
+    """Return outcomes of each kind with their true forecasts in columns."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=n)
+    p = 1 / (1 + np.exp(-x))
+    mean = np.exp(1 + 0.5 * x)
+    scores = stats.binom(3, p[:, None]).pmf(np.arange(4))
+    none = random.uniform(size=n) < 1 - p
+    return pd.DataFrame(
+        {
+            "id": [f"p{i}" for i in range(n)],
+            "x": x,
+            "sex": random.choice(["f", "m"], n),
+            "event": (random.uniform(size=n) < p).astype(int),
+            "p": p,
+            "visits": random.poisson(mean),
+            "mean": mean,
+            "score": random.binomial(3, p),
+            **{f"k{k}": scores[:, k] for k in range(4)},
+            "cost": np.where(none, 0.0, np.exp(x + random.normal(size=n))),
+            "none": 1 - p,
+            **{f"q{q}": np.exp(x + stats.norm.ppf(q)) for q in (0.1, 0.25, 0.5, 0.75, 0.9)},
+        }
+    )
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    make_table().to_csv("t.csv", index=False)
+    Path("key").write_bytes(KEY)
+    Path("key").chmod(0o600)
+    return tmp_path / "t.csv"
+
+
+COLUMNS = {
+    "binary": ("--target", "event", "--probability", "p"),
+    "count": ("--target", "visits", "--mean", "mean", "--outcome", "count"),
+    "pmf": ("--target", "score", "--pmf", "k"),
+    "hurdle": ("--target", "cost", "--chance-of-zero", "none", "--quantiles", "q"),
+}
+
+
+def audited(evenhand: Command, *args: str) -> dict[str, Any]:
+    done = evenhand("audit", *args, "--features", "x,sex", "--json")
+    assert done.code == 0, done.err
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_forecasts_of_each_kind_are_audited(evenhand: Command, table: Path, kind: str) -> None:
+    found = audited(evenhand, str(table), *COLUMNS[kind], "--groups", "sex")
+    assert found["outcome_kind"] == {"pmf": "count"}.get(kind, kind)
+    everyone = found["groups"][0]
+    # the forecasts are the truth: an error is that of 600 draws, below 1.95 / sqrt(600) = 0.08
+    # with a probability of over 99.9% (Kolmogorov), which bounds W1
+    assert everyone["error"] < 0.08
+    assert {group["n"] for group in found["groups"][1:]} == set(make_table()["sex"].value_counts())
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_an_audit_in_parts_counts_the_same_rows(evenhand: Command, table: Path, kind: str) -> None:
+    rows = make_table()
+    Path("parts").mkdir()
+    for i, part in enumerate(np.array_split(np.arange(N), 3)):
+        rows.iloc[part].to_parquet(f"parts/part-{i}.parquet", index=False)
+    whole = audited(evenhand, str(table), *COLUMNS[kind], "--groups", "sex")
+    parts = audited(evenhand, "parts", *COLUMNS[kind], "--groups", "sex")
+    assert parts["outcome_kind"] == whole["outcome_kind"]
+    for one, other in zip(parts["groups"], whole["groups"], strict=True):
+        assert (one["group"], one["n"]) == (other["group"], other["n"])
+        # PITs are counted in 6400 bins
+        np.testing.assert_allclose(one["error"], other["error"], atol=1e-3)
+
+
+REFUSED = {
+    "a forecast of another kind": (
+        ("audit", "t.csv", "--target", "visits", "--probability", "p"),
+        r"t.csv: column 'visits', row 1 must be 0 or 1, got",
+    ),
+    "a value without a column": (
+        ("audit", "t.csv", "--target", "visits", "--pmf", "k"),
+        "must be one of the values of --pmf (0, 1, 2, 3), got",
+    ),
+    "an option that contradicts": (
+        ("audit", "t.csv", "--target", "event", "--probability", "p", "--outcome", "count"),
+        "--outcome count contradicts --probability",
+    ),
+    "an outcome of a model": (
+        ("audit", "m", "t.csv", "--target", "event", "--outcome", "binary"),
+        "give a model folder or --outcome, not both",
+    ),
+    "events": (("fit", "t.csv", "--target", "event", "--out", "m"), "add --outcome binary"),
+    "scores": (("fit", "t.csv", "--target", "score", "--out", "m"), "add --outcome count"),
+    "zeros": (("fit", "t.csv", "--target", "cost", "--out", "m"), "add --outcome hurdle"),
+    "no events": (
+        ("fit", "t.csv", "--target", "visits", "--outcome", "binary", "--out", "m"),
+        "must be 0 or 1",
+    ),
+    "no zeros": (
+        ("fit", "t.csv", "--target", "mean", "--outcome", "hurdle", "--out", "m"),
+        "has no zeros, but --outcome hurdle needs zeros and amounts above 0",
+    ),
+    "no counts": (
+        ("fit", "t.csv", "--target", "x", "--outcome", "count", "--out", "m"),
+        "must be a whole number of at least 0",
+    ),
+    "an unknown kind": (
+        ("fit", "t.csv", "--target", "x", "--outcome", "money", "--out", "m"),
+        "--outcome must be one of 'continuous', 'count', 'hurdle', 'binary', got 'money'",
+    ),
+    "an alpha of events": (
+        ("fit", "t.csv", "--target", "event", "--outcome", "binary", "--alpha", "0.1"),
+        "--alpha: forecasts of 0/1 outcomes are not randomized",
+    ),
+    "a goal of events": (
+        ("fit", "t.csv", "--target", "event", "--outcome", "binary", "--max-group-error", "0.3"),
+        "forecast the amount or the time",
+    ),
+    "bounds of counts": (
+        ("fit", "t.csv", "--target", "visits", "--outcome", "count", "--support", "0:"),
+        "--support has no effect with --outcome count; leave it out",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_is_refused_in_one_line(
+    evenhand: Command, table: Path, case: str
+) -> None:
+    args, facts = REFUSED[case]
+    out = () if "--out" in args or args[0] == "audit" else ("--out", "m")
+    assert facts in evenhand(*args, *out).complaint()
+    assert not Path("m").exists()
+
+
+@pytest.mark.parametrize(
+    ("y", "facts"),
+    [
+        (np.arange(100) % 2 + 1.0, "values 1 and 2; .* --outcome binary, with the event coded as"),
+        (np.arange(100) % 5 * 0.5, "5 different values; for counts or scores add --outcome count"),
+        (np.repeat(np.arange(50.0), 2), None),
+        (np.append(np.zeros(50), np.arange(1.0, 51.0)), "50.0% .* counts add --outcome count, "),
+        (np.append(np.zeros(50), np.arange(50) + 0.5), "for amounts with zeros add --outcome hurd"),
+        (np.append(np.full(50, 7.3), np.arange(50.0)), "model the frequent values apart"),
+    ],
+)
+def test_discrete_targets_are_told_their_option(y: np.ndarray, facts: str | None) -> None:
+    found = discrete_target(y)
+    assert (found is None) == (facts is None)
+    if facts is not None:
+        assert __import__("re").search(facts, str(found)), found
+
+
+def test_scores_need_enough_rows_with_each_value() -> None:
+    assert has_classes(np.repeat([1.0, 2.5, 4.0], 10))
+    assert not has_classes(np.append(np.repeat([1.0, 2.5, 4.0], 10), 5.0))
+    assert not has_classes(np.repeat(np.arange(20.0), 10))
+
+
+FEATURES_ONLY = "id,p,mean,none,k0,k1,k2,k3,q0.1,q0.25,q0.5,q0.75,q0.9"
+TARGETS = {"event": "binary", "visits": "count", "score": "count", "cost": "hurdle"}
+
+
+def fit(evenhand: Command, target: str, *args: str) -> Any:
+    others = ",".join([FEATURES_ONLY, *(name for name in TARGETS if name != target)])
+    options = ("--target", target, "--outcome", TARGETS[target], "--drop", others, "--seed", "0")
+    done = evenhand("fit", "t.csv", *options, "--out", "m", *args)
+    assert done.code == 0, done.err
+    return done
+
+
+def predicted(evenhand: Command, *args: str) -> pd.DataFrame:
+    done = evenhand("predict", "m", "t.csv", "--id", "id", "--out", "out.csv", *args)
+    assert done.code == 0, done.err
+    return pd.read_csv("out.csv")
+
+
+def test_events_are_fitted_and_their_probabilities_written_without_a_key(
+    evenhand: Command, table: Path
+) -> None:
+    done = json.loads(fit(evenhand, "event", "--json").out)
+    assert done["outcome"] == "binary"
+    assert done["alpha"] is None
+    assert done["certificate"] is None
+    written = predicted(evenhand)
+    assert written.columns.tolist() == ["id", "probability"]
+    forecast = load("m").forecast(pd.read_csv("t.csv")[["x", "sex"]])
+    np.testing.assert_allclose(written["probability"], forecast.event_probability(), rtol=1e-6)
+    refused = evenhand("predict", "m", "t.csv", "--id", "id", "--out", "o.csv", "--key-file", "key")
+    assert "--key-file has no effect with m, which predicts the probability" in refused.complaint()
+
+
+def test_events_are_certified_on_people_who_were_held_out(evenhand: Command, table: Path) -> None:
+    done = fit(evenhand, "event", "--group-mass", "0.5", "--json")
+    result = json.loads(done.out)
+    written = json.loads(Path("m/certificate.json").read_text())
+    assert result["certificate"]["bias"] == written["bias"]
+    assert (written["n_certifying"], written["n_learning"]) == (180, 420)
+    assert (Path("m") / "report.html").exists()
+    assert "certified on 180 other people" in done.err
+    # the held-out people of seed 0, by the documented split of `evenhand.randomize`
+    held = np.sort(np.random.default_rng(0).permutation(N)[:180])
+    rows = make_table().iloc[held]
+    model = load("m")
+    probability = model.forecast(pd.read_csv("t.csv")[["x", "sex"]].iloc[held])
+    proof = certify_events(probability.event_probability(), rows["event"].to_numpy(float))
+    np.testing.assert_allclose(written["bias"], proof.bias(0.5), rtol=1e-9)
+
+
+def test_counts_are_fitted_and_their_quantiles_are_whole_numbers(
+    evenhand: Command, table: Path
+) -> None:
+    done = fit(evenhand, "visits", "--alpha", "0.2")
+    assert "to predict the probability of each count" in done.err
+    written = predicted(evenhand, "--key-file", "key")
+    assert written.columns[:4].tolist() == ["id", "r", "mean", "q0.05"]
+    assert written["q0.5"].dtype == np.int64
+    refused = evenhand("predict", "m", "t.csv", "--id", "id", "--out", "o.csv").complaint()
+    assert "--key-file is missing" in refused
+
+
+def test_scores_are_fitted_by_their_values(evenhand: Command, table: Path) -> None:
+    fit(evenhand, "score")
+    written = predicted(evenhand, "--key-file", "key", "--levels", "0.1,0.5,0.9")
+    values = written[["q0.1", "q0.5", "q0.9"]].to_numpy()
+    assert set(values.ravel()) <= {0, 1, 2, 3}
+
+
+def test_amounts_with_zeros_are_fitted_and_their_chance_of_zero_written(
+    evenhand: Command, table: Path
+) -> None:
+    fit(evenhand, "cost")
+    written = predicted(evenhand, "--key-file", "key", "--levels", "0.1,0.5,0.9")
+    assert written.columns[:4].tolist() == ["id", "r", "chance_of_zero", "mean"]
+    # a quantile is 0 below the chance of zero, whatever the draw
+    is_zero = written["q0.5"] == 0
+    assert (is_zero == (written["chance_of_zero"] >= 0.5)).all()
+    assert 0.4 < written["chance_of_zero"].mean() < 0.6
+
+
+def test_a_count_model_is_audited_with_its_own_kind(evenhand: Command, table: Path) -> None:
+    fit(evenhand, "visits")
+    found = audited(evenhand, "m", "t.csv", "--target", "visits")
+    assert found["outcome_kind"] == "count"
+
+
+def test_amounts_are_certified_for_people_with_an_amount(evenhand: Command, table: Path) -> None:
+    done = fit(evenhand, "cost", "--max-group-error", "0.4", "--json")
+    certificate = json.loads(done.out)["certificate"]
+    assert certificate["group_error"] <= 0.4
+    assert json.loads(done.out)["outcome"] == "hurdle"
