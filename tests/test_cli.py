@@ -1070,11 +1070,11 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
     "fit, a column twice": (lambda d: d.fit(SPLIT), ("given.csv", "'age'", "2 times")),
     "fit, few values": (
         lambda d: d.fit(DISCRETE),
-        ("given.csv", "'loss'", "7 distinct values", "ClassifierForecaster"),
+        ("given.csv", "'loss'", "7 distinct values", "--outcome count"),
     ),
     "fit, one value often": (
         lambda d: d.fit(ATOM),
-        ("given.csv", "'loss'", "15", "15.0%", "no continuous forecast"),
+        ("given.csv", "'loss'", "15", "15.0%", "model the frequent values apart"),
     ),
     "fit, alpha 0": (lambda d: d.fit(None, "--alpha", "0"), ("alpha", "0 < alpha <= 1", "0.0")),
     "fit, alpha 1.2": (lambda d: d.fit(None, "--alpha", "1.2"), ("alpha", "0 < alpha <= 1", "1.2")),

@@ -75,7 +75,7 @@ from evenhand import store
         (
             "randomize t.csv --target y --out o",
             "t.csv: no forecasts to randomize; name columns of the table: --mean and --std,"
-            " --quantiles or --samples",
+            " --quantiles, --samples or --pmf",
         ),
         (
             "randomize t.csv --mean mu --std sd --id i --out o",

@@ -106,7 +106,7 @@ def discrete_target(y: Floats) -> str | None:
         return f"has only the values {listed}; for {meaning} add --outcome binary{coded}"
     is_count = bool((values == np.round(values)).all() and values[0] >= 0)
     if values.size < MIN_DISTINCT:
-        facts = f"has only {values.size} different values"
+        facts = f"has only {values.size} distinct values"
     elif share > MAX_ATOM:
         facts = f"is {atom:g} in {percent(share, 'up')} of the rows"
     else:
