@@ -488,6 +488,9 @@ def test_group_errors_of_a_hurdle_are_those_of_the_people_off_the_atom() -> None
     # without a base, errors of several draws per person
     plain = certify_hurdle(whole, inner, positive, np.full(n, 0.5), random_state=0)
     assert plain.evidence.n_samples == n
+    assert plain.group_error(0.2) == certify_pit(inner, random_state=0).group_error(0.2)
+    assert plain.coverage(LEVEL, 0.2) == certify_pit(inner, random_state=0).coverage(LEVEL, 0.2)
+    assert plain.mpaic(0.3) < 0.5
     assert plain.positive.evidence.errors.values == pytest.approx(pathwise_errors(inner))
 
 

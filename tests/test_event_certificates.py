@@ -243,6 +243,15 @@ def test_counts_only_widen_the_bounds_and_add_up() -> None:
         assert high - 1e-12 <= outer[1] <= high + width
 
 
+def test_a_bin_counts_whole_on_the_side_of_the_larger_bound() -> None:
+    """Thresholds just beyond a forecast lie in its bin."""
+    p, y = np.full(200, 0.05005), np.arange(200) < 20
+    rows, counted = certify_events(p, y), certify_event_counts(count_events(p, y))
+    assert counted.event_rate(below=0.05006, mass=0.5) >= rows.event_rate(below=0.05006, mass=0.5)
+    assert counted.event_rate(above=0.05004, mass=0.5) <= rows.event_rate(above=0.05004, mass=0.5)
+    assert rows.event_rate(below=0.05006, mass=0.5) > rows.event_rate(below=0.05004, mass=0.5)
+
+
 def test_rows_of_the_same_person_count_once() -> None:
     rng = np.random.default_rng(11)
     p = rng.beta(2, 2, size=300)
