@@ -331,6 +331,7 @@ def test_the_text_of_a_certificate_of_counts() -> None:
     assert "not continuous" not in text
     assert "position of each PIT within the probability of its outcome" in text
     assert "averages of forecast probabilities over draws" in text
+    assert "Prediction intervals contain whole outcomes" in text
     plain = certify_pit(np.random.default_rng(0).uniform(size=100))
     assert "outcomes that are not continuous" in plain.not_covered
     assert str(plain.kind) == "continuous"

@@ -331,6 +331,7 @@ def test_the_text_of_a_0_1_certificate_says_what_is_proven() -> None:
     assert f"all with a forecast of at most 5%, at most {np.ceil(1000 * rate) / 10:.1f}%" in text
     assert "not continuous" not in text
     assert "prediction interval" not in text
+    assert "half of the difference between the forecast and their event rate" in text
     answers = proof.questions.set_index("question")["answered"]
     assert not answers["is it calibrated for every group of a given size"]
     assert not answers["is the probability of each person right"]

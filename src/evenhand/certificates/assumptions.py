@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from evenhand.distributions import OutcomeKind
+
 SAMPLE = (
     "the rows are a random sample of the population to which the certificate applies, exchangeable"
     " and independent of each other"
@@ -51,6 +53,19 @@ OWN_CELLS = (
     " predict"
 )
 """Assumption where continuous forecasts are compared with rounded outcomes."""
+
+MEANINGS = {
+    OutcomeKind.COUNT: (
+        "Errors are those of randomized PITs, averaged over the position within the probability of"
+        " an outcome. Prediction intervals contain whole outcomes, so they may cover more than"
+        " their nominal level."
+    ),
+    OutcomeKind.BINARY: (
+        "For 0/1 outcomes, the error of people with the same forecast is half of the difference"
+        " between the forecast and their event rate."
+    ),
+}
+"""Remarks on the meaning of errors, by kind of outcome."""
 
 ROUNDED = (
     "pathwise errors and gaps |PIT - r| were rounded up to bins of width 1/{error} and 1/{gap},"

@@ -103,10 +103,12 @@ class HurdleCertificate(PITCertificate):
             If `choice` has another confidence.
         """
         positive = self.positive.accounting_for(choice)
+        own = self.events
         return replace(
             self,
             positive=positive,
             bounds=positive.bounds,
+            events=own and replace(own, one_row_each=positive.one_row_each),
             is_chosen=True,
             method=positive.method,
             mass=positive.mass,

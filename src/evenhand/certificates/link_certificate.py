@@ -10,15 +10,14 @@ from typing import Self
 
 import numpy as np
 
-from evenhand._format import four_digits, one_line, plain_number
+from evenhand._format import four_digits, one_line
 from evenhand._validate import Floats, InputError, check_fraction
-from evenhand.certificates.assumptions import ATOM, SAMPLE, UNIFORM_DRAWS
+from evenhand.certificates.assumptions import SAMPLE, UNIFORM_DRAWS
 from evenhand.certificates.bound_choice import EVIDENCE, evidence_type
 from evenhand.certificates.certificate import Certificate
 from evenhand.certificates.event_certificate import SHOWN_MASS
 from evenhand.certificates.least_alpha import LEAST_ALPHA, enough_rows, largest_alpha
 from evenhand.certificates.link_evidence import Bound, LinkEvidence, Sample
-from evenhand.distributions import OutcomeKind
 from evenhand.draws import nodes
 from evenhand.links import Link, check_link
 
@@ -64,9 +63,6 @@ class LinkCertificate(Certificate):
     one_row_each : bool
         Whether people have several rows and one row per person was used: group sizes are then
         shares of people, not of rows.
-    at : float or None
-        The atom of the outcome, if these are the people whose outcome is not the atom, and the link
-        randomizes the forecast given that it is not; None for continuous outcomes.
     """
 
     confidence: float
@@ -75,7 +71,6 @@ class LinkCertificate(Certificate):
     pit: Floats
     n_people: int
     one_row_each: bool = False
-    at: float | None = None
 
     method = "local-levels"
     mass = None
@@ -116,21 +111,6 @@ class LinkCertificate(Certificate):
     def bound(self) -> Bound:
         """Kind of the bound for group errors: "sharp" or "pathwise"."""
         return self.evidence.bound
-
-    @property
-    def kind(self) -> OutcomeKind:  # type: ignore[override]
-        """Kind of outcome that the forecasts describe."""
-        return OutcomeKind.CONTINUOUS if self.at is None else OutcomeKind.HURDLE
-
-    @property
-    def not_covered(self) -> tuple[str, ...]:
-        """Situations that the bounds do not cover."""
-        atom = () if self.at is None else (ATOM.format(atom=plain_number(self.at)),)
-        return (*super().not_covered, *atom)
-
-    def off_atom(self, at: float) -> LinkCertificate:
-        """Return the same bounds as those of the people whose outcome is not an atom `at`."""
-        return replace(self, at=float(at))
 
     def with_link(self, link: Link) -> LinkCertificate:
         """Return the same bounds read for another link."""
@@ -235,8 +215,7 @@ class LinkCertificate(Certificate):
         ]
 
     def _forecasts(self) -> str:
-        off = "" if self.at is None else f" whose outcome is not {plain_number(self.at)},"
-        return f"{off.strip()} under {self.link!r}".strip()
+        return f"under {self.link!r}"
 
     def _remarks(self) -> list[str]:
         return [

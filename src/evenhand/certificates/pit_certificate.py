@@ -16,6 +16,7 @@ from evenhand.certificates.assumptions import (
     CHOSEN,
     FIXED,
     FIXED_LINK,
+    MEANINGS,
     OWN_CELLS,
     OWN_TIES,
     SAMPLE,
@@ -57,14 +58,14 @@ class PITCertificate(Certificate):
     `k` statements that hold jointly, certify with `1 - (1 - confidence) / k` (Bonferroni).
 
     If the forecaster is a link around a deterministic one, `average_error`, `group_error` and
-    `coverage` are those of a `LinkCertificate` of the PITs of that deterministic forecaster, which
-    are tighter; all of them hold jointly. For a deterministic forecaster `coverage` follows from
+    `coverage` are those of a `LinkCertificate` of its PITs, which are tighter; all of them hold
+    jointly. For a deterministic forecaster `coverage` follows from
     the share of all people whom the interval covers, and its lower bounds at the levels 0.9, 0.95,
     0.98 and 0.99 hold jointly.
 
-    Outcomes with atoms have randomized PITs. Bounds for every group average over the position
-    within the cell (outcomes: 2), coverage is that of intervals of whole values, and all other
-    bounds are computed from one drawn position per person.
+    Outcomes with atoms have randomized PITs. Bounds for every group average over positions in the
+    cells (outcomes: 2), coverage is that of intervals of whole values, and all other bounds are
+    computed from one drawn position per person.
 
     Parameters
     ----------
@@ -85,8 +86,8 @@ class PITCertificate(Certificate):
         shares of people, not of rows.
     bounds : Certificate or None
         Certificate whose bounds `average_error`, `group_error` and `coverage` return: that of the
-        link around a deterministic forecaster, or that of a choice of the randomization on these
-        people. None if these bounds are computed from `evidence`.
+        link, or that of a choice of the randomization on these people. None if these bounds are
+        computed from `evidence`.
     is_chosen : bool
         Whether the randomization was chosen on these people. `bounds` account for the choice, all
         other bounds do not.
@@ -392,7 +393,8 @@ class PITCertificate(Certificate):
         return [f"{opening} {text}; there is no upper bound"] if text else []
 
     def _remarks(self) -> list[str]:
-        return [
+        meaning = [MEANINGS[self.kind]] if self.kind in MEANINGS else []
+        return meaning + [
             f"Cannot be answered: {row['question']}? {row['why'][:1].upper()}{row['why'][1:]}."
             for row in self.questions.to_dict("records")
             if not row["answered"]

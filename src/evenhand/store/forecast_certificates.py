@@ -14,7 +14,6 @@ from typing import Any
 from evenhand._files import replace_file
 from evenhand._locks import one_writer
 from evenhand._validate import InputError, about
-from evenhand.distributions import OutcomeKind
 from evenhand.links import Link, make_link
 from evenhand.store.certificates import CERTIFICATE, REPORT, parsed
 from evenhand.store.folder import check_folder
@@ -30,21 +29,17 @@ class CertifiedForecasts:
     Parameters
     ----------
     kind : str
-        Kind of the columns, such as "mean_std", "quantiles" or "samples".
+        Kind of forecasts and columns, such as "mean_std", "quantiles" or "samples".
     columns : tuple of str
         Names of the columns: means and standard deviations, quantiles sorted by level, samples, or
-        probabilities.
+        probabilities of outcomes.
     link : Link
         The link for which the certificate holds.
-    outcome : OutcomeKind, default "continuous"
-        Kind of outcome that the forecasts describe: the same columns may be forecasts of a count or
-        of a continuous outcome.
     """
 
     kind: str
     columns: tuple[str, ...]
     link: Link
-    outcome: OutcomeKind = OutcomeKind.CONTINUOUS
 
 
 def write_forecast_certificate(
@@ -55,8 +50,7 @@ def write_forecast_certificate(
     Parameters
     ----------
     certificate : dict
-        JSON values with `link`, `alpha` and `forecasts`, a dict of `kind`, `columns` and, unless
-        outcomes are continuous, `outcome`.
+        JSON values with `link`, `alpha` and `forecasts`, a dict of `kind` and `columns`.
     folder : path
         Folder, created if needed; a certificate in it is replaced.
     report : bytes, optional
@@ -102,11 +96,9 @@ def read_forecast_certificate(folder: str | os.PathLike[str]) -> CertifiedForeca
         forecasts = certificate["forecasts"]
         kind = str(forecasts["kind"])
         columns = tuple(map(str, forecasts["columns"]))
-        # certificates of earlier releases are those of continuous outcomes
-        outcome = OutcomeKind(forecasts.get("outcome", OutcomeKind.CONTINUOUS))
         name, alpha = str(certificate["link"]), float(certificate["alpha"])
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error_text(error)}"
         raise InputError(f"{path} is damaged ({reason}); {_CERTIFY_AGAIN}") from error
     with about(str(path)):
-        return CertifiedForecasts(kind, columns, make_link(name, alpha), outcome)
+        return CertifiedForecasts(kind, columns, make_link(name, alpha))
