@@ -15,6 +15,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from evenhand._validate import Floats, Ints
 from evenhand.columns import TableEncoder
+from evenhand.forecasters.adapters import on_grids
 from evenhand.forecasters.boosting import fitting_leaf_size, fitting_leaves
 
 N_FOLDS = 5
@@ -76,7 +77,7 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
         """Return training and held-out rows of each fold; None if there are too few rows."""
 
     @abstractmethod
-    def _constant(self, target: NDArray[Any], weight: Floats) -> Floats:
+    def _constant(self, target: NDArray[Any], weight: Floats | None) -> Floats:
         """Return the prediction without features."""
 
     @abstractmethod
@@ -92,8 +93,9 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
         self.columns_ = encoder.to_state()
         self._encoder = encoder
         rows = self._features(X)
-        weight = np.ones(len(target)) if sample_weight is None else np.asarray(sample_weight)
-        weight = weight / weight.mean()
+        weight = _varying(sample_weight)
+        # scikit-learn's weighted quantiles of many distinct values take a second per fit
+        splits = rows if weight is None else on_grids(rows)
         self.constant_ = self._constant(target, weight)
         self.trees_ = self.linear_ = None
         self.share_ = 0.0
@@ -105,7 +107,7 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
             # a lack of convergence shows in the held-out loss
             warnings.simplefilter("ignore")
             linear = self._cross_fitted_linear(rows, target, weight, folds)
-            n_trees, trees = self._cross_fitted_trees(rows, target, weight, folds)
+            n_trees, trees = self._cross_fitted_trees(splits, target, weight, folds)
             mixed = [share * trees + (1 - share) * linear for share in SHARES]
             losses = [np.average(self._loss(target, one), weights=weight) for one in mixed]
             best = int(np.argmin(losses))
@@ -114,21 +116,29 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
                 self.linear_ = self._linear(len(target)).fit(rows, target, weight)
             if self.share_ > 0:
                 self.trees_ = self._trees(len(target), max_iter=n_trees)
-                self.trees_.fit(rows, target, weight)
+                self.trees_.fit(splits, target, weight)
         return self
 
     def _cross_fitted_linear(
-        self, rows: Floats, target: NDArray[Any], weight: Floats, folds: list[tuple[Ints, Ints]]
+        self,
+        rows: Floats,
+        target: NDArray[Any],
+        weight: Floats | None,
+        folds: list[tuple[Ints, Ints]],
     ) -> Floats:
         """Return the held-out predictions of the linear model."""
         held = np.empty((len(target), *self.constant_.shape))
         for learn, out in folds:
-            model = self._linear(learn.size).fit(rows[learn], target[learn], weight[learn])
+            model = self._linear(learn.size).fit(rows[learn], target[learn], _part(weight, learn))
             held[out] = self._output(model, rows[out])
         return held
 
     def _cross_fitted_trees(
-        self, rows: Floats, target: NDArray[Any], weight: Floats, folds: list[tuple[Ints, Ints]]
+        self,
+        rows: Floats,
+        target: NDArray[Any],
+        weight: Floats | None,
+        folds: list[tuple[Ints, Ints]],
     ) -> tuple[int, Floats]:
         """Return the number of trees with the smallest held-out loss, and its predictions."""
         models = [self._trees(learn.size, warm_start=True) for learn, _ in folds]
@@ -137,7 +147,9 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
         for stage in STAGES:
             held = np.empty((len(target), *self.constant_.shape))
             for model, (learn, out) in zip(models, folds, strict=True):
-                model.set_params(max_iter=stage).fit(rows[learn], target[learn], weight[learn])
+                model.set_params(max_iter=stage).fit(
+                    rows[learn], target[learn], _part(weight, learn)
+                )
                 held[out] = self._output(model, rows[out])
             loss = float(np.average(self._loss(target, held), weights=weight))
             if loss < best:
@@ -189,6 +201,18 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
 
+def _varying(sample_weight: Any) -> Floats | None:
+    """Return weights of mean 1; None if all are equal."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    return None if np.ptp(weight) == 0 else weight / weight.mean()
+
+
+def _part(weight: Floats | None, rows: Ints) -> Floats | None:
+    return None if weight is None else weight[rows]
+
+
 class TableClassifier(TableModel):
     """Probabilities of classes for tables of any kind; see `TableModel`."""
 
@@ -219,8 +243,9 @@ class TableClassifier(TableModel):
             warnings.simplefilter("ignore")  # a class with few rows is absent from some folds
             return list(folds.split(target, target))
 
-    def _constant(self, target: NDArray[Any], weight: Floats) -> Floats:
-        return np.asarray(np.bincount(target, weights=weight) / weight.sum())
+    def _constant(self, target: NDArray[Any], weight: Floats | None) -> Floats:
+        counts = np.bincount(target, weights=weight)
+        return np.asarray(counts / counts.sum())
 
     def _output(self, model: Any, rows: Floats) -> Floats:
         predicted = np.zeros((len(rows), self.classes_.size))
@@ -263,7 +288,7 @@ class TableCounts(TableModel):
         folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=self.random_state)
         return list(folds.split(target, is_positive))
 
-    def _constant(self, target: NDArray[Any], weight: Floats) -> Floats:
+    def _constant(self, target: NDArray[Any], weight: Floats | None) -> Floats:
         return np.asarray(np.average(target, weights=weight))
 
     def _output(self, model: Any, rows: Floats) -> Floats:

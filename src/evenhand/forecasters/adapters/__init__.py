@@ -21,7 +21,7 @@ from evenhand.forecasters.adapters.quantile_bases import FITTED_LEVELS as FITTED
 from evenhand.forecasters.adapters.quantile_bases import QuantileGrid
 from evenhand.forecasters.adapters.quantile_bases import spaced as spaced
 from evenhand.forecasters.adapters.residual_bases import ResidualBase
-from evenhand.forecasters.adapters.spread_trees import SpreadTrees
+from evenhand.forecasters.adapters.spread_trees import SpreadTrees, on_grids
 from evenhand.forecasters.adapters.tails import (
     effective_size,
     n_cells,
@@ -52,6 +52,7 @@ __all__ = [
     "is_event",
     "kind_of",
     "n_cells",
+    "on_grids",
     "plotting_positions",
     "residual_distribution",
     "tail_knots",

@@ -239,10 +239,10 @@ def _grown(
     if weight is None:
         return model.fit(rows, size)
     # scikit-learn's weighted quantiles of many distinct values take a second per fit
-    return model.fit(_on_grids(rows), size, weight / weight.mean())
+    return model.fit(on_grids(rows), size, weight / weight.mean())
 
 
-def _on_grids(rows: Floats) -> Floats:
+def on_grids(rows: Floats) -> Floats:
     """Return each feature rounded up to quantiles of it, of which there are at most `MOST_BINS`."""
     rounded = rows.copy()
     for column in rounded.T:
