@@ -166,21 +166,21 @@ def test_the_cell_error_bounds_the_error_from_both_sides(ends: list[list[list[fl
     assert overall <= error.mean() + 1e-14
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(CELLS, st.integers(0, 2**32 - 1))
 def test_averaging_over_positions_does_not_increase_the_error(
     ends: list[list[list[float]]], seed: int
 ) -> None:
     low, high = np.array(ends).transpose(2, 0, 1)
     # positions in a Latin hypercube: each person's are even, so the mean CDF is that of the cells
-    # but for a thousandth
+    # but for a two-hundredth
     rng = np.random.default_rng(seed)
-    ties = np.stack([rng.permutation(1000) for _ in low]) / 1000 + 0.0005
+    ties = np.stack([rng.permutation(200) for _ in low]) / 200 + 0.0025
     drawn = [PITs.of_cells(low, high, v).matrix for v in ties.T]
     averaged = calibration_error((low, high))
-    assert averaged <= np.mean([calibration_error(pit) for pit in drawn]) + 5e-4
+    assert averaged <= np.mean([calibration_error(pit) for pit in drawn]) + 2.5e-3
     pathwise = np.mean([pathwise_errors(pit) for pit in drawn], axis=0)
-    assert (pathwise_errors((low, high)) <= pathwise + 5e-4).all()
+    assert (pathwise_errors((low, high)) <= pathwise + 2.5e-3).all()
 
 
 @settings(max_examples=50, deadline=None)
