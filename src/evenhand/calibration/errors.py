@@ -15,7 +15,7 @@ from evenhand.draws import RandomState, generator
 BLOCK_PITS = 1 << 20
 """Number of PITs processed at once, so that temporaries need little memory."""
 
-BLOCK_CELLS = 1 << 17
+BLOCK_CELLS = 1 << 14
 """Number of cells of PITs processed at once."""
 
 GRID_POINTS = 200
@@ -66,7 +66,7 @@ def calibration_error(pit: Pit, p: float = 1.0, sample_weight: ArrayLike | None 
         raise bad_input("p", "be finite and at least 1", p)
     if pits.cells is not None:
         low, high = (end.ravel() for end in pits.cells)
-        weights = np.repeat(pits.shares / pits.n_draws, pits.n_draws)
+        weights = 1 / low.size if pits.weights is None else _weights_of_draws(pits)
         return float(ramp_distance(low, high, weights, p) ** (1 / p))
     return float(_distance_to_uniform(pits.matrix, pits.weights, p) ** (1 / p))
 
@@ -146,17 +146,26 @@ def cell_error(pit: Pit, sample_weight: ArrayLike | None = None) -> float:
     (0.125, 0.25)
     """
     pits = as_pits(pit, sample_weight=sample_weight)
-    weights = np.repeat(pits.shares / pits.n_draws, pits.n_draws)
+    weights = None if pits.weights is None else _weights_of_draws(pits)
     above = _excess(pits.high.ravel(), weights)
     # the mirror image of B(c) - c below 0: P(1 - low < c') - c' above 0
     return above + _excess(1 - pits.low.ravel(), weights)
 
 
-def _excess(ends: Floats, weights: Floats) -> float:
+def _weights_of_draws(pits: PITs) -> Floats:
+    """Return the share of each draw in the total weight, shape (n m,)."""
+    return np.repeat(pits.shares / pits.n_draws, pits.n_draws)
+
+
+def _excess(ends: Floats, weights: Floats | None) -> float:
     """Return `integral_0^1 (P(ends <= c) - c)_+ dc`."""
-    order = np.argsort(ends)
-    share = np.cumsum(weights[order])
-    left = ends[order]
+    if weights is None:
+        left = np.sort(ends)
+        share = np.arange(1, ends.size + 1) / ends.size
+    else:
+        order = np.argsort(ends)
+        left = ends[order]
+        share = np.cumsum(weights[order])
     right = np.append(left[1:], 1.0)
     # the antiderivative of (s - c)_+ is -(s - c)_+^2 / 2
     squares = np.maximum(share - left, 0.0) ** 2 - np.maximum(share - right, 0.0) ** 2

@@ -7,12 +7,15 @@ ramp `clip((c - low) / (high - low), 0, 1)`, or a step if the cell is a point (o
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints
 from evenhand.calibration.distances import row_distances
+
+Number = TypeVar("Number", np.float64, np.complex128)
 
 NARROWEST = 1e-14
 """Width up to which a cell is replaced by its middle: its PIT moves by a quarter of it on average.
@@ -22,8 +25,8 @@ NARROW = 1e-6
 """Width up to which a cell is replaced by its middle in sums at few levels, whose rounding errors
 are then below 1e-9."""
 
-BLOCK_ENDS = 1 << 18
-"""Number of ends of cells processed at once, so that temporaries need little memory."""
+BLOCK_ENDS = 1 << 15
+"""Number of ends of cells processed at once, so that temporaries stay in the processor's cache."""
 
 
 def ramp_distance(low: Floats, high: Floats, weights: Floats | float, p: float = 1.0) -> Floats:
@@ -54,29 +57,24 @@ def ramp_distance(low: Floats, high: Floats, weights: Floats | float, p: float =
     >>> float(ramp_distance(np.array([0.5]), np.array([0.5]), 1.0))
     0.25
     """
-    ends, rises, jumps = _sorted_ends(low, high, weights)
-    quantum = _quantum(rises)
-    coarse = fine = cdf = left = np.zeros((*ends.shape[:-1], 1))
-    total = np.zeros(ends.shape[:-1])
-    for start in range(0, ends.shape[-1], BLOCK_ENDS):
-        part = slice(start, start + BLOCK_ENDS)
-        # slopes of narrow cells are up to 1e14 times those of wide ones: multiples of the quantum
-        # are added and removed without rounding, and the rests are too small for theirs to matter
-        rise = rises[..., part]
-        multiple = (rise + quantum) - quantum
-        coarse = _cumulated(coarse, multiple)
-        fine = _cumulated(fine, rise - multiple)
-        # the piece that stops at an end has the slope behind the end before it
-        knots = np.concatenate((left, ends[..., part]), axis=-1)
-        jump = jumps[..., part]
-        grown = (coarse + fine)[..., :-1] * np.diff(knots, axis=-1)
-        cdf = _cumulated(cdf, grown + jump)
-        total += _distance(knots, cdf, jump, p)
-        coarse, fine, cdf, left = (values[..., -1:] for values in (coarse, fine, cdf, knots))
-    if p == 1:
-        # beyond the last end the CDF is 1
-        total += (1 - left[..., 0]) ** 2 / 2
-    return total
+    is_ramp = high - low > NARROWEST
+    if is_ramp.all():
+        changes = _exact_parts(weights / (high - low))
+        return _area(np.concatenate((low, high), axis=-1), changes, None, p)
+    middle = low + (high - low) / 2
+    if low.ndim == 1:
+        # a point has one end; in rows, whose lengths are equal, it has two
+        mass = np.broadcast_to(weights, low.shape)
+        low, high, points = low[is_ramp], high[is_ramp], middle[~is_ramp]
+        changes = _exact_parts(mass[is_ramp] / (high - low))
+        changes = np.concatenate((changes, np.zeros(points.size)))
+        jumps = np.concatenate((np.zeros(2 * low.size), mass[~is_ramp]))
+        return _area(np.concatenate((low, high, points)), changes, jumps, p)
+    slopes = np.divide(weights, high - low, out=np.zeros(low.shape), where=is_ramp)
+    jump = np.where(is_ramp, 0.0, weights)
+    ends = [np.where(is_ramp, end, middle) for end in (low, high)]
+    jumps = np.concatenate((jump, np.zeros(jump.shape)), axis=-1)
+    return _area(np.concatenate(ends, axis=-1), _exact_parts(slopes), jumps, p)
 
 
 def cell_row_distances(low: Floats, high: Floats) -> Floats:
@@ -141,63 +139,124 @@ def ramps_at(levels: Floats, low: Floats, high: Floats, *, is_below: bool = Fals
     return np.asarray(np.clip(sums, 0.0, m))
 
 
-def _sorted_ends(
-    low: Floats, high: Floats, weights: Floats | float
-) -> tuple[Floats, Floats, Floats]:
-    """Return the sorted ends of cells, and changes of the slope and jumps of the CDF at them."""
-    width = high - low
-    is_ramp = width > NARROWEST
-    slope = np.divide(weights, width, out=np.zeros(width.shape), where=is_ramp)
-    jump = np.where(is_ramp, 0.0, weights)
-    middle = low + width / 2
-    first = np.where(is_ramp, low, middle)
-    last = np.where(is_ramp, high, middle)
-    rises = [slope, -slope]
-    jumps = [jump, np.zeros(jump.shape)]
-    if low.ndim == 1:
-        # a point has one end
-        last, rises[1], jumps[1] = last[is_ramp], rises[1][is_ramp], jumps[1][is_ramp]
-    ends = np.concatenate((first, last), axis=-1)
-    # the order of equal ends does not matter: the piece between them has length 0
-    order = np.argsort(ends, axis=-1)
-    values = (ends, np.concatenate(rises, axis=-1), np.concatenate(jumps, axis=-1))
-    taken = (np.take_along_axis(each, order, axis=-1) for each in values)
-    return tuple(taken)  # type: ignore[return-value]
+def _area(ends: Floats, changes: NDArray[np.complex128], jumps: Floats | None, p: float) -> Floats:
+    """Return `W_p^p` of piecewise linear CDFs.
 
-
-def _quantum(rises: Floats) -> float:
-    """Return a number whose addition and subtraction rounds slopes to multiples of a power of 2.
-
-    Sums of these multiples are exact: they have at most 52 bits.
+    Parameters
+    ----------
+    ends : ndarray of shape (..., k)
+        Ends of the pieces, in any order.
+    changes : ndarray of shape (..., k)
+        Changes of the slope at the ends, in two parts.
+    jumps : ndarray of shape (..., k) or None
+        Jumps of the CDF at the ends; None if there are no points.
     """
-    most = float(np.maximum(rises, 0.0).sum(axis=-1).max())
-    return math.ldexp(1.5, math.frexp(most)[1] + 1)
-
-
-def _cumulated(carried: Floats, steps: Floats) -> Floats:
-    """Return cumulative sums from a carried value, which comes first."""
-    return np.asarray(np.cumsum(np.concatenate((carried, steps), axis=-1), axis=-1))
-
-
-def _distance(knots: Floats, cdf: Floats, jump: Floats, p: float) -> Floats:
-    """Return the integral over pieces between knots; `cdf` is that at and behind each knot."""
-    start = cdf[..., :-1] - knots[..., :-1]
-    stop = cdf[..., 1:] - jump - knots[..., 1:]
+    order, knots = _sorted(ends)
+    changes = changes.ravel()
+    jumps = None if jumps is None else jumps.ravel()
+    slope = np.zeros((*ends.shape[:-1], 1), dtype=np.complex128)
+    cdf = left = np.zeros(slope.shape)
+    total = np.zeros(ends.shape[:-1])
+    for start in range(0, ends.shape[-1], BLOCK_ENDS):
+        places = order[..., start : start + BLOCK_ENDS]
+        right = knots[..., start : start + BLOCK_ENDS]
+        jump = None if jumps is None else jumps.take(places)
+        slope = _cumulated(slope, changes.take(places))
+        length = np.diff(right, axis=-1, prepend=left)
+        # the piece that stops at an end has the slope behind the end before it
+        level = (slope.real[..., :-1] + slope.imag[..., :-1]) * length
+        cdf = _cumulated(cdf, level if jump is None else level + jump)
+        gaps = cdf.copy()
+        gaps[..., :1] -= left
+        gaps[..., 1:] -= right
+        total += _pieces(gaps, length, level, jump, p)
+        slope, cdf, left = slope[..., -1:], cdf[..., -1:], right[..., -1:]
     if p == 1:
-        return np.asarray((_mean_size(start, stop) * np.diff(knots, axis=-1)).sum(axis=-1))
-    # over levels of the quantile function: it is linear along a piece and constant along a jump
-    level = np.diff(cdf, axis=-1)
-    along = _mean_power(start, stop, p) * (level - jump)
-    across = _mean_power(stop, stop + jump, p) * jump
-    return np.asarray((along + across).sum(axis=-1))
+        # beyond the last end the CDF is 1
+        total += (1 - knots[..., -1]) ** 2 / 2
+    return total
 
 
-def _mean_size(a: Floats, b: Floats) -> Floats:
-    """Return the mean of `|x|` on the line from a to b, whether it crosses 0 or not."""
-    s = np.abs(a) + np.abs(b)
-    t = a + b
-    # 1e-300 only prevents 0 / 0
-    return np.asarray((s + t * t / (s + 1e-300)) / 4)
+def _exact_parts(slopes: Floats) -> NDArray[np.complex128]:
+    """Return the changes of the slope at lower and upper ends in two parts, as complex numbers.
+
+    Slopes of narrow cells are up to 1e14 times those of wide ones, whose sums would lose their
+    digits. The first parts are multiples of a power of 2 that have at most 52 bits in any sum: they
+    are added and removed without rounding. The rests are too small for their rounding to matter.
+    One cumulative sum of complex numbers takes half the time of two sums.
+    """
+    most = float(slopes.sum(axis=-1).max())
+    quantum = math.ldexp(1.5, math.frexp(most)[1] + 1)
+    k = slopes.shape[-1]
+    changes = np.empty((*slopes.shape[:-1], 2 * k), dtype=np.complex128)
+    # adding and subtracting this number rounds to the multiples
+    multiples = (slopes + quantum) - quantum
+    changes.real[..., :k] = multiples
+    changes.imag[..., :k] = slopes - multiples
+    np.negative(changes[..., :k], out=changes[..., k:])
+    return changes
+
+
+def _sorted(ends: Floats) -> tuple[Ints, Floats]:
+    """Return the places of sorted ends in the flattened array, and the sorted ends themselves."""
+    k = ends.shape[-1]
+    if ends.ndim > 1:
+        order = np.argsort(ends, axis=-1) + np.arange(0, ends.size, k).reshape(-1, 1)
+        return order, ends.take(order)
+    # sorting leading digits, followed by the place, takes a third of the time of an indirect sort
+    bits = k.bit_length()
+    keys = (ends * 2.0 ** (63 - bits)).astype(np.uint64)
+    keys <<= np.uint64(bits)
+    keys |= np.arange(k, dtype=np.uint64)
+    keys.sort()
+    keys &= np.uint64((1 << bits) - 1)
+    order = keys.astype(np.intp, copy=False)
+    knots = ends.take(order)
+    if (knots[1:] < knots[:-1]).any():
+        # few ends agree in their leading digits: the sort of a nearly sorted array is linear
+        again = np.argsort(knots, kind="stable")
+        order, knots = order.take(again), knots.take(again)
+    return order, knots
+
+
+def _cumulated(carried: NDArray[Number], steps: NDArray[Number]) -> NDArray[Number]:
+    """Return cumulative sums from a carried value, which comes first."""
+    sums = np.empty((*steps.shape[:-1], steps.shape[-1] + 1), dtype=steps.dtype)
+    sums[..., :1] = carried
+    np.cumsum(steps, axis=-1, out=sums[..., 1:])
+    sums[..., 1:] += carried
+    return sums
+
+
+def _pieces(gaps: Floats, length: Floats, level: Floats, jump: Floats | None, p: float) -> Floats:
+    """Return the integral over pieces: of `|CDF - c|`, or of the inverse functions if `p` is not 1.
+
+    Parameters
+    ----------
+    gaps : ndarray of shape (..., k + 1)
+        CDF minus `c` at the ends of the pieces, behind jumps.
+    length, level : ndarray of shape (..., k)
+        Length of each piece and growth of the CDF on it.
+    jump : ndarray of shape (..., k) or None
+        Jump of the CDF at the end of each piece.
+    """
+    start = gaps[..., :-1]
+    stop = gaps[..., 1:] if jump is None else gaps[..., 1:] - jump
+    if p == 1:
+        size = np.abs(gaps)
+        size = size[..., :-1] + (size[..., 1:] if jump is None else np.abs(stop))
+        both = start + stop
+        # with s = |a| + |b| and t = |a + b| the mean of |x| on the line from a to b is
+        # (s + t^2 / s) / 4 whether it crosses 0 or not
+        both *= both
+        both /= size + 1e-300  # instead of 0 / 0
+        both += size
+        return np.asarray(np.einsum("...i,...i->...", both, length) / 4)
+    # the quantile function is linear along a piece and constant along a jump
+    area = _mean_power(start, stop, p) * level
+    if jump is not None:
+        area += _mean_power(stop, stop + jump, p) * jump
+    return np.asarray(area.sum(axis=-1))
 
 
 def _mean_power(a: Floats, b: Floats, p: float) -> Floats:
