@@ -24,6 +24,7 @@ from evenhand.calibration.errors import (
 )
 from evenhand.calibration.errors import error_with_band as error_with_band
 from evenhand.calibration.errors import n_effective as n_effective
+from evenhand.calibration.event_rates import Reliability, reliability
 from evenhand.calibration.grid import Grid as Grid
 from evenhand.calibration.grid import rounding_step
 from evenhand.calibration.group_sums import COVERED as COVERED
@@ -48,7 +49,6 @@ from evenhand.calibration.pits import as_pits as as_pits
 from evenhand.calibration.ramps import cell_row_distances as cell_row_distances
 from evenhand.calibration.ramps import ramp_distance as ramp_distance
 from evenhand.calibration.ramps import ramps_at as ramps_at
-from evenhand.calibration.reliability import Reliability, reliability
 from evenhand.calibration.scores import (
     cell_log_score,
     covered,
