@@ -398,8 +398,8 @@ def test_events_must_be_0_or_1_and_have_no_support() -> None:
     y = forecast_of("binary", table, 0.0).sample(0)
     with pytest.raises(InputError, match="0 or 1"):
         RecalibratedRegressor(models("binary")).fit(table, y + 1)
-    with pytest.raises(InputError, match="support is for continuous outcomes"):
-        RecalibratedRegressor(models("binary"), support=(0, None)).fit(table, y + 0.5)
+    with pytest.raises(InputError, match="support=.* has no meaning"):
+        RecalibratedRegressor(models("binary"), support=(-1, None)).fit(table, y)
 
 
 def random_cells(seed: int, n: int = 60) -> PitCells:

@@ -15,7 +15,6 @@ from evenhand._validate import (
     bad_input,
     check_choice,
     check_count,
-    check_outcomes,
     outcomes_checked,
 )
 from evenhand.distributions import Distribution, OutcomeKind
@@ -37,6 +36,7 @@ from evenhand.forecasters.corrections import arrays_of_steps, take_steps
 from evenhand.forecasters.grouping import By, Grouping
 from evenhand.forecasters.held_out import HeldOut, Maps
 from evenhand.forecasters.membership import Labelled
+from evenhand.forecasters.outcomes import check_after_fit, check_before_fit
 from evenhand.forecasters.overlapping import NamedGroups
 from evenhand.forecasters.pit_cells import PitCells
 from evenhand.forecasters.repair_check import check_maps, check_table, check_text
@@ -187,7 +187,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         cv = check_count("cv", self.cv, least=2)
         check_choice("spread", self.spread, SPREADS)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
-        kind = kind_of(self.estimator)
+        kind = kind_of(self.estimator, outcomes)
         given = None if sample_weight is None else weight
         is_held_out = kind.is_held_out(self.estimator)
         # each fold needs two rows
@@ -195,15 +195,17 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
             what = "rows" if given is None else "rows of positive weight"
             rule = f"have at least {2 * cv} {what} for cv={cv}"
             raise bad_input("X", rule, f"n_samples = {outcomes.size}")
-        check_outcomes(outcomes, kind=None)
+        known = check_before_fit(self.estimator, outcomes, self.support)
         line = self._learn_support_of(self.estimator, outcomes, table)
         random = generator(self.random_state)
         members = self._learn_groups(table, sample_weight)
         support = self._predicted_support(self.estimator)
         rows = Training(table, line, given, cv, random, self.spread, support)
         with outcomes_checked():
-            held_out = self._fitted(kind, rows, outcomes)
-        check_outcomes(outcomes, kind=held_out.kind)
+            self._set_base(kind.fit(self.estimator, rows))
+        check_after_fit(self._base, table, outcomes, self.support, known)
+        with outcomes_checked():
+            held_out = self._held_out(kind, rows, outcomes)
         if not held_out.is_finite:
             raise InputError(
                 f"estimator {type(self.estimator_).__name__} predicts distributions that are not"
@@ -220,9 +222,8 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         self._maps = maps
         self.levels_, self.values_, self.groups_ = maps.pits.levels, maps.pits.values, maps.table
 
-    def _fitted(self, kind: type[Base], rows: Training, outcomes: Floats) -> HeldOut:
-        """Fit the model, and return held-out forecasts of the rows with their outcomes."""
-        self._set_base(kind.fit(self.estimator, rows))
+    def _held_out(self, kind: type[Base], rows: Training, outcomes: Floats) -> HeldOut:
+        """Return held-out forecasts of the rows with their outcomes."""
         # a fitted model has not seen these rows, so all forecasts are held out
         if kind.is_held_out(self.estimator):
             return self._judged(self._base.distribution(rows.X), outcomes)
@@ -238,11 +239,6 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
 
     def _judged(self, distribution: Distribution, outcomes: Floats) -> HeldOut:
         """Return predicted distributions on the support with their outcomes."""
-        if self.support is not None and distribution.has_atoms:
-            raise InputError(
-                f"support is for continuous outcomes, and the estimator predicts outcomes of kind"
-                f" {str(distribution.outcome_kind)!r}; leave it out"
-            )
         return HeldOut.of(Forecast(self._on_support(distribution)), outcomes)
 
     def forecast(
