@@ -38,7 +38,6 @@ from evenhand.calibration.histogram import PITHistogram, pit_histogram
 from evenhand.calibration.histogram import cells_in_bins as cells_in_bins
 from evenhand.calibration.histogram import draws_in_bins as draws_in_bins
 from evenhand.calibration.histogram import histogram_band as histogram_band
-from evenhand.calibration.histogram import pit_cdf as pit_cdf
 from evenhand.calibration.intervals import Interval as Interval
 from evenhand.calibration.intervals import binned_error_interval as binned_error_interval
 from evenhand.calibration.intervals import error_interval, share_bound, share_interval
@@ -46,8 +45,6 @@ from evenhand.calibration.own_draws import check_own_draws as check_own_draws
 from evenhand.calibration.pits import Pit as Pit
 from evenhand.calibration.pits import PITs
 from evenhand.calibration.pits import as_pits as as_pits
-from evenhand.calibration.ramps import cell_row_distances as cell_row_distances
-from evenhand.calibration.ramps import ramp_distance as ramp_distance
 from evenhand.calibration.ramps import ramps_at as ramps_at
 from evenhand.calibration.scores import (
     cell_log_score,

@@ -181,30 +181,3 @@ def cells_in_bins(low: Floats, high: Floats, n_bins: int) -> Floats:
     # a point at the edge of two bins lies in the upper one, as in `draws_in_bins`
     below = ramps_at(inner, low, high, is_below=True)
     return np.diff(below, axis=-1, prepend=0.0, append=low.shape[1])
-
-
-def pit_cdf(pit: Pit, levels: ArrayLike, sample_weight: ArrayLike | None = None) -> Floats:
-    """Return the share of PITs at or below each level, averaged over the cells of PITs.
-
-    Parameters
-    ----------
-    pit, sample_weight
-        As for `pit_histogram`.
-    levels : array-like of shape (k,)
-        Increasing levels between 0 and 1.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-
-    Examples
-    --------
-    >>> pit_cdf([0.2, 0.7], [0.5, 0.8]), pit_cdf(([0.0, 0.5], [0.5, 1.0]), [0.25, 0.8])
-    (array([0.5, 1. ]), array([0.25, 0.8 ]))
-    """
-    pits = as_pits(pit, sample_weight=sample_weight)
-    points = np.asarray(levels, dtype=np.float64)
-    weights = np.split(pits.shares, range(BLOCK_ROWS, pits.n_samples, BLOCK_ROWS))
-    blocks = pits.row_blocks(BLOCK_ROWS)
-    below = [w @ ramps_at(points, *block) for w, block in zip(weights, blocks, strict=True)]
-    return np.asarray(np.sum(below, axis=0) / pits.n_draws)
