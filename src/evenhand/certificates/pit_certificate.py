@@ -59,9 +59,8 @@ class PITCertificate(Certificate):
 
     If the forecaster is a link around a deterministic one, `average_error`, `group_error` and
     `coverage` are those of a `LinkCertificate` of its PITs, which are tighter; all of them hold
-    jointly. For a deterministic forecaster `coverage` follows from
-    the share of all people whom the interval covers, and its lower bounds at the levels 0.9, 0.95,
-    0.98 and 0.99 hold jointly.
+    jointly. For a deterministic forecaster `coverage` follows from the share of all people whom the
+    interval covers, and its lower bounds at the levels 0.9, 0.95, 0.98 and 0.99 hold jointly.
 
     Outcomes with atoms have randomized PITs. Bounds for every group average over positions in the
     cells (outcomes: 2), coverage is that of intervals of whole values, and all other bounds are
@@ -276,8 +275,7 @@ class PITCertificate(Certificate):
     def plain_intervals(self, mass: float) -> tuple[WiderInterval, ...]:
         """Return what plain intervals of the deterministic forecaster prove without a draw.
 
-        These are the `wider_intervals` of its PITs; empty if the forecaster is neither
-        deterministic nor a link around a deterministic one.
+        These are the `wider_intervals` of its PITs; empty if they are not known.
         """
         return self.evidence.plain_intervals(
             mass, confidence=self.confidence, is_randomized=self.is_randomized
@@ -293,7 +291,8 @@ class PITCertificate(Certificate):
     def mpaic(self, error: float) -> float:
         """Upper bound for `P(|h[X, R](Y) - R| >= error)`, the delta of the paper's mPAIC.
 
-        Clopper-Pearson bound from one draw per row, for a single threshold. Needs the draws.
+        Clopper-Pearson bound from one draw per row, for a single threshold. Needs the draws. For
+        an outcome with an atom, `h[X, R](Y)` is the randomized PIT.
 
         Raises
         ------
