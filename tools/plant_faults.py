@@ -360,8 +360,8 @@ FAULTS = (
     Fault(
         "a null of deterministic forecasts where a link was given",
         "search/null_distribution.py",
-        "return base if link is None else link.ppf(base, jittered(n, m, random))",
-        "return base",
+        "return PITs(base if link is None else link.ppf(base, jittered(n, m, random)))",
+        "return PITs(base)",
         ("test_worst.py",),
     ),
     Fault(

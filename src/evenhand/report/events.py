@@ -57,8 +57,8 @@ class ReliabilityBin:
 class EventBound:
     """Certified bounds for the event in every group of a share of all people.
 
-    `event_rate_below` is an upper bound for groups told at most `below`, `event_rate_above` a lower
-    bound for groups told at least `above`.
+    `event_rate_below` is an upper bound for groups whose predicted probabilities are at most
+    `below`, `event_rate_above` a lower bound for groups in which they are at least `above`.
     """
 
     mass: float
@@ -166,9 +166,9 @@ def event_parts(findings: Findings) -> list[Part]:
     if not bounds:
         return []
     text = (
-        "Group sizes are shares of all people. A group told at most p lies inside the people whose"
-        " predicted probability is at most p, however it is defined: the share that has the event"
-        " is at most the bound. No data can prove less. The bounds of event rates hold at once for"
+        "Group sizes are shares of all people. If all people of a group have predicted"
+        " probabilities of at most p, the share that has the event is at most the bound, however"
+        " the group is defined. No data can prove less. The bounds of event rates hold at once for"
         " all p and sizes, and so do those of the difference of event rate and mean probability,"
         f" each with {findings.level} confidence."
     )
@@ -176,9 +176,9 @@ def event_parts(findings: Findings) -> list[Part]:
         Column("every group of at least"): lambda b: f"{in_full(b.mass)} of people",
         numeric("rate minus probability at least (points)"): lambda b: points(b.bias_low, "down"),
         numeric("at most"): lambda b: points(b.bias_high, "up"),
-        Column("told at most"): lambda b: _share(b.below),
+        Column("predicted at most"): lambda b: _share(b.below),
         numeric("have the event at most"): lambda b: at_most(b.event_rate_below, percent),
-        Column("told at least"): lambda b: _share(b.above),
+        Column("predicted at least"): lambda b: _share(b.above),
         numeric("have the event at least"): lambda b: at_least(b.event_rate_above, percent),
     }
     table = Table.of("Bounds for events", bounds, cells)
@@ -195,8 +195,8 @@ def event_sentence(findings: Findings) -> str | None:
         is_bounded = is_known(one.below) and or_zero(one.event_rate_below) < 1
         if math.isclose(one.mass, MASS) and is_bounded:
             return (
-                f"In every group of at least {in_full(one.mass)} of all people who are all told at"
-                f" most {in_full(or_zero(one.below))}, at most"
+                f"In every group of at least {in_full(one.mass)} of all people with predicted"
+                f" probabilities of at most {in_full(or_zero(one.below))}, at most"
                 f" {at_most(one.event_rate_below, percent)} have the event, with {findings.level}"
                 " confidence."
             )

@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, Ints, Mask, check_count, check_masses
-from evenhand.calibration import PITs, as_pits, calibration_error, quantile_distance
+from evenhand.calibration import PITs, as_pits, quantile_distance
 from evenhand.draws import RandomState, generator
 from evenhand.search.cells import BLOCK_PITS, EVEN_CELLS, Cells
+from evenhand.search.ramps import group_errors
 
 SEARCH_ROWS = 1024
 """Largest number of rows from which patterns are learned; larger samples are subsampled."""
@@ -349,16 +350,16 @@ def _exact_errors(pits: PITs, groups: list[Mask], owner: list[int]) -> Floats:
 def _exact_cell_errors(pits: PITs, groups: list[Mask], owner: list[int]) -> Floats:
     """Return the exact W1 error of each group of cells, or a smaller one if it is not the worst.
 
-    Exact errors of cells need a sort for each group, so only groups are compared whose errors in 64
-    equal cells are within a cell's width of the largest of their owner.
+    Exact errors need all ends of the cells, so only groups are compared whose errors in 64 equal
+    cells are within a cell's width of the largest of their owner.
     """
     cells = Cells.of(pits)
     sizes = np.array([np.count_nonzero(group) for group in groups])
     errors = cells.errors(cells.means(np.array(groups), sizes))
     worst = np.zeros(max(owner) + 1)
     np.maximum.at(worst, owner, errors)
-    for i in np.flatnonzero(errors >= worst[owner] - 1 / EVEN_CELLS):
-        errors[i] = calibration_error(pits.take(groups[i]))
+    close = np.flatnonzero(errors >= worst[owner] - 1 / EVEN_CELLS)
+    errors[close] = list(group_errors(pits.low, pits.high, [groups[i] for i in close]))
     return errors
 
 
