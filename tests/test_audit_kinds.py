@@ -389,7 +389,7 @@ def test_tables_in_parts_are_certified_as_in_memory(kind: str) -> None:
     most = 0.002 if kind == "randomized hurdle" else 1e-4
     for mass in (0.2, 0.5):
         assert 0 <= proof.group_error(mass) - expected.group_error(mass) < most
-        assert proof.coverage(0.8, mass) == pytest.approx(expected.coverage(0.8, mass), abs=1e-9)
+        assert proof.coverage(0.8, mass) == pytest.approx(expected.coverage(0.8, mass), abs=most)
     if expected.events is not None:
         np.testing.assert_allclose(proof.bias(0.2), expected.bias(0.2), atol=2 / 6400)
         assert proof.event_rate(below=0.1, mass=0.2) >= expected.event_rate(below=0.1, mass=0.2)
