@@ -23,6 +23,10 @@ LEAST_MEANS = (1e-6, 1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Lower bounds on predicted means that are compared, in units of the mean count."""
 
 
+CLEAR = 2.0
+"""Number of paired standard errors by which a larger bound must be better."""
+
+
 def learned_dispersion(y: Floats, mean: Floats, weight: Floats | None, family: Family) -> float:
     """Return the dispersion of counts, 0 for Poisson distributions.
 
@@ -76,13 +80,18 @@ def log_likelihood(y: Floats, mean: Floats, dispersion: float) -> Floats:
 
 
 def least_mean(y: Floats, mean: Floats, weight: Floats | None) -> float:
-    """Return a lower bound on predicted means, the one with the largest held-out likelihood.
+    """Return a lower bound on predicted means, chosen by the likelihood of held-out rows.
 
-    Models without a log link predict means of 0 or less, at which no count has a probability.
+    Models without a log link predict means of 0 or less, at which no count has a probability. Each
+    bound in `LEAST_MEANS` replaces the one before if its likelihood is clearly greater, so that
+    good predictions of small means are left as they are.
     """
-    center = float(np.average(y, weights=weight))
-    least = [share * center for share in LEAST_MEANS]
-    gains = [
-        np.average(log_likelihood(y, np.maximum(mean, one), 0.0), weights=weight) for one in least
-    ]
-    return least[int(np.argmax(gains))]
+    weight = np.ones(y.size) if weight is None else weight
+    least, *others = (share * float(np.average(y, weights=weight)) for share in LEAST_MEANS)
+    score = log_likelihood(y, np.maximum(mean, least), 0.0)
+    for candidate in others:
+        higher = log_likelihood(y, np.maximum(mean, candidate), 0.0)
+        gain = weight * (higher - score)
+        if gain.sum() > CLEAR * np.sqrt((gain**2).sum()):
+            least, score = candidate, higher
+    return least

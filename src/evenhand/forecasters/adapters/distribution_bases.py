@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.dummy import DummyRegressor
 from sklearn.frozen import FrozenEstimator
 
@@ -130,7 +132,10 @@ class PPFBase(Base):
     @classmethod
     def fit(cls, estimator: Any, rows: Training) -> Self:
         # scikit-learn cannot always determine whether such a model is fitted; a forecast can
-        base = cls(estimator if isinstance(estimator, FrozenEstimator) else fitted(estimator, rows))
+        is_frozen = isinstance(estimator, FrozenEstimator)
+        base = cls(
+            estimator if is_frozen else fitted(estimator, _with_named_outcomes(estimator, rows))
+        )
         base.distribution(take_rows(rows.X, [0]))
         return base
 
@@ -232,6 +237,17 @@ def _ppf_method(estimator: Any) -> str | None:
         return "pred_dist"
     has_quantiles = hasattr(model, "predict_proba") and hasattr(model, "predict_quantiles")
     return "predict_proba" if has_quantiles else None
+
+
+def _with_named_outcomes(estimator: Any, rows: Training) -> Training:
+    """Return training rows with a table of outcomes for models of skpro.
+
+    Some of them fail for rows of a table with an array of outcomes.
+    """
+    if not (hasattr(final_step(estimator), "predict_quantiles") and hasattr(rows.X, "columns")):
+        return rows
+    table: Any = pd.DataFrame({"y": rows.y}, index=getattr(rows.X, "index", None))
+    return replace(rows, y=table)
 
 
 def _rows_for(estimator: Any, X: Any) -> Any:

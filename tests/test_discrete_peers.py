@@ -1,0 +1,358 @@
+"""Forecasts of counts, events and money with zeros against other libraries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy import integrate, stats
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+    TweedieRegressor,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from evenhand import (
+    ClassifierForecaster,
+    CountRegressor,
+    HurdleRegressor,
+    InputError,
+    MixtureMLPRegressor,
+    RandomizedRegressor,
+)
+from evenhand.calibration import calibration_error
+from evenhand.distributions import Categorical, NegativeBinomial, OutcomeKind, Poisson
+from evenhand.forecast import Forecast
+from evenhand.forecasters import as_forecaster
+from repeats import repeats
+
+Floats = NDArray[np.float64]
+
+
+def counts(n: int, dispersion: float, seed: int = 0) -> tuple[Floats, Floats, Floats]:
+    """Features, counts around a log-linear mean, and their means."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 3))
+    mean = np.exp(0.3 + 0.6 * X[:, 0] - 0.4 * X[:, 1])
+    noise = random.gamma(1 / dispersion, dispersion, size=n) if dispersion else 1.0
+    return X, random.poisson(mean * noise).astype(np.float64), mean
+
+
+def log_probability(y: Floats, mean: Any, dispersion: float) -> Floats:
+    """Log probability of counts by SciPy."""
+    mean = np.asarray(mean)
+    if dispersion == 0:
+        return np.asarray(stats.poisson.logpmf(y, mean))
+    return np.asarray(stats.nbinom.logpmf(y, 1 / dispersion, 1 / (1 + dispersion * mean)))
+
+
+# --- counts
+
+
+def test_the_log_score_of_simulated_counts_is_that_of_statsmodels() -> None:
+    sm = pytest.importorskip("statsmodels.api")
+    X, y, _ = counts(4000, 0.5)
+    learn, held = slice(0, 3000), slice(3000, None)
+    peer = sm.NegativeBinomial(y[learn], sm.add_constant(X[learn])).fit(disp=0)
+    expected = log_probability(y[held], peer.predict(sm.add_constant(X[held])), peer.params[-1])
+    model = CountRegressor(PoissonRegressor(alpha=0), random_state=0).fit(X[learn], y[learn])
+    # the standard error of an estimated dispersion of 0.5 is 0.03 with 3,000 rows
+    assert model.dispersion_ == pytest.approx(peer.params[-1], abs=0.03)
+    found = model.forecast(X[held]).log_density(y[held])
+    # the means are those of the Poisson likelihood, which is less efficient
+    assert found.mean() == pytest.approx(expected.mean(), abs=0.003)
+    # the default has to learn that the mean is log-linear
+    default = CountRegressor(random_state=0).fit(X[learn], y[learn])
+    assert default.forecast(X[held]).log_density(y[held]).mean() > expected.mean() - 0.01
+
+
+def test_the_log_score_of_poisson_counts_is_that_of_statsmodels() -> None:
+    sm = pytest.importorskip("statsmodels.api")
+    X, y, _ = counts(4000, 0.0)
+    learn, held = slice(0, 3000), slice(3000, None)
+    peer = sm.GLM(y[learn], sm.add_constant(X[learn]), family=sm.families.Poisson()).fit()
+    expected = log_probability(y[held], peer.predict(sm.add_constant(X[held])), 0.0)
+    model = CountRegressor(PoissonRegressor(alpha=0, tol=1e-8), random_state=0)
+    forecast = model.fit(X[learn], y[learn]).forecast(X[held])
+    assert model.dispersion_ == 0
+    np.testing.assert_allclose(forecast.log_density(y[held]), expected, atol=1e-4)
+
+
+def test_the_default_is_no_worse_than_statsmodels_on_visits_to_a_doctor() -> None:
+    sm = pytest.importorskip("statsmodels.api")
+    table = sm.datasets.randhie.load_pandas().data
+    y = table.pop("mdvis").to_numpy(dtype=np.float64)
+    rows = np.random.default_rng(0).permutation(len(y))
+    learn, held = rows[:8000], rows[8000:12000]
+    constant = sm.add_constant(table)
+    peer = sm.NegativeBinomial(y[learn], constant.iloc[learn]).fit(disp=0, maxiter=200)
+    mean = peer.predict(constant.iloc[held]).to_numpy()
+    expected = log_probability(y[held], mean, peer.params["alpha"]).mean()
+    linear = make_pipeline(StandardScaler(), PoissonRegressor(alpha=0, max_iter=1000))
+    plain = CountRegressor(linear, random_state=0).fit(table.iloc[learn], y[learn])
+    score = plain.forecast(table.iloc[held]).log_density(y[held]).mean()
+    assert score == pytest.approx(expected, abs=0.005)
+    model = CountRegressor(random_state=0).fit(table.iloc[learn], y[learn])
+    forecast = model.forecast(table.iloc[held])
+    # trees find interactions: the gain is ten standard errors
+    assert forecast.log_density(y[held]).mean() > expected + 0.02
+    ties = np.random.default_rng(1).uniform(size=held.size)
+    assert calibration_error(forecast.pit(y[held], ties=ties)) < 0.02
+
+
+@pytest.mark.parametrize("dispersion", [0.05, 0.5, 3.0])
+def test_the_dispersion_is_the_maximum_of_the_likelihood(dispersion: float) -> None:
+    X, y, mean = counts(2000, dispersion)
+    frozen = FrozenEstimator(MeanOf().fit(X, y))
+    model = CountRegressor(frozen, family="negative-binomial").fit(X, y)
+    near = np.array([0.97, 1.0, 1.03]) * model.dispersion_
+    total = [log_probability(y, mean, one).sum() for one in near]
+    assert total[1] > max(total[0], total[2])
+    # rows that are counted twice are rows of weight 2
+    weight = 1.0 + (np.arange(2000) % 2)
+    twice = np.repeat(np.arange(2000), weight.astype(int))
+    weighted = CountRegressor(frozen, family="negative-binomial").fit(X, y, weight)
+    doubled = CountRegressor(frozen, family="negative-binomial").fit(X[twice], y[twice])
+    assert weighted.dispersion_ == pytest.approx(doubled.dispersion_, rel=1e-3)
+
+
+class MeanOf(LinearRegression):  # type: ignore[misc]
+    """The mean of `counts`."""
+
+    def predict(self, X: Any) -> Any:
+        return np.exp(0.3 + 0.6 * X[:, 0] - 0.4 * X[:, 1])
+
+
+@pytest.mark.statistics
+def test_poisson_counts_are_rarely_found_to_be_overdispersed() -> None:
+    n = repeats(400, shorter=4)
+    frozen = FrozenEstimator(MeanOf().fit(np.zeros((20, 3)), np.zeros(20)))
+    found = 0
+    for seed in range(n):
+        X, y, _ = counts(500, 0.0, seed)
+        found += CountRegressor(frozen).fit(X, y).dispersion_ > 0
+    # level 5%; more than this has a probability of 0.001
+    assert found <= stats.binom.isf(0.001, n, 0.05)
+
+
+def test_counts_with_little_variation_get_poisson_forecasts() -> None:
+    X, _, mean = counts(1000, 0.0)
+    y = np.round(mean)  # much less variation than a Poisson distribution
+    model = CountRegressor(FrozenEstimator(MeanOf().fit(X, y))).fit(X, y)
+    assert model.dispersion_ == 0
+    assert isinstance(model.forecast(X).distribution, Poisson)
+
+
+def test_means_of_zero_or_less_are_moved_to_a_bound() -> None:
+    X, y, _ = counts(2000, 0.0)
+    for estimator in (LinearRegression(), RandomForestRegressor(20, random_state=0)):
+        model = CountRegressor(estimator, random_state=0).fit(X[:1500], y[:1500])
+        assert model.estimator_.predict(X).min() <= 0.01
+        forecast = model.forecast(X[1500:])
+        assert forecast.mean().min() > 0
+        # a constant forecast has a log score of -1.63
+        assert forecast.log_density(y[1500:]).mean() > -1.6
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        PoissonRegressor(),
+        TweedieRegressor(power=1, link="log"),
+        HistGradientBoostingRegressor(loss="poisson", max_iter=10),
+        RandomForestRegressor(5, criterion="poisson", random_state=0),
+        make_pipeline(StandardScaler(), PoissonRegressor()),
+        FrozenEstimator(PoissonRegressor().fit(*counts(200, 0.0)[:2])),
+    ],
+)
+def test_a_poisson_loss_forecasts_counts(estimator: Any) -> None:
+    X, y, _ = counts(400, 0.5)
+    model = RandomizedRegressor(estimator, random_state=0).fit(X, y)
+    assert model.base_forecast(X).outcome_kind is OutcomeKind.COUNT
+    alone = CountRegressor(estimator, random_state=0).fit(X, y)
+    assert model.forecast(X, 0.3).outcome_kind is OutcomeKind.COUNT
+    np.testing.assert_allclose(model.predict(X), alone.predict(X), rtol=1e-9)
+    # amounts of money are continuous
+    amounts = RandomizedRegressor(estimator, random_state=0).fit(X, y + 0.25 + 0.5 * (X[:, 2] ** 2))
+    assert amounts.base_forecast(X).outcome_kind is OutcomeKind.CONTINUOUS
+
+
+def test_a_fitted_poisson_regression_is_a_forecaster() -> None:
+    X, y, _ = counts(400, 0.0)
+    plain = PoissonRegressor().fit(X, y)
+    found = as_forecaster(plain).forecast(X)
+    np.testing.assert_allclose(found.log_density(y), stats.poisson.logpmf(y, plain.predict(X)))
+    lightgbm = pytest.importorskip("lightgbm")
+    boosted = lightgbm.LGBMRegressor(objective="poisson", n_estimators=5, verbose=-1).fit(X, y)
+    assert as_forecaster(boosted).forecast(X).outcome_kind is OutcomeKind.COUNT
+
+
+# --- models of other libraries
+
+
+def test_a_model_of_statsmodels_is_a_function() -> None:
+    sm = pytest.importorskip("statsmodels.api")
+    X, y, _ = counts(1000, 0.5)
+    peer = sm.NegativeBinomial(y, sm.add_constant(X)).fit(disp=0)
+
+    def visits(rows: Any) -> Forecast:
+        mean = peer.predict(sm.add_constant(rows, has_constant="add"))
+        return Forecast.from_negative_binomial(mean, peer.params[-1])
+
+    model = RandomizedRegressor(visits, alpha=0.2).fit(X, y)
+    assert model.forecast(X, 0.5).outcome_kind is OutcomeKind.COUNT
+    np.testing.assert_allclose(as_forecaster(visits).predict(X), peer.predict(), rtol=1e-9)
+
+
+def skpro_laws(n: int) -> list[Any]:
+    laws = pytest.importorskip("skpro.distributions")
+    mean = np.exp(np.random.default_rng(0).normal(size=(n, 1)))
+    return [
+        laws.Poisson(mu=mean),
+        laws.NegativeBinomial(mu=mean, alpha=2.0),
+        laws.Geometric(p=np.full((n, 1), 0.3)),
+        laws.Binomial(n=5, p=np.full((n, 1), 0.3)),
+        laws.ZeroInflated(p=0.2, distribution=laws.Poisson(mu=mean)),
+    ]
+
+
+@pytest.mark.parametrize("i", range(5))
+def test_discrete_distributions_of_skpro_are_kept(i: int) -> None:
+    law = skpro_laws(4)[i]
+
+    class Model(Ridge):  # type: ignore[misc]
+        """Model that predicts a fixed distribution, as models of skpro do."""
+
+        def predict_proba(self, X: Any) -> Any:
+            return law
+
+        def predict_quantiles(self, X: Any, alpha: Any) -> Any:
+            raise NotImplementedError
+
+    found = as_forecaster(Model()).forecast(np.zeros((4, 1)))
+    assert found.outcome_kind is OutcomeKind.COUNT
+    for y in (0.0, 1.0, 4.0):
+        np.testing.assert_allclose(found.cdf(y), np.ravel(law.cdf(y)), atol=1e-9)
+        np.testing.assert_allclose(np.exp(found.log_mass(y)), np.ravel(law.pmf(y)), atol=1e-9)
+    expected = (Poisson, NegativeBinomial, Categorical, Categorical, Categorical)[i]
+    assert isinstance(found.distribution, expected)
+
+
+def test_a_poisson_regression_of_skpro_is_randomized_as_counts() -> None:
+    linear = pytest.importorskip("skpro.regression.linear")
+    X, y, _ = counts(300, 0.0)
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = RandomizedRegressor(linear.PoissonRegressor(), random_state=0).fit(table, y)
+    assert model.forecast(table, 0.3).outcome_kind is OutcomeKind.COUNT
+    plain = PoissonRegressor().fit(table, y).predict(table)
+    np.testing.assert_allclose(model.predict(table), plain, rtol=1e-3)
+
+
+def test_models_of_ngboost_forecast_events_and_counts() -> None:
+    ngboost = pytest.importorskip("ngboost")
+    from ngboost.distns import Poisson as Rate
+
+    X, y, _ = counts(300, 0.0)
+    event = (y > 1).astype(int)
+    plain = ngboost.NGBClassifier(n_estimators=5, verbose=False).fit(X, event)
+    found = as_forecaster(plain).forecast(X)
+    assert found.outcome_kind is OutcomeKind.BINARY
+    np.testing.assert_allclose(found.event_probability(), plain.predict_proba(X)[:, 1])
+    model = ClassifierForecaster(ngboost.NGBClassifier(n_estimators=5, verbose=False))
+    assert model.fit(X, event).forecast(X).outcome_kind is OutcomeKind.BINARY
+    rate = ngboost.NGBRegressor(Dist=Rate, n_estimators=5, verbose=False)
+    served = RandomizedRegressor(rate, random_state=0).fit(X, y)
+    assert isinstance(served.base_forecast(X).distribution, Poisson)
+
+
+# --- an outcome with an atom
+
+
+def claims(n: int, seed: int = 0) -> tuple[Floats, Floats, Floats, Floats]:
+    """Features, claims, the probability of none, and the location of the log amount."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 2))
+    chance = 1 / (1 + np.exp(-0.5 - X[:, 1]))
+    amount = np.exp(X[:, 0] + 0.8 * random.normal(size=n))
+    return X, np.where(random.uniform(size=n) < chance, 0.0, amount), chance, X[:, 0]
+
+
+def test_a_hurdle_is_a_two_part_model() -> None:
+    sm = pytest.importorskip("statsmodels.api")
+    X, y, _, _ = claims(3000)
+    learn, held = slice(0, 2000), slice(2000, None)
+    away = y[learn] > 0
+    design = sm.add_constant(X)
+    logit = sm.Logit(away.astype(float), design[learn]).fit(disp=0)
+    ols = sm.OLS(np.log(y[learn][away]), design[learn][away]).fit()
+    event, center = logit.predict(design[held]), ols.predict(design[held])
+    is_away = y[held] > 0
+    amount = np.where(is_away, y[held], 1.0)
+    size = stats.lognorm.logpdf(amount, np.sqrt(ols.scale), scale=np.exp(center))
+    expected = np.where(is_away, np.log(event) + size, np.log1p(-event))
+    model = HurdleRegressor(LogisticRegression(C=1e6), LinearRegression(), random_state=0)
+    found = model.fit(X[learn], y[learn]).forecast(X[held])
+    np.testing.assert_allclose(found.event_probability(), event, atol=1e-3)
+    # the distribution of the residuals is estimated, and not known to be normal
+    assert found.log_density(y[held]).mean() == pytest.approx(expected.mean(), abs=0.03)
+
+
+def test_defaults_of_a_hurdle_are_near_the_truth() -> None:
+    X, y, chance, center = claims(3000)
+    learn, held = slice(0, 2000), slice(2000, None)
+    is_away = y[held] > 0
+    amount = np.where(is_away, y[held], 1.0)
+    size = stats.lognorm.logpdf(amount, 0.8, scale=np.exp(center[held]))
+    truth = np.where(is_away, np.log1p(-chance[held]) + size, np.log(chance[held]))
+    part = MixtureMLPRegressor(hidden=(32, 32), random_state=0)
+    model = HurdleRegressor(regressor=part, random_state=0).fit(X[learn], y[learn])
+    found = model.forecast(X[held])
+    assert found.log_density(y[held]).mean() > truth.mean() - 0.06
+    ties = np.random.default_rng(0).uniform(size=1000)
+    # the mean error of calibrated forecasts is 0.013 with 1,000 rows
+    assert calibration_error(found.pit(y[held], ties=ties)) < 0.04
+    # mean and CRPS of the mixture by numerical integration
+    one = found[:1]
+
+    def squared(t: float) -> float:
+        return float((one.cdf(t)[0] - (t >= 2.0)) ** 2)
+
+    crps = sum(
+        integrate.quad(squared, *ends, limit=500)[0] for ends in ((0, 2), (2, 10), (10, 400))
+    )
+    assert one.crps(2.0)[0] == pytest.approx(crps, rel=2e-3)
+
+
+def test_a_dollar_grid_is_warned_about_and_served() -> None:
+    X, y, _, _ = claims(600)
+    # all amounts are whole: the part away from the atom has atoms of its own
+    rounded = np.ceil(y)
+    with pytest.warns(UserWarning, match="y where it is not 0 has 16 distinct values"):
+        model = HurdleRegressor(LogisticRegression(), Ridge(), random_state=0).fit(X, rounded)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_wide_discrete_distributions_are_refused() -> None:
+    laws = pytest.importorskip("skpro.distributions")
+    law = laws.Geometric(p=np.full((2, 1), 1e-5))
+
+    class Model(Ridge):  # type: ignore[misc]
+        """Model that predicts a fixed distribution."""
+
+        def predict_proba(self, X: Any) -> Any:
+            return law
+
+        def predict_quantiles(self, X: Any, alpha: Any) -> Any:
+            raise NotImplementedError
+
+    with pytest.raises(InputError, match=r"Model predicts values from .* more than 5000"):
+        as_forecaster(Model()).forecast(np.zeros((2, 1)))
