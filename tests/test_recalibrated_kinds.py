@@ -398,7 +398,7 @@ def test_events_must_be_0_or_1_and_have_no_support() -> None:
     y = forecast_of("binary", table, 0.0).sample(0)
     with pytest.raises(InputError, match="0 or 1"):
         RecalibratedRegressor(models("binary")).fit(table, y + 1)
-    with pytest.raises(InputError, match="support=.* has no meaning"):
+    with pytest.raises(InputError, match=r"support=.* has no meaning"):
         RecalibratedRegressor(models("binary"), support=(-1, None)).fit(table, y)
 
 
@@ -524,3 +524,47 @@ def test_tables_of_models_are_stored_on_disk(tmp_path: Path) -> None:
     expected = model.forecast(table[["x", "a", "b"]]).event_probability()
     found = again.forecast(table[["x", "a", "b"]]).event_probability()
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_small_groups_and_unseen_labels_take_the_map_of_all_rows() -> None:
+    table = people(400, 22).assign(place=np.resize(list("abcdefghijklmnopqrst"), 400))
+    y = forecast_of("binary", table, 0.0).sample(0)
+    model = RecalibratedRegressor(models("binary"), by="place", random_state=0).fit(table, y)
+    assert set(model.groups_["map"]) == {"pooled"}  # 20 rows each
+    with pytest.warns(UserWarning, match="place"):
+        found = model.forecast(table.assign(place="z")).event_probability()
+    expected = model.without_groups().forecast(table).event_probability()
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_groups_are_given_as_masks_rules_and_functions(kind: str) -> None:
+    table = people(2000, 23)
+    y = forecast_of(kind, table, 1.0).sample(0)
+    mask = table["a"].to_numpy()
+    forms: list[tuple[Any, Any]] = [
+        ("a = true", None),
+        (lambda X: X["a"].to_numpy(), None),
+        (mask, {"g": mask}),
+    ]
+    served = []
+    for form, groups in forms:
+        model = RecalibratedRegressor(models(kind), by={"g": form}, random_state=0).fit(table, y)
+        assert model.groups_["map"].tolist() == ["own"]
+        served.append(model.forecast(table, groups=groups).cdf(1.0))
+    np.testing.assert_allclose(served[1], served[0], rtol=1e-12)
+    np.testing.assert_allclose(served[2], served[0], rtol=1e-12)
+
+
+def test_outcomes_that_were_thought_impossible_keep_the_check_finite() -> None:
+    random = np.random.default_rng(0)
+    table = people(500, 24)
+    y = random.choice([0.0, 1.0, 2.0, 3.0], 500, p=[0.4, 0.4, 0.15, 0.05])
+    model = RecalibratedRegressor(
+        lambda X: Forecast.from_pmf([0, 1, 2, 3], np.tile([0.5, 0.3, 0.2, 0.0], (len(X), 1))),
+        random_state=0,
+    ).fit(table, y)
+    assert np.isfinite(model.check_[["gain", "low", "high", "error_after"]].to_numpy()).all()
+    # the probabilities of the other outcomes are those of their rates, of standard error 0.022
+    found = model.forecast(table[:1]).cdf(0.0)
+    assert found[0] == pytest.approx(np.mean(y == 0), abs=0.02)

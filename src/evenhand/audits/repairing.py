@@ -51,6 +51,9 @@ class Repairable:
         for the choice of the groups by this audit if its rows are passed again; gains of these
         groups are then overestimated.
 
+        Counts, events and outcomes with an atom are repaired by their kind, as the model predicts
+        it; see `RecalibratedRegressor`.
+
         Parameters
         ----------
         model : estimator, forecaster or function

@@ -47,6 +47,16 @@ def learn_disjoint(
         Names of the groups.
     members : sparse array of shape (n, n_groups)
         Membership.
+
+    Examples
+    --------
+    Half of 200 events of predicted probability 0.2 happen:
+
+    >>> events = Events(np.full(200, 0.2), np.arange(200) % 2 == 0)
+    >>> nobody = sparse.csr_array((200, 0))
+    >>> maps = learn_disjoint(events, np.ones(200), (), nobody)
+    >>> maps.apply(np.array([0.2]), nobody[:1]).round(2)
+    array([0.5])
     """
     problem = _Problem.of(events, weight)
     everyone = sparse.csr_array(np.ones((weight.size, 1)))

@@ -26,6 +26,14 @@ class PitCells:
         Ends of the cells, between 0 and 1; equal for continuous outcomes.
     ties : ndarray of shape (n,), optional
         Position `V` of each row, between 0 and 1; None if all cells are points.
+
+    Examples
+    --------
+    Events of probability 0.5, all of which happen:
+
+    >>> cells = PitCells(np.array([0.5, 0.5]), np.array([1.0, 1.0]), np.array([0.2, 0.6]))
+    >>> cells.points, cells.error(np.ones(2))
+    (array([0.6, 0.8]), 0.25)
     """
 
     low: Floats
