@@ -47,20 +47,25 @@ NAME_LENGTH = 200
 
 def audit_document(findings: Findings) -> Document:
     """Return the document on the findings of an audit."""
+    miscoverage = miscoverage_section(findings)
     found = [
         named_section(findings),
         positive_section(findings),
         membership_section(findings),
         scanned_section(findings),
         learned_section(findings),
-        miscoverage_section(findings),
+        miscoverage,
     ]
+    people = examples_section(findings)
+    if findings.terms.is_event:
+        # a probability has neither coverage nor intervals
+        found, people = [section for section in found if section is not miscoverage], None
     proof = proof_section(findings)
     oracle = oracle_section(findings)
     reliability = reliability_section(findings)
     # PITs of 0/1 outcomes show less than event rates by predicted probability
     calibration = None if findings.terms.is_event else calibration_section(findings)
-    rest = [_scores(findings), examples_section(findings), price_section(findings)]
+    rest = [_scores(findings), people, price_section(findings)]
     last = [limits_section(findings), _notes(findings)]
     # a guarantee for every group leads; without one the examined groups lead, and oracle groups
     # become an appendix, since they measure what can be proven, not harm

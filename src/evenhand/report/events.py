@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evenhand._format import (
@@ -84,7 +84,9 @@ def reliability_section(findings: Findings) -> Section | None:
         f" bins of a group contain its rates at once, with {confidence} confidence."
     )
     names = list(dict.fromkeys(one.group for one in bins))
-    drawn = [_chart(_bins_of(bins, name), name) for name in [names[0], *_worst(bins, names[1:])]]
+    shown = [names[0], *_worst(bins, names[1:])]
+    end = _end(one for one in bins if one.group in shown)
+    drawn = [_chart(_bins_of(bins, name), name, end) for name in shown]
     cells: Cells[ReliabilityBin] = {
         Column("group"): lambda one: one.group,
         numeric("mean predicted probability"): lambda one: Value(
@@ -121,13 +123,16 @@ def _finding(one: ReliabilityBin) -> str:
     return f"events {side} than predicted"
 
 
-def _chart(bins: Sequence[ReliabilityBin], group: str) -> charts.Chart:
+def _end(bins: Iterable[ReliabilityBin]) -> float:
+    """Return the end of the axes: rare events need a scale of their own."""
+    top = max(or_zero(end) for one in bins for end in (one.probability, one.rate, one.high))
+    return next((end for end in (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8) if top <= end), 1.0)
+
+
+def _chart(bins: Sequence[ReliabilityBin], group: str, end: float) -> charts.Chart:
     """Draw the event rates of a group by predicted probability."""
     marks = [_point(one) for one in bins]
     ends = ((or_zero(one.probability), one.low, one.high) for one in bins)
-    top = max(or_zero(end) for one in bins for end in (one.probability, one.rate, one.high))
-    # rare events need a scale of their own
-    end = next((end for end in (0.05, 0.1, 0.2, 0.5) if top <= end), 1.0)
     ticks = charts.nice_ticks(0.0, end, 5)
     off = sum(mark.is_off for mark in marks)
     verb = "does not contain" if off else "contains"
@@ -141,7 +146,7 @@ def _chart(bins: Sequence[ReliabilityBin], group: str) -> charts.Chart:
             charts.Points(marks, "event rate", joined_by="line", off_label="significantly off"),
         ],
         charts.Axis(0, end, "Event rate", ticks, in_full),
-        title=short(group, 60)[:1].upper() + short(group, 60)[1:],
+        title=short(group, 60),
         note=f"In {where}, the interval {verb} the predicted probability.",
     )
 

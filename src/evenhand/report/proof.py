@@ -160,7 +160,14 @@ def oracle_section(findings: Findings) -> Section | None:
         )
     ]
     # the sharp floor for a deterministic forecaster with uniform PITs (method.md, 11)
-    if findings.n_draws == 1:
+    if findings.n_draws == 1 and findings.terms.has_atoms:
+        warning = (
+            "These errors alone are no evidence of miscalibration: the rows are chosen by their"
+            " outcomes, and even the true distribution has large errors here. Compare them with"
+            " those under calibration."
+        )
+        remarks.insert(0, Paragraph(warning, "warn"))
+    elif findings.n_draws == 1:
         warning = (
             "These errors alone are no evidence of miscalibration: with one forecast per person,"
             " even the true distribution has an error of about (1 - share) / 2 here, 40 points for"

@@ -87,6 +87,11 @@ class Terms:
         return "people whose outcome is not the atom" if is_part else "people"
 
     @property
+    def has_atoms(self) -> bool:
+        """Whether single outcomes have positive probability."""
+        return self.outcome is not None
+
+    @property
     def directions(self) -> Directions:
         """Subject and predicate of each direction."""
         return EVENT_WORDS if self.is_event else WORDS

@@ -213,12 +213,15 @@ def _no_proof_sentences(findings: Findings) -> list[str]:
         if findings.terms.is_event:
             return _event_sentences(findings)
         floors = floors_sentence(findings)
+        least = "less than 40 points in every group of 20% of people, whatever the data"
+        if findings.terms.has_atoms:
+            # the floor depends on the sizes of the atoms (outcomes: 2)
+            least = "little in every group of 20% of people, whatever the data"
         # (1 - mass) / 2 at a mass of one fifth (method.md, 11: nothing smaller can be proven)
         return [
             "With one forecast per person, not even the true distribution can be certified to be"
-            " off by less than 40 points in every group of 20% of people, whatever the data; groups"
-            " that are named beforehand can be certified. Groups that were not examined may be"
-            " off.",
+            f" off by {least}; groups that are named beforehand can be certified. Groups that were"
+            " not examined may be off.",
             *([floors] if floors else []),
         ]
     if findings.n_draws == 1:
