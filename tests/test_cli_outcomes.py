@@ -33,7 +33,7 @@ def make_table(seed: int = 0, n: int = N) -> pd.DataFrame:
         {
             "id": [f"p{i}" for i in range(n)],
             "x": x,
-            "sex": random.integers(1, 3, n),
+            "sex": random.choice(["f", "m"], n),
             "event": (random.uniform(size=n) < p).astype(int),
             "p": p,
             "visits": random.poisson(mean),

@@ -122,3 +122,83 @@ def test_maps_of_other_columns_are_refused(
     )
     assert done.code == 2
     assert "are for other columns of forecasts than body mass and more, sigma" in done.err
+
+
+COUNTS = ("--samples", "s", "--outcome", "count")
+
+
+def make_counts(seed: int, n: int = 600) -> pd.DataFrame:
+    """Return counts, samples that are spread too little, and events with their probability."""
+    random = np.random.default_rng(seed)
+    mean = random.gamma(2.0, 2.0, n)
+    samples = random.poisson(mean[:, None], (n, 30))
+    ids = [f"p{i}" for i in range(n)]
+    columns = {"id": ids, **{f"s{i}": samples[:, i] for i in range(30)}}
+    probability = 1 - np.exp(-mean / 4)
+    event = (random.uniform(size=n) < probability).astype(int)
+    visits = random.negative_binomial(2, 2 / (2 + mean))
+    return pd.DataFrame(columns | {"p": probability**2, "event": event, "visits": visits})
+
+
+@pytest.fixture
+def counts(tmp_path: Path) -> Path:
+    make_counts(0).to_csv(tmp_path / "counts.csv", index=False)
+    return tmp_path / "counts.csv"
+
+
+def test_counts_are_recalibrated_and_their_quantiles_stay_whole(
+    evenhand: Command, counts: Path, tmp_path: Path
+) -> None:
+    maps, out = tmp_path / "maps", tmp_path / "out.csv"
+    options = (*COUNTS, "--target", "visits", "--out", str(maps), "--json")
+    done = evenhand("recalibrate", str(counts), *options)
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["outcome"] == "count"
+    options = (*COUNTS, "--id", "id", "--maps", str(maps), "--out", str(out))
+    assert evenhand("recalibrate", str(counts), *options).code == 0
+    written = pd.read_csv(out)
+    assert written["q0.9"].dtype == np.int64
+    # samples of Poisson counts are too narrow for counts that vary more
+    narrow = make_counts(0).filter(regex=r"^s\d").quantile(0.95, axis=1)
+    assert (written["q0.95"] > narrow).mean() > 0.5
+
+
+def test_maps_of_another_kind_of_outcome_are_refused(
+    evenhand: Command, counts: Path, tmp_path: Path
+) -> None:
+    maps = tmp_path / "maps"
+    options = (*COUNTS, "--target", "visits", "--out", str(maps))
+    assert evenhand("recalibrate", str(counts), *options).code == 0
+    options = (
+        "--samples",
+        "s",
+        "--id",
+        "id",
+        "--maps",
+        str(maps),
+        "--out",
+        str(tmp_path / "o.csv"),
+    )
+    refused = evenhand("recalibrate", str(counts), *options).complaint()
+    assert "are for forecasts of the kind 'count', but s0, s1, " in refused
+    assert "of the kind 'continuous'" in refused
+
+
+def test_probabilities_are_recalibrated_and_written_as_probabilities(
+    evenhand: Command, counts: Path, tmp_path: Path
+) -> None:
+    maps, out = tmp_path / "maps", tmp_path / "out.csv"
+    columns = ("--probability", "p")
+    options = (*columns, "--target", "event", "--out", str(maps))
+    assert evenhand("recalibrate", str(counts), *options).code == 0
+    serve = (*columns, "--id", "id", "--maps", str(maps), "--out", str(out))
+    assert evenhand("recalibrate", str(counts), *serve).code == 0
+    written = pd.read_csv(out)
+    assert written.columns.tolist() == ["id", "probability"]
+    table = make_counts(0)
+    # squared probabilities are too small by about 0.2; 600 events have a standard error of 0.02
+    assert abs(written["probability"].mean() - table["event"].mean()) < 0.06
+    assert (
+        "--levels has no effect with --probability"
+        in evenhand("recalibrate", str(counts), *serve, "--levels", "0.5").complaint()
+    )

@@ -136,6 +136,9 @@ def recalibrate(
             f"give --target to estimate maps for the forecasts of {table}, or --id and --maps to"
             " recalibrate them"
         )
+    if subject.probability is not None:
+        reason = "with --probability, as probabilities of a 0/1 outcome are written"
+        refuse_without_effect(options, ("levels",), reason)
     check_apart(out, {"the table": table, "the maps": maps})
     _apply(subject, table, out, maps, (id_column, levels), skip_bad=skip_bad_parts, as_json=as_json)
 
@@ -167,7 +170,13 @@ def _estimate(
     model.fit(rows.data[list(dict.fromkeys(used))], rows.y)
     _write(model, folder)
     checked = model.check_.astype(object).where(model.check_.notna(), None).to_dict("records")
-    values = {"schema": SCHEMA, "out": str(out), "n_rows": len(rows.y), "check": checked}
+    values = {
+        "schema": SCHEMA,
+        "out": str(out),
+        "outcome": str(model.outcome_kind_),
+        "n_rows": len(rows.y),
+        "check": checked,
+    }
     show_result(values, model.summary(), as_json)
     inform(f"maps estimated from {count(len(rows.y), 'row')}; written to {out}")
     option = shlex.quote(str(out))
@@ -231,6 +240,13 @@ def _apply(
         raise InputError(
             f"--maps {maps} are for other columns of forecasts than {listed}; name the columns that"
             " the maps were estimated with, or estimate maps for these with --target"
+        )
+    kind = subject.outcome_kind(parts.source)
+    if kind is not model.outcome_kind_:
+        raise InputError(
+            f"--maps {maps} are for forecasts of the kind {str(model.outcome_kind_)!r}, but"
+            f" {', '.join(names[:5])} make forecasts of the kind {str(kind)!r}; give the options"
+            " that the maps were estimated with, or estimate maps for these with --target"
         )
     id_column, levels = asked
     options: dict[str, Any] = {

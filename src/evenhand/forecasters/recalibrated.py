@@ -120,6 +120,8 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         Knots of the map of all rows, followed by those of disjoint groups with separate maps, in
         the order of `groups_`. Overlapping groups have joint corrections in place of this map. For
         outcomes with an atom, maps of the other outcomes; for events, the identity.
+    outcome_kind_ : OutcomeKind
+        Kind of outcome of the forecasts that the maps were estimated for.
     support_ : Support or None
         Map of outcomes to the line; None without `support`.
     schema_ : Schema
@@ -211,6 +213,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
                 f"estimator {type(self.estimator_).__name__} predicts distributions that are not"
                 " finite; check its predictions for NaN"
             )
+        self.outcome_kind_ = held_out.kind
         # only ratios of weights count; squares of tiny weights would underflow
         weight = weight / weight.max()
         self._set_maps(Maps.learn(held_out, weight, members))
@@ -325,6 +328,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
             by, columns = self._grouping.to_state()
         learned: dict[str, Any] = {"kind": self._base.name} | self._columns_to_state()
         learned["columns"] = columns
+        learned["outcome_kind"] = str(self.outcome_kind_)
         learned["groups"] = [
             [name, int(count), used] for name, count, used in self.groups_.itertuples(index=False)
         ]
@@ -359,6 +363,8 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         base = KINDS[learned["kind"]].from_parts(state.parts, arrays)
         # models stored by earlier releases have constant spread
         model = cls(base.estimator, **{"spread": "constant"} | state.params["params"])
+        # models stored by earlier releases are of continuous outcomes
+        model.outcome_kind_ = OutcomeKind(learned.get("outcome_kind", OutcomeKind.CONTINUOUS))
         model._set_maps(Maps.from_state(learned, levels, values, steps))
         model._set_base(base)
         model._set_grouping(learned)
