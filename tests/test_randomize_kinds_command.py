@@ -159,8 +159,13 @@ def test_forecasts_of_each_kind_are_certified_and_new_ones_served(
         # the chance of zero is not randomized
         np.testing.assert_allclose(table["chance_of_zero"], NEW["none"], rtol=1e-9)
         assert "people whose outcome is not 0" in proof["statement"]
+        assert (proof["outcome"], proof["atom"]) == ("hurdle", 0.0)
+        assert proof["n_off_atom"] == (OLD["cost"] > 0).sum()
+        low, high = proof["bias"]
+        assert -1 < low < 0 < high < 1
     else:
         assert (table[SERVED] == table[SERVED].round()).all(axis=None)
+        assert proof["outcome"] == "count"
 
 
 @pytest.mark.parametrize(("goal", "most"), [("wider", 0.4), ("price", 0.3)])

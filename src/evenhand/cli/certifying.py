@@ -247,12 +247,15 @@ def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any
         "link": chosen.model.link,
         "n_certifying": chosen.n_certifying,
         "n_learning": chosen.n_learning,
+        "outcome": str(chosen.kind),
+        **_atom(chosen),
         **chosen.target.to_dict(),
         "group_error": chosen.group_error,
         "bound": chosen.bound,
         "coverage_80": list(chosen.certificate.coverage(0.8, chosen.group_mass)),
         "price": chosen.price,
-        "wider": chosen.wider,
+        # counts that are nearly always equal have intervals without a width
+        "wider": chosen.wider if math.isfinite(chosen.wider) else None,
         "plain_interval": _plain_interval(chosen),
         "learned_group": _learned_group(chosen),
         "rounding_step": chosen.rounding_step,
@@ -261,6 +264,21 @@ def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any
         "does_not_cover": list(chosen.certificate.not_covered),
         "certified_on": certified_people(chosen.certifying, people),
         "written_by": f"evenhand {__version__}",
+    }
+
+
+def _atom(chosen: Selection) -> dict[str, Any]:
+    """Return the atom beside which outcomes are certified, and the bounds of its probability.
+
+    Group sizes are then shares of the people whose outcome is not the atom, those of the bias of
+    the probability of the atom shares of all people.
+    """
+    if chosen.atom is None:
+        return {}
+    return {
+        "atom": chosen.atom,
+        "n_off_atom": chosen.n_off_atom,
+        "bias": list(chosen.certificate.bias(chosen.group_mass)),
     }
 
 
