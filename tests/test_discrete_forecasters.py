@@ -52,6 +52,8 @@ TABLE = pd.DataFrame(X, columns=["a", "b", "c"])
 R = np.random.default_rng(1).uniform(size=(N, 3))
 TIES = np.random.default_rng(2).uniform(size=N)
 
+FOLDERS = ("model", "again")
+
 EVERY = pytest.mark.parametrize("name", DISCRETE)
 DEFAULTS = pytest.mark.parametrize(
     "name", [name for name, example in DISCRETE.items() if example.takes_mixed]
@@ -213,6 +215,8 @@ def test_state_and_folder_hold_the_whole_forecaster(name: str, rows: Any, tmp_pa
         assert again.n_features_in_ == 3
         # a loaded model is kept by a new fit, apart from what wraps it
         save(again, tmp_path / "again")
+        manifests = [json.loads((tmp_path / one / "model.json").read_text()) for one in FOLDERS]
+        assert manifests[0]["model"] == manifests[1]["model"]
         again.fit(rows, DISCRETE[name].outcomes(Y))
         assert np.allclose(again.predict(rows), model.predict(rows))
 
@@ -329,7 +333,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "counts as amounts": (
         HurdleRegressor(LogisticRegression(), rate_one),
         as_amounts(Y),
-        r"the forecasts are of the kind 'count', but support=\(0.0, None\) is for continuous ones",
+        r"support=\(0.0, None\) has no meaning for forecasts of the kind 'count', only for cont",
     ),
     "randomized amounts": (
         HurdleRegressor(LogisticRegression(), RandomizedRegressor(Ridge())),
@@ -339,7 +343,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "support of counts": (
         RandomizedRegressor(CountRegressor(), support=(0, None)),
         1 + as_counts(Y),
-        r"the forecasts are of the kind 'count', but support=\(0, None\) is for continuous ones",
+        r"support=\(0, None\) has no meaning for forecasts of the kind 'count', only for cont",
     ),
     "randomized event": (RandomizedRegressor(LogisticRegression()), as_events(Y), "0/1 outcomes"),
     "randomized forecaster of an event": (

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import integrate, special
-from sklearn.linear_model import BayesianRidge, Ridge
+from scipy import integrate, special, stats
+from sklearn.linear_model import BayesianRidge, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from evenhand import InputError, RandomizedRegressor, scoring
+from evenhand import ClassifierForecaster, CountRegressor, InputError, RandomizedRegressor, scoring
 from evenhand.calibration import cell_log_score
+from evenhand.forecast import Forecast
 from evenhand.links import Gaussian
 from forecaster_examples import linear_task
 from grid_examples import CELL_LOSS, RAW_GAIN, honest, rounded_task, spiky
@@ -174,3 +175,26 @@ def test_a_cell_at_a_bound_has_all_probability_beyond_it() -> None:
     assert open_cell == pytest.approx(np.log(special.ndtr(0.25) / 0.5), rel=1e-12)
     with pytest.raises(InputError, match="step must be positive, got 0"):
         scoring.neg_cell_log_score(0)
+
+
+def test_scores_of_counts_are_log_probabilities() -> None:
+    y = np.random.default_rng(0).poisson(2.0, size=len(X)).astype(float)
+    model = RandomizedRegressor(lambda rows: Forecast.from_poisson(np.full(len(rows), 2.0)), 1.0)
+    model.fit(X, y)
+    expected = stats.poisson.logpmf(y, 2.0).mean()
+    assert scoring.neg_log_score(model, X, y) == pytest.approx(expected, rel=1e-9)
+    # the sum over all counts of (F(k) - 1{y <= k})^2
+    k = np.arange(40)
+    gaps = stats.poisson.cdf(k, 2.0) - (y[:, None] <= k)
+    assert scoring.neg_crps(model, X, y) == pytest.approx(-(gaps**2).sum(axis=1).mean(), rel=1e-6)
+
+
+def test_a_search_over_counts_and_events() -> None:
+    y = np.random.default_rng(0).poisson(np.exp(X[:, 0])).astype(float)
+    grid = {"estimator__alpha": [1e-4, 100.0]}
+    model = CountRegressor(PoissonRegressor())
+    search = GridSearchCV(model, grid, scoring=scoring.neg_log_score, cv=3).fit(X, y)
+    assert search.best_params_ == {"estimator__alpha": 1e-4}
+    event = ClassifierForecaster(LogisticRegression())
+    search = GridSearchCV(event, {"classifier__C": [1e-6, 1.0]}, scoring=scoring.neg_crps, cv=3)
+    assert search.fit(X, y > 1).best_params_ == {"classifier__C": 1.0}

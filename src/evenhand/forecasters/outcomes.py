@@ -40,7 +40,7 @@ def check_support_of(kind: OutcomeKind, support: Any) -> None:
     """Raise InputError if bounds are given for outcomes with atoms."""
     if support is not None and kind is not OutcomeKind.CONTINUOUS:
         raise InputError(
-            f"the forecasts are of the kind {str(kind)!r}, but support={support!r} is for"
+            f"support={support!r} has no meaning for forecasts of the kind {str(kind)!r}, only for"
             " continuous ones; leave it out"
         )
 
