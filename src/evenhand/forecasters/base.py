@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -362,54 +362,6 @@ class WrappingForecaster(Forecaster):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         allowed = allows_missing(self.estimator)
-        if allowed is not None:
-            tags.input_tags.allow_nan = allowed
-        return tags
-
-
-class DiscreteForecaster(Forecaster):
-    """A forecaster that converts the output of a model to distributions on single values."""
-
-    _inner: ClassVar[str]
-    """Name of the parameter with the model."""
-
-    _base_kind: ClassVar[type[Base]]
-    """Adapter of the model."""
-
-    random_state: RandomState
-
-    def _set_base(self, base: Base) -> None:
-        self._base = base
-        self.estimator_ = base.estimator
-
-    def forecast(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
-    ) -> Forecast:
-        check_is_fitted(self)
-        return Forecast(self._base.distribution(self._check_new_rows(X)))
-
-    def to_state(self) -> State:
-        check_is_fitted(self)
-        params = self.get_params(deep=False)
-        del params[self._inner]
-        if not isinstance(self.random_state, int):
-            params["random_state"] = None
-        stored = {"params": params, "learned": self._columns_to_state()}
-        return State(type(self).__name__, stored, self._base.to_arrays(), self._base.to_parts())
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        base = cls._base_kind.from_parts(state.parts, dict(state.arrays))
-        # a new fit keeps the fitted model, unless its predictions have no meaning without a code
-        inner = frozen(base.estimator) if base.predicts_outcomes else base.estimator
-        model = cls(**{cls._inner: inner}, **state.params["params"])
-        model._set_base(base)
-        model._columns_from_state(state.params["learned"])
-        return model
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        allowed = allows_missing(getattr(self, self._inner))
         if allowed is not None:
             tags.input_tags.allow_nan = allowed
         return tags

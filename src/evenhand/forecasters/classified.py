@@ -10,7 +10,7 @@ from evenhand._validate import Floats, check_outcomes, outcomes_checked
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecasters.adapters import ClassifierBase, Training, is_event
-from evenhand.forecasters.base import DiscreteForecaster
+from evenhand.forecasters.discrete import DiscreteForecaster
 from evenhand.forecasters.table_models import TableClassifier
 
 

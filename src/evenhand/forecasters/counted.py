@@ -10,7 +10,7 @@ from evenhand._validate import Floats, check_choice, check_outcomes, outcomes_ch
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecasters.adapters import CountBase, Family, Training, check_counts
-from evenhand.forecasters.base import DiscreteForecaster
+from evenhand.forecasters.discrete import DiscreteForecaster
 from evenhand.forecasters.table_models import TableCounts
 
 N_FOLDS = 5

@@ -31,7 +31,9 @@ class RandomizedRegressor(WrappingForecaster):
 
     The model is fitted as usual. The link then perturbs its forecasts with a draw, so that they are
     calibrated for every group, named or not, up to the error of the link; `alpha` controls the
-    amount of randomization.
+    amount of randomization. Forecasts of counts and ordered scores are randomized on their lattice,
+    and those of an outcome with an atom (`HurdleRegressor`) away from the atom only. Forecasts of
+    0/1 outcomes are refused, as randomization has nothing to offer there.
 
     Parameters
     ----------
@@ -47,8 +49,12 @@ class RandomizedRegressor(WrappingForecaster):
           takes `return_std` is treated alike;
         - a function from rows to a deterministic `Forecast`, a `Distribution`, or means and
           standard deviations;
+        - `predict_proba` of a classifier that is fitted to 3 to 100 distinct numbers;
         - `pred_dist` (NGBoost), or `predict_proba` with `predict_quantiles` (skpro): normal
-          distributions exactly, others by 161 quantiles, which changes PITs by less than 0.0005;
+          and discrete distributions exactly, others by 161 quantiles, which changes PITs by less
+          than 0.0005;
+        - the Poisson loss, if all outcomes are whole numbers of at least 0: Poisson or negative
+          binomial distributions, as in `CountRegressor`;
         - quantiles: a model for a single level, which is fitted at 13 levels from 0.02 to 0.98 (its
           `quantile` is a number; or its `loss`, `objective` or `strategy` is "quantile" and its
           level is `quantile` or `alpha`); a model that predicts one column for each of its
@@ -167,7 +173,8 @@ class RandomizedRegressor(WrappingForecaster):
         X : DataFrame or array-like of shape (n, n_features)
             Training rows, passed to the estimator unchanged.
         y : array-like of shape (n,)
-            Continuous outcomes.
+            Outcomes of the kind that the model predicts: continuous outcomes, counts, scores, or
+            amounts with an atom.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows, for estimators that take them; a Pipeline passes them to its last
             step.
