@@ -29,8 +29,15 @@ from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Entropic, Link
 from evenhand.planning import Target, bound_of, goal_of
-from evenhand.selection import without_features
-from evenhand.selection.lattices import ALPHAS, LatticeTests, last_passed
+from evenhand.selection import (
+    ALPHAS,
+    Costs,
+    HurdleCosts,
+    LatticeTests,
+    Widths,
+    last_passed,
+    without_features,
+)
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -421,6 +428,20 @@ def test_only_people_off_the_atom_pay_for_the_randomization_of_amounts(chosen_am
     np.testing.assert_allclose(np.exp(served.log_mass(0.0)), chance_of_zero(X), rtol=1e-9)
     # calibrated on average, with and without a draw: 5 deviations of the mean W1 of 6,000 people
     assert (scores["average_error"] < 0.313 / np.sqrt(6000) * 3).all()
+
+
+@pytest.mark.parametrize(("share", "price"), [(0.3, 0.435), (0.5, 0.311), (0.8, 0.124)])
+def test_the_price_beside_an_atom_has_the_check_values(share: float, price: float) -> None:
+    """Prices at alpha 0.12 of the specification, which are simulated to three digits."""
+    n = 20_000
+    rng = np.random.default_rng(int(10 * share))
+    y = np.where(rng.uniform(size=n) < share, 0.0, rng.lognormal(size=n))
+    base = Forecast.from_hurdle(np.full(n, share), lognormal(n))
+    off = y != 0
+    inside = Costs(base[off].positive_part(), lognormal(n).pit(y)[off], y[off], None, rng)
+    costs = HurdleCosts(inside, Widths(base, rng), off.mean())
+    # 20,000 people times the deviation of a price over 16 draws, below 1
+    assert costs.price(Entropic(0.12)) == pytest.approx(price, abs=5 / np.sqrt(n) + 0.0005)
 
 
 @pytest.mark.parametrize(("goal", "most"), [("max_wider", 0.3), ("max_price", 0.2)])

@@ -422,7 +422,7 @@ FAULTS = (
     ),
     Fault(
         "the confidence of a choice not handed on",
-        "selection/link_choice.py",
+        "selection/chosen_link.py",
         "pit, family, confidence=target.confidence, bound",
         "pit, family, bound",
         ("test_selection.py",),
@@ -437,9 +437,30 @@ FAULTS = (
     Fault(
         "a certificate for other columns of the same kind",
         "cli/randomizing.py",
-        "if (kind, same(columns)) != (certified.kind, same(certified.columns)):",
-        "if (kind, set(columns)) != (certified.kind, set(certified.columns)):",
+        "    rest = columns[first:]",
+        "    rest = sorted(columns[first:])",
         ("test_randomize_command.py",),
+    ),
+    Fault(
+        "links of counts tested on after a failure",
+        "selection/lattices.py",
+        "            break",
+        "            continue",
+        ("test_selection_kinds.py",),
+    ),
+    Fault(
+        "the risk of affordable links of counts not shared",
+        "selection/lattices.py",
+        "tests.bound(link, 1 - risk)",
+        "tests.bound(link, target.confidence)",
+        ("test_selection_kinds.py",),
+    ),
+    Fault(
+        "the price beside an atom not a mean over all people",
+        "selection/hurdles.py",
+        "return self.share * self.inside.price(link)",
+        "return self.inside.price(link)",
+        ("test_selection_kinds.py",),
     ),
     Fault(
         "rounded outcomes scored by their densities",

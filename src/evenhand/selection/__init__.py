@@ -7,6 +7,11 @@ from evenhand.selection.baseline import without_features as without_features
 from evenhand.selection.choice import CERTIFY_SHARE as CERTIFY_SHARE
 from evenhand.selection.choice import randomize
 from evenhand.selection.costs import Costs as Costs
+from evenhand.selection.costs import Widths as Widths
+from evenhand.selection.hurdles import HurdleCosts as HurdleCosts
+from evenhand.selection.lattices import ALPHAS as ALPHAS
+from evenhand.selection.lattices import LatticeTests as LatticeTests
+from evenhand.selection.lattices import last_passed as last_passed
 from evenhand.selection.result import PlainInterval, Selection
 from evenhand.selection.rows import split_rows as split_rows
 from evenhand.selection.searches import GroupSearches, SpreadGroup

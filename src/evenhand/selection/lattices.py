@@ -154,7 +154,7 @@ def least_randomized(
     Raises
     ------
     InputError
-        If not even the first alpha passes; the message says whether more rows can help.
+        If not even the first alpha passes; the message names a sufficient number of rows if there is one.
     """
     kind = type(family)
     most = target.goal.most
