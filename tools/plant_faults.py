@@ -472,8 +472,8 @@ FAULTS = (
     Fault(
         "the price of rounded outcomes from points",
         "selection/costs.py",
-        "losses = np.where(np.isfinite(on_grid), on_grid, losses)",
-        "losses = np.where(np.isfinite(on_grid), losses, losses)",
+        "losses = np.where(np.isfinite(in_cells), in_cells, losses)",
+        "losses = np.where(np.isfinite(in_cells), losses, losses)",
         ("test_selection.py",),
     ),
     Fault(

@@ -154,7 +154,8 @@ def least_randomized(
     Raises
     ------
     InputError
-        If not even the first alpha passes; the message names a sufficient number of rows if there is one.
+        If not even the first alpha passes; the message names a number of rows that suffices, if
+        there is one.
     """
     kind = type(family)
     most = target.goal.most
