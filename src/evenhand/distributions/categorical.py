@@ -178,6 +178,17 @@ class Categorical(Lattice):
     def nodes(self, reach: float, step: float) -> Floats:
         return np.broadcast_to(self.support, (*self.batch_shape, self.support.shape[-1]))
 
+    def ends(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        size = self.batch_shape[0]
+        return np.zeros(size), np.full(size, self.support.shape[-1] - 1.0)
+
+    def tails_between(self, first: Floats, last: Floats) -> tuple[Floats, Floats, Mask]:
+        shape = (*self.batch_shape, self.support.shape[-1])
+        lower, upper = (np.broadcast_to(log[..., 1:], shape) for log in self._log_tails)
+        is_upper = lower > upper
+        values = np.broadcast_to(self.support, shape)
+        return values, np.where(is_upper, upper, lower), is_upper
+
     def mean(self) -> Floats:
         return np.asarray((self.probabilities * self.support).sum(axis=-1))
 

@@ -11,17 +11,15 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from evenhand._validate import Floats, Mask
-from evenhand.distributions import incomplete, piecewise
-from evenhand.distributions.base import GRID_REACH, GRID_STEP, batch_array, broadcast, score_grid
+from evenhand.distributions import incomplete
+from evenhand.distributions.base import batch_array, broadcast, score_grid
 from evenhand.distributions.lattice import LEVEL_TOLERANCE, Lattice
+from evenhand.distributions.lattice_sums import LEAST_TAIL, LatticeSums, own_tails, ratio_tails
 
 MOST_ATOMS = 1024
 FIRST_ATOMS = 512
 """Largest number of values of a distribution that sums go through one by one. Of wider ones it is
 the first values, and between quantiles otherwise, as for continuous distributions."""
-
-MOST_SIZE = 1e4
-"""Largest 1 / dispersion for which differences of log gamma functions have ten digits."""
 
 REPEATED = 0.9
 """Tail from which the other one is not a difference from 1, which would lose digits."""
@@ -141,18 +139,43 @@ class Counts(Lattice):
         padding = np.repeat(wide[..., -1:], size - wide.shape[-1], axis=-1)
         return np.where(is_narrow[..., None], every, np.concatenate((wide, padding), axis=-1))
 
+    def ends(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        tails = np.stack((lower, upper), axis=-1)
+        found = self.expand().quantile_from_tail(tails, np.array([False, True]))
+        return found[..., 0], found[..., 1]
+
+    def tails_between(self, first: Floats, last: Floats) -> tuple[Floats, Floats, Mask]:
+        sizes = (last - first).astype(np.intp) + 1
+        values = np.minimum(first[:, None] + np.arange(sizes.max()), last[:, None])
+        log_below, log_above = self.logcdf(first - 1), self.logsf(last)
+        log_tail, is_upper = ratio_tails(
+            self.expand()._log_ratio(values[:, 1:]), np.exp(log_below), np.exp(log_above), sizes
+        )
+        # sums of probabilities below the smallest float
+        far = np.minimum(self.logcdf(first), self.logsf(last - 1)) < LOG_LEAST_TAIL
+        if far.any():
+            part = self.take(far).expand()
+            lower, upper = part.logcdf(values[far]), part.logsf(values[far])
+            is_upper[far] = lower > upper
+            log_tail[far] = np.where(is_upper[far], upper, lower)
+        return values, log_tail, is_upper
+
+    @abstractmethod
+    def _log_ratio(self, k: Floats) -> Floats:
+        """Return the log of `P(Y = k) / P(Y = k - 1)` at whole numbers k >= 1."""
+
     def crps(self, y: ArrayLike) -> Floats:
-        # in blocks of rows, as each distribution may have a thousand values
         point = np.asarray(y, dtype=np.float64)
-        shape = np.broadcast_shapes(point.shape, self.batch_shape)
         if len(self.batch_shape) != 1 or point.ndim > 1:
             return super().crps(point)
-        point = np.broadcast_to(point, shape)
-        rows = max(1, piecewise.BLOCK_NUMBERS // (4 * MOST_ATOMS))
-        parts = [slice(start, start + rows) for start in range(0, shape[0], rows)]
-        return np.concatenate(
-            [piecewise.crps(*self.take(part)._table(), point[part]) for part in parts]
-        )
+        point = np.broadcast_to(point, self.batch_shape)
+        tail = np.full(self.batch_shape, LEAST_TAIL)
+        sums = LatticeSums(self, tail, tail, own_tails, 1)
+        found = sums.crps(point)[:, 0]
+        if sums.is_wide.any():
+            wide = self.take(sums.is_wide)
+            found[sums.is_wide] = super(Counts, wide).crps(point[sums.is_wide])
+        return found
 
 
 def _search(batch: Any, tail: Floats, is_upper: Mask) -> Floats:
@@ -232,6 +255,9 @@ class Poisson(Counts):
     def _skewness(self) -> Floats:
         return np.asarray(1 / np.sqrt(self.rate))
 
+    def _log_ratio(self, k: Floats) -> Floats:
+        return np.log(self.rate / k)
+
     def mean(self) -> Floats:
         return self.rate
 
@@ -293,24 +319,13 @@ class NegativeBinomial(Counts):
         odds = self.dispersion * self.center
         return np.asarray((1 + 2 * odds) / np.sqrt(self.center * (1 + odds)))
 
+    def _log_ratio(self, k: Floats) -> Floats:
+        # (k - 1 + size) / k times odds / (1 + odds)
+        odds = self.dispersion * self.center
+        return np.log(self.center * (1 + (k - 1) * self.dispersion) / (k * (1 + odds)))
+
     def mean(self) -> Floats:
         return self.center
 
     def std(self) -> Floats:
         return np.sqrt(self.center + self.dispersion * self.center**2)
-
-    def _table(self) -> tuple[Floats, Floats]:
-        nodes = self.nodes(GRID_REACH + 1, GRID_STEP)
-        size = 1 / self.dispersion[..., None]
-        if size.max() > MOST_SIZE or (nodes[..., -1] - nodes[..., 0] >= MOST_ATOMS).any():
-            return self.atom_table(nodes)
-        # sums of masses, which take a tenth of the time of incomplete beta functions
-        odds = 1 / size * self.center[..., None]
-        log_mass = special.gammaln(nodes + size) - special.gammaln(nodes + 1)
-        log_mass -= special.gammaln(size) + size * np.log1p(odds)
-        log_mass += nodes * (np.log(odds) - np.log1p(odds))
-        is_new = np.diff(nodes, axis=-1, prepend=-1.0) > 0
-        right = np.minimum(np.cumsum(np.exp(log_mass) * is_new, axis=-1), 1.0)
-        left = np.concatenate((np.zeros_like(right[..., :1]), right[..., :-1]), axis=-1)
-        levels = np.stack((left, right), axis=-1).reshape(*right.shape[:-1], -1)
-        return levels, np.repeat(nodes, 2, axis=-1)

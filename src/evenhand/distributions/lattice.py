@@ -7,7 +7,7 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Mask
 from evenhand.distributions.base import Distribution
 from evenhand.distributions.kinds import OutcomeKind
 
@@ -30,6 +30,22 @@ class Lattice(Distribution):
     @abstractmethod
     def _below(self, y: ArrayLike) -> Floats:
         """Return an outcome with `P(Y <= _below(y)) = P(Y < y)`."""
+
+    @abstractmethod
+    def ends(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        """Return the numbers of the first and the last value between two tails, given as logs.
+
+        For batches with one axis; values are numbered upwards, by any integers.
+        """
+
+    @abstractmethod
+    def tails_between(self, first: Floats, last: Floats) -> tuple[Floats, Floats, Mask]:
+        """Return values from number `first` to `last` (k,), and the smaller tail at each.
+
+        The three arrays of shape (k, q) are the values, of which rows with fewer repeat the last
+        one, the log of the smaller tail (`P(Y <= value)` or `P(Y > value)`), and whether it is the
+        upper one.
+        """
 
     def logcdf_left(self, y: ArrayLike) -> Floats:
         return self.logcdf(self._below(y))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
@@ -25,6 +26,8 @@ from evenhand.distributions.base import (
     take_part,
 )
 from evenhand.distributions.kinds import OutcomeKind
+from evenhand.distributions.lattice import Lattice
+from evenhand.distributions.lattice_sums import LEAST_TAIL, LatticeSums
 from evenhand.distributions.location_scale import LocationScale
 from evenhand.draws import RandomState, generator, jittered
 from evenhand.links import Link
@@ -176,6 +179,62 @@ class Randomized(Distribution):
         turned = near > far
         return self.base.quantile_from_tail(np.where(turned, far, near), np.asarray(upper) ^ turned)
 
+    def mean(self) -> Floats:
+        return self._moment(0, super().mean)
+
+    def std(self) -> Floats:
+        return self._moment(1, super().std)
+
+    def _moment(self, order: int, otherwise: Callable[[], Floats]) -> Floats:
+        """Return the mean (0) or the standard deviation (1), from sums where there are any."""
+        sums = self._sums
+        if sums is None:
+            return otherwise()
+        found = sums.moments()[order]
+        if sums.is_wide.any():
+            table = self._tables_of(sums.is_wide)
+            found[sums.is_wide] = (piecewise.mean, piecewise.std)[order](*table)
+        return found.reshape(self.batch_shape)
+
+    def crps(self, y: ArrayLike) -> Floats:
+        point = np.asarray(y, dtype=np.float64)
+        sums = self._sums
+        one_each = (self.batch_shape[0], 1)[: len(self.batch_shape)]
+        if sums is None or point.shape not in ((), one_each):
+            return super().crps(point)
+        point = np.broadcast_to(point, one_each).ravel()
+        found = sums.crps(point)
+        if sums.is_wide.any():
+            part = point[sums.is_wide, None]
+            found[sums.is_wide] = piecewise.crps(*self._tables_of(sums.is_wide), part)
+        return found.reshape(self.batch_shape)
+
+    def _tables_of(self, rows: Mask) -> tuple[Floats, Floats]:
+        """Return tables of some rows, with an axis for the draws."""
+        part = self.take(rows)
+        return (part if len(self.batch_shape) == 2 else part.expand())._table()
+
+    @cached_property
+    def _sums(self) -> LatticeSums | None:
+        """Sums over the values of a lattice that has one distribution per row."""
+        base: Any = self.base
+        shape = self.batch_shape
+        one_each = (*shape[:1], 1)[: len(shape)]
+        if not isinstance(base, Lattice) or not shape or base.batch_shape != one_each:
+            return None
+        flat = base if len(shape) == 1 else base._rebuilt(lambda array, dims: array[:, 0])
+        r = self.r.reshape(-1, self.r.shape[-1] if len(shape) == 2 else 1)
+        # the tails of the base at which the forecasts of all draws of a person end
+        ends = (
+            np.broadcast_to(
+                self.link.log_cdf_lower(np.full(draws.shape, LEAST_TAIL), draws).min(axis=-1),
+                shape[:1],
+            )
+            for draws in (r, 1 - r)
+        )
+
+        return LatticeSums(flat, *ends, _Turned(self.link, r), r.shape[-1])
+
     def expectation(self, function: Callable[[Floats], Floats]) -> Floats:
         if self.has_atoms:
             return super().expectation(function)
@@ -236,6 +295,22 @@ class Randomized(Distribution):
             return super()._table()
         # quantiles of the base do not depend on the draw, and randomized levels not on the person
         return self._levels(), self.base.quantile_table(_scores_of(self.link))
+
+
+@dataclass(frozen=True)
+class _Turned:
+    """Tails of a lattice after a link: those of the base's smaller side, for all draws of a row."""
+
+    link: Link
+    r: Floats
+
+    def __call__(self, log_tail: Floats, is_upper: Mask, rows: Ints) -> Floats:
+        draws = (self.r[rows] if len(self.r) > 1 else self.r)[..., None]
+
+        def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
+            return self.link.ppf_lower(tail, _drawn(r, is_upper), np.array(False))
+
+        return _in_blocks(evaluate, log_tail[:, None], is_upper[:, None], draws)
 
 
 def _scores_of(link: Link) -> Floats:
