@@ -12,7 +12,7 @@ from scipy import special
 
 from evenhand._validate import Floats, Mask
 from evenhand.distributions import incomplete
-from evenhand.distributions.base import batch_array, broadcast, score_grid
+from evenhand.distributions.base import GRID_REACH, GRID_STEP, batch_array, broadcast, score_grid
 from evenhand.distributions.lattice import LEVEL_TOLERANCE, Lattice
 from evenhand.distributions.lattice_sums import LEAST_TAIL, LatticeSums, own_tails, ratio_tails
 
@@ -159,6 +159,26 @@ class Counts(Lattice):
             is_upper[far] = lower > upper
             log_tail[far] = np.where(is_upper[far], upper, lower)
         return values, log_tail, is_upper
+
+    def _table(self) -> tuple[Floats, Floats]:
+        nodes = self.nodes(GRID_REACH + 1, GRID_STEP)
+        if len(self.batch_shape) != 1:
+            return self.atom_table(nodes)
+        # sums of masses, which take a tenth of the time of incomplete beta functions
+        is_wide = nodes[:, -1] - nodes[:, 0] >= MOST_ATOMS
+        levels = np.ones((nodes.shape[0], 2 * nodes.shape[1]))
+        if is_wide.any():
+            levels[is_wide] = self.take(is_wide).atom_table(nodes[is_wide])[0]
+        if not is_wide.all():
+            part = nodes[~is_wide]
+            _, log_tail, is_upper = self.take(~is_wide).tails_between(part[:, 0], part[:, -1])
+            at = np.where(is_upper, -np.expm1(log_tail), np.exp(log_tail))
+            size = at.shape[1]
+            left = np.concatenate((np.zeros((len(at), 1)), at[:, :-1]), axis=-1)
+            # rows are padded with their last value, at which there is nothing more
+            levels[~is_wide, : 2 * size] = np.stack((left, at), axis=-1).reshape(len(at), -1)
+            levels[~is_wide, 2 * size :] = at[:, -1:]
+        return np.maximum.accumulate(levels, axis=-1), np.repeat(nodes, 2, axis=-1)
 
     @abstractmethod
     def _log_ratio(self, k: Floats) -> Floats:

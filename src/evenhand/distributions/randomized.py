@@ -224,16 +224,13 @@ class Randomized(Distribution):
             return None
         flat = base if len(shape) == 1 else base._rebuilt(lambda array, dims: array[:, 0])
         r = self.r.reshape(-1, self.r.shape[-1] if len(shape) == 2 else 1)
-        # the tails of the base at which the forecasts of all draws of a person end
-        ends = (
-            np.broadcast_to(
-                self.link.log_cdf_lower(np.full(draws.shape, LEAST_TAIL), draws).min(axis=-1),
-                shape[:1],
-            )
+        lower, upper = (
+            self.link.log_cdf_lower(np.full(draws.shape, LEAST_TAIL), draws).min(axis=-1)
             for draws in (r, 1 - r)
         )
-
-        return LatticeSums(flat, *ends, _Turned(self.link, r), r.shape[-1])
+        # one tail of the base, at which the forecasts of all draws of a person end
+        lower, upper = (np.broadcast_to(tail, shape[:1]) for tail in (lower, upper))
+        return LatticeSums(flat, lower, upper, _Turned(self.link, r), r.shape[-1])
 
     def expectation(self, function: Callable[[Floats], Floats]) -> Floats:
         if self.has_atoms:
