@@ -275,4 +275,7 @@ def test_amounts_are_certified_for_people_with_an_amount(evenhand: Command, tabl
     done = fit(evenhand, "cost", "--max-group-error", "0.4", "--json")
     certificate = json.loads(done.out)["certificate"]
     assert certificate["group_error"] <= 0.4
-    assert json.loads(done.out)["outcome"] == "hurdle"
+    assert json.loads(done.out)["outcome"] == certificate["outcome"] == "hurdle"
+    # half of the people have an amount; every group's bias is bounded on both sides
+    low, high = certificate["bias"]
+    assert -1 <= low < 0 < high <= 1

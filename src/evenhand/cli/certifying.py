@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.audits import Audit
+    from evenhand.certificates import EventCertificate
     from evenhand.distributions import OutcomeKind
     from evenhand.selection import Selection
 
@@ -270,16 +271,14 @@ def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any
 def _atom(chosen: Selection) -> dict[str, Any]:
     """Return the atom beside which outcomes are certified, and the bounds of its probability.
 
-    Group sizes are then shares of the people whose outcome is not the atom, those of the bias of
-    the probability of the atom shares of all people.
+    Group sizes are then shares of the people whose outcome is not the atom; those of the event
+    that an outcome is not the atom are shares of all people.
     """
-    if chosen.atom is None:
+    events = chosen.certificate.events
+    if chosen.atom is None or events is None:
         return {}
-    return {
-        "atom": chosen.atom,
-        "n_off_atom": chosen.n_off_atom,
-        "bias": list(chosen.certificate.bias(chosen.group_mass)),
-    }
+    atom = {"atom": chosen.atom, "n_off_atom": chosen.n_off_atom}
+    return atom | event_bounds(events, chosen.group_mass)
 
 
 def certified_people(rows: Ints, people: list[str] | None) -> dict[str, Any]:
@@ -312,6 +311,15 @@ def _learned_group(chosen: Selection) -> dict[str, Any] | None:
         return None
     names = ("mass", "n", "n_judged", "error", "low", "p_value", "direction", "description")
     return {name: getattr(found, name) for name in names}
+
+
+def event_bounds(proof: EventCertificate, mass: float) -> dict[str, Any]:
+    """Return the bounds of event rates and biases in every group of a size, as JSON values."""
+    return {
+        "n_events": proof.n_events,
+        "bias": list(proof.bias(mass)),
+        "event_rates": table_records(proof.table([mass])),
+    }
 
 
 def table_records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -13,9 +13,9 @@ from evenhand.cli.certifying import (
     Training,
     audit_of_held,
     certified_people,
+    event_bounds,
     fitted_record,
     report_page,
-    table_records,
     training_text,
 )
 from evenhand.cli.messages import inform
@@ -157,11 +157,9 @@ def _record(proof: EventCertificate, mass: float) -> dict[str, Any]:
         ),
         "outcome": "binary",
         "n_certifying": proof.n_samples,
-        "n_events": proof.n_events,
         "group_mass": mass,
         "confidence": proof.confidence,
-        "bias": [low, high],
-        "event_rates": table_records(proof.table([mass])),
+        **event_bounds(proof, mass),
         "assumes": list(proof.assumptions),
         "does_not_cover": list(proof.not_covered),
         "written_by": f"evenhand {__version__}",
