@@ -49,8 +49,9 @@ def proof_section(findings: Findings) -> Section:
     parts: list[Part] = [Paragraph(_holds_in_words(findings, proof))]
     if proof.bound is not None:
         parts += [Heading("For every group"), _every_group(findings, proof)]
-    parts += plain_parts(findings)
-    parts += event_parts(findings)
+    is_event = findings.terms.is_event
+    # every interval of a 0/1 forecast that is not a single value covers everything
+    parts += event_parts(findings) if is_event else plain_parts(findings) + event_parts(findings)
     if proof.groups:
         parts += [Heading("For all named groups simultaneously"), *_named(findings, proof.groups)]
     if proof.questions:
@@ -61,8 +62,8 @@ def proof_section(findings: Findings) -> Section:
         }
         table = Table.of("Questions", proof.questions, answers)
         parts += [Heading("Questions that these rows can answer"), table]
-    rests_on = SHARP if proof.link_bound == "sharp" else PATHWISE
-    parts.append(Paragraph(f"Method of the bounds: {proof.method}. {rests_on}", "facts"))
+    rests_on = "" if is_event else f" {SHARP if proof.link_bound == 'sharp' else PATHWISE}"
+    parts.append(Paragraph(f"Method of the bounds: {proof.method}.{rests_on}", "facts"))
     return Section(title, parts, "proof", in_text=False)
 
 

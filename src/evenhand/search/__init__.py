@@ -33,7 +33,6 @@ from evenhand.search.patterns import wave_weights as wave_weights
 from evenhand.search.patterns import waves as waves
 from evenhand.search.power import group_test_rows
 from evenhand.search.power import shift_of as shift_of
-from evenhand.search.ramps import cdfs_at_edges as cdfs_at_edges
 from evenhand.search.ramps import group_errors as group_errors
 from evenhand.search.ramps import mean_cdfs as mean_cdfs
 from evenhand.search.scan import FEW_ROWS as FEW_ROWS

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.calibration import PITs, line_distance
+from evenhand.calibration import PITs, line_distance, ramps_at
 from evenhand.search.masks import Masks
-from evenhand.search.ramps import cdfs_at_edges
 from evenhand.tables import row_blocks
 
 BINS = 64
@@ -291,7 +290,7 @@ def _many_draws_below(pits: PITs, columns: Mask, left: Ints, right: Ints) -> Flo
 def _draws_below(pits: PITs) -> NDArray[Any]:
     """Return each row's number of draws at or below each edge, shape (k, B)."""
     if pits.cells is not None:
-        return pits.n_draws * cdfs_at_edges(pits.low, pits.high, BINS)[:, :BINS]
+        return ramps_at(np.arange(BINS) / BINS, pits.low, pits.high)
     bins = np.ceil(pits.matrix * BINS).astype(np.intp)
     k = bins.shape[0]
     # offset the bins by row, so that one count gives the histograms of all rows

@@ -19,26 +19,6 @@ LEAST_WIDTH = 1e-6
 """Narrower cells are widened to this width, so that sums keep their digits."""
 
 
-def cdfs_at_edges(low: Floats, high: Floats, n_cells: int) -> Floats:
-    """Return the mean CDF of each row's draws at the edges of equal cells, shape (n, n_cells + 1).
-
-    Parameters
-    ----------
-    low, high : ndarray of shape (n, m)
-        Ends of the cells of the PITs, between 0 and 1.
-    n_cells : int
-        Number of equal cells of [0, 1].
-
-    Examples
-    --------
-    >>> cdfs_at_edges(np.array([[0.0]]), np.array([[0.5]]), 4)
-    array([[0. , 0.5, 1. , 1. , 1. ]])
-    """
-    slopes, offsets = _moments(low, high, n_cells, 1)
-    edges = np.arange(n_cells + 1)
-    return np.asarray(np.clip((edges * slopes - offsets) / low.shape[1], 0.0, 1.0))
-
-
 def mean_cdfs(low: Floats, high: Floats, n_cells: int) -> Floats:
     """Return the mean of each row's CDF over each of the equal cells, shape (n, n_cells).
 
@@ -47,7 +27,7 @@ def mean_cdfs(low: Floats, high: Floats, n_cells: int) -> Floats:
     >>> mean_cdfs(np.array([[0.0]]), np.array([[0.5]]), 4)
     array([[0.25, 0.75, 1.  , 1.  ]])
     """
-    squares, products, constants = _moments(low, high, n_cells, 2)
+    squares, products, constants = _moments(low, high, n_cells)
     edges = np.arange(n_cells + 1)
     integrals = (edges**2 * squares - 2 * edges * products + constants) / (2 * low.shape[1])
     return np.asarray(np.clip(np.diff(integrals, axis=-1), 0.0, 1.0))
@@ -99,18 +79,18 @@ def _line_error(ends: Floats, slopes: Floats) -> float:
     return float(means @ widths + ends[0] ** 2 / 2 + (1 - ends[-1]) ** 2 / 2)
 
 
-def _moments(low: Floats, high: Floats, n_cells: int, degree: int) -> list[NDArray[Any]]:
+def _moments(low: Floats, high: Floats, n_cells: int) -> list[NDArray[Any]]:
     """Return the sums over draws of `L^k / w` less `U^k / w`, over ends below each edge.
 
-    The integral of a ramp is `((c - L)_+^2 - (c - U)_+^2) / (2 w)`, and the ramp is its derivative.
-    Ends and widths `w` are in units of cells.
+    Powers k are 0, 1 and 2. The integral of a ramp is `((c - L)_+^2 - (c - U)_+^2) / (2 w)`. Ends
+    and widths `w` are in units of cells.
     """
     n = low.shape[0]
     middle = (low + high) * (n_cells / 2)
     half = np.maximum((high - low) * (n_cells / 2), LEAST_WIDTH * n_cells / 2)
     slope = 1 / (2 * half)
     first = (n_cells + 1) * np.arange(n)[:, None]
-    sums = [np.zeros((n, n_cells + 1)) for _ in range(degree + 1)]
+    sums = [np.zeros((n, n_cells + 1)) for _ in range(3)]
     for end, sign in ((middle - half, slope), (middle + half, -slope)):
         # an end lies below all edges from the next one on; the first edge is 0
         place = (np.clip(np.floor(end) + 1, 0, n_cells) + first).astype(np.intp).ravel()
