@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +24,7 @@ from evenhand.audits import (
     CountPlan,
     NoteKind,
     RoundingCells,
+    audit_schema,
     count_rows,
     notes_of,
     parse_condition,
@@ -573,6 +575,17 @@ def test_audits_of_one_kind_are_compared_row_by_row(kind: str, tmp_path: Path) -
     assert score in changes.scores["measure"].tolist()
     assert score in changes.table["measure"].tolist()
     assert "better" in changes.summary()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "randomized hurdle"])
+def test_audits_of_each_kind_fulfil_the_schema(kind: str) -> None:
+    found = audited(kind.rsplit(maxsplit=1)[-1])
+    if kind == "randomized hurdle":
+        forecast, y = outcomes("hurdle")
+        served = forecast.randomized(0.2, r=jittered(N, 4, random_state=1))
+        found = audit(served, people(), y, groups=["sex"], **QUICK)
+    check = jsonschema.Draft202012Validator(audit_schema())
+    check.validate(json.loads(found.to_json()))
 
 
 def test_audits_of_different_kinds_are_not_compared() -> None:
