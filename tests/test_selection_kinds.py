@@ -35,6 +35,7 @@ from evenhand.selection import (
     HurdleCosts,
     LatticeTests,
     Widths,
+    affordable_link,
     last_passed,
     without_features,
 )
@@ -314,13 +315,22 @@ def test_a_limit_of_the_cost_of_counts_is_kept(goal: str, most: float) -> None:
     assert found.alpha in ALPHAS
     bounds = found.certificate.bounds
     assert isinstance(bounds, FixedSequenceCertificate)
-    # no less than the bound of this one link alone
-    X, y = counts()
-    target = Target(goal_of(None, None, 0.25), MASS, 0.95)
-    tests = LatticeTests.of(law_of_counts(X).pit_interval(y), target, np.random.default_rng(1))
-    assert found.group_error > tests.bound(Entropic(found.alpha), 0.95)
     assert "This is the most that can be guaranteed" in found.summary()
     assert f"one of {len(ALPHAS)} links" in bounds.summary()
+
+
+def test_affordable_links_of_counts_share_the_risk() -> None:
+    X, y = counts()
+    target = Target(goal_of(None, None, 0.25), MASS, 0.95)
+    rng = np.random.default_rng(0)
+    base = law_of_counts(X)
+    tests = LatticeTests.of(base.pit_interval(y), target, rng)
+    pit = base.pit(y, ties=tests.ties)
+    link, bounds = affordable_link(
+        tests, Costs(base, pit, y, None, rng), Entropic(1.0), target, one_row_each=False
+    )
+    assert bounds.group_error(MASS) == tests.bound(link, 1 - 0.05 / len(ALPHAS))
+    assert bounds.group_error(MASS) > tests.bound(link, 0.95)
 
 
 def test_without_features_counts_have_the_shares_of_all() -> None:

@@ -11,6 +11,7 @@ from evenhand.selection.costs import Widths as Widths
 from evenhand.selection.hurdles import HurdleCosts as HurdleCosts
 from evenhand.selection.lattices import ALPHAS as ALPHAS
 from evenhand.selection.lattices import LatticeTests as LatticeTests
+from evenhand.selection.lattices import affordable_link as affordable_link
 from evenhand.selection.lattices import last_passed as last_passed
 from evenhand.selection.result import PlainInterval, Selection
 from evenhand.selection.rows import split_rows as split_rows
