@@ -279,3 +279,11 @@ def test_amounts_are_certified_for_people_with_an_amount(evenhand: Command, tabl
     # half of the people have an amount; every group's bias is bounded on both sides
     low, high = certificate["bias"]
     assert -1 <= low < 0 < high <= 1
+
+
+def test_means_of_counts_are_told_their_option(evenhand: Command, table: Path) -> None:
+    make_table().assign(sd=2.0).to_csv("t.csv", index=False)
+    options = ("--target", "visits", "--mean", "mean", "--std", "sd", "--features", "x")
+    done = evenhand("audit", "t.csv", *options)
+    assert done.code == 0, done.err
+    assert "if the forecasts of t.csv are of counts, add --outcome count" in done.err
