@@ -316,3 +316,15 @@ def test_truncation_leaves_out_an_atom_at_a_bound() -> None:
     y = np.array([0.2, 1.0, 4.0])
     np.testing.assert_allclose(conditional.cdf(y), part.cdf(y), rtol=1e-12)
     np.testing.assert_allclose(conditional.ppf(0.3), part.ppf(0.3), rtol=1e-9)
+
+
+@pytest.mark.parametrize("support", [[0, 1, 2], [[0, 1, 2], [1, 3, 4]]])
+def test_values_of_a_categorical_distribution_at_nan_are_nan(support: list[float]) -> None:
+    batch = Categorical(support, [[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
+    y = np.array([np.nan, 1.0])
+    for name in (
+        *("cdf", "cdf_left", "sf", "sf_left", "logcdf", "logsf", "logcdf_left", "logsf_left"),
+        *("log_mass", "crps"),
+    ):
+        np.testing.assert_array_equal(np.isnan(getattr(batch, name)(y)), [True, False])
+    assert np.isnan(batch.cdf(np.nan)).all()

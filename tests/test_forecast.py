@@ -397,12 +397,19 @@ def test_log_cell_is_the_log_probability_of_the_cell_per_unit(step: float) -> No
     low = np.array([y[0] - step / 2, y[1] - step / 2, -np.inf])
     high = np.array([y[0] + step / 2, np.inf, y[2] + step / 2])
     expected = np.log((peer.cdf(high) - peer.cdf(low)) / step)
-    np.testing.assert_allclose(three().log_cell(y, step), expected, rtol=1e-10)
+    span = (y.min(), y.max())
+    np.testing.assert_allclose(three().log_cell(y, step, span), expected, rtol=1e-10)
     by_draw = drawn(3)
     wide = np.log(
         (by_draw.distribution.cdf(high[:, None]) - by_draw.distribution.cdf(low[:, None])) / step
     )
-    np.testing.assert_allclose(by_draw.log_cell(y, step), wide, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(by_draw.log_cell(y, step, span), wide, rtol=1e-9, atol=1e-9)
+
+
+def test_the_cell_of_a_person_does_not_depend_on_other_outcomes() -> None:
+    y = np.array([-0.3, 9.0, -2.5])
+    alone = [three()[i].log_cell(y[i : i + 1], 0.5) for i in range(3)]
+    np.testing.assert_allclose(three().log_cell(y, 0.5), np.concatenate(alone), rtol=1e-12)
 
 
 def test_log_cell_nears_the_log_density_as_cells_shrink() -> None:

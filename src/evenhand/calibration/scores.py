@@ -50,7 +50,9 @@ def cell_log_score(
     of a cell. The outer cells, those of the smallest and largest outcome (of `span`, if given), are
     open. For a fine step the score of all other outcomes equals the log score.
     """
-    return _over_draws(-forecast.log_cell(check_finite("y", y), step, span))
+    outcomes = check_finite("y", y)
+    ends = (float(outcomes.min()), float(outcomes.max())) if span is None else span
+    return _over_draws(-forecast.log_cell(outcomes, step, ends))
 
 
 def log_score_on(forecast: Forecast, y: ArrayLike, grid: Grid | None) -> Floats:

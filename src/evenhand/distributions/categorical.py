@@ -124,29 +124,35 @@ class Categorical(Lattice):
         )
         return np.asarray(full[(*rows, index)])
 
+    def _step(self, tail: Floats, y: ArrayLike, *, left: bool = False) -> Floats:
+        """Return a tail at (just below, if `left`) outcomes, NaN at NaN."""
+        found = self._at(tail, self._position(y, left=left))
+        is_missing = np.isnan(y)
+        return np.where(is_missing, np.nan, found) if is_missing.any() else found
+
     def cdf(self, y: ArrayLike) -> Floats:
-        return self._at(self._tails[0], self._position(y))
+        return self._step(self._tails[0], y)
 
     def cdf_left(self, y: ArrayLike) -> Floats:
-        return self._at(self._tails[0], self._position(y, left=True))
+        return self._step(self._tails[0], y, left=True)
 
     def sf(self, y: ArrayLike) -> Floats:
-        return self._at(self._tails[1], self._position(y))
+        return self._step(self._tails[1], y)
 
     def sf_left(self, y: ArrayLike) -> Floats:
-        return self._at(self._tails[1], self._position(y, left=True))
+        return self._step(self._tails[1], y, left=True)
 
     def logcdf(self, y: ArrayLike) -> Floats:
-        return self._at(self._log_tails[0], self._position(y))
+        return self._step(self._log_tails[0], y)
 
     def logsf(self, y: ArrayLike) -> Floats:
-        return self._at(self._log_tails[1], self._position(y))
+        return self._step(self._log_tails[1], y)
 
     def logcdf_left(self, y: ArrayLike) -> Floats:
-        return self._at(self._log_tails[0], self._position(y, left=True))
+        return self._step(self._log_tails[0], y, left=True)
 
     def logsf_left(self, y: ArrayLike) -> Floats:
-        return self._at(self._log_tails[1], self._position(y, left=True))
+        return self._step(self._log_tails[1], y, left=True)
 
     def _below(self, y: ArrayLike) -> Floats:
         at = self._position(y, left=True)
@@ -157,7 +163,8 @@ class Categorical(Lattice):
         before, after = self._position(y, left=True), self._position(y)
         mass = self._at(self.probabilities, np.minimum(before, self.support.shape[-1] - 1))
         with np.errstate(divide="ignore"):
-            return np.asarray(np.where(after > before, np.log(mass), -np.inf))
+            found = np.where(after > before, np.log(mass), -np.inf)
+        return np.where(np.isnan(y), np.nan, found)
 
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         tail = np.asarray(log_p, dtype=np.float64)
