@@ -167,6 +167,9 @@ def choose_member(
     """
     if name in ("set_fit_request", "set_score_request"):
         return True
+    # a class of its own page entry, such as one that shows inherited members
+    if what == "module" and name in (options.exclude_members or ()):
+        return True
     module = f"{PACKAGE}.{app.env.current_document.docname.rpartition('/')[2]}".removesuffix(
         f".{PACKAGE}"
     )
