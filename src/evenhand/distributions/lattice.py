@@ -31,21 +31,20 @@ class Lattice(Distribution):
     def _below(self, y: ArrayLike) -> Floats:
         """Return an outcome with `P(Y <= _below(y)) = P(Y < y)`."""
 
+    def values_of_rows(self) -> Lattice | None:
+        shape = self.batch_shape
+        if len(shape) == 1:
+            return self
+        is_one_each = len(shape) == 2 and shape[1] == 1
+        return self._rebuilt(lambda array, dims: array[:, 0]) if is_one_each else None
+
     @abstractmethod
     def ends(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-        """Return the numbers of the first and the last value between two tails, given as logs.
-
-        For batches with one axis; values are numbered upwards, by any integers.
-        """
+        """Return the first and the last value between two tails, as in `ValuesOfRows`."""
 
     @abstractmethod
     def tails_between(self, first: Floats, last: Floats) -> tuple[Floats, Floats, Mask]:
-        """Return values from number `first` to `last` (k,), and the smaller tail at each.
-
-        The three arrays of shape (k, q) are the values, of which rows with fewer repeat the last
-        one, the log of the smaller tail (`P(Y <= value)` or `P(Y > value)`), and whether it is the
-        upper one.
-        """
+        """Return values and their smaller tails, as in `ValuesOfRows`."""
 
     def logcdf_left(self, y: ArrayLike) -> Floats:
         return self.logcdf(self._below(y))

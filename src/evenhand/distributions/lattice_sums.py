@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.distributions.lattice import Lattice
+from evenhand.distributions.base import ValuesOfRows
 
-LEAST_TAIL = float(np.log(1e-16))
+LEAST_TAIL = float(np.log(1e-20))
 """Logarithm of the probability that sums may leave out at either end."""
 
 MOST_VALUES = 1024
@@ -48,8 +48,8 @@ class LatticeSums:
 
     Parameters
     ----------
-    base : Lattice of shape (n,)
-        Distributions.
+    base : ValuesOfRows
+        Distributions, as from `Distribution.values_of_rows`.
     lower, upper : ndarray of shape (n,)
         Logs of the base's tails at which the sums may stop at each end.
     tail_map : function
@@ -59,7 +59,7 @@ class LatticeSums:
     """
 
     def __init__(
-        self, base: Lattice, lower: Floats, upper: Floats, tail_map: TailMap, n_draws: int
+        self, base: ValuesOfRows, lower: Floats, upper: Floats, tail_map: TailMap, n_draws: int
     ) -> None:
         self._base = base
         self._map = tail_map

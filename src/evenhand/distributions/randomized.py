@@ -26,7 +26,6 @@ from evenhand.distributions.base import (
     take_part,
 )
 from evenhand.distributions.kinds import OutcomeKind
-from evenhand.distributions.lattice import Lattice
 from evenhand.distributions.lattice_sums import LEAST_TAIL, LatticeSums
 from evenhand.distributions.location_scale import LocationScale
 from evenhand.draws import RandomState, generator, jittered
@@ -192,8 +191,7 @@ class Randomized(Distribution):
             return otherwise()
         found = sums.moments()[order]
         if sums.is_wide.any():
-            table = self._tables_of(sums.is_wide)
-            found[sums.is_wide] = (piecewise.mean, piecewise.std)[order](*table)
+            found[sums.is_wide] = (piecewise.mean, piecewise.std)[order](*self._wide_table)
         return found.reshape(self.batch_shape)
 
     def crps(self, y: ArrayLike) -> Floats:
@@ -206,23 +204,24 @@ class Randomized(Distribution):
         found = sums.crps(point)
         if sums.is_wide.any():
             part = point[sums.is_wide, None]
-            found[sums.is_wide] = piecewise.crps(*self._tables_of(sums.is_wide), part)
+            found[sums.is_wide] = piecewise.crps(*self._wide_table, part)
         return found.reshape(self.batch_shape)
 
-    def _tables_of(self, rows: Mask) -> tuple[Floats, Floats]:
-        """Return tables of some rows, with an axis for the draws."""
-        part = self.take(rows)
+    @cached_property
+    def _wide_table(self) -> tuple[Floats, Floats]:
+        """Table of the rows that have too many values for sums, with an axis for the draws."""
+        assert self._sums is not None
+        part = self.take(self._sums.is_wide)
         return (part if len(self.batch_shape) == 2 else part.expand())._table()
 
     @cached_property
     def _sums(self) -> LatticeSums | None:
         """Sums over the values of a lattice that has one distribution per row."""
-        base: Any = self.base
         shape = self.batch_shape
         one_each = (*shape[:1], 1)[: len(shape)]
-        if not isinstance(base, Lattice) or not shape or base.batch_shape != one_each:
+        flat = self.base.values_of_rows() if shape and self.base.batch_shape == one_each else None
+        if flat is None:
             return None
-        flat = base if len(shape) == 1 else base._rebuilt(lambda array, dims: array[:, 0])
         r = self.r.reshape(-1, self.r.shape[-1] if len(shape) == 2 else 1)
         lower, upper = (
             self.link.log_cdf_lower(np.full(draws.shape, LEAST_TAIL), draws).min(axis=-1)
@@ -256,9 +255,24 @@ class Randomized(Distribution):
         """
         if self.has_atoms:
             # exact sums, from the mean CDF over draws
+            found = self._lattice_mean()
+            if found is not None:
+                return found
             levels, nodes = self.base.atom_table(self.nodes(GRID_REACH + 1, GRID_STEP))
             return piecewise.mean(self.link.mean_pit(np.clip(levels, 0, 1)), nodes)
         return _mean_over_draws(self.base, self.link, generator(random_state))
+
+    def _lattice_mean(self) -> Floats | None:
+        """Return `mean_over_draws` if the bases are narrow lattices, one for each row."""
+        flat = self.base.values_of_rows()
+        if flat is None:
+            return None
+        reach = max(GRID_REACH + 1, self.link.reach(1e-12))
+        tail = np.full(flat.batch_shape, special.log_ndtr(-reach))
+        sums = LatticeSums(flat, tail, tail, _Averaged(self.link), 1)
+        if sums.is_wide.any():
+            return None
+        return sums.moments()[0].reshape(self.base.batch_shape)
 
     @cached_property
     def _node_weights(self) -> Floats:
@@ -308,6 +322,17 @@ class _Turned:
             return self.link.ppf_lower(tail, _drawn(r, is_upper), np.array(False))
 
         return _in_blocks(evaluate, log_tail[:, None], is_upper[:, None], draws)
+
+
+@dataclass(frozen=True)
+class _Averaged:
+    """Mean tails of a lattice over a uniform draw."""
+
+    link: Link
+
+    def __call__(self, log_tail: Floats, is_upper: Mask, rows: Ints) -> Floats:
+        # the mean PIT is symmetric: both tails have the same map
+        return self.link.mean_pit(np.exp(log_tail))[:, None]
 
 
 def _scores_of(link: Link) -> Floats:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +12,7 @@ from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, Ints, Mask, bad_input
 from evenhand.distributions.base import (
     Distribution,
+    ValuesOfRows,
     batch_array,
     broadcast,
     draws_of,
@@ -20,6 +22,7 @@ from evenhand.distributions.base import (
     take_part,
 )
 from evenhand.distributions.kinds import OutcomeKind
+from evenhand.distributions.lattice_sums import LEAST_TAIL, LatticeSums, own_tails
 
 
 class Recalibrated(Distribution):
@@ -147,6 +150,58 @@ class Recalibrated(Distribution):
 
     def nodes(self, reach: float, step: float) -> Floats:
         return self.base.nodes(reach, step)
+
+    def values_of_rows(self) -> Recalibrated | None:
+        shape = self.batch_shape
+        flat = self.base.values_of_rows() if self.base.batch_shape == shape else None
+        if flat is None:
+            return None
+        which = self.which
+        if which is not None:
+            which = np.broadcast_to(which, shape).reshape(shape[0])
+        return self._with(cast(Distribution, flat), which)
+
+    def ends(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        """Return the first and the last value between two tails, as in `ValuesOfRows`."""
+        base = cast(ValuesOfRows, self.base)
+        maps = self.values, self.levels, self.which
+        low = _map_tail(*maps, lower, np.zeros(lower.shape, dtype=bool))[0]
+        return base.ends(low, _map_tail(*maps, upper, np.ones(upper.shape, dtype=bool))[0])
+
+    def tails_between(self, first: Floats, last: Floats) -> tuple[Floats, Floats, Mask]:
+        """Return values and their smaller tails, as in `ValuesOfRows`."""
+        base = cast(ValuesOfRows, self.base)
+        values, log_tail, is_upper = base.tails_between(first, last)
+        which = None if self.which is None else self.which[:, None]
+        near, far, _ = _map_tail(self.levels, self.values, which, log_tail, is_upper)
+        turned = near > far
+        return values, np.where(turned, far, near), is_upper ^ turned
+
+    def mean(self) -> Floats:
+        sums = self._sums
+        return super().mean() if sums is None else sums.moments()[0].reshape(self.batch_shape)
+
+    def std(self) -> Floats:
+        sums = self._sums
+        return super().std() if sums is None else sums.moments()[1].reshape(self.batch_shape)
+
+    def crps(self, y: ArrayLike) -> Floats:
+        point = np.asarray(y, dtype=np.float64)
+        sums = self._sums
+        if sums is None or point.shape not in ((), self.batch_shape):
+            return super().crps(point)
+        point = np.broadcast_to(point, self.batch_shape).ravel()
+        return sums.crps(point).reshape(self.batch_shape)
+
+    @cached_property
+    def _sums(self) -> LatticeSums | None:
+        """Sums over the values, if the base is a narrow lattice."""
+        flat = self.values_of_rows()
+        if flat is None:
+            return None
+        tail = np.full(flat.batch_shape, LEAST_TAIL)
+        sums = LatticeSums(flat, tail, tail, own_tails, 1)
+        return None if sums.is_wide.any() else sums
 
     def logpdf(self, y: ArrayLike) -> Floats:
         return np.asarray(self.base.logpdf(y) + self._mapped(y)[2])
