@@ -270,6 +270,17 @@ def test_bias_of_an_event_is_its_rate_minus_the_mean_probability() -> None:
         assert groups.loc[name, "bias_low"] < residual[rows].mean() < groups.loc[name, "bias_high"]
 
 
+def test_the_bias_of_a_group_without_an_event_has_an_upper_limit() -> None:
+    forecast, y = Forecast.from_probability(np.full(400, 0.005)), np.zeros(400)
+    found = audit(forecast, y=y, groups={"g": np.arange(400) < 200}, **QUICK)
+    rows = found.groups.set_index("group")
+    # no event in n trials: Clopper and Pearson at 97.5%; there is one group besides everyone
+    for name, n in ((EVERYONE, 400), ("g", 200)):
+        limit = 1 - 0.025 ** (1 / n) - 0.005
+        assert rows.loc[name, "bias_high"] == pytest.approx(limit, rel=1e-6)
+        assert rows.loc[name, "bias_low"] == pytest.approx(-0.005)
+
+
 def test_a_wrong_probability_of_a_group_is_found() -> None:
     _, y = outcomes("binary")
     women = (people()["sex"] == "f").to_numpy()
@@ -397,6 +408,9 @@ def test_tables_in_parts_are_certified_as_in_memory(kind: str) -> None:
         assert proof.event_rate(below=0.1, mass=0.2) >= expected.event_rate(below=0.1, mass=0.2)
     bias = whole.groups["bias"][0]
     assert found.groups["bias"][0] == pytest.approx(bias, rel=1e-6) or "randomized" in kind
+    if kind == "binary":
+        for end in ("bias_low", "bias_high"):
+            assert found.groups[end][0] == pytest.approx(whole.groups[end][0], rel=1e-6)
 
 
 def test_counts_of_a_part_without_the_atom_can_be_added() -> None:

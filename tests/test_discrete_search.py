@@ -193,3 +193,8 @@ def test_a_planted_group_of_events_is_found() -> None:
     assert group.features[0] == "x"
     assert group.direction == "outcomes higher than forecast"
     assert 0 < group.low < 0.1 < group.error + 0.03
+
+
+def test_no_rows_have_no_cdfs() -> None:
+    # a rule that describes a learned group may select no row of a fold
+    assert mean_cdfs(np.empty((0, 1)), np.empty((0, 1)), 8).shape == (0, 8)

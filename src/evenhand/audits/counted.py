@@ -51,7 +51,8 @@ MOST_RESIDUAL = 1e95
 """Largest absolute residual whose cube can be summed without overflow."""
 
 Sums = dict[str, Floats]
-"""By group: sums of the rows' mean PITs and of the first three powers of residuals, shape (4,)."""
+"""By group: sums of the rows' mean PITs and of the first three powers of residuals, shape (4,), and
+of 0/1 outcomes, shape (5,)."""
 
 
 @dataclass(frozen=True)
@@ -192,10 +193,11 @@ def count_rows(
         inner = read_forecast(part, some, ties[off], random, is_own=is_own)
         positive = _counted(inner._replace(cells=None), plan, {}, random, has_base=True)
     found = Events.of(forecast, y)
+    binary = y if forecast.outcome_kind is OutcomeKind.BINARY else None
     return RowCounts(
         _with_whole(counts) if forecast.has_atoms else counts,
         _bars(block),
-        {part_number: _sums(_pits(block, plan), residual - plan.centre, masks)},
+        {part_number: _sums(_pits(block, plan), residual - plan.centre, masks, binary)},
         None if found is None else certificates.count_events(found.probability, found.happened),
         positive,
     )
@@ -235,10 +237,14 @@ def _with_whole(counts: PITCounts) -> PITCounts:
     return replace(counts, inside_whole=counts.inside, groups=groups)
 
 
-def _sums(pits: PITs, excess: Floats, masks: Mapping[str, Mask]) -> Sums:
-    """Return sums over everyone and the groups; `excess` are residuals minus their centre."""
+def _sums(pits: PITs, excess: Floats, masks: Mapping[str, Mask], binary: Floats | None) -> Sums:
+    """Return sums over everyone and the groups.
+
+    `excess` are residuals minus their centre, `binary` the outcomes if these are 0 or 1.
+    """
     # centred at the bias of the sample: the variance is not a difference of two large sums
-    values = np.column_stack((tables.mean_pits(pits), excess, excess**2, excess**3))
+    columns = (tables.mean_pits(pits), excess, excess**2, excess**3)
+    values = np.column_stack(columns if binary is None else (*columns, binary))
     sums = {EVERYONE: values.sum(axis=0)}
     return sums | {name: values[mask].sum(axis=0) for name, mask in masks.items()}
 

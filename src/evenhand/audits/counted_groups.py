@@ -14,7 +14,7 @@ from evenhand._validate import Floats
 from evenhand.audits import tables
 from evenhand.audits.group_tests import TestedGroups
 from evenhand.audits.result import Audit
-from evenhand.audits.scores import LEVELS, Band, mean_band, share_band
+from evenhand.audits.scores import LEVELS, Band, mean_band, share_band, with_rate_band
 from evenhand.calibration import (
     PIT_BINS,
     Family,
@@ -29,6 +29,9 @@ from evenhand.calibration import (
     uniformity_tests,
 )
 from evenhand.columns import EVERYONE, Group, Partition
+
+SUMS_OF_EVENTS = 5
+"""Number of sums of a group whose outcomes are 0 or 1; one fewer for other outcomes."""
 
 
 def counted_groups(
@@ -47,8 +50,9 @@ def counted_groups(
         Counts of all rows.
     groups : dict of str to PITCounts
         Counts of the named groups.
-    sums : dict of str to ndarray of shape (4,)
-        By group: sums of mean PITs and of the first three powers of residuals minus `centre`.
+    sums : dict of str to ndarray of shape (4,) or (5,)
+        By group: sums of mean PITs, of the first three powers of residuals minus `centre`, and of
+        0/1 outcomes.
     partitions : sequence of Partition
         Definitions of the named groups.
     centre : float
@@ -90,7 +94,11 @@ def counted_groups(
 def _group_sums(counts: Sequence[PITCounts], sums: Sequence[Floats], centre: float) -> GroupSums:
     """Return the sums over groups; level and spread are the smallest that fit the counts."""
     order = RowValues(
-        counts[0].n_draws if counts else 1, has_residual=True, is_weighted=False, centre=centre
+        counts[0].n_draws if counts else 1,
+        has_residual=True,
+        is_weighted=False,
+        centre=centre,
+        has_events=bool(sums) and sums[0].size == SUMS_OF_EVENTS,
     )
     columns = []
     for one, values in zip(counts, sums, strict=True):
@@ -125,12 +133,15 @@ def _everyone_row(counts: PITCounts, sums: Floats, centre: float, found: Audit) 
     n = counts.n_samples
     mean_pit, excess, square = (float(value) for value in sums[:3] / n)
     variance = max(square - excess**2, 0.0) / n if n >= 2 else np.nan
+    bias = mean_band(centre + excess, variance)
+    if sums.size == SUMS_OF_EVENTS:
+        bias = with_rate_band(bias, float(sums[-1] / n), n)
     return tables.group_row(
         Group.given(EVERYONE),
         n,
         _error(counts, found.groups.iloc[0]),
         mean_pit,
-        mean_band(centre + excess, variance),
+        bias,
         {level: _coverage(counts, level) for level in LEVELS},
         n < tables.SMALL_GROUP,
     )

@@ -52,19 +52,21 @@ def tested_groups(
     options: SearchOptions,
     everyone: Mapping[Measure, Band],
     random: np.random.Generator,
+    events: Floats | None,
 ) -> TestedGroups:
     """Scan the features, and test named and scanned groups under one Holm correction.
 
     A named group that the scan lists, under this or another name, is one hypothesis. Possible leaks
-    are listed with intervals, but not tested. `everyone` contains the scores of all rows.
+    are listed with intervals, but not tested. `everyone` contains the scores of all rows, `events`
+    their outcomes if these are 0 or 1.
     """
-    rows = search.ScanRows.of(pits, residual, random)
+    rows = search.ScanRows.of(pits, residual, random, events)
     scanned, leaks, notes = _scans(rows, held, options)
     sums = rows.sums(held.groups)
     family = _family(sums, scanned, leaks, held.groups, options.confidence)
     probable = [rows.weighted_sums(members) for _, members in held.groups.probable()]
     own, of_scan = _tests(sums, probable, scanned, held, min(options.min_size, search.FEW_ROWS))
-    table = [tables.everyone_row(pits, residual, everyone)]
+    table = [tables.everyone_row(pits, residual, everyone, events)]
     table += _named_rows(rows, sums, probable, held, family, own[0])
     groups = tables.group_frame(table, held.leaks)
     # the first row is everyone; groups known by probability come last

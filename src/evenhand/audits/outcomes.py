@@ -128,6 +128,13 @@ class RowPITs:
     positive: PositivePart | None = None
     simulate: Simulate | None = None
 
+    @property
+    def binary_outcomes(self) -> Floats | None:
+        """0/1 outcomes, shape (n,); None for outcomes of other kinds."""
+        if self.kind is not OutcomeKind.BINARY or self.events is None:
+            return None
+        return self.events.happened
+
 
 def event_probability(forecast: Forecast) -> Floats:
     """Return each person's probability of the event, shape (n,).

@@ -39,7 +39,7 @@ def audit_rows(
     pits = rows.pits
     # all share one random generator, so the order of these calls affects the numbers
     proof, unproven = certify_rows(rows, held, options.confidence, random)
-    tested = tested_groups(pits, residual, held, options, scores, random)
+    tested = tested_groups(pits, residual, held, options, scores, random, rows.binary_outcomes)
     learned, learned_rows, off_learned, unlearned = learn_groups(
         pits, residual, held, options, random
     )
@@ -101,7 +101,7 @@ def _positive_groups(
         groups=held.groups.take(part.rows),
     )
     scores = pit_scores(part.pits, random)
-    return tested_groups(part.pits, part.residual, some, options, scores, random).groups
+    return tested_groups(part.pits, part.residual, some, options, scores, random, None).groups
 
 
 def _columns_of(notes: Sequence[Note], kind: NoteKind) -> set[str]:

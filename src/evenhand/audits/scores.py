@@ -21,6 +21,7 @@ from evenhand.calibration import (
     log_score,
     log_score_on,
     n_effective,
+    share_interval,
 )
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
@@ -139,6 +140,31 @@ def mean_band(mean: float, variance: float) -> Band:
     """Return a mean with a normal 95% confidence interval from its variance."""
     half = Z95 * float(np.sqrt(variance))
     return {"value": mean, "low": mean - half, "high": mean + half}
+
+
+def with_rate_band(bias: Band, rate: float, n: float) -> Band:
+    """Return the bias of 0/1 outcomes with an interval that holds for any number of rows.
+
+    It is extended to the interval of Clopper and Pearson for the rate of the event, less the mean
+    forecast: the residuals of people without the event hardly vary, and if nobody has it, their
+    variance does not limit the rate.
+
+    Parameters
+    ----------
+    bias : Band
+        Mean residual with its normal interval, which may be unknown.
+    rate : float
+        Share of people who have the event.
+    n : float
+        Effective number of rows.
+    """
+    forecast = rate - bias["value"]
+    low, high = share_interval(rate * n, n, 0.95)
+    return {
+        "value": bias["value"],
+        "low": float(np.fmin(bias["low"], low - forecast)),
+        "high": float(np.fmax(bias["high"], high - forecast)),
+    }
 
 
 def weighted_share_band(values: Floats, weight: Floats | None) -> Band:

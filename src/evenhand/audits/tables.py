@@ -11,7 +11,7 @@ import pandas as pd
 from evenhand import certificates, search
 from evenhand._validate import Floats, Ints
 from evenhand.audits.outcomes import Simulate
-from evenhand.audits.scores import AVERAGE_ERROR, LEVELS, Band, weighted_mean_band
+from evenhand.audits.scores import AVERAGE_ERROR, LEVELS, Band, weighted_mean_band, with_rate_band
 from evenhand.calibration import Family, GroupSums, Interval, PITs, coverage_name, n_effective
 from evenhand.columns import EVERYONE, Group, Groups
 from evenhand.distributions import OutcomeKind
@@ -72,16 +72,22 @@ def mean_pits(pits: PITs) -> Floats:
 
 
 def everyone_row(
-    pits: PITs, residual: Floats | None, scores: Mapping[Measure, Band]
+    pits: PITs,
+    residual: Floats | None,
+    scores: Mapping[Measure, Band],
+    events: Floats | None = None,
 ) -> dict[str, Any]:
     """Return the row of all people, whose pointwise intervals are those of their scores."""
     w = np.ones(pits.n_samples) if pits.weights is None else pits.weights
+    bias = UNKNOWN if residual is None else weighted_mean_band(residual, w)
+    if events is not None:
+        bias = with_rate_band(bias, float(np.average(events, weights=w)), n_effective(w))
     return group_row(
         Group.given(EVERYONE),
         pits.n_samples,
         scores[AVERAGE_ERROR],
         float(np.average(mean_pits(pits), weights=w)),
-        UNKNOWN if residual is None else weighted_mean_band(residual, w),
+        bias,
         {level: scores[Measure("coverage", level)] for level in LEVELS},
         n_effective(w) < SMALL_GROUP,
     )

@@ -31,14 +31,16 @@ class RowValues:
     has_cells : bool, default False
         Whether covered shares are averages over the positions of PITs in their cells. `u` is one
         position in either case: tests have exact null distributions (outcomes: 4.3).
+    has_events : bool, default False
+        Whether 0/1 outcomes are known.
 
     Notes
     -----
     The values are, in the order of `names`: 1, level `u - 1/2` and spread `|u - 1/2| - 1/4` of one
     draw `u` per person; with weights `w` also the products of both with `w`; for each level the
-    share of draws whose interval covers the outcome; the first three powers of the residual. With
-    weights, shares and residuals are multiplied by `w`, products with `w^2` follow, and the last
-    two values are `w^2` and `w`.
+    share of draws whose interval covers the outcome; the first three powers of the residual; 0/1
+    outcomes. With weights, shares, residuals and outcomes are multiplied by `w`, products with
+    `w^2` follow, and the last two values are `w^2` and `w`.
     """
 
     n_draws: int
@@ -46,6 +48,7 @@ class RowValues:
     is_weighted: bool
     centre: float = 0.0
     has_cells: bool = False
+    has_events: bool = False
 
     @property
     def counts_hits(self) -> bool:
@@ -62,9 +65,12 @@ class RowValues:
         if self.has_residual:
             cubes = ["w2 residual", "w2 squares"] if self.is_weighted else ["squares", "cubes"]
             names += ["residual", *cubes]
+        names += ["events"] if self.has_events else []
         return (*names, *(["w2", "w"] if self.is_weighted else []))
 
-    def values(self, pits: PITs, residual: Floats | None, u: Floats) -> Floats:
+    def values(
+        self, pits: PITs, residual: Floats | None, u: Floats, events: Floats | None = None
+    ) -> Floats:
         """Return the values of all rows, shape (q, n); `u` is one PIT per person, (n,)."""
         n = pits.n_samples
         level = u - 0.5
@@ -79,20 +85,26 @@ class RowValues:
             excess = residual - self.centre
             powers = [excess, excess**2, excess**3]
             rows += powers if w is None else [w * excess, w**2 * excess, w**2 * excess**2]
+        if events is not None:
+            rows.append(events if w is None else w * events)
         if w is not None:
             rows += [w**2, w]
         return np.stack(rows)
 
 
-def row_values(pits: PITs, residual: Floats | None, u: Floats) -> tuple[RowValues, Floats]:
-    """Return the values of each row, shape (q, n), and their order."""
+def row_values(
+    pits: PITs, residual: Floats | None, u: Floats, events: Floats | None = None
+) -> tuple[RowValues, Floats]:
+    """Return the values of each row, shape (q, n), and their order; `events` are 0/1 outcomes."""
     centre = 0.0
     if residual is not None:
         centre = float(np.average(residual, weights=pits.weights))
     is_weighted = pits.weights is not None
     has_cells = pits.cells is not None
-    order = RowValues(pits.n_draws, residual is not None, is_weighted, centre, has_cells)
-    return order, order.values(pits, residual, u)
+    order = RowValues(
+        pits.n_draws, residual is not None, is_weighted, centre, has_cells, events is not None
+    )
+    return order, order.values(pits, residual, u, events)
 
 
 def _shares(pits: PITs) -> list[Floats]:

@@ -13,7 +13,7 @@ Interval = tuple[Floats, Floats]
 """Lower and upper ends, each of shape (g,)."""
 
 
-def share_interval(hits: int, n: int, confidence: float) -> tuple[float, float]:
+def share_interval(hits: float, n: float, confidence: float) -> tuple[float, float]:
     """Two-sided Clopper-Pearson interval for a probability from `hits` of `n` trials.
 
     Examples
@@ -27,7 +27,7 @@ def share_interval(hits: int, n: int, confidence: float) -> tuple[float, float]:
     return low, share_bound(hits, n, 1 - tail)
 
 
-def share_bound(hits: int, n: int, confidence: float) -> float:
+def share_bound(hits: float, n: float, confidence: float) -> float:
     """Upper Clopper-Pearson bound for a probability from `hits` of `n` trials.
 
     Examples

@@ -44,7 +44,8 @@ class Family:
         """Return the family of groups with the given sums; some may be weighted."""
         is_weighted = is_weighted or sums.order.is_weighted
         weighted = ("error", "coverage") if is_weighted else ()
-        bias = ("bias",) if sums.order.has_residual else ()
+        is_exact = sums.order.has_events and not is_weighted
+        bias = ("bias",) if sums.order.has_residual and not is_exact else ()
         return cls(n_groups, confidence, weighted + bias)
 
 
@@ -190,11 +191,13 @@ def _effective_trials(sums: GroupSums, level: float, share: Floats) -> Floats:
 
 
 def bias_intervals(sums: GroupSums, tail: float) -> Interval:
-    """Return intervals for the mean residual, which are asymptotic; NaN if it is unknown.
+    """Return intervals for the mean residual; NaN if it is unknown.
 
-    They are t-intervals. Without weights, the farther ends of these and of Hall's intervals for
-    skewed values (Journal of the Royal Statistical Society B 54, 1992) are returned: means of
-    skewed residuals leave t-intervals much more often than stated, on one side.
+    They are t-intervals, which are asymptotic. Without weights, the farther ends of these and of
+    Hall's intervals for skewed values (Journal of the Royal Statistical Society B 54, 1992) are
+    returned: means of skewed residuals leave t-intervals much more often than stated, on one side.
+    Intervals of 0/1 outcomes are extended to those of `_rate_intervals`, which hold in groups of
+    any size.
     """
     if not sums.order.has_residual:
         unknown = np.full(len(sums), np.nan)
@@ -211,7 +214,28 @@ def bias_intervals(sums: GroupSums, tail: float) -> Interval:
         skewness = _skewness(sums, mean, squares)
         low = np.maximum(t, _unskewed(t, skewness))
         high = np.maximum(t, -_unskewed(-t, skewness))
-    return sums.bias - low * error, sums.bias + high * error
+    low, high = sums.bias - low * error, sums.bias + high * error
+    if not sums.order.has_events:
+        return low, high
+    least, most = _rate_intervals(sums, tail)
+    return np.fmin(low, least), np.fmax(high, most)
+
+
+def _rate_intervals(sums: GroupSums, tail: float) -> Interval:
+    """Return intervals for the rate of an event minus the mean forecast, given the forecasts.
+
+    The interval of the rate is that of Clopper and Pearson: events with different probabilities
+    vary less than a binomial number (Hoeffding, Annals of Mathematical Statistics 27, 1956). The
+    residuals of people without the event hardly vary: if nobody in a group has it, their variance
+    does not limit the rate. With weights the number of trials is the effective number of rows,
+    which is asymptotic.
+    """
+    rate = np.clip(sums["events"] / sums.weight, 0.0, 1.0)
+    trials = sums.n_effective
+    hits = rate * trials if sums.order.is_weighted else np.rint(sums["events"])
+    low, high = binomial_intervals(hits, hits, trials, tail)
+    forecast = rate - sums.bias
+    return low - forecast, high - forecast
 
 
 def _squares(sums: GroupSums, mean: Floats) -> tuple[Floats, Floats]:

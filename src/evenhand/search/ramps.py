@@ -96,6 +96,6 @@ def _moments(low: Floats, high: Floats, n_cells: int) -> list[NDArray[Any]]:
         place = (np.clip(np.floor(end) + 1, 0, n_cells) + first).astype(np.intp).ravel()
         weight = sign
         for total in sums:
-            total += np.bincount(place, weight.ravel(), n * (n_cells + 1)).reshape(n, -1)
+            total += np.bincount(place, weight.ravel(), n * (n_cells + 1)).reshape(n, n_cells + 1)
             weight = weight * end
     return [np.cumsum(total, axis=-1) for total in sums]

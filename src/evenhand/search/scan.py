@@ -207,6 +207,8 @@ class ScanRows:
         Outcome minus mean of the forecast.
     one_draw : ndarray of shape (n,)
         PIT of one draw per person, which all tests share.
+    events : ndarray of shape (n,) or None
+        0/1 outcomes; None for outcomes of other kinds.
     """
 
     pits: PITs
@@ -214,15 +216,23 @@ class ScanRows:
     values: Floats
     residual: Floats | None
     one_draw: Floats
+    events: Floats | None = None
 
     @classmethod
-    def of(cls, pits: PITs, residual: Floats | None, random_state: RandomState) -> ScanRows:
+    def of(
+        cls,
+        pits: PITs,
+        residual: Floats | None,
+        random_state: RandomState,
+        events: Floats | None = None,
+    ) -> ScanRows:
         """Choose one draw per person and compute the values."""
         n, m = pits.matrix.shape
         # PITs over draws of one person share an outcome and are dependent: a test uses only one
         draw = 0 if m == 1 else generator(random_state).integers(m, size=n)
         one_draw = pits.matrix[np.arange(n), draw]
-        return cls(pits, *row_values(pits, residual, one_draw), residual, one_draw)
+        order, values = row_values(pits, residual, one_draw, events)
+        return cls(pits, order, values, residual, one_draw, events)
 
     def sums(self, groups: Groups) -> GroupSums:
         """Return the sums over groups of known members, with exact errors."""
@@ -238,7 +248,8 @@ class ScanRows:
         # probabilities of membership are weights: estimates are sum p z / sum p
         part = self.pits.take(some).weighted_by(members[some])
         residual = None if self.residual is None else self.residual[some]
-        order, values = row_values(part, residual, self.one_draw[some])
+        events = None if self.events is None else self.events[some]
+        order, values = row_values(part, residual, self.one_draw[some], events)
         error = np.array([calibration_error(part)])
         return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1))
 
