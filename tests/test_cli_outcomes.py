@@ -281,9 +281,51 @@ def test_amounts_are_certified_for_people_with_an_amount(evenhand: Command, tabl
     assert -1 <= low < 0 < high <= 1
 
 
-def test_means_of_counts_are_told_their_option(evenhand: Command, table: Path) -> None:
+DISCRETE = {
+    "counts": (
+        ("visits", "--mean", "mean", "--std", "sd"),
+        "of counts or scores, add --outcome count",
+    ),
+    "scores": (
+        ("score", "--mean", "mean", "--std", "sd"),
+        "of counts or scores, add --outcome count",
+    ),
+    "quantiles": (("visits", "--quantiles", "q"), "name --pmf, or --mean with --outcome count"),
+    "events": (("event", "--mean", "mean", "--std", "sd"), "name their column with --probability"),
+    "amounts": (("cost", "--mean", "mean", "--std", "sd"), "add --chance-of-zero, with the other"),
+}
+
+
+@pytest.mark.parametrize("case", DISCRETE)
+def test_columns_of_discrete_outcomes_are_told_their_option(
+    evenhand: Command, table: Path, case: str
+) -> None:
     make_table().assign(sd=2.0).to_csv("t.csv", index=False)
-    options = ("--target", "visits", "--mean", "mean", "--std", "sd", "--features", "x")
-    done = evenhand("audit", "t.csv", *options)
+    (target, *columns), remedy = DISCRETE[case]
+    done = evenhand("audit", "t.csv", "--target", target, *columns, "--features", "x")
     assert done.code == 0, done.err
-    assert "if the forecasts of t.csv are of counts, add --outcome count" in done.err
+    (line,) = done.err.splitlines()
+    assert line.startswith(f"warning: t.csv: column {target!r}")
+    assert remedy in line
+    # classes of Python are no help for a table of columns
+    assert "Regressor" not in line
+    assert "Forecaster" not in line
+
+
+WORDED = {
+    "an event": ("event", ("--probability", "p"), "; code the event as 1 and the other value as 0"),
+    "a score": ("score", ("--pmf", "k"), "; code ordered values as numbers, such as 1, 2, 3"),
+}
+
+
+@pytest.mark.parametrize("case", WORDED)
+def test_words_for_events_and_scores_are_told_their_code(
+    evenhand: Command, table: Path, case: str
+) -> None:
+    target, columns, remedy = WORDED[case]
+    data = make_table()
+    data.assign(**{target: data[target].map("value {}".format)}).to_csv("t.csv", index=False)
+    fitted = evenhand("fit", "t.csv", "--target", target, "--id", "id", "--out", "m")
+    for done in (fitted, evenhand("audit", "t.csv", "--target", target, *columns)):
+        assert re.search("row 1 must be a number, got 'value .'", done.complaint())
+        assert done.complaint().rstrip().endswith(remedy)

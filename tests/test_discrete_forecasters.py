@@ -19,7 +19,13 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import (
+    BayesianRidge,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+)
 from sklearn.svm import LinearSVC
 
 from evenhand import (
@@ -28,6 +34,7 @@ from evenhand import (
     InputError,
     RandomizedRegressor,
     RecalibratedRegressor,
+    audit,
     load,
     save,
 )
@@ -554,3 +561,36 @@ def test_wrong_probabilities_are_one_clear_line() -> None:
         ClassifierForecaster(Broken()).fit(X, y).forecast(X)
     with pytest.raises(InputError, match=r"one probability per class, shape \(150, 2\), got shape"):
         ClassifierForecaster(OneColumn()).fit(X, y).forecast(X)
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (["no", "yes"], "code the event as 1 and the other value as 0"),
+        (["low", "middle", "high"], "code ordered values as numbers, such as 1, 2, 3"),
+    ],
+)
+def test_words_are_told_their_code(words: list[str], remedy: str) -> None:
+    X = np.arange(60.0)[:, None]
+    y = pd.Series(words * (60 // len(words)))
+    with pytest.raises(InputError, match=f"y contains values that are not numbers .*; {remedy}$"):
+        ClassifierForecaster(LogisticRegression()).fit(X, y)
+    classifier = LogisticRegression().fit(X, y)
+    with pytest.raises(InputError, match=f"y contains values that are not numbers .*; {remedy}$"):
+        audit(classifier, X, y)
+
+
+def test_columns_of_groups_that_a_model_was_not_fitted_to() -> None:
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"x": random.normal(size=300), "region": np.arange(300) % 3 == 0})
+    y = random.poisson(np.where(table["region"], 4.0, 1.0))
+    model = CountRegressor(PoissonRegressor(), random_state=0).fit(table[["x"]], y)
+    repair = RecalibratedRegressor(FrozenEstimator(model), by="region")
+    with pytest.raises(InputError, match=r"was not fitted to: 'region'; pass .* lambda X: model"):
+        repair.fit(table, y)
+    # the remedy of the message
+    repair = RecalibratedRegressor(
+        lambda X: model.forecast(X[model.feature_names_in_]), by="region", random_state=0
+    )
+    checked = repair.fit(table, y).check_.set_index("group")
+    assert (checked["error_after"] < checked["error_before"]).all()

@@ -7,7 +7,7 @@ import importlib
 import math
 import numbers
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import ModuleType
@@ -183,7 +183,33 @@ def _as_floats(name: str, values: ArrayLike) -> Floats:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} contains values that are not numbers ({error})") from error
+        raise not_numbers(name, values, error) from error
+
+
+def not_numbers(name: str, values: ArrayLike, error: Exception) -> InputError:
+    """Return the error for values that numpy cannot read, with the remedy for words."""
+    coding = coding_of(np.ravel(np.asarray(values, dtype=object)).tolist())
+    remedy = "" if coding is None else f"; {coding}"
+    return InputError(f"{name} contains values that are not numbers ({error}){remedy}")
+
+
+def coding_of(cells: Sequence[object]) -> str | None:
+    """Return how to write words for a few values as numbers; None for other cells.
+
+    Examples
+    --------
+    >>> coding_of(["yes", "no", "no"])
+    'code the event as 1 and the other value as 0'
+    >>> coding_of(["low", "high", "middle"])
+    'code ordered values as numbers, such as 1, 2, 3'
+    >>> coding_of([1.5, "?"])
+    """
+    words = {cell for cell in cells if isinstance(cell, str)}
+    if not 2 <= len(words) < MIN_DISTINCT or not all(isinstance(cell, str) for cell in cells):
+        return None
+    if len(words) == 2:
+        return "code the event as 1 and the other value as 0"
+    return "code ordered values as numbers, such as 1, 2, 3"
 
 
 def check_rows(name: str, values: ArrayLike, n_samples: int) -> Floats:
@@ -257,7 +283,13 @@ def outcomes_checked() -> Iterator[None]:
         _is_checked.reset(token)
 
 
-def check_outcomes(y: Floats, *, name: str = "y", kind: str | None = "continuous") -> None:
+def check_outcomes(
+    y: Floats,
+    *,
+    name: str = "y",
+    kind: str | None = "continuous",
+    remedy: str | None = None,
+) -> None:
     """Check that there are enough outcomes, and that they are of the kind that is forecast.
 
     Parameters
@@ -271,6 +303,8 @@ def check_outcomes(y: Floats, *, name: str = "y", kind: str | None = "continuous
         be constant, and a warning is given about outcomes with atoms: fewer than 20 distinct
         values, or one value in more than 2% of the rows. Binary outcomes must be 0 or 1. With None
         the kind is not known yet: all rows may have atoms, but must not be constant.
+    remedy : str, optional
+        What to do about discrete outcomes, in place of the forecaster to use.
 
     Raises
     ------
@@ -305,14 +339,14 @@ def check_outcomes(y: Floats, *, name: str = "y", kind: str | None = "continuous
     if kind == "binary" and not np.isin(y, (0.0, 1.0)).all():
         row = int(np.argmin(np.isin(y, (0.0, 1.0))))
         raise bad_input(f"{name}[{row}]", "be 0 or 1", f"{y[row]:g}", "code the event as 1")
-    trouble = _about_atoms(y, name) if kind == "continuous" else None
+    trouble = _about_atoms(y, name, remedy) if kind == "continuous" else None
     if trouble is not None:
         warnings.warn(trouble, DiscreteOutcomeWarning, stacklevel=3)
 
 
-def _about_atoms(y: Floats, name: str) -> str | None:
+def _about_atoms(y: Floats, name: str, remedy: str | None) -> str | None:
     """Return the warning about the atoms of outcomes that are forecast as continuous."""
-    trouble = discrete_outcome(y, name=name)
+    trouble = discrete_outcome(y, name=name, remedy=remedy)
     if trouble is not None:
         return trouble
     value, share = largest_atom(y)
@@ -325,7 +359,7 @@ def _about_atoms(y: Floats, name: str) -> str | None:
     )
 
 
-def discrete_outcome(y: Floats, *, name: str = "y") -> str | None:
+def discrete_outcome(y: Floats, *, name: str = "y", remedy: str | None = None) -> str | None:
     """Return why outcomes are discrete, and which forecaster to use; None if they are continuous.
 
     Outcomes are discrete if there are fewer than 20 distinct values, or one value is in more than
@@ -337,6 +371,8 @@ def discrete_outcome(y: Floats, *, name: str = "y") -> str | None:
         Finite outcomes.
     name : str, default "y"
         Name of the outcomes in the sentence.
+    remedy : str, optional
+        What to do, in place of the forecaster to use.
 
     Examples
     --------
@@ -351,7 +387,8 @@ def discrete_outcome(y: Floats, *, name: str = "y") -> str | None:
         facts = f"{name} is {value:g} in {percent(share, 'up')} of the rows"
     else:
         return None
-    return f"{facts}, so no continuous forecast is calibrated; {_forecaster_for(values, value)}"
+    remedy = remedy or _forecaster_for(values, value)
+    return f"{facts}, so no continuous forecast is calibrated; {remedy}"
 
 
 def _forecaster_for(values: Floats, atom: float) -> str:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from evenhand._validate import (
     DiscreteOutcomeWarning,
     Floats,
@@ -17,7 +15,6 @@ from evenhand._validate import (
     about,
     bad_input,
     check_outcomes,
-    discrete_outcome,
 )
 from evenhand.cli.messages import inform
 from evenhand.cli.tables import chosen_columns, people_of
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
 
     from evenhand.audits import Audit, Condition
     from evenhand.columns import Group, Groups
-    from evenhand.distributions import OutcomeKind
     from evenhand.scale import ColumnSubject, ModelSubject
     from evenhand.tables import Parts
 
@@ -160,25 +156,13 @@ def read_rows(request: Request) -> Rows:
     y = tables.number_column(data, request.target, source=source)
     request.subject.check_outcomes(y, data, target=request.target, source=source)
     kind = request.subject.outcome_kind_of(data, source)
-    check_outcomes(y, name=f"{source}: column {request.target!r}", kind=kind)
-    if _may_be_counts(request.subject, kind, y):
-        inform(f"if the forecasts of {source} are of counts, add --outcome count")
+    place = f"{source}: column {request.target!r}"
+    check_outcomes(y, name=place, kind=kind, remedy=request.subject.remedy_for(y))
     people = people_of(data, request.id_column, request.cluster, request.target, source)
     named, searched = request.columns(list(data.columns))
     known = columns.group_columns(data, named, source=source)
     groups = columns.Groups(known.pairs(), _memberships(request, data))
     return Rows(data, y, people, groups, data[searched] if searched else None)
-
-
-def _may_be_counts(subject: ModelSubject | ColumnSubject, kind: OutcomeKind, y: Floats) -> bool:
-    """Whether means or samples in columns may be of counts, which only an option can tell."""
-    from evenhand.distributions import OutcomeKind
-    from evenhand.scale import ColumnSubject
-
-    if kind is not OutcomeKind.CONTINUOUS or not isinstance(subject, ColumnSubject):
-        return False
-    is_count = bool((y >= 0).all() and (y == np.round(y)).all())
-    return subject.quantiles is None and is_count and discrete_outcome(y) is not None
 
 
 def _memberships(request: Request, data: pd.DataFrame) -> list[tuple[Group, Floats]]:

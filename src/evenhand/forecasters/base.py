@@ -14,7 +14,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, InputError, bad_input
+from evenhand._validate import Floats, InputError, bad_input, not_numbers
 from evenhand.columns import Schema, as_pandas, refuse_repeated_names, unreported, warn_unseen
 from evenhand.distributions import Distribution, OutcomeKind, Support
 from evenhand.draws import RandomState, nodes
@@ -156,6 +156,8 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if hasattr(X, "columns"):
             if reset or not self._has_columns_of_training(X):
                 refuse_repeated_names(X)
+                if not reset:
+                    self._refuse_more_columns(X)
                 # names and their order are checked by scikit-learn, values by the schema
                 validate_data(self, X, skip_check_array=True, reset=reset)
             if len(X) == 0:
@@ -170,6 +172,20 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         elif self._are_plain_numbers(X):
             return X
         return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
+
+    def _refuse_more_columns(self, X: Any) -> None:
+        """Refuse a table with all columns of training and others, which may be those of groups."""
+        names = [str(name) for name in getattr(self, "feature_names_in_", ())]
+        present = [str(name) for name in X.columns]
+        others = [name for name in present if name not in names]
+        if not names or not others or not set(names) <= set(present):
+            return
+        listed = ", ".join(map(repr, others[:5])) + (", ..." if len(others) > 5 else "")
+        raise InputError(
+            f"X has columns that the model was not fitted to: {listed}; pass"
+            " X[model.feature_names_in_], or, if the columns define groups of a repair, a function"
+            " in place of the model: lambda X: model.forecast(X[model.feature_names_in_])"
+        )
 
     def _has_columns_of_training(self, X: Any) -> bool:
         """Whether a pandas table has the column names of training, in their order."""
@@ -224,7 +240,13 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             reason = "this estimator requires y to be passed, but the target y is None"
             raise InputError(f"y is missing: {reason}; pass the outcomes")
         rows = self._check_rows(X, reset=True)
-        outcomes = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        try:
+            outcomes = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        except (TypeError, ValueError) as error:
+            # scikit-learn's message of words has no remedy; its others have
+            if "convert string" not in str(error):
+                raise
+            raise not_numbers("y", y, error) from error
         # a table with a single column is accepted, with scikit-learn's warning
         if outcomes.ndim == 2 and outcomes.shape[1] == 1:
             outcomes = column_or_1d(outcomes, warn=True)

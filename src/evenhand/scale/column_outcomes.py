@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from evenhand._validate import Floats, Mask, bad_input
+from evenhand._validate import MAX_ATOM, MIN_DISTINCT, Floats, Mask, bad_input, largest_atom
 from evenhand.distributions import OutcomeKind
 from evenhand.scale.column_options import ForecastColumns, pmf_value
 
@@ -66,6 +66,37 @@ def check_outcomes(
             least = "" if columns.samples is not None else " of at least 0"
             rule = f"be a whole number{least} for --outcome count"
             refuse(~is_possible, y, rule, DROP)
+
+
+def remedy_for(columns: ForecastColumns, y: Floats) -> str | None:
+    """Return the option for discrete outcomes of columns that make continuous forecasts.
+
+    None if no option fits the outcomes.
+
+    Examples
+    --------
+    >>> remedy_for(ForecastColumns(mean="m", std="s"), np.arange(100.0) % 2)
+    'if the forecasts are probabilities of an event, name their column with --probability'
+    """
+    values = np.unique(y)
+    atom, share = largest_atom(y)
+    is_count = bool((values == np.round(values)).all() and values[0] >= 0)
+    amounts = "--chance-of-zero, with the other columns for amounts above 0"
+    if values.size == 2:
+        coded = "" if set(values) == {0.0, 1.0} else ", and code the event as 1, the other as 0"
+        return (
+            "if the forecasts are probabilities of an event, name their column with"
+            f" --probability{coded}"
+        )
+    counts = "add --outcome count"
+    if columns.quantiles is not None:
+        counts = "name --pmf, or --mean with --outcome count, instead of quantiles"
+    may_be_amounts = atom == values[0] == 0 and share > MAX_ATOM
+    if is_count and may_be_amounts and values.size >= MIN_DISTINCT:
+        return f"for counts {counts}; for amounts with zeros add {amounts}"
+    if is_count:
+        return f"if the forecasts are of counts or scores, {counts}"
+    return f"for amounts with zeros add {amounts}" if may_be_amounts else None
 
 
 def check_events(y: Floats, *, target: str, source: str, start: int = 0) -> None:

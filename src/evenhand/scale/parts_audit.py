@@ -274,7 +274,8 @@ def _audited(
     table = sample.table
     y = number_column(table, columns.target, source=columns.source)
     kind = columns.subject.outcome_kind_of(table, columns.source)
-    check_outcomes(y, name=f"{columns.source}: column {columns.target!r}", kind=kind)
+    remedy = columns.subject.remedy_for(y)
+    check_outcomes(y, name=f"{columns.source}: column {columns.target!r}", kind=kind, remedy=remedy)
     model, X = columns.subject.of(table, columns.source)
     masks = [pair for name in columns.named for pair in known[name].masks(table[name]).pairs()]
     with warnings.catch_warnings():

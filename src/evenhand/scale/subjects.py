@@ -14,7 +14,7 @@ from evenhand.columns import Schema, unreported
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.scale.column_options import ForecastColumns
-from evenhand.scale.column_outcomes import check_events, check_outcomes
+from evenhand.scale.column_outcomes import check_events, check_outcomes, remedy_for
 from evenhand.scale.foreign_columns import read_forecast
 from evenhand.tables import Parts
 
@@ -43,6 +43,9 @@ class Subject(Protocol):
         self, y: Floats, table: pd.DataFrame, *, target: str, source: str, start: int = 0
     ) -> None:
         """Refuse outcomes of rows of a table that the forecasts cannot describe."""
+
+    def remedy_for(self, y: Floats) -> str | None:
+        """Return the option for discrete outcomes under continuous forecasts, if there is one."""
 
     def of(
         self, table: pd.DataFrame, source: str, start: int = 0
@@ -95,6 +98,9 @@ class ModelSubject:
         if self.outcome_kind_of(table, source) is OutcomeKind.BINARY:
             check_events(y, target=target, source=source, start=start)
 
+    def remedy_for(self, y: Floats) -> None:
+        """Return None: the kind of outcome of a fitted model cannot be changed by an option."""
+
     def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Any, pd.DataFrame]:
         """Return the forecaster and its input columns."""
         return self.forecaster, table[self.columns(table.columns, source)]
@@ -143,6 +149,10 @@ class ColumnSubject(ForecastColumns):
     ) -> None:
         """Refuse outcomes of rows of a table that the forecasts cannot describe."""
         check_outcomes(self, y, table.columns, target=target, source=source, start=start)
+
+    def remedy_for(self, y: Floats) -> str | None:
+        """Return the option for discrete outcomes under continuous forecasts, if there is one."""
+        return remedy_for(self, y)
 
     def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Forecast, None]:
         """Return the forecasts."""

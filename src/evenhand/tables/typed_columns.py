@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._ids import check_id, id_text
-from evenhand._validate import Floats, InputError, bad_input, check_column
+from evenhand._validate import Floats, InputError, bad_input, check_column, coding_of
 from evenhand.tables.cells import parse_numbers, refuse_row, short
 
 
@@ -38,7 +38,9 @@ def number_column(table: pd.DataFrame, column: str, *, source: str, start: int =
         remedy = "convert dates to numbers, such as days, first"
         raise bad_input(place, "contain numbers", str(values.dtype), remedy)
     numbers, wrong = parse_numbers(values)
-    refuse_row(wrong, values, place, "be a number", remedy, start)
+    # words for an event or a score have a code; other words are mistakes of single rows
+    coding = coding_of(values.tolist()) if wrong.all() else None
+    refuse_row(wrong, values, place, "be a number", coding or remedy, start)
     missing = np.isnan(numbers)
     if missing.any():
         count = int(missing.sum())
