@@ -21,6 +21,7 @@ from evenhand.search.mean_bound import mean_lower_bound as mean_lower_bound
 from evenhand.search.miscoverage import MISCOVERAGE_COLUMNS as MISCOVERAGE_COLUMNS
 from evenhand.search.miscoverage import conditional_miscoverage
 from evenhand.search.null_distribution import NullCurve, null_curve
+from evenhand.search.null_moments import null_moments as null_moments
 from evenhand.search.oracle_group import WorstGroupCurve, worst_group_curve
 from evenhand.search.patterns import PATTERN_CELLS as PATTERN_CELLS
 from evenhand.search.patterns import WAVES as WAVES

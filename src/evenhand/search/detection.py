@@ -9,9 +9,15 @@ import numpy as np
 
 from evenhand._validate import Floats
 
+NullMoments = tuple[Floats, Floats]
+"""Estimates of the second and third moment of each value."""
+
 
 def studentized_p_value(
-    values: Sequence[Floats], deviations: Sequence[float], skewness: Sequence[float]
+    values: Sequence[Floats],
+    deviations: Sequence[float],
+    skewness: Sequence[float],
+    moments: Sequence[NullMoments | None] | None = None,
 ) -> float:
     """Return the p-value of a one-sided test that all values have conditional expectation 0.
 
@@ -24,6 +30,9 @@ def studentized_p_value(
         different patterns then have equal weights per row.
     skewness : sequence of float
         Skewness of the values of each fold, estimated from earlier rows.
+    moments : sequence of pairs of ndarray, optional
+        For outcomes with atoms, estimates of the second and third moments of the values of each
+        fold under the hypothesis (`null_moments`); None for other outcomes.
 
     Returns
     -------
@@ -50,6 +59,11 @@ def studentized_p_value(
     higher order; it is used where it is smaller. Sums of
     squares need no assumption on the dependence between these draws.
 
+    Of a rare event that nobody in the group had, sums of squares and their skewness show nothing:
+    the values are nearly equal, and their studentized sum is about the root of their number. The
+    sum of `moments` has the same expectation under the hypothesis, and shows what could have
+    happened. The sum is then divided by the root of the larger of both.
+
     References
     ----------
     Hall & Heyde (1980), Martingale Limit Theory and Its Application. doi:10.1016/C2013-0-10818-5
@@ -69,15 +83,33 @@ def studentized_p_value(
     """
     scaled = [fold / max(scale, 1e-9) for fold, scale in zip(values, deviations, strict=True)]
     z = np.concatenate(scaled)
-    size = math.sqrt(float((z**2).sum()))
-    if size == 0:
+    squares = float((z**2).sum())
+    known = None if moments is None else _scaled_sums(moments, deviations)
+    if known is not None:
+        squares = max(squares, known[0])
+    if squares == 0:
         return 1.0
-    t = float(z.sum()) / size
+    t = float(z.sum()) / math.sqrt(squares)
     # the scaled values of all folds have the same variance
     k = float(np.repeat(skewness, [fold.size for fold in scaled]).mean()) / math.sqrt(z.size)
+    if known is not None:
+        k = known[1] / squares**1.5
     transformed = t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6
     # math.erfc avoids an import of scipy.stats, which takes longer than the search
     return 0.5 * math.erfc(min(t, transformed) / math.sqrt(2))
+
+
+def _scaled_sums(
+    moments: Sequence[NullMoments | None], deviations: Sequence[float]
+) -> tuple[float, float] | None:
+    """Return the sums of the moments of scaled values; None if those of a fold are not known."""
+    second = third = 0.0
+    for fold, scale in zip(moments, deviations, strict=True):
+        if fold is None:
+            return None
+        second += float(fold[0].sum()) / max(scale, 1e-9) ** 2
+        third += float(fold[1].sum()) / max(scale, 1e-9) ** 3
+    return second, third
 
 
 def skewness_of(values: Floats) -> float:

@@ -25,11 +25,12 @@ from evenhand.calibration import PITs, as_pits, covered
 from evenhand.columns import Condition, GroupRule, TableEncoder, as_table
 from evenhand.draws import RandomState, generator
 from evenhand.search.cut_trees import CutTable, cut_table
-from evenhand.search.detection import skewness_of, studentized_p_value
+from evenhand.search.detection import NullMoments, skewness_of, studentized_p_value
 from evenhand.search.directions import Direction
 from evenhand.search.found_group import FoundGroup
 from evenhand.search.group_learners import Fit, LearnedScore, best_score, learn_fits, top_rows
 from evenhand.search.mean_bound import mean_lower_bound
+from evenhand.search.null_moments import null_moments
 from evenhand.search.patterns import direction_of, pattern_values
 from evenhand.search.rules import RULE_STRETCH, Rule, learn_rules, main_features
 from evenhand.tables import take_rows
@@ -45,7 +46,8 @@ LEARNING_ROWS = 6_000
 class _Stage:
     """Evaluated fold: its range of rows, the score learned before it, selected rows and values.
 
-    `skewness` is that of the values of all rows before it.
+    `deviation` and `skewness` are those of the values of rows before it; `moments` are null moments
+    of the values, for outcomes with atoms.
     """
 
     start: int
@@ -54,7 +56,9 @@ class _Stage:
     score: LearnedScore
     rows: Ints
     values: Floats
+    deviation: float
     skewness: float
+    moments: NullMoments | None
 
 
 def find_group(
@@ -239,9 +243,11 @@ class GroupSearch:
         # The guess of the values' spread must not depend on evaluated rows
         own = 1 - (1 - confidence) / check_count("n_bounds", n_bounds)
         low, _ = mean_lower_bound(values, own, deviation=stages[0].score.deviation)
-        deviations = [stage.score.deviation for stage in stages]
         p_value = studentized_p_value(
-            [stage.values for stage in stages], deviations, [stage.skewness for stage in stages]
+            [stage.values for stage in stages],
+            [stage.deviation for stage in stages],
+            [stage.skewness for stage in stages],
+            [stage.moments for stage in stages],
         )
         group = np.sort(rows[np.concatenate([stage.rows for stage in stages])])
         error = float(values.mean())
@@ -291,7 +297,12 @@ class GroupSearch:
         values = pattern_values(pits.take(best), score.pattern)
         # of all these rows: under the hypothesis their values have the distribution of the group's
         skewness = skewness_of(pattern_values(learned, score.pattern))
-        return _Stage(start, stop, n_learned, score, best, values, skewness)
+        deviation, moments = score.deviation, None
+        if pits.cells is not None:
+            # values of earlier rows without a rare outcome hardly vary
+            deviation = math.sqrt(max(null_moments(learned, score.pattern)[0].mean(), 0.0))
+            moments = null_moments(pits.take(best), score.pattern)
+        return _Stage(start, stop, n_learned, score, best, values, deviation, skewness, moments)
 
 
 def _usual_direction(stages: Sequence[_Stage]) -> Direction:
