@@ -324,7 +324,7 @@ FAULTS = (
     ),
     Fault(
         "Holm's multipliers one too small",
-        "calibration/simultaneous.py",
+        "calibration/multiple_tests.py",
         "np.arange(order.size, 0, -1)",
         "np.arange(order.size - 1, -1, -1)",
         ("test_scan.py",),

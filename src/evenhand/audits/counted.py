@@ -38,6 +38,7 @@ from evenhand.calibration import (
     count_pits,
     coverage_name,
     draws_in_bins,
+    event_values,
     histogram_band,
 )
 from evenhand.columns import EVERYONE, Partition
@@ -52,7 +53,7 @@ MOST_RESIDUAL = 1e95
 
 Sums = dict[str, Floats]
 """By group: sums of the rows' mean PITs and of the first three powers of residuals, shape (4,), and
-of 0/1 outcomes, shape (5,)."""
+of 0/1 outcomes, shape (5,); with one draw followed by those of `event_values`, shape (11,)."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ def count_rows(
         inner = read_forecast(part, some, ties[off], random, is_own=is_own)
         positive = _counted(inner._replace(cells=None), plan, {}, random, has_base=True)
     found = Events.of(forecast, y)
-    binary = y if forecast.outcome_kind is OutcomeKind.BINARY else None
+    binary = found if forecast.outcome_kind is OutcomeKind.BINARY else None
     return RowCounts(
         _with_whole(counts) if forecast.has_atoms else counts,
         _bars(block),
@@ -237,14 +238,18 @@ def _with_whole(counts: PITCounts) -> PITCounts:
     return replace(counts, inside_whole=counts.inside, groups=groups)
 
 
-def _sums(pits: PITs, excess: Floats, masks: Mapping[str, Mask], binary: Floats | None) -> Sums:
+def _sums(pits: PITs, excess: Floats, masks: Mapping[str, Mask], binary: Events | None) -> Sums:
     """Return sums over everyone and the groups.
 
-    `excess` are residuals minus their centre, `binary` the outcomes if these are 0 or 1.
+    `excess` are residuals minus their centre, `binary` the events if outcomes are 0 or 1.
     """
     # centred at the bias of the sample: the variance is not a difference of two large sums
-    columns = (tables.mean_pits(pits), excess, excess**2, excess**3)
-    values = np.column_stack(columns if binary is None else (*columns, binary))
+    columns = [tables.mean_pits(pits), excess, excess**2, excess**3]
+    if binary is not None:
+        columns.append(binary.happened)
+    if binary is not None and pits.n_draws == 1:
+        columns += list(event_values((binary.happened, binary.probability)))
+    values = np.column_stack(columns)
     sums = {EVERYONE: values.sum(axis=0)}
     return sums | {name: values[mask].sum(axis=0) for name, mask in masks.items()}
 

@@ -31,7 +31,8 @@ from evenhand.calibration import (
 from evenhand.columns import EVERYONE, Group, Partition
 
 SUMS_OF_EVENTS = 5
-"""Number of sums of a group whose outcomes are 0 or 1; one fewer for other outcomes."""
+"""Least number of sums of a group whose outcomes are 0 or 1; one fewer for other outcomes. Those of
+`event_values` follow if their forecasts are deterministic."""
 
 
 def counted_groups(
@@ -50,9 +51,9 @@ def counted_groups(
         Counts of all rows.
     groups : dict of str to PITCounts
         Counts of the named groups.
-    sums : dict of str to ndarray of shape (4,) or (5,)
-        By group: sums of mean PITs, of the first three powers of residuals minus `centre`, and of
-        0/1 outcomes.
+    sums : dict of str to ndarray of shape (4,), (5,) or (11,)
+        By group: sums of mean PITs, of the first three powers of residuals minus `centre`, of 0/1
+        outcomes, and of `event_values` of deterministic forecasts of these.
     partitions : sequence of Partition
         Definitions of the named groups.
     centre : float
@@ -98,7 +99,8 @@ def _group_sums(counts: Sequence[PITCounts], sums: Sequence[Floats], centre: flo
         has_residual=True,
         is_weighted=False,
         centre=centre,
-        has_events=bool(sums) and sums[0].size == SUMS_OF_EVENTS,
+        has_events=bool(sums) and sums[0].size >= SUMS_OF_EVENTS,
+        has_event_cells=bool(sums) and sums[0].size > SUMS_OF_EVENTS,
     )
     columns = []
     for one, values in zip(counts, sums, strict=True):
@@ -112,7 +114,8 @@ def _group_sums(counts: Sequence[PITCounts], sums: Sequence[Floats], centre: flo
         )
         shares = np.arange(one.n_draws + 1) / one.n_draws
         covered = [float(one.inside[share] @ shares) for share in LEVELS]
-        columns.append([n, level, spread, *covered, *values[1:]])
+        moments, in_cells = values[1:SUMS_OF_EVENTS], values[SUMS_OF_EVENTS:]
+        columns.append([n, level, spread, *covered, *in_cells, *moments])
     matrix = np.array(columns, dtype=np.float64).reshape(len(columns), len(order.names)).T
     error = np.array([binned_error(one) for one in counts])
     return GroupSums(order, matrix, error, np.full(len(columns), 1 / (2 * PIT_BINS)))
@@ -134,8 +137,8 @@ def _everyone_row(counts: PITCounts, sums: Floats, centre: float, found: Audit) 
     mean_pit, excess, square = (float(value) for value in sums[:3] / n)
     variance = max(square - excess**2, 0.0) / n if n >= 2 else np.nan
     bias = mean_band(centre + excess, variance)
-    if sums.size == SUMS_OF_EVENTS:
-        bias = with_rate_band(bias, float(sums[-1] / n), n)
+    if sums.size >= SUMS_OF_EVENTS:
+        bias = with_rate_band(bias, float(sums[SUMS_OF_EVENTS - 1] / n), n)
     return tables.group_row(
         Group.given(EVERYONE),
         n,

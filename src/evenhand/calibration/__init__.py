@@ -25,6 +25,7 @@ from evenhand.calibration.errors import (
 from evenhand.calibration.errors import error_with_band as error_with_band
 from evenhand.calibration.errors import n_effective as n_effective
 from evenhand.calibration.event_rates import Reliability, reliability
+from evenhand.calibration.event_sums import event_values as event_values
 from evenhand.calibration.grid import Grid as Grid
 from evenhand.calibration.grid import rounding_step
 from evenhand.calibration.group_sums import COVERED as COVERED
@@ -41,6 +42,8 @@ from evenhand.calibration.histogram import histogram_band as histogram_band
 from evenhand.calibration.intervals import Interval as Interval
 from evenhand.calibration.intervals import binned_error_interval as binned_error_interval
 from evenhand.calibration.intervals import error_interval, share_bound, share_interval
+from evenhand.calibration.multiple_tests import benjamini_yekutieli as benjamini_yekutieli
+from evenhand.calibration.multiple_tests import holm as holm
 from evenhand.calibration.own_draws import check_own_draws as check_own_draws
 from evenhand.calibration.pits import Pit as Pit
 from evenhand.calibration.pits import PITs
@@ -58,11 +61,9 @@ from evenhand.calibration.scores import (
 from evenhand.calibration.scores import crps_and_spread as crps_and_spread
 from evenhand.calibration.scores import log_score_on as log_score_on
 from evenhand.calibration.simultaneous import Family as Family
-from evenhand.calibration.simultaneous import benjamini_yekutieli as benjamini_yekutieli
 from evenhand.calibration.simultaneous import bias_intervals as bias_intervals
 from evenhand.calibration.simultaneous import coverage_intervals as coverage_intervals
 from evenhand.calibration.simultaneous import error_intervals as error_intervals
-from evenhand.calibration.simultaneous import holm as holm
 from evenhand.calibration.simultaneous import most_variance as most_variance
 from evenhand.calibration.simultaneous import simultaneous_intervals as simultaneous_intervals
 from evenhand.calibration.simultaneous import uniformity_tests as uniformity_tests

@@ -8,11 +8,16 @@ from functools import cached_property
 import numpy as np
 
 from evenhand._validate import Floats, Ints
+from evenhand.calibration.event_sums import EVENT_NAMES, event_values
 from evenhand.calibration.pits import BLOCK_ROWS, PITs
 from evenhand.calibration.scores import share_inside
 
 COVERED = (0.8, 0.9)
 """Nominal levels of the central prediction intervals whose coverage is listed by group."""
+
+
+WEIGHTED_EVENTS = ("w excess", "w2 variance", "w tilt", "w2 tilt variance")
+"""Products with weights that follow `EVENT_NAMES` if rows have weights."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +37,19 @@ class RowValues:
         Whether covered shares are averages over the positions of PITs in their cells. `u` is one
         position in either case: tests have exact null distributions (outcomes: 4.3).
     has_events : bool, default False
-        Whether 0/1 outcomes are known.
+        Whether 0/1 outcomes are known whose residuals are the residuals.
+    has_event_cells : bool, default False
+        Whether the cells are those of 0/1 outcomes, whose sums tests and errors use.
+    most_weight : float, default 1
+        Largest weight of a row.
 
     Notes
     -----
     The values are, in the order of `names`: 1, level `u - 1/2` and spread `|u - 1/2| - 1/4` of one
     draw `u` per person; with weights `w` also the products of both with `w`; for each level the
-    share of draws whose interval covers the outcome; the first three powers of the residual; 0/1
-    outcomes. With weights, shares, residuals and outcomes are multiplied by `w`, products with
-    `w^2` follow, and the last two values are `w^2` and `w`.
+    share of draws whose interval covers the outcome; for cells of 0/1 outcomes `EVENT_NAMES`; the
+    first three powers of the residual; 0/1 outcomes. With weights, shares, residuals and outcomes
+    are multiplied by `w`, products with `w^2` follow, and the last two values are `w^2` and `w`.
     """
 
     n_draws: int
@@ -49,6 +58,8 @@ class RowValues:
     centre: float = 0.0
     has_cells: bool = False
     has_events: bool = False
+    has_event_cells: bool = False
+    most_weight: float = 1.0
 
     @property
     def counts_hits(self) -> bool:
@@ -62,6 +73,8 @@ class RowValues:
         names += ["w level", "w spread"] if self.is_weighted else []
         for level in COVERED:
             names += [f"covered {level}"] + [f"w2 covered {level}"] * self.is_weighted
+        if self.has_event_cells:
+            names += [*EVENT_NAMES, *(WEIGHTED_EVENTS if self.is_weighted else ())]
         if self.has_residual:
             cubes = ["w2 residual", "w2 squares"] if self.is_weighted else ["squares", "cubes"]
             names += ["residual", *cubes]
@@ -81,6 +94,9 @@ class RowValues:
             rows += [w * level, w * spread]
         for share in _shares(pits):
             rows += [share] if w is None else [w * share, w**2 * share]
+        in_cells = pits.events() if self.has_event_cells else None
+        if in_cells is not None:
+            rows += _event_rows(in_cells, w)
         if residual is not None:
             excess = residual - self.centre
             powers = [excess, excess**2, excess**3]
@@ -100,11 +116,33 @@ def row_values(
     if residual is not None:
         centre = float(np.average(residual, weights=pits.weights))
     is_weighted = pits.weights is not None
-    has_cells = pits.cells is not None
+    in_cells = pits.events()
+    if events is None and residual is not None and in_cells is not None:
+        happened, probability = in_cells
+        is_own = np.allclose(residual, happened - probability, rtol=0, atol=1e-9)
+        events = happened if is_own else None
     order = RowValues(
-        pits.n_draws, residual is not None, is_weighted, centre, has_cells, events is not None
+        pits.n_draws,
+        residual is not None,
+        is_weighted,
+        centre,
+        has_cells=pits.cells is not None,
+        has_events=events is not None,
+        has_event_cells=in_cells is not None,
+        most_weight=1.0 if pits.weights is None else float(pits.weights.max()),
     )
     return order, order.values(pits, residual, u, events)
+
+
+def _event_rows(events: tuple[Floats, Floats], weights: Floats | None) -> list[Floats]:
+    """Return the values of rows whose cells are those of 0/1 outcomes."""
+    rows = event_values(events)
+    if weights is None:
+        return list(rows)
+    named = dict(zip(EVENT_NAMES, rows, strict=True))
+    sums = [weights * named["excess"], weights**2 * named["variance"]]
+    spread = [weights * named["tilt"], weights**2 * named["tilt variance"]]
+    return [*rows, *sums, *spread]
 
 
 def _shares(pits: PITs) -> list[Floats]:
@@ -163,6 +201,11 @@ class GroupSums:
             error=np.concatenate((self.error, other.error)),
             slack=np.concatenate((self.slack, other.slack)),
         )
+
+    @property
+    def in_cells(self) -> dict[str, Floats]:
+        """Sums of the values of `EVENT_NAMES` over all groups."""
+        return {name: self[name] for name in EVENT_NAMES}
 
     @property
     def n(self) -> Floats:

@@ -142,6 +142,26 @@ class PITs:
         """Upper ends of the cells, shape (n, m); the PITs themselves for continuous outcomes."""
         return self.matrix if self.cells is None else self.cells[1]
 
+    def events(self) -> tuple[Floats, Floats] | None:
+        """Return 0/1 outcomes and the probabilities of 1, each of shape (n,); None for others.
+
+        The cell of an outcome 0 with probability `P` of 1 is [0, 1 - P], that of an outcome 1 is
+        [1 - P, 1]: outcomes are 0/1 if each person has one such cell. So do lattices with two
+        values. Cells [0, 1], of outcomes that were certain, count as outcomes 0 of probability 0.
+
+        Examples
+        --------
+        >>> PITs.of_cells([0.0, 0.75], [0.9, 1.0], ties=[0.5, 0.5]).events()
+        (array([0., 1.]), array([0.1 , 0.25]))
+        """
+        if self.cells is None or self.n_draws > 1:
+            return None
+        low, high = (end[:, 0] for end in self.cells)
+        is_zero = low == 0
+        if not (is_zero | (high == 1)).all():
+            return None
+        return np.where(is_zero, 0.0, 1.0), 1 - np.where(is_zero, high, low)
+
     def __repr__(self) -> str:
         return one_line(
             self,

@@ -13,6 +13,14 @@ import numpy as np
 from scipy import special
 
 from evenhand._validate import Floats
+from evenhand.calibration.event_sums import (
+    MOST_TILT,
+    level_tails,
+    rate_intervals,
+    sum_tails,
+    two_point_entropy,
+    two_sided,
+)
 from evenhand.calibration.group_sums import COVERED, GroupSums, coverage_name
 from evenhand.calibration.intervals import Interval, binomial_intervals
 
@@ -56,16 +64,32 @@ def uniformity_tests(sums: GroupSums) -> tuple[Floats, Floats, Floats]:
     Both are sums of uniform variables, whose tails beyond two standard errors are lighter than the
     normal tails that are used. Each person counts once, whatever the weights.
 
+    For 0/1 outcomes the level is the number of events, and the spread is averaged over the cells.
+    Bounds of their tails hold in groups of any size (`event_sums`); the position in the cells,
+    which hides deviations of rare events, is not used.
+
     Returns
     -------
     z_level, z_spread : ndarray of shape (g,)
-        Standardized level and spread.
+        Standardized level and spread; for 0/1 outcomes the normal quantiles of their p-values.
     p_value : ndarray of shape (g,)
         Twice the smaller of the two p-values.
     """
+    if sums.order.has_event_cells:
+        spread = sum_tails(sums["tilt"], sums["tilt variance"], MOST_TILT, sums.n)
+        return _event_tests(level_tails(sums.n, sums.in_cells), spread)
     z_level = sums["level"] * np.sqrt(12 / sums.n)
     z_spread = sums["spread"] * np.sqrt(48 / sums.n)
     return z_level, z_spread, _p_value(z_level, z_spread)
+
+
+def _event_tests(
+    level: tuple[Floats, Floats], spread: tuple[Floats, Floats]
+) -> tuple[Floats, Floats, Floats]:
+    """Return the tests of `uniformity_tests` from bounds of both tails of level and spread."""
+    p_level, z_level = two_sided(level)
+    p_spread, z_spread = two_sided(spread)
+    return z_level, z_spread, np.minimum(2 * np.minimum(p_level, p_spread), 1.0)
 
 
 def _p_value(z_level: Floats, z_spread: Floats) -> Floats:
@@ -80,7 +104,8 @@ def weighted_uniformity_tests(sums: GroupSums) -> Floats:
 
     If the forecasts are calibrated given the probabilities, the weighted sums of level and spread
     have mean 0 and variances `sum w^2 / 12` and `sum w^2 / 48`, whatever the relation between
-    membership and outcome. They are normal asymptotically.
+    membership and outcome. They are normal asymptotically. Those of 0/1 outcomes are weighted sums
+    of events, whose tails have a bound in groups of any size.
 
     Returns
     -------
@@ -89,47 +114,13 @@ def weighted_uniformity_tests(sums: GroupSums) -> Floats:
     """
     if not sums.order.is_weighted:
         return uniformity_tests(sums)[-1]
+    if sums.order.has_event_cells:
+        most, n = sums.order.most_weight, sums.n
+        level = sum_tails(sums["w excess"], sums["w2 variance"], most, n)
+        spread = sum_tails(sums["w tilt"], sums["w2 tilt variance"], MOST_TILT * most, n)
+        return _event_tests(level, spread)[-1]
     z_level = sums["w level"] * np.sqrt(12 / sums["w2"])
     return _p_value(z_level, sums["w spread"] * np.sqrt(48 / sums["w2"]))
-
-
-def holm(p_values: Floats) -> Floats:
-    """Adjust p-values for the number of tests, step down (Holm, 1979); NaN is no test.
-
-    Examples
-    --------
-    >>> holm(np.array([0.01, np.nan, 0.04]))
-    array([0.02,  nan, 0.04])
-    """
-    tested = np.flatnonzero(~np.isnan(p_values))
-    order = tested[np.argsort(p_values[tested])]
-    adjusted = np.full(p_values.size, np.nan)
-    steps = p_values[order] * np.arange(order.size, 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return adjusted
-
-
-def benjamini_yekutieli(p_values: Floats) -> Floats:
-    """Adjust p-values for the false discovery rate, for any dependence between the tests.
-
-    NaN is no test.
-
-    References
-    ----------
-    Benjamini & Yekutieli, Annals of Statistics 29(4), 2001.
-
-    Examples
-    --------
-    >>> benjamini_yekutieli(np.array([0.01, np.nan, 0.04]))
-    array([0.03,  nan, 0.06])
-    """
-    tested = np.flatnonzero(~np.isnan(p_values))
-    order = tested[np.argsort(p_values[tested])]
-    adjusted = np.full(p_values.size, np.nan)
-    ranks = np.arange(1, order.size + 1)
-    steps = p_values[order] * order.size * (1 / ranks).sum() / ranks
-    adjusted[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
-    return adjusted
 
 
 def simultaneous_intervals(
@@ -196,12 +187,16 @@ def bias_intervals(sums: GroupSums, tail: float) -> Interval:
     They are t-intervals, which are asymptotic. Without weights, the farther ends of these and of
     Hall's intervals for skewed values (Journal of the Royal Statistical Society B 54, 1992) are
     returned: means of skewed residuals leave t-intervals much more often than stated, on one side.
-    Intervals of 0/1 outcomes are extended to those of `_rate_intervals`, which hold in groups of
-    any size.
+    Intervals of 0/1 outcomes are `_event_bias`, which hold in groups of any size; with weights they
+    are t-intervals, extended to `_rate_intervals`.
     """
     if not sums.order.has_residual:
         unknown = np.full(len(sums), np.nan)
         return unknown, unknown
+    if sums.order.has_events and not sums.order.is_weighted:
+        mean = sums["residual"] / sums.n
+        deviations = np.maximum(sums["squares"] / sums.n - mean**2, 0.0)
+        return _event_bias(sums.n, np.rint(sums["events"]), sums.bias, deviations, tail)
     mean = sums["residual"] / sums.weight
     n, squares = _squares(sums, mean)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -221,19 +216,45 @@ def bias_intervals(sums: GroupSums, tail: float) -> Interval:
     return np.fmin(low, least), np.fmax(high, most)
 
 
-def _rate_intervals(sums: GroupSums, tail: float) -> Interval:
-    """Return intervals for the rate of an event minus the mean forecast, given the forecasts.
+def _event_bias(
+    n: Floats, count: Floats, bias: Floats, deviations: Floats, tail: float
+) -> Interval:
+    """Return intervals for the mean of `P(Y = 1) - P` of the rows of each group, of 0/1 outcomes.
 
-    The interval of the rate is that of Clopper and Pearson: events with different probabilities
-    vary less than a binomial number (Hoeffding, Annals of Mathematical Statistics 27, 1956). The
-    residuals of people without the event hardly vary: if nobody in a group has it, their variance
-    does not limit the rate. With weights the number of trials is the effective number of rows,
-    which is asymptotic.
+    The number of events, given the rows, has at most binomial tails: intervals of Clopper and
+    Pearson for the mean chance of the event, minus the mean probability, fail with probability at
+    most `tail` at either end, in groups of any size. The rows of a group differ from the people
+    that they were drawn from by the variation of the errors `P(Y = 1) - P`: where `Y - P` varies
+    more than binomial outcomes do, the ends are moved away in proportion to the standard deviation.
+
+    Parameters
+    ----------
+    n, count : ndarray of shape (g,)
+        Numbers of rows and of events.
+    bias, deviations : ndarray of shape (g,)
+        Mean and variance of `Y - P`.
+    tail : float
+        Probability that either end fails.
+    """
+    low, high = rate_intervals(count, n, tail)
+    rate = count / n
+    # that of one event, if none or all happened
+    variance = np.maximum(rate * (1 - rate), (n - 1) / n**2)
+    ratio = np.divide(deviations, variance, out=np.ones_like(n), where=n > 1)
+    factor = np.sqrt(np.maximum(ratio, 1.0))
+    return bias + factor * (low - rate), bias + factor * (high - rate)
+
+
+def _rate_intervals(sums: GroupSums, tail: float) -> Interval:
+    """Return intervals for the weighted rate of an event minus the mean forecast.
+
+    The residuals of people without the event hardly vary: if nobody in a group has it, their
+    variance does not limit the rate. The number of trials is the effective number of rows, which is
+    asymptotic.
     """
     rate = np.clip(sums["events"] / sums.weight, 0.0, 1.0)
     trials = sums.n_effective
-    hits = rate * trials if sums.order.is_weighted else np.rint(sums["events"])
-    low, high = binomial_intervals(hits, hits, trials, tail)
+    low, high = binomial_intervals(rate * trials, rate * trials, trials, tail)
     forecast = rate - sums.bias
     return low - forecast, high - forecast
 
@@ -279,6 +300,9 @@ def _least_error(sums: GroupSums, tail: float) -> Floats:
     constants 1 and 1/2, so their variances are at most `1/12 + d` and `1/48 + d/2`. The lower end
     is the smallest `d` that a normal test of each does not reject, at a quarter of the error
     probability for each direction of each. It is positive only if the test of the group rejects.
+
+    For 0/1 outcomes the mean of `u - 1/2` is half the bias, whose interval is that of events. The
+    spread is averaged over the cells, which leaves its mean and does not increase its variance.
     """
     z = -special.ndtri(tail / 4)
     prefix = "w " if sums.order.is_weighted else ""
@@ -291,7 +315,15 @@ def _least_error(sums: GroupSums, tail: float) -> Floats:
         root = x + half - np.sqrt(2 * half * x + half**2 + c * variance)
         return np.asarray(np.where(x**2 > c * variance, np.maximum(root, 0.0), 0.0))
 
-    low = np.maximum(least("level", 1 / 12, 1.0), least("spread", 1 / 48, 0.5))
+    if sums.order.has_event_cells and not sums.order.is_weighted:
+        bias = sums["excess"] / sums.n
+        deviations = np.maximum(sums["excess squares"] / sums.n - bias**2, 0.0)
+        count = np.clip(np.rint(sums["excess"] + sums["probability"]), 0.0, sums.n)
+        below, above = _event_bias(sums.n, count, bias, deviations, tail / 4)
+        by_level = np.maximum(np.maximum(below, -above), 0.0) / 2
+        low = np.maximum(by_level, least("tilt", 1 / 48, 0.5))
+    else:
+        low = np.maximum(least("level", 1 / 12, 1.0), least("spread", 1 / 48, 0.5))
     # one draw per person, at one position in its cell, may deviate more than their averages
     return np.minimum(low, sums.error)
 
@@ -303,7 +335,7 @@ def _most_error(sums: GroupSums, tail: float) -> Floats:
     the distribution of PITs determines. The estimate is the largest such mean over all `T`, so it
     is at least that of this `T`: if the estimate is `t` below `d`, so is a mean of independent
     variables with range at most 1 and variance at most `v(d)`. The probability of that is at most
-    `exp(-2 n t^2)` and at most `exp(-n K)` with the relative entropy `K` of `_two_point_entropy`
+    `exp(-2 n t^2)` and at most `exp(-n K)` with the relative entropy `K` of `two_point_entropy`
     (Hoeffding, JASA 58, 1963, theorems 2 and 3). The upper end is the largest `d` that is not
     excluded. The choice between both bounds does not depend on the outcomes. With several draws
     the variables are means over draws of `T(u)`, and with atoms also over the cell: both have the
@@ -327,21 +359,10 @@ def _largest_error(estimate: Floats, limit: Floats) -> Floats:
     # the entropy increases with the error: 30 halvings leave less than 1e-9
     for _ in range(30):
         middle = (least + most) / 2
-        is_within = _two_point_entropy(middle - estimate, most_variance(middle)) <= limit
+        is_within = two_point_entropy(middle - estimate, most_variance(middle)) <= limit
         least = np.where(is_within, middle, least)
         most = np.where(is_within, most, middle)
     return most
-
-
-def _two_point_entropy(t: Floats, variance: Floats) -> Floats:
-    """Return the entropy of the two-point variable that exceeds its mean by `t` most likely.
-
-    Its values exceed their mean by 1 or fall below it by `variance`: no variable with that variance
-    that exceeds its mean by at most 1 has heavier tails in Hoeffding's bound.
-    """
-    p = (t + variance) / (1 + variance)
-    q = variance / (1 + variance)
-    return np.asarray(special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q))
 
 
 def most_variance(error: Floats) -> Floats:

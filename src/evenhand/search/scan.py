@@ -145,6 +145,12 @@ def scan_groups(
     two standard errors are lighter than the normal tails that are used. `p_value` is twice the
     smaller of the two p-values.
 
+    For 0/1 outcomes, whose cells are [0, 1 - P] and [1 - P, 1], tests do not use a position in the
+    cell. The level is the number of events: its tails are at most binomial, whatever the single
+    probabilities `P` (Hoeffding 1956). The spread is averaged over the cell, which makes it a
+    weighted sum of `Y - P`, whose tails have a bound, too (Hoeffding 1963, theorem 3). Both tests
+    hold their level in groups of any size, for rare events as well.
+
     Intervals are simultaneous by Bonferroni: each end of each interval fails with probability at
     most `(1 - confidence) / (2 g)` for `g` listed groups. Coverage: Clopper-Pearson for one draw
     per person; for several draws with the inequality of Bentkus (2004), about 6% wider; both are
@@ -152,7 +158,9 @@ def scan_groups(
     differ from those of a uniform variable by at most the error; it is positive only if `p_value`
     times `g` is below `1 - confidence`. The upper end adds the margin of a Dvoretzky-Kiefer-
     Wolfowitz band, and 1/128 for the bins. Bias: t-intervals, which are asymptotic, as are all
-    intervals with weights.
+    intervals with weights. For 0/1 outcomes with residuals `Y - P` they contain the mean error of
+    the probabilities of the group's rows in groups of any size (Clopper-Pearson), and half of
+    their distance from 0 is a lower end of the error.
 
     Examples
     --------

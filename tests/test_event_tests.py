@@ -1,0 +1,322 @@
+"""Tests and intervals of named and scanned groups of 0/1 outcomes: theory, level, power."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import integrate, stats
+
+from evenhand import Forecast, audit, audit_pit
+from evenhand._validate import Floats
+from evenhand.calibration import (
+    Family,
+    GroupSums,
+    PITs,
+    bias_intervals,
+    calibration_error,
+    error_intervals,
+    event_values,
+    row_values,
+    uniformity_tests,
+    weighted_uniformity_tests,
+)
+from evenhand.calibration.event_sums import most_events, most_tail, rate_intervals
+from evenhand.scale import ColumnSubject, audit_parts
+from evenhand.search import scan_groups
+from repeats import most_failures, repeats, statistical
+
+
+def pits_of(p: Floats, y: Floats, rng: np.random.Generator, weights: Floats | None = None) -> PITs:
+    low, high = np.where(y == 1, 1 - p, 0.0), np.where(y == 1, 1.0, 1 - p)
+    return PITs.of_cells(low, high, rng.random(p.size), weights=weights)
+
+
+def sums_of(pits: PITs, residual: Floats | None = None) -> GroupSums:
+    """Return the sums over all rows as one group."""
+    order, values = row_values(pits, residual, pits.matrix[:, 0])
+    error = np.array([calibration_error(pits)])
+    return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1))
+
+
+def law_of_sum(p: Floats) -> Floats:
+    """Return the probabilities of 0, 1, ... events."""
+    return functools.reduce(np.convolve, [np.array([1 - q, q]) for q in p])
+
+
+def probabilities() -> list[Floats]:
+    """Random probabilities, and those of few distinct values, among them 0 and 1."""
+    rng = np.random.default_rng(0)
+    found = [rng.beta(*rng.exponential(size=2) + 0.05, size=n) for n in (1, 2, 5, 9) * 60]
+    for n in (2, 4, 7):
+        for zeros, ones in itertools.product(range(n), repeat=2):
+            if zeros + ones < n:
+                for q in (0.01, 0.1, 0.3, 0.5, 0.8):
+                    rest = np.full(n - zeros - ones, q)
+                    found.append(np.r_[np.zeros(zeros), np.ones(ones), rest])
+    return found
+
+
+# --- theory
+
+
+def test_outcomes_are_known_to_be_events_by_their_cells() -> None:
+    rng = np.random.default_rng(1)
+    p = np.array([0.1, 0.9, 0.0, 0.25])
+    y = np.array([0.0, 1.0, 1.0, 1.0])
+    pits = pits_of(p, y, rng)
+    events = pits.events()
+    assert events is not None
+    np.testing.assert_array_equal(events[0], y)
+    np.testing.assert_allclose(events[1], p, atol=1e-15)
+    # two draws, cells in the middle, or no cells
+    two = np.column_stack([pits.low, pits.low]), np.column_stack([pits.high, pits.high])
+    assert PITs.of_cells(*two, ties=rng.random(4)).events() is None
+    assert PITs.of_cells([0.0, 0.2], [0.3, 0.6], ties=[0.5, 0.5]).events() is None
+    assert PITs([0.0, 1.0]).events() is None
+
+
+def test_averaged_spread_is_the_integral_over_the_cell() -> None:
+    for p in (0.0, 0.01, 0.3, 0.5, 0.8, 1.0):
+        means = []
+        for y, (low, high) in ((0, (0.0, 1 - p)), (1, (1 - p, 1.0))):
+            if high - low < 1e-9:
+                continue
+            area = integrate.quad(lambda u: abs(u - 0.5), low, high, points=[0.5])[0]
+            tilt = event_values((np.array([float(y)]), np.array([p])))[4, 0]
+            assert tilt == pytest.approx(area / (high - low) - 0.25, abs=1e-9)
+            means.append((y * p + (1 - y) * (1 - p)) * tilt)
+        assert sum(means) == pytest.approx(0, abs=1e-12)
+
+
+def test_no_law_of_events_has_heavier_tails_than_the_bounds() -> None:
+    # brute force over laws of sums of independent events (Hoeffding 1956, 1963)
+    for p in probabilities():
+        n, counts = p.size, np.arange(p.size + 1.0)
+        tails = law_of_sum(p)[::-1].cumsum()[::-1]
+        size = np.full(n + 1, float(n))
+        assert (tails <= most_events(counts, size, np.full(n + 1, p.sum())) + 1e-12).all()
+        excess = (counts - p.sum()) / n
+        spread = np.full(n + 1, (p * (1 - p)).mean())
+        assert (tails <= most_tail(excess, spread, size) + 1e-12).all()
+
+
+def test_within_one_of_the_mean_binomial_tails_are_no_bound() -> None:
+    # the condition is needed: one certain event and one of chance 0.2 have mean 1.2 and tail 0.2
+    assert law_of_sum(np.array([1.0, 0.2]))[2] < stats.binom.sf(1, 2, 0.6)
+    assert law_of_sum(np.array([0.3, 0.0]))[1] > stats.binom.sf(0, 2, 0.15)
+
+
+@pytest.mark.parametrize("tail", [0.2, 0.025, 1e-3])
+def test_intervals_of_rates_fail_as_seldom_as_stated(tail: float) -> None:
+    for p in probabilities():
+        n, law = p.size, law_of_sum(p)
+        low, high = rate_intervals(np.arange(n + 1.0), np.full(n + 1, float(n)), tail)
+        assert law[low > p.mean() + 1e-12].sum() <= tail + 1e-12
+        assert law[high < p.mean() - 1e-12].sum() <= tail + 1e-12
+
+
+@pytest.mark.parametrize("p", [0.001, 0.02, 0.1, 0.5, 0.97])
+@pytest.mark.parametrize("n", [40, 400])
+def test_equal_probabilities_are_tested_at_their_level_exactly(p: float, n: int) -> None:
+    # the p-value of every number of events, against its binomial probability
+    rng = np.random.default_rng(2)
+    counts = np.arange(n + 1)
+    rows = [(counts < k).astype(float)[:n] for k in counts]
+    p_value = [uniformity_tests(sums_of(pits_of(np.full(n, p), y, rng)))[-1][0] for y in rows]
+    law = stats.binom.pmf(counts, n, p)
+    for level in (0.05, 0.01, 1e-4):
+        assert law[np.array(p_value) < level].sum() <= level
+
+
+def test_a_test_of_equal_probabilities_is_the_binomial_one() -> None:
+    y = np.arange(500) < 21
+    z_level, _, p_value = uniformity_tests(
+        sums_of(pits_of(np.full(500, 0.02), y * 1.0, np.random.default_rng(3)))
+    )
+    # twice for both tails, twice for level and spread
+    assert p_value[0] == pytest.approx(4 * stats.binom.sf(20, 500, 0.02), rel=1e-9)
+    assert z_level[0] == pytest.approx(stats.norm.isf(stats.binom.sf(20, 500, 0.02)), rel=1e-9)
+
+
+def test_impossible_events_refute_their_probabilities() -> None:
+    p, y = np.zeros(50), np.zeros(50)
+    y[7] = 1
+    pits = pits_of(p, y, np.random.default_rng(4))
+    assert uniformity_tests(sums_of(pits))[-1][0] == 0
+    right = pits_of(
+        np.round(p + 0.9 * (np.arange(50) < 9)), (np.arange(50) < 9) * 1.0, np.random.default_rng(5)
+    )
+    assert uniformity_tests(sums_of(right))[-1][0] == 1
+
+
+# --- simulation
+
+
+def chances(rate: float, n: int, *, are_equal: bool, rng: np.random.Generator) -> Floats:
+    return np.full(n, rate) if are_equal else rng.beta(3 * rate, 3 * (1 - rate), size=n)
+
+
+@statistical
+@pytest.mark.parametrize("rate", [0.005, 0.02, 0.1, 0.5])
+@pytest.mark.parametrize("are_equal", [True, False])
+@pytest.mark.parametrize("n", [100, 600])
+def test_right_probabilities_are_rejected_as_seldom_as_stated(
+    rate: float, n: int, are_equal: bool
+) -> None:
+    count = repeats(2000)
+    rng = np.random.default_rng(6)
+    wrong = np.zeros(2, dtype=int)
+    lost = np.zeros(2, dtype=int)
+    for _ in range(count):
+        p = chances(rate, n, are_equal=are_equal, rng=rng)
+        y = (rng.random(n) < p).astype(float)
+        sums = sums_of(pits_of(p, y, rng), y - p)
+        weighted = sums_of(pits_of(p, y, rng, rng.random(n)), y - p)
+        wrong += [
+            uniformity_tests(sums)[-1][0] < 0.05,
+            weighted_uniformity_tests(weighted)[0] < 0.05,
+        ]
+        low, high = bias_intervals(sums, 0.025)
+        lost += [low[0] > 0, high[0] < 0]
+    assert wrong.max() <= most_failures(count, 0.05)
+    assert lost.max() <= most_failures(count, 0.025)
+
+
+@statistical
+@pytest.mark.parametrize(("told", "rate"), [(0.015, 0.03), (0.1, 0.13), (0.6, 0.5)])
+def test_intervals_of_wrong_probabilities_hold(told: float, rate: float) -> None:
+    # chances and probabilities vary between rows that are drawn anew
+    count, n = repeats(2000), 300
+    rng = np.random.default_rng(7)
+
+    def shared(p: Floats) -> Floats:
+        return np.clip(p * rate / told, 0, 1)
+
+    many = chances(told, 100_000, are_equal=False, rng=rng).clip(1e-12, 1 - 1e-12)
+    true = float((shared(many) - many).mean())
+    c = (np.arange(400) + 0.5) / 400
+    law = [
+        ((1 - shared(many)) * np.minimum(x / (1 - many), 1)).mean()
+        + (shared(many) * np.maximum((x - 1 + many) / many, 0)).mean()
+        for x in c
+    ]
+    error = np.abs(law - c).mean() + 2e-4
+    assert error >= abs(true) / 2
+    lost = np.zeros(3, dtype=int)
+    for _ in range(count):
+        p = chances(told, n, are_equal=False, rng=rng)
+        y = (rng.random(n) < shared(p)).astype(float)
+        sums = sums_of(pits_of(p, y, rng), y - p)
+        low, high = bias_intervals(sums, 0.025)
+        least, _ = error_intervals(sums, 0.025)
+        lost += [low[0] > true, high[0] < true, least[0] > error]
+    assert lost.max() <= most_failures(count, 0.025)
+
+
+@statistical
+def test_rare_events_are_found_that_drawn_positions_hide() -> None:
+    # 1.5% announced, 3% happen, 1,000 rows: power 84% against 18% of the drawn position
+    count = repeats(400)
+    rng = np.random.default_rng(9)
+    found = np.zeros(2, dtype=int)
+    p = np.full(1000, 0.015)
+    for _ in range(count):
+        pits = pits_of(p, (rng.random(1000) < 0.03).astype(float), rng)
+        drawn = PITs(pits.matrix)
+        found += [uniformity_tests(sums_of(one))[-1][0] < 0.05 for one in (pits, drawn)]
+    # the binomial power of the smallest number of events that rejects
+    least = 1 + int(stats.binom.isf(0.0125, 1000, 0.015))
+    assert stats.binom.sf(least - 1, 1000, 0.015) < 0.0125 < stats.binom.sf(least - 2, 1000, 0.015)
+    power = stats.binom.sf(least - 1, 1000, 0.03)
+    assert abs(found[0] - power * count) <= 4 * np.sqrt(count * power * (1 - power))
+    assert found[1] <= 0.35 * count
+
+
+# --- scans and audits
+
+
+def planted(n: int = 3000) -> tuple[Floats, Floats, pd.DataFrame]:
+    """Probabilities of 2%, outcomes and two features; 6% among those with `a` = 1."""
+    rng = np.random.default_rng(10)
+    X = pd.DataFrame({"a": rng.integers(0, 2, size=n), "b": rng.integers(0, 2, size=n)})
+    p = rng.beta(2, 98, size=n)
+    y = (rng.random(n) < np.where(X["a"] == 1, 3 * p, p)).astype(float)
+    return p, y, X
+
+
+def test_scans_find_groups_of_rare_events() -> None:
+    p, y, X = planted()
+    pits = pits_of(p, y, np.random.default_rng(11))
+    found = scan_groups(pits, X, residual=y - p).set_index("group")
+    assert found.loc["a = 1", "direction"] == "outcomes higher than forecast"
+    assert found.loc["a = 1", "p_adjusted"] < 1e-6
+    assert found.loc["a = 0", "direction"] == "as forecast"
+    some = (X["a"] == 1).to_numpy()
+    tail = 0.05 / (2 * len(found))
+    events, n = y[some].sum(), some.sum()
+    low = stats.beta.ppf(tail, events, n - events + 1) - p[some].mean()
+    assert found.loc["a = 1", "bias_low"] == pytest.approx(low, rel=1e-9)
+    # half the bias, at a quarter of the error probability
+    low = stats.beta.ppf(tail / 4, events, n - events + 1) - p[some].mean()
+    assert found.loc["a = 1", "error_low"] == pytest.approx(low / 2, rel=1e-9)
+    # sums over intersections, by inclusion and exclusion, are those of the rows
+    both = some & (X["b"] == 0).to_numpy()
+    for name, mask in (("a = 1", some), ("a = 1 and b = 0", both)):
+        direct = uniformity_tests(sums_of(pits.take(mask)))[-1][0]
+        assert found.loc[name, "p_value"] == pytest.approx(direct, rel=1e-6)
+
+
+def test_exact_biases_of_events_are_not_listed_as_asymptotic() -> None:
+    p, y, X = planted(1200)
+    forecast = Forecast.from_probability(p)
+    few = {"learned_masses": (), "masses": (1.0,), "n_simulations": 2, "random_state": 0}
+    found = audit(forecast, X=X, y=y, **few)
+    assert found.family is not None
+    assert found.family.asymptotic == ()
+    pits = pits_of(p, y, np.random.default_rng(12))
+    # residuals in other units are residuals of another forecast
+    other = audit_pit(pits, X=X, residual=10 * (y - p), **few)
+    assert other.family == Family(len(found.scan), 0.95, ("bias",))
+    weighted = audit(forecast, X=X, y=y, sample_weight=1 + X["b"], **few)
+    assert weighted.family is not None
+    assert weighted.family.asymptotic == ("error", "coverage", "bias")
+
+
+@statistical
+def test_biases_that_vary_between_rows_stay_in_their_intervals() -> None:
+    # probabilities of 0 and 1 at random: `Y - P` varies more than a binomial outcome does. The
+    # interval is asymptotic for the people that rows are drawn from
+    count = repeats(2000)
+    rng = np.random.default_rng(13)
+    lost = np.zeros(2, dtype=int)
+    for _ in range(count):
+        p, y = rng.integers(0, 2, size=(2, 400)).astype(float)
+        low, high = bias_intervals(sums_of(pits_of(p, y, rng), y - p), 0.025)
+        lost += [low[0] > 0, high[0] < 0]
+    assert lost.max() <= most_failures(count, 0.025)
+
+
+def test_counted_groups_have_the_tests_of_rows_in_memory(tmp_path: Path) -> None:
+    p, y, X = planted()
+    table = X.assign(p=p, y=y)
+    table.to_parquet(tmp_path / "rows.parquet")
+    options = {"learned_masses": (), "masses": (1.0,), "random_state": 0}
+    subject = ColumnSubject(probability="p")
+    found = audit_parts(
+        subject, tmp_path / "rows.parquet", "y", groups=["a"], sample_size=1500, **options
+    )
+    groups = found.groups.set_index("group")
+    assert int(groups.loc["everyone", "n"]) == 3000
+    pits = pits_of(p, y, np.random.default_rng(14))
+    for name, mask in (("a = 0", X["a"] == 0), ("a = 1", X["a"] == 1)):
+        sums = sums_of(pits.take(mask.to_numpy()), (y - p)[mask])
+        assert groups.loc[name, "p_value"] == pytest.approx(uniformity_tests(sums)[-1][0], rel=1e-6)
+        assert groups.loc[name, "bias"] == pytest.approx((y - p)[mask].mean(), rel=1e-9)
+    assert groups.loc["a = 1", "error_low"] > 0
+    assert found.family is not None
+    assert found.family.asymptotic == ()
