@@ -146,7 +146,9 @@ def _scale(findings: Findings) -> Chart:
         layers.append(Line([(place, 0.2), (place, 0.9)], words))
     if bound is not None and findings.is_bound_useful:
         most = f"at most {at_most(bound.group_error)} points"
-        words = f"every group of {in_full(bound.mass)} of people: {most}, certified"
+        words = (
+            f"every group of {in_full(bound.mass)} of {findings.terms.people}: {most}, certified"
+        )
         layers.append(_on_scale(bound.group_error, words, "red", "square"))
     alt = "Scale of errors from 0 points (perfect) to 50 points (worst)"
     axis = Axis(0, 0.5, ticks=TENTHS, show=lambda end: "50 worst" if end else "0 perfect")

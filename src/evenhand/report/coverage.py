@@ -52,7 +52,7 @@ def plain_sentences(findings: Findings, bound: Bound) -> list[str]:
     # without a lower bound there is nothing to compare
     if not plain or or_zero(bound.coverage_80_low) < LEAST_FLOOR:
         return []
-    every = f"every group of at least {in_full(bound.mass)} of people"
+    every = f"every group of at least {in_full(bound.mass)} of {findings.terms.people}"
     found = same_floor(findings, bound)
     if found is None:
         last = plain[-1]
@@ -81,8 +81,8 @@ def floors_sentence(findings: Findings) -> str | None:
         return None
     return (
         "Without a draw, only lower bounds can be proven for the coverage of prediction intervals:"
-        f" in every group of at least {in_full(MASS)} of people, {text}, with {findings.level}"
-        " confidence."
+        f" in every group of at least {in_full(MASS)} of {findings.terms.people}, {text}, with"
+        f" {findings.level} confidence."
     )
 
 

@@ -33,6 +33,13 @@ PATHWISE = (
     "The bounds for every group are pathwise: they bound the mean error of single people in the"
     " group."
 )
+PART = (
+    "In the bounds for every group, for errors and coverage, the people are those whose outcome is"
+    " not the atom, and the forecasts those given that it is not. The bound for all people together"
+    " and those for the event include everybody."
+)
+"""What the bounds for outcomes with an atom refer to."""
+
 SHARP = (
     "The bounds for every group are sharp: they bound the error of the group itself, by two"
     " simultaneous bands for the PITs before the draw."
@@ -47,6 +54,8 @@ def proof_section(findings: Findings) -> Section:
         text = "There is no certificate; see the notes."
         return Section(title, [Paragraph(text)], "proof", in_text=False)
     parts: list[Part] = [Paragraph(_holds_in_words(findings, proof))]
+    if findings.terms.is_part:
+        parts.append(Paragraph(PART))
     if proof.bound is not None:
         parts += [Heading("For every group"), _every_group(findings, proof)]
     is_event = findings.terms.is_event
@@ -75,7 +84,8 @@ def _holds_in_words(findings: Findings, proof: Proof) -> str:
         return (
             f"The bounds for every group are computed from {people}, with one forecast each before"
             f" the draw. They hold jointly, for every alpha, with {findings.level} confidence at"
-            f" any sample size. {overall} points; this bound is one of them."
+            f" any sample size. {overall} points"
+            + ("." if findings.terms.is_part else "; this bound is one of them.")
         )
     draws = count(proof.n_draws, "draw") if findings.is_randomized else "one forecast"
     # each bound holds for all groups of its size simultaneously (method.md, 5)
@@ -96,9 +106,7 @@ def _every_group(findings: Findings, proof: Proof) -> Table:
         numeric("same lower bound without a draw"): lambda b: _plain_level(findings, b)
     }
     cells: Cells[Bound] = {
-        Column("every group of at least"): lambda b: (
-            f"{in_full(b.mass)} of {findings.terms.people}"
-        ),
+        Column("every group of at least"): lambda b: f"{in_full(b.mass)} of people",
         numeric("error at most (points)"): lambda b: at_most(b.group_error),
         **(chain if has_chain else {}),
         numeric("80% coverage at least"): lambda b: at_least(b.coverage_80_low, percent),

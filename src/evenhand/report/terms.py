@@ -81,10 +81,14 @@ class Terms:
         return None if self.kind is None else OUTCOMES.get(self.kind)
 
     @property
+    def is_part(self) -> bool:
+        """Whether bounds for every group are about the people whose outcome is not the atom."""
+        return self.kind is OutcomeKind.HURDLE
+
+    @property
     def people(self) -> str:
         """The people of whom group sizes of certified bounds are shares."""
-        is_part = self.kind is OutcomeKind.HURDLE
-        return "people whose outcome is not the atom" if is_part else "people"
+        return "people whose outcome is not the atom" if self.is_part else "people"
 
     @property
     def has_atoms(self) -> bool:

@@ -10,11 +10,10 @@ import pandas as pd
 
 from evenhand._format import in_full
 from evenhand._validate import Floats, InputError
-from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, spread_step
+from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, RoundingCells
 from evenhand.calibration import Grid, PITs, pathwise_errors
 from evenhand.certificates import FixedSequenceCertificate, PITCertificate, RowEvidence, certify_pit
 from evenhand.draws import fresh, jittered
-from evenhand.forecast import cell_ends
 from evenhand.forecasters import PAICRegressor, thawed
 from evenhand.planning import MaxGroupError, Target
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores
@@ -111,8 +110,8 @@ def _certify_model(
     # each model has own draws
     draws = jittered(y.size, PIT_DRAWS, random)
     share = fresh((y.size, 1), random)
-    step = spread_step(y)
-    low, high = (y, y) if step is None else cell_ends(y, step)
+    rounding = RoundingCells.of(y)
+    low, high = rounding.ends(y)
     ends = np.empty((2, *draws.shape))
     has_atoms = False
     for start in range(0, y.size, BLOCK_ROWS):
@@ -126,7 +125,7 @@ def _certify_model(
             ends[:, block] = forecast.pit_interval(y[block])
         else:
             ends[0, block] = forecast.cdf(low[block])
-            ends[1, block] = ends[0, block] if step is None else forecast.cdf(high[block])
+            ends[1, block] = forecast.cdf(high[block]) if rounding.is_used else ends[0, block]
     cells = PITs.of_cells(ends[0], ends[1], share[:, 0], draws=draws)
     # rounded outcomes of a continuous forecast have one position in their rounding cells
     pits = cells if has_atoms else PITs(cells.matrix, draws)
