@@ -49,8 +49,8 @@ class Forecaster:
         ),
         (
             lambda: audit("model", np.zeros((30, 1)), np.arange(30.0)),
-            "model must be a forecaster or a Forecast, got str; wrap it as"
-            " RandomizedRegressor(model), or convert its output to a Forecast",
+            "model must be a forecaster or a Forecast, got str; pass a fitted model that predicts"
+            " distributions, or convert its output to a Forecast",
         ),
         (
             lambda: audit_pit(np.full(30, 0.5), residual=[1.0]),

@@ -73,6 +73,26 @@ NOTES = [
         "scores, examples use 600 rows sampled at random",
     ),
     (
+        Note(NoteKind.ROUNDING_CELLS, numbers=(0.0, 0.3, 1.0, 0.2)),
+        "the forecasts are continuous, but 30.0% of the outcomes are 0: PITs are spread over the"
+        " cells of rounded outcomes, and rounding may explain up to 20.0% of the average error",
+    ),
+    (
+        Note(NoteKind.TIED_OUTCOMES, numbers=(2.5, 0.3)),
+        "the forecasts are continuous, but 30.0% of the outcomes are 2.5, and outcomes lie on no"
+        " grid: the PITs of these rows coincide unless their forecasts differ",
+    ),
+    (
+        Note(NoteKind.EVENT_AS_CONTINUOUS),
+        "the outcome is 0 or 1, but the forecasts are continuous: audit probabilities of the event"
+        " instead, for example Forecast.from_probability(p) or a classifier",
+    ),
+    (
+        Note(NoteKind.EXCLUDED_OUTCOMES, numbers=(1200,)),
+        "1,200 outcomes have a probability of 0 under their forecasts, so the log score is"
+        " infinite",
+    ),
+    (
         Note(NoteKind.SCORED_ROWS, numbers=(600,)),
         "scores are computed on 600 rows sampled at random",
     ),

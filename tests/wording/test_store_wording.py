@@ -91,8 +91,9 @@ SENTENCES: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: save(Ridge().fit(X, Y), "new"),
         "model must be a PAICRegressor or MixtureMLPRegressor or BoostedDistributionRegressor or"
-        " RandomizedRegressor or RecalibratedRegressor, got Ridge; wrap a scikit-learn model in"
-        " RandomizedRegressor(...)",
+        " RandomizedRegressor or RecalibratedRegressor or HurdleRegressor or CountRegressor or"
+        " ClassifierForecaster, got Ridge; wrap a scikit-learn regressor in"
+        " RandomizedRegressor(...), a classifier in ClassifierForecaster(...)",
     ),
 ]
 

@@ -12,6 +12,7 @@ from evenhand.audits.counted import RowCounts as RowCounts
 from evenhand.audits.counted import count_rows as count_rows
 from evenhand.audits.counted import with_counts as with_counts
 from evenhand.audits.forecasts import BLOCK_ROWS as BLOCK_ROWS
+from evenhand.audits.forecasts import read_subject as read_subject
 from evenhand.audits.gate import Condition, parse_condition
 from evenhand.audits.json_schema import audit_schema
 from evenhand.audits.membership import mean_bounds as mean_bounds

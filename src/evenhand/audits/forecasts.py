@@ -188,7 +188,9 @@ def check_model(model: Any) -> Any:
     if isinstance(model, Forecast) or hasattr(model, "forecast"):
         return model
     if not hasattr(model, "predict") and not callable(model):
-        remedy = "pass a fitted model that predicts distributions, or convert its output"
+        remedy = (
+            "pass a fitted model that predicts distributions, or convert its output to a Forecast"
+        )
         raise bad_input("model", "be a forecaster or a Forecast", type(model).__name__, remedy)
     # imported here, as forecasters import scikit-learn, which an audit of forecasts does not need
     from evenhand.forecasters import as_forecaster

@@ -56,7 +56,8 @@ class Condition:
         `certified_group_error`, `oracle_group_error`, `learned_group_error`, `average_error`;
         `coverage`: the certified lower bound on the coverage of a central prediction interval, in
         every group of a given size; `certified_event_rate`: the certified upper bound on the event
-        rate of every group of a given size in which all are told at most a given probability;
+        rate of every group of a given size in which each predicted probability is at most a given
+        one;
         `certified_bias`: the certified upper bound on the absolute difference of event rate and
         mean forecast in every group of a given size; or `groups_beyond_tolerance`: the number of
         named and scanned groups that are significantly off by more than the tolerance.

@@ -194,8 +194,8 @@ def simulation(forecast: Forecast, rounding: RoundingCells, origin: float) -> Si
     """
 
     def simulate(random: np.random.Generator) -> PITs:
-        law = _calibrated(forecast, random)
-        drawn = law.ppf(fresh(law.batch_shape, random)).reshape(-1)
+        calibrated = _calibrated(forecast, random)
+        drawn = calibrated.ppf(fresh(calibrated.batch_shape, random)).reshape(-1)
         outcomes = _rounded(forecast, drawn, rounding, origin)
         ends = outcome_ends(forecast, outcomes, rounding)
         pit, cells = spread_pits(forecast.distribution, ends, fresh(outcomes.size, random))

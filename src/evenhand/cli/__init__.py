@@ -13,6 +13,8 @@ from evenhand.cli.randomizing import randomize
 from evenhand.cli.recalibrating import recalibrate
 from evenhand.cli.serving import predict
 from evenhand.cli.streams import safe_streams as safe_streams
+from evenhand.cli.targets import discrete_target as discrete_target
+from evenhand.cli.targets import has_classes as has_classes
 
 __all__ = [
     "audit",

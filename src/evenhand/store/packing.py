@@ -118,7 +118,10 @@ def _pack(model: Forecaster, key: str, blobs: dict[str, Blob]) -> dict[str, Any]
 
     # a user's subclass would be loaded as our class
     if FORECASTERS.get(type(model).__name__) is not type(model):
-        remedy = "wrap a scikit-learn model in RandomizedRegressor(...)"
+        remedy = (
+            "wrap a scikit-learn regressor in RandomizedRegressor(...), a classifier in"
+            " ClassifierForecaster(...)"
+        )
         raise bad_input("model", f"be a {' or '.join(FORECASTERS)}", type(model).__name__, remedy)
     state = model.to_state()
     entry: dict[str, Any] = {"kind": state.kind, "params": state.params, "parts": {}}
