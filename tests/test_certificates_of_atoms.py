@@ -351,6 +351,32 @@ def test_rounded_outcomes_of_continuous_forecasts_keep_the_bounds_of_their_link(
     assert "rounded" in "; ".join(proof.assumptions)
 
 
+@pytest.mark.parametrize("step", [0.5, 2.0])
+def test_coverage_of_rounded_outcomes_is_that_of_positions_in_their_cells(step: float) -> None:
+    # an interval of 80% meets the cells of up to 99.7% of outcomes, and covers 80% of them
+    rng = np.random.default_rng(9)
+    n = 3000
+    cell = np.floor(rng.normal(size=n) / step)
+    ends = stats.norm.cdf(cell * step), stats.norm.cdf((cell + 1) * step)
+    pits = PITs.of_cells(*ends, rng.uniform(size=n))
+    proof = certify_pit(pits, kind="continuous")
+    low, high = proof.coverage(0.8, 1.0)
+    assert low < 0.8 < high < 0.83
+    points = certify_pit(pits.matrix)
+    assert proof.coverage(0.8, 0.5) == points.coverage(0.8, 0.5)
+    assert proof.plain_intervals(0.5) == points.plain_intervals(0.5)
+    # around a link, too
+    link = Entropic(0.12)
+    r = jittered(n, 4, rng)
+    low_end, high_end = (link.ppf(end[:, None], r) for end in ends)
+    served = PITs.of_cells(low_end, high_end, rng.uniform(size=n), draws=r)
+    base = LinkBase(pits.matrix[:, 0], link, ends)
+    randomized = certify_pit(served, kind="continuous", base=base)
+    assert randomized.plain_intervals(0.5) == points.plain_intervals(0.5)
+    own, drawn = certify_pit(served, kind="continuous"), certify_pit(PITs(served.matrix, r))
+    assert own.coverage(0.8, 0.5) == drawn.coverage(0.8, 0.5)
+
+
 def test_a_sequence_of_models_of_counts_covers_outcomes_with_atoms() -> None:
     passed = FixedSequenceCertificate(0.3, 0.2, 0.95, 100, kind=certify_kind())
     assert "not continuous" not in passed.summary()

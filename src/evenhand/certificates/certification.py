@@ -43,7 +43,8 @@ def certify_pit(
         PITs between 0 and 1: rows are people, columns are draws. A single column without `r` means
         a deterministic forecaster. Outcomes with atoms have PITs with cells (`PITs.of_cells`):
         bounds for every group then average over the position in the cell, coverage is that of
-        intervals of whole values, and all other bounds use the drawn positions.
+        intervals of whole values, and all other bounds use the drawn positions. Coverage of rounded
+        outcomes under continuous forecasts (`kind="continuous"`) uses the drawn positions, too.
     r : array-like of shape (n,) or (n, m), optional
         The draws behind the PITs: fresh for each person, one in each of m cells (`draws.jittered`).
         Draws shared by all people, such as midpoints, are refused because they understate errors.
@@ -126,6 +127,8 @@ def certify_pit(
     # the order of draws from the generator is fixed: one seed gives one certificate
     random = generator(random_state)
     rows = row_evidence(pits, groups, cluster, random, base)
+    is_rounded = rows.has_cells and outcome is OutcomeKind.CONTINUOUS
+    rows = replace(rows, is_rounded=is_rounded)
     _check_events(events, rows.n_samples, confidence)
     made = PITCertificate(
         confidence=float(confidence),

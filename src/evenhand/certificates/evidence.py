@@ -121,6 +121,9 @@ class RowEvidence:
         Rows of each named group.
     base : LinkBase or None
         The link and the PITs of the deterministic forecaster inside it, if they are known.
+    is_rounded : bool
+        Whether cells are those of rounded outcomes under continuous forecasts. Outcomes then lie at
+        one position in their cells, and an interval that meets a cell need not cover the outcome.
     """
 
     pits: PITs
@@ -128,6 +131,7 @@ class RowEvidence:
     gap: Floats | None
     masks: Mapping[str, Mask]
     base: LinkBase | None = None
+    is_rounded: bool = False
 
     def __repr__(self) -> str:
         return one_line(
@@ -174,7 +178,8 @@ class RowEvidence:
     def group(self, name: str) -> RowEvidence:
         """Return the evidence of a named group."""
         mask = self.masks[name]
-        return RowEvidence(self.pits.take(mask), self.one_draw[mask], None, {})
+        one_draw = self.one_draw[mask]
+        return RowEvidence(self.pits.take(mask), one_draw, None, {}, None, self.is_rounded)
 
     def knows(self, level: float) -> bool:
         """Return True: PITs give the coverage at any level."""
@@ -182,7 +187,12 @@ class RowEvidence:
 
     def inside(self, level: float) -> Values:
         """Return each person's share of draws whose central interval covers the outcome."""
-        return Values(covered_whole(self.pits, level))
+        return Values(covered_whole(self._values, level))
+
+    @property
+    def _values(self) -> PITs:
+        """PITs whose cells are those of whole values: drawn positions if outcomes were rounded."""
+        return PITs(self.pits.matrix, self.pits.draws) if self.is_rounded else self.pits
 
     def plain_intervals(
         self, mass: float, *, confidence: float, is_randomized: bool
@@ -190,10 +200,10 @@ class RowEvidence:
         """Return what intervals of the deterministic forecaster prove; empty if there is none."""
         if self.base is not None:
             # without its cells, a base of outcomes with atoms does not show what intervals cover
-            is_known = self.base.cells is not None or not self.has_cells
-            own = self.base.pits()
+            is_known = self.base.cells is not None or not self.has_cells or self.is_rounded
+            own = PITs(self.base.pit) if self.is_rounded else self.base.pits()
             return wider_intervals(own, mass, confidence=confidence) if is_known else ()
-        return () if is_randomized else wider_intervals(self.pits, mass, confidence=confidence)
+        return () if is_randomized else wider_intervals(self._values, mass, confidence=confidence)
 
     def error(self) -> float:
         """Return the exact W1 error."""
