@@ -154,6 +154,13 @@ def test_impossible_events_refute_their_probabilities() -> None:
     assert uniformity_tests(sums_of(right))[-1][0] == 1
 
 
+def test_a_single_event_has_at_most_the_expected_number_as_its_chance() -> None:
+    y = (np.arange(40) == 3).astype(float)
+    # the bound from the variance is weaker here; two tails, two tests
+    p_value = uniformity_tests(sums_of(pits_of(np.full(40, 1e-4), y, np.random.default_rng(6))))[-1]
+    assert p_value[0] == pytest.approx(4 * 40 * 1e-4, rel=1e-9)
+
+
 # --- simulation
 
 
@@ -220,7 +227,7 @@ def test_intervals_of_wrong_probabilities_hold(told: float, rate: float) -> None
 
 @statistical
 def test_rare_events_are_found_that_drawn_positions_hide() -> None:
-    # 1.5% announced, 3% happen, 1,000 rows: power 84% against 18% of the drawn position
+    # 1.5% announced, 3% happen, 1,000 rows: power 85% against 18% of the drawn position
     count = repeats(400)
     rng = np.random.default_rng(9)
     found = np.zeros(2, dtype=int)

@@ -330,6 +330,27 @@ FAULTS = (
         ("test_scan.py",),
     ),
     Fault(
+        "binomial tails also within one event of their mean",
+        "calibration/event_sums.py",
+        "far = (count >= expected + 1) & (count >= 1)",
+        "far = count >= 1",
+        ("test_event_tests.py",),
+    ),
+    Fault(
+        "a single event is no evidence",
+        "calibration/event_sums.py",
+        "return np.asarray(np.where(count == 1, np.minimum(expected, 1.0), bound))",
+        "return np.asarray(bound)",
+        ("test_event_tests.py",),
+    ),
+    Fault(
+        "intervals of events where Y - P varies more than they do",
+        "calibration/simultaneous.py",
+        "factor = np.sqrt(np.maximum(ratio, 1.0))",
+        "factor = np.ones_like(ratio)",
+        ("test_event_tests.py",),
+    ),
+    Fault(
         "simultaneous intervals at the level of a single group",
         "calibration/simultaneous.py",
         "tail = (1 - family.confidence) / (2 * n_groups)",
