@@ -357,6 +357,20 @@ def test_the_certificate_of_a_randomized_hurdle_is_that_of_its_positive_part() -
     assert found.worst_groups["certified"].isna().all()
 
 
+def test_certificates_of_rounded_amounts_name_the_rounding() -> None:
+    rng = np.random.default_rng(3)
+    amounts = 1.5 + rng.normal(size=N)
+    positive = Forecast.from_normal(np.full(N, 1.5), np.ones(N))
+    forecast = Forecast.from_hurdle(np.full(N, 0.5), positive, at=-9.0)
+    for values, is_rounded in ((amounts, False), (np.round(amounts), True)):
+        y = np.where(rng.random(N) < 0.5, -9.0, values)
+        proof = certify(forecast, y=y, random_state=0)
+        assert ("rounding cells" in "; ".join(proof.assumptions)) is is_rounded
+        # whole cells would cover 98% of the rounded amounts
+        low, high = proof.coverage(0.8, 1.0)
+        assert low < 0.8 < high < 0.9
+
+
 def test_conditions_on_events() -> None:
     found = audited("binary")
     proof = found.certificate

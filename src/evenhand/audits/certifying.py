@@ -84,8 +84,7 @@ def _hurdle(rows: RowPITs, options: dict[str, Any]) -> PITCertificate:
     base = part.base if options["method"] == "local-levels" else None
     return certify_hurdle(
         rows.pits,
-        # of a rounded outcome the drawn position in its cell
-        PITs(part.pits.matrix, part.pits.draws),
+        PITs(part.pits.matrix, part.pits.draws, cells=part.pits.cells),
         events.happened,
         events.probability,
         at=part.at,
