@@ -317,6 +317,41 @@ def audit_forecasts(folder: Path) -> Any:
 
 
 @case
+def audit_kinds(folder: Path) -> Any:
+    """Forecasts of counts, scores, amounts with zeros and events, deterministic and randomized."""
+    table = people(400, 15)
+    random = np.random.default_rng(15)
+    score = table["age"].rank(pct=True).to_numpy()
+    chance = 0.1 + 0.6 * score
+    is_event = random.random(400) < np.where(table["member"], 0.9, 1.1) * chance
+    counts = random.poisson(np.exp(score)).astype(float)
+    amounts = Forecast.from_normal(5 + 3 * score, np.full(400, 1.5))
+    paid = np.where(is_event, np.maximum(random.normal(5 + 3 * score, 1.5), 0.1), 0.0)
+    r = jittered(400, 4, random_state=15)
+    ordinal = np.array([[0.2, 0.5, 0.3]]) * np.ones((400, 1))
+    several = {
+        "events": (Forecast.from_probability(chance), is_event.astype(float)),
+        "counts": (Forecast.from_poisson(np.exp(score)).randomized(0.2, r=r), counts),
+        "scores": (Forecast.from_pmf([1, 2, 3], ordinal), np.clip(1 + counts, 1, 3)),
+        "amounts": (Forecast.from_hurdle(1 - chance, amounts).randomized(0.2, r=r), paid),
+    }
+    options: dict[str, Any] = QUICK | {"learned_masses": (0.5,), "masses": (0.2, 1.0)}
+    said = {}
+    for name, (forecast, y) in several.items():
+        found = audit(
+            forecast,
+            table[["age", "region", "member"]],
+            y,
+            groups=["member"],
+            min_size=60,
+            random_state=7,
+            **options,
+        )
+        said[name] = found_of(found, ("price", "examples"))
+    return said
+
+
+@case
 def audit_of_pits(folder: Path) -> Any:
     """PITs with their draws, and PITs alone."""
     matrix, r, X = pits()

@@ -170,6 +170,9 @@ def _with_one_interval(score: Score, findings: Findings) -> Score:
 
 def _scores(findings: Findings) -> Section | None:
     scores = records(Score, findings.values["scores"])
+    if findings.terms.is_event:
+        # a probability has no intervals that would cover something
+        scores = tuple(score for score in scores if "coverage" not in str(score.measure))
     if not scores:
         return None
     text = (
@@ -177,6 +180,11 @@ def _scores(findings: Findings) -> Section | None:
         " log scores and CRPS are better; smaller standard deviations and interval widths are"
         " sharper."
     )
+    if findings.terms.is_event:
+        text = (
+            "Means over rows, each with its own (pointwise) 95% confidence interval. Smaller values"
+            " are better."
+        )
     if findings.values.get("rounding_step"):
         text += " The log score with cells uses the probability of each outcome's rounding cell."
     cells: Cells[Score] = {
