@@ -669,3 +669,19 @@ def test_audits_of_true_forecasts_rarely_find_groups(law: str) -> None:
             len(made.positive_part) > 0 and made.positive_part["off"][1:].any(),
         ]
     assert (found <= most_failures(sets)).all(), found
+
+
+@pytest.mark.parametrize(("at", "name"), [(0.0, "0"), (-2.5, "-2.5")])
+def test_texts_name_the_value_of_the_atom(at: float, name: str) -> None:
+    random = np.random.default_rng(0)
+    y = np.where(random.uniform(size=200) < 0.4, at, at + random.exponential(size=200))
+    levels = [0.05, 0.25, 0.5, 0.75, 0.95]
+    part = Forecast.from_quantiles(levels, np.tile(at - np.log(1 - np.array(levels)), (200, 1)))
+    forecast = Forecast.from_hurdle(np.full(200, 0.4), part, at=at)
+    found = audit(forecast, y=y, features=random.normal(size=(200, 1)), random_state=0)
+    text, page = found.summary(), found.to_html()
+    assert f"OUTCOMES OTHER THAN {name}\n" in text
+    assert f"people whose outcome is not {name}." in " ".join(text.split())
+    assert f"The event is an outcome other than {name}." in text
+    assert "the atom" not in text + page
+    assert f"those whose outcome is not {name}, and the forecasts" in page

@@ -30,6 +30,9 @@ def plain_certificate(
 ) -> dict[str, Any]:
     """Return a certificate with its bounds for every group."""
     events = certificate.events
+    atom = (
+        {"atom": certificate.at} if isinstance(certificate, certificates.HurdleCertificate) else {}
+    )
     return {
         "confidence": certificate.confidence,
         "method": certificate.method,
@@ -43,4 +46,5 @@ def plain_certificate(
         "questions": plain_records(certificate.questions),
         "assumptions": list(certificate.assumptions),
         "not_covered": list(certificate.not_covered),
+        **atom,
     }

@@ -76,7 +76,7 @@ def reliability_section(findings: Findings) -> Section | None:
     bins = tuple(one for one in bins if known(one.probability, one.rate))
     if not bins:
         return None
-    event = "1" if findings.terms.is_event else "an outcome that is not the atom"
+    event = "1" if findings.terms.is_event else f"an outcome other than {findings.terms.atom}"
     confidence = confidence_in_full(findings.confidence)
     text = (
         f"The event is {event}. People are divided by predicted probability; under calibration, the"

@@ -96,12 +96,12 @@ def positive_section(findings: Findings) -> Section | None:
         return None
     shown = [groups[0], *sorted(groups[1:], key=_place)][: NAMED + 1]
     text = (
-        "The same for the continuous part of the forecasts, in the people whose outcome is not the"
-        " atom. Intervals hold simultaneously for the groups of this table alone."
+        f"The same for the continuous part of the forecasts, in the {findings.terms.people}."
+        " Intervals hold simultaneously for the groups of this table alone."
     )
     cells = _cells(shown, findings) | {numeric("rows"): _rows}
-    table = Table.of("Groups off the atom", shown, cells)
-    title = "Outcomes that are not the atom"
+    title = f"Outcomes other than {findings.terms.atom}"
+    table = Table.of(f"Named groups: {title.lower()}", shown, cells)
     return Section(title, [Paragraph(text), table], "positive")
 
 

@@ -69,7 +69,11 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
     learned_confidence = joint if proof is None else proof.confidence
     return Findings(
         values=audit,
-        terms=Terms.of(audit.get("outcome_kind"), units_of(audit.get("target"))),
+        terms=Terms.of(
+            audit.get("outcome_kind"),
+            units_of(audit.get("target")),
+            (audit.get("certificate") or {}).get("atom"),
+        ),
         tolerance=record(Tolerance, audit["tolerance"]) if audit.get("tolerance") else Tolerance(),
         confidence=joint,
         n_simultaneous=family.get("n_groups", 0),

@@ -35,7 +35,7 @@ PATHWISE = (
 )
 PART = (
     "In the bounds for every group, for errors and coverage, the people are those whose outcome is"
-    " not the atom, and the forecasts those given that it is not. The bound for all people together"
+    " not {atom}, and the forecasts those given that it is not. The bound for all people together"
     " and those for the event include everybody."
 )
 """What the bounds for outcomes with an atom refer to."""
@@ -55,7 +55,7 @@ def proof_section(findings: Findings) -> Section:
         return Section(title, [Paragraph(text)], "proof", in_text=False)
     parts: list[Part] = [Paragraph(_holds_in_words(findings, proof))]
     if findings.terms.is_part:
-        parts.append(Paragraph(PART))
+        parts.append(Paragraph(PART.format(atom=findings.terms.atom)))
     if proof.bound is not None:
         parts += [Heading("For every group"), _every_group(findings, proof)]
     is_event = findings.terms.is_event

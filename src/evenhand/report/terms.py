@@ -59,16 +59,20 @@ class Terms:
         Kind of outcome; None if only PITs are known.
     unit : str
         Unit of the outcome.
+    atom : str, default "the atom"
+        The atom of amounts: its value, if it is known.
     """
 
     kind: OutcomeKind | None
     unit: str
+    atom: str = "the atom"
 
     @classmethod
-    def of(cls, kind: Any, unit: str) -> Terms:
+    def of(cls, kind: Any, unit: str, atom: Any = None) -> Terms:
         """Return the words for a kind as an audit stores it; other values count as unknown."""
         known = kind in list(OutcomeKind)
-        return cls(OutcomeKind(kind) if known else None, unit)
+        name = "the atom" if not isinstance(atom, int | float) else plain_number(atom)
+        return cls(OutcomeKind(kind) if known else None, unit, name)
 
     @property
     def is_event(self) -> bool:
@@ -78,6 +82,8 @@ class Terms:
     @property
     def outcome(self) -> str | None:
         """The kind of outcome in words; None for continuous or unknown outcomes."""
+        if self.kind is OutcomeKind.HURDLE and self.atom == "0":
+            return "amounts with zeros"
         return None if self.kind is None else OUTCOMES.get(self.kind)
 
     @property
@@ -88,7 +94,7 @@ class Terms:
     @property
     def people(self) -> str:
         """The people of whom group sizes of certified bounds are shares."""
-        return "people whose outcome is not the atom" if self.is_part else "people"
+        return f"people whose outcome is not {self.atom}" if self.is_part else "people"
 
     @property
     def has_atoms(self) -> bool:
