@@ -51,6 +51,7 @@ class GalleryOrder:
             "foreign_forecasts",
             "worst_group",
             "mend_by_group",
+            "events",
             "randomize",
             "price_of_proof",
         ),
