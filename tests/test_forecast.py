@@ -17,6 +17,7 @@ from scipy import stats
 
 from evenhand import Forecast
 from evenhand._validate import InputError
+from evenhand.calibration import PITs
 from evenhand.distributions import Normal, NormalMixture, Quantiles, Randomized, Rearranged, Samples
 from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import cell_ends
@@ -591,3 +592,39 @@ def test_rearranged_pits_increase_with_the_draw_and_keep_log_density_and_draws()
     np.testing.assert_array_equal(
         sorted_forecast[[3, 1]].pit(y[[3, 1]]), sorted_forecast.pit(y)[[3, 1]]
     )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Forecast.from_probability(np.full((3, 2), 0.5)), r"predict_proba\(X\)\[:, 1\]"),
+        (lambda: Forecast.from_poisson(np.ones((3, 1))), r"mean must have one value per person"),
+        (lambda: Forecast.from_negative_binomial(np.ones((3, 1)), 1), r"one value per person"),
+        (lambda: Forecast.from_poisson("a"), "mean contains values that are not numbers"),
+        (lambda: Forecast.from_pmf(["a", "b"], [[0.5, 0.5]]), "support contains values that"),
+        (lambda: Forecast.from_pmf([], [[]]), "support must have at least one value"),
+        (lambda: Forecast.from_negative_binomial(5.0, 1e300), "dispersion must lie between 1e-100"),
+        (lambda: Forecast.from_negative_binomial(5.0, 1e-300), "use Poisson distributions"),
+        (lambda: Forecast.from_hurdle(0.5, Forecast.from_poisson(2.0)), "use from_pmf for counts"),
+    ],
+)
+def test_what_is_wrong_with_forecasts_of_atoms(make: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+def test_crps_of_large_poisson_means_is_that_of_a_normal() -> None:
+    mean = np.array([4.9e6, 5.1e6, 1e9, 1e12])  # around the change to the series
+    normal = Forecast.from_normal(mean, np.sqrt(mean))
+    found = Forecast.from_poisson(mean).crps(mean)
+    np.testing.assert_allclose(found, normal.crps(mean), rtol=2e-3)
+    np.testing.assert_allclose(found[0] / mean[0] ** 0.5, found[1] / mean[1] ** 0.5, rtol=1e-6)
+
+
+def test_cells_off_the_support_are_empty() -> None:
+    forecast = Forecast.from_poisson(np.linspace(0.1, 9, 500)).randomized(0.12, random_state=1)
+    low, high = forecast.pit_interval(np.full(500, 2.5))
+    assert (low <= high).all()
+    assert (high - low).max() < 1e-12
+    PITs.of_cells(low, high, np.full(500, 0.3))

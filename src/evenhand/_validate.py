@@ -152,7 +152,7 @@ def check_column(name: str, columns: Iterable[Any], source: str) -> str:
 
 def check_draws(r: ArrayLike) -> Floats:
     """Return draws as floats of the same shape, each strictly between 0 and 1."""
-    draws = _as_floats("r", r)
+    draws = as_floats("r", r)
     # written so that NaN is refused too; at 0 and 1 a link has no finite quantile
     wrong = ~((draws > 0) & (draws < 1))
     if wrong.any():
@@ -164,7 +164,7 @@ def check_draws(r: ArrayLike) -> Floats:
 
 def check_finite(name: str, values: ArrayLike) -> Floats:
     """Return `values` as a non-empty float array of one dimension without NaN or infinity."""
-    array = _as_floats(name, values)
+    array = as_floats(name, values)
     if array.ndim != 1:
         raise bad_input(name, "have 1 dimension", f"shape {array.shape}")
     if array.size == 0:
@@ -179,7 +179,8 @@ def check_finite(name: str, values: ArrayLike) -> Floats:
     return array
 
 
-def _as_floats(name: str, values: ArrayLike) -> Floats:
+def as_floats(name: str, values: ArrayLike) -> Floats:
+    """Return values as an array of floats, without a copy where they are."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -13,7 +13,7 @@ from scipy import special
 
 from evenhand._format import one_line
 from evenhand._logarithms import log1mexp
-from evenhand._validate import Floats, Ints, Mask, bad_input
+from evenhand._validate import Floats, Ints, Mask, as_floats, bad_input
 from evenhand.distributions import piecewise
 from evenhand.distributions.kinds import OutcomeKind
 
@@ -337,7 +337,7 @@ def check_no_atoms(name: str, part: Distribution) -> None:
 
 def batch_array(name: str, values: ArrayLike, *, positive: bool = False) -> Floats:
     """Return finite parameters (positive ones, if `positive`) as a float array, without a copy."""
-    array = np.asarray(values, dtype=np.float64)
+    array = as_floats(name, values)
     wrong = ~np.isfinite(array) | (array <= 0) if positive else ~np.isfinite(array)
     if wrong.any():
         first = tuple(np.argwhere(wrong)[0])

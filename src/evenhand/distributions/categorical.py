@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, Ints, Mask, bad_input
+from evenhand._validate import Floats, Ints, Mask, as_floats, bad_input
 from evenhand.distributions.base import batch_array, joint_shape
 from evenhand.distributions.kinds import OutcomeKind
 from evenhand.distributions.lattice import LEVEL_TOLERANCE, Lattice
@@ -50,7 +50,9 @@ class Categorical(Lattice):
         if values.ndim < 1 or not (np.diff(values, axis=-1) > 0).all():
             rule = "be values that increase strictly along the last axis"
             raise bad_input("support", rule, f"{values.tolist()}"[:80])
-        mass = np.asarray(probabilities, dtype=np.float64)
+        if values.size == 0:
+            raise bad_input("support", "have at least one value", f"shape {values.shape}")
+        mass = as_floats("probabilities", probabilities)
         if mass.ndim < 1 or mass.shape[-1] != values.shape[-1]:
             rule = f"have one column per value of the support ({values.shape[-1]})"
             raise bad_input("probabilities", rule, f"shape {mass.shape}")

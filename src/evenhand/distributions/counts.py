@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._validate import Floats, Mask
+from evenhand._validate import Floats, Mask, bad_input
 from evenhand.distributions import incomplete
 from evenhand.distributions.base import GRID_REACH, GRID_STEP, batch_array, broadcast, score_grid
 from evenhand.distributions.lattice import LEVEL_TOLERANCE, Lattice
@@ -23,6 +23,12 @@ the first values, and between quantiles otherwise, as for continuous distributio
 
 REPEATED = 0.9
 """Tail from which the other one is not a difference from 1, which would lose digits."""
+
+LARGE_BESSEL = 1e7
+"""Argument from which Bessel functions are computed by their asymptotic series."""
+
+LEAST_DISPERSION = 1e-100
+"""Smallest dispersion; one above its reciprocal is as extreme. Beyond both, tails overflow."""
 
 LOG_LEAST_TAIL = np.log(1e-290)
 """Logarithm of the smallest tail that SciPy computes with all digits; smaller ones are computed by
@@ -287,8 +293,16 @@ class Poisson(Counts):
     def crps(self, y: ArrayLike) -> Floats:
         # Wei & Held (2014): E|Y - y| - E|Y - Y'| / 2, with Bessel functions in the second
         point = np.asarray(y, dtype=np.float64)
+        twice = 2 * self.rate
         first = point * (2 * self.cdf(point) - 1) + self.rate * (1 - 2 * self.cdf(point - 1))
-        half = self.rate * (special.ive(0, 2 * self.rate) + special.ive(1, 2 * self.rate))
+        # SciPy has no values beyond about 1e9; the next term is below 1e-13 (DLMF 10.40.1)
+        small, large = np.minimum(twice, LARGE_BESSEL), np.maximum(twice, LARGE_BESSEL)
+        bessel = np.where(
+            twice > LARGE_BESSEL,
+            (2 - 1 / (4 * large)) / np.sqrt(2 * np.pi * large),
+            special.ive(0, small) + special.ive(1, small),
+        )
+        half = self.rate * bessel
         return np.asarray(first - half)
 
 
@@ -317,6 +331,11 @@ class NegativeBinomial(Counts):
             mean=batch_array("mean", mean, positive=True),
             dispersion=batch_array("dispersion", dispersion, positive=True),
         )
+        wrong = (self.dispersion < LEAST_DISPERSION) | (self.dispersion > 1 / LEAST_DISPERSION)
+        if wrong.any():
+            rule = f"lie between {LEAST_DISPERSION:g} and {1 / LEAST_DISPERSION:g}"
+            got = float(self.dispersion[wrong].flat[0])
+            raise bad_input("dispersion", rule, got, "use Poisson distributions if there is none")
 
     def _tail(self, k: Floats, *, upper: bool) -> Floats:
         size = 1 / self.dispersion

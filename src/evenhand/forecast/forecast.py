@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._validate import (
+    Floats,
     InputError,
+    as_floats,
     bad_input,
     check_choice,
 )
@@ -105,7 +107,8 @@ class Forecast(ForecastValues):
         >>> str(forecast.outcome_kind), forecast.pit_interval([0, 1])
         ('binary', (array([0. , 0.3]), array([0.9, 1. ])))
         """
-        return cls(Bernoulli(np.atleast_1d(probability)))
+        remedy = "give the column of the event, as predict_proba(X)[:, 1]"
+        return cls(Bernoulli(_one_per_person("probability", probability, remedy)))
 
     @classmethod
     def from_pmf(cls, support: ArrayLike, probabilities: ArrayLike) -> Forecast:
@@ -128,7 +131,7 @@ class Forecast(ForecastValues):
     @classmethod
     def from_poisson(cls, mean: ArrayLike) -> Forecast:
         """Make a forecast of Poisson distributed counts from their means (> 0), shape (n,)."""
-        return cls(Poisson(np.atleast_1d(mean)))
+        return cls(Poisson(_one_per_person("mean", mean)))
 
     @classmethod
     def from_negative_binomial(cls, mean: ArrayLike, dispersion: ArrayLike) -> Forecast:
@@ -136,7 +139,7 @@ class Forecast(ForecastValues):
 
         The variance is `mean + dispersion * mean**2`; both are positive, a number or shape (n,).
         """
-        return cls(NegativeBinomial(np.atleast_1d(mean), dispersion))
+        return cls(NegativeBinomial(_one_per_person("mean", mean), dispersion))
 
     @classmethod
     def from_hurdle(
@@ -168,11 +171,16 @@ class Forecast(ForecastValues):
         """
         if not isinstance(positive, Forecast):
             raise bad_input("positive", "be a Forecast", type(positive).__name__)
-        chance = np.atleast_1d(np.asarray(chance_of_zero, dtype=np.float64))
+        if positive.has_atoms:
+            got = f"a forecast of kind {str(positive.outcome_kind)!r}"
+            remedy = "use from_pmf for counts, with the probability of zero"
+            raise bad_input("positive", "be a continuous forecast", got, remedy)
+        chance = np.atleast_1d(as_floats("chance_of_zero", chance_of_zero))
         if chance.shape not in ((1,), (len(positive),)):
             rule = f"have shape ({len(positive)},), one per row of positive"
             raise bad_input("chance_of_zero", rule, f"shape {chance.shape}")
         check_choice("end", end, ("low", "high"))
+        at = float(as_floats("at", at))
         part = beyond(positive.distribution, at, end)
         chance = np.broadcast_to(chance, len(positive))
         if len(part.batch_shape) == 2:
@@ -295,3 +303,12 @@ class Forecast(ForecastValues):
         if not (np.diff(self.r, axis=-1) > 0).all():
             raise bad_input("r", "increase along each row", "draws out of order", "sort the draws")
         return Forecast(Rearranged(self.distribution), self.r)
+
+
+def _one_per_person(name: str, values: ArrayLike, remedy: str = "") -> Floats:
+    """Return parameters as floats of shape (n,); a number is that of one person."""
+    array = np.atleast_1d(as_floats(name, values))
+    if array.ndim != 1:
+        rule = "have one value per person, shape (n,)"
+        raise bad_input(name, rule, f"shape {array.shape}", remedy)
+    return array

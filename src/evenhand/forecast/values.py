@@ -150,7 +150,10 @@ class ForecastValues:
         if step is None:
             values = self._per_person(y)
             high = self.distribution.cdf(values)
-            return (self.distribution.cdf_left(values), high) if self.has_atoms else (high, high)
+            if not self.has_atoms:
+                return high, high
+            # between atoms both are equal up to rounding
+            return np.minimum(self.distribution.cdf_left(values), high), high
         low, high = (self.distribution.cdf(end) for end in self._rounding_cells(y, step, span))
         return low, high
 
