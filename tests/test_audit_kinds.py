@@ -35,7 +35,7 @@ from evenhand.audits import (
 from evenhand.calibration import PITs, calibration_error, cell_error, covered
 from evenhand.certificates import WIDER_LEVELS, certify_events
 from evenhand.columns import EVERYONE
-from evenhand.distributions import OutcomeKind
+from evenhand.distributions import OutcomeKind, Recalibrated, as_hurdle
 from evenhand.draws import jittered
 from repeats import most_failures, repeats, statistical
 
@@ -130,6 +130,18 @@ def test_cells_of_a_hurdle_are_empty_off_the_atom() -> None:
     np.testing.assert_array_equal(found.positive.rows, np.flatnonzero(~zero))
     inside = (found.pits.matrix[~zero, 0] - chance[~zero]) / (1 - chance[~zero])
     np.testing.assert_allclose(found.positive.pits.matrix[:, 0], inside, atol=1e-9)
+
+
+def test_a_map_around_a_hurdle_is_audited_as_the_hurdle_that_it_is() -> None:
+    forecast, y = outcomes("hurdle")
+    mapped = Recalibrated(forecast.distribution, [0, 0.4, 1], [0, 0.5, 1])
+    found, same = (
+        audit(Forecast(batch), people(), y, groups=["sex"], **QUICK)
+        for batch in (mapped, as_hurdle(mapped))
+    )
+    columns = ["error", "mean_pit", "coverage_80"]
+    pd.testing.assert_frame_equal(found.groups[columns], same.groups[columns], atol=1e-7)
+    pd.testing.assert_frame_equal(found.reliability, same.reliability, atol=1e-7)
 
 
 def test_one_position_per_person_is_shared_by_all_draws_and_independent_of_them() -> None:

@@ -12,7 +12,7 @@ from evenhand.audits.blocks import Block, Ends, inside_link, spread_pits
 from evenhand.audits.rounding import RoundingCells
 from evenhand.calibration import PITs
 from evenhand.certificates import LinkBase
-from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized
+from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh
 from evenhand.forecast import Forecast
 
@@ -147,14 +147,7 @@ def event_probability(forecast: Forecast) -> Floats:
 
 def is_off_atom(forecast: Forecast, outcomes: Floats) -> Mask:
     """Whether each outcome is not the atom of its hurdle."""
-    return np.asarray(outcomes != hurdle_of(forecast).at)
-
-
-def hurdle_of(forecast: Forecast) -> Hurdle:
-    """Return the hurdle of a forecast of that kind."""
-    distribution = forecast.distribution
-    assert isinstance(distribution, Hurdle)
-    return distribution
+    return np.asarray(outcomes != as_hurdle(forecast.distribution).at)
 
 
 def outcome_ends(forecast: Forecast, outcomes: Floats, rounding: RoundingCells) -> Ends:
@@ -166,7 +159,7 @@ def outcome_ends(forecast: Forecast, outcomes: Floats, rounding: RoundingCells) 
     low, high = rounding.ends(outcomes)
     if forecast.outcome_kind is not OutcomeKind.HURDLE or not rounding.is_used:
         return low, high
-    hurdle = hurdle_of(forecast)
+    hurdle = as_hurdle(forecast.distribution)
     if hurdle.end == "low":
         low = np.maximum(low, np.nextafter(hurdle.at, np.inf))
     else:
@@ -211,7 +204,7 @@ def _rounded(forecast: Forecast, values: Floats, rounding: RoundingCells, origin
     if forecast.outcome_kind is not OutcomeKind.HURDLE:
         return rounded
     # a value near the atom is rounded to the next value of the grid: it is not the atom
-    at = hurdle_of(forecast).at
+    at = as_hurdle(forecast.distribution).at
     return np.where((values == at) | (rounded == at), values, rounded)
 
 

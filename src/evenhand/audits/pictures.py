@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats
-from evenhand.calibration import HISTOGRAM_CONFIDENCE, PITs, n_effective
+from evenhand.calibration import HISTOGRAM_CONFIDENCE, PITs, n_effective, ramps_at
 from evenhand.distributions import OutcomeKind, Randomized
 from evenhand.forecast import Forecast
 from evenhand.links import Entropic, Link, make_link
@@ -42,18 +42,8 @@ def calibration_table(pits: PITs) -> pd.DataFrame:
     weighted rows, and for outcomes with atoms, whose share is the mean over positions in the cells.
     """
     share = pits.shares
-    observed = [share @ shares_below(pits, level).mean(axis=-1) for level in LEVELS]
-    return curve_table(np.array(observed), n_effective(share))
-
-
-def shares_below(pits: PITs, level: float) -> Floats:
-    """Return the share of each PIT's cell that is at most `level`, shape (n, m)."""
-    if pits.cells is None:
-        return np.asarray(pits.matrix <= level, dtype=np.float64)
-    width = pits.high - pits.low
-    # an empty cell is a single PIT
-    inside = np.divide(level - pits.low, width, out=np.ones(width.shape), where=width > 0)
-    return np.where(pits.low <= level, np.clip(inside, 0.0, 1.0), 0.0)
+    observed = share @ ramps_at(LEVELS, pits.low, pits.high) / pits.n_draws
+    return curve_table(observed, n_effective(share))
 
 
 def curve_table(observed: Floats, n: float) -> pd.DataFrame:

@@ -9,7 +9,6 @@ from evenhand.audits.blocks import Block, Ends, read_forecast
 from evenhand.audits.outcomes import (
     Events,
     PositivePart,
-    hurdle_of,
     is_off_atom,
     outcome_ends,
     rounding_of,
@@ -17,7 +16,7 @@ from evenhand.audits.outcomes import (
 from evenhand.audits.rounding import RoundingCells
 from evenhand.calibration import Grid, PITs
 from evenhand.certificates import LinkBase
-from evenhand.distributions import OutcomeKind
+from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 
 
@@ -80,7 +79,7 @@ class Reading:
         if self.kind is OutcomeKind.CONTINUOUS:
             self.grid = Grid.of(self.outcomes)
         if self.kind is OutcomeKind.HURDLE:
-            self._at = hurdle_of(forecast).at
+            self._at = as_hurdle(forecast.distribution).at
         if self.kind in (OutcomeKind.BINARY, OutcomeKind.HURDLE):
             self._events = Events(np.empty(self.outcomes.size), np.empty(self.outcomes.size))
 

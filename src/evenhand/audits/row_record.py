@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, Mask
-from evenhand.audits.pictures import shares_below
-from evenhand.calibration import PITs
+from evenhand.calibration import PITs, ramps_at
 from evenhand.columns import Groups, feature_groups
 from evenhand.report import Measure
 
@@ -207,7 +206,7 @@ def _shares(pits: PITs) -> Floats:
     """Return the share of each row's PITs at or below each inner edge, shape (n, 39)."""
     if pits.cells is not None:
         edges = np.arange(1, EDGES) / EDGES
-        return np.stack([shares_below(pits, edge).mean(axis=-1) for edge in edges], axis=-1)
+        return ramps_at(edges, *pits.cells) / pits.n_draws
     cell = np.clip(np.ceil(pits.matrix * EDGES).astype(np.intp) - 1, 0, EDGES - 1)
     n, m = cell.shape
     counts = np.bincount((cell + EDGES * np.arange(n)[:, None]).ravel(), minlength=n * EDGES)

@@ -8,6 +8,7 @@ from evenhand.certificates.bound_choice import choose_bound
 from evenhand.certificates.bound_choice import (
     largest_calibrated_alpha as largest_calibrated_alpha,
 )
+from evenhand.certificates.certificate import WORST as WORST
 from evenhand.certificates.certificate import Certificate, Method
 from evenhand.certificates.certification import certify_counts, certify_pit
 from evenhand.certificates.contraction import Contraction as Contraction

@@ -6,6 +6,7 @@ A new family needs one file and one line in `FAMILIES`.
 from __future__ import annotations
 
 from evenhand.distributions.base import Distribution
+from evenhand.distributions.categorical import SUM_TOLERANCE as SUM_TOLERANCE
 from evenhand.distributions.categorical import Bernoulli, Categorical, empirical
 from evenhand.distributions.counts import NegativeBinomial, Poisson
 from evenhand.distributions.hurdle import End as End

@@ -6,13 +6,10 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import InputError
-from evenhand.distributions import OutcomeKind
+from evenhand.distributions import SUM_TOLERANCE, OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.scale.column_options import ForecastColumns, pmf_value, quantile_level
 from evenhand.scale.column_values import ColumnValues
-
-SUM_TOLERANCE = 1e-6
-"""Largest difference from 1 of the sum of a row's probabilities; they are then divided by it."""
 
 
 def forecast_from_columns(

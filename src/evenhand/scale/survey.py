@@ -42,8 +42,6 @@ class Survey:
     ----------
     n_rows : dict of int to int
         Rows of each part.
-    span : tuple of float
-        The smallest and the largest outcome.
     seen : dict of str to Seen
         Values of the group columns.
     digests : dict of int to bytes
@@ -55,7 +53,6 @@ class Survey:
     """
 
     n_rows: dict[int, int]
-    span: tuple[float, float]
     seen: dict[str, Seen]
     digests: dict[int, bytes]
     people: People | None
@@ -73,7 +70,6 @@ class Survey:
         people = [one.people for one in surveys if one.people is not None]
         return Survey(
             n_rows,
-            (min(one.span[0] for one in surveys), max(one.span[1] for one in surveys)),
             {name: reduce(add, (one.seen[name] for one in surveys)) for name in surveys[0].seen},
             {part: digest for one in surveys for part, digest in one.digests.items()},
             People.joined(people) if people else None,
@@ -135,8 +131,7 @@ def survey_part(
                 for name in columns.named
             }
         unseen = UnseenValues.of(columns.subject.schema, table)
-        span = float(y.min()), float(y.max())
-        found.append(Survey({i: y.size}, span, seen, {}, people, unseen))
+        found.append(Survey({i: y.size}, seen, {}, people, unseen))
         if columns.person is None:  # people are joined once at the end, to avoid copies
             found = [Survey.joined(found)]
         advance(len(table))

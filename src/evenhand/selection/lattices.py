@@ -11,7 +11,7 @@ from evenhand._format import count, in_full
 from evenhand._validate import Floats, InputError
 from evenhand.audits import BLOCK_ROWS, PIT_DRAWS
 from evenhand.calibration import PITs, betting_cvar, cvar, pathwise_errors
-from evenhand.certificates import FixedSequenceCertificate, certify_pit
+from evenhand.certificates import WORST, FixedSequenceCertificate, certify_pit
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast
@@ -29,9 +29,6 @@ ALPHAS = tuple(float(alpha) for alpha in np.geomspace(0.01, 1.0, 40))
 They are fixed here, before any rows are seen, which fixed-sequence testing needs. More of them cost
 nothing, as no test is corrected for the others (outcomes: 4.4).
 """
-
-WORST = 0.5
-"""Largest possible W1 error."""
 
 ROWS_MARGIN = 1.3
 """Factor of the number of rows that a message proposes, as bounds of random rows vary."""
