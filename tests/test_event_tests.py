@@ -21,11 +21,13 @@ from evenhand.calibration import (
     calibration_error,
     error_intervals,
     event_values,
+    most_events,
+    most_tail,
+    rate_intervals,
     row_values,
     uniformity_tests,
     weighted_uniformity_tests,
 )
-from evenhand.calibration.event_sums import most_events, most_tail, rate_intervals
 from evenhand.scale import ColumnSubject, audit_parts
 from evenhand.search import scan_groups
 from repeats import most_failures, repeats, statistical

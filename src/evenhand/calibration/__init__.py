@@ -26,6 +26,9 @@ from evenhand.calibration.errors import error_with_band as error_with_band
 from evenhand.calibration.errors import n_effective as n_effective
 from evenhand.calibration.event_rates import Reliability, reliability
 from evenhand.calibration.event_sums import event_values as event_values
+from evenhand.calibration.event_sums import most_events as most_events
+from evenhand.calibration.event_sums import most_tail as most_tail
+from evenhand.calibration.event_sums import rate_intervals as rate_intervals
 from evenhand.calibration.grid import Grid as Grid
 from evenhand.calibration.grid import rounding_step
 from evenhand.calibration.group_sums import COVERED as COVERED
