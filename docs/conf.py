@@ -26,6 +26,8 @@ extensions = [
 ]
 # names in docstrings link to their descriptions; options keep their two hyphens
 default_role = "py:obj"
+# names of parameters, such as `low`, that several classes have as attributes link to one of them
+suppress_warnings = ["ref.python"]
 smartquotes = False
 exclude_patterns = ["_build", "gallery", "sg_execution_times.rst"]
 html_math_renderer = "mathml"
