@@ -329,3 +329,21 @@ def test_words_for_events_and_scores_are_told_their_code(
     for done in (fitted, evenhand("audit", "t.csv", "--target", target, *columns)):
         assert re.search("row 1 must be a number, got 'value .'", done.complaint())
         assert done.complaint().rstrip().endswith(remedy)
+
+
+def test_recalibrated_scores_are_audited_again(evenhand: Command, table: Path) -> None:
+    columns = ("--pmf", "k0,k1,k2,k3")
+    assert evenhand("recalibrate", "t.csv", "--target", "score", *columns, "--out", "m").code == 0
+    options = ("--id", "id", "--maps", "m", "--out", "new.csv")
+    done = evenhand("recalibrate", "t.csv", *columns, *options)
+    assert done.code == 0, done.err
+    new = pd.read_csv("new.csv")
+    chances = new[[f"p{k}" for k in range(4)]].to_numpy()
+    np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-9)
+    np.testing.assert_allclose(chances @ np.arange(4), new["mean"], rtol=1e-9)
+    # the median is the first value that at least half of the probability lies up to
+    median = (np.cumsum(chances, axis=1) < 0.5).sum(axis=1)
+    np.testing.assert_array_equal(new["q0.5"], median)
+    new.merge(make_table()[["id", "x", "sex", "score"]], on="id").to_csv("new.csv", index=False)
+    found = audited(evenhand, "new.csv", "--target", "score", "--pmf", "p")
+    assert found["outcome_kind"] == "count"

@@ -109,7 +109,8 @@ def recalibrate(
     With --target, maps are estimated from the outcomes of rows that the model was not trained on,
     and a check on held-out rows reports for each group whether they help.
 
-    With --id and --maps, recalibrated forecasts of other rows are written.
+    With --id and --maps, recalibrated forecasts of other rows are written; with --pmf also the
+    probability of each value, in columns such as p1 and p2, which audit --pmf p reads.
     """
     subject = column_subject(
         mean,

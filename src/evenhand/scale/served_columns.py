@@ -40,7 +40,8 @@ def served_columns(
     dict of str to ndarray
         For a 0/1 outcome only `probability`: its quantiles are 0 or 1, and no draw changes it. For
         other outcomes draws, means and quantiles; for amounts with zeros the probability of the
-        zero before them, `chance_of_zero`. Quantiles of whole numbers are integers.
+        zero before them, `chance_of_zero`. Quantiles of whole numbers are integers. Without draws,
+        scores have the probability of each value too, such as `p1` to `p5`.
 
     Examples
     --------
@@ -58,14 +59,31 @@ def served_columns(
     if kind is OutcomeKind.COUNT and _has_whole_values(forecast.distribution):
         quantiles = quantiles.astype(np.int64)
     columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}
+    if r is None:
+        columns |= _probabilities(forecast)
     if moments:
         columns |= {"served_mean": forecast.mean(), "served_std": forecast.std()}
     return columns
 
 
-def _has_whole_values(distribution: Distribution) -> bool:
-    """Whether all values of counts or scores are whole numbers."""
+def _probabilities(forecast: Forecast) -> dict[str, Floats]:
+    """Return the probability of each value of scores whose values are those of all rows."""
+    base = _innermost(forecast.distribution)
+    if not isinstance(base, Categorical) or np.ndim(base.support) != 1:
+        return {}
+    rows = np.ones(forecast.n_samples)
+    return {f"p{v:.15g}": np.exp(forecast.log_mass(v * rows)) for v in base.support.tolist()}
+
+
+def _innermost(distribution: Distribution) -> Any:
+    """Return the distribution inside links and maps."""
     base: Any = distribution
     while hasattr(base, "base"):
         base = base.base
+    return base
+
+
+def _has_whole_values(distribution: Distribution) -> bool:
+    """Whether all values of counts or scores are whole numbers."""
+    base = _innermost(distribution)
     return not isinstance(base, Categorical) or bool((base.support == np.round(base.support)).all())
