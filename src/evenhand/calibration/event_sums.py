@@ -58,7 +58,7 @@ def _mean_distance(c: Floats) -> Floats:
 
 
 def level_tails(n: Floats, sums: Mapping[str, Floats]) -> tuple[Floats, Floats]:
-    """Return bounds of the chances of as few and of as many events, if all probabilities are right.
+    """Return bounds of the probabilities of as few and of as many events, if all probabilities are right.
 
     Each is the smaller of a binomial tail and of a bound from the variance of the sum, which is far
     below the binomial one where the probabilities differ much. Both hold for every number of
@@ -127,7 +127,7 @@ def two_point_entropy(t: Floats, variance: Floats) -> Floats:
 
 
 def sum_tails(total: Floats, variance: Floats, most: float, n: Floats) -> tuple[Floats, Floats]:
-    """Return bounds of the chances of as low and of as high a sum of centred variables.
+    """Return bounds of the probabilities of as low and of as high a sum of centred variables.
 
     Parameters
     ----------
