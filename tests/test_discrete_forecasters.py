@@ -594,3 +594,27 @@ def test_columns_of_groups_that_a_model_was_not_fitted_to() -> None:
     )
     checked = repair.fit(table, y).check_.set_index("group")
     assert (checked["error_after"] < checked["error_before"]).all()
+
+
+@pytest.mark.parametrize(
+    ("forecaster", "message"),
+    [
+        (
+            RecalibratedRegressor(ClassifierForecaster(LogisticRegression())),
+            "y is 0 in all rows outside one of the folds",
+        ),
+        (
+            RecalibratedRegressor(CountRegressor(PoissonRegressor())),
+            "y is 0 in all rows outside one of the folds",
+        ),
+        (
+            RandomizedRegressor(HurdleRegressor(LogisticRegression(), LinearRegression())),
+            "y has 1 of 120 rows away from at=0; at least 20 are needed",
+        ),
+        (HurdleRegressor(at="a"), "at must be a finite number, got 'a'"),
+    ],
+)
+def test_a_single_other_outcome_is_too_few(forecaster: Any, message: str) -> None:
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    with pytest.raises(InputError, match=message):
+        forecaster.fit(X, np.r_[1.0, np.zeros(119)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import replace
 from typing import Any, Self, get_args
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import (
+    MIN_DISTINCT,
     Floats,
     InputError,
     bad_input,
@@ -117,7 +119,7 @@ class HurdleRegressor(Forecaster):
             If outcomes are beyond the atom, none is at the atom, or fewer than 20 are away from it.
         """
         check_choice("end", self.end, get_args(End))
-        if not np.isfinite(self.at):
+        if not isinstance(self.at, numbers.Real) or not np.isfinite(self.at):
             raise bad_input("at", "be a finite number", repr(self.at))
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         is_away = self._check_outcomes(outcomes)
@@ -172,6 +174,11 @@ class HurdleRegressor(Forecaster):
                 " RandomizedRegressor(support=...)"
             )
         check_outcomes(y[is_away], name=f"y where it is not {at:g}")
+        if is_away.sum() < 2:  # inside of another forecaster, which has checked all rows together
+            raise InputError(
+                f"y has {is_away.sum()} of {y.size} rows away from at={at:g}; at least {MIN_DISTINCT}"
+                " are needed"
+            )
         return is_away
 
     def _support(self, part: Floats) -> Bounds:

@@ -236,6 +236,11 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         # a frozen plain regressor is not refitted, but its residual distribution is
         parts = []
         for learn, test in rows.folds():
+            if (learn.y == learn.y[0]).all():
+                raise InputError(
+                    f"y is {learn.y[0]:g} in all rows outside one of the folds; give more rows with"
+                    " other outcomes, or pass a fitted model in a FrozenEstimator"
+                )
             part = kind.fit(self.estimator, learn).distribution(take_rows(rows.X, test))
             parts.append((test, self._judged(part, outcomes[test])))
         return HeldOut.joined(parts)
