@@ -176,8 +176,8 @@ class HurdleRegressor(Forecaster):
         check_outcomes(y[is_away], name=f"y where it is not {at:g}")
         if is_away.sum() < 2:  # inside of another forecaster, which has checked all rows together
             raise InputError(
-                f"y has {is_away.sum()} of {y.size} rows away from at={at:g}; at least {MIN_DISTINCT}"
-                " are needed"
+                f"y has {is_away.sum()} of {y.size} rows away from at={at:g}; at least"
+                f" {MIN_DISTINCT} are needed"
             )
         return is_away
 
