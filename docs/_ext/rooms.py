@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 PACKAGE = "evenhand"
 METHOD = re.compile(r"\(method: ([^()]+)\)")
+OUTCOMES = re.compile(r"\(outcomes: [^()]+\)")
 
 
 def pages() -> list[str]:
@@ -195,8 +196,10 @@ def mend_property(
 def link_method(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """Make a docstring's "(method: links)" lead to the page that has the formulas."""
-    lines[:] = [METHOD.sub(r"(:doc:`the method </method>`: \1)", line) for line in lines]
+    """Make a docstring's "(method: links)" and "(outcomes: 2)" lead to pages with the formulas."""
+    for i, line in enumerate(lines):
+        linked = METHOD.sub(r"(:doc:`the method </method>`: \1)", line)
+        lines[i] = OUTCOMES.sub("(:doc:`kinds of outcomes </outcomes>`)", linked)
 
 
 def check_complete(app: Sphinx, env: BuildEnvironment) -> None:
