@@ -504,6 +504,48 @@ FAULTS = (
         "_certified_link(certificate, subject, parts)",
         ("test_randomize_command.py",),
     ),
+    Fault(
+        "ramps that never cross the diagonal",
+        "calibration/ramps.py",
+        "        both *= both\n        both /= size + 1e-300  # instead of 0 / 0\n",
+        "        both = np.abs(both)\n",
+        ("test_cells.py",),
+    ),
+    Fault(
+        "all PITs in the middle of their cells",
+        "calibration/pits.py",
+        "share[:, None] * (ends[1]",
+        "0.5 * (ends[1]",
+        ("test_cell_measures.py",),
+    ),
+    Fault(
+        "a null without the cells of simulated outcomes",
+        "search/null_distribution.py",
+        "if simulate is None else simulate(random)",
+        "if n else simulate(random)",
+        ("test_discrete_search.py",),
+    ),
+    Fault(
+        "the left limit of a randomized count at the count itself",
+        "distributions/randomized.py",
+        "left=self.has_atoms), of_upper=False)",
+        "left=False), of_upper=False)",
+        ("test_atoms.py",),
+    ),
+    Fault(
+        "the atom of a hurdle randomized with the rest",
+        "forecast/forecast.py",
+        "        if self.outcome_kind is not OutcomeKind.HURDLE:\n            return Forecast(Rand",
+        "        if not self.is_randomized:\n            return Forecast(Rand",
+        ("test_outcome_kinds.py",),
+    ),
+    Fault(
+        "a slope of log odds around 0, not around their mean",
+        "forecasters/events.py",
+        "slope * (odds - self.center)",
+        "slope * odds",
+        ("test_recalibrated_kinds.py",),
+    ),
 )
 
 
