@@ -58,7 +58,7 @@ def _mean_distance(c: Floats) -> Floats:
 
 
 def level_tails(n: Floats, sums: Mapping[str, Floats]) -> tuple[Floats, Floats]:
-    """Return bounds of the probabilities of as few and of as many events, if all probabilities are right.
+    """Return bounds of the probabilities of as few, and of as many, events under true forecasts.
 
     Each is the smaller of a binomial tail and of a bound from the variance of the sum, which is far
     below the binomial one where the probabilities differ much. Both hold for every number of
