@@ -97,7 +97,8 @@ def audit(
         typer.Option(
             help=(
                 "exit with code 1 if this condition is true, such as"
-                ' "certified_group_error(0.2) > 0.3"; may be repeated'
+                ' "certified_group_error(0.2) > 0.3", or'
+                ' "certified_event_rate(0.05, 0.2) > 0.1" for 0/1 outcomes; may be repeated'
             )
         ),
     ] = None,
