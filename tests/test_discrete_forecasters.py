@@ -617,3 +617,12 @@ def test_a_single_other_outcome_is_too_few(forecaster: Any, message: str) -> Non
     X = np.random.default_rng(0).normal(size=(120, 3))
     with pytest.raises(InputError, match=message):
         forecaster.fit(X, np.r_[1.0, np.zeros(119)])
+
+
+def test_a_classifier_is_no_model_of_means_and_an_atom_is_a_number() -> None:
+    X = np.arange(60.0)[:, None]
+    counts = np.arange(60) % 4
+    with pytest.raises(InputError, match="estimator must be a regressor of means, got Logistic"):
+        CountRegressor(LogisticRegression()).fit(X, counts)
+    with pytest.raises(InputError, match="at must be a finite number, got 'a'"):
+        HurdleRegressor(at="a").fit(X, counts)  # type: ignore[arg-type]

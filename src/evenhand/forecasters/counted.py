@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Any, Self, get_args
 
 from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
 
-from evenhand._validate import Floats, check_choice, check_outcomes, outcomes_checked
+from evenhand._validate import (
+    Floats,
+    bad_input,
+    check_choice,
+    check_outcomes,
+    outcomes_checked,
+)
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecasters.adapters import CountBase, Family, Training, check_counts
@@ -104,6 +111,10 @@ class CountRegressor(DiscreteForecaster):
             If an outcome is negative or not a whole number, or all are equal.
         """
         family = check_choice("family", self.family, get_args(Family))
+        if self.estimator is not None and is_classifier(self.estimator):
+            remedy = "use ClassifierForecaster for the probabilities of values"
+            got = type(self.estimator).__name__
+            raise bad_input("estimator", "be a regressor of means", got, remedy)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         check_counts(outcomes)
         check_outcomes(outcomes, kind=None)

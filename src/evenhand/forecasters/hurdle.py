@@ -118,7 +118,7 @@ class HurdleRegressor(Forecaster):
             If outcomes are beyond the atom, none is at the atom, or fewer than 20 are away from it.
         """
         check_choice("end", self.end, get_args(End))
-        if not np.isfinite(self.at):
+        if not isinstance(self.at, int | float | np.number) or not np.isfinite(self.at):
             raise bad_input("at", "be a finite number", repr(self.at))
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         is_away = self._check_outcomes(outcomes)
