@@ -151,7 +151,7 @@ def _of_amounts(values: ColumnValues, *, sort: bool) -> Forecast:
     """Return forecasts of the outcomes above 0."""
     for option in ("mean", "quantiles", "samples"):
         if option in values:
-            rule = "forecasts of the outcomes above 0 must be positive"
+            rule = "forecasts of the outcomes above 0 must be positive and leave out the zeros"
             values.refuse(option, values[option] <= 0, rule)
     return _continuous(values, sort=sort)
 
