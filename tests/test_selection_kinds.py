@@ -413,6 +413,24 @@ def chosen_amount() -> Any:
     return randomize(law_of_amounts, *amounts(), max_group_error=0.3, random_state=0)
 
 
+def test_randomized_models_of_amounts_are_tested_on_their_continuous_part() -> None:
+    """The base is right, so the certified error exceeds the theoretical one of each link."""
+    X, y = amounts()
+    models = [
+        RandomizedRegressor(law_of_amounts, alpha=alpha).fit(X, y) for alpha in (0.05, 0.1, 0.9)
+    ]
+    found = randomize(models, X, y, max_group_error=0.3, random_state=0)
+    proof = found.certificate
+    assert isinstance(proof, HurdleCertificate)
+    assert isinstance(proof.bounds, FixedSequenceCertificate)
+    assert found.model.alpha == 0.1  # pathwise: 0.234 of the right base at 0.1, above 0.4 at 0.9
+    assert (found.kind, found.atom, found.group_error) == (OutcomeKind.HURDLE, 0.0, 0.3)
+    assert proof.bounds.n_samples == proof.n_positive == found.n_off_atom == (y != 0).sum()
+    low, high = proof.bias(MASS)
+    assert low < 0 < high
+    assert "of the people whose outcome is not 0" in found.summary()
+
+
 def test_amounts_are_certified_by_the_continuous_part_alone(chosen_amount: Any) -> None:
     X, y = amounts()
     found = chosen_amount

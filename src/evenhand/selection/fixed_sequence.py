@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 
 from evenhand._format import in_full
-from evenhand._validate import Floats, InputError
-from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, RoundingCells
+from evenhand._validate import Floats, InputError, Mask
+from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, RoundingCells, event_probability
 from evenhand.calibration import Grid, PITs, pathwise_errors
-from evenhand.certificates import FixedSequenceCertificate, PITCertificate, RowEvidence, certify_pit
+from evenhand.certificates import (
+    FixedSequenceCertificate,
+    HurdleCertificate,
+    PITCertificate,
+    RowEvidence,
+    certify_hurdle,
+    certify_pit,
+)
+from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import fresh, jittered
+from evenhand.forecast import Forecast
 from evenhand.forecasters import PAICRegressor, thawed
 from evenhand.planning import MaxGroupError, Target
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores
+from evenhand.selection.hurdles import atom_of
 from evenhand.selection.result import Selection
 from evenhand.selection.rows import SplitRows, least_price, naming_the_split
-from evenhand.tables import take_rows
+from evenhand.tables import row_blocks, take_rows
 
 ALPHAS = (0.05, 0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0)
 """Values of alpha for a path of trained networks, in the order of the tests."""
@@ -51,14 +61,16 @@ def fixed_sequence_test(
         proof = _certify_model(model, X, y, target, random)
         if proof is None or proof.group_error(target.group_mass) > most:
             break
+        # the part of a hurdle that is tested is continuous
+        tested = proof.positive if isinstance(proof, HurdleCertificate) else proof
         # the sequence of tests proves the target for each model that passes, not its own bound
         bounds = FixedSequenceCertificate(
             most,
             target.group_mass,
             target.confidence,
-            proof.n_samples,
+            tested.n_samples,
             rows.one_row_each,
-            kind=proof.kind,
+            kind=tested.kind,
         )
         passed = model, proof.accounting_for(bounds)
     if passed is None:
@@ -89,7 +101,8 @@ def _selection_of_randomized(
         certificate=proof,
         target=target,
         price=np.nan,
-        limit=least_price(float(pathwise_errors(pits).mean())),
+        # the least price is a theorem on continuous forecasts
+        limit=np.nan if forecast.has_atoms else least_price(float(pathwise_errors(pits).mean())),
         wider=np.nan,
         alternative=None,
         comparison=pd.DataFrame(lines),
@@ -100,6 +113,7 @@ def _selection_of_randomized(
         searches=None,
         rounding_step=None if grid is None else grid.step,
         kind=forecast.outcome_kind,
+        atom=atom_of(forecast),
     )
 
 
@@ -109,13 +123,12 @@ def _certify_model(
     """Certify a model at the target's group size; return None if it is not randomized."""
     # each model has own draws
     draws = jittered(y.size, PIT_DRAWS, random)
-    share = fresh((y.size, 1), random)
+    share = fresh(y.size, random)
     rounding = RoundingCells.of(y)
-    low, high = rounding.ends(y)
     ends = np.empty((2, *draws.shape))
+    parts = list[_Part]()
     has_atoms = False
-    for start in range(0, y.size, BLOCK_ROWS):
-        block = slice(start, min(start + BLOCK_ROWS, y.size))
+    for block in row_blocks(y.size, BLOCK_ROWS):
         # in blocks: a forecast over many draws needs memory for each draw
         forecast = model.forecast(take_rows(X, block), draws[block])
         if not forecast.is_randomized:
@@ -123,16 +136,42 @@ def _certify_model(
         has_atoms = forecast.has_atoms
         if has_atoms:
             ends[:, block] = forecast.pit_interval(y[block])
+            if forecast.outcome_kind is OutcomeKind.HURDLE:
+                parts.append(_Part.of(forecast, y[block]))
         else:
-            ends[0, block] = forecast.cdf(low[block])
-            ends[1, block] = forecast.cdf(high[block]) if rounding.is_used else ends[0, block]
-    cells = PITs.of_cells(ends[0], ends[1], share[:, 0], draws=draws)
+            low, high = rounding.ends(y[block])
+            ends[0, block] = forecast.cdf(low)
+            ends[1, block] = forecast.cdf(high) if rounding.is_used else ends[0, block]
+    cells = PITs.of_cells(ends[0], ends[1], share, draws=draws)
+    tested: dict[str, Any] = {
+        "confidence": target.confidence,
+        "method": "betting",
+        "mass": target.group_mass,
+        "random_state": random,
+    }
+    if parts:
+        # groups are shares of the people off the atom, and only their part is randomized
+        off_atom = np.concatenate([part.off_atom for part in parts])
+        positive = PITs(np.concatenate([part.pit for part in parts]), draws[off_atom])
+        chance = np.concatenate([part.probability for part in parts])
+        return certify_hurdle(cells, positive, off_atom, chance, at=parts[0].at, **tested)
     # rounded outcomes of a continuous forecast have one position in their rounding cells
-    pits = cells if has_atoms else PITs(cells.matrix, draws)
-    return certify_pit(
-        pits,
-        confidence=target.confidence,
-        method="betting",
-        mass=target.group_mass,
-        random_state=random,
-    )
+    return certify_pit(cells if has_atoms else PITs(cells.matrix, draws), **tested)
+
+
+class _Part(NamedTuple):
+    """Continuous part of forecasts with an atom, for the outcomes of a block of rows."""
+
+    off_atom: Mask
+    pit: Floats
+    probability: Floats
+    at: float
+
+    @classmethod
+    def of(cls, forecast: Forecast, y: Floats) -> Self:
+        at = as_hurdle(forecast.distribution).at
+        off_atom = y != at
+        pit = np.empty((0, PIT_DRAWS))
+        if off_atom.any():
+            pit = forecast[off_atom].positive_part().cdf(y[off_atom])
+        return cls(off_atom, pit, event_probability(forecast), at)
