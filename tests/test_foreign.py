@@ -10,7 +10,7 @@ from scipy import stats
 from evenhand._validate import InputError
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
-from evenhand.scale import FORMS, ColumnSubject, forecast_from_columns
+from evenhand.scale import FORMS, ColumnSubject, forecast_from_columns, served_columns
 
 
 def test_means_and_standard_deviations_make_normal_forecasts() -> None:
@@ -275,3 +275,21 @@ def test_outcomes_that_a_forecast_cannot_describe_are_refused_by_row(
     with pytest.raises(InputError, match=r"^t\.csv: column 'y', row 12 must " + facts) as raised:
         columns.check_outcomes(np.array(y), pd.DataFrame(MIXED), **place)
     assert "\n" not in str(raised.value)
+
+
+def test_written_forecasts_of_amounts_are_read_again() -> None:
+    """Quantiles of the outcomes above 0 stand beside those of all outcomes, which have zeros."""
+    chance = np.array([0.2, 0.7])
+    # less than 1e-12 of the tails lies below 0
+    amounts = Forecast.from_quantiles([0.1, 0.5, 0.9], [[50.0, 51.0, 54.0], [90.0, 95.0, 99.0]])
+    forecast = Forecast.from_hurdle(chance, amounts)
+    levels = [0.1, 0.5, 0.9]
+    written = pd.DataFrame(served_columns(forecast, forecast.mean(), None, levels))
+    assert (written["q0.1"] == 0).all()
+    read, _ = forecast_from_columns(
+        written, chance_of_zero="chance_of_zero", quantiles="positive_q", source="new.csv"
+    )
+    y = np.array([51.0, 96.0])
+    for got, expected in zip(read.pit_interval(y), forecast.pit_interval(y), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-9)
+    np.testing.assert_allclose(read.event_probability(), 1 - chance, rtol=1e-12)

@@ -18,6 +18,7 @@ from evenhand.scale.sample import Sample as Sample
 from evenhand.scale.sample import take_part as take_part
 from evenhand.scale.scored_parts import Scoring as Scoring
 from evenhand.scale.scored_parts import count_part as count_part
+from evenhand.scale.served_columns import served_columns as served_columns
 from evenhand.scale.subjects import ColumnSubject, ModelSubject
 from evenhand.scale.subjects import has_sources as has_sources
 from evenhand.scale.subjects import predicts_events as predicts_events

@@ -41,7 +41,8 @@ def served_columns(
         For a 0/1 outcome only `probability`: its quantiles are 0 or 1, and no draw changes it. For
         other outcomes draws, means and quantiles; for amounts with zeros the probability of the
         zero before them, `chance_of_zero`. Quantiles of whole numbers are integers. Without draws,
-        scores have the probability of each value too, such as `p1` to `p5`.
+        scores have the probability of each value too, such as `p1` to `p5`, and amounts the
+        quantiles of the outcomes above 0, such as `positive_q0.5`: an audit can read them again.
 
     Examples
     --------
@@ -61,6 +62,9 @@ def served_columns(
     columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}
     if r is None:
         columns |= _probabilities(forecast)
+    if r is None and kind is OutcomeKind.HURDLE:
+        above = forecast.positive_part().ppf(levels)
+        columns |= {f"positive_q{level}": above[:, i] for i, level in enumerate(levels)}
     if moments:
         columns |= {"served_mean": forecast.mean(), "served_std": forecast.std()}
     return columns
