@@ -89,6 +89,8 @@ class Deadly(ColumnSubject):
         Number of the first row of the block in which it happens.
     """
 
+    mean: str | None = "mean"
+    std: str | None = "std"
     part: str = ""
     marker: Path | None = None
     at_row: int = 0

@@ -190,8 +190,8 @@ class Randomized(Distribution):
         if sums is None:
             return otherwise()
         found = sums.moments()[order]
-        if sums.is_wide.any():
-            found[sums.is_wide] = (piecewise.mean, piecewise.std)[order](*self._wide_table)
+        if self._wide is not None:
+            found[sums.is_wide] = (piecewise.mean, piecewise.std)[order](*self._wide._cached_table)
         return found.reshape(self.batch_shape)
 
     def crps(self, y: ArrayLike) -> Floats:
@@ -202,17 +202,18 @@ class Randomized(Distribution):
             return super().crps(point)
         point = np.broadcast_to(point, one_each).ravel()
         found = sums.crps(point)
-        if sums.is_wide.any():
+        if self._wide is not None:
             part = point[sums.is_wide, None]
-            found[sums.is_wide] = piecewise.crps(*self._wide_table, part)
+            found[sums.is_wide] = piecewise.crps(*self._wide._cached_table, part)
         return found.reshape(self.batch_shape)
 
     @cached_property
-    def _wide_table(self) -> tuple[Floats, Floats]:
-        """Table of the rows that have too many values for sums, with an axis for the draws."""
-        assert self._sums is not None
+    def _wide(self) -> Randomized | None:
+        """The rows that have too many values for sums, with an axis for the draws."""
+        if self._sums is None or not self._sums.is_wide.any():
+            return None
         part = self.take(self._sums.is_wide)
-        return (part if len(self.batch_shape) == 2 else part.expand())._table()
+        return part if len(self.batch_shape) == 2 else part.expand()
 
     @cached_property
     def _sums(self) -> LatticeSums | None:
