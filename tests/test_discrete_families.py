@@ -61,7 +61,8 @@ def test_counts_agree_with_scipy(number: int) -> None:
     np.testing.assert_allclose(batch.cdf_left(y + 0.4), peer.cdf(y), rtol=1e-11)
     assert np.isneginf(batch.log_mass(y + 0.4)).all()
     for p in LEVELS:
-        np.testing.assert_array_equal(batch.ppf(p), peer.ppf(p))
+        # SciPy solves for the quantile, which is a whole number up to rounding errors
+        np.testing.assert_array_equal(batch.ppf(p), np.round(peer.ppf(p)))
     np.testing.assert_array_equal(batch.ppf(batch.cdf(y)), y)
     np.testing.assert_array_equal(batch.ppf(0.0), 0.0)
     np.testing.assert_array_equal(batch.ppf(1.0), np.inf)
