@@ -7,9 +7,7 @@ import numpy as np
 from evenhand._validate import Floats
 from evenhand.calibration import PITs
 from evenhand.search.patterns import PATTERN_CELLS
-
-NARROW = 1e-6
-"""Width up to which a cell is a point: moments over narrower cells lose their digits."""
+from evenhand.search.ramps import LEAST_WIDTH
 
 _EDGES = np.linspace(0.0, 1.0, PATTERN_CELLS + 1)
 _GAUSS = 0.5 / np.sqrt(3)
@@ -51,7 +49,8 @@ def null_moments(pits: PITs, pattern: Floats) -> tuple[Floats, Floats]:
 def _within(low: Floats, high: Floats, tails: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the mean, the variance and the third central moment of `T` over each cell."""
     width = high - low
-    is_wide = width > NARROW
+    # moments over narrower cells lose their digits: such a cell is a point
+    is_wide = width > LEAST_WIDTH
     integrals = _integrals(high, tails) - _integrals(low, tails)
     mean, square, cube = integrals / np.where(is_wide, width, 1.0)
     variance = np.maximum(square - mean**2, 0.0)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evenhand._validate import Floats, Mask
 
 LEAST_WIDTH = 1e-6
-"""Narrower cells are widened to this width, so that sums keep their digits."""
+"""Width below which sums over cells lose their digits: narrower cells are widened to it."""
 
 
 def mean_cdfs(low: Floats, high: Floats, n_cells: int) -> Floats:

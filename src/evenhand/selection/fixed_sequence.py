@@ -10,7 +10,13 @@ import pandas as pd
 
 from evenhand._format import in_full
 from evenhand._validate import Floats, InputError, Mask
-from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, RoundingCells, event_probability
+from evenhand.audits import (
+    BLOCK_ROWS,
+    PIT_DRAWS,
+    RoundingCells,
+    event_probability,
+    is_off_atom,
+)
 from evenhand.calibration import Grid, PITs, pathwise_errors
 from evenhand.certificates import (
     FixedSequenceCertificate,
@@ -20,7 +26,7 @@ from evenhand.certificates import (
     certify_hurdle,
     certify_pit,
 )
-from evenhand.distributions import OutcomeKind, as_hurdle
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast
 from evenhand.forecasters import PAICRegressor, thawed
@@ -149,12 +155,13 @@ def _certify_model(
         "mass": target.group_mass,
         "random_state": random,
     }
-    if parts:
+    atom = atom_of(forecast)
+    if atom is not None:
         # groups are shares of the people off the atom, and only their part is randomized
         off_atom = np.concatenate([part.off_atom for part in parts])
         positive = PITs(np.concatenate([part.pit for part in parts]), draws[off_atom])
         chance = np.concatenate([part.probability for part in parts])
-        return certify_hurdle(cells, positive, off_atom, chance, at=parts[0].at, **tested)
+        return certify_hurdle(cells, positive, off_atom, chance, at=atom, **tested)
     # rounded outcomes of a continuous forecast have one position in their rounding cells
     return certify_pit(cells if has_atoms else PITs(cells.matrix, draws), **tested)
 
@@ -165,13 +172,11 @@ class _Part(NamedTuple):
     off_atom: Mask
     pit: Floats
     probability: Floats
-    at: float
 
     @classmethod
     def of(cls, forecast: Forecast, y: Floats) -> Self:
-        at = as_hurdle(forecast.distribution).at
-        off_atom = y != at
+        off_atom = is_off_atom(forecast, y)
         pit = np.empty((0, PIT_DRAWS))
         if off_atom.any():
             pit = forecast[off_atom].positive_part().cdf(y[off_atom])
-        return cls(off_atom, pit, event_probability(forecast), at)
+        return cls(off_atom, pit, event_probability(forecast))
