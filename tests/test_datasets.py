@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from evenhand._validate import InputError
-from evenhand.datasets import _CRIME_COLUMNS, Dataset, load_credit, load_crime, load_diabetes
+from evenhand.datasets import Dataset, load_credit, load_crime, load_diabetes, make_doses
 
 CREDIT_HEADER = ",SeriousDlqin2yrs,age,NumberOfDependents\n"
 
@@ -61,7 +61,12 @@ def test_crime_leaves_out_identifiers_and_features_with_missing_values(data_fold
 def test_crime_columns_are_those_of_the_description_beside_the_file(data_folder: Path) -> None:
     text = file_in(data_folder, "communities.names").read_text(encoding="latin-1")
     described = [line.split()[1] for line in text.splitlines() if line.startswith("@attribute")]
-    assert _CRIME_COLUMNS.split() == described
+    raw = pd.read_csv(
+        file_in(data_folder, "communities.data"), header=None, names=described, na_values="?"
+    )
+    data = load_crime(data_folder)
+    assert list(data.X.columns) == list(raw.iloc[:, 5:-1].dropna(axis="columns").columns)
+    assert data.y.name == described[-1]
 
 
 def test_the_named_folder_is_looked_in_first(
@@ -160,3 +165,38 @@ def test_without_a_file_the_message_names_the_source(
         load_credit(tmp_path / "none.csv")
     with pytest.raises(InputError, match=r"folder with communities\.data"):
         load_crime(tmp_path)
+
+
+def test_generated_doses_follow_their_truth() -> None:
+    data = make_doses(20_000, random_state=3)
+    z = (data.y - data.truth["mean"]) / data.truth["std"]
+    # five standard errors, about six in ten million; rounding to 0.1 mg moves variances by 1e-4
+    assert abs(z.mean()) < 5 / np.sqrt(20_000)
+    assert abs(z.var() - 1) < 5 * np.sqrt(2 / 20_000)
+    assert abs(data.truth["variant"].mean() - 0.2) < 5 * 0.4 / np.sqrt(20_000)
+    assert list(data.X.columns) == ["age", "sex", "weight", "kidney", "drugs", "smoker", "clinic"]
+    assert not set(data.truth.columns) & set(data.X.columns)
+
+
+def test_the_trial_enrolls_no_women_over_60_and_the_clinics_do() -> None:
+    for cohort, most in (("trial", 0.0), ("clinics", 0.3)):
+        for n in (1, 3000):
+            data = make_doses(n, cohort=cohort, random_state=0)
+            older = (data.X["sex"] == "woman") & (data.X["age"] > 60)
+            assert len(data.X) == len(data.y) == len(data.truth) == n
+            assert older.mean() <= most
+            assert list(data.X.index) == list(range(n))
+    assert older.mean() > 0.15
+
+
+def test_no_column_shows_the_variant() -> None:
+    data = make_doses(20_000, random_state=5)
+    numbers = data.X.select_dtypes("number").assign(woman=data.X["sex"] == "woman")
+    for name, column in numbers.items():
+        correlation = np.corrcoef(column, data.truth["variant"])[0, 1]
+        assert abs(correlation) < 5 / np.sqrt(20_000), name
+
+
+def test_an_unknown_cohort_is_refused() -> None:
+    with pytest.raises(InputError, match="cohort must be one of"):
+        make_doses(10, cohort="ward")

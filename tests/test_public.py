@@ -192,6 +192,7 @@ RESULTS = {
     "certificates.HurdleCertificate.__init__",
     "certificates.PITCertificate.__init__",
     "datasets.Dataset.__init__",
+    "datasets.GeneratedDataset.__init__",
     "decisions.LossGuarantee.__init__",
 }
 # outcomes come first, as losses need not depend on anything else

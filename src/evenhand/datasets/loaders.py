@@ -1,18 +1,17 @@
-"""Example data sets: tables with an outcome and columns that define groups."""
+"""Public example tables: bundled, downloaded, or read from a file of the user."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from evenhand._format import one_line
 from evenhand._validate import InputError, bad_input
+from evenhand.datasets.dataset import Dataset
 
-__all__ = ["Dataset", "load_credit", "load_crime", "load_diabetes"]
+__all__ = ["load_credit", "load_crime", "load_diabetes"]
 
 _CRIME_URL = (
     "https://archive.ics.uci.edu/ml/machine-learning-databases/communities/communities.data"
@@ -51,41 +50,6 @@ _CREDIT_REMEDY = (
     " https://www.kaggle.com/c/GiveMeSomeCredit/data and pass its path, or set EVENHAND_DATA to its"
     " folder"
 )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Dataset:
-    """A table of features and the outcome to forecast.
-
-    Parameters
-    ----------
-    X : DataFrame of shape (n, p)
-        Features; missing values are NaN.
-    y : Series of shape (n,)
-        Outcome, float64, with the same index 0, 1, ... as `X`.
-    name : str
-        Short name.
-    groups : tuple of str
-        Columns of `X` that define groups of interest.
-    description : str
-        Source, meaning of a row, and omitted columns.
-    """
-
-    X: pd.DataFrame
-    y: pd.Series[float]
-    name: str
-    groups: tuple[str, ...]
-    description: str
-
-    def __repr__(self) -> str:
-        return one_line(
-            self,
-            name=self.name,
-            n=len(self.X),
-            features=self.X.shape[1],
-            target=self.y.name,
-            groups=self.groups,
-        )
 
 
 def load_diabetes() -> Dataset:
