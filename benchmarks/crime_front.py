@@ -112,7 +112,7 @@ def one_split(seed: int, data: str | None) -> pd.DataFrame:
 
 
 def at_levels(points: pd.DataFrame) -> pd.DataFrame:
-    """Interpolate scores linearly to the wanted levels of the worst-group error of mass 0.2."""
+    """Interpolate scores linearly to given levels of the worst-group error at group size 0.2."""
     points = points.sort_values("error at 0.2")
     error = points["error at 0.2"].to_numpy()
     if error[0] > LEVELS[0] or error[-1] < LEVELS[-1]:
@@ -144,7 +144,7 @@ def table(found: pd.DataFrame) -> Iterator[str]:
     width = max(map(len, of))
     gains = "  ".join(f"{'gain over ' + name.partition(', ')[2]:>22}" for name in REFERENCES)
     for level in LEVELS:
-        yield f"oracle worst-group error of mass 0.2: {level:.2f}"
+        yield f"oracle worst-group error at group size 0.2: {level:.2f}"
         yield (
             f"{'':{width}}  cell log score  base + price  {gains}    CRPS "
             f" {'gain over ' + REFERENCES[1][17:]:>18}  mean std  error at 0.1 / 0.5 / 1.0"

@@ -2,13 +2,13 @@
 
 Part 1: 4,000 generated rows with a region of a tenth of the rows where noise has three times the
 standard deviation; the region is given by a threshold or an interval of one feature, or by a
-category. Coverage of stated 80% intervals in the region, and their mean width relative to that of
-split conformal intervals (half of the rows to fit, half to calibrate).
+category. Coverage of 80% prediction intervals in the region, and their mean width relative to that
+of split conformal intervals (half of the rows to fit, half to calibrate).
 
 Part 2: constant noise; CRPS with a learned spread relative to the CRPS with a constant one.
 
-Part 3: 98% and 99% intervals of residual distributions; misses relative to the stated rate, and log
-score and calibration error beside equally spaced knots alone.
+Part 3: 98% and 99% intervals of residual distributions; misses relative to the nominal rate, and
+log score and calibration error beside equally spaced knots alone.
 
 python benchmarks/learned_spread.py
 """
@@ -138,11 +138,11 @@ def equal_steps(residuals: Floats) -> Quantiles:
 
 
 def tails() -> bool:
-    """Print misses of extreme intervals; return whether they are as often as stated."""
-    print("\n3. misses of 98% and 99% intervals relative to the stated rate, 300 data sets")
+    """Print misses of extreme intervals; return whether they are as frequent as predicted."""
+    print("\n3. misses of 98% and 99% intervals relative to the nominal rate, 300 data sets")
     print("noise   rows  knots         98%   99%   log score  CRPS     calibration error")
     good = True
-    stated = np.array([0.02, 0.01])
+    nominal = np.array([0.02, 0.01])
     for label, truth in (("normal", stats.norm()), ("t3", stats.t(3))):
         # where scores are compared
         y = truth.ppf((np.arange(200) + 0.5) / 200)
@@ -155,9 +155,11 @@ def tails() -> bool:
                     ("equal steps", equal_steps(residuals)),
                     ("with tails", residual_distribution(residuals, None)),
                 ):
-                    ends = (np.ravel(learned.ppf(p[:, None])) for p in (stated / 2, 1 - stated / 2))
+                    ends = (
+                        np.ravel(learned.ppf(p[:, None])) for p in (nominal / 2, 1 - nominal / 2)
+                    )
                     low, high = ends
-                    misses = (truth.cdf(low) + truth.sf(high)) / stated
+                    misses = (truth.cdf(low) + truth.sf(high)) / nominal
                     error = np.abs(learned.cdf(y) - truth.cdf(y)).mean()
                     score = -learned.logpdf(y).mean(), learned.crps(y).mean(), error
                     found[name].append(np.array([*misses, *score]))

@@ -61,8 +61,8 @@ def loss_of(
     mean: torch.Tensor, std: torch.Tensor, y: torch.Tensor, r: torch.Tensor
 ) -> torch.Tensor:
     """The paper's loss of each row."""
-    law = torch.distributions.Normal(mean, std)
-    return (1 - ALPHA) * (law.cdf(y) - r).abs() - ALPHA * law.log_prob(y)
+    predicted = torch.distributions.Normal(mean, std)
+    return (1 - ALPHA) * (predicted.cdf(y) - r).abs() - ALPHA * predicted.log_prob(y)
 
 
 def plain_loop(

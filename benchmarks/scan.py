@@ -3,9 +3,9 @@
 1. 500 rows, 99 features, groups of at least 100 rows (with the default of 150 hardly any pair of
    halves would count): a loop that takes each half and each pair of halves in turn (boolean and,
    size, exact W1 by sorting, two tests, coverage) and `scan_groups` take turns in one run, so that
-   a busy machine slows both; medians count. The loop is written twice: plainly, from
-   `calibration_error`, `covered` and SciPy's normal law, and once more with everything inlined that
-   can be. The target is against the plain one.
+   a busy machine slows both; medians are compared. The loop is written twice: plainly, from
+   `calibration_error`, `covered` and SciPy's normal distribution, and once more with everything
+   inlined. The target is set against the plain loop.
 2. 10^4, 10^5, 10^6 rows, 50 features, one draw: time per row, which must not grow.
 
     OMP_NUM_THREADS=1 python benchmarks/scan.py [--repeats 5] [--rows 10000 100000 1000000]

@@ -1,7 +1,7 @@
 """The sharp certificate of links beside the pathwise one: excess over the truth, prices and time.
 
-Both are 95% bounds for the error of every group of a mass, made of the same PITs. The sharp one
-rests on two one-sided bands for the PIT, the pathwise one on one band for its distance from 1/2.
+Both are 95% bounds for the error of every group of a given size, computed from the same PITs. The
+sharp one uses two one-sided bands for the PIT, the pathwise one a band for its distance from 1/2.
 `--seconds-only` prints the times alone.
 
     OMP_NUM_THREADS=1 python benchmarks/sharp_certificate.py [--bases 10]

@@ -49,9 +49,9 @@ def mean_of(X: np.ndarray) -> np.ndarray:
 def heteroscedastic(random: np.random.Generator, n: int) -> Sample:
     """Normal noise whose standard deviation grows with a feature, from 0.3 to 1."""
     X = random.normal(size=(n, FEATURES))
-    law = stats.norm(mean_of(X), 0.3 + 0.7 / (1 + np.exp(-2 * X[:, 4])))
-    y = law.rvs(random_state=random)
-    return X, y, law.logpdf(y), law.cdf(y)
+    truth = stats.norm(mean_of(X), 0.3 + 0.7 / (1 + np.exp(-2 * X[:, 4])))
+    y = truth.rvs(random_state=random)
+    return X, y, truth.logpdf(y), truth.cdf(y)
 
 
 def bimodal(random: np.random.Generator, n: int) -> Sample:
@@ -69,9 +69,9 @@ def bimodal(random: np.random.Generator, n: int) -> Sample:
 def heavy_tailed(random: np.random.Generator, n: int) -> Sample:
     """Student's t with 3 degrees of freedom."""
     X = random.normal(size=(n, FEATURES))
-    law = stats.t(3, mean_of(X), 0.5)
-    y = law.rvs(random_state=random)
-    return X, y, law.logpdf(y), law.cdf(y)
+    truth = stats.t(3, mean_of(X), 0.5)
+    y = truth.rvs(random_state=random)
+    return X, y, truth.logpdf(y), truth.cdf(y)
 
 
 TASKS: tuple[Callable[[np.random.Generator, int], Sample], ...] = (

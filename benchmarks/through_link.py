@@ -5,9 +5,9 @@ error` is the model's own log loss plus a constant, row by row and draw by draw
 (tests/test_links_theory.py), so both trainings are one. What is left to try is the tail: the
 ensemble is trained on the log loss of `h` plus `weight * kappa * tail`, the tail being what the
 pathwise error has over its upper fifth for a model that is right, divided by 0.2. Communities and
-Crime, 500 test rows, laplace link; scores are read off at equal oracle worst-group error of mass
-0.2, and the errors at the other masses stand beside them. Gains are over the two-step way, paired
-by split, with 95% t intervals.
+Crime, 500 test rows, laplace link; scores are compared at equal oracle worst-group error at group
+size 0.2, and the errors at the other sizes are printed beside them. Gains are over training in two steps,
+paired by split, with 95% t intervals.
 
     python benchmarks/record.py "through_link --splits 5"
 """
@@ -129,7 +129,7 @@ def main() -> None:
     of = dict(iter(found.set_index(["level", "split"]).groupby("forecaster", sort=False)))
     width = max(map(len, of))
     for level in LEVELS:
-        print(f"oracle worst-group error of mass {MASS:g}: {level:.2f}")
+        print(f"oracle worst-group error at group size {MASS:g}: {level:.2f}")
         print(
             f"{'':{width}}  cell log score             gain    CRPS               gain  error at"
             " 0.1 / 0.5 / 1.0"

@@ -10,6 +10,7 @@ import pytest
 import evenhand
 
 SOURCE = Path(evenhand.__file__).parent
+ROOT = Path(__file__).parents[1]
 
 AVOIDED = {
     "surely": "significantly, or with 95% confidence",
@@ -27,6 +28,13 @@ AVOIDED = {
     r"stated (chances?|probabilit\w+|interval\w*|distribution\w*|std|mean|\d+%)": "predicted",
     r"holds? (an|the|its|their|every|\d+%( of)?|half of( the)?) outcomes?": "cover",
     "in hindsight": "oracle, or after seeing the outcomes",
+    "(a |any |each |every |that )?mass( [0-9.]+)? of people": "group size",
+    "(of|with) (a |any |each |every |that )mass": "of a group size",
+    r"(of|with) mass(?!\()": "of size",
+    "people must be shown": "(nothing)",
+    "(is|are|takes?|needs?) no art": "(nothing)",
+    "in (two|three|ten|a hundred) coins": "(nothing)",
+    "(by|in) (its|his|her|our|their|your) own words?": "(nothing)",
 }
 """Patterns of words, with what is written instead; snake_case names are searched as words."""
 
@@ -51,10 +59,73 @@ def test_an_avoided_word_is_found() -> None:
     assert not found_in("lawn, a chance, the bound holds, hang")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for ending in ("py", "j2", "js") for path in sorted(SOURCE.rglob(f"*.{ending}"))],
-    ids=lambda path: str(path.relative_to(SOURCE)),
-)
+PACKAGE = [path for ending in ("py", "j2", "js") for path in sorted(SOURCE.rglob(f"*.{ending}"))]
+AROUND = [
+    path
+    for pattern in (
+        "*.md",
+        "docs/**/*.rst",
+        "docs/**/*.py",
+        "benchmarks/**/*.py",
+        "benchmarks/**/*.md",
+        "tools/**/*.py",
+        "Makefile",
+    )
+    for path in sorted(ROOT.glob(pattern))
+    # pages that builds of the documentation make
+    if not {"auto_examples", "gen_modules", "_build"} & set(path.parts)
+    and path.name != "sg_execution_times.rst"
+]
+"""What is read beside the package: pages, gallery, benchmarks and their results."""
+
+NOT_YET: set[str] = {
+    "CHANGELOG.md",
+    "README.md",
+    "docs/audit-schema.rst",
+    "docs/audit.rst",
+    "docs/costs.rst",
+    "docs/counts.rst",
+    "docs/decide.rst",
+    "docs/developers.rst",
+    "docs/draws.rst",
+    "docs/events.rst",
+    "docs/index.rst",
+    "docs/links.rst",
+    "docs/mend.rst",
+    "docs/method.rst",
+    "docs/outcomes.rst",
+    "docs/peers.rst",
+    "docs/plan.rst",
+    "docs/price-of-proof.rst",
+    "docs/randomize.rst",
+    "docs/reference/commands.rst",
+    "docs/report.rst",
+    "docs/reproduce.rst",
+    "docs/scale.rst",
+    "docs/sharp-certificate.rst",
+    "docs/start.rst",
+    "docs/train.rst",
+    "docs/_ext/rooms.py",
+    "docs/conf.py",
+    "docs/gallery/plot_audit.py",
+    "docs/gallery/plot_decide.py",
+    "docs/gallery/plot_foreign_forecasts.py",
+    "docs/gallery/plot_keyed_draws.py",
+    "docs/gallery/plot_lending.py",
+    "docs/gallery/plot_mend_by_group.py",
+    "docs/gallery/plot_price_of_proof.py",
+    "docs/gallery/plot_worst_group.py",
+}
+"""Files that are still to be rewritten; none is added."""
+
+
+@pytest.mark.parametrize("path", PACKAGE, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_words_are_those_of_the_field(path: Path) -> None:
+    assert found_in(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", AROUND, ids=lambda path: str(path.relative_to(ROOT)))
+def test_pages_and_benchmarks_use_the_same_words(path: Path) -> None:
+    if str(path.relative_to(ROOT)) in NOT_YET:
+        pytest.skip("to be rewritten")
     assert found_in(path.read_text(encoding="utf-8")) == []

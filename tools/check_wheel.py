@@ -3,7 +3,7 @@
 Import, audit, help.
 
 A model trained elsewhere must be auditable without the neural extra, and what needs the extra must
-say so.
+raise an error that names it.
 """
 
 from __future__ import annotations

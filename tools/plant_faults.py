@@ -267,7 +267,7 @@ FAULTS = (
         ("test_draws.py",),
     ),
     Fault(
-        "context and id not kept apart",
+        "context and id not separated",
         "draws.py",
         'len(prefix).to_bytes(8, "big") + prefix',
         "prefix",

@@ -180,7 +180,7 @@ def choose_member(
     return home_of(module, name) != f"{module}.{name}"
 
 
-def mend_property(
+def restore_property(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
     """Undo that words before a colon are taken for a property's type.
@@ -220,7 +220,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("command-reference", CommandReference)
     app.add_directive("changelog", Changelog)
     app.connect("autodoc-skip-member", choose_member)
-    app.connect("autodoc-process-docstring", mend_property, priority=600)
+    app.connect("autodoc-process-docstring", restore_property, priority=600)
     app.connect("autodoc-process-docstring", link_method, priority=700)
     app.connect("env-check-consistency", check_complete)
     return {"parallel_read_safe": True}

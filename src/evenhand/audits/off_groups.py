@@ -1,4 +1,4 @@
-"""Groups that an audit calls off, with the rules that define them on other rows."""
+"""Groups that are significantly off in an audit, with rules that select them among other rows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import search
+from evenhand._format import in_full
 from evenhand._validate import Floats
 from evenhand.columns import Condition, Group, GroupRule, Groups
 
@@ -19,7 +20,7 @@ MOST_SCANNED = 50
 
 @dataclass(frozen=True)
 class OffGroup:
-    """Group that an audit calls off.
+    """Group that is significantly off in an audit.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ def off_learned(found: Iterable[search.FoundGroup]) -> Iterator[OffGroup]:
         if group.is_significant:
             conditions: tuple[Condition, ...] = tuple(group.conditions)
             rule = GroupRule(conditions) if conditions else None
-            name = rule.name if rule else f"learned group of mass {group.mass:g}"
+            name = rule.name if rule else f"learned group of {in_full(group.mass)} of people"
             yield OffGroup(name, rule, group.mass)
 
 

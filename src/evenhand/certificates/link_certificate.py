@@ -43,7 +43,7 @@ class LinkCertificate(Certificate):
 
     All bounds hold jointly, so the link may be chosen freely on the same people: bands for the
     distribution of the forecaster's own PITs bound the errors under every link, at every `alpha`
-    and in every group of every mass with the given confidence.
+    and in every group of every size, with the given confidence.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ def null_curve(
     masses : float or array-like of shape (k,)
         Group sizes as shares of the rows, 0 < mass <= 1.
     selection : {"oracle", "fixed"} or callable, default "oracle"
-        Group search: `"oracle"` is `worst_group_curve`, `"fixed"` is one group of each mass that
+        Group search: `"oracle"` is `worst_group_curve`, `"fixed"` is one group of each size that
         was chosen beforehand, and a function `f(pit, masses)` returns the errors, shape (k,), of
         another search.
     link : Link, optional

@@ -68,7 +68,7 @@ def worst_group_curve(
     n_starts: int = 64,
     random_state: RandomState = None,
 ) -> WorstGroupCurve:
-    """Find the worst group of each mass among all subsets of the rows, given the outcomes.
+    """Find the worst group of each size among all subsets of the rows, given the outcomes.
 
     The search starts from many patterns of probability levels at which the group has too many or
     too few PITs. The groups of the paper, the rows with the lowest and with the highest mean PIT,
@@ -128,7 +128,7 @@ def worst_group_curve(
 def worst_groups(
     pits: PITs, masses: Floats, random: np.random.Generator, n_starts: int = 64
 ) -> tuple[Floats, Mask]:
-    """Return the error and the rows of the worst group of each mass."""
+    """Return the error and the rows of the worst group of each size."""
     sizes, which = np.unique(group_sizes(masses, pits.n_samples), return_inverse=True)
     found = _find(pits, sizes, n_starts, random)
     errors, groups = _decide(pits, sizes, found)
@@ -136,7 +136,7 @@ def worst_groups(
 
 
 def group_sizes(masses: Floats, n_samples: int) -> Ints:
-    """Return the number of rows in a group of each mass, `ceil(mass * n_samples)`."""
+    """Return the number of rows in a group of each size, `ceil(mass * n_samples)`."""
     # a rounding error in the product must not add a row: 0.07 * 100 is above 7
     return np.clip(np.ceil(masses * n_samples - 1e-9), 1, n_samples).astype(np.intp)
 
