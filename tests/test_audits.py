@@ -696,9 +696,10 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     assert found.to_json(path) == found.to_json()
     assert json.loads(path.read_text(encoding="utf-8")) == held
     head = {
-        "schema": "evenhand.audit/6",
+        "schema": "evenhand.audit/7",
         "name": "naïve",
         "target": None,
+        "about": {},
         "n_samples": N,
         "n_draws": 64,
     }

@@ -82,7 +82,7 @@ less than 1e-11 apart.
 KEY = b"a secret of enough bytes"
 MASSES = (0.1, 0.2, 0.5, 1.0)
 QUICK: dict[str, Any] = {"masses": (0.1, 0.5, 1.0), "learned_masses": (0.2,), "n_simulations": 4}
-MACHINE = ("evenhand", "python", "packages", "command")
+MACHINE = ("evenhand", "date", "python", "packages", "command")
 """Entries of an audit's provenance that tell of the machine, not of the findings."""
 
 

@@ -16,6 +16,7 @@ from evenhand.audits.forecasts import read_subject as read_subject
 from evenhand.audits.gate import Condition, parse_condition
 from evenhand.audits.json_schema import audit_schema
 from evenhand.audits.membership import mean_bounds as mean_bounds
+from evenhand.audits.options import check_about as check_about
 from evenhand.audits.options import check_error as check_error
 from evenhand.audits.options import check_search as check_search
 from evenhand.audits.outcomes import event_probability as event_probability

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,6 +56,38 @@ def check_error(name: str, value: float) -> float:
         rule = "be at most 0.5, the largest calibration error"
         raise bad_input(name, rule, value, "give a smaller error, such as 0.03")
     return error
+
+
+def check_about(about: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the description of an audit, without blanks around its texts.
+
+    Examples
+    --------
+    >>> check_about({"unit": " mg per week"})
+    {'unit': 'mg per week'}
+    """
+    if about is None:
+        return {}
+    if not isinstance(about, Mapping):
+        rule, remedy = "be a mapping of texts", 'pass a dict such as {"unit": "mg per week"}'
+        raise bad_input("about", rule, type(about).__name__, remedy)
+    found = {
+        _text(key, "each key of about"): _text(value, f"about[{key!r}]")
+        for key, value in about.items()
+    }
+    if len(found) < len(about):
+        rule = "have keys that differ in more than blanks"
+        raise bad_input("about", rule, list(about), "give each key once")
+    return found
+
+
+def _text(value: Any, place: str) -> str:
+    """Return a text without the blanks around it."""
+    if not isinstance(value, str) or not value.strip():
+        raise bad_input(
+            place, "be a text that is not empty", repr(value), "give a text or leave it out"
+        )
+    return value.strip()
 
 
 def _shares(name: str, values: ArrayLike) -> list[float]:

@@ -9,6 +9,7 @@ import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -40,6 +41,7 @@ def provenance_of(
     is_seed = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
     return {
         "evenhand": __version__,
+        "date": str(datetime.now(UTC).date()),
         "python": platform.python_version(),
         "packages": _packages(),
         "command": None,

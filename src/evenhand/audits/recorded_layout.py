@@ -9,7 +9,7 @@ from typing import Any
 from evenhand.distributions import OutcomeKind
 
 SCHEMA_NAME = re.compile(r"evenhand\.audit/([0-9]{1,9})")
-NEWEST = 6
+NEWEST = 7
 """Newest version of the layout that this version reads."""
 
 Kinds = tuple[type, ...]
@@ -41,7 +41,7 @@ OPTIONAL: Mapping[str, Kinds] = {
 
 KEYS: Mapping[str, Kinds] = {"name": TEXT, "n_samples": COUNT}
 
-OBJECTS = ("tolerance", "certificate", "provenance", "rows")
+OBJECTS = ("about", "tolerance", "certificate", "provenance", "rows")
 """Keys whose value is an object, null or left out."""
 
 IN_WORDS = {str: "a text", int: "a number", dict: "an object", list: "a list", float: "a number"}

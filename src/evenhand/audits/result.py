@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from copy import deepcopy
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,11 @@ from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
 from evenhand._validate import bad_input
 from evenhand.audits.decisions import decide_groups, decide_learned
-from evenhand.audits.json_schema import SCHEMA
 from evenhand.audits.membership import MEMBERSHIP_COLUMNS
-from evenhand.audits.off_groups import OffGroup, marked, plain_groups
+from evenhand.audits.off_groups import OffGroup, marked
+from evenhand.audits.plain_audit import csv_tables, plain_audit
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
-from evenhand.audits.plain_parts import plain_certificate, plain_family, plain_histogram
-from evenhand.audits.plain_values import plain_records, write_tables
+from evenhand.audits.plain_values import write_tables
 from evenhand.audits.reliability import RELIABILITY_COLUMNS
 from evenhand.audits.repairing import Repairable
 from evenhand.audits.row_record import RowRecord
@@ -32,22 +31,6 @@ from evenhand.columns import UnseenValues
 from evenhand.distributions import OutcomeKind
 from evenhand.report import Measure, Note, Tolerance, audit_html, audit_text
 from evenhand.search import LEAK_COLUMNS, MISCOVERAGE_COLUMNS
-
-TABLES = (
-    "scores",
-    "groups",
-    "scan",
-    "learned",
-    "worst_groups",
-    "plain_intervals",
-    "calibration",
-    "examples",
-    "miscoverage",
-    "membership",
-    "reliability",
-    "positive_part",
-)
-"""Tables of an audit that its JSON lists by the same names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,6 +110,9 @@ class Audit(Summarized, Repairable):
         and the model's own point `chosen`, None without a link. None if only PITs are known.
     provenance : dict
         Versions, command, seed, model, data and origin of the draws; see docs/audit-schema.rst.
+    about : dict of str to str
+        Description of the audit for readers: population, period, author, purpose, unit of the
+        outcome and whatever else was given; empty if nothing was.
     target : str or None
         Name of the outcome; None if unknown.
     caveat : str or None
@@ -227,6 +213,7 @@ class Audit(Summarized, Repairable):
     )
     grid_share: float | None = None
     positive_part: pd.DataFrame = field(default_factory=pd.DataFrame)
+    about: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # decided here, once for all that read the tables: an audit with another tolerance or with
@@ -275,7 +262,7 @@ class Audit(Summarized, Repairable):
 
     def summary(self) -> str:
         """Return the findings as text, with sentences that a person reads."""
-        return audit_text(self._findings(), self.notes)
+        return audit_text(plain_audit(self), self.notes)
 
     def to_dict(self, *, rows: bool = True) -> dict[str, Any]:
         """Return the findings as plain values.
@@ -290,38 +277,7 @@ class Audit(Summarized, Repairable):
             residual gives the outcome, and whole numbers of a small range can be guessed.
         """
         state = self.rows.to_state() if rows and self.rows is not None else None
-        return self._findings() | {"rows": state}
-
-    def _findings(self) -> dict[str, Any]:
-        """Return the findings without the values of each row."""
-        unseen = self.unseen or UnseenValues()
-        plain: dict[str, Any] = {
-            "schema": SCHEMA,
-            "name": self.name,
-            "target": self.target,
-            "n_samples": self.n_samples,
-            "n_draws": self.n_draws,
-            "is_randomized": self.is_randomized,
-            "outcome_kind": None if self.outcome_kind is None else str(self.outcome_kind),
-            "rounding_step": self.rounding_step,
-            "grid_share": self.grid_share,
-            "tolerance": asdict(self.tolerance),
-            "within": self.within,
-            "family": None if self.family is None else plain_family(self.family),
-            **{key: plain_records(getattr(self, key)) for key in TABLES},
-            "off_groups": plain_groups(self.off_groups),
-            "certificate": self._plain_proof,
-            # sentences for people; programs read the tables
-            "notes": [*unseen.lines(), *map(str, self.notes)],
-            "caveat": self.caveat,
-            "pit": plain_histogram(self.histogram),
-            "price": self.price,
-            "provenance": self.provenance,
-            "possible_leaks": plain_records(self.leaks),
-            "unseen": unseen.records(),
-        }
-        # an audit is immutable: callers get a copy
-        return deepcopy(plain)
+        return plain_audit(self) | {"rows": state}
 
     @cached_property
     def every_group(self) -> pd.DataFrame:
@@ -333,13 +289,6 @@ class Audit(Summarized, Repairable):
         if self.certificate is None:
             return pd.DataFrame({"mass": []})
         return self.certificate.table()
-
-    @property
-    def _plain_proof(self) -> dict[str, Any] | None:
-        """The certificate as plain values."""
-        if self.certificate is None:
-            return None
-        return plain_certificate(self.certificate, self.every_group)
 
     def to_json(self, path: str | Path | None = None, *, rows: bool = True) -> str:
         """Return the findings as JSON; write them to `path` if given.
@@ -378,14 +327,11 @@ class Audit(Summarized, Repairable):
         >>> names[:3]
         ['scores.csv', 'groups.csv', 'scan.csv']
         """
-        tables = {key: getattr(self, key) for key in TABLES}
-        tables |= {"possible_leaks": self.leaks, "histogram": self.histogram}
-        tables |= {"learned_rows": self.learned_rows}
-        return write_tables(folder, tables | {"every_group": self.every_group})
+        return write_tables(folder, csv_tables(self))
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return the findings as one self-contained HTML page; write it to `path` if given."""
-        text = audit_html(self._findings(), self.notes)
+        text = audit_html(plain_audit(self), self.notes)
         if path is not None:
             write_text(path, text)
         return text

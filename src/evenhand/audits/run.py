@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._validate import InputError, bad_input, check_finite
 from evenhand.audits.forecasts import Subject, check_model, check_rows, read_subject
-from evenhand.audits.options import check_search
+from evenhand.audits.options import check_about, check_search
 from evenhand.audits.outcome_notes import excluded_outcomes, grid_findings
 from evenhand.audits.outcomes import RowPITs
 from evenhand.audits.parts import audit_rows, name_of
@@ -56,6 +56,7 @@ def audit(
     random_state: RandomState = None,
     name: str | None = None,
     target_name: str | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> Audit:
     """Audit the calibration of a forecaster, or of given forecasts, on held-out rows.
 
@@ -114,6 +115,10 @@ def audit(
         Name of the forecaster in reports.
     target_name : str, optional
         Name of the outcome in reports; by default the name of `y` if it is a Series, else "y".
+    about : dict of str to str, optional
+        Description of the audit for readers of reports. The keys "population", "period", "author",
+        "purpose" and "unit" (of the outcome, such as "mg per week") have a fixed place; any other
+        key is listed after them.
 
     Returns
     -------
@@ -149,6 +154,7 @@ def audit(
     if y is None:
         raise InputError("y is missing: an audit compares forecasts with outcomes; pass y=")
     # options are checked before forecasts are made, which may take minutes
+    described = check_about(about)
     options = check_search(
         masses,
         learned_masses,
@@ -186,6 +192,7 @@ def audit(
     return replace(
         found,
         name=title,
+        about=described,
         rounding_step=subject.step,
         grid_share=share,
         examples=examples.assign(row=held.kept[examples["row"].to_numpy()]),
@@ -245,6 +252,7 @@ def audit_pit(
     random_state: RandomState = None,
     name: str = "PITs",
     target_name: str | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> Audit:
     """Audit calibration from PITs alone; sharpness is not assessed.
 
@@ -270,6 +278,8 @@ def audit_pit(
     target_name : str, optional
         Name of the outcome in reports; by default the name of `residual` if it is a Series, else
         "y".
+    about : dict of str to str, optional
+        As in `audit`.
 
     Returns
     -------
@@ -288,6 +298,7 @@ def audit_pit(
     >>> found.score("80% coverage") > 0.9  # forecasts too wide: PITs crowd about one half
     True
     """
+    described = check_about(about)
     options = check_search(
         masses,
         learned_masses,
@@ -321,6 +332,7 @@ def audit_pit(
     return replace(
         found,
         name=name,
+        about=described,
         plain_intervals=plain_table(found.certificate),
         provenance=provenance,
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,8 @@ class Request:
         As in `evenhand.audit`.
     group_probabilities : str or None
         Comma-separated columns with probabilities of membership in a group.
+    about : dict of str to str
+        Description of the audit for readers.
     """
 
     subject: ModelSubject | ColumnSubject
@@ -74,6 +76,7 @@ class Request:
     coverage_tolerance: float = 0.05
     within: float | None = None
     group_probabilities: str | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def texts(self) -> list[str]:
@@ -94,6 +97,7 @@ class Request:
             "learned_masses": self.asked("learned_group_error", audits.LEARNED_MASSES),
             "random_state": self.seed,
             "name": self.name,
+            "about": self.about,
         }
 
     def asked(self, quantity: str, usual: Sequence[float] = ()) -> list[float]:

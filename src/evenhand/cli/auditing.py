@@ -29,7 +29,7 @@ from evenhand.cli.arguments import (
     check_seed,
 )
 from evenhand.cli.audit_request import Request, audit_in_memory, audit_in_parts
-from evenhand.cli.options import check_apart
+from evenhand.cli.options import check_apart, described
 from evenhand.cli.reports import check_tables, command_line, report
 from evenhand.cli.tables import column_subject, refuse_without_forecasts
 
@@ -120,6 +120,14 @@ def audit(
     confidence: Annotated[
         float, typer.Option(help="confidence of the certificate and other bounds")
     ] = 0.95,
+    about: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="describe the audit in its report: population=..., period=..., author=...,"
+            " purpose=..., unit=... (of the outcome) or any other key; may be repeated",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="file to write: an .html report, or .json"),
@@ -163,6 +171,7 @@ def audit(
         audits.check_error("--within", within)
     # options are checked before a table is read, which may take minutes
     conditions = [audits.parse_condition(text) for text in fail_if or []]
+    description = described("--about", about)
     # typer has no optional first argument: a single path is the table
     rows = source if table is None else table
     if out is not None:
@@ -197,6 +206,7 @@ def audit(
         coverage_tolerance=coverage_tolerance,
         within=within,
         group_probabilities=group_probabilities,
+        about=description,
     )
     in_parts = {"--sample-size": sample_size is not None, "--skip-bad-parts": skip_bad_parts}
     if rows.is_dir() or scheduler is not None or workers is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand._files import link_target
-from evenhand._validate import InputError
+from evenhand._validate import InputError, bad_input
 
 if TYPE_CHECKING:
     import typer
@@ -68,6 +68,26 @@ def listed_names(option: str, listed: str | None) -> list[str]:
             " check for an unset shell variable"
         )
     return names
+
+
+def described(option: str, pairs: Sequence[str] | None) -> dict[str, str]:
+    """Return the texts of a repeatable option KEY=VALUE by key, in the order given."""
+    found: dict[str, str] = {}
+    example = f"write {option} 'unit=mg per week'"
+    for pair in pairs or ():
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals:
+            raise bad_input(option, "have the form KEY=VALUE", repr(pair), example)
+        if not key or not value:
+            missing = "value" if key else "key"
+            raise bad_input(option, f"have a {missing} that is not empty", repr(pair), example)
+        if key in found:
+            remedy = "give each key once"
+            raise bad_input(
+                option, f"have different keys, and {key!r} is repeated", repr(pair), remedy
+            )
+        found[key] = value
+    return found
 
 
 def check_apart(out: Path, inputs: Mapping[str, Path | None], option: str = "--out") -> None:

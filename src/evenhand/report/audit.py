@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from evenhand._format import at_most, band, count, in_full, points, points_in_full, whole
 from evenhand._table import Cells, Column, Table, numeric
+from evenhand.report.about import about_facts
 from evenhand.report.calibration import calibration_section
 from evenhand.report.charts import (
     TENTHS,
@@ -79,6 +80,7 @@ def audit_document(findings: Findings) -> Document:
         title=f"Audit of {short(findings.values['name'], NAME_LENGTH)}",
         facts=[rows, forecast_kind(findings)],
         opening=_opening(findings),
+        about=about_facts(findings.values),
         cards=[card for card in _cards(findings) if card.parts],
         sections=[section for section in sections if section is not None],
         footer="Made by evenhand. The JSON of this audit contains the same values with all digits.",

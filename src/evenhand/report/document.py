@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from evenhand._table import Table
@@ -125,6 +125,8 @@ class Document:
         Closing sentence of a page.
     facts : sequence of str
         Line below the heading.
+    about : Facts
+        Description below the line of facts; text omits it.
     opening : Section, optional
         Main findings, which a page shows with links to all sections.
     introduction : sequence of parts
@@ -137,6 +139,7 @@ class Document:
     sections: Sequence[Section]
     footer: str
     facts: Sequence[str] = ()
+    about: Facts = field(default_factory=lambda: Facts({}))
     opening: Section | None = None
     introduction: Sequence[Part] = ()
     cards: Sequence[Section] = ()

@@ -33,6 +33,7 @@ from evenhand.audits import (
     RoundingCells,
     Tolerance,
     audit,
+    check_about,
     check_search,
     with_counts,
 )
@@ -79,6 +80,7 @@ def audit_parts(
     skip_bad: bool = False,
     random_state: RandomState = None,
     name: str | None = None,
+    about: Mapping[str, str] | None = None,
     verbose: bool = False,
 ) -> Audit:
     """Audit forecasts of a table in parts, with at most one block of rows in memory at a time.
@@ -122,6 +124,8 @@ def audit_parts(
         Seed of the draws, the random sample and the searches.
     name : str, optional
         Name of the forecaster in reports.
+    about : dict of str to str, optional
+        As in `audit`.
     verbose : bool, default False
         Whether to show progress on a terminal: finished parts, rows per second, time left.
 
@@ -167,6 +171,7 @@ def audit_parts(
     (3000, 1.0)
     """
     check_count("sample_size", sample_size)
+    described = check_about(about)
     # options are checked before the table is read, which may take hours
     check_search(
         masses,
@@ -208,6 +213,7 @@ def audit_parts(
         confidence=confidence,
         random_state=seed,
         name=name,
+        about=described,
     )
     with waiting(f"searching {len(sample):,} rows", enabled=verbose):
         found = search(sample)

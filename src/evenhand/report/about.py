@@ -1,0 +1,21 @@
+"""Description of an audit for its readers: date, population, period, author and purpose."""
+
+from __future__ import annotations
+
+from evenhand.report.document import Facts
+from evenhand.report.records import Values
+
+KNOWN = ("population", "period", "author", "purpose", "unit")
+"""Keys with a fixed place, in their order."""
+
+
+def about_facts(audit: Values) -> Facts:
+    """Return the date of an audit and its description, the known keys first."""
+    about = audit.get("about") or {}
+    target = audit.get("target") or "the outcome"
+    date = (audit.get("provenance") or {}).get("date")
+    titles = {"unit": f"Unit of {target}"}
+    order = [key for key in KNOWN if key in about]
+    order += [key for key in about if key not in KNOWN]
+    described = {titles.get(key, f"{key[:1].upper()}{key[1:]}"): about[key] for key in order}
+    return Facts({"Date": date} | described)

@@ -1,0 +1,138 @@
+"""Description of an audit: population, period, author, purpose, unit and others."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, date, datetime, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from command_outcome import Command
+from evenhand import InputError, audit_pit
+from evenhand.scale import ColumnSubject, audit_parts
+
+QUICK: dict[str, Any] = {
+    "masses": (1.0,),
+    "learned_masses": (),
+    "n_simulations": 2,
+    "random_state": 0,
+}
+GIVEN = {
+    "purpose": "approval <b>of</b> the model",
+    "site": "North & South",
+    "unit": "mg per week",
+    "population": "adults",
+}
+
+
+class Header(HTMLParser):
+    """Names and values of the description of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, str]] = []
+        self.is_in, self.tag = False, ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.is_in = self.is_in or ("class", "about") in attrs
+        self.tag = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self.is_in = self.is_in and tag != "dl"
+
+    def handle_data(self, data: str) -> None:
+        if self.is_in and self.tag in ("dt", "dd"):
+            self.found.append((self.tag, data))
+
+
+def header(page: str) -> dict[str, str]:
+    """Return the description of a page, in its order."""
+    reader = Header()
+    reader.feed(page)
+    texts = [text for _, text in reader.found]
+    assert [tag for tag, _ in reader.found] == ["dt", "dd"] * (len(texts) // 2)
+    return dict(zip(texts[::2], texts[1::2], strict=True))
+
+
+def table(n: int = 60) -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    return pd.DataFrame({"y": random.normal(size=n), "mu": 0.0, "sigma": 1.0})
+
+
+def test_an_audit_keeps_its_description_in_json_and_on_the_page() -> None:
+    found = audit_pit(np.linspace(0.01, 0.99, 50), about=GIVEN, target_name="dose", **QUICK)
+    assert found.about == GIVEN
+    assert list(json.loads(found.to_json())["about"].items()) == list(GIVEN.items())
+    shown = header(found.to_html())
+    day = date.fromisoformat(shown.pop("Date"))
+    assert abs(datetime.now(UTC).date() - day) <= timedelta(days=1)
+    # the known keys have a fixed place, others follow
+    assert list(shown.items()) == [
+        ("Population", "adults"),
+        ("Purpose", "approval <b>of</b> the model"),
+        ("Unit of dose", "mg per week"),
+        ("Site", "North & South"),
+    ]
+
+
+def test_an_audit_without_a_description_shows_its_date_alone() -> None:
+    found = audit_pit(np.linspace(0.01, 0.99, 50), **QUICK)
+    assert found.about == {}
+    assert list(header(found.to_html())) == ["Date"]
+
+
+def test_an_audit_in_parts_keeps_its_description(tmp_path: Path) -> None:
+    for part, rows in enumerate(np.split(np.arange(60), 2)):
+        table().iloc[rows].to_parquet(tmp_path / f"{part}.parquet")
+    subject = ColumnSubject("mu", "sigma")
+    options: dict[str, Any] = {"masses": (1.0,), "learned_masses": (), "about": GIVEN}
+    for size in (40, 100):
+        found = audit_parts(subject, tmp_path, "y", sample_size=size, random_state=0, **options)
+        assert found.about == GIVEN
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        ("unit=mg", "about must be a mapping of texts, got str; pass a dict such as"),
+        ({"unit": 3}, "about['unit'] must be a text that is not empty, got 3"),
+        ({"unit": " "}, "about['unit'] must be a text that is not empty, got ' '"),
+        ({"": "mg"}, "each key of about must be a text that is not empty, got ''"),
+        ({"unit": "mg", " unit": "g"}, "about must have keys that differ in more than blanks"),
+    ],
+)
+def test_a_description_that_is_no_mapping_of_texts_is_refused(about: Any, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        audit_pit(np.linspace(0.01, 0.99, 50), about=about, **QUICK)
+
+
+def test_the_command_takes_the_description(tmp_path: Path, evenhand: Command) -> None:
+    table().to_csv(tmp_path / "t.csv", index=False)
+    forecasts = ("--target", "y", "--mean", "mu", "--std", "sigma")
+    about = ("--about", "unit=mg per week", "--about", "formula = a=b")
+    done = evenhand("audit", tmp_path / "t.csv", *forecasts, *about, "--json")
+    assert json.loads(done.out)["about"] == {"unit": "mg per week", "formula": "a=b"}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (["unit"], "--about must have the form KEY=VALUE, got 'unit'; write --about 'unit=mg"),
+        (["=mg"], "--about must have a key that is not empty, got '=mg'; write --about"),
+        (["unit= "], "--about must have a value that is not empty, got 'unit= '; write --about"),
+        (["a=1", "a=2"], "--about must have different keys, and 'a' is repeated, got 'a=2'; give"),
+    ],
+)
+def test_the_command_refuses_a_description_before_it_reads_the_table(
+    pairs: list[str], message: str, tmp_path: Path, evenhand: Command
+) -> None:
+    given = [part for pair in pairs for part in ("--about", pair)]
+    forecasts = ("--target", "y", "--mean", "mu", "--std", "sigma")
+    complaint = evenhand("audit", tmp_path / "none.csv", *forecasts, *given).complaint()
+    assert message in complaint
