@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 PEERS := .venv-peers
 
-.PHONY: setup demo test test-statistics test-faults test-rounding check bench bench-forecasts bench-peers bench-peers-quick docs clean
+.PHONY: setup demo test test-statistics test-faults test-rounding check release-check bench bench-forecasts bench-peers bench-peers-quick docs clean
 
 setup: $(STAMP)
 
@@ -40,6 +40,10 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 	$(BIN)/python tools/check_wheel.py
+
+# builds the sdist and the wheel into dist/, checks, installs and uses both, and runs tests from the sdist
+release-check: $(STAMP)
+	$(BIN)/python tools/check_release.py
 
 bench: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[neural,scale,bench]'

@@ -40,30 +40,24 @@ except evenhand.MissingExtraError as error:
     assert "pip install 'evenhand[neural]'" in str(error), error
 else:
     raise AssertionError("torch should be missing here")
-print("the bare wheel imports and audits")
 """
 
 
-def main() -> None:
-    """Build, install, use."""
+def build(folder: Path, *kinds: str) -> None:
+    """Build the distributions of these kinds, such as `--wheel`, into a folder."""
+    command = [sys.executable, "-m", "build", "--no-isolation", *kinds]
+    command += ["--outdir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def use(archive: Path) -> None:
+    """Install an sdist or a wheel in an environment of its own, import, audit, print help."""
+    outside = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     with tempfile.TemporaryDirectory() as folder:
-        build = [
-            sys.executable,
-            "-m",
-            "build",
-            "--wheel",
-            "--no-isolation",
-            "--outdir",
-            folder,
-            str(ROOT),
-        ]
-        subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
-        wheel = next(Path(folder).glob("*.whl"))
         venv.create(Path(folder) / "env", with_pip=True)
         scripts = Path(folder) / "env" / "bin"
         pip = [str(scripts / "pip"), "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "-c", str(ROOT / "constraints.txt"), str(wheel)], check=True)
-        outside = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        subprocess.run([*pip, "-c", str(ROOT / "constraints.txt"), str(archive)], check=True)
         subprocess.run([str(scripts / "python"), "-c", USE_IT], check=True, cwd=folder, env=outside)
         shown = subprocess.run(
             [str(scripts / "evenhand"), "--help"],
@@ -73,14 +67,18 @@ def main() -> None:
             capture_output=True,
             text=True,
         )
-        missing = [
-            word
-            for word in ("demo", "fit", "predict", "randomize", "audit")
-            if word not in shown.stdout
-        ]
-        if missing:
-            raise SystemExit(f"evenhand --help does not name {missing}")
-        print("the bare wheel prints help")
+    commands = ("demo", "fit", "predict", "randomize", "audit")
+    missing = [word for word in commands if word not in shown.stdout]
+    if missing:
+        raise SystemExit(f"evenhand --help does not name {missing}")
+    print(f"{archive.name} imports, audits and prints help")
+
+
+def main() -> None:
+    """Build, install, use."""
+    with tempfile.TemporaryDirectory() as folder:
+        build(Path(folder), "--wheel")
+        use(next(Path(folder).glob("*.whl")))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,121 @@
+"""The files that a visitor of the repository meets first name only what exists, and agree."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from sybil import Sybil
+from sybil.parsers.markdown import CodeBlockParser
+
+from evenhand import __version__
+from test_docs import check_line, check_shell
+
+ROOT = Path(__file__).parents[1]
+GITHUB = ROOT / ".github"
+FORMS = sorted((GITHUB / "ISSUE_TEMPLATE").glob("[!c]*.yml"))
+WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
+PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
+ALL = [*PAGES, *sorted(path for path in GITHUB.rglob("*") if path.is_file())]
+
+pytestmark = pytest.mark.skipif(not GITHUB.exists(), reason="the repository is not here")
+
+
+def parsed(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def project() -> dict[str, Any]:
+    return dict(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"])
+
+
+def test_versions_agree() -> None:
+    """The package, its metadata, the citation and the newest entry of the changelog."""
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.search(r"^## (\S+)", changes, re.MULTILINE)
+    assert newest is not None
+    cited = parsed(ROOT / "CITATION.cff")["version"]
+    assert [project()["version"], cited, newest[1]] == [__version__] * 3
+
+
+def test_the_citation_has_what_the_format_requires_and_the_license_of_the_package() -> None:
+    cited = parsed(ROOT / "CITATION.cff")
+    assert {"cff-version", "message", "title", "authors"} <= set(cited)
+    assert cited["license"] == project()["license"]
+    (paper,) = cited["references"]
+    assert {"type", "title", "authors", "year"} <= set(paper)
+    assert all(author["family-names"] and author["given-names"] for author in paper["authors"])
+
+
+def test_one_sentence_describes_the_package() -> None:
+    sentence = project()["description"]
+    title = parsed(ROOT / "CITATION.cff")["title"]
+    assert title == f"evenhand: {sentence[0].lower()}{sentence[1:]}"
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)
+def test_issue_forms_have_the_fields_of_the_format(form: Path) -> None:
+    found = parsed(form)
+    assert set(found) == {"name", "description", "labels", "body"}
+    asked = [part for part in found["body"] if part["type"] != "markdown"]
+    assert {part["type"] for part in asked} <= {"input", "textarea", "dropdown", "checkboxes"}
+    assert len({part["id"] for part in asked}) == len(asked)
+    for part in asked:
+        assert set(part) <= {"type", "id", "attributes", "validations"}
+        assert part["attributes"]["label"]
+        chosen = part["type"] in ("dropdown", "checkboxes")
+        assert bool(part["attributes"].get("options")) == chosen
+    assert any(part.get("validations", {}).get("required") for part in asked)
+
+
+def test_there_is_a_form_for_each_kind_of_issue() -> None:
+    assert [form.stem for form in FORMS] == ["bug", "feature", "question"]
+
+
+def steps_of(workflow: Path) -> list[dict[str, Any]]:
+    return [step for job in parsed(workflow)["jobs"].values() for step in job["steps"]]
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda workflow: workflow.stem)
+def test_workflows_run_what_is_in_the_repository(workflow: Path) -> None:
+    for step in steps_of(workflow):
+        assert ("run" in step) != ("uses" in step)
+        program, *rest = step.get("run", "test").split()
+        if program == ".ci/run":
+            assert (ROOT / program).is_file()
+        elif program != "test":
+            check_line([program, *rest])
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda workflow: workflow.stem)
+def test_actions_are_pinned_by_major_version_and_have_no_right_to_write(workflow: Path) -> None:
+    for step in steps_of(workflow):
+        assert re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v\d+)", step.get("uses", "a/b@v1"))
+    assert parsed(workflow)["permissions"] == {"contents": "read"}
+
+
+def test_nothing_is_published_before_there_is_a_project_on_an_index() -> None:
+    jobs = parsed(GITHUB / "workflows" / "release.yml")["jobs"]
+    assert jobs["publish"]["if"] is False
+    # trusted publishing: a token of the job, no password
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    assert not any("with" in step and "password" in step["with"] for step in jobs["publish"]["steps"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_shell_lines_of_the_pages_can_run(page: Path) -> None:
+    for block in Sybil(parsers=[CodeBlockParser("sh", check_shell)]).parse(page):
+        block.evaluate()
+
+
+@pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
+def test_paths_exist_and_no_address_is_invented(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"https?://|www\.|\S@\S+\.(com|org|io)\b", text)
+    named = re.findall(r"`((?:src|docs|tests|tools|\.ci|\.github)/[\w./-]*)`", text)
+    for path in named:
+        assert (ROOT / path).exists(), path
