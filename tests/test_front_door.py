@@ -103,7 +103,9 @@ def test_nothing_is_published_before_there_is_a_project_on_an_index() -> None:
     assert jobs["publish"]["if"] is False
     # trusted publishing: a token of the job, no password
     assert jobs["publish"]["permissions"] == {"id-token": "write"}
-    assert not any("with" in step and "password" in step["with"] for step in jobs["publish"]["steps"])
+    assert not any(
+        "with" in step and "password" in step["with"] for step in jobs["publish"]["steps"]
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -1,7 +1,7 @@
 """Build the sdist and the wheel of a release into dist/, and check both.
 
 The sdist contains every tracked file, and the wheel every file of the package. Both pass the checks
-of twine, are installed in environments of their own and used, and tests run from the unpacked sdist.
+of twine, are installed in environments of their own and used. Tests run from the unpacked sdist.
 """
 
 from __future__ import annotations
