@@ -65,7 +65,7 @@ def line(ax, start):
 
 def test_oracle_curve_and_certified_steps_are_the_numbers_given():
     ax = plot_worst_group(worst_groups())
-    oracle, bound = line(ax, "Oracle"), line(ax, "Certified")
+    oracle, bound = line(ax, "oracle"), line(ax, "certified")
     np.testing.assert_array_equal(oracle.get_xydata(), [[0.1, 0.31], [0.5, 0.12], [1.0, 0.03]])
     np.testing.assert_array_equal(bound.get_xydata(), [[0.1, 0.4], [0.5, 0.2], [1.0, np.nan]])
     # the bound at a mass holds for larger groups too, so the step reaches to the right
@@ -74,7 +74,7 @@ def test_oracle_curve_and_certified_steps_are_the_numbers_given():
 
 def test_null_band_runs_from_its_low_to_its_high_end():
     ax = plot_worst_group(worst_groups())
-    corners = {tuple(vertex) for vertex in line(ax, "Same search").get_paths()[0].vertices}
+    corners = {tuple(vertex) for vertex in line(ax, "the same search").get_paths()[0].vertices}
     assert {(0.1, 0.15), (0.1, 0.25), (0.5, 0.08), (0.5, 0.12), (1.0, 0.0), (1.0, 0.02)} <= corners
     assert [list(drawn.get_ydata()) for drawn in ax.lines if drawn.get_linestyle() == "--"] == [
         [0.2, 0.1, 0.01]
@@ -84,7 +84,7 @@ def test_null_band_runs_from_its_low_to_its_high_end():
 def test_learned_estimates_have_a_bar_down_to_their_lower_bound_only():
     learned = [{"mass": 0.1, "error": 0.2, "low": 0.12}, {"mass": 0.5, "error": -0.02, "low": 0.0}]
     ax = plot_worst_group(worst_groups(), learned=learned)
-    points, _, (bars,) = line(ax, "Learned").lines
+    points, _, (bars,) = line(ax, "learned").lines
     np.testing.assert_array_equal(points.get_xydata(), [[0.1, 0.2], [0.5, -0.02]])
     np.testing.assert_allclose(
         bars.get_segments(), [[[0.1, 0.12], [0.1, 0.2]], [[0.5, -0.02], [0.5, -0.02]]]
@@ -98,7 +98,7 @@ def test_what_is_not_known_is_not_drawn():
         for row in worst_groups()
     ]
     ax = plot_worst_group(rows, learned=[])
-    assert list(labelled(ax)) == ["Oracle: chosen after seeing the outcomes"]
+    assert list(labelled(ax)) == ["oracle (chosen after seeing the outcomes)"]
     assert len(ax.lines) == 1
 
 
@@ -188,17 +188,17 @@ def test_long_and_broken_names_become_one_short_line():
 
 
 @pytest.mark.parametrize(("n", "n_bins"), [(200, 10), (1000, 20)])
-def test_histogram_has_the_densities_of_the_pits(n, n_bins):
+def test_bars_of_the_histogram_are_shares_of_the_pits(n, n_bins):
     pit = np.random.default_rng(0).beta(2, 3, size=n)
     ax = plot_calibration(pit)
-    expected = np.histogram(pit, n_bins, (0, 1), density=True)[0]
+    expected = np.histogram(pit, n_bins, (0, 1))[0] / n
     np.testing.assert_allclose([bar.get_height() for bar in bars(ax)], expected)
 
 
 def test_histogram_counts_pits_of_0_and_1_and_weights():
     ax = plot_calibration([0.0, 1.0, 0.55], sample_weight=[1, 2, 1])
     heights = np.array([bar.get_height() for bar in bars(ax)])
-    np.testing.assert_allclose(heights, [2.5, 0, 0, 0, 0, 2.5, 0, 0, 0, 5])
+    np.testing.assert_allclose(heights, [0.25, 0, 0, 0, 0, 0.25, 0, 0, 0, 0.5])
 
 
 def bars(ax):
@@ -213,8 +213,8 @@ def band(ax):
 def test_band_is_the_exact_binomial_one_for_one_draw():
     low, high = band(plot_calibration(np.random.default_rng(1).uniform(size=1000)))
     alpha = 0.05 / 20 / 2
-    np.testing.assert_allclose(low, np.full(20, binom.ppf(alpha, 1000, 0.05) / 50))
-    np.testing.assert_allclose(high, np.full(20, binom.isf(alpha, 1000, 0.05) / 50))
+    np.testing.assert_allclose(low, np.full(20, binom.ppf(alpha, 1000, 0.05) / 1000))
+    np.testing.assert_allclose(high, np.full(20, binom.isf(alpha, 1000, 0.05) / 1000))
 
 
 def test_band_of_weighted_rows_is_that_of_fewer_rows():
@@ -234,7 +234,7 @@ def test_draws_that_repeat_each_other_count_once():
 def test_draws_in_every_bin_leave_no_room():
     """People whose draws fill all bins evenly have no spread."""
     pit = np.tile((np.arange(20) + 0.5) / 20, (600, 1))
-    np.testing.assert_allclose(band(plot_calibration(pit)), np.ones((2, 20)), atol=1e-3)
+    np.testing.assert_allclose(band(plot_calibration(pit)), np.full((2, 20), 0.05), atol=5e-5)
 
 
 def is_outside(pit):
@@ -273,7 +273,7 @@ def test_bars_outside_the_band_are_marked_by_colour_and_hatch():
 
 def test_level_of_the_band_is_stated():
     ax = plot_calibration(np.linspace(0.01, 0.99, 300))
-    assert list(labelled(ax)) == ["simultaneous 95% band under calibration"]
+    assert list(labelled(ax)) == ["simultaneous 95% band under calibration", "calibrated"]
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def shannon(error):
 
 def test_limits_of_proof_run_from_the_logarithm_down_to_a_third():
     ax = plot_price_of_proof()
-    for start in ("Limit of all", "Limit if calibrated"):
+    for start in ("limit of all", "limit if calibrated"):
         error, price = line(ax, start).get_xydata().T
         assert price[0] == pytest.approx(shannon(error[0]), abs=0.01)
         assert (error[-1], price[-1]) == (pytest.approx(1 / 3), 0)
@@ -331,8 +331,8 @@ def test_limits_of_proof_run_from_the_logarithm_down_to_a_third():
         assert (price >= shannon(error)).all()
     assert ax.get_ylim()[1] > shannon(0.02)
     assert list(labelled(ax)) == [
-        "Limit of all forecasters, attained by laplace",
-        "Limit if calibrated on average, attained by entropic",
+        "limit of all forecasters, attained by laplace",
+        "limit if calibrated on average, attained by entropic",
     ]
 
 
@@ -351,27 +351,27 @@ def test_alphas_are_marked_on_the_limit():
 def test_the_small_panel_shows_the_difference_of_the_limits():
     ax = plot_price_of_proof()
     (panel,) = ax.child_axes
-    gap = line(ax, "Limit if").get_ydata() - line(ax, "Limit of all").get_ydata()
+    gap = line(ax, "limit if").get_ydata() - line(ax, "limit of all").get_ydata()
     np.testing.assert_allclose(panel.lines[0].get_ydata(), 1000 * gap)
     assert "0.001 nats" in panel.get_title()
     assert panel.get_ylim()[1] > 1000 * gap.max()
     # it never hides a forecaster
     assert (
         panel.get_zorder()
-        < line(plot_price_of_proof(points=forecasters()), "Forecasters").lines[0].get_zorder()
+        < line(plot_price_of_proof(points=forecasters()), "forecasters").lines[0].get_zorder()
     )
 
 
 def test_forecasters_are_dots_with_names_and_known_whiskers():
     ax = plot_price_of_proof(points=forecasters())
-    points, _, (reach,) = line(ax, "Forecasters").lines
+    points, _, (reach,) = line(ax, "forecasters").lines
     np.testing.assert_array_equal(points.get_xydata(), [[0.18, 0.55], [0.25, 0.12], [0.1, np.nan]])
     expected = [[[0.18, 0.45], [0.18, 0.7]], [[0.25, 0.12], [0.25, 0.2]]]
     np.testing.assert_allclose(reach.get_segments()[:2], expected)
     assert [text.get_text() for text in ax.texts[-2:]] == ["network", "mine"]
     table = plot_price_of_proof(points=pd.DataFrame(forecasters()[:2]))
     np.testing.assert_array_equal(
-        line(table, "Forecasters").lines[0].get_xydata(), points.get_xydata()[:2]
+        line(table, "forecasters").lines[0].get_xydata(), points.get_xydata()[:2]
     )
     ax.figure.canvas.draw()
 

@@ -54,13 +54,14 @@ def test_labels_of_axes_and_legends():
     assert worst.get_xlabel() == "Group size (share of people)"
     assert worst.get_ylabel() == "Calibration error (percentage points)"
     assert [text.get_text() for text in worst.get_legend().get_texts()] == [
-        "Oracle: chosen after seeing the outcomes",
-        "Same search, calibrated forecasts (5% to 95%, mean dashed)",
-        "Certified for every group of at least this share",
-        "Learned from features, with lower bound",
+        "oracle (chosen after seeing the outcomes)",
+        "the same search in calibrated forecasts (5% to 95%, mean dashed)",
+        "certified upper bound for every group of at least this size",
+        "learned from features, with lower bound",
     ]
     histogram = figures.plot_calibration([0.2, 0.7])
-    assert histogram.get_xlabel() == "PIT: predicted probability of an outcome this low or lower"
+    assert histogram.get_xlabel() == "Predicted probability of an outcome this low (PIT)"
+    assert histogram.get_ylabel() == "Share of outcomes"
     front = figures.plot_front([{"error": 0.1, "score": 1.0}])
     assert front.get_xlabel() == "Calibration error of the worst group (percentage points)"
     assert front.get_ylabel() == "Score (smaller is sharper)"

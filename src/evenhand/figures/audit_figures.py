@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import confidence_in_full, count, in_full, points_in_full, whole
-from evenhand.calibration import HISTOGRAM_CONFIDENCE, pit_histogram
+from evenhand._format import count, points_in_full, whole
+from evenhand.calibration import pit_histogram
 from evenhand.figures.style import (
     BLUE,
     GREY,
     ORANGE,
     RED,
+    as_percent,
     as_points,
     as_rows,
     axes_of,
@@ -23,14 +24,23 @@ from evenhand.figures.style import (
     tidy,
     whiskers,
 )
+from evenhand.figures.titles import (
+    CERTIFIED,
+    ERROR_TITLE,
+    LEARNED,
+    ORACLE,
+    OUTCOMES_TITLE,
+    PIT_BAND,
+    PIT_TITLE,
+    SAME_SEARCH,
+    SIZE_TITLE,
+)
 from evenhand.search import POSSIBLE_LEAK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from evenhand.figures.style import Records
-
-ERROR_LABEL = "Calibration error (percentage points)"
 
 NOT_OFF, TOLERATED, BEYOND, UNJUDGED = "not off", "tolerated", "beyond", "unjudged"
 GROUP_KINDS = {
@@ -79,25 +89,23 @@ def plot_worst_group(
     mass = column(rows, "mass")
     error = column(rows, "error")
     low, high, bound = (column(rows, key) for key in ("null_low", "null_high", "certified"))
-    label = "Oracle: chosen after seeing the outcomes"
-    axes.plot(mass, error, "o-", color=BLUE, label=label, zorder=3)
+    axes.plot(mass, error, "o-", color=BLUE, label=ORACLE, zorder=3)
     # audits in parts and records of a user may have no null and no certificate
     if np.isfinite([low, high]).any():
-        label = "Same search, calibrated forecasts (5% to 95%, mean dashed)"
+        label = f"{SAME_SEARCH} (5% to 95%, mean dashed)"
         axes.fill_between(mass, low, high, color=GREY, alpha=0.25, linewidth=0, label=label)
     if np.isfinite(column(rows, "null_mean")).any():
         axes.plot(mass, column(rows, "null_mean"), "--", color=GREY, linewidth=1.2)
     if np.isfinite(bound).any():
-        label = "Certified for every group of at least this share"
-        axes.step(mass, bound, where="post", color=RED, linewidth=2, label=label)
+        axes.step(mass, bound, where="post", color=RED, linewidth=2, label=CERTIFIED)
     # `len`, as the truth of a DataFrame is not defined
     if learned is not None and len(learned):
         _draw_learned(axes, as_rows("learned", learned))
-    axes.set(xlabel="Group size (share of people)", xlim=(0, 1.02), ylabel=ERROR_LABEL)
+    axes.set(xlabel=SIZE_TITLE, xlim=(0, 1.02), ylabel=ERROR_TITLE)
     # an error is at most 1/2: above it there is room for the legend
     axes.set_ylim(min(axes.get_ylim()[0], 0.0), 0.66)
     axes.set_yticks(np.arange(0.0, 0.51, 0.1))
-    axes.xaxis.set_major_formatter(lambda share, _: in_full(share))
+    axes.xaxis.set_major_formatter(as_percent)
     axes.yaxis.set_major_formatter(as_points)
     tidy(axes, "y", legend="upper right")
     return axes
@@ -166,7 +174,7 @@ def plot_groups(
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(as_points)
     is_joint = any(row.get("simultaneous") for row in rows)
-    axes.set_xlabel(f"{ERROR_LABEL}\nwith {'simultaneous ' if is_joint else ''}95% intervals")
+    axes.set_xlabel(f"{ERROR_TITLE}\nwith {'simultaneous ' if is_joint else ''}95% intervals")
     tidy(axes, "x", legend="lower right")
     return axes
 
@@ -188,9 +196,9 @@ def plot_calibration(
     Returns
     -------
     matplotlib Axes
-        Heights are densities, which are 1 under calibration. The band is that of
-        `calibration.pit_histogram`: it contains all bars with probability at least 0.95. Bars
-        outside are red and hatched.
+        Heights are shares of the outcomes, which are equal under calibration (dashed line). The
+        band is that of `calibration.pit_histogram`: it contains all bars with probability at least
+        0.95. Bars outside are red and hatched.
 
     Raises
     ------
@@ -200,36 +208,36 @@ def plot_calibration(
     Examples
     --------
     >>> ax = plot_calibration((np.arange(200) + 0.5) / 200)
-    >>> [float(round(bar.get_height(), 9)) for bar in ax.patches[:10]] == [1.0] * 10
+    >>> [float(round(bar.get_height(), 9)) for bar in ax.patches[:10]] == [0.1] * 10
     True
     """
     found = pit_histogram(pit, sample_weight)
-    n_bins = found.share.size
+    even = 1 / found.share.size
     axes = axes_of(ax, (7.0, 3.6))
     style: Any = {"align": "edge", "color": BLUE, "alpha": 0.75, "edgecolor": "w"}
-    bars = axes.bar(found.edges[:-1], n_bins * found.share, width=1 / n_bins, **style)
+    bars = axes.bar(found.edges[:-1], found.share, width=even, **style)
     is_outside = (found.share < found.low) | (found.share > found.high)
     for bar, marked in zip(bars, is_outside, strict=True):
         # hatched as well, for readers who do not see red
         if marked:
             bar.set(facecolor=RED, hatch="//")
-    label = f"simultaneous {confidence_in_full(HISTOGRAM_CONFIDENCE)} band under calibration"
-    style = {"fill": True, "color": GREY, "alpha": 0.35, "linewidth": 0, "label": label}
-    axes.stairs(n_bins * found.high, found.edges, baseline=n_bins * found.low, **style)
-    axes.axhline(1, color=GREY, linestyle="--", linewidth=1.2)
-    axes.set(xlim=(0, 1), xlabel="PIT: predicted probability of an outcome this low or lower")
+    style = {"fill": True, "color": GREY, "alpha": 0.35, "linewidth": 0, "label": PIT_BAND}
+    axes.stairs(found.high, found.edges, baseline=found.low, **style)
+    axes.axhline(even, color=GREY, linestyle="--", linewidth=1.2, label="calibrated")
     # the legend needs 30% of room above the highest bar
-    axes.set(ylabel="Density", ylim=(0, 1.3 * n_bins * max(found.share.max(), found.high.max())))
+    top = 1.3 * max(found.share.max(), found.high.max())
+    axes.set(xlim=(0, 1), xlabel=PIT_TITLE, ylim=(0, top), ylabel=OUTCOMES_TITLE)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(as_percent)
     tidy(axes, "y", legend="upper center")
     return axes
 
 
 def _draw_learned(axes: Axes, rows: list[Mapping[str, Any]]) -> None:
     mass, error, low = (column(rows, key) for key in ("mass", "error", "low"))
-    label = "Learned from features, with lower bound"
     style: Any = {"fmt": "D", "color": ORANGE, "markeredgecolor": "black", "capsize": 4}
     # an unbiased estimate may lie below its bound, and then has no bar
-    axes.errorbar(mass, error, yerr=whiskers(error, low, error), label=label, **style)
+    axes.errorbar(mass, error, yerr=whiskers(error, low, error), label=LEARNED, **style)
 
 
 def _group_kind(row: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ from evenhand.figures.style import (
     tidy,
     whiskers,
 )
+from evenhand.figures.titles import PRICE_TITLE
 from evenhand.links import PriceLimits, price_limits
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
             "markeredgecolor": "black",
             "capsize": 4,
         }
-        axes.errorbar(error, price, label="Forecasters", zorder=4, **style)
+        axes.errorbar(error, price, label="forecasters", zorder=4, **style)
     axes.set_xlim(0, max(0.36, 1.04 * float(np.nanmax(error, initial=0.0))))
     low = np.nanmin(price, initial=0.0)
     top = float(np.interp(TOP_ERROR, limits.error, limits.calibrated_price))
@@ -90,7 +91,7 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     highest = max(1.05 * high, 1.3 * float(beside.max(initial=0.0)))
     axes.set_ylim(low - 0.05 * (high - low), highest)
     axes.set_xlabel("Mean pathwise error (percentage points)")
-    axes.set_ylabel("Price: log score given up (nats)")
+    axes.set_ylabel(PRICE_TITLE)
     axes.xaxis.set_major_formatter(as_points)
     tidy(axes, "y", legend="upper right")
     named = {
@@ -107,9 +108,9 @@ def _draw_limits(axes: Axes, limits: PriceLimits) -> None:
     # the limit goes to infinity at an error of 0, where the shaded region is extended level
     edge = np.append(0.0, limits.error), np.append(limits.price[0], limits.price)
     axes.fill_between(*edge, color=GREY, alpha=0.15, linewidth=0)
-    label = "Limit of all forecasters, attained by laplace"
+    label = "limit of all forecasters, attained by laplace"
     axes.plot(limits.error, limits.price, color=BLUE, linewidth=2, label=label)
-    label = "Limit if calibrated on average, attained by entropic"
+    label = "limit if calibrated on average, attained by entropic"
     axes.plot(limits.error, limits.calibrated_price, "--", color=ORANGE, label=label)
     for link in limits.links:
         place = (link.mean_error, link.price)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from evenhand._escape import visible
-from evenhand._format import points_in_full
+from evenhand._format import in_full, points_in_full
 from evenhand._validate import Floats, bad_input
 
 if TYPE_CHECKING:
@@ -67,6 +67,11 @@ def tidy(axes: Axes, grid: Literal["x", "y"], legend: Legend | None = None) -> N
 def as_points(value: float, _: float) -> str:
     """Return a fraction in percentage points: a formatter of ticks for matplotlib."""
     return points_in_full(value)
+
+
+def as_percent(value: float, _: float) -> str:
+    """Return a fraction in percent: a formatter of ticks for matplotlib."""
+    return in_full(value)
 
 
 def as_rows(name: str, records: Records) -> list[Mapping[str, Any]]:

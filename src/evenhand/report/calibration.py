@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evenhand._format import band, count, in_full, percent
 from evenhand._table import Cells, Column, Table, numeric
+from evenhand.figures import OUTCOMES_TITLE, PIT_BAND, PIT_TITLE
 from evenhand.report import charts
 from evenhand.report.document import Pair, Paragraph, Part, Section
 from evenhand.report.findings import Findings
@@ -42,7 +43,7 @@ def _pit_chart(pit: Values) -> charts.Chart | None:
     bars = [_bar(one) for one in bins if one.share is not None]
     # steps along the ends of the band
     steps = [(x, one.low, one.high) for one in bins for x in (one.start, one.end)]
-    area = charts.Area.of(steps, "simultaneous 95% band under calibration")
+    area = charts.Area.of(steps, PIT_BAND)
     # bins are equally wide, so each contains the same share of uniform PITs
     even = 1 / len(bins)
     layers: list[charts.Layer] = [
@@ -62,9 +63,9 @@ def _pit_chart(pit: Values) -> charts.Chart | None:
     }
     return charts.Chart(
         "Histogram of PITs. Under calibration, all bars are as high as the dashed line.",
-        charts.share_axis("Predicted probability of an outcome this low (PIT)"),
+        charts.share_axis(PIT_TITLE),
         layers,
-        charts.Axis(0, top, "Share of outcomes", charts.nice_ticks(0.0, top, 4), in_full),
+        charts.Axis(0, top, OUTCOMES_TITLE, charts.nice_ticks(0.0, top, 4), in_full),
         title="Histogram of PITs",
         note=f"{count(outside, 'bar lies', 'bars lie')} outside the band." if outside else inside,
         numbers=Table.of("Numbers of the PIT histogram", bins, cells),

@@ -8,6 +8,7 @@ from typing import Literal
 from evenhand._format import at_least, at_most, in_full, is_known, is_trivial, percent
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.certificates import LEAST_FLOOR, floors_in_words
+from evenhand.figures import SIZE_TITLE
 from evenhand.report import charts
 from evenhand.report.document import Heading, Pair, Paragraph, Part
 from evenhand.report.findings import Findings
@@ -147,7 +148,7 @@ def _coverage_chart(findings: Findings) -> charts.Chart | None:
     return charts.Chart(
         "Certified bounds of the coverage in every group against the size of the group; the numbers"
         " are in the tables.",
-        charts.share_axis("Smallest share of people in the group"),
+        charts.share_axis(SIZE_TITLE),
         layers,
         charts.share_axis("Share of outcomes covered"),
         title="Coverage in every group",

@@ -7,6 +7,7 @@ from typing import Any
 
 from evenhand._format import at_most, in_full, log_score, number, points, points_in_full, whole
 from evenhand._table import Cells, Column, Table, numeric
+from evenhand.figures import PRICE_TITLE
 from evenhand.report.charts import Axis, Chart, Layer, Point, Points, nice_ticks
 from evenhand.report.document import Heading, Pair, Paragraph, Part, Section
 from evenhand.report.findings import Findings
@@ -115,7 +116,7 @@ def _price_chart(
         "Price of a guarantee against the largest group error.",
         Axis(0, reach, title, ticks, points_in_full),
         layers,
-        Axis(0, high, "Price: loss in log score (nats)", nice_ticks(0, high)),
+        Axis(0, high, PRICE_TITLE, nice_ticks(0, high)),
         title="Price against group error",
         numbers=Table.of("Numbers of the price of a guarantee", rows, cells),
         height=330,

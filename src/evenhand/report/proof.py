@@ -19,6 +19,7 @@ from evenhand._format import (
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.certificates import LEAST_FLOOR
+from evenhand.figures import CERTIFIED, ERROR_TITLE, LEARNED, ORACLE, SAME_SEARCH, SIZE_TITLE
 from evenhand.report import charts
 from evenhand.report.coverage import plain_parts, same_floor
 from evenhand.report.document import Bullets, Heading, Pair, Paragraph, Part, Section
@@ -207,23 +208,20 @@ def _worst_chart(findings: Findings) -> charts.Chart:
         for found in findings.learned
         if known(found.mass, found.group.error.value)
     ]
-    searched = "the same search in calibrated forecasts"
-    bounded = "certified upper bound for every group of at least this share"
-    with_bound = "learned from features, with lower bound"
     layers: list[charts.Layer] = [
-        charts.Area.of(nulls, f"{searched}, 5% to 95%"),
-        charts.Line(means, f"{searched}, mean"),
-        charts.Points(certified, bounded, "red", "square", "steps", rank=4),
-        charts.Points(oracle, "oracle (chosen after seeing the outcomes)", joined_by="line"),
-        charts.Points(learned, with_bound, "orange", "diamond", rank=3),
+        charts.Area.of(nulls, f"{SAME_SEARCH}, 5% to 95%"),
+        charts.Line(means, f"{SAME_SEARCH}, mean"),
+        charts.Points(certified, CERTIFIED, "red", "square", "steps", rank=4),
+        charts.Points(oracle, ORACLE, joined_by="line"),
+        charts.Points(learned, LEARNED, "orange", "diamond", rank=3),
     ]
     return charts.Chart(
-        "Error of the worst group against its share of the people, in percentage points; the"
+        "Error of the worst group against the group size, in percentage points; the"
         " numbers are in the table.",
         # 1/2 is the largest error, so that reports of all models share one scale
-        charts.share_axis("Share of people in the group"),
+        charts.share_axis(SIZE_TITLE),
         layers,
-        charts.Axis(0, 0.5, "Error (percentage points)", charts.TENTHS, points_in_full),
+        charts.Axis(0, 0.5, ERROR_TITLE, charts.TENTHS, points_in_full),
         title="Error of the worst group by size",
         numbers=_oracle_table(findings),
         height=330,
