@@ -171,8 +171,9 @@ def test_fit_finds_the_least_randomization_that_is_certified(
     )
     fitted = evenhand(*args, "--out", tmp_path / "model", "--max-group-error", 0.4)
     assert fitted.code == 0
-    assert "off by at most 40.0 points in every group of at least 20% of people" in fitted.out
-    assert "(certified on 60 people, trained on 140 rows)" in fitted.out
+    assert "In every group of at least 20% of people" in fitted.out
+    assert "off by at most 40.0 points" in fitted.out
+    assert "(60 people; trained on 140 other rows)" in fitted.out
     assert (
         "trained on 140 rows and 3 columns, certified on 60 other people; model and" in fitted.err
     )
@@ -307,7 +308,7 @@ def test_fit_certifies_as_much_as_a_limit_of_the_width_allows(
     proof = json.loads((tmp_path / "model" / "certificate.json").read_text())
     assert (proof["max_wider"], proof["max_group_error"], proof["group_mass"]) == (0.2, None, 0.5)
     assert 0.19 < proof["wider"] <= 0.2
-    assert "80% prediction intervals at most 20% wider: alpha" in fitted.out
+    assert "80% intervals at most 20% wider: alpha" in fitted.out
     assert "every group of at least 50% of people" in proof["statement"]
     refused = evenhand(*args, "--out", tmp_path / "other", "--max-price", -1)
     assert "--max-price must be a number above 0" in refused.complaint()
@@ -343,7 +344,7 @@ def test_rows_of_one_person_certify_once(place: Path, tmp_path: Path, evenhand: 
     fitted = evenhand(*args, "--out", tmp_path / "model", "--max-group-error", 0.45)
     assert fitted.code == 0
     # three in ten of 100 people; of the others both rows
-    assert "(certified on 30 people, trained on 140 rows)" in fitted.out
+    assert "(30 people; trained on 140 other rows)" in fitted.out
     assert (
         json.loads((tmp_path / "model" / "certificate.json").read_text())["certified_on"]["n"] == 30
     )

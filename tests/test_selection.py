@@ -139,7 +139,7 @@ def test_rounded_outcomes_are_compared_and_priced_by_the_log_score_of_their_cell
         assert price == pytest.approx(0.5, abs=0.02)
         found[model] = scores
     assert "log score, cells of" in chosen.summary()
-    assert "of log score per rounding cell on these people" in chosen.summary()
+    assert "of log score per rounding cell;" in chosen.summary()
     # densities prefer the spikes by 3.4 nats (test_scoring.py)
     loss = found[spiky] - found[honest]
     assert loss["as it is"] == pytest.approx(CELL_LOSS, abs=5 * 0.53 / np.sqrt(len(y)))
@@ -175,7 +175,10 @@ def test_a_plain_regressor_is_certified_on_rows_it_has_not_seen() -> None:
     names = ["without features", "as it is", "recalibrated", "randomized"]
     assert list(found.comparison["forecaster"]) == names
     assert found.comparison["certified_group_error"].notna().tolist() == [False] * 3 + [True]
-    assert "off by at most 32.0 points in every group of at least 20% of people" in found.summary()
+    assert found.summary().startswith(
+        "In every group of at least 20% of people, predicted probabilities are off by at most 32.0"
+        " points, with 95% confidence"
+    )
 
 
 def test_a_model_that_is_far_off_needs_less_randomization_once_mended() -> None:
@@ -232,8 +235,7 @@ def test_what_learns_nothing_is_certified_on_all_rows(name: str) -> None:
     found = randomize(HELD_OUT[name], X, y, max_group_error=0.4, random_state=0)
     assert (found.n_learning, found.n_certifying) == (0, 300)
     text = found.summary()
-    assert "certified on 300 people" in text
-    assert "must not have seen these rows" in text
+    assert "(300 people, whom the model must not have seen)" in text
     assert "trained on 0" not in text
     with pytest.raises(InputError, match=r"by='sex' .*not fitted here.*recalibrate=True"):
         randomize(HELD_OUT[name], X, y, max_group_error=0.4, by="sex", random_state=0)
@@ -484,7 +486,7 @@ def test_a_price_from_a_bad_start_is_told_as_such(chosen: Any) -> None:
     off = 100 * found.average_error("as it is")
     assert off > 5
     least = np.floor(100 * found.limit) / 100
-    assert "with the same mean error" in found.summary().lower()
+    assert "the price of this mean error is at least" in found.summary().lower()
     assert f"at least {least:.2f} nats" in found.summary()
     assert f"an estimated {off:.1f} points" in found.summary()
     assert "in Python: recalibrate=True" in found.summary()
@@ -501,7 +503,7 @@ def test_a_selection_shows_itself_in_one_line_and_its_summary_as_text() -> None:
     )
     assert "\n" not in repr(found)
     assert str(found) == found.summary()
-    assert found._repr_html_().startswith("<pre>With 95% confidence")
+    assert found._repr_html_().startswith("<pre>In every group of at least 20% of people")
 
 
 def test_people_are_compared_on_a_part_that_does_not_hang_on_their_order() -> None:
@@ -658,8 +660,8 @@ def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement(chosen:
     )
     assert f"predicted probabilities are off by at most {number} percentage points" in shown
     assert (
-        f"at most {number} points in every group of at least 20%"
-        in chosen.summary().splitlines()[0]
+        "In every group of at least 20% of people, predicted probabilities are off by at most"
+        f" {number} points" in chosen.summary().splitlines()[0]
     )
 
 
@@ -675,7 +677,8 @@ def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter() ->
     assert looser.group_error(0.25) < 0.3  # the test passes well below its target
     assert chosen.group_error == chosen.certificate.group_error(0.25) == 0.35
     assert "at most 35.0 points in every group of at least 25% of people" in chosen.caveat
-    assert "at most 35.0 points in every group of at least 25% of people" in chosen.summary()
+    assert "In every group of at least 25% of people" in chosen.summary()
+    assert "off by at most 35.0 points" in chosen.summary()
     assert chosen.certificate.group_error(0.2) == 0.5  # smaller groups were not tested
     found = audited(chosen, X, y, learned_masses=[0.5], n_simulations=2)
     (row,) = found.to_dict()["certificate"]["every_group"]
@@ -876,7 +879,7 @@ def test_a_spread_that_depends_on_features_is_reported_first() -> None:
     for outcomes in (X["a"] + 2 * noise, y + 0.8 * (X["b"] > 0)):
         even = randomize(law, X, np.asarray(outcomes), max_price=0.3, random_state=0)
         assert even.spread_group is None
-        assert even.summary().startswith("With 95% confidence")
+        assert even.summary().startswith("In every group of at least 20% of people")
 
 
 def test_equal_pits_have_no_spread_group() -> None:
@@ -908,8 +911,8 @@ def test_both_ends_of_the_coverage_are_given_beside_a_plain_wider_interval() -> 
     assert all(floor < low for level, floor in levels.items() if level < plain.interval.level)
     z = stats.norm.ppf((1 + plain.interval.level) / 2)
     assert plain.wider == pytest.approx(2 * z / row_of(found, "randomized")["width"] - 1)
-    assert f"a plain {100 * plain.interval.level:g}% interval" in text
-    assert "no upper limit and no other level" in text
+    assert f"A {100 * plain.interval.level:g}% interval without a draw covers at least" in text
+    assert "overall, with no upper limit; it is" in text
 
 
 def law_pit(X: Any, y: Any) -> np.ndarray:

@@ -296,7 +296,8 @@ def test_counts_are_certified_by_tests_in_order_and_served_as_counts(chosen_coun
     quantiles = served.ppf([0.1, 0.5, 0.9])
     assert (quantiles == np.round(quantiles)).all()
     text = found.summary()
-    assert "off by at most 30.0 points in every group of at least 20% of people" in text
+    assert text.startswith("In every group of at least 20% of people, predicted")
+    assert "off by at most 30.0 points" in text
     assert "the true distribution is at least" not in text
 
 
@@ -453,7 +454,7 @@ def test_amounts_are_certified_by_the_continuous_part_alone(chosen_amount: Any) 
     assert low < 0 < high
     text = found.summary()
     assert "of at least 20% of the people whose outcome is not 0" in text
-    assert f"certified on {int(off.sum())} of them" in text
+    assert f"({int(off.sum())} of them, whom the model must not have seen)" in text
     assert "probability of 0 is not randomized" in text
 
 

@@ -135,56 +135,47 @@ UNEVEN = SpreadGroup(0.12, True, 0.611, 0.803, "age > 50")
         (
             {},
             0,
-            "With 95% confidence, predicted probabilities are off by at most 29.7 points in every"
-            " group of at least 33.34% of people (certified on 30 people, trained on 70 rows).",
+            "In every group of at least 33.34% of people, predicted probabilities are off by at"
+            " most 29.7 points, with 95% confidence (30 people; trained on 70 other rows).",
         ),
         (
             {"n_learning": 0},
             0,
-            "With 95% confidence, predicted probabilities are off by at most 29.7 points in every"
-            " group of at least 33.34% of people (certified on 30 people; the model was fitted"
-            " elsewhere and must not have seen these rows).",
+            "In every group of at least 33.34% of people, predicted probabilities are off by at"
+            " most 29.7 points, with 95% confidence (30 people, whom the model must not have"
+            " seen).",
         ),
         (
             {"searches": searches(0.1234, 0.0567, UNEVEN)},
             0,
-            "The width of this model's prediction intervals does not vary enough with the features:"
-            " its 80% intervals cover an estimated 61% of outcomes in a group of 33.34% of people"
+            "The width of this model's prediction intervals does not vary enough with the features."
+            " Its 80% intervals cover an estimated 61% of outcomes in a group of 33.34% of people"
             " (approximately: age > 50), 80% overall. A model that learns the spread would help"
             " more than a draw.",
         ),
         (
             {},
             1,
-            "In every such group, 80% prediction intervals cover between 60.8% and 89.3% of"
-            " outcomes.",
+            "In every such group, 80% intervals cover between 60.8% and 89.3% of outcomes.",
         ),
         (
             {"certificate": certificate(0.3, 0.9996)},
             1,
-            "In every such group, 80% prediction intervals cover at least 30.0% of outcomes, with"
-            " no upper limit.",
-        ),
-        (
-            {"certificate": certificate(0.3, 0.9996)},
-            2,
-            "Without a draw, a plain 98% interval of the model guarantees the lower limit alone (at"
-            " least 63.1%) and is 12% narrower than the randomized one, but it covers 97% overall,"
-            " with no other level.",
+            "In every such group, 80% intervals cover at least 30.0% of outcomes, with no upper"
+            " limit.",
         ),
         (
             {},
             2,
-            "Without a draw, a plain 98% interval of the model guarantees the lower limit alone (at"
-            " least 63.1%) and is 12% narrower than the randomized one, but it covers 97% overall,"
-            " with no upper limit and no other level.",
+            "A 98% interval without a draw covers at least 63.1% there and 97% overall, with no"
+            " upper limit; it is 12% narrower than the randomized 80% interval.",
         ),
         ({}, 3, "This is the least randomization with this guarantee: alpha = 0.123."),
         (
             {"target": Target(MaxWider(0.125), 0.2, 0.95)},
             3,
-            "This is the most that can be guaranteed with 80% prediction intervals at most 12.5%"
-            " wider: alpha = 0.123.",
+            "This is the most that can be guaranteed with 80% intervals at most 12.5% wider:"
+            " alpha = 0.123.",
         ),
         (
             {"target": Target(MaxPrice(0.5), 0.2, 0.95)},
@@ -194,14 +185,13 @@ UNEVEN = SpreadGroup(0.12, True, 0.611, 0.803, "age > 50")
         (
             {},
             4,
-            "Price: 0.46 nats of log score on these people; 80% prediction intervals are 25% wider"
-            " on average.",
+            "Price: 0.46 nats of log score; 80% intervals are 25% wider on average.",
         ),
         (
             {"limit": 0.489},
             5,
-            "With the same mean error the price around the true distribution is at least 0.48 nats;"
-            " it is lower here because the model itself is off by an estimated 5.1 points overall.",
+            "Around the true distribution, the price of this mean error is at least 0.48 nats. It"
+            " is lower here because the model itself is off by an estimated 5.1 points overall.",
         ),
         (
             {"searches": searches(0.1234, 0.0567)},

@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 def statement(chosen: Selection) -> str:
     """Return the guarantee: the bound, the groups and the number of people."""
-    learned = f", trained on {count(chosen.n_learning, 'row')}"
+    learned = f"; trained on {count(chosen.n_learning, 'other row')}"
     if chosen.n_learning == 0:
-        learned = "; the model was fitted elsewhere and must not have seen these rows"
+        learned = ", whom the model must not have seen"
     # the bounds are for the people whose outcome is not an atom that is left as it is
     n = chosen.n_certifying if chosen.n_off_atom is None else chosen.n_off_atom
     which = "" if chosen.atom is None else f" of outcomes other than {chosen.atom:g}"
     who = count(n, "person", "people") if chosen.atom is None else f"{n:,} of them"
     return (
-        f"With {confidence_in_full(chosen.confidence)} confidence, predicted probabilities{which}"
-        f" are off by at most {at_most(chosen.group_error)} points in every group of at least"
-        f" {in_full(chosen.group_mass)} of {chosen.people} (certified on {who}{learned})."
+        f"In every group of at least {in_full(chosen.group_mass)} of {chosen.people}, predicted"
+        f" probabilities{which} are off by at most {at_most(chosen.group_error)} points, with"
+        f" {confidence_in_full(chosen.confidence)} confidence ({who}{learned})."
     )
 
 
@@ -96,8 +96,8 @@ def _spread(chosen: Selection) -> list[str]:
         return []
     where = f" (approximately: {found.description})" if found.description else ""
     return [
-        "The width of this model's prediction intervals does not vary enough with the features:"
-        f" its 80% intervals cover an estimated {percent(found.coverage_80, decimals=0)} of"
+        "The width of this model's prediction intervals does not vary enough with the features."
+        f" Its 80% intervals cover an estimated {percent(found.coverage_80, decimals=0)} of"
         f" outcomes in a group of {in_full(chosen.group_mass)} of people{where},"
         f" {percent(found.overall_80, decimals=0)} overall. A model that learns the spread would"
         " help more than a draw."
@@ -120,21 +120,19 @@ def _coverage(chosen: Selection) -> list[str]:
     if low <= 0:
         return []
     which = "" if chosen.atom is None else f" of outcomes other than {chosen.atom:g}"
-    start = f"In every such group, 80% prediction intervals{which} cover"
+    start = f"In every such group, 80% intervals{which} cover"
     lines = [f"{start} between {at_least(low, percent)} and {at_most(high, percent)} of outcomes."]
-    limits = "no upper limit and no other level"
     if is_trivial(high):
         lines = [f"{start} at least {at_least(low, percent)} of outcomes, with no upper limit."]
-        # the randomized interval has none either
-        limits = "no other level"
     if chosen.plain is not None and chosen.alpha < 1:
         interval = chosen.plain.interval
         compared = "wider" if chosen.plain.wider >= 0 else "narrower"
         lines.append(
-            f"Without a draw, a plain {in_full(interval.level)} interval of the model guarantees"
-            f" the lower limit alone (at least {at_least(interval.floor, percent)}) and is"
-            f" {percent(abs(chosen.plain.wider), decimals=0)} {compared} than the randomized one,"
-            f" but it covers {percent(interval.covered, decimals=0)} overall, with {limits}."
+            f"A {in_full(interval.level)} interval without a draw covers at least"
+            f" {at_least(interval.floor, percent)} there and"
+            f" {percent(interval.covered, decimals=0)} overall, with no upper limit; it is"
+            f" {percent(abs(chosen.plain.wider), decimals=0)} {compared} than the randomized 80%"
+            " interval."
         )
     return lines
 
@@ -156,7 +154,7 @@ def _choice(chosen: Selection) -> list[str]:
             what = "This is the least randomization with this guarantee"
         case MaxWider():
             what = (
-                "This is the most that can be guaranteed with 80% prediction intervals at most"
+                "This is the most that can be guaranteed with 80% intervals at most"
                 f" {in_full(goal.most)} wider"
             )
         case MaxPrice():
@@ -170,18 +168,18 @@ def _price(chosen: Selection) -> list[str]:
     compared = "wider" if chosen.wider >= 0 else "narrower"
     is_rounded = chosen.rounding_step is not None
     score = "log score per rounding cell" if is_rounded else "log score"
-    widths = "80% prediction intervals have no width without a draw"
+    widths = "80% intervals have no width without a draw"
     if np.isfinite(chosen.wider):
         change = percent(abs(chosen.wider), decimals=0)
-        widths = f"80% prediction intervals are {change} {compared} on average"
-    lines = [f"Price: {nats(chosen.price)} of {score} on these people; {widths}."]
+        widths = f"80% intervals are {change} {compared} on average"
+    lines = [f"Price: {nats(chosen.price)} of {score}; {widths}."]
     # as printed, the limit rounded down: a difference in the third decimal is noise
     if np.isfinite(chosen.limit) and round(chosen.price, 2) < math.floor(100 * chosen.limit) / 100:
         off_by = points(chosen.average_error(chosen.base_name))
         rounded = "outcomes are rounded and " if is_rounded else ""
         lines.append(
-            f"With the same mean error the price around the true distribution is at least"
-            f" {at_least(chosen.limit, nats)}; it is lower here because {rounded}the model itself"
+            "Around the true distribution, the price of this mean error is at least"
+            f" {at_least(chosen.limit, nats)}. It is lower here because {rounded}the model itself"
             f" is off by an estimated {off_by} points overall."
         )
     return lines
