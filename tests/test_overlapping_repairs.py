@@ -474,3 +474,26 @@ def test_only_ratios_of_weights_count() -> None:
     one = RecalibratedRegressor(standard, by=by, random_state=0).fit(table, y)
     two = RecalibratedRegressor(standard, by=by, random_state=0).fit(table, y, np.full(800, 1e-300))
     np.testing.assert_allclose(one.forecast(table).pit(y), two.forecast(table).pit(y), atol=1e-12)
+
+
+def test_a_short_text_lists_who_got_worse_first_and_counts_the_rest() -> None:
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"x": random.uniform(size=900)})
+    y = random.normal(size=900)
+    groups = {f"part {k}": table["x"].to_numpy() * 9 // 1 == k for k in range(9)}
+    model = RecalibratedRegressor(standard, by=groups, random_state=0).fit(table, y)
+    model.check_.loc[6, "verdict"] = "harms"
+    worst = model.check_.drop(index=[0, 6]).sort_values("error_before", ascending=False)["group"]
+    lines = model.summary().splitlines()
+    # the heading and the line under it
+    names = [line[:8].strip() for line in lines[2:7]]
+    assert names == ["everyone", "part 5", *worst[:3]]
+    n_helped = int(
+        (model.check_.drop(index=[0, 6]).set_index("group")["verdict"] == "helps")[worst[3:]].sum()
+    )
+    assert lines[7].startswith(
+        f"5 other groups: forecasts got better in {n_helped} and worse in 0; no evidence in"
+        f" {5 - n_helped}."
+    )
+    assert all(f"part {k}" in model.summary(full=True) for k in range(9))
+    assert "other group" not in model.summary(full=True)

@@ -309,10 +309,16 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         members = self._members(self._check_rows(X, reset=False), groups)
         return self._maps.forecast(forecast, members)
 
-    def summary(self) -> str:
-        """Return the held-out check as text: what the maps changed, by group, and a verdict."""
+    def summary(self, *, full: bool = False) -> str:
+        """Return the held-out check as text: what the maps changed, by group, and a verdict.
+
+        Parameters
+        ----------
+        full : bool, default False
+            List every group, not only those with the largest errors and those made worse.
+        """
         check_is_fitted(self)
-        return check_text(self.check_)
+        return check_text(self.check_, full=full)
 
     def without_groups(self) -> Self:
         """Return the fitted model with only the map of all rows, as if fitted without `by`."""

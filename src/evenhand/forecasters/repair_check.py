@@ -28,6 +28,9 @@ N_FOLDS = 5
 CONFIDENCE = 0.95
 """Confidence with which the intervals of all groups contain the expected gains."""
 
+SHOWN = 4
+"""Number of groups that a short text of a check lists."""
+
 CHECK_COLUMNS = (
     "group",
     "n",
@@ -98,8 +101,12 @@ def check_table(rows: Iterable[Sequence[Any]]) -> pd.DataFrame:
     return table.astype({"n": np.int64} | dict.fromkeys(numbers, np.float64))
 
 
-def check_text(table: pd.DataFrame) -> str:
-    """Return the table of a check as text, with the verdicts in words."""
+def check_text(table: pd.DataFrame, *, full: bool = True) -> str:
+    """Return a check as text, with the verdicts in words.
+
+    Unless `full`, everyone and the `SHOWN` most notable groups are listed, and others are counted.
+    """
+    listed = table if full or len(table) <= 2 + SHOWN else _notable(table)
     cells: Cells[Any] = {
         Column("group"): lambda row: row.group,
         numeric("rows"): lambda row: f"{row.n:,}",
@@ -109,14 +116,35 @@ def check_text(table: pd.DataFrame) -> str:
         Column("95% interval"): lambda row: band(number, row.low, row.high),
         Column("verdict"): verdict_text,
     }
-    shown = Table.of("Check of the repair", table.itertuples(index=False), cells).text()
+    shown = Table.of("Check of the repair", listed.itertuples(index=False), cells).text()
     note = (
         "Rows that were not used for the maps (cross-fitted). Errors are in percentage points."
         " Gain: mean log score after recalibration minus before. The intervals hold for all groups"
         " simultaneously. They do not account for groups that were chosen by their outcomes in"
         " these same rows."
     )
-    return f"{shown}\n\n{wrapped(note)}"
+    others = table.drop(index=listed.index)
+    counted = f"\n{wrapped(_counted(others))}" if len(others) else ""
+    return f"{shown}{counted}\n\n{wrapped(note)}"
+
+
+def _notable(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of everyone, then of groups made worse, then by falling error before."""
+    groups = table.iloc[1:]
+    is_worse = groups["verdict"] == "harms"
+    order = np.lexsort((-groups["error_before"], ~is_worse))[:SHOWN]
+    return pd.concat([table.iloc[:1], groups.iloc[order]])
+
+
+def _counted(others: pd.DataFrame) -> str:
+    """Return how many of the groups that are not listed were helped."""
+    n_helped = int((others["verdict"] == "helps").sum())
+    n_worse = int((others["verdict"] == "harms").sum())
+    n_open = len(others) - n_helped - n_worse
+    return (
+        f"{count(len(others), 'other group')}: forecasts got better in {n_helped:,} and worse in"
+        f" {n_worse:,}; no evidence in {n_open:,}. summary(full=True) lists them."
+    )
 
 
 def verdict_text(row: Any) -> str:
