@@ -23,6 +23,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "mathml",
     "rooms",
+    "scrolling",
+    "summaries",
 ]
 # names in docstrings link to their descriptions; options keep their two hyphens
 default_role = "py:obj"
@@ -35,6 +37,7 @@ html_theme = "furo"
 html_title = f"evenhand {version}"
 html_static_path = ["_static"]
 html_css_files = ["evenhand.css"]
+html_favicon = "_static/favicon.svg"
 html_show_sourcelink = False
 
 autodoc_typehints = "none"

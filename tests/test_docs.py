@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 import typer.main
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 from sybil import Document, Sybil
 from sybil.example import Example
 from sybil.parsers.rest import CodeBlockParser, DocTestParser, PythonCodeBlockParser
@@ -209,6 +211,42 @@ def test_the_drawing_of_the_rooms_follows_the_contract_on_imports() -> None:
     assert [re.split(r" {2,}", line.strip())[0] for line in drawn] == floors
 
 
+NARROWEST = 576
+"""Width in pixels below which figures of the gallery scroll instead of shrinking."""
+
+
+def smallest_text(figure: Figure) -> float:
+    """Return the size in pixels of the smallest text of a figure where it is shown smallest."""
+    figure.draw_without_rendering()
+    # the gallery saves 100 dots per inch unless the figure has more, shown as 100 with `srcset`
+    width = 100 * figure.get_figwidth()
+    texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+    points = min(float(text.get_fontsize()) for text in texts)
+    return points / 72 * 100 * min(1.0, NARROWEST / width)
+
+
+def titles(figure: Figure) -> list[str]:
+    return [figure.get_suptitle(), *(ax.get_title() for ax in figure.axes)]
+
+
+def test_figures_shrink_no_further_than_their_texts_allow() -> None:
+    rules = (PAGES / "_static" / "evenhand.css").read_text(encoding="utf-8")
+    assert f".scrolling img.sphx-glr-single-img {{ min-width: {NARROWEST}px; }}" in rules
+
+
+def test_sizes_of_texts_are_those_on_the_page() -> None:
+    figure = Figure(figsize=(11.52, 4))  # shown at half its size
+    figure.text(0.5, 0.5, "seven points and a fifth", fontsize=7.2)
+    assert smallest_text(figure) == pytest.approx(5)
+
+
+@pytest.mark.parametrize("script", GALLERY, ids=lambda script: script.stem)
+def test_no_text_of_a_script_is_left_out_of_its_page(script: Path) -> None:
+    # the gallery drops what stands beside the marker of a block
+    markers = re.findall(r"^# %%.*", script.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(markers) <= {"# %%"}
+
+
 def test_there_are_enough_examples_to_look_at() -> None:
     assert len(GALLERY) >= 8
 
@@ -225,7 +263,12 @@ def test_script_of_the_gallery_runs_and_draws(
     plt.close("all")
     try:
         runpy.run_path(str(script), run_name="__main__")
-        assert plt.get_fignums()
+        drawn = [plt.figure(number) for number in plt.get_fignums()]
+        assert drawn
+        for figure in drawn:
+            assert smallest_text(figure) >= 9
+            # titles are the text alternative of the figure in the gallery
+            assert any(text.strip() for text in titles(figure))
     finally:
         plt.close("all")
     if script.stem == "plot_blind_spot":

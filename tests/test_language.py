@@ -98,14 +98,6 @@ NOT_YET: set[str] = {
     "docs/train.rst",
     "docs/_ext/rooms.py",
     "docs/conf.py",
-    "docs/gallery/plot_audit.py",
-    "docs/gallery/plot_decide.py",
-    "docs/gallery/plot_foreign_forecasts.py",
-    "docs/gallery/plot_keyed_draws.py",
-    "docs/gallery/plot_lending.py",
-    "docs/gallery/plot_mend_by_group.py",
-    "docs/gallery/plot_price_of_proof.py",
-    "docs/gallery/plot_worst_group.py",
 }
 """Files that are still to be rewritten; none is added."""
 

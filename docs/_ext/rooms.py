@@ -43,7 +43,7 @@ def home_of(module: str, name: str) -> str:
 
 
 class GalleryOrder:
-    """The order of the gallery: the idea, then the tasks as the guides have them."""
+    """Order of the gallery: the idea, then audit, repair and proof."""
 
     ORDER = (
         *(
@@ -51,7 +51,8 @@ class GalleryOrder:
             "audit",
             "foreign_forecasts",
             "worst_group",
-            "mend_by_group",
+            "repair_by_group",
+            "counts",
             "events",
             "randomize",
             "price_of_proof",

@@ -1,10 +1,10 @@
 """
-Audit a model that you have
-===========================
+Audit a model
+=============
 
-Nothing is changed in the model. Its forecasts of rows that it has not seen, and what happened, are
-enough to say where it is wrong: in the groups you name, in halves of features and their
-intersections, in the worst group that a learner finds.
+An audit needs forecasts of rows that the model has not seen, and their outcomes. It finds the
+people for whom the predicted uncertainty is wrong: in named groups, in groups scanned from the
+features, and in a learned group. The model is not changed.
 """
 
 # sphinx_gallery_thumbnail_number = 2
@@ -16,8 +16,9 @@ import pandas as pd
 from evenhand import Forecast, audit
 from evenhand.figures import plot_calibration, plot_groups
 
-# %% Forecasts of another team: a mean and a standard deviation for each of 3,000 people. For people
-# over sixty who live in the north they are too low, and the team does not know.
+# %%
+# The model predicts a mean and a standard deviation for each of 3,000 people. For people over sixty
+# in the north its forecasts are too low.
 
 rng = np.random.default_rng(0)
 people = pd.DataFrame(
@@ -31,29 +32,33 @@ score = (people["income"] - 24_000) / 10_000
 y = score + rng.normal(size=3000)
 y[(people["age"] > 60) & (people["region"] == "north")] += 0.9
 
-theirs = Forecast.from_normal(mean=score + 0.15, std=np.full(3000, 1.05))
-found = audit(theirs, X=people, y=y, groups=["region", "age"], random_state=0, name="their model")
+forecast = Forecast.from_normal(mean=score + 0.15, std=np.full(3000, 1.05))
+found = audit(forecast, X=people, y=y, groups=["region", "age"], random_state=0, name="the model")
 
 # %%
-# On average over everybody the model looks well: this is what most checks stop at.
+# Over all people the model is nearly calibrated. Many checks look no further than this histogram.
 
-fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
-_ = plot_calibration(theirs.pit(y), ax=ax)
+fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+_ = plot_calibration(forecast.pit(y), ax=ax).set_title("PITs of all people")
 
-# %% The named groups already hint at it. Errors are in percentage points, 50 is the worst there is;
-# the intervals of all named and scanned groups hold at once. Errors in the shaded zone are within
-# the tolerance: significant or not, they are not important.
+# %%
+# In the named groups it is not. Errors are in percentage points: 0 is perfect and 50 the worst
+# possible. The intervals cover the true errors of all named and scanned groups simultaneously, with
+# 95% confidence. Errors in the shaded zone are within the tolerance, significant or not.
 
-fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
-_ = plot_groups(found.groups, ax=ax, tolerance=found.tolerance.error)
+fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+plot_groups(found.groups, ax=ax, tolerance=found.tolerance.error)
+_ = fig.suptitle("Errors of the named groups")
 
-# %% The scan goes through all halves and their intersections, and its p-values hold for all of them
-# together.
+# %%
+# The scan tests halves of all features and their intersections. Its p-values are adjusted for all
+# groups that it tests. Errors in tables are fractions.
 
 found.scan[["group", "n", "error", "direction", "bias", "p_adjusted"]].head(4).round(3)
 
-# %% The learner was told of no groups at all. It looks for people on some rows, and others judge
-# what it found; ``low`` is a bound below which the true error of that group does not lie, with 95%
+# %%
+# The learned group is found without any group being named: a model looks for it on a part of the
+# rows, and it is measured on the others. ``low`` is a lower bound of its true error, with 95%
 # confidence.
 
 found.learned[["mass", "n", "error", "low", "bias", "description"]].round(3)

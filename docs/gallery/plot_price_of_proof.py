@@ -1,10 +1,10 @@
 """
-What proof must cost
-====================
+The least price of a proof
+==========================
 
-No forecaster, whatever it is made of, lies below a certain curve of mean error and log score given
-up. The theorem and its proof are in :doc:`/price-of-proof`; here are forecasters of a known truth
-beside the curve.
+A small error for every group has a price in log score, and no forecaster can pay less than the
+curve below. The theorem and its proof are in :doc:`/price-of-proof`. Here are forecasters of
+outcomes whose true distribution is known.
 """
 
 import matplotlib.pyplot as plt
@@ -15,10 +15,11 @@ from evenhand.calibration import pathwise_errors
 from evenhand.draws import jittered
 from evenhand.figures import plot_price_of_proof
 
-# %% Outcomes are normal around a mean that the forecasters know, so that the entropy is known as
-# well. One forecaster is the truth and one has a standard deviation that is too large by a half.
-# The third uses the draw in the simplest way: it moves its mean by the draw's normal score, which
-# is the Gaussian link over the truth.
+# %%
+# Outcomes are normal around a mean that the forecasters know, so their entropy is known as well.
+# The first forecaster randomizes the true distribution. The second has a standard deviation that is
+# 50% too large. The third moves its mean by the normal score of the draw, which is the Gaussian
+# link.
 
 rng = np.random.default_rng(0)
 mean = rng.normal(size=20_000)
@@ -28,7 +29,7 @@ r = jittered(mean.size, 32, random_state=1)
 
 points = []
 for name, std, link in (
-    ("the truth", 1.0, "laplace"),
+    ("true distribution", 1.0, "laplace"),
     ("too wide", 1.5, "laplace"),
     ("moved mean", 1.0, "gaussian"),
 ):
@@ -40,8 +41,9 @@ for name, std, link in (
         point |= {"name": name} if alpha == 0.08 else {}
         points.append(point | {"price_low": paid.mean() - error, "price_high": paid.mean() + error})
 
-fig, ax = plt.subplots(figsize=(8, 5), layout="constrained")
-_ = plot_price_of_proof(ax, points=points)
+fig, ax = plt.subplots(figsize=(7, 4.6), layout="constrained")
+_ = plot_price_of_proof(ax, points=points).set_title("Price and error of randomized forecasters")
 
-# %% The truth lies on the curve. What a wrong model loses is its height above the curve, and no use
-# of the draw brings it back; mending the model does.
+# %%
+# The first forecaster lies on the curve. A wrong model lies above it by what it loses in log score,
+# which a repair can recover and a draw cannot.

@@ -1,9 +1,10 @@
 """
-Randomize as little as can be proven
-====================================
+Prove with the least randomization
+==================================
 
-``randomize`` keeps the model, sets rows aside and takes the least randomization with which every
-group of a given size is certified on them. Here the target is varied, to see what is paid for it.
+``randomize`` keeps the model, holds rows out and takes the least randomization with which they
+prove that every group of a given size is off by no more than a target. The figure shows the price
+of other targets.
 """
 
 import matplotlib.pyplot as plt
@@ -13,6 +14,7 @@ from sklearn.linear_model import BayesianRidge
 
 from evenhand import randomize
 from evenhand.certificates import certify_link
+from evenhand.figures import PRICE_TITLE, as_points
 from evenhand.links import Entropic
 
 rng = np.random.default_rng(0)
@@ -21,7 +23,8 @@ y = X[:, 0] + rng.normal(size=4000)
 chosen = randomize(BayesianRidge(), X, y, max_group_error=0.3, group_mass=0.2, random_state=0)
 print(chosen.summary())
 
-# %% The same confidence bands bound the error at all values of ``alpha`` at once. This is why
+# %%
+# One confidence band bounds the errors of all values of ``alpha`` simultaneously. Therefore
 # ``alpha`` may be chosen on the rows that certify it.
 
 held = chosen.certifying
@@ -41,8 +44,8 @@ for alpha in np.geomspace(0.02, 1.0, 12):
 rows = pd.DataFrame(rows)
 
 # %%
-# The dashed curve is the error of the worst fifth of people around a model that is right, which is
-# what infinitely many rows would prove.
+# The dashed curve is the error of the worst 20% of people for a model that is right: the bound that
+# infinitely many rows would prove.
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.plot(
@@ -57,7 +60,7 @@ ax.plot(
     rows["right"],
     "--",
     color="#757575",
-    label="a model that is right, all people known",
+    label="a model that is right, infinitely many rows",
 )
 ax.plot(
     Entropic(chosen.alpha).price,
@@ -74,11 +77,12 @@ ax.annotate(
 )
 ax.axhline(0.3, color="#d55e00", linestyle=":", linewidth=1)
 ax.set(
-    xlabel="price: log score given up (nats)",
-    ylabel="error of the worst fifth of people",
+    title="Price of smaller errors",
+    xlabel=PRICE_TITLE,
+    ylabel="Largest error of groups of 20% of people\n(percentage points)",
     xlim=(0, 2),
     ylim=(0, 0.52),
 )
-ax.yaxis.set_major_formatter("{x:.0%}")
+ax.yaxis.set_major_formatter(as_points)
 ax.spines[["top", "right"]].set_visible(False)
 _ = ax.legend(frameon=False)

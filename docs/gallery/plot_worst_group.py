@@ -1,10 +1,10 @@
 """
-The worst group, and what a search finds in nothing
-===================================================
+The worst group, beside the same search in calibrated forecasts
+===============================================================
 
-Whoever picks the worst fifth of people with the outcomes in view finds something in any forecasts,
-perfect ones too. So each search is shown beside the same search in calibrated forecasts of the same
-kind.
+A search that picks the worst 20% of people after seeing their outcomes finds large errors in any
+forecasts, perfect ones included. So the oracle worst group is shown beside the result of the same
+search in calibrated forecasts of the same kind.
 """
 
 # sphinx_gallery_thumbnail_number = 2
@@ -17,7 +17,8 @@ from evenhand.draws import jittered
 from evenhand.figures import plot_worst_group
 
 # %%
-# A model with a blind spot where the first feature is large, and the same model behind a link.
+# A model whose forecasts are too low where the first feature is large, and the same model with a
+# draw for each person.
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(1200, 4))
@@ -27,8 +28,11 @@ plain = Forecast.from_normal(X[:, 0], np.ones(1200))
 served = plain.randomized(alpha=0.1, r=jittered(1200, 32, random_state=1))
 
 masses = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
-for forecast, title in ((plain, "Deterministic"), (served, "Randomized, alpha = 0.1")):
-    fig, ax = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+for forecast, title in (
+    (plain, "Deterministic forecasts"),
+    (served, "Randomized forecasts, alpha = 0.1"),
+):
+    fig, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
     found = audit(
         forecast,
         y=y,
@@ -41,7 +45,8 @@ for forecast, title in ((plain, "Deterministic"), (served, "Randomized, alpha = 
     plot_worst_group(found.worst_groups, ax=ax, learned=found.learned)
     ax.set(title=title, ylim=(0, 0.68))
 
-# %% In the first figure the search with outcomes in view says little about the model: it finds
-# nearly as much in the truth, for which the curve is near (1 - share) / 2. The learned group, which
-# is defined by features and judged on other rows, is the one to look at. In the second the pathwise
-# errors can be seen, and the bound is a proof.
+# %%
+# In the first figure the oracle worst group has little information about the model: in calibrated
+# forecasts the same search finds nearly as much, about (1 - group size) / 2. The learned group is
+# defined by features and measured on other rows, so its error is evidence. In the second figure the
+# errors are measured over many draws of each person, and the certified bound is a proof.

@@ -150,7 +150,7 @@ def plot_groups(
     rows = as_rows("records", records)
     labels = [_group_label(row) for row in rows]
     # long names must leave room for the axis
-    axes = axes_of(ax, (max(7.0, 4.5 + 0.08 * max(map(len, labels))), 1.1 + 0.32 * len(rows)))
+    axes = axes_of(ax, (max(7.0, 4.5 + 0.08 * max(map(len, labels))), 1.8 + 0.32 * len(rows)))
     error = column(rows, "error")
     places = np.arange(len(rows), dtype=np.float64)
     reach = whiskers(error, column(rows, "error_low"), column(rows, "error_high"))
@@ -175,7 +175,7 @@ def plot_groups(
     axes.xaxis.set_major_formatter(as_points)
     is_joint = any(row.get("simultaneous") for row in rows)
     axes.set_xlabel(f"{ERROR_TITLE}\nwith {'simultaneous ' if is_joint else ''}95% intervals")
-    tidy(axes, "x", legend="lower right")
+    tidy(axes, "x", legend="above")
     return axes
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     Records = Sequence[Mapping[str, Any]] | pd.DataFrame
-    Legend = Literal["best", "lower right", "upper center", "upper right"]
+    Legend = Literal["best", "above", "upper center", "upper right"]
 
 BLUE, ORANGE, RED, GREY = "#0072b2", "#e69f00", "#d55e00", "#757575"
 """Colours that people with any kind of colour vision can distinguish (Okabe and Ito); series also
@@ -54,10 +54,13 @@ def printable(text: Any) -> str:
 def tidy(axes: Axes, grid: Literal["x", "y"], legend: Legend | None = None) -> None:
     """Remove the frame at the top and right, and draw grid lines along the `"x"` or `"y"` axis.
 
-    `legend` is the place of a legend of what has a label, if anything has one.
+    `legend` is the place of a legend of what has a label, if anything has one: within the axes, or
+    above them where nothing is drawn.
     """
     if legend is not None and axes.get_legend_handles_labels()[1]:
-        axes.legend(loc=legend, edgecolor="none", framealpha=1, fontsize="small")
+        place: Any = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
+        place = place if legend == "above" else {"loc": legend}
+        axes.legend(**place, edgecolor="none", framealpha=1, fontsize="small")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis=grid, color="#dddddd", linewidth=0.8)
     # grid lines behind everything, bars and markers included
@@ -66,12 +69,17 @@ def tidy(axes: Axes, grid: Literal["x", "y"], legend: Legend | None = None) -> N
 
 def as_points(value: float, _: float) -> str:
     """Return a fraction in percentage points: a formatter of ticks for matplotlib."""
-    return points_in_full(value)
+    return points_in_full(_tick(value))
 
 
 def as_percent(value: float, _: float) -> str:
     """Return a fraction in percent: a formatter of ticks for matplotlib."""
-    return in_full(value)
+    return in_full(_tick(value))
+
+
+def _tick(value: float) -> float:
+    # ticks are multiples of a step, and 5 * 0.2 may be a little more than 1
+    return round(value, 12)
 
 
 def as_rows(name: str, records: Records) -> list[Mapping[str, Any]]:

@@ -1,9 +1,9 @@
 """
-Mend a model by group, without randomness
-=========================================
+Repair a model by group
+=======================
 
-Where the groups are known, a map on each group's probabilities repairs it. No draw is needed, and
-here the forecasts get sharper by it. What it cannot do is repair groups that nobody has named.
+Where the groups are known, a recalibration map for each group repairs the model. No randomness is
+needed, and here the forecasts get sharper. Groups that are not named are not repaired.
 """
 
 import matplotlib.pyplot as plt
@@ -12,9 +12,11 @@ import pandas as pd
 from sklearn.linear_model import BayesianRidge
 
 from evenhand import RecalibratedRegressor, audit, compare
+from evenhand.figures import ERROR_TITLE, as_points
 
-# %% One group's outcomes spread three times as much as the other's, and a linear model states one
-# spread for both.
+# %%
+# Outcomes of one group have three times the standard deviation of the other group's, and a linear
+# model predicts one standard deviation for both.
 
 rng = np.random.default_rng(0)
 table = pd.DataFrame({"x": rng.normal(size=4000), "kind": rng.integers(2, size=4000)})
@@ -26,20 +28,20 @@ by_group = RecalibratedRegressor(BayesianRidge(), by="kind", random_state=0).fit
     table[train], y[train]
 )
 
-# %% One map for everybody leaves both groups as they were; one map for each group repairs both, and
-# the log score gets better. Where there is nothing to repair, a map costs a little, as it is
-# learned from few rows.
+# %%
+# One map for all people leaves both groups as they were. A map for each group repairs both, and the
+# log score improves. Where nothing is wrong, a map that is estimated from few rows costs a little.
 
 audits = [
     audit(
         model, table[test], y[test], groups=["kind"], learned_masses=(), random_state=0, name=name
     )
-    for name, model in (("one map", pooled), ("a map per group", by_group))
+    for name, model in (("one map", pooled), ("a map for each group", by_group))
 ]
 compare(*audits).table.query("measure.str.contains('kind|log score')").round(3)
 
 # %%
-# The same as a picture: errors of the groups, with 95% bands.
+# The errors of the groups with simultaneous 95% intervals:
 
 fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 for found, offset, colour in zip(audits, (0.18, -0.18), ("#d55e00", "#0072b2"), strict=True):
@@ -48,7 +50,7 @@ for found, offset, colour in zip(audits, (0.18, -0.18), ("#d55e00", "#0072b2"), 
     ax.barh(place, rows["error"], height=0.34, color=colour, label=found.name)
     ax.hlines(place, rows["error_low"], rows["error_high"], color="black", linewidth=1.2)
 ax.set_yticks(np.arange(len(rows))[::-1], rows["group"])
-ax.set(xlabel="error: stated chances are off by so much on average", xlim=(0, None))
-ax.xaxis.set_major_formatter("{x:.0%}")
+ax.set(title="Errors of the groups", xlabel=ERROR_TITLE, xlim=(0, None))
+ax.xaxis.set_major_formatter(as_points)
 ax.spines[["top", "right"]].set_visible(False)
 _ = ax.legend(frameon=False)
