@@ -90,12 +90,9 @@ NOT_YET: set[str] = {
     "docs/peers.rst",
     "docs/price-of-proof.rst",
     "docs/reference/commands.rst",
-    "docs/report.rst",
     "docs/reproduce.rst",
-    "docs/scale.rst",
     "docs/sharp-certificate.rst",
     "docs/start.rst",
-    "docs/train.rst",
     "docs/_ext/rooms.py",
     "docs/conf.py",
 }

@@ -34,7 +34,7 @@ def rows_needed(
     price: float | None = None,
     link: str = "entropic",
 ) -> int:
-    """Return the number of certifying rows that a right model needs for a guarantee.
+    """Return the number of certifying rows that a calibrated model needs for a guarantee.
 
     The guarantee: every group of at least `group_mass` has a W1 error of at most `max_group_error`.
     The model is calibrated before the randomization, and its PITs on the certifying rows are evenly
@@ -105,7 +105,7 @@ def rows_needed(
 
 
 def population_link(target: Target, family: Link) -> Link:
-    """Return the link with the least price that meets a target with endless rows.
+    """Return the link with the lowest price that meets a target with unlimited rows.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def _impossible(target: Target, strongest: Link, price: float | None) -> str:
     if price is None or least >= target.goal.most:
         return (
             f"{start}: the smallest alpha of the search, {LEAST_ALPHA:g}, has a group error of"
-            f" {number(least, 'up')} around a right model; allow a larger error"
+            f" {number(least, 'up')} for a calibrated model; allow a larger error"
         )
     return _too_cheap(start, target, strongest, price)
 
@@ -153,8 +153,8 @@ def _asked(target: Target) -> str:
 def _too_cheap(start: str, target: Target, family: Link, price: float) -> str:
     least = population_link(target, family).price
     return (
-        f"{start} at a price of at most {price:g} nats: around a right model it costs at least"
-        f" {nats(least, 'up')} with endless rows; allow a higher price or a larger error"
+        f"{start} at a price of at most {price:g} nats: for a calibrated model it costs at least"
+        f" {nats(least, 'up')} with unlimited rows; allow a higher price or a larger error"
     )
 
 

@@ -37,14 +37,14 @@ N_GROUPS = 20
 
 @dataclass(frozen=True)
 class PlannedCertificate:
-    """What a number of rows proves around a right model.
+    """What a number of rows certifies for a calibrated model.
 
     Parameters
     ----------
     n_samples : int or None
-        Number of certifying rows; None for endless rows.
+        Number of certifying rows; None for unlimited rows.
     bound : {"sharp", "pathwise"} or None
-        Kind of the bound, by the rule of `choose_bound`; None for endless rows, and where no link
+        Kind of the bound, by the rule of `choose_bound`; None for unlimited rows, and where no link
         meets the target.
     alpha : float or None
         Alpha of the link; None if no link meets the target with so few rows. The other fields are
@@ -105,7 +105,7 @@ class Plan(Summarized):
     link : str
         Family of the links.
     certificates : tuple of PlannedCertificate
-        One for each number of rows, by increasing number; the last one is for endless rows.
+        One for each number of rows, by increasing number; the last one is for unlimited rows.
     rows_needed : int or None
         Fewest certifying rows for the guarantee at any price; None if the cost is limited.
     group_tests : tuple of GroupTest

@@ -271,7 +271,7 @@ class Selection(Summarized):
         A model that learns the spread from the features then helps more than a draw. None unless
         the errors of `learned_group` are significant and in spread, the spread in this group
         differs significantly from that of all people, and the error that is due to it is at least a
-        fifth of the certified group error. Around a right model there is such a group with a
+        fifth of the certified group error. For a calibrated model there is such a group with a
         probability of at most one minus the confidence. Computed when it is first read, as
         `learned_group`.
         """
