@@ -74,7 +74,7 @@ is_older_woman = ((X["sex"] == "woman") & (X["age"] > 60)).to_numpy()
 groups = {
     "Everyone": np.ones(len(y), dtype=bool),
     "Women over 60": is_older_woman,
-    "Patients with a gene variant\nthat nobody recorded": has_variant,
+    "Gene variant that\nnobody recorded": has_variant,
 }
 steps = (
     ("1. Audit", "wrong for women\nover 60", model.forecast(X), 0.8, None),
@@ -88,7 +88,7 @@ steps = (
     ),
     (
         "3. Prove both limits",
-        "80% intervals, a random\ndraw for each patient",
+        "80% intervals, a draw\nfor each patient",
         chosen.model.forecast(X, random_state=1),
         0.8,
         (low, high),
@@ -162,7 +162,7 @@ def draw_people(ax, interval):
     ax.plot(place[is_missed], outcome[is_missed], "X", color=ORANGE, markersize=5.5)
     for some in (slice(0, 20), slice(20, 40)):
         text = f"{is_missed[some].sum()} missed"
-        ax.text(place[some].mean(), -33, text, ha="center", color=ORANGE, weight="bold")
+        ax.text(place[some].mean(), -33, text, ha="center", color=ORANGE)
     times = np.mean(interval[1] - interval[0]) / width
     ax.set_title("intervals" if times == 1 else f"{times - 1:.0%} wider", size=10, color=GREY)
 
@@ -170,7 +170,7 @@ def draw_people(ax, interval):
 fig, axes = plt.subplots(
     2,
     4,
-    figsize=(10, 5.6),
+    figsize=(8.8, 5.2),
     dpi=150,
     layout="constrained",
     sharey="row",
@@ -182,9 +182,9 @@ for top, bottom, (title, subtitle, forecast, level, proven) in zip(*axes, steps,
     draw_coverage(top, interval, level, proven)
     draw_people(bottom, interval)
     top.set_title(subtitle, size=10.5)
-    top.text(0.5, 1.2, title, transform=top.transAxes, ha="center", size=12.5, weight="bold")
+    top.text(0.5, 1.2, title, transform=top.transAxes, ha="center", size=12, weight="bold")
     top.set(xlim=(0, 103), ylim=(3.35, -0.6), xticks=(0, 40, 100 * level))
-    top.set_yticks(range(4), [*groups, "Every group of 20%,\nnamed or not"])
+    top.set_yticks(range(4), [*groups, "Every group of\n20%, named or not"])
     for text in top.get_yticklabels()[3:]:
         text.set_weight("bold")
     top.xaxis.set_major_formatter("{x:.0f}%")
