@@ -21,9 +21,9 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
+    "accessible",
     "mathml",
     "rooms",
-    "scrolling",
     "summaries",
 ]
 # names in docstrings link to their descriptions; options keep their two hyphens
@@ -37,6 +37,7 @@ html_theme = "furo"
 html_title = f"evenhand {version}"
 html_static_path = ["_static"]
 html_css_files = ["evenhand.css"]
+html_js_files = ["scrolling.js"]
 html_favicon = "_static/favicon.svg"
 html_show_sourcelink = False
 

@@ -19,6 +19,7 @@ import pytest
 from command_outcome import Command, Outcome
 from evenhand.cli import main
 from forked_command import Forks
+from in_browser import started
 from shared_work import made_once, save_blank
 
 
@@ -53,6 +54,14 @@ SLOWEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {name: place for place, name in enumerate(SLOWEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+# of a module, not of a session: an event loop runs until the browser is closed
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """Start a browser, or skip the test if there is none."""
+    with started() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

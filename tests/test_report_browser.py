@@ -18,10 +18,8 @@ import evenhand
 from browser.report_examples import AUDITS, EVIL
 from evenhand.draws import jittered
 from evenhand.report import audit_html
+from in_browser import PHONE, WIDE, serious_findings
 
-CHROMIUM = shutil.which("chromium")
-MUST_RUN = os.environ.get("EVENHAND_NEEDS_BROWSER") == "1"
-WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 SIZES = pytest.mark.parametrize("size", [WIDE, PHONE], ids=["1280", "390"])
 MADE = [
     "full_deterministic",
@@ -34,26 +32,6 @@ MADE = [
 ]
 REAL = ["real_deterministic", "real_randomized"]
 DEMO = ["report", "report-deterministic"]
-
-
-def missing(what):
-    if MUST_RUN:
-        pytest.fail(f"EVENHAND_NEEDS_BROWSER is 1, but there is no {what}")
-    pytest.skip(f"there is no {what}: the report is not opened")
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    if CHROMIUM is None:
-        missing("chromium")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("playwright")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 def real_audit(is_randomized):
@@ -178,20 +156,10 @@ def test_first_screen_says_what_was_audited_and_what_that_does_not_cover(opened,
     ids=lambda value: str(value["width"]) if isinstance(value, dict) else value,
 )
 def test_axe_finds_nothing_serious(opened, name, size, scheme):
-    try:
-        from axe_playwright_python.sync_playwright import Axe
-    except ImportError:
-        missing("axe-playwright-python")
     page = opened(name, size, scheme)
     page.eval_on_selector_all("details", "all => all.forEach(one => one.open = true)")
     page.locator(".mark").first.focus()
-    found = Axe().run(page).response["violations"]
-    worst = [
-        (v["id"], v["nodes"][0]["html"][:200])
-        for v in found
-        if v["impact"] in {"serious", "critical"}
-    ]
-    assert worst == []
+    assert serious_findings(page) == []
     if scheme == "dark":
         picture(page, f"{name}-{size['width']}-dark-whole", full_page=True)
 

@@ -3,8 +3,9 @@ The least price of a proof
 ==========================
 
 A small error for every group has a price in log score, and no forecaster can pay less than the
-curve below. The theorem and its proof are in :doc:`/price-of-proof`. Here are forecasters of
-outcomes whose true distribution is known.
+curve below. The figure shows it with forecasters of outcomes whose true distribution is known.
+
+The theorem and its proof: :doc:`/price-of-proof`.
 """
 
 import matplotlib.pyplot as plt
