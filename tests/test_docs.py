@@ -12,6 +12,7 @@ import runpy
 import shlex
 import tomllib
 import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from sybil.example import Example
 from sybil.parsers.rest import CodeBlockParser, DocTestParser, PythonCodeBlockParser
 
 import evenhand
+from command_outcome import Command
 from evenhand.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -37,12 +39,36 @@ pytestmark = pytest.mark.skipif(not PAGES.exists(), reason="the documentation is
 COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
 
 
+SHELL_RUNS = ("tutorial",)
+"""Pages whose shell lines are run, each with the exit code that its comment names."""
+
+
 def check_shell(example: Example) -> None:
     """Check that a shell block names only commands, options, files and targets that exist."""
+    for words, _ in lines_of(example):
+        check_line(words)
+
+
+def lines_of(example: Example) -> Iterator[tuple[list[str], int]]:
+    """Yield the words of each line of a shell block, and the exit code that its comment names."""
     for line in str(example.parsed).replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words:
+            named = re.search(r"# exit code (\d+)", line)
+            yield words, int(named.group(1)) if named else 0
+
+
+def runner_of(evenhand: Command) -> Callable[[Example], None]:
+    """Return what checks a shell block and runs its lines of the command."""
+
+    def run(example: Example) -> None:
+        for words, code in lines_of(example):
             check_line(words)
+            if words[0] == "evenhand":
+                done = evenhand(*words[1:])
+                assert done.code == code, (words, done)
+
+    return run
 
 
 def check_line(words: list[str]) -> None:
@@ -66,25 +92,26 @@ def check_line(words: list[str]) -> None:
         assert program == "pip", f"a program that nothing checks: {program}"
 
 
-def examples_of(page: Path) -> Document:
+def examples_of(page: Path, shell: Callable[[Example], None] = check_shell) -> Document:
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     parsers = [
         DocTestParser(options),
         PythonCodeBlockParser(),
-        CodeBlockParser(language="sh", evaluator=check_shell),
+        CodeBlockParser(language="sh", evaluator=shell),
     ]
     return Sybil(parsers=parsers).parse(page)
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
 def test_blocks_of_the_page_run_in_order(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenhand: Command
 ) -> None:
     # one test for a page, since blocks build on each other and parallel workers may take tests
     # apart
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
-        for block in examples_of(page):
+        shell = runner_of(evenhand) if page.stem in SHELL_RUNS else check_shell
+        for block in examples_of(page, shell):
             block.evaluate()
     if page.stem == "report":
         check_sections_of_the_report((tmp_path / "report.html").read_text(encoding="utf-8"))
@@ -92,7 +119,18 @@ def test_blocks_of_the_page_run_in_order(
 
 def test_pages_with_examples_are_not_lost() -> None:
     with_blocks = {page.stem for page in TEXTS if list(examples_of(page))}
-    guides = {"start", "audit", "repair", "randomize", "train", "draws", "decide", "report"}
+    guides = {
+        "tutorial",
+        "which",
+        "faq",
+        "audit",
+        "repair",
+        "randomize",
+        "train",
+        "draws",
+        "decide",
+        "report",
+    }
     guides |= {"scale", "outcomes", "counts", "amounts", "events"}
     theory = {"links", "price-of-proof", "sharp-certificate", "costs", "method"}
     assert with_blocks >= guides | theory
