@@ -121,7 +121,6 @@ def test_pages_with_examples_are_not_lost() -> None:
     with_blocks = {page.stem for page in TEXTS if list(examples_of(page))}
     guides = {
         "tutorial",
-        "which",
         "faq",
         "audit",
         "repair",
