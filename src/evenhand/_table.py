@@ -99,6 +99,8 @@ class Table:
         Label of the field that searches the table on a page; "" for a table without one.
     printed : int
         Most rows that text shows; pages show all rows.
+    more : sequence of objects
+        What a page shows below each row on demand, None for nothing; empty for a table without.
 
     Examples
     --------
@@ -116,6 +118,7 @@ class Table:
     dim: Collection[int] = ()
     search: str = ""
     printed: int = PRINTED
+    more: Sequence[object] = ()
 
     @classmethod
     def of(
@@ -127,6 +130,7 @@ class Table:
         dim: Collection[int] = (),
         search: str = "",
         printed: int = PRINTED,
+        more: Callable[[Item], object] | None = None,
     ) -> Table:
         """Return a table with one row per item.
 
@@ -140,6 +144,8 @@ class Table:
             Columns from left to right; each function writes the cell of an item.
         dim, search, printed
             As for a table.
+        more : callable, optional
+            Function that returns what is shown below the row of an item.
 
         Examples
         --------
@@ -147,8 +153,10 @@ class Table:
         >>> Table.of("Squares", range(3), square).rows
         [['0', '0'], ['1', '1'], ['2', '4']]
         """
-        rows = [[write(item) for write in cells.values()] for item in items]
-        return cls(label, list(cells), rows, dim, search, printed)
+        listed = list(items)
+        rows = [[write(item) for write in cells.values()] for item in listed]
+        below = [] if more is None else [more(item) for item in listed]
+        return cls(label, list(cells), rows, dim, search, printed, below)
 
     def text(self, width: int = WIDTH, *, most: int | None = None) -> str:
         """Return the table as text.

@@ -21,7 +21,9 @@ from evenhand.audits.options import check_error as check_error
 from evenhand.audits.options import check_search as check_search
 from evenhand.audits.outcomes import event_probability as event_probability
 from evenhand.audits.outcomes import is_off_atom as is_off_atom
-from evenhand.audits.provenance import with_people, with_sources
+from evenhand.audits.people import with_people
+from evenhand.audits.people import with_rows as with_rows
+from evenhand.audits.provenance import with_sources
 from evenhand.audits.result import Audit
 from evenhand.audits.rounding import RoundingCells as RoundingCells
 from evenhand.audits.rounding import spread_step as spread_step

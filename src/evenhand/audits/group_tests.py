@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from evenhand import search
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Mask
 from evenhand.audits import tables
 from evenhand.audits.off_groups import OffGroup, off_groups
 from evenhand.audits.options import SearchOptions
@@ -35,7 +35,8 @@ Notes = tuple[Note, ...]
 class TestedGroups:
     """Tables of named and of scanned groups, with the family that their intervals share.
 
-    `off` contains the definitions of the groups with significant errors.
+    `off` contains the definitions of the groups with significant errors, `scanned` the scanned
+    groups and `scanned_p` their adjusted p-values.
     """
 
     groups: pd.DataFrame
@@ -43,6 +44,15 @@ class TestedGroups:
     family: Family
     notes: Notes
     off: tuple[OffGroup, ...]
+    scanned: search.Scanned | None = None
+    scanned_p: Floats = field(default_factory=lambda: np.empty(0))
+
+    def scanned_rows(self, most: int) -> Iterator[tuple[str, Mask]]:
+        """Yield names and rows of scanned groups, those with the smallest p-values first."""
+        if self.scanned is None:
+            return
+        for i in np.argsort(self.scanned_p, kind="stable")[:most]:
+            yield " and ".join(one.name for one in self.scanned.parts(i)), self.scanned.rows(i)
 
 
 def tested_groups(
@@ -82,8 +92,8 @@ def tested_groups(
     # the interval of a group known by probability is not that of its members
     members = [held.groups.is_probable(name) for name in groups["group"]]
     groups = groups.assign(within=groups["within"] & ~np.array(members, dtype=np.bool_))
-    off = off_groups(held.groups, own[1], scanned, of_scan, 1 - options.confidence)
-    return TestedGroups(groups, scan, family, notes, off)
+    off = off_groups(held.groups, own[1], scanned, of_scan, 1 - options.confidence, held.kept)
+    return TestedGroups(groups, scan, family, notes, off, scanned, of_scan)
 
 
 def _tests(

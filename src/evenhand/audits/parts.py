@@ -13,9 +13,11 @@ from evenhand._validate import Floats
 from evenhand.audits import tables
 from evenhand.audits.group_tests import tested_groups
 from evenhand.audits.membership import membership_table
+from evenhand.audits.off_groups import off_learned
 from evenhand.audits.options import SearchOptions
 from evenhand.audits.outcomes import PositivePart, RowPITs
 from evenhand.audits.pictures import calibration_table
+from evenhand.audits.profiles import profile_table
 from evenhand.audits.reliability import reliability_table
 from evenhand.audits.result import Audit
 from evenhand.audits.rows import HeldOut
@@ -40,9 +42,7 @@ def audit_rows(
     # all share one random generator, so the order of these calls affects the numbers
     proof, unproven = certify_rows(rows, held, options.confidence, random)
     tested = tested_groups(pits, residual, held, options, scores, random, rows.binary_outcomes)
-    learned, learned_rows, off_learned, unlearned = learn_groups(
-        pits, residual, held, options, random
-    )
+    learned, unlearned = learn_groups(pits, residual, held, options, random)
     miscoverage, unmeasured = conditional_coverage(pits, held, options)
     is_searched = held.searched is not None and (len(tested.scan) > 0 or len(learned) > 0)
     # the note names them: by default they are all other columns of a table of forecasts
@@ -62,11 +62,11 @@ def audit_rows(
         measures=tuple(scores),
         groups=tested.groups,
         scan=tested.scan,
-        off_groups=(*tested.off, *off_learned),
+        off_groups=(*tested.off, *off_learned(learned, held.kept)),
         family=tested.family,
         within=options.within,
-        learned=learned,
-        learned_rows=learned_rows,
+        learned=tables.learned_table(learned),
+        learned_rows=tables.learned_rows(learned, held.kept),
         worst_groups=tables.worst_group_table(
             pits, options.masses, proof, options.n_simulations, random, rows.simulate
         ),
@@ -81,6 +81,7 @@ def audit_rows(
         target=target,
         tolerance=options.tolerance,
         miscoverage=miscoverage,
+        profiles=profile_table(rows, held.groups, tested, learned, options.confidence),
         membership=membership_table(pits, residual, held.groups, options.confidence),
     )
 

@@ -30,6 +30,7 @@ TABLES = (
     "membership",
     "reliability",
     "positive_part",
+    "profiles",
 )
 """Tables of an audit that its JSON lists by the same names."""
 
@@ -74,7 +75,7 @@ def csv_tables(audit: Audit) -> dict[str, pd.DataFrame]:
     """Return the tables of an audit by the names of their csv files."""
     tables = {key: getattr(audit, key) for key in TABLES}
     tables |= {"possible_leaks": audit.leaks, "histogram": audit.histogram}
-    tables |= {"learned_rows": audit.learned_rows}
+    tables |= {"learned_rows": audit.learned_rows, "members": audit.members}
     return tables | {"every_group": audit.every_group}
 
 

@@ -7,7 +7,6 @@ import json
 import numbers
 import platform
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats
+from evenhand.audits.people import with_rows
 from evenhand.calibration import PITs
 from evenhand.draws import RandomState
 
@@ -99,7 +99,7 @@ def with_sources(
     data_name : str, optional
         Name of a table that is not a file.
     rows : ndarray of int, optional
-        Numbers of the audited rows in the table, if not all were audited; examples and learned
+        Numbers of the audited rows in the table, if not all were audited; examples and members of
         groups are then numbered by them.
     n_rows : int, optional
         Number of rows of the table, if not all were audited.
@@ -116,24 +116,8 @@ def with_sources(
         "model": known["model"] | {"sha256": seal},
         "data": known["data"] | table,
     }
-    listed: dict[str, Any] = {"examples": found.examples, "learned_rows": found.learned_rows}
-    if rows is not None:
-        listed = {
-            key: table.assign(row=rows[table["row"].to_numpy(dtype=np.intp)])
-            for key, table in listed.items()
-            if not table.empty
-        }
-    return replace(found, provenance=known | sources, **listed)
-
-
-def with_people(found: Audit, ids: Sequence[object]) -> Audit:
-    """Add ids to the examples and learned groups; `ids` are those of all rows of the table."""
-    listed: dict[str, Any] = {
-        key: table.assign(id=[str(ids[row]) for row in table["row"]])
-        for key, table in (("examples", found.examples), ("learned_rows", found.learned_rows))
-        if not table.empty
-    }
-    return replace(found, **listed)
+    found = found if rows is None else with_rows(found, rows)
+    return replace(found, provenance=known | sources)
 
 
 @cache

@@ -17,11 +17,13 @@ from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
 from evenhand._validate import bad_input
 from evenhand.audits.decisions import decide_groups, decide_learned
+from evenhand.audits.member_lists import member_lists
 from evenhand.audits.membership import MEMBERSHIP_COLUMNS
-from evenhand.audits.off_groups import OffGroup, marked
+from evenhand.audits.off_groups import OffGroup, marked, member_table
 from evenhand.audits.plain_audit import csv_tables, plain_audit
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
 from evenhand.audits.plain_values import write_tables
+from evenhand.audits.profiles import PROFILE_COLUMNS
 from evenhand.audits.reliability import RELIABILITY_COLUMNS
 from evenhand.audits.repairing import Repairable
 from evenhand.audits.row_record import RowRecord
@@ -163,6 +165,14 @@ class Audit(Summarized, Repairable):
         Named groups of the people whose outcome is not the atom of a hurdle, with the columns of
         `groups`, for the PITs of the continuous part. Intervals and p-values are adjusted for the
         groups of this table alone. Empty for other outcomes.
+    profiles : DataFrame
+        Shape of the errors of single groups: `table` that lists the group ("groups", "scan" or
+        "learned"), its name `group`, the `mass` of a learned group, the `share` of its PITs in ten
+        equal bins, the ends `low` and `high` of a simultaneous 95% band of these under calibration,
+        and the half width `margin` of the 95% band of its calibration curve, the cumulative sums of
+        `share`. For 0/1 outcomes instead `reliability`: the mean predicted probability, the rate
+        and the ends of its simultaneous interval in each bin. At most 100 scanned groups, those
+        with the smallest p-values; no groups known by probability.
     rows : RowRecord or None
         Values of each row, with which `compare` gives paired intervals: see docs/audit-schema.rst.
         None for more than 20,000 rows, for tables in parts and if only PITs are known.
@@ -214,6 +224,7 @@ class Audit(Summarized, Repairable):
     grid_share: float | None = None
     positive_part: pd.DataFrame = field(default_factory=pd.DataFrame)
     about: Mapping[str, str] = field(default_factory=dict)
+    profiles: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*PROFILE_COLUMNS]))
 
     def __post_init__(self) -> None:
         # decided here, once for all that read the tables: an audit with another tolerance or with
@@ -329,9 +340,30 @@ class Audit(Summarized, Repairable):
         """
         return write_tables(folder, csv_tables(self))
 
-    def to_html(self, path: str | Path | None = None) -> str:
-        """Return the findings as one self-contained HTML page; write it to `path` if given."""
-        text = audit_html(plain_audit(self), self.notes)
+    @property
+    def members(self) -> pd.DataFrame:
+        """Members of the groups in `off_groups`: `group`, `mass`, `row` and `id`.
+
+        `mass` is that of a learned group, `row` the number of the row in the given table, counted
+        from 0, and `id` is None if no ids were given. Groups known by probability have no members,
+        and audits of tables in parts list none.
+        """
+        return member_table(self.off_groups or ())
+
+    def to_html(self, path: str | Path | None = None, *, rows: bool = True) -> str:
+        """Return the findings as one self-contained HTML page; write it to `path` if given.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to write.
+        rows : bool, default True
+            Whether to embed the ids of members of the groups that are off, if ids were given to the
+            audit, for download. They are data about people: leave them out of pages for readers who
+            must not learn who is in a group.
+        """
+        embedded = member_lists(self.off_groups or ()) if rows else None
+        text = audit_html(plain_audit(self), self.notes, embedded)
         if path is not None:
             write_text(path, text)
         return text

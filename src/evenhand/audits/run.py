@@ -14,6 +14,7 @@ from evenhand.audits.options import check_about, check_search
 from evenhand.audits.outcome_notes import excluded_outcomes, grid_findings
 from evenhand.audits.outcomes import RowPITs
 from evenhand.audits.parts import audit_rows, name_of
+from evenhand.audits.people import check_people, with_people
 from evenhand.audits.pictures import price_of
 from evenhand.audits.plain_interval import plain_table, relative_widths
 from evenhand.audits.provenance import draws_in_words, provenance_of
@@ -45,6 +46,7 @@ def audit(
     features: Any = None,
     sample_weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
+    ids: ArrayLike | Sequence[object] | None = None,
     masses: Sequence[float] = MASSES,
     learned_masses: Sequence[float] = LEARNED_MASSES,
     min_size: int = MIN_SIZE,
@@ -89,6 +91,8 @@ def audit(
         differ, learned and worst groups ignore them, and no certificate is computed.
     cluster : array-like of shape (n,), optional
         Labels of people who have several rows: one row per person, chosen at random, is audited.
+    ids : array-like of shape (n,), optional
+        Ids of the people: `Audit.members` and reports list the members of groups by them.
     masses : sequence of float
         Group sizes of the oracle worst group and of the certificate, as shares of the rows.
     learned_masses : sequence of float
@@ -168,6 +172,7 @@ def audit(
     random = generator(random_state)
     outcomes = check_finite("y", y)
     target = name_of(y) if target_name is None else target_name
+    people = check_people(ids, outcomes.size)
     given, model = model, check_model(model)
     table = check_rows(model, X, outcomes.size)
     held = hold_out(outcomes.size, table, features, groups, sample_weight, cluster, random, y=y)
@@ -189,7 +194,7 @@ def audit(
     held = replace(held, notes=(*held.notes, *notes, *excluded_outcomes(subject)))
     found = audit_rows(subject.rows, subject.residual, scores, held, options, random, target)
     examples = subject.examples
-    return replace(
+    found = replace(
         found,
         name=title,
         about=described,
@@ -211,6 +216,7 @@ def audit(
         unseen=_unseen(model, held.X),
         rows=_record(subject, held, found),
     )
+    return found if people is None else with_people(found, people)
 
 
 def _record(subject: Subject, held: HeldOut, found: Audit) -> RowRecord | None:
@@ -241,6 +247,7 @@ def audit_pit(
     features: Any = None,
     sample_weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
+    ids: ArrayLike | Sequence[object] | None = None,
     masses: Sequence[float] = MASSES,
     learned_masses: Sequence[float] = LEARNED_MASSES,
     min_size: int = MIN_SIZE,
@@ -269,7 +276,7 @@ def audit_pit(
         `features` are given.
     residual : array-like of shape (n,), optional
         Outcome minus mean forecast, for the bias of groups in units of the outcome.
-    groups, features, sample_weight, cluster : optional
+    groups, features, sample_weight, cluster, ids : optional
         As in `audit`.
     masses, learned_masses, min_size, tolerance, coverage_tolerance, within : optional
         As in `audit`.
@@ -315,6 +322,7 @@ def audit_pit(
     bias = None if residual is None else check_finite("residual", residual)
     if bias is not None and bias.size != n:
         raise bad_input("residual", f"have one value per row of PITs ({n})", bias.size)
+    people = check_people(ids, n)
     held = hold_out(n, X, features, groups, pits.weights, cluster, random, y=residual)
     # rows of validated PITs need no second validation, and all rows need no copy
     some = pits if held.kept.size == n else pits.take(held.kept)
@@ -329,10 +337,11 @@ def audit_pit(
     )
     words = draws_in_words(pits, is_given=True)
     provenance = provenance_of(name, None, pits.matrix, random_state, words)
-    return replace(
+    found = replace(
         found,
         name=name,
         about=described,
         plain_intervals=plain_table(found.certificate),
         provenance=provenance,
     )
+    return found if people is None else with_people(found, people)

@@ -10,9 +10,7 @@ import pandas as pd
 
 from evenhand import search
 from evenhand._validate import Floats, InputError
-from evenhand.audits import tables
 from evenhand.audits.certifying import certificate_of
-from evenhand.audits.off_groups import OffGroup, off_learned
 from evenhand.audits.options import SearchOptions
 from evenhand.audits.outcomes import RowPITs
 from evenhand.audits.rows import HeldOut
@@ -51,11 +49,8 @@ def learn_groups(
     held: HeldOut,
     options: SearchOptions,
     random: np.random.Generator,
-) -> tuple[pd.DataFrame, pd.DataFrame, tuple[OffGroup, ...], Notes]:
-    """Learn the worst group of each size; return its table, its rows, and the groups that are off.
-
-    Groups are learned from features.
-    """
+) -> tuple[list[search.FoundGroup], Notes]:
+    """Learn the worst group of each size from features."""
     features, names = _without_names(held.searched)
     notes = [Note(NoteKind.COLUMN_NOT_LEARNED, (name,)) for name in names]
     found: list[search.FoundGroup] = []
@@ -72,8 +67,7 @@ def learn_groups(
             # the remedy in the message addresses direct callers of the search
             why = str(error).partition("; ")[0]
             notes.append(Note(NoteKind.NOT_LEARNED, numbers=(mass,), reason=why))
-    rows = tables.learned_rows(found, held.kept)
-    return tables.learned_table(found), rows, tuple(off_learned(found)), tuple(notes)
+    return found, tuple(notes)
 
 
 def conditional_coverage(

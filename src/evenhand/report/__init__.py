@@ -13,6 +13,8 @@ from evenhand.report.measures import Quantity as Quantity
 from evenhand.report.measures import log_score_name as log_score_name
 from evenhand.report.notes import Note, NoteKind, notes_of
 from evenhand.report.page import audit_html, document_html
+from evenhand.report.page_data import MemberList as MemberList
+from evenhand.report.page_data import MemberLists as MemberLists
 from evenhand.report.records import without_nan as without_nan
 from evenhand.report.text import audit_text
 from evenhand.report.tolerance import Tolerance

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evenhand._format import at_most, band, count, in_full, points, points_in_full, whole
+from evenhand._format import band, count, whole
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.about import about_facts
 from evenhand.report.calibration import calibration_section
-from evenhand.report.charts import (
-    TENTHS,
-    Axis,
-    Chart,
-    Color,
-    Layer,
-    Line,
-    Point,
-    Points,
-    Shape,
-)
 from evenhand.report.conditional import membership_section, miscoverage_section
 from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, Section
 from evenhand.report.events import reliability_section
@@ -32,11 +21,13 @@ from evenhand.report.groups import (
 )
 from evenhand.report.measures import NAMES, formatter_of
 from evenhand.report.names import short
+from evenhand.report.overview import overview
+from evenhand.report.page_data import MemberLists, PageData
 from evenhand.report.price import price_section
+from evenhand.report.profiles import GroupDetails
 from evenhand.report.proof import limits_section, oracle_section, proof_section
 from evenhand.report.provenance import provenance_section
-from evenhand.report.records import Score, known, or_zero, records
-from evenhand.report.sentences import error_in_words
+from evenhand.report.records import Score, records
 from evenhand.report.verdict import forecast_kind, not_covered, significance, verdict_of
 
 AVERAGE_ERROR = NAMES["error"](0)
@@ -46,15 +37,28 @@ NAME_LENGTH = 200
 """Most characters of the name of an audit."""
 
 
-def audit_document(findings: Findings) -> Document:
-    """Return the document on the findings of an audit."""
+def audit_document(
+    findings: Findings, data: PageData | None = None, members: MemberLists | None = None
+) -> Document:
+    """Return the document on the findings of an audit.
+
+    Parameters
+    ----------
+    findings : Findings
+        The findings.
+    data : PageData, optional
+        Data that the page embeds.
+    members : MemberLists, optional
+        Ids of members of groups that are off, among the data.
+    """
+    details = GroupDetails.of(findings.values, members)
     miscoverage = miscoverage_section(findings)
     found = [
-        named_section(findings),
+        named_section(findings, details),
         positive_section(findings),
         membership_section(findings),
-        scanned_section(findings),
-        learned_section(findings),
+        scanned_section(findings, details),
+        learned_section(findings, details),
         miscoverage,
     ]
     people = examples_section(findings)
@@ -74,16 +78,18 @@ def audit_document(findings: Findings) -> Document:
         order = [proof, calibration, reliability, oracle, *found, *rest, *last]
     else:
         order = [*found, reliability, calibration, *rest, proof, *last, oracle]
-    sections = [*order, provenance_section(findings)]
+    sections = [*order, provenance_section(findings, data)]
     rows = count(findings.values["n_samples"], "row")
     return Document(
         title=f"Audit of {short(findings.values['name'], NAME_LENGTH)}",
         facts=[rows, forecast_kind(findings)],
         opening=_opening(findings),
         about=about_facts(findings.values),
+        picture=overview(findings),
         cards=[card for card in _cards(findings) if card.parts],
         sections=[section for section in sections if section is not None],
         footer="Made by evenhand. The JSON of this audit contains the same values with all digits.",
+        data=data,
     )
 
 
@@ -103,7 +109,7 @@ def _opening(findings: Findings) -> Section:
 
 
 def _cards(findings: Findings) -> list[Section]:
-    """Show the scale of errors, the audited forecasts and the limits of the audit."""
+    """Show the audited forecasts and the limits of the audit."""
     audit = findings.values
     source = audit.get("provenance") or {}
     data = source.get("data") or {}
@@ -123,42 +129,10 @@ def _cards(findings: Findings) -> list[Section]:
             f" {len(findings.learned):,} learned"
         ),
     }
-    scale = _scale(findings)
     return [
-        Section("Calibration error", [scale] if scale.layers else []),
         Section("What was audited", [Facts(audited)]),
         Section("What is not covered", [Bullets.of(not_covered(findings))]),
     ]
-
-
-def _scale(findings: Findings) -> Chart:
-    """Show all people, the group of the headline, the tolerance and the certified bound."""
-    overall, worst, bound = findings.everyone, findings.headline, findings.bound
-    layers: list[Layer] = []
-    # the key gives each value in words, since marks of close errors overlap
-    if overall is not None and known(overall.error.value):
-        words = f"overall: {points(overall.error.value)} points"
-        layers.append(_on_scale(overall.error.value, words, "blue", "circle"))
-    if worst is not None and known(worst.error.value):
-        words = f"{short(worst.name, 60)}: {error_in_words(worst)}"
-        layers.append(_on_scale(worst.error.value, words, "orange", "diamond"))
-    if layers:
-        place = findings.tolerance.error
-        words = f"tolerance: {points_in_full(place)} points"
-        layers.append(Line([(place, 0.2), (place, 0.9)], words))
-    if bound is not None and findings.is_bound_useful:
-        most = f"at most {at_most(bound.group_error)} points"
-        words = (
-            f"every group of {in_full(bound.mass)} of {findings.terms.people}: {most}, certified"
-        )
-        layers.append(_on_scale(bound.group_error, words, "red", "square"))
-    alt = "Scale of errors from 0 points (perfect) to 50 points (worst)"
-    axis = Axis(0, 0.5, ticks=TENTHS, show=lambda end: "50 worst" if end else "0 perfect")
-    return Chart(alt, axis, layers, title="In percentage points", size="scale")
-
-
-def _on_scale(error: float | None, words: str, color: Color, shape: Shape) -> Points:
-    return Points([Point(or_zero(error), 0.5, f"{words}.")], words, color, shape)
 
 
 def _with_one_interval(score: Score, findings: Findings) -> Score:

@@ -15,7 +15,7 @@ Place = tuple[float, float]
 
 Color = Literal["blue", "red", "orange"]
 Shape = Literal["circle", "square", "diamond", "hollow"]
-Size = Literal["figure", "scale", "cell"]
+Size = Literal["figure", "rows", "mini", "cell"]
 
 TENTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 """Ticks of an axis of errors."""
@@ -39,6 +39,11 @@ class Axis:
     show: Callable[[float], str] = plain
 
 
+def mini_axis(high: float = 1.0, title: str = "") -> Axis:
+    """Return an axis of a small chart, from 0 to a share."""
+    return Axis(0, high, title, (0.0, high / 2, high), in_full)
+
+
 def share_axis(title: str) -> Axis:
     """Return an axis from 0% to 100%."""
     return Axis(0, 1, title, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), in_full)
@@ -47,12 +52,13 @@ def share_axis(title: str) -> Axis:
 # the key is ordered by `rank`, independently of the drawing order: marks, then areas, then lines
 @dataclass(frozen=True)
 class Area:
-    """Area between two lines."""
+    """Area between two lines: grey for a band, of a colour for a histogram."""
 
     low: Sequence[Place]
     high: Sequence[Place]
     label: str = ""
     rank: int = 1
+    color: Color | None = None
 
     @classmethod
     def of(cls, ends: Iterable[tuple[float, float | None, float | None]], label: str) -> Area:
@@ -63,11 +69,11 @@ class Area:
 
 @dataclass(frozen=True)
 class Line:
-    """Line through points: dashed for a reference, thin for the edge of a band."""
+    """Line through points: dashed for a reference, thin for an edge, solid for a curve."""
 
     points: Sequence[Place]
     label: str = ""
-    kind: Literal["even", "edge"] = "even"
+    kind: Literal["even", "edge", "curve"] = "even"
     rank: int = 2
 
 
@@ -176,7 +182,10 @@ class Chart:
     height : float
         Height in units of the picture; a figure is 480 units wide.
     size : str
-        "figure" for a chart with axes, "scale" for marks on one axis, "cell" for a table cell.
+        "figure" for a chart with axes, "rows" for one with a name above each mark, "mini" for a
+        small one, "cell" for a table cell.
+    names : sequence of str
+        Names of the rows of a chart of rows, from top to bottom.
     """
 
     alt: str
@@ -188,6 +197,7 @@ class Chart:
     numbers: Table | None = None
     height: float = 300
     size: Size = "figure"
+    names: Sequence[str] = ()
 
 
 def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:

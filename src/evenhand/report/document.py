@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evenhand._table import Table
 from evenhand.report.charts import Chart, Layer
+from evenhand.report.page_data import PageData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,10 +29,13 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Paragraph; `kind` is its style on a page, which may hide it behind a summary."""
+    """Paragraph; `kind` is its style on a page, which may hide it behind a summary.
+
+    Text omits hints on the use of a page.
+    """
 
     text: str
-    kind: Literal["", "code", "facts", "lead", "warn"] = ""
+    kind: Literal["", "code", "facts", "hint", "lead", "warn"] = ""
     summary: str = ""
 
 
@@ -86,7 +90,33 @@ class Pair:
     is_remark: bool = False
 
 
-Part = Paragraph | Heading | Bullets | Facts | Figure | Legend | Pair | Table | Chart
+@dataclass(frozen=True)
+class Row:
+    """Small charts side by side."""
+
+    charts: Sequence[Chart]
+
+
+@dataclass(frozen=True)
+class Download:
+    """Button that saves the ids of a list of members; `place` is its position in the page data."""
+
+    text: str
+    place: int
+
+
+@dataclass(frozen=True)
+class Details:
+    """Parts that a page shows on demand; only screen readers read `of` after the summary."""
+
+    summary: str
+    of: str
+    parts: Sequence[Part]
+
+
+Part = (
+    Paragraph | Heading | Bullets | Facts | Figure | Legend | Pair | Row | Download | Table | Chart
+)
 
 
 @dataclass(frozen=True)
@@ -131,8 +161,12 @@ class Document:
         Main findings, which a page shows with links to all sections.
     introduction : sequence of parts
         Parts before the sections of a document without an opening.
+    picture : Chart, optional
+        Picture beside the opening of a page; text omits it.
     cards : sequence of Section
-        Sections beside the opening of a page; text omits them.
+        Sections below the picture; text omits them.
+    data : PageData, optional
+        Data that a page embeds.
     """
 
     title: str
@@ -142,4 +176,6 @@ class Document:
     about: Facts = field(default_factory=lambda: Facts({}))
     opening: Section | None = None
     introduction: Sequence[Part] = ()
+    picture: Chart | None = None
     cards: Sequence[Section] = ()
+    data: PageData | None = None

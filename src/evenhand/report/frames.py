@@ -10,7 +10,8 @@ from evenhand.report.charts import Axis, Chart, IntervalGroup, Intervals, Place
 
 LINE = 17.0
 GAP = 26.0
-"""Heights of an interval and of the space above the first interval of a person."""
+ROW = 36.0
+"""Heights of an interval of the space above the first interval of a person, and of a named row."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,23 @@ class Frame:
 
 def frame_of(chart: Chart) -> Frame:
     """Return the frame of a chart, by its size."""
-    if chart.size != "figure":
-        width, height, margin = (340, 62, 14) if chart.size == "scale" else (160, 24, 6)
-        return Frame(chart.x, Axis(0, 1), height, width, margin, margin, 0, 0)
+    if chart.size == "cell":
+        return Frame(chart.x, Axis(0, 1), 24, 160, 6, 6, 0, 0)
+    if chart.size == "mini":
+        return mini_frame(chart.x, chart.y or Axis(0, 1))
+    if chart.size == "rows":
+        n = len(chart.names)
+        # rows are counted from the top
+        return Frame(chart.x, Axis(-n, 0), ROW * n + 46, 360, 10, 16, 2, 44)
     groups = [g for layer in chart.layers if isinstance(layer, Intervals) for g in layer.groups]
     if groups:
         return Frame(chart.x, Axis(0, 1), sum(map(_height, groups)) + 56, left=92, top=4)
     return Frame(chart.x, chart.y or Axis(0, 1), chart.height)
+
+
+def mini_frame(x: Axis, y: Axis) -> Frame:
+    """Return the frame of a small chart."""
+    return Frame(x, y, 168, 280, 38, 18, 24, 38)
 
 
 def _part(value: float, axis: Axis) -> float:

@@ -19,9 +19,10 @@ from evenhand._format import (
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.charts import Area, Axis, Chart, Color, Point, Points, Shape
-from evenhand.report.document import Legend, Paragraph, Section
+from evenhand.report.document import Legend, Paragraph, Part, Section
 from evenhand.report.findings import Findings, GroupFinding, LearnedFinding
 from evenhand.report.names import tip_name
+from evenhand.report.profiles import GroupDetails
 from evenhand.report.records import Estimate, Number
 from evenhand.report.sentences import (
     BEYOND,
@@ -54,7 +55,7 @@ TOPS = (0.1, 0.25, 0.5)
 """Possible ends of the scale on which errors are drawn; the smallest that fits is used."""
 
 
-def named_section(findings: Findings) -> Section | None:
+def named_section(findings: Findings, details: GroupDetails) -> Section | None:
     """Show all people, then named groups by importance; those too small come last."""
     overall = [] if findings.everyone is None else [findings.everyone]
     groups = overall + sorted(findings.named, key=_place)
@@ -76,8 +77,24 @@ def named_section(findings: Findings) -> Section | None:
     cells |= {} if findings.terms.is_event else covered
     cells |= {numeric("rows"): _rows}
     dim = [i for i, group in enumerate(shown) if group.is_too_small or group.is_possible_leak]
-    table = Table.of("Named groups", shown, cells, dim=dim, search="Find a group")
-    return Section("Named groups", [Paragraph(text), _legend(findings), table], "groups")
+    more = _more("groups", details)
+    table = Table.of("Named groups", shown, cells, dim=dim, search="Find a group", more=more)
+    parts = [Paragraph(text), *_explained("groups", findings, details), _legend(findings), table]
+    return Section("Named groups", parts, "groups")
+
+
+def _explained(table: str, findings: Findings, details: GroupDetails) -> list[Part]:
+    """Explain the charts of single groups, if a table has any."""
+    if not details.has_table(table):
+        return []
+    return [details.explained(is_event=findings.terms.is_event)]
+
+
+def _more(table: str, details: GroupDetails) -> Callable[[GroupFinding], object] | None:
+    """Return what is shown below the row of a group; None if no group has any."""
+    if not details.has_table(table):
+        return None
+    return lambda group: details.of_group(table, group.name, group.name)
 
 
 def _bias_in_words(findings: Findings) -> str:
@@ -138,7 +155,7 @@ def _intervals_in_words(findings: Findings) -> str:
     ) + asymptotics
 
 
-def scanned_section(findings: Findings) -> Section:
+def scanned_section(findings: Findings, details: GroupDetails) -> Section:
     """Show the most important of the scanned groups."""
     groups = sorted(findings.scanned, key=_place)
     shown = groups[:SCANNED]
@@ -162,8 +179,12 @@ def scanned_section(findings: Findings) -> Section:
     }
     dim = [i for i, group in enumerate(shown) if not group.is_off]
     search = "Find a group by its features"
-    table = Table.of("Scanned groups", shown, cells, dim=dim, search=search, printed=PRINTED)
-    return Section("Scanned groups", [Paragraph(text), _legend(findings), table], "features")
+    more = _more("scan", details)
+    table = Table.of(
+        "Scanned groups", shown, cells, dim=dim, search=search, printed=PRINTED, more=more
+    )
+    parts = [Paragraph(text), *_explained("scan", findings, details), _legend(findings), table]
+    return Section("Scanned groups", parts, "features")
 
 
 def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFinding]:
@@ -224,9 +245,15 @@ def _drawing(group: GroupFinding, top: float, findings: Findings) -> Chart | Non
     axis = Axis(0, top, ticks=[k * top / 5 for k in range(6)])
     alt = f"Error, from 0 to {points_in_full(top)} points"
     tolerated = min(findings.tolerance.error, top)
-    kind = BEYOND if group.is_beyond else TOLERATED if group.is_off else NOT_OFF
-    color, shape = MARKS[kind]
+    color, shape = MARKS[kind_of(group)]
     return Chart(alt, axis, [_zone(tolerated), Points([point], "", color, shape)], size="cell")
+
+
+def kind_of(group: GroupFinding) -> str:
+    """Return whether a group is off beyond the tolerance, within it or not, a key of `MARKS`."""
+    if group.is_beyond:
+        return BEYOND
+    return TOLERATED if group.is_off else NOT_OFF
 
 
 def _zone(tolerated: float, label: str = "") -> Area:
@@ -241,7 +268,7 @@ def _legend(findings: Findings) -> Legend:
     return Legend([*marks, _zone(findings.tolerance.error, zone)])
 
 
-def learned_section(findings: Findings) -> Section | None:
+def learned_section(findings: Findings, details: GroupDetails) -> Section | None:
     """Show the worst group that features can define, for each share of people."""
     if not findings.learned:
         return None
@@ -269,6 +296,12 @@ def learned_section(findings: Findings) -> Section | None:
         numeric("rows"): lambda f: Value(whole(f.group.n), f"of {whole(f.n_judged)} evaluated"),
         Column("definition"): learned_in_words,
     }
-    table = Table.of("Learned groups", findings.learned, cells)
+    names = {one.get("mass"): one["group"] for one in findings.values.get("off_groups") or ()}
+
+    def more(found: LearnedFinding) -> object:
+        name = names.get(found.mass, f"learned group of {in_full(found.mass)} of people")
+        return details.of_group("learned", found.mass, str(name), found.mass)
+
+    table = Table.of("Learned groups", findings.learned, cells, more=more)
     title = "Worst groups learned from features"
     return Section(title, [Paragraph(text), table], "learned")

@@ -5,24 +5,38 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from evenhand._table import Table
 from evenhand.figures import inline_svg, printable
 from evenhand.report.audit import audit_document
-from evenhand.report.document import Document
-from evenhand.report.frames import digits, frame_of, stairs
+from evenhand.report.document import Document, Paragraph
+from evenhand.report.frames import digits, frame_of, mini_frame, stairs
 from evenhand.report.judging import findings_of
 from evenhand.report.names import short
 from evenhand.report.notes import Note
+from evenhand.report.page_data import MemberLists, PageData
+from evenhand.report.profiles import MINI_AXES
 from evenhand.report.records import Values
+
+MARGIN_TITLE = 80
+"""Most characters of the title in the margin of a printed page."""
+
+MINI_FRAMES = tuple(mini_frame(x, y) for x, y in MINI_AXES)
+"""Frames of small charts, whose axes a page draws once."""
+
+CODE = re.compile("`([^`]+)`")
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
+def audit_html(
+    audit: Values, notes: Sequence[Note] = (), members: MemberLists | None = None
+) -> str:
     """Return an audit as one HTML page that opens offline.
 
     Parameters
@@ -32,6 +46,8 @@ def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
         None and empty lists are omitted or shown as "-".
     notes : sequence of Note
         `Audit.notes`, which explain missing parts; JSON contains only their sentences.
+    members : MemberLists, optional
+        Ids of the members of groups that are off, for download.
 
     Returns
     -------
@@ -48,7 +64,8 @@ def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
     >>> "<h1>Audit of a &lt;b&gt; model</h1>" in page
     True
     """
-    return document_html(audit_document(findings_of(audit, notes)), is_live=True)
+    data = PageData.of(audit, members)
+    return document_html(audit_document(findings_of(audit, notes), data, members), is_live=True)
 
 
 def document_html(document: Document, *, is_live: bool = False) -> str:
@@ -58,7 +75,17 @@ def document_html(document: Document, *, is_live: bool = False) -> str:
     seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     style = _own_file("page.css")
     template = _environment().get_template("page.html.j2")
-    return template.render(document=document, script=script, seal=seal, style=style)
+    icon = base64.b64encode(_own_file("icon.svg").encode()).decode()
+    minis = MINI_FRAMES if _has_minis(document) else ()
+    return template.render(
+        document=document, script=script, seal=seal, style=style, icon=icon, minis=minis
+    )
+
+
+def _has_minis(document: Document) -> bool:
+    """Whether a table shows charts of single rows."""
+    parts = (part for section in document.sections for part in section.parts)
+    return any(isinstance(part, Table) and any(part.more) for part in parts)
 
 
 @cache
@@ -87,13 +114,17 @@ def _environment() -> Environment:
     filters: dict[str, Callable[..., Any]] = {
         "kind": lambda part: type(part).__name__,
         "short": short,
+        "code": _with_code,
+        "css": _css_string,
         "order": _order,
         "frame": frame_of,
+        "shared": MINI_FRAMES.index,
         "stairs": stairs,
         # the name makes the ids of a figure unique in the page
         "drawn": lambda figure: inline_svg(figure.draw, figure.alt, figure.name),
     }
     environment.filters.update(filters)
+    environment.tests["is_lead"] = lambda part: isinstance(part, Paragraph) and part.kind == "lead"
     return environment
 
 
@@ -102,6 +133,26 @@ def _printed(value: Any) -> Any:
     if isinstance(value, float):
         return digits(value)
     return value if hasattr(value, "__html__") else printable(value)
+
+
+def _with_code(text: object) -> Any:
+    """Escape a text, and mark what stands between backticks as code."""
+    from markupsafe import Markup, escape
+
+    parts = CODE.split(printable(text))
+    marked = (
+        Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts)
+    )
+    return Markup("").join(marked)
+
+
+def _css_string(text: str) -> Any:
+    """Return a text for a string of CSS; every character that could end it is escaped."""
+    from markupsafe import Markup
+
+    line = short(text, MARGIN_TITLE)
+    plain = (char if char.isascii() and char.isalnum() else f"\\{ord(char):x} " for char in line)
+    return Markup("".join(plain))
 
 
 def _order(order: float | None) -> str:

@@ -7,12 +7,13 @@ from typing import Any
 from evenhand._format import whole
 from evenhand.report.document import Facts, Heading, Paragraph, Part, Section
 from evenhand.report.findings import Findings
+from evenhand.report.page_data import PageData
 from evenhand.report.records import Values
 
 UNKNOWN = "not recorded"
 
 
-def provenance_section(findings: Findings) -> Section | None:
+def provenance_section(findings: Findings, embedded: PageData | None = None) -> Section | None:
     """Show what is needed to repeat an audit; nothing if it was not recorded."""
     known = findings.values.get("provenance")
     if not known:
@@ -32,6 +33,7 @@ def provenance_section(findings: Findings) -> Section | None:
         "Seed": _seed(known.get("random_state")),
         "Versions": _versions(known),
         "Schema": findings.values.get("schema"),
+        "Hash of the page": _page_hash(embedded),
     }
     text = "The model, data and settings with which this audit can be repeated."
     parts = [Paragraph(text), Facts(listed), *_command(known)]
@@ -61,6 +63,11 @@ def _values_hash(known: Values) -> str | None:
     # audits of earlier versions have no such hash
     value = known.get("values_sha256")
     return f"sha256 of the outcomes, or PITs, as 64-bit floats: {value}" if value else None
+
+
+def _page_hash(embedded: PageData | None) -> str | None:
+    """Return the hash of the data that the page embeds."""
+    return None if embedded is None else f"sha256 of the embedded data: {embedded.sha256}"
 
 
 def _seed(value: Any) -> str:

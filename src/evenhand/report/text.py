@@ -57,7 +57,7 @@ def _in_order(part: Part) -> Sequence[Part]:
 def _text(part: Part) -> str:
     """Return a part as text; figures and facts are omitted."""
     match part:
-        case Paragraph():
+        case Paragraph() if part.kind != "hint":
             return wrapped(part.text)
         case Heading():
             return wrapped(f"{part.text}:")

@@ -36,6 +36,8 @@ from evenhand.audits import (
     check_about,
     check_search,
     with_counts,
+    with_people,
+    with_rows,
 )
 from evenhand.certificates import WIDER_LEVELS
 from evenhand.columns import Groups, Partition
@@ -352,13 +354,9 @@ def _sourced(
     ends = dict(zip(good, np.cumsum([survey.n_rows[i] for i in good]).tolist(), strict=True))
     first = {i: end - survey.n_rows[i] for i, end in ends.items()}
     starts = np.array([first.get(part, 0) for part in range(max(first) + 1)])
-    listed: dict[str, Any] = {}
-    for key, table in (("examples", found.examples), ("learned_rows", found.learned_rows)):
-        at = table["row"].to_numpy(dtype=np.intp)
-        listed[key] = table.assign(row=starts[sample.part[at]] + sample.row[at])
-        if columns.person is not None:
-            ids = sample.table[columns.person].iloc[at].astype(str).to_list()
-            listed[key] = listed[key].assign(id=ids)
+    if columns.person is not None:
+        found = with_people(found, sample.table[columns.person].astype(str).to_list())
+    found = with_rows(found, starts[sample.part] + sample.row)
     data = {
         "n_rows": sum(survey.n_rows[i] for i in good),
         "n_parts": len(good),
@@ -367,4 +365,4 @@ def _sourced(
     # a hash of the parts' hashes: one hash of all outcomes would need them in order
     digest = hashlib.sha256(b"".join(survey.digests[i] for i in good)).hexdigest()
     known = found.provenance | {"data": found.provenance["data"] | data, "values_sha256": digest}
-    return replace(found, provenance=known, **listed)
+    return replace(found, provenance=known)

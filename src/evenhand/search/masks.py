@@ -60,6 +60,11 @@ class Masks:
             "same_rows": {given.name: same.name for given, same in self.same_rows.items()},
         }
 
+    def rows(self, mask: int) -> Mask:
+        """Return the rows of a mask, shape (n,)."""
+        found: Mask = self.columns[:, self.column[mask]] ^ self.complement[mask]
+        return found
+
     def sizes(self) -> Ints:
         """Return the number of rows of each mask."""
         counts = np.array([np.count_nonzero(column) for column in self.columns.T])[self.column]

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from evenhand._validate import (
     Floats,
     Ints,
+    Mask,
     bad_input,
     check_choice,
     check_count,
@@ -34,7 +35,7 @@ from evenhand.calibration import (
     simultaneous_intervals,
     uniformity_tests,
 )
-from evenhand.columns import Groups, as_table, check_groups
+from evenhand.columns import Group, Groups, as_table, check_groups
 from evenhand.draws import RandomState, generator
 from evenhand.search.masks import Masks, make_masks
 from evenhand.search.pairs import ALL_ROWS, BINS, Rows, scan_pairs
@@ -305,6 +306,19 @@ class Scanned:
     def name(self, place: int) -> str:
         """Return the name of a group of one mask."""
         return self.masks.names[int(self.second[place])]
+
+    def parts(self, place: int) -> tuple[Group, ...]:
+        """Return the group, or the two groups that it is the intersection of."""
+        return tuple(self.masks.groups[mask] for mask in self._masks_of(place))
+
+    def rows(self, place: int) -> Mask:
+        """Return the rows of a group, shape (n,)."""
+        found: Mask = np.logical_and.reduce([self.masks.rows(g) for g in self._masks_of(place)])
+        return found
+
+    def _masks_of(self, place: int) -> list[int]:
+        masks = (int(self.first[place]), int(self.second[place]))
+        return [mask for mask in masks if mask != ALL_ROWS]
 
     def table(self, adjusted: Floats, family: Family) -> pd.DataFrame:
         """Return the table of `scan_groups`, given adjusted p-values and a family of groups."""

@@ -96,8 +96,12 @@
 
   // --- Tables that sort --------------------------------------------------------------------------------------------
 
-  const valueOf = (row, column) => {
-    const cell = row.cells[column];
+  // a group with details is a body of two rows, and moves as one
+  const itemsOf = (table) => [...(table.classList.contains("grouped") ? table.tBodies : table.tBodies[0].rows)];
+  const rowOf = (item) => (item.tagName === "TBODY" ? item.rows[0] : item);
+
+  const valueOf = (item, column) => {
+    const cell = rowOf(item).cells[column];
     if (!("v" in cell.dataset)) return cell.textContent.trim();
     return cell.dataset.v === "" ? null : Number(cell.dataset.v);
   };
@@ -110,8 +114,7 @@
   };
 
   const sortBy = (table, head, column) => {
-    const body = table.tBodies[0];
-    const rows = [...body.rows];
+    const rows = itemsOf(table);
     const isNumber = rows.some((row) => typeof valueOf(row, column) === "number");
     const now = head.getAttribute("aria-sort");
     const first = isNumber ? "descending" : "ascending";
@@ -119,7 +122,7 @@
     const way = now === first ? other : first;
     const sign = way === "ascending" ? 1 : -1;
     rows.sort((a, b) => compare(valueOf(a, column), valueOf(b, column), sign));
-    body.append(...rows);
+    rows[0].parentNode.append(...rows);
     for (const cell of table.tHead.rows[0].cells) cell.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", way);
     return `Sorted by ${head.textContent.trim()}, ${way}.`;
@@ -138,8 +141,8 @@
   // --- Tables that filter ------------------------------------------------------------------------------------------
 
   // the filter searches words; columns of numbers are only sorted
-  const wordsOf = (row) =>
-    [...row.cells]
+  const wordsOf = (item) =>
+    [...rowOf(item).cells]
       .filter((cell) => !("v" in cell.dataset))
       .map((cell) => cell.textContent.toLowerCase())
       .join(" ");
@@ -165,10 +168,10 @@
 
   for (const table of document.querySelectorAll("table.sortable")) {
     const box = table.closest(".box");
-    const search = box.previousElementSibling;
-    const hasSearch = search !== null && search.classList.contains("search");
+    const search = box.parentNode.querySelector(`.search[data-for="${CSS.escape(box.getAttribute("aria-label"))}"]`);
+    const hasSearch = search !== null;
     const status = hasSearch ? search.querySelector("[role=status]") : null;
-    const rows = [...table.tBodies[0].rows];
+    const rows = itemsOf(table);
     const count = () => `${rows.filter((row) => !row.hidden).length} of ${rows.length} shown.`;
     const announce = (text) => {
       if (status) status.textContent = `${count()} ${text}`.trim();
@@ -182,5 +185,48 @@
       moveStop(box);
       announce("");
     });
+  }
+
+  // --- Tables wider than the page ----------------------------------------------------------------------------------
+
+  const hintOf = (box) => {
+    const hint = document.createElement("p");
+    hint.className = "hint";
+    hint.textContent = "Scroll the table sideways for more columns →";
+    // the box itself is announced as a region that scrolls
+    hint.setAttribute("aria-hidden", "true");
+    box.before(hint);
+    return hint;
+  };
+
+  const watch = new ResizeObserver((entries) => {
+    for (const { target } of entries) hints.get(target).hidden = target.scrollWidth <= target.clientWidth + 1;
+  });
+  const hints = new Map([...document.querySelectorAll(".box[role=region]")].map((box) => [box, hintOf(box)]));
+  for (const box of hints.keys()) watch.observe(box);
+
+  // --- Ids of members ----------------------------------------------------------------------------------------------
+
+  const data = document.getElementById("data");
+
+  const csvOf = (place) => {
+    const { ids, groups } = JSON.parse(data.textContent).members;
+    const bits = atob(groups[place].bits);
+    const members = ids.filter((_, i) => (bits.charCodeAt(i >> 3) >> (i & 7)) & 1);
+    return { name: groups[place].name, text: `${["id", ...members].join("\r\n")}\r\n` };
+  };
+
+  const save = ({ name, text }) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+    link.download = `ids ${name.replace(/[^\p{L}\p{N}]+/gu, " ").trim().slice(0, 60)}.csv`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  };
+
+  for (const line of document.querySelectorAll(".download")) {
+    line.hidden = false;
+    const button = line.querySelector("button");
+    button.addEventListener("click", () => save(csvOf(Number(button.dataset.list))));
   }
 })();

@@ -1,0 +1,100 @@
+"""Picture of the main findings: errors of all people and of the most important groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from evenhand._format import at_most, band, in_full, points, points_in_full
+from evenhand.report.charts import Area, Axis, Chart, Layer, Point, Points, nice_ticks
+from evenhand.report.findings import Findings, GroupFinding
+from evenhand.report.groups import MARKS, kind_of
+from evenhand.report.names import short, tip_name
+from evenhand.report.records import Number, known
+from evenhand.report.sentences import how_off
+
+MOST = 6
+"""Most groups beside everyone."""
+
+NAME = 46
+"""Most characters of the name of a group, so that it fits above its mark."""
+
+TOPS = (0.05, 0.1, 0.2, 0.3, 0.5)
+"""Possible ends of the axis of errors; the smallest that fits is used."""
+
+BOUND = "proven: at most this error"
+"""Label of the certified bound."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A mark of the picture: a group with its interval, or the certified bound."""
+
+    name: str
+    value: float
+    tip: str
+    kind: str
+    across: tuple[float, float] | None = None
+
+
+def overview(findings: Findings) -> Chart | None:
+    """Show errors with intervals, the tolerance and the certified bound; None without errors."""
+    rows = list(_rows(findings))
+    if not rows:
+        return None
+    most = max(end for row in rows for end in (row.value, *(row.across or ())))
+    top = next((top for top in TOPS if most <= top), TOPS[-1])
+    tolerated = min(findings.tolerance.error, top)
+    zone = f"tolerance: up to {points_in_full(findings.tolerance.error)} points"
+    layers: list[Layer] = [
+        Area([(0, -len(rows)), (0, 0)], [(tolerated, -len(rows)), (tolerated, 0)], zone)
+    ]
+    for kind, (color, shape) in (MARKS | {BOUND: ("blue", "hollow")}).items():
+        marks = [
+            Point(row.value, -i - 0.66, row.tip, across=row.across)
+            for i, row in enumerate(rows)
+            if row.kind == kind
+        ]
+        layers.append(Points(marks, kind, color, shape))
+    ticks = nice_ticks(0.0, top, 5)
+    return Chart(
+        "Errors of all people and of the most important groups; the numbers are in the tables.",
+        Axis(0, top, "Error in points: 0 is perfect, 50 the worst", ticks, points_in_full),
+        layers,
+        title="Who is affected",
+        size="rows",
+        names=[row.name for row in rows],
+    )
+
+
+def _rows(findings: Findings) -> Iterator[_Row]:
+    """Yield everyone, the most important groups and the bound for every group."""
+    everyone = findings.everyone
+    if everyone is not None and known(everyone.error.value):
+        yield _row(everyone, "everyone", findings)
+    groups = sorted((g for g in findings.distinct if _is_drawn(g)), key=lambda group: group.rank)
+    for group in groups[:MOST]:
+        yield _row(group, short(group.name, NAME), findings)
+    bound = findings.bound
+    if bound is not None and findings.is_bound_useful and known(bound.group_error):
+        people = f"every group of {in_full(bound.mass)} of {findings.terms.people}"
+        tip = f"Proven for {people}: at most {at_most(bound.group_error)} points."
+        yield _Row(people, bound.group_error or 0.0, tip, BOUND, (0.0, bound.group_error or 0.0))
+
+
+def _is_drawn(group: GroupFinding) -> bool:
+    return group.is_judged and known(group.error.value)
+
+
+def _row(group: GroupFinding, name: str, findings: Findings) -> _Row:
+    value, low, high = group.error.value, group.error.low, group.error.high
+    size = max(value or 0.0, 0.0)
+    reach = "" if low is None else f" (interval {band(points, low, high)})"
+    how = how_off(group, findings.terms)
+    tip = f"{tip_name(group.name)}: off by {points(value)} points{reach}, {how}."
+    return _Row(name, size, tip, kind_of(group), _ends(low, high, size))
+
+
+def _ends(low: Number, high: Number, value: float) -> tuple[float, float] | None:
+    # without an upper end, the bar reaches from the lower end to the estimate
+    return None if low is None else (max(low, 0.0), value if high is None else high)
