@@ -721,6 +721,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
         "membership",
         "reliability",
         "positive_part",
+        "profiles",
     ]
     rest = [
         "off_groups",

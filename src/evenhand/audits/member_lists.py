@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from evenhand._validate import Mask
 from evenhand.audits.off_groups import OffGroup
 from evenhand.audits.plain_values import csv_cell
 from evenhand.report import MemberList, MemberLists
@@ -17,17 +18,21 @@ MOST_PEOPLE = 20_000
 
 def member_lists(groups: Iterable[OffGroup]) -> MemberLists | None:
     """Return the members of groups by their ids; None if no ids were given."""
-    known = [one for one in groups if one.rows is not None and one.ids is not None]
-    if not known:
+    known = [(one, one.rows, one.ids) for one in groups]
+    listed = [(one, rows, ids) for one, rows, ids in known if rows is not None and ids is not None]
+    if not listed:
         return None
-    ids = {row: id_ for one in known for row, id_ in zip(one.rows, one.ids, strict=True)}
-    rows = np.array(sorted(ids), dtype=np.intp)
-    if rows.size > MOST_PEOPLE:
-        return MemberLists(rows.size)
-    lists = [MemberList(one.name, one.mass, _bits(np.isin(rows, one.rows))) for one in known]
-    return MemberLists(rows.size, tuple(csv_cell(ids[row]) for row in rows), tuple(lists))
+    of_row = {row: id_ for _, rows, ids in listed for row, id_ in zip(rows, ids, strict=True)}
+    people = np.array(sorted(of_row), dtype=np.intp)
+    if people.size > MOST_PEOPLE:
+        return MemberLists(people.size)
+    lists = [
+        MemberList(one.name, one.mass, rows.size, _bits(np.isin(people, rows)))
+        for one, rows, _ in listed
+    ]
+    return MemberLists(people.size, tuple(csv_cell(of_row[row]) for row in people), tuple(lists))
 
 
-def _bits(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
+def _bits(mask: Mask) -> str:
     """Return one bit per person, the first as the lowest bit of the first byte, as base64."""
     return base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode()

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from evenhand.report.document import Facts
+from evenhand.report.names import short
 from evenhand.report.records import Values
+
+NAME = 60
+"""Most characters of the name of the outcome."""
 
 KNOWN = ("population", "period", "author", "purpose", "unit")
 """Keys with a fixed place, in their order."""
@@ -12,7 +16,7 @@ KNOWN = ("population", "period", "author", "purpose", "unit")
 def about_facts(audit: Values) -> Facts:
     """Return the date of an audit and its description, the known keys first."""
     about = audit.get("about") or {}
-    target = audit.get("target") or "the outcome"
+    target = short(audit.get("target") or "the outcome", NAME)
     date = (audit.get("provenance") or {}).get("date")
     titles = {"unit": f"Unit of {target}"}
     order = [key for key in KNOWN if key in about]

@@ -184,8 +184,8 @@ class Chart:
     size : str
         "figure" for a chart with axes, "rows" for one with a name above each mark, "mini" for a
         small one, "cell" for a table cell.
-    names : sequence of str
-        Names of the rows of a chart of rows, from top to bottom.
+    names : sequence of (str, str)
+        Names and values of the rows of a chart of rows, from top to bottom.
     """
 
     alt: str
@@ -197,7 +197,7 @@ class Chart:
     numbers: Table | None = None
     height: float = 300
     size: Size = "figure"
-    names: Sequence[str] = ()
+    names: Sequence[tuple[str, str]] = ()
 
 
 def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:

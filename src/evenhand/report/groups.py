@@ -55,11 +55,20 @@ TOPS = (0.1, 0.25, 0.5)
 """Possible ends of the scale on which errors are drawn; the smallest that fits is used."""
 
 
-def named_section(findings: Findings, details: GroupDetails) -> Section | None:
-    """Show all people, then named groups by importance; those too small come last."""
+def shown_named(findings: Findings) -> list[GroupFinding]:
+    """Return all people, then named groups by importance; those too small come last."""
     overall = [] if findings.everyone is None else [findings.everyone]
-    groups = overall + sorted(findings.named, key=_place)
-    shown = groups[: NAMED + 1]
+    return (overall + sorted(findings.named, key=_place))[: NAMED + 1]
+
+
+def shown_scanned(findings: Findings) -> list[GroupFinding]:
+    """Return the most important of the scanned groups."""
+    return sorted(findings.scanned, key=_place)[:SCANNED]
+
+
+def named_section(findings: Findings, details: GroupDetails) -> Section | None:
+    """Show all people and the most important named groups."""
+    shown = shown_named(findings)
     if not shown:
         return None
     text = f"{_intervals_in_words(findings)} {_bias_in_words(findings)}"
@@ -68,8 +77,8 @@ def named_section(findings: Findings, details: GroupDetails) -> Section | None:
             " Of groups known by probability, all numbers are those of all rows, weighted by the"
             " probability of membership; the number of rows is that of the expected members."
         )
-    if len(groups) > len(shown):
-        text += f" The first {NAMED} of {whole(len(groups) - 1)} groups are listed, {FIRST}."
+    if len(findings.named) > NAMED:
+        text += f" The first {NAMED} of {whole(len(findings.named))} groups are listed, {FIRST}."
     covered: Cells[GroupFinding] = {
         numeric("90% coverage", in_text=False): lambda g: _estimate(g.coverage_90, percent)
     }
@@ -157,8 +166,7 @@ def _intervals_in_words(findings: Findings) -> str:
 
 def scanned_section(findings: Findings, details: GroupDetails) -> Section:
     """Show the most important of the scanned groups."""
-    groups = sorted(findings.scanned, key=_place)
-    shown = groups[:SCANNED]
+    groups, shown = findings.scanned, shown_scanned(findings)
     if not groups:
         return Section("Scanned groups", [Paragraph(no_scan(findings))], "features")
     n_off = sum(group.is_off for group in groups)

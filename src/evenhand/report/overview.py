@@ -10,13 +10,13 @@ from evenhand.report.charts import Area, Axis, Chart, Layer, Point, Points, nice
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.groups import MARKS, kind_of
 from evenhand.report.names import short, tip_name
-from evenhand.report.records import Number, known
+from evenhand.report.records import Number, known, or_zero
 from evenhand.report.sentences import how_off
 
 MOST = 6
 """Most groups beside everyone."""
 
-NAME = 46
+NAME = 40
 """Most characters of the name of a group, so that it fits above its mark."""
 
 TOPS = (0.05, 0.1, 0.2, 0.3, 0.5)
@@ -32,6 +32,7 @@ class _Row:
 
     name: str
     value: float
+    words: str
     tip: str
     kind: str
     across: tuple[float, float] | None = None
@@ -63,7 +64,7 @@ def overview(findings: Findings) -> Chart | None:
         layers,
         title="Who is affected",
         size="rows",
-        names=[row.name for row in rows],
+        names=[(row.name, row.words) for row in rows],
     )
 
 
@@ -79,7 +80,9 @@ def _rows(findings: Findings) -> Iterator[_Row]:
     if bound is not None and findings.is_bound_useful and known(bound.group_error):
         people = f"every group of {in_full(bound.mass)} of {findings.terms.people}"
         tip = f"Proven for {people}: at most {at_most(bound.group_error)} points."
-        yield _Row(people, bound.group_error or 0.0, tip, BOUND, (0.0, bound.group_error or 0.0))
+        error = or_zero(bound.group_error)
+        words = f"at most {at_most(bound.group_error)}"
+        yield _Row(people, error, words, tip, BOUND, (0.0, error))
 
 
 def _is_drawn(group: GroupFinding) -> bool:
@@ -92,7 +95,7 @@ def _row(group: GroupFinding, name: str, findings: Findings) -> _Row:
     reach = "" if low is None else f" (interval {band(points, low, high)})"
     how = how_off(group, findings.terms)
     tip = f"{tip_name(group.name)}: off by {points(value)} points{reach}, {how}."
-    return _Row(name, size, tip, kind_of(group), _ends(low, high, size))
+    return _Row(name, size, points(value), tip, kind_of(group), _ends(low, high, size))
 
 
 def _ends(low: Number, high: Number, value: float) -> tuple[float, float] | None:

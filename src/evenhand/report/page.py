@@ -14,7 +14,9 @@ from evenhand._table import Table
 from evenhand.figures import inline_svg, printable
 from evenhand.report.audit import audit_document
 from evenhand.report.document import Document, Paragraph
+from evenhand.report.findings import Findings
 from evenhand.report.frames import digits, frame_of, mini_frame, stairs
+from evenhand.report.groups import shown_named, shown_scanned
 from evenhand.report.judging import findings_of
 from evenhand.report.names import short
 from evenhand.report.notes import Note
@@ -64,8 +66,27 @@ def audit_html(
     >>> "<h1>Audit of a &lt;b&gt; model</h1>" in page
     True
     """
-    data = PageData.of(audit, members)
-    return document_html(audit_document(findings_of(audit, notes), data, members), is_live=True)
+    findings = findings_of(audit, notes)
+    data = PageData.of(listed_values(audit, findings), members)
+    return document_html(audit_document(findings, data, members), is_live=True)
+
+
+def listed_values(audit: Values, findings: Findings) -> Values:
+    """Return an audit without named and scanned groups that the page does not list."""
+    listed = {
+        "groups": {group.name for group in shown_named(findings)},
+        "scan": {group.name for group in shown_scanned(findings)},
+    }
+    tables = {
+        key: [row for row in audit.get(key) or () if row.get("group") in names]
+        for key, names in listed.items()
+    }
+    profiles = [
+        row
+        for row in audit.get("profiles") or ()
+        if row["table"] not in listed or row["group"] in listed[row["table"]]
+    ]
+    return {**audit, **tables, "profiles": profiles}
 
 
 def document_html(document: Document, *, is_live: bool = False) -> str:
