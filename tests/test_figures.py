@@ -31,6 +31,7 @@ from evenhand.figures import (
 )
 from evenhand.links import Laplace
 from repeats import repeats, statistical
+from test_docs import smallest_text
 
 MASSES = [0.1, 0.5, 1.0]
 
@@ -522,6 +523,28 @@ def test_a_front_uses_the_axes_given_and_has_units():
 def test_a_front_of_nothing_is_refused(rows):
     with pytest.raises(InputError, match=r"records.*row.*none"):
         plot_front(rows)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: plot_worst_group(worst_groups()),
+        lambda: plot_groups(groups()),
+        lambda: plot_calibration([0.2, 0.7]),
+        lambda: plot_price_of_proof(points=forecasters()),
+        lambda: plot_front(front()),
+    ],
+)
+def test_texts_of_new_figures_can_be_read_in_a_column_of_576_pixels(draw):
+    assert smallest_text(draw().figure) >= 9
+
+
+@pytest.mark.parametrize("n_groups", [1, 5])
+def test_the_legend_of_groups_covers_no_group(n_groups):
+    rows = [row | {"off": True, "beyond_tolerance": True} for row in groups()[:1] * n_groups]
+    ax = plot_groups(rows, tolerance=0.02)
+    ax.figure.draw_without_rendering()
+    assert ax.get_legend().get_window_extent().y0 >= ax.bbox.y1
 
 
 def test_figures_take_records_from_other_rooms_and_no_statistics():

@@ -60,8 +60,8 @@ _ = axes[0].legend(frameon=False)
 
 # %%
 # The bands are 95% confidence intervals. For patients who live alone, the losses of the
-# deterministic model exceed the predicted ones too often; with a draw, at most slightly too often.
-# ``bound`` is what these rows prove, for groups without a name as well.
+# deterministic model exceed the predicted ones too often; with a draw, slightly too often for the
+# largest multiples. ``bound`` is what these rows prove, for groups without a name as well.
 
 found["with a draw"].table.query("k in (2, 8)")[
     ["group", "k", "exceeded", "high", "bound", "verdict"]

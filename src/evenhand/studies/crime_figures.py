@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from evenhand.figures import BLUE, GREY, ORANGE, as_points, new_figure, tidy
+from evenhand.figures import BLUE, GREY, ORANGE, SIZE_TITLE, as_points, new_figure, tidy
 from evenhand.studies.crime_split import LINKED, MASSES
 from evenhand.studies.panels import plot_dots, share_legend
 from evenhand.studies.sweep import LIKELIHOOD, NETWORK, PAIC
@@ -22,8 +22,8 @@ SHARPNESS = {
     "crps": "CRPS (crime rate, 0 to 1),\nlower is better",
 }
 ERRORS = {
-    "worst_error": "Oracle worst fifth: off by\n(percentage points)",
-    "interpretable_error": "Worst scanned group:\noff by (percentage points)",
+    "worst_error": "Error of the oracle worst 20%\n(percentage points)",
+    "interpretable_error": "Error of the worst scanned group\n(percentage points)",
 }
 
 
@@ -102,11 +102,11 @@ def plot_sizes(rows: pd.DataFrame, null: dict[float, dict[str, list[float]]]) ->
             _size_curve(axes, own, alpha, color, marker)
             _null_band(axes, null[alpha], alpha, color)
         axes.set_title("Recalibrated" if recalibrated else "As trained", fontsize="medium")
-        axes.set(xlabel="Share of the test rows in the group", xlim=(0, 1.02), ylim=(0, 0.52))
+        axes.set(xlabel=SIZE_TITLE, xlim=(0, 1.02), ylim=(0, 0.52))
         axes.xaxis.set_major_formatter(_as_percent)
         axes.yaxis.set_major_formatter(as_points)
         tidy(axes, "y")
-    panels[0].set_ylabel("Worst group: off by (percentage points)")
+    panels[0].set_ylabel("Calibration error of the worst group\n(percentage points)")
     panels[0].legend(frameon=False, fontsize="small")
     panels[1].axhline(0, color=GREY, linewidth=0.8)
     first: Axes = panels[0]
