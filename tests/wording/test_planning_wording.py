@@ -66,10 +66,10 @@ def test_the_summary_of_a_plan() -> None:
         " group of at least 50% of people, with 95% confidence (entropic link):"
     )
     assert remarks.replace("\n", " ") == (
-        "Rows are people held out for the certificate. The numbers are those of a model that is"
-        " right before the randomization and whose PITs are evenly spread. On actual rows of such a"
-        " model the price is usually up to a fifth higher, and a model that is wrong costs more. At"
-        " least 15 rows are needed, at any price (the smallest alpha is 0.005)."
+        "Rows are people held out for the certificate. The numbers are for a model that is"
+        " calibrated before the randomization, with evenly spread PITs. On actual rows of such a"
+        " model the price is usually up to a fifth higher, and it is higher for a miscalibrated"
+        " model. At least 15 rows are needed, at any price (the smallest alpha is 0.005)."
     )
     heading, _, remarks, *_ = plan(max_wider=0.25, rows=[60]).summary().split("\n\n")
     assert heading.replace("\n", " ") == (
@@ -78,7 +78,7 @@ def test_the_summary_of_a_plan() -> None:
         " wider (alpha 0.174: 0.36 nats, 25% wider):"
     )
     assert remarks.replace("\n", " ") == (
-        "Rows are people held out for the certificate. The numbers are those of a model that is"
-        " right before the randomization and whose PITs are evenly spread. A model that is wrong"
-        " proves less."
+        "Rows are people held out for the certificate. The numbers are for a model that is"
+        " calibrated before the randomization, with evenly spread PITs. For a miscalibrated model"
+        " less can be certified."
     )

@@ -84,11 +84,11 @@ def level_tails(n: Floats, sums: Mapping[str, Floats]) -> tuple[Floats, Floats]:
 
 
 def most_events(count: Floats, n: Floats, expected: Floats) -> Floats:
-    """Return an upper bound of the chance of at least `count` of `n` independent events.
+    """Return an upper bound of the probability of at least `count` of `n` independent events.
 
     It is the binomial tail if the count exceeds the expected number by at least 1, whatever the
     probabilities of the single events (Hoeffding 1956). One event or more has at most the expected
-    number as its chance. Otherwise the bound is 1.
+    number as its probability. Otherwise the bound is 1.
 
     Examples
     --------
@@ -154,8 +154,8 @@ def rate_intervals(count: Floats, n: Floats, tail: float) -> Interval:
     """Return intervals for the mean probability of `n` independent events of which `count` occur.
 
     They are those of Clopper and Pearson, whose tails bound those of events with different
-    probabilities (`most_events`); a single event, or a single person without one, has the chance
-    `tail` where the expected number is `tail`.
+    probabilities (`most_events`); a single event, or a single person without one, has the
+    probability `tail` where the expected number is `tail`.
 
     Examples
     --------

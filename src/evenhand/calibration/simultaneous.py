@@ -222,8 +222,8 @@ def _event_bias(
     """Return intervals for the mean of `P(Y = 1) - P` of the rows of each group, of 0/1 outcomes.
 
     The number of events, given the rows, has at most binomial tails: intervals of Clopper and
-    Pearson for the mean chance of the event, minus the mean probability, fail with probability at
-    most `tail` at either end, in groups of any size. The rows of a group differ from the people
+    Pearson for the mean probability of the event, minus the mean probability, fail with probability
+    at most `tail` at either end, in groups of any size. The rows of a group differ from the people
     that they were drawn from by the variation of the errors `P(Y = 1) - P`: where `Y - P` varies
     more than binomial outcomes do, the ends are moved away in proportion to the standard deviation.
 

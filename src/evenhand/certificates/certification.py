@@ -220,8 +220,8 @@ def certify_counts(
     mass) / 16384) / mass where the complement decides; 1/400 for the chain. The bound for mPAIC is
     that of the PITs at an error smaller by 1/8192. Bounds for coverage are the same. With a link,
     the overall bound and those for every group widen by at most the share of base PITs in a bin
-    times the change of `link.mean_pit` over it, summed over the bins and divided by the mass: by
-    less than 0.002 at a mass of 0.1 unless many PITs lie in the first or last bin.
+    times the change of `link.mean_pit` over it, summed over the bins and divided by the group size:
+    by less than 0.002 for a size of 0.1 unless many PITs are in the first or last bin.
 
     Parameters
     ----------

@@ -53,11 +53,11 @@ class WiderInterval:
 def wider_interval(
     pit: ArrayLike | PITs, floor: float, mass: float, *, confidence: float = 0.95
 ) -> WiderInterval | None:
-    """Return the narrowest plain interval whose coverage is at least `floor` in every group.
+    """Return the narrowest interval without a draw that covers at least `floor` in every group.
 
-    This is what a deterministic forecaster proves without a draw, to be compared with the lower
-    bound of a randomized one. A group of a share `mass` of people contains at most all the people
-    whom the interval misses: `P(miss | group) <= P(miss) / mass`, whatever the group (method.md,
+    Its floor is certified for a deterministic forecaster, and can be compared with that of a
+    randomized one. A group of a share `mass` of people contains at most all the people
+    whom the interval misses: `P(miss | group) <= P(miss) / mass`, for any group (method.md,
     11). `P(miss)` has a Clopper-Pearson bound. Levels of 0.9, 0.95, 0.98 and 0.99 are tried, and
     each has a quarter of the risk, so that the level may be chosen on the same people.
 
@@ -103,7 +103,7 @@ def wider_interval(
 def wider_intervals(
     pit: ArrayLike | PITs, mass: float, *, confidence: float = 0.95
 ) -> tuple[WiderInterval, ...]:
-    """Return the coverage that plain intervals prove for every group, by increasing level.
+    """Return the floors of intervals without a draw in every group, by increasing level.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def wider_intervals(
     """
     pits = as_pits(pit)
     if pits.n_draws != 1:
-        remedy = "plain intervals are those of the deterministic forecaster"
+        remedy = "pass the PITs of the deterministic forecaster"
         raise bad_input("pit", "have one PIT per row", f"shape {pits.matrix.shape}", remedy)
     inside = [round(covered_whole(pits, level).sum()) for level in WIDER_LEVELS]
     return intervals_of_hits(inside, pits.n_samples, mass, confidence)

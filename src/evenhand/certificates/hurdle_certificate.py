@@ -158,7 +158,7 @@ class HurdleCertificate(PITCertificate):
         return self.positive.mpaic_curve(errors)
 
     def plain_intervals(self, mass: float) -> tuple[WiderInterval, ...]:
-        """Return what plain intervals prove without a draw, given that the outcome is no atom."""
+        """Return the floors of intervals without a draw, given that the outcome is not the atom."""
         return self.positive.plain_intervals(mass)
 
     @property

@@ -98,7 +98,8 @@ def certify_link_counts(
 
     PITs are taken at the ends of their bins, which only widens the bounds, by at most the share of
     people in a bin times the change of the mean served PIT over it, summed over bins and divided by
-    the mass: by less than 0.001 at a mass of 0.2 unless many PITs lie in the first or last bin.
+    the group size: by less than 0.001 for a size of 0.2 unless many PITs are in the first or the
+    last bin.
 
     Parameters
     ----------

@@ -273,7 +273,7 @@ class PITCertificate(Certificate):
         return low, min(high, 1.0)
 
     def plain_intervals(self, mass: float) -> tuple[WiderInterval, ...]:
-        """Return what plain intervals of the deterministic forecaster prove without a draw.
+        """Return the floors of intervals of the deterministic forecaster, without a draw.
 
         These are the `wider_intervals` of its PITs; empty if they are not known.
         """

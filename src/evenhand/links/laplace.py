@@ -1,4 +1,4 @@
-"""Laplace link: the minimizer of the paper's objective over the truth (method: links)."""
+"""Laplace link: minimizer of the paper's objective over the true distribution (method: links)."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ def rows_needed(
 
     The guarantee: every group of at least `group_mass` has a W1 error of at most `max_group_error`.
     The model is calibrated before the randomization, and its PITs on the certifying rows are evenly
-    spread. With so many rows `randomize` finds a link that is certified, by the cheaper of its two
-    bounds, which is chosen before rows are seen (`certificates.choose_bound`).
+    spread. With this number of rows `randomize` finds a certified link, by the bound with the lower
+    price, which is chosen before rows are seen (`certificates.choose_bound`).
 
     Parameters
     ----------

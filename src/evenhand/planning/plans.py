@@ -155,10 +155,10 @@ def plan(
     rows: Sequence[int] = ROWS,
     n_groups: int = N_GROUPS,
 ) -> Plan:
-    """Return what a guarantee costs with each number of rows, or what can be proven for a cost.
+    """Return the price of a guarantee by number of rows, or the certified error for a price.
 
-    The model is right: calibrated before the randomization, with evenly spread PITs on the
-    certifying rows. A model that is wrong needs more rows or a higher price. The bound of each
+    The model is calibrated before the randomization, with evenly spread PITs on the certifying
+    rows. A miscalibrated model needs more rows or a higher price. The bound of each
     certificate is chosen as in `randomize`, before rows are seen.
 
     Parameters
@@ -213,9 +213,9 @@ def plan(
     least = None
     if isinstance(goal, MaxGroupError):
         least = rows_needed(goal.most, target.group_mass, target.confidence, link=link)
-        endless = population_link(target, family)
+        limit = population_link(target, family)
     else:
-        endless = affordable(goal, family)
+        limit = affordable(goal, family)
     return Plan(
         target=target,
         link=family.name,
@@ -224,9 +224,9 @@ def plan(
             _row(
                 None,
                 None,
-                endless,
-                endless.group_error(target.group_mass),
-                right_coverage(endless, target.group_mass),
+                limit,
+                limit.group_error(target.group_mass),
+                right_coverage(limit, target.group_mass),
             ),
         ),
         rows_needed=least,

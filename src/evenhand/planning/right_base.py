@@ -1,4 +1,4 @@
-"""Links over a right base: what they cost, what they cover, and the bound that is cheaper."""
+"""Links over a calibrated base: width, coverage, and the bound with the lower price."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOLERANCE = 1e-4
 
 @lru_cache(maxsize=256)
 def right_wider(link: Link) -> float:
-    """Return the relative increase of the width of 80% intervals over a right, normal base."""
+    """Return the relative increase of the width of 80% intervals over a calibrated, normal base."""
     right = Forecast.from_normal([0.0], [1.0])
     served = right.randomized(link.alpha, link, nodes(DRAWS))
     widths = [float(interval_width(forecast, LEVEL).mean()) for forecast in (served, right)]
@@ -38,7 +38,7 @@ def right_wider(link: Link) -> float:
 
 
 def right_coverage(link: Link, mass: float) -> tuple[float, float]:
-    """Return the least and the largest coverage of 80% intervals of a group over a right base.
+    """Return the range of the coverage of 80% intervals in a group over a calibrated base.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def least_alpha(cost: Callable[[float], float], most: float) -> float:
 
 @lru_cache(maxsize=16)
 def affordable(goal: MaxWider | MaxPrice, family: Link) -> Link:
-    """Return the link of a family that proves most at a limited cost over a right base."""
+    """Return the link of a family with the smallest error at a limited price (calibrated base)."""
     kind = type(family)
     if isinstance(goal, MaxWider):
         return kind(least_alpha(lambda alpha: right_wider(kind(alpha)), goal.most))
@@ -90,15 +90,15 @@ def affordable(goal: MaxWider | MaxPrice, family: Link) -> Link:
 
 
 def bound_of(target: Target, family: Link, n: int) -> Bound:
-    """Return the bound that is cheaper, or lower, for a target over a right base of `n` rows.
+    """Return the bound with the lower price, or error, for a target over a calibrated base.
 
-    Bounds rest on different bands: the smaller of two 95% bounds is valid with 90% only. A rule
-    that sees the number of rows and the target alone keeps the confidence (method.md, 11).
+    The bounds use different bands: the smaller of two 95% bounds is valid with 90% only. A rule
+    that depends on the number of rows and the target only keeps the confidence (method.md, 11).
 
     Parameters
     ----------
     target : Target
-        What is asked.
+        The requested guarantee.
     family : Link
         A link of the family.
     n : int

@@ -44,8 +44,8 @@ def text(found: Plan) -> str:
 TESTED = (
     "Rows of a group with which the test of an audit detects an error of that group, at a"
     " significance level of 5%. The outcomes of the group have the right spread and are shifted, by"
-    " the given multiple of their standard deviation. All groups that are tested count, those that"
-    f" features define included. Groups of fewer than {MIN_SIZE} rows are not tested by default."
+    " the given multiple of their standard deviation. All tested groups count, including scanned"
+    f" groups. Groups of fewer than {MIN_SIZE} rows are not tested by default."
 )
 
 
@@ -65,34 +65,34 @@ def _heading(found: Plan) -> str:
         if isinstance(goal, MaxWider)
         else f"the price is at most {plain_number(goal.most)} nats"
     )
-    endless = found.certificates[-1]
+    limit = found.certificates[-1]
     return (
         f"Error that can be certified for predicted probabilities {groups}, if {cost} (alpha"
-        f" {plain_number(endless.alpha)}: {nats(endless.price)},"
-        f" {percent(endless.wider, decimals=0)} wider):"
+        f" {plain_number(limit.alpha)}: {nats(limit.price)},"
+        f" {percent(limit.wider, decimals=0)} wider):"
     )
 
 
 def _remarks(found: Plan) -> str:
     remarks = [
-        "Rows are people held out for the certificate. The numbers are those of a model that is"
-        " right before the randomization and whose PITs are evenly spread."
+        "Rows are people held out for the certificate. The numbers are for a model that is"
+        " calibrated before the randomization, with evenly spread PITs."
     ]
     if found.rows_needed is None:
-        remarks.append("A model that is wrong proves less.")
+        remarks.append("For a miscalibrated model less can be certified.")
     else:
         rows = count(found.rows_needed, "row is", "rows are")
         remarks.append(
-            "On actual rows of such a model the price is usually up to a fifth higher, and a model"
-            f" that is wrong costs more. At least {rows} needed, at any price (the smallest alpha"
-            f" is {LEAST_ALPHA:g})."
+            "On actual rows of such a model the price is usually up to a fifth higher, and it is"
+            f" higher for a miscalibrated model. At least {rows} needed, at any price (the"
+            f" smallest alpha is {LEAST_ALPHA:g})."
         )
     return " ".join(remarks)
 
 
 def _certificates(found: Plan) -> Table:
     cells: Cells[PlannedCertificate] = {
-        numeric("rows"): lambda one: "endless" if one.n_samples is None else whole(one.n_samples)
+        numeric("rows"): lambda one: "unlimited" if one.n_samples is None else whole(one.n_samples)
     }
     if isinstance(found.target.goal, MaxGroupError):
         cells |= {

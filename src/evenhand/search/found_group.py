@@ -32,7 +32,7 @@ class FoundGroup:
         the error. Not clipped, so it may be slightly negative for calibrated forecasts.
     low : float
         Lower confidence bound for the error, 0 to 1/2, by betting: valid at any number of rows. It
-        is also a lower bound for the error of the worst group of this mass that features define.
+        is also a lower bound for the error of the worst group of this size defined by features.
     confidence : float
         Probability that `low` holds.
     p_value : float

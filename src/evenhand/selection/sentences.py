@@ -115,7 +115,7 @@ def _atom(chosen: Selection) -> list[str]:
 
 
 def _coverage(chosen: Selection) -> list[str]:
-    """Return both ends of the coverage, and what a plain wider interval proves of it."""
+    """Return both ends of the coverage, and the floor of a wider interval without a draw."""
     low, high = chosen.certificate.coverage(LEVEL, chosen.group_mass)
     if low <= 0:
         return []
