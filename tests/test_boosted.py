@@ -431,14 +431,14 @@ def test_a_link_goes_around_it() -> None:
         ({"cv": 1}, "cv must be an integer of at least 2, got 1"),
         ({"cv": 60}, "X must have at least 120 rows for cv=60, got n_samples = 100"),
         ({"n_jobs": 0}, "n_jobs must be an integer of at least 1, got 0"),
-        ({"learning_rate": 0.0}, "learning_rate must fulfil 0 < learning_rate <= 1, got 0.0"),
+        ({"learning_rate": 0.0}, "learning_rate must satisfy 0 < learning_rate <= 1, got 0.0"),
         (
             {"subsample": 80},
-            "subsample must fulfil 0 < subsample <= 1, got 80; give a fraction: 0.8, not 80",
+            "subsample must satisfy 0 < subsample <= 1, got 80; give a fraction: 0.8, not 80",
         ),
         (
             {"colsample_bytree": 1.5},
-            "colsample_bytree must fulfil 0 < colsample_bytree <= 1, got 1.5",
+            "colsample_bytree must satisfy 0 < colsample_bytree <= 1, got 1.5",
         ),
         ({"reg_lambda": -1.0}, "reg_lambda must be a finite number of at least 0, got -1.0"),
     ],

@@ -341,9 +341,9 @@ def test_planted_halves_are_found_where_random_subsets_see_nothing() -> None:
 @pytest.mark.parametrize(
     ("masses", "message"),
     [
-        ([0.5, 1.5], "mass must fulfil 0 < mass <= 1, got 1.5; give a fraction: 0.9, not 90"),
-        (0.0, "mass must fulfil 0 < mass <= 1, got 0.0"),
-        ([np.nan], "mass must fulfil 0 < mass <= 1, got nan"),
+        ([0.5, 1.5], "mass must satisfy 0 < mass <= 1, got 1.5; give a fraction: 0.9, not 90"),
+        (0.0, "mass must satisfy 0 < mass <= 1, got 0.0"),
+        ([np.nan], "mass must satisfy 0 < mass <= 1, got nan"),
         ([], "masses must be a number or a list of numbers, got shape (0,)"),
         ([[0.5]], "masses must be a number or a list of numbers, got shape (1, 1)"),
     ],
@@ -443,7 +443,7 @@ def test_a_weighted_band_is_as_wide_as_its_effective_rows_ask() -> None:
 def test_a_confidence_in_percent_is_refused() -> None:
     assert (
         complaint(error_band, [0.5, 0.6], 95)
-        == "confidence must fulfil 0 < confidence < 1, got 95; give a fraction: 0.95, not 95"
+        == "confidence must satisfy 0 < confidence < 1, got 95; give a fraction: 0.95, not 95"
     )
 
 
@@ -571,9 +571,9 @@ def test_a_pit_is_covered_where_the_interval_holds_the_outcome() -> None:
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 90])
 def test_a_level_in_percent_is_refused(level: float) -> None:
-    assert complaint(covered, [0.5], level).startswith("level must fulfil 0 < level < 1, got")
+    assert complaint(covered, [0.5], level).startswith("level must satisfy 0 < level < 1, got")
     assert complaint(interval_width, normals(2, None)[0], level).startswith(
-        "level must fulfil 0 < level < 1, got"
+        "level must satisfy 0 < level < 1, got"
     )
 
 

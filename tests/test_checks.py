@@ -38,7 +38,7 @@ from evenhand.tables import number_column
 
 
 def test_a_message_names_parameter_rule_value_and_remedy() -> None:
-    error = bad_input("alpha", "fulfil 0 < alpha <= 1", 1.2, "use 0.1 to begin with")
+    error = bad_input("alpha", "satisfy 0 < alpha <= 1", 1.2, "use 0.1 to begin with")
     assert isinstance(error, InputError)
     assert isinstance(error, ValueError)
     assert re.search(r"alpha.*0 < alpha <= 1.*1\.2; use 0\.1", str(error))
@@ -104,7 +104,8 @@ def test_what_is_no_fraction_is_refused_as_received(value: Any, got: str) -> Non
 
 def test_a_choice_is_one_of_those_named() -> None:
     assert check_choice("link", "laplace", ("entropic", "laplace")) == "laplace"
-    for value, got in (("Laplace", "'Laplace'"), (None, "None"), (3, "3")):
+    question = "'Laplace'; did you mean 'laplace'\\?"
+    for value, got in (("Laplace", question), (None, "None"), (3, "3")):
         message = complaint(check_choice, "link", value, ("entropic", "laplace"))
         assert re.search(f"^link .*'entropic', 'laplace'.* {got}$", message)
 

@@ -130,8 +130,9 @@ def test_fit_predict_and_audit_where_predictions_come_from_another_process(
         "fit", place / "people.csv", "--target", "loss", *drop, "--out", model, "--seed", 0
     )
     assert (fitted.code, fitted.out) == (0, "")
-    trained, report = fitted.err.splitlines()
-    assert trained == f"trained on {ROWS} rows and 3 columns; model written to {model}"
+    trained, cost, report = fitted.err.splitlines()
+    assert trained == f"trained on {ROWS} rows and 3 columns with seed 0; model written to {model}"
+    assert cost.startswith("alpha = 0.1: 80% prediction intervals are about ")
     assert report.startswith("no report was written because no rows were held out")
     assert not list(tmp_path.rglob("*.html"))
     assert list(load(model).feature_names_in_) == ["income", "job", "since"]
@@ -175,7 +176,8 @@ def test_fit_finds_the_least_randomization_that_is_certified(
     assert "off by at most 40.0 points" in fitted.out
     assert "(60 people; trained on 140 other rows)" in fitted.out
     assert (
-        "trained on 140 rows and 3 columns, certified on 60 other people; model and" in fitted.err
+        "trained on 140 rows and 3 columns with seed 0, certified on 60 other people; model and"
+        in fitted.err
     )
     alpha = float(fitted.out.partition("alpha = ")[2].partition(".\n")[0])
     assert load(tmp_path / "model").alpha == pytest.approx(alpha, rel=0.01)

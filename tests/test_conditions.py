@@ -72,10 +72,10 @@ def test_spaces_do_not_matter() -> None:
         ("coverage(0.8) < 0.3", "must be written as coverage(level, mass)"),
         ("average_error(0.2) > 0.3", "must be written as average_error"),
         ("certified_group_error(x) > 0.3", "'x' is not a number"),
-        ("certified_group_error(20) > 0.3", "--fail-if: mass must fulfil 0 < mass <= 1, got 20.0"),
-        ("certified_group_error(0.2) > 30", "limit must fulfil 0 <= limit <= 1, got 30.0"),
-        ("certified_group_error(0.2) > nan", "limit must fulfil 0 <= limit <= 1, got nan"),
-        ("coverage(1, 0.2) < 0.5", "level must fulfil 0 < level < 1, got 1.0"),
+        ("certified_group_error(20) > 0.3", "--fail-if: mass must satisfy 0 < mass <= 1, got 20.0"),
+        ("certified_group_error(0.2) > 30", "limit must satisfy 0 <= limit <= 1, got 30.0"),
+        ("certified_group_error(0.2) > nan", "limit must satisfy 0 <= limit <= 1, got nan"),
+        ("coverage(1, 0.2) < 0.5", "level must satisfy 0 < level < 1, got 1.0"),
     ],
 )
 def test_anything_else_is_refused(text: str, told: str) -> None:

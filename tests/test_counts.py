@@ -592,7 +592,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: count_pits(R, np.tile(R[:1], (20, 1))),
         "the same draws for all people",
     ),
-    "level in percent": (lambda: count_pits(R, levels=(80,)), "level must fulfil"),
+    "level in percent": (lambda: count_pits(R, levels=(80,)), "level must satisfy"),
     "mask of numbers": (
         lambda: count_pits(R, groups={"a": np.ones(20)}),
         r"groups\['a'\] must be 20 booleans",
@@ -658,7 +658,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "level": (
         lambda: certify_counts(ONE, is_randomized=True).coverage(80, 0.2),
-        "level must fulfil",
+        "level must satisfy",
     ),
     "mass": (lambda: certify_counts(ONE, is_randomized=True).group_error(0.0), "0 < mass <= 1"),
     "base of others": (lambda: count_pits(R, base=R[:19, 0]), "base must have one PIT per row"),

@@ -287,10 +287,10 @@ def test_exactly_one_threshold_inside_the_unit_interval() -> None:
         with pytest.raises(InputError, match="exactly one of below and above"):
             proof.event_rate(mass=0.2, **wrong)
     for name, value in product(("below", "above"), (0.0, 1.0, 5, -0.1, np.nan)):
-        with pytest.raises(InputError, match=f"{name} must fulfil 0 < {name} < 1"):
+        with pytest.raises(InputError, match=f"{name} must satisfy 0 < {name} < 1"):
             proof.event_rate(mass=0.2, **{name: value})
     for call in (lambda: proof.event_rate(below=0.1, mass=0.0), lambda: proof.bias(1.1)):
-        with pytest.raises(InputError, match="mass must fulfil 0 < mass <= 1"):
+        with pytest.raises(InputError, match="mass must satisfy 0 < mass <= 1"):
             call()
 
 

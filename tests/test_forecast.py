@@ -185,10 +185,10 @@ def test_unusable_outcomes_and_probabilities_are_refused_in_one_line() -> None:
         refused(lambda step=step: three().pit(y, step=step), r"^step must be positive, got")
         refused(lambda step=step: three().log_cell(y, step), r"^step must be positive, got")
     for level in (0, 1, -0.1, np.nan):
-        refused(lambda level=level: three().interval(level), r"^level must fulfil 0 < level < 1")
+        refused(lambda level=level: three().interval(level), r"^level must satisfy 0 < level < 1")
     refused(
         lambda: three().interval(90),
-        r"^level must fulfil.*got 90; give a fraction: 0.9, not 90",
+        r"^level must satisfy.*got 90; give a fraction: 0.9, not 90",
     )
     refused(lambda: three().ppf(95), r"^p must lie between 0 and 1, got 95.0; give a fraction")
     refused(lambda: three().ppf([0.5, 1.5]), r"^p must lie between 0 and 1, got 1.5")
@@ -513,8 +513,8 @@ def test_randomizing_twice_and_unusable_links_and_draws_are_refused() -> None:
         "already randomized.*deterministic",
     )
     refused(lambda: drawn().rearranged().randomized(0.1), "already randomized")
-    refused(lambda: three().randomized(10), r"^alpha must fulfil 0 < alpha <= 1, got 10")
-    refused(lambda: three().randomized(0), r"^alpha must fulfil 0 < alpha <= 1, got 0")
+    refused(lambda: three().randomized(10), r"^alpha must satisfy 0 < alpha <= 1, got 10")
+    refused(lambda: three().randomized(0), r"^alpha must satisfy 0 < alpha <= 1, got 0")
     refused(
         lambda: three().randomized(link="logistic"),
         r"^link must be one of 'laplace', 'entropic', 'gaussian'",

@@ -797,7 +797,7 @@ def test_alpha_and_link_may_be_changed_after_the_fit() -> None:
         np.testing.assert_allclose(
             stored.forecast(X, R).pit(Y), fresh.forecast(X, R).pit(Y), rtol=0, atol=1e-9
         )
-    with pytest.raises(InputError, match="alpha must fulfil"):
+    with pytest.raises(InputError, match="alpha must satisfy"):
         model.set_params(alpha=0.0, link="laplace").forecast(X)
 
 
@@ -956,7 +956,7 @@ def test_what_is_randomized_is_not_randomized_again(inner: Any) -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"alpha": 0.0}, "alpha must fulfil 0 < alpha <= 1, got 0.0"),
+        ({"alpha": 0.0}, "alpha must satisfy 0 < alpha <= 1, got 0.0"),
         ({"link": "probit"}, "link must be one of 'laplace', 'entropic', 'gaussian', got 'probit'"),
         ({"cv": 1}, "cv must be an integer of at least 2, got 1"),
         ({"cv": 2.5}, "cv must be an integer of at least 2, got 2.5"),

@@ -304,7 +304,7 @@ def test_audits_of_version_4_are_judged_as_before(audits: dict[str, Audit]) -> N
 @pytest.mark.parametrize("option", ["tolerance", "coverage_tolerance"])
 @pytest.mark.parametrize("value", [-0.1, 1.5, float("nan"), "much"])
 def test_a_tolerance_is_a_share(option: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"{option} must fulfil 0 <= {option} <= 1"):
+    with pytest.raises(InputError, match=f"{option} must satisfy 0 <= {option} <= 1"):
         audited(*people(100, 0), **{option: value})
 
 

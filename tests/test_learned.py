@@ -439,9 +439,9 @@ def test_no_description_without_a_significant_group() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"mass": 0.0}, "mass must fulfil 0 < mass <= 1"),
+        ({"mass": 0.0}, "mass must satisfy 0 < mass <= 1"),
         ({"mass": 20}, "0.2, not 20"),
-        ({"confidence": 1.0}, "confidence must fulfil"),
+        ({"confidence": 1.0}, "confidence must satisfy"),
         ({"n_folds": 1}, "n_folds must be an integer of at least 2"),
         ({"max_rows": 2.5}, "max_rows must be an integer"),
         ({"max_rows": 50}, "max_rows must be at least 167"),

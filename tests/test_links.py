@@ -460,7 +460,7 @@ def test_arrays_broadcast_and_inputs_stay_as_they_are(name: str, alpha: float) -
 @pytest.mark.parametrize("alpha", [0, -1, 1.2, float("nan"), "x", None])
 def test_a_bad_alpha_is_refused_in_one_line(name: str, alpha: object) -> None:
     message = complaint(LINKS[name], alpha)
-    assert message.startswith("alpha must fulfil 0 < alpha <= 1")
+    assert message.startswith("alpha must satisfy 0 < alpha <= 1")
     assert repr(alpha) in message
 
 

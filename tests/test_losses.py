@@ -74,7 +74,7 @@ def test_an_alpha_tensor_serves_each_network_its_own() -> None:
 
 @pytest.mark.parametrize("alpha", [0.0, -0.1, 1.01, float("nan")])
 def test_alpha_outside_its_range_is_refused(alpha: float) -> None:
-    with pytest.raises(InputError, match="alpha must fulfil 0 < alpha <= 1"):
+    with pytest.raises(InputError, match="alpha must satisfy 0 < alpha <= 1"):
         individual_calibration_loss(tensor(PIT), tensor(LOG_DENSITY), tensor(R), alpha=alpha)
 
 

@@ -278,12 +278,12 @@ def test_the_default_is_the_limit_of_the_exactly_calibrated() -> None:
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (0, "error must fulfil 0 < error <= 1/2, got 0.0; an error of 0 has no finite price"),
-        (-0.1, "error must fulfil 0 < error <= 1/2, got -0.1"),
-        (0.6, "error must fulfil 0 < error <= 1/2, got 0.6"),
-        (12, "error must fulfil 0 < error <= 1/2, got 12.0; fractions: 0.1, not 10"),
-        ([0.1, np.nan], "error[1] must fulfil 0 < error <= 1/2, got nan"),
-        ([[0.1, 0.2], [0.3, np.inf]], "error[1, 1] must fulfil 0 < error <= 1/2, got inf"),
+        (0, "error must satisfy 0 < error <= 1/2, got 0.0; an error of 0 has no finite price"),
+        (-0.1, "error must satisfy 0 < error <= 1/2, got -0.1"),
+        (0.6, "error must satisfy 0 < error <= 1/2, got 0.6"),
+        (12, "error must satisfy 0 < error <= 1/2, got 12.0; fractions: 0.1, not 10"),
+        ([0.1, np.nan], "error[1] must satisfy 0 < error <= 1/2, got nan"),
+        ([[0.1, 0.2], [0.3, np.inf]], "error[1, 1] must satisfy 0 < error <= 1/2, got inf"),
     ],
 )
 def test_errors_out_of_range_are_refused(error: object, message: str) -> None:

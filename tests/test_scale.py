@@ -901,7 +901,7 @@ def test_parts_without_rows_change_nothing(tmp_path: Path, ending: str) -> None:
         ({"cluster": "nobody"}, "has no column 'nobody'"),
         ({"sample_size": 0}, "sample_size"),
         ({"random_state": -1}, "random_state"),
-        ({"levels": [1.5], "skip_bad": True}, "level must fulfil"),
+        ({"levels": [1.5], "skip_bad": True}, "level must satisfy"),
         ({"confidence": 2.0}, "confidence"),
         ({"masses": (0.0,)}, "masses"),
     ],

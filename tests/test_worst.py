@@ -369,7 +369,7 @@ def test_a_seed_repeats_the_null() -> None:
             "link must be a link or None, got 'entropic'; use evenhand.links.Entropic(alpha=0.1)",
         ),
         ({"n_simulations": 1}, "n_simulations must be an integer of at least 2, got 1"),
-        ({"masses": 1.5}, "mass must fulfil 0 < mass <= 1, got 1.5"),
+        ({"masses": 1.5}, "mass must satisfy 0 < mass <= 1, got 1.5"),
     ],
 )
 def test_what_a_null_cannot_use_is_refused(options: dict[str, Any], message: str) -> None:

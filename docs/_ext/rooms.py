@@ -90,41 +90,44 @@ class RoomSummary(Autosummary):
 
 
 class CommandReference(SphinxDirective):
-    """The usage and options of one command, from the command itself."""
+    """The usage, the examples and the options of one command, from the command itself."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
+        import typer
         import typer.main
 
-        from evenhand.cli.commands import app
+        from evenhand.cli import app, help_page
 
         name = self.arguments[0]
         command: Any = typer.main.get_command(app).commands[name]
-        shown = [option for option in command.params if _is_shown(option)]
-        names = [_name(option) for option in shown if option.param_type_name == "argument"]
-        block = nodes.literal_block("", " ".join(["evenhand", name, *names, "[OPTIONS]"]))
-        block["language"] = "none"
-        return [nodes.paragraph("", command.help), block, self._options(shown)]
+        context = command.make_context(name, [], resilient_parsing=True)
+        page = help_page.PAGES[name]
+        paragraphs = [nodes.paragraph("", text) for text in command.help.split("\n\n")]
+        shown = [_block(help_page.usage(command, context)), *paragraphs]
+        for example in page.examples:
+            shown += [nodes.paragraph("", f"{example.purpose}:"), _block(example.line)]
+        parameters = [one for one in command.params if not one.hidden]
+        for title, members in help_page.panels_of(parameters).items():
+            shown += [nodes.rubric("", title), self._options(members)]
+        return shown
 
-    def _options(self, options: list[Any]) -> nodes.definition_list:
+    def _options(self, members: list[Any]) -> nodes.definition_list:
+        from evenhand.cli import help_page
+
         listed = nodes.definition_list(classes=["options"])
-        for option in options:
-            name = (
-                ", ".join(option.opts)
-                if option.param_type_name == "option"
-                else (option.metavar or option.name.upper())
-            )
-            term = nodes.term("", "", nodes.literal("", name))
-            text = (option.help or "").rstrip(".") or "given in this order"
-            if option.required:
-                text += " (required)"
-            elif option.default not in (None, False, (), "") and not callable(option.default):
-                text += f" (default: {option.default})"
-            listed += nodes.definition_list_item(
-                "", term, nodes.definition("", nodes.paragraph("", text))
-            )
+        for one in members:
+            term = nodes.term("", "", nodes.literal("", help_page.name_of(one)))
+            text = nodes.paragraph("", help_page.description_of(one))
+            listed += nodes.definition_list_item("", term, nodes.definition("", text))
         return listed
+
+
+def _block(text: str) -> nodes.literal_block:
+    block = nodes.literal_block("", text)
+    block["language"] = "none"
+    return block
 
 
 class Changelog(SphinxDirective):
@@ -149,16 +152,6 @@ def _as_rst(line: str) -> str:
         return ""
     text = re.sub(r"`([^`]+)`", r"``\1``", line)
     return re.sub(r"^##+ (.*)", r".. rubric:: \1", text)
-
-
-def _name(option: Any) -> str:
-    if option.param_type_name == "option":
-        return ", ".join(option.opts)
-    return str(option.metavar or option.name.upper())
-
-
-def _is_shown(option: Any) -> bool:
-    return not getattr(option, "hidden", False) and option.name != "help"
 
 
 def choose_member(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from evenhand._escape import visible
 from evenhand._format import UNKNOWN
@@ -15,7 +17,15 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WIDTH = 118
-"""Characters of a line of text."""
+"""Characters of a line of text, unless `lines_within` sets another width."""
+
+LEAST_WIDTH = 40
+"""Fewest characters of a line: narrower tables are unreadable."""
+
+PADDINGS = (1, 0)
+"""Blanks before each column, from wide to narrow tables."""
+
+_width: ContextVar[int] = ContextVar("evenhand_width_of_text", default=WIDTH)
 
 PRINTED = 41
 """Most rows of a table in text: all people and 40 groups."""
@@ -158,38 +168,111 @@ class Table:
         below = [] if more is None else [more(item) for item in listed]
         return cls(label, list(cells), rows, dim, search, printed, below)
 
-    def text(self, width: int = WIDTH, *, most: int | None = None) -> str:
+    def text(self, width: int | None = None, *, most: int | None = None) -> str:
         """Return the table as text.
 
         Parameters
         ----------
-        width : int, default 118
-            Most characters of a line; longer cells are wrapped.
+        width : int, optional
+            Most characters of a line; longer cells are wrapped. `line_width` by default.
         most : int, optional
             Most rows that are shown; all by default.
         """
+        most_wide = width or line_width()
+        cells = [[visible(column.title) for column in self._shown()]]
+        rows = self.rows[:most]
+        places = [i for i, column in enumerate(self.columns) if column.in_text]
+        cells += [[visible(str(row[i])) for i in places] for row in rows]
+        for padding in PADDINGS:
+            # a blank of rich's own between columns, and one after each
+            widths = _column_widths(cells, most_wide - (len(places) - 1) * (padding + 2))
+            if widths is not None:
+                return _printed(self._grid(cells, widths, padding), most_wide)
+        return self._stacked(cells, most_wide)
+
+    def _shown(self) -> list[Column]:
+        return [column for column in self.columns if column.in_text]
+
+    def _grid(self, cells: list[list[str]], widths: list[int], padding: int) -> Grid:
+        """Return rows side by side; the first are the titles."""
         # imported here: `import evenhand` does not wait for rich
         from rich import box
         from rich.table import Table as Grid
         from rich.text import Text
 
-        shown = [i for i, column in enumerate(self.columns) if column.in_text]
-        grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for i in shown:
-            column = self.columns[i]
-            title = Text(visible(column.title))
-            grid.add_column(title, justify="right" if column.is_number else "left", overflow="fold")
-        for row in self.rows[:most]:
+        blanks = (0, 1, 0, padding)
+        grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=blanks)
+        titles, *rows = cells
+        for column, title, width in zip(self._shown(), titles, widths, strict=True):
+            justify: Literal["left", "right"] = "right" if column.is_number else "left"
+            grid.add_column(Text(title), justify=justify, overflow="fold", width=width)
+        for row in rows:
             # names come from data: as Text, so that brackets are not read as markup
-            grid.add_row(*(Text(visible(str(row[i]))) for i in shown))
-        return _printed(grid, width)
+            grid.add_row(*map(Text, row))
+        return grid
+
+    def _stacked(self, cells: list[list[str]], width: int) -> str:
+        """Return each row as a block of lines, for widths that would break words in columns."""
+        titles, *rows = cells
+        blocks = []
+        for row in rows:
+            first, *others = [f"{title}: {cell}" for title, cell in zip(titles, row, strict=True)]
+            lines = [wrapped(first, width)]
+            lines += [wrapped(one, width - 2).replace("\n", "\n  ") for one in others]
+            blocks.append("\n  ".join(lines))
+        return "\n".join(blocks)
 
 
-def wrapped(paragraph: str, width: int = WIDTH) -> str:
+def line_width() -> int:
+    """Return the characters of a line of text."""
+    return _width.get()
+
+
+@contextmanager
+def lines_within(width: int | None) -> Iterator[None]:
+    """Write text in the block in lines of at most so many characters, such as a terminal's.
+
+    Parameters
+    ----------
+    width : int or None
+        Characters of a line, between 40 and 118 if it is not; None for the usual width.
+
+    Examples
+    --------
+    >>> with lines_within(60):
+    ...     line_width()
+    60
+    """
+    token = _width.set(WIDTH if width is None else min(max(width, LEAST_WIDTH), WIDTH))
+    try:
+        yield
+    finally:
+        _width.reset(token)
+
+
+def wrapped(paragraph: str, width: int | None = None) -> str:
     """Return text as lines of at most `width` characters; control characters are escaped."""
     from rich.text import Text
 
-    return _printed(Text(visible(paragraph)), width)
+    return _printed(Text(visible(paragraph)), width or line_width())
+
+
+def _column_widths(cells: list[list[str]], total: int) -> list[int] | None:
+    """Return widths of columns of at most a total; None if words would have to be broken.
+
+    The widest columns are narrowed first, none below its longest word.
+    """
+    from rich.cells import cell_len
+
+    columns = list(zip(*cells, strict=True))
+    least = [max(cell_len(word) for cell in one for word in [*cell.split(), ""]) for one in columns]
+    widths = [max(map(cell_len, one)) for one in columns]
+    while sum(widths) > total:
+        wide = [i for i in range(len(widths)) if widths[i] > least[i]]
+        if not wide:
+            return None
+        widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
 
 
 def _printed(shown: Grid | Text, width: int) -> str:

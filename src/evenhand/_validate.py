@@ -49,8 +49,8 @@ def bad_input(parameter: str, rule: str, got: Any, remedy: str = "") -> InputErr
 
     Examples
     --------
-    >>> bad_input("alpha", "fulfil 0 < alpha <= 1", 1.2, "use 0.1 to begin with")
-    InputError('alpha must fulfil 0 < alpha <= 1, got 1.2; use 0.1 to begin with')
+    >>> bad_input("alpha", "satisfy 0 < alpha <= 1", 1.2, "use 0.1 to begin with")
+    InputError('alpha must satisfy 0 < alpha <= 1, got 1.2; use 0.1 to begin with')
     """
     return InputError(f"{parameter} must {rule}, got {got}" + (f"; {remedy}" if remedy else ""))
 
@@ -91,7 +91,7 @@ def check_fraction(
     low_ok = number > 0 if low_open else number >= 0
     high_ok = number < 1 if high_open else number <= 1
     if not (low_ok and high_ok):
-        rule = f"fulfil 0 {'<' if low_open else '<='} {name} {'<' if high_open else '<='} 1"
+        rule = f"satisfy 0 {'<' if low_open else '<='} {name} {'<' if high_open else '<='} 1"
         got = repr(value.item() if isinstance(value, np.generic) else value)
         # between 1 and 2, a percentage is unlikely
         example = f"{number / 100:.10g}, not {number:.10g}" if 2 <= number <= 100 else "0.9, not 90"
@@ -117,12 +117,26 @@ def check_masses(masses: ArrayLike) -> Floats:
     return shares
 
 
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
+    """Return a question that suggests known names similar to a wrong one; "" if there are none.
+
+    Examples
+    --------
+    >>> did_you_mean("Gausian", ["entropic", "gaussian"]), did_you_mean("nope", ["income"])
+    ("did you mean 'gaussian'?", '')
+    """
+    # all options begin alike
+    lowered = {one.lower().lstrip("-"): one for one in known}
+    # at the default cutoff of 0.6, `nope` would count as similar to `income`
+    near = difflib.get_close_matches(str(name).lower().lstrip("-"), lowered, n=3, cutoff=0.65)
+    return f"did you mean {' or '.join(repr(lowered[one]) for one in near)}?" if near else ""
+
+
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Return `value` if it is one of `choices`."""
+    """Return `value` if it is one of `choices`; the error suggests similar ones."""
     if value not in choices:
-        raise bad_input(
-            name, "be one of " + ", ".join(repr(choice) for choice in choices), repr(value)
-        )
+        rule = "be one of " + ", ".join(repr(choice) for choice in choices)
+        raise bad_input(name, rule, repr(value), did_you_mean(value, choices))
     return str(value)
 
 
@@ -138,16 +152,13 @@ def check_column(name: str, columns: Iterable[Any], source: str) -> str:
     present = [str(column) for column in columns]
     if name in present:
         return name
-    lowered = {column.lower(): column for column in present}
-    # at the default cutoff of 0.6, `nope` would count as similar to `income`
-    near = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.7)
-    remedy = (
-        f"did you mean {' or '.join(repr(lowered[one]) for one in near)}?"
-        if near
-        else "name one of these"
-    )
-    listed = ", ".join(present[:20]) + (", ..." if len(present) > 20 else "")
-    raise InputError(f"{source} has no column {name!r}, only {listed}; {remedy}")
+    remedy = did_you_mean(name, present) or "name one of these"
+    raise InputError(f"{source} has no column {name!r}, only {first_names(present)}; {remedy}")
+
+
+def first_names(names: Sequence[str], most: int = 20) -> str:
+    """Return the first names of a list as text."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def check_draws(r: ArrayLike) -> Floats:

@@ -15,11 +15,55 @@ from evenhand import store
     [
         ("audit", "missing argument '[MODEL] TABLE'; see evenhand audit --help"),
         ("fit t.csv", "missing option '--target'; see evenhand fit --help"),
+        ("fit t.csv --rows 3", "no such option: --rows; see evenhand fit --help"),
         (
-            "fit t.csv --rows 3",
-            "no such option: --rows; similar options: --drop; see evenhand fit --help",
+            "fit t.csv --targt y",
+            "no such option: --targt; did you mean '--target'? See evenhand fit --help",
+        ),
+        (
+            "plan --max-grp-error 0.3",
+            "no such option: --max-grp-error; did you mean '--max-group-error'? See evenhand plan"
+            " --help",
+        ),
+        ("--versoin", "no such option: --versoin; did you mean '--version'? See evenhand --help"),
+        (
+            "plan --link gausian",
+            "--link must be one of 'laplace', 'entropic', 'gaussian', got 'gausian'; did you mean"
+            " 'gaussian'?",
+        ),
+        (
+            "fit t.csv --target y --out o --outcome coun",
+            "--outcome must be one of 'continuous', 'count', 'hurdle', 'binary', got 'coun'; did"
+            " you mean 'count'?",
+        ),
+        (
+            "fit t.csv --target y --out o --device cud",
+            "--device must be one of 'auto', 'cpu', 'cuda', got 'cud'; did you mean 'cuda' or"
+            " 'cpu'?",
+        ),
+        (
+            "audit t.csv --target y --mean mu --std sd --fail-if average_eror>0.3",
+            "--fail-if must name one of certified_group_error, oracle_group_error,"
+            " learned_group_error, average_error, groups_beyond_tolerance, coverage,"
+            " certified_event_rate, certified_bias, got 'average_eror'; did you mean"
+            " 'average_error'?",
+        ),
+        (
+            "audit t.csv --target y --pmf zzz",
+            "t.csv has no column 'zzz' and no columns with this prefix, such as zzz1, only i, mu,"
+            " sd, y; name some of these, or their prefix",
+        ),
+        (
+            "reproduce toi --out o",
+            "STUDY must be one of 'toy', 'crime', 'credit', got 'toi'; did you mean 'toy'?",
+        ),
+        (
+            "--show-completion tcsh",
+            "--show-completion must be one of 'bash', 'zsh', 'fish', 'powershell', 'pwsh', got"
+            " 'tcsh'",
         ),
         ("nope", "no such command 'nope'; see evenhand --help"),
+        ("audt", "no such command 'audt'; did you mean 'audit'? See evenhand --help"),
         ("fitt", "no such command 'fitt'; did you mean 'fit'? See evenhand --help"),
         ("fit t.csv --target", "option '--target' requires an argument"),
         (
@@ -106,7 +150,7 @@ from evenhand import store
         ),
         (
             "fit t.csv --target y --max-price 1 --confidence 95 --out o",
-            "--confidence must fulfil 0 < --confidence < 1, got 95.0; give a fraction: 0.95, not"
+            "--confidence must satisfy 0 < --confidence < 1, got 95.0; give a fraction: 0.95, not"
             " 95",
         ),
         (
@@ -128,6 +172,11 @@ from evenhand import store
             "reproduce toy --out o --splits 3",
             "--splits applies only to crime and credit, as toy simulates its data in one run; leave"
             " it out",
+        ),
+        (
+            "reproduce crime --out o --splits 1",
+            "--splits must be an integer of at least 2, got 1; claims have intervals over splits or"
+            " roll-outs, which one run cannot give",
         ),
         (
             "reproduce crime --out o --data nowhere",

@@ -116,11 +116,11 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: Laplace(1.2),
-        "alpha must fulfil 0 < alpha <= 1, got 1.2; give a fraction: 0.9, not 90",
+        "alpha must satisfy 0 < alpha <= 1, got 1.2; give a fraction: 0.9, not 90",
     ),
     (
         lambda: price_of_proof(0.0),
-        "error must fulfil 0 < error <= 1/2, got 0.0; an error of 0 has no finite price",
+        "error must satisfy 0 < error <= 1/2, got 0.0; an error of 0 has no finite price",
     ),
     (
         lambda: scoring.neg_crps(BASE, [[0.0]], [0.0]),

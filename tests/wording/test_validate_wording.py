@@ -55,17 +55,17 @@ DISCRETE: list[tuple[Any, str]] = [
 SENTENCES: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: check_fraction("mass", 90),
-        "mass must fulfil 0 < mass < 1, got 90; give a fraction: 0.9, not 90",
+        "mass must satisfy 0 < mass < 1, got 90; give a fraction: 0.9, not 90",
     ),
     (
         lambda: check_fraction("mass", 12.5),
-        "mass must fulfil 0 < mass < 1, got 12.5; give a fraction: 0.125, not 12.5",
+        "mass must satisfy 0 < mass < 1, got 12.5; give a fraction: 0.125, not 12.5",
     ),
     (
         lambda: check_fraction("mass", 1.2),
-        "mass must fulfil 0 < mass < 1, got 1.2; give a fraction: 0.9, not 90",
+        "mass must satisfy 0 < mass < 1, got 1.2; give a fraction: 0.9, not 90",
     ),
-    (lambda: check_fraction("mass", None), "mass must fulfil 0 < mass < 1, got None"),  # type: ignore[arg-type]
+    (lambda: check_fraction("mass", None), "mass must satisfy 0 < mass < 1, got None"),  # type: ignore[arg-type]
     (lambda: check_count("cv", 1, least=2), "cv must be an integer of at least 2, got 1"),
     (
         lambda: check_choice("link", 3, ("entropic", "laplace")),
@@ -140,8 +140,8 @@ def test_sentence(call: Callable[[], Any], sentence: str) -> None:
 
 
 def test_sentence_of_bad_input() -> None:
-    error = bad_input("alpha", "fulfil 0 < alpha <= 1", 1.2, "use 0.1 to begin with")
-    assert str(error) == "alpha must fulfil 0 < alpha <= 1, got 1.2; use 0.1 to begin with"
+    error = bad_input("alpha", "satisfy 0 < alpha <= 1", 1.2, "use 0.1 to begin with")
+    assert str(error) == "alpha must satisfy 0 < alpha <= 1, got 1.2; use 0.1 to begin with"
 
 
 def test_sentence_of_a_missing_extra() -> None:

@@ -12,7 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evenhand._format import in_full
-from evenhand._validate import InputError, about, bad_input, check_count, check_fraction
+from evenhand._validate import (
+    InputError,
+    about,
+    bad_input,
+    check_count,
+    check_fraction,
+    did_you_mean,
+)
 from evenhand.audits.result import Audit
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.certificates import PITCertificate
@@ -138,7 +145,8 @@ def parse_condition(text: str) -> Condition:
         raise bad_input("--fail-if", "compare a quantity with a number", repr(text), EXAMPLE)
     quantity, listed, relation, limit = match.groups()
     if quantity not in ARGUMENTS:
-        raise bad_input("--fail-if", f"name one of {', '.join(ARGUMENTS)}", repr(quantity), EXAMPLE)
+        remedy = did_you_mean(quantity, ARGUMENTS) or EXAMPLE
+        raise bad_input("--fail-if", f"name one of {', '.join(ARGUMENTS)}", repr(quantity), remedy)
     names = ARGUMENTS[quantity]
     given = [part for part in (listed or "").split(",") if part.strip()]
     if len(given) != len(names):

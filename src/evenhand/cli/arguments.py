@@ -2,65 +2,115 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenhand._validate import bad_input
+from evenhand._validate import bad_input, check_choice, check_fraction
+
+if TYPE_CHECKING:
+    from evenhand.links import Link as AnyLink
+
+ROWS = "Rows"
+FORECASTS = "Forecasts of another model"
+GROUPS = "Groups"
+GATE = "Gate"
+MODEL = "Model"
+RANDOMIZATION = "Randomization"
+GUARANTEE = "Guarantee for every group"
+DRAWS = "Draws"
+OUTPUT = "Output"
+LARGE = "Large tables"
+"""Panels of options in help pages."""
+
+WIDER_HELP = (
+    "instead of --max-group-error: certify as much as possible with 80% prediction intervals at"
+    " most so much wider; 0.1 for 10%"
+)
+PRICE_HELP = (
+    "instead of --max-group-error: certify as much as possible for at most this loss of log score,"
+    " in nats"
+)
+CONTEXT_HELP = "name of the decision; each context has its own draws, e.g. 2026-11"
+"""Help of options that are in different panels of different commands."""
+
+
+def _links() -> list[str]:
+    """Return the names of links, for completion; they are slow to import."""
+    from evenhand.links import LINKS
+
+    return list(LINKS)
+
 
 Table = Annotated[
     Path,
     typer.Argument(metavar="TABLE", help="csv or parquet file, or a folder of such files (parts)"),
 ]
-Target = Annotated[str, typer.Option(help="column with the outcome")]
+Target = Annotated[
+    str, typer.Option(metavar="COLUMN", rich_help_panel=ROWS, help="column with the outcome")
+]
 Mean = Annotated[
     str | None,
-    typer.Option(help="forecasts of another model: column with predicted means"),
+    typer.Option(metavar="COLUMN", rich_help_panel=FORECASTS, help="column with predicted means"),
 ]
 Std = Annotated[
     str | None,
-    typer.Option(help="forecasts of another model: column with predicted standard deviations"),
+    typer.Option(
+        metavar="COLUMN",
+        rich_help_panel=FORECASTS,
+        help="column with predicted standard deviations",
+    ),
 ]
 Quantiles = Annotated[
     str | None,
     typer.Option(
-        help="forecasts of another model: columns with predicted quantiles, such as"
-        " q0.05,q0.5,q0.95, or their common prefix q"
+        metavar="COLUMNS",
+        rich_help_panel=FORECASTS,
+        help="columns with predicted quantiles, such as q0.05,q0.5,q0.95, or their common prefix q",
     ),
 ]
 Samples = Annotated[
     str | None,
     typer.Option(
-        help="forecasts of another model: columns with samples of the predicted distribution, or"
-        " their common prefix"
+        metavar="COLUMNS",
+        rich_help_panel=FORECASTS,
+        help="columns with samples of the predicted distribution, or their common prefix",
     ),
 ]
 Probability = Annotated[
     str | None,
     typer.Option(
-        help="forecasts of another model: column with the predicted probability that a 0/1 outcome"
-        " is 1"
+        metavar="COLUMN",
+        rich_help_panel=FORECASTS,
+        help="column with the predicted probability that a 0/1 outcome is 1",
     ),
 ]
 Pmf = Annotated[
     str | None,
     typer.Option(
-        help="forecasts of another model: columns with the predicted probability of each value of a"
-        " count or score, such as p0,p1,p2, or their common prefix p"
+        metavar="COLUMNS",
+        rich_help_panel=FORECASTS,
+        help="columns with the predicted probability of each value of a count or score, such as"
+        " p0,p1,p2, or their common prefix p",
     ),
 ]
 ChanceOfZero = Annotated[
     str | None,
     typer.Option(
-        help="forecasts of another model: column with the predicted probability that the outcome is"
-        " 0; --mean and --std, --quantiles or --samples are then of outcomes above 0"
+        metavar="COLUMN",
+        rich_help_panel=FORECASTS,
+        help="column with the predicted probability that the outcome is 0; --mean and --std,"
+        " --quantiles or --samples are then of outcomes above 0",
     ),
 ]
 ForecastOutcome = Annotated[
     str | None,
     typer.Option(
         "--outcome",
+        metavar="KIND",
+        rich_help_panel=FORECASTS,
         help="count if --mean (with or without --std) or --samples are of counts; the other columns"
         " of forecasts show whether outcomes are continuous, counts, amounts with zeros or 0/1",
     ),
@@ -69,72 +119,129 @@ SortQuantiles = Annotated[
     bool,
     typer.Option(
         "--sort-quantiles",
+        rich_help_panel=FORECASTS,
         help="sort quantiles that cross in a row, instead of refusing the table",
     ),
 ]
-Alpha = Annotated[
-    float,
+Link = Annotated[
+    str,
     typer.Option(
-        help="weight of sharpness, 0 < alpha <= 1; a smaller alpha means more randomization and"
-        " smaller possible errors in every group"
+        metavar="LINK",
+        rich_help_panel=RANDOMIZATION,
+        autocompletion=_links,
+        help="link family: entropic, laplace or gaussian",
     ),
 ]
-Link = Annotated[str, typer.Option(help="link family: entropic, laplace or gaussian")]
-Seed = Annotated[int | None, typer.Option(help="random seed, for a repeatable run")]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="random seed, for a repeatable run")]
 MaxWider = Annotated[
     float | None,
     typer.Option(
-        help="instead of --max-group-error: certify as much as possible with 80% prediction"
-        " intervals at most so much wider; 0.1 for 10%"
+        metavar="SHARE",
+        rich_help_panel=GUARANTEE,
+        help=WIDER_HELP,
     ),
 ]
 MaxPrice = Annotated[
     float | None,
     typer.Option(
-        help="instead of --max-group-error: certify as much as possible for at most this loss"
-        " of log score, in nats"
+        metavar="NATS",
+        rich_help_panel=GUARANTEE,
+        help=PRICE_HELP,
     ),
 ]
-Id = Annotated[str, typer.Option("--id", help="column with the id of each person")]
-Context = Annotated[
-    str, typer.Option(help="name of the decision; each context has its own draws, e.g. 2026-11")
+Id = Annotated[
+    str,
+    typer.Option(
+        "--id", metavar="COLUMN", rich_help_panel=ROWS, help="column with the id of each person"
+    ),
 ]
-Levels = Annotated[str, typer.Option(help="levels of the quantiles to write, comma-separated")]
+Context = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        rich_help_panel=DRAWS,
+        help=CONTEXT_HELP,
+    ),
+]
+Levels = Annotated[
+    str,
+    typer.Option(
+        metavar="LEVELS",
+        rich_help_panel=OUTPUT,
+        help="levels of the quantiles to write, comma-separated",
+    ),
+]
 Moments = Annotated[
     bool,
     typer.Option(
         "--moments",
-        help="also write served_mean and served_std, which is slow (see the docs on costs)",
+        rich_help_panel=OUTPUT,
+        help="also write served_mean and served_std, which is slow (see docs/costs.rst)",
     ),
 ]
 OutTable = Annotated[
     Path,
-    typer.Option(help="csv or parquet file to write, or a new folder if TABLE is a folder"),
+    typer.Option(
+        metavar="FILE",
+        rich_help_panel=OUTPUT,
+        help="csv or parquet file to write, or a new folder if TABLE is a folder",
+    ),
 ]
 
 Workers = Annotated[
     int | None,
-    typer.Option(help="number of local processes for a folder of parts"),
+    typer.Option(
+        metavar="N",
+        rich_help_panel=LARGE,
+        help="number of local processes for a folder of parts",
+    ),
 ]
 Scheduler = Annotated[
     str | None,
     typer.Option(
-        help="address of a Dask scheduler that runs the computation, such as tcp://10.0.0.1:8786"
+        metavar="ADDRESS",
+        rich_help_panel=LARGE,
+        help="address of a Dask scheduler that runs the computation, such as tcp://10.0.0.1:8786",
     ),
 ]
 SkipBadParts = Annotated[
     bool,
-    typer.Option("--skip-bad-parts", help="skip parts that cannot be read, and list them"),
+    typer.Option(
+        "--skip-bad-parts",
+        rich_help_panel=LARGE,
+        help="skip parts that cannot be read, and list them",
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead of text")]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", rich_help_panel=OUTPUT, help="print JSON instead of text"),
+]
 Tables = Annotated[
     Path | None,
-    typer.Option(help="folder to write each table to, as a csv file"),
+    typer.Option(
+        metavar="FOLDER",
+        rich_help_panel=OUTPUT,
+        help="folder to write each table to, as a csv file",
+    ),
 ]
 
 # the same as in `RandomizedRegressor`, so that command and library train the same model
 DEFAULT_ALPHA = 0.1
 DEFAULT_LEVELS = "0.05,0.1,0.25,0.5,0.75,0.9,0.95"
+
+
+def checked_link(name: str, alpha: float) -> AnyLink:
+    """Return the link of the options --link and --alpha."""
+    from evenhand.links import LINKS, make_link
+
+    check_choice("--link", name, tuple(LINKS))
+    return make_link(name, check_fraction("--alpha", alpha, high_open=False))
+
+
+def seed_of(seed: int | None) -> int:
+    """Return a checked seed, or a random one, so that every run can be repeated."""
+    check_seed(seed)
+    return secrets.randbelow(2**32) if seed is None else seed
 
 
 def check_seed(seed: int | None) -> None:

@@ -11,6 +11,11 @@ import typer
 from evenhand._format import option_name
 from evenhand._validate import InputError
 from evenhand.cli.arguments import (
+    GATE,
+    GROUPS,
+    LARGE,
+    OUTPUT,
+    ROWS,
     AsJson,
     ChanceOfZero,
     ForecastOutcome,
@@ -50,6 +55,24 @@ def audit(
     table: Annotated[
         Path | None, typer.Argument(show_default=False, metavar="", hidden=True)
     ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            rich_help_panel=ROWS,
+            help="column with the unique id of each person",
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            rich_help_panel=ROWS,
+            help="column with the ids of people who have several rows; one row per person is"
+            " audited",
+        ),
+    ] = None,
     mean: Mean = None,
     std: Std = None,
     quantiles: Quantiles = None,
@@ -61,64 +84,73 @@ def audit(
     outcome: ForecastOutcome = None,
     groups: Annotated[
         str | None,
-        typer.Option(help="columns that define groups, known before the outcome, comma-separated"),
+        typer.Option(
+            metavar="COLUMNS",
+            rich_help_panel=GROUPS,
+            help="columns that define groups, known before the outcome, comma-separated",
+        ),
     ] = None,
     group_probabilities: Annotated[
         str | None,
         typer.Option(
-            help=(
-                "columns with each row's probability of membership in a group, comma-separated; one"
-                " group of that name each"
-            )
+            metavar="COLUMNS",
+            rich_help_panel=GROUPS,
+            help="columns with each row's probability of membership in a group, comma-separated;"
+            " one group of that name each",
         ),
     ] = None,
     features: Annotated[
         str | None,
         typer.Option(
-            help=(
-                "columns in which groups are searched, known before the outcome, comma-separated;"
-                " by default the features of the model, or all other columns"
-            )
-        ),
-    ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option("--id", help="column with the unique id of each person"),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            help="column with the ids of people who have several rows; one row per person is"
-            " audited"
+            metavar="COLUMNS",
+            rich_help_panel=GROUPS,
+            help="columns in which groups are searched, known before the outcome, comma-separated;"
+            " by default the features of the model, or all other columns",
         ),
     ] = None,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
-            help=(
-                "exit with code 1 if this condition is true, such as"
-                ' "certified_group_error(0.2) > 0.3", or'
-                ' "certified_event_rate(0.05, 0.2) > 0.1" for 0/1 outcomes; may be repeated'
-            )
+            metavar="CONDITION",
+            rich_help_panel=GATE,
+            help="exit with code 1 if this condition is true, such as"
+            ' "certified_group_error(0.2) > 0.3", or'
+            ' "certified_event_rate(0.05, 0.2) > 0.1" for 0/1 outcomes; may be repeated',
         ),
     ] = None,
     tolerance: Annotated[
         float,
-        typer.Option(help="error of a group above which a significant finding is important"),
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=GATE,
+            help="error of a group above which a significant finding is important; 0.02 is 2"
+            " points",
+        ),
     ] = 0.02,
     coverage_tolerance: Annotated[
         float,
-        typer.Option(help="the same for the coverage of prediction intervals"),
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=GATE,
+            help="the same for the coverage of prediction intervals",
+        ),
     ] = 0.05,
     within: Annotated[
         float | None,
         typer.Option(
+            metavar="SHARE",
+            rich_help_panel=GATE,
             help="error that groups are certified to be within: mark groups proven to be at most"
-            " this far off, such as 0.03"
+            " this far off, such as 0.03",
         ),
     ] = None,
     confidence: Annotated[
-        float, typer.Option(help="confidence of the certificate and other bounds")
+        float,
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=GATE,
+            help="confidence of the certificate and other bounds",
+        ),
     ] = 0.95,
     about: Annotated[
         list[str] | None,
@@ -130,33 +162,38 @@ def audit(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="file to write: an .html report, or .json"),
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+            help="file to write: an .html report, or .json",
+        ),
     ] = None,
     tables: Tables = None,
     no_rows: Annotated[
         bool,
         typer.Option(
             "--no-rows",
+            rich_help_panel=OUTPUT,
             help="leave the values of single rows out of the JSON, without which evenhand compare"
             " has no paired intervals",
         ),
     ] = False,
     as_json: AsJson = False,
-    seed: Annotated[
-        int, typer.Option(help="seed of the draws, the bootstrap and the searches")
-    ] = 0,
     sample_size: Annotated[
         int | None,
         typer.Option(
-            help=(
-                "for a folder of parts: number of random rows that are searched and scored;"
-                " 100,000 by default"
-            )
+            metavar="N",
+            rich_help_panel=LARGE,
+            help="for a folder of parts: number of random rows that are searched and scored;"
+            " 100,000 by default",
         ),
     ] = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
     skip_bad_parts: SkipBadParts = False,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="seed of the draws, the bootstrap and the searches")
+    ] = 0,
 ) -> None:
     """Audit the calibration of a model, or of another model's forecasts, on held-out rows."""
     from evenhand import audits

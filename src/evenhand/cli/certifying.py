@@ -108,7 +108,7 @@ class Training:
         The file of the table.
     target : str
         Column with the outcomes.
-    seed : int or None
+    seed : int
         Seed of the split, the training and the audit.
     searched : DataFrame, optional
         Columns in which the audit searches groups, if other than `X`.
@@ -121,7 +121,7 @@ class Training:
     y: Floats
     table: Path
     target: str
-    seed: int | None
+    seed: int
     searched: pd.DataFrame | None = None
     kind: OutcomeKind | None = None
 
@@ -134,6 +134,7 @@ def fitted_record(
         "schema": SCHEMA,
         "out": str(out),
         "outcome": None if training.kind is None else str(training.kind),
+        "seed": training.seed,
         "n_learning": n_rows,
         "n_columns": training.X.shape[1],
         "alpha": alpha,
@@ -142,7 +143,7 @@ def fitted_record(
 
 
 def training_text(training: Training) -> str:
-    """Return the number of columns and, unless outcomes are continuous, what is predicted."""
+    """Return the number of columns, the seed and, for discrete outcomes, what is predicted."""
     from evenhand.distributions import OutcomeKind
 
     predicted = {
@@ -151,7 +152,7 @@ def training_text(training: Training) -> str:
         OutcomeKind.BINARY: ", to predict the probability of 1",
     }
     kind = training.kind or OutcomeKind.CONTINUOUS
-    return f"{training.X.shape[1]} columns{predicted.get(kind, '')}"
+    return f"{training.X.shape[1]} columns with seed {training.seed}{predicted.get(kind, '')}"
 
 
 def choose(training: Training, asked: dict[str, Any]) -> Selection:

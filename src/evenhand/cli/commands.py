@@ -13,11 +13,14 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from evenhand._table import lines_within
 from evenhand._version import __version__
 from evenhand.cli.auditing import audit
 from evenhand.cli.comparing import compare
+from evenhand.cli.completion import InstallCompletion, ShowCompletion, prepare_completion
 from evenhand.cli.experiments import demo, reproduce
 from evenhand.cli.fitting import fit
+from evenhand.cli.help_page import Layout, command_page, short_page, top_page, write
 from evenhand.cli.messages import (
     BAD_INPUT,
     code_of,
@@ -25,6 +28,7 @@ from evenhand.cli.messages import (
     fail,
     show,
     stopped_by_signals,
+    unknown_command,
     usage_message,
     warn,
 )
@@ -34,15 +38,15 @@ from evenhand.cli.randomizing import randomize
 from evenhand.cli.recalibrating import recalibrate
 from evenhand.cli.serving import predict
 from evenhand.cli.streams import safe_streams
+from evenhand.cli.terminal import width_of
 
 
 class Command(TyperCommand):
-    """Subcommand whose usage line names arguments plainly: `evenhand audit [MODEL] TABLE`."""
+    """Subcommand with a help page that fits the terminal."""
 
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the parts of the usage line, without typer's braces and hidden arguments."""
-        pieces = [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
-        return [piece for piece in pieces if piece != "[]"]
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help page; nothing is left to format."""
+        write(command_page(self, ctx, Layout.of_output()))
 
 
 class Commands(TyperGroup):
@@ -50,6 +54,10 @@ class Commands(TyperGroup):
 
     Typer would turn some of them into 1, the code of a gate.
     """
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help page; nothing is left to format."""
+        write(top_page(self, ctx, Layout.of_output()))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
@@ -60,6 +68,9 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Choose the command by the first argument, and refuse empty values."""
+        is_option = args[0].startswith("-")
+        if not is_option and args[0] not in self.commands and not ctx.resilient_parsing:
+            end_with(unknown_command(args[0], self.commands))
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
             # flags take no value: the next argument is not theirs
@@ -78,7 +89,7 @@ app = typer.Typer(
     cls=Commands,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Forecasts that are calibrated for each person, not only on average.",
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog=EXIT_CODES,
 )
 
@@ -97,12 +108,14 @@ def _options(
             "--version", is_eager=True, callback=_print_version, help="print the version and exit"
         ),
     ] = False,
+    install_completion: InstallCompletion = None,
+    show_completion: ShowCompletion = None,
 ) -> None:
     pass
 
 
 # the order of the help
-for command in (demo, plan, fit, predict, recalibrate, randomize, audit, compare, reproduce):
+for command in (demo, audit, compare, recalibrate, plan, randomize, fit, predict, reproduce):
     app.command(cls=Command)(command)
 
 
@@ -111,7 +124,7 @@ def main() -> None:
     warnings.showwarning = warn
     # pyarrow prints a traceback in addition to the error that it raises
     sys.unraisablehook = lambda raised: None
-    with safe_streams() as out:
+    with safe_streams() as out, lines_within(width_of(sys.stdout)):
         try:
             _run()
         except SystemExit as end:
@@ -122,10 +135,11 @@ def main() -> None:
 def _run() -> None:
     try:
         with stopped_by_signals():
-            if len(sys.argv) == 1:
-                app(["--help"], prog_name="evenhand", standalone_mode=False)
-                raise SystemExit(BAD_INPUT)
-            raise SystemExit(app(prog_name="evenhand", standalone_mode=False) or 0)
+            if prepare_completion() or len(sys.argv) > 1:
+                raise SystemExit(app(prog_name="evenhand", standalone_mode=False) or 0)
+            write(short_page(Layout.of_output()) + "\n")
+            # a call without a command is incomplete
+            raise SystemExit(BAD_INPUT)
     except (Exception, KeyboardInterrupt) as error:
         # usage errors of typer, which it would print in a box of several lines
         if hasattr(error, "format_message"):

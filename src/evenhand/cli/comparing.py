@@ -7,26 +7,37 @@ from typing import Annotated
 
 import typer
 
-from evenhand.cli.arguments import AsJson, Tables
-from evenhand.cli.messages import Verdict, inform, show
+from evenhand.cli.arguments import GATE, OUTPUT, AsJson, Tables
+from evenhand.cli.messages import Verdict, inform
 from evenhand.cli.options import check_apart
-from evenhand.cli.reports import check_tables, write_tables
+from evenhand.cli.reports import check_tables, show_summary, write_tables
 
 
 def compare(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="JSON of the audit before the change")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="JSON of the audit after the change")],
     confidence: Annotated[
-        float, typer.Option(help="confidence of the intervals of changes")
+        float,
+        typer.Option(
+            metavar="SHARE", rich_help_panel=GATE, help="confidence of the intervals of changes"
+        ),
     ] = 0.95,
     fail_if_worse: Annotated[
         bool,
         typer.Option(
             "--fail-if-worse",
+            rich_help_panel=GATE,
             help="exit with code 1 if a group got significantly worse by more than the tolerance",
         ),
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="file to write: an .html page, or .json")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+            help="file to write: an .html page, or .json",
+        ),
+    ] = None,
     tables: Tables = None,
     as_json: AsJson = False,
 ) -> None:
@@ -47,7 +58,7 @@ def compare(
     if out is not None:
         (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
         inform(f"comparison written to {out}")
-    show(found.to_json() if as_json else found.summary())
+    show_summary(found, as_json=as_json)
     write_tables(found, tables)
     if fail_if_worse:
         if not found.is_paired:

@@ -7,19 +7,25 @@ from typing import Annotated, Any
 
 import typer
 
-from evenhand._validate import InputError
-from evenhand.cli.arguments import AsJson, check_seed
+from evenhand._validate import InputError, bad_input
+from evenhand.cli.arguments import OUTPUT, AsJson, check_seed
 from evenhand.cli.messages import inform
 from evenhand.cli.options import check_not_among, folder_to_write
 from evenhand.cli.reports import command_line, show_result
 
 SCHEMA = "evenhand.study/1"
 
+STUDY = "Study"
+
 
 def demo(
-    out: Annotated[Path, typer.Option(help="folder to write to")] = Path("evenhand-demo"),
-    seed: Annotated[int, typer.Option(help="seed of the split, the training and the draws")] = 0,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", rich_help_panel=OUTPUT, help="folder to write to")
+    ] = Path("evenhand-demo"),
     as_json: AsJson = False,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="seed of the split, the training and the draws")
+    ] = 0,
 ) -> None:
     """Train, certify, audit and save a model of the bundled diabetes data."""
     from evenhand.demo import run
@@ -32,30 +38,46 @@ def demo(
 def reproduce(
     name: Annotated[str, typer.Argument(help="toy, crime or credit", metavar="STUDY")],
     out: Annotated[
-        Path, typer.Option(help="folder to write to; an interrupted run resumes from its files")
+        Path,
+        typer.Option(
+            metavar="FOLDER",
+            rich_help_panel=OUTPUT,
+            help="folder to write to; an interrupted run resumes from its files",
+        ),
     ],
     data: Annotated[
         Path | None,
         typer.Option(
-            help=(
-                "crime: the file communities.data, if it cannot be downloaded; credit: the training"
-                " file from Kaggle"
-            )
+            metavar="FILE",
+            rich_help_panel=STUDY,
+            help="crime: the file communities.data, if it cannot be downloaded; credit: the"
+            " training file from Kaggle",
         ),
     ] = None,
     splits: Annotated[
         int | None,
         typer.Option(
+            metavar="N",
+            rich_help_panel=STUDY,
             help="crime: number of random splits, 10 by default; credit: number of roll-outs, 8 by"
-            " default"
+            " default",
         ),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(help="crime, credit: splits or roll-outs run in parallel, 2 by default"),
+        typer.Option(
+            metavar="N",
+            rich_help_panel=STUDY,
+            help="crime, credit: splits or roll-outs run in parallel, 2 by default",
+        ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(help="seed of the first split or roll-out (toy: of the whole study)")
+        int,
+        typer.Option(
+            metavar="N",
+            rich_help_panel=STUDY,
+            help="seed of the first split or roll-out (toy: of the whole study)",
+        ),
     ] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -78,6 +100,9 @@ def reproduce(
     for option in ("splits", "jobs"):
         if option in options:
             check_count(f"--{option}", options[option])
+    if splits == 1:
+        remedy = "claims have intervals over splits or roll-outs, which one run cannot give"
+        raise bad_input("--splits", "be an integer of at least 2", splits, remedy)
     if data is not None and not data.is_file():
         raise InputError(f"--data {data} is not a file; pass the data file of the {name} study")
     out = folder_to_write(out)

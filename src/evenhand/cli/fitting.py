@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evenhand._format import percent
 from evenhand._validate import InputError, about, bad_input, check_column, check_outcomes
 from evenhand.cli.arguments import (
     DEFAULT_ALPHA,
+    GUARANTEE,
+    MODEL,
+    OUTPUT,
+    RANDOMIZATION,
+    ROWS,
     AsJson,
     Link,
     MaxPrice,
@@ -19,7 +25,8 @@ from evenhand.cli.arguments import (
     Seed,
     Table,
     Target,
-    check_seed,
+    checked_link,
+    seed_of,
 )
 from evenhand.cli.certifying import (
     Training,
@@ -33,10 +40,16 @@ from evenhand.cli.certifying import (
 )
 from evenhand.cli.event_fitting import fit_events
 from evenhand.cli.messages import inform
-from evenhand.cli.options import check_apart, check_own_folder, folder_to_write, listed_names
+from evenhand.cli.options import (
+    check_apart,
+    check_own_folder,
+    folder_to_write,
+    listed_names,
+    warn_of_replacement,
+)
 from evenhand.cli.reports import show_result
 from evenhand.cli.tables import people_of
-from evenhand.cli.targets import base_model, kind_of_target, refuse_for_kind
+from evenhand.cli.targets import KINDS, base_model, kind_of_target, refuse_for_kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,28 +58,86 @@ if TYPE_CHECKING:
     from evenhand.distributions import OutcomeKind
     from evenhand.forecasters import Bounds
 
+DEVICES = ("auto", "cpu", "cuda")
+
 
 def fit(
     options: typer.Context,
     table: Table,
     target: Target,
-    out: Annotated[Path, typer.Option(help="model folder to write")],
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", rich_help_panel=OUTPUT, help="model folder to write")
+    ],
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            rich_help_panel=ROWS,
+            help="column with the unique id of each person; it is not used as a feature",
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            rich_help_panel=ROWS,
+            help="column with the ids of people who have several rows; it is not used as a feature",
+        ),
+    ] = None,
+    drop: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMNS",
+            rich_help_panel=ROWS,
+            help="other columns not to use as features, comma-separated",
+        ),
+    ] = None,
     outcome: Annotated[
         str | None,
         typer.Option(
+            metavar="KIND",
+            rich_help_panel=MODEL,
+            autocompletion=lambda: list(KINDS),
             help="kind of target: continuous (the default), count for counts and scores, hurdle for"
-            " amounts with zeros, binary for 0/1, which is not randomized"
+            " amounts with zeros, binary for 0/1, which is not randomized",
         ),
     ] = None,
+    support: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOW:HIGH",
+            rich_help_panel=MODEL,
+            help="bounds of the target, with one of them left out if there is none; 0: for money or"
+            " durations, so that no prediction interval ends below 0",
+        ),
+    ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            metavar="DEVICE",
+            rich_help_panel=MODEL,
+            autocompletion=lambda: list(DEVICES),
+            help="device for training: auto, cpu or cuda",
+        ),
+    ] = "auto",
     alpha: Annotated[
         float | None,
-        typer.Option(help="weight of sharpness, 0 < alpha <= 1; 0.1 by default"),
+        typer.Option(
+            metavar="ALPHA",
+            rich_help_panel=RANDOMIZATION,
+            help="weight of sharpness, 0 < alpha <= 1; 0.1 by default. A smaller alpha means more"
+            " randomization and wider intervals",
+        ),
     ] = None,
+    link: Link = "entropic",
     max_group_error: Annotated[
         float | None,
         typer.Option(
+            metavar="SHARE",
+            rich_help_panel=GUARANTEE,
             help="instead of --alpha: choose the least randomization that is certified to have at"
-            " most this group error"
+            " most this group error",
         ),
     ] = None,
     max_wider: MaxWider = None,
@@ -74,41 +145,21 @@ def fit(
     group_mass: Annotated[
         float | None,
         typer.Option(
-            help="with a certificate: smallest certified group size, as a share of people; 0.2 by"
-            " default"
+            metavar="SHARE",
+            rich_help_panel=GUARANTEE,
+            help="smallest certified group size, as a share of people; 0.2 by default",
         ),
     ] = None,
     confidence: Annotated[
         float | None,
-        typer.Option(help="with a certificate: its confidence; 0.95 by default"),
-    ] = None,
-    link: Link = "entropic",
-    id_column: Annotated[
-        str | None,
         typer.Option(
-            "--id", help="column with the unique id of each person; it is not used as a feature"
+            metavar="SHARE",
+            rich_help_panel=GUARANTEE,
+            help="confidence of the certificate; 0.95 by default",
         ),
     ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            help="column with the ids of people who have several rows; it is not used as a feature"
-        ),
-    ] = None,
-    drop: Annotated[
-        str | None,
-        typer.Option(help="other columns not to use as features, comma-separated"),
-    ] = None,
-    support: Annotated[
-        str | None,
-        typer.Option(
-            help="bounds of the target, low:high with one of them left out if there is none; 0: for"
-            " money or durations, so that no prediction interval ends below 0"
-        ),
-    ] = None,
-    seed: Seed = None,
-    device: Annotated[str, typer.Option(help="device for training: auto, cpu or cuda")] = "auto",
     as_json: AsJson = False,
+    seed: Seed = None,
 ) -> None:
     """Train a randomized forecaster on a table and save it to a folder.
 
@@ -118,7 +169,6 @@ def fit(
     from evenhand import store
     from evenhand._validate import check_choice
     from evenhand.distributions import OutcomeKind
-    from evenhand.links import make_link
 
     goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
     certified = {"group_mass": group_mass, "confidence": confidence}
@@ -129,10 +179,10 @@ def fit(
     is_certified = wants_rates if is_binary else check_goal(alpha, goals, certified)
     check_target(goals, group_mass, confidence)
     chosen_alpha = DEFAULT_ALPHA if alpha is None else alpha
-    # checks link and alpha before the training
-    make_link(link, chosen_alpha)
-    check_choice("--device", device, ("auto", "cpu", "cuda"))
-    check_seed(seed)
+    # checked before the training
+    checked_link(link, chosen_alpha)
+    check_choice("--device", device, DEVICES)
+    seed = seed_of(seed)
     bounds = None if support is None else _bounds(support)
     check_apart(out, {"the table": table})
     out = folder_to_write(out)
@@ -140,6 +190,7 @@ def fit(
     store.check_folder(out)
     check_own_folder(out, "model.json", "a model folder")
     rows = _training_rows(table, target, id_column, cluster, drop, bounds, outcome)
+    warn_of_replacement(out, "model.json", "a model folder")
     base = base_model(rows.kind, rows.y, device, seed)
     training = Training(base, rows.X, rows.y, table, target, seed, kind=rows.kind)
     asked = {
@@ -161,7 +212,7 @@ def fit_plainly(
     training: Training, alpha: float, asked: dict[str, Any], out: Path, as_json: bool
 ) -> None:
     """Fit a model on all rows with a given alpha, and save it."""
-    from evenhand import store
+    from evenhand import selection, store
     from evenhand.forecasters import RandomizedRegressor
 
     X = training.X
@@ -177,9 +228,15 @@ def fit_plainly(
     store.save(model, out)
     predicted = training_text(training)
     inform(f"trained on {len(X):,} rows and {predicted}; model written to {out}")
+    wider = selection.wider_intervals(model, X, training.seed)
+    if wider is not None:
+        inform(
+            f"alpha = {alpha:g}: 80% prediction intervals are about {percent(wider, decimals=0)}"
+            " wider than without the draw, on average over these rows; --max-wider limits this"
+        )
     if as_json:
         result = fitted_record(out, len(X), training, alpha, asked["link"])
-        show_result(result | {"certificate": None}, "", as_json)
+        show_result(result | {"wider": wider, "certificate": None}, "", as_json)
     inform(
         "no report was written because no rows were held out: run evenhand audit on other rows, or"
         " fit with --max-group-error, which holds out rows"

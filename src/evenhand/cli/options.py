@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from evenhand._files import link_target
 from evenhand._validate import InputError, bad_input
+from evenhand.cli.messages import inform
 
 if TYPE_CHECKING:
     import typer
@@ -137,6 +138,18 @@ def check_own_folder(out: Path, mark: str, noun: str) -> None:
         raise InputError(
             f"--out {out} contains {others[0]!r}{more} and is not {noun}; use a new or empty folder"
         )
+
+
+def warn_of_replacement(out: Path, mark: str, noun: str) -> None:
+    """Warn of an output that will be replaced, before work that can still be interrupted.
+
+    Parameters
+    ----------
+    out, mark, noun
+        As for `check_own_folder`.
+    """
+    if (out / mark).exists():
+        inform(f"warning: --out {out} is {noun}, which is replaced when the new one is complete")
 
 
 def folder_to_write(out: Path) -> Path:

@@ -8,33 +8,56 @@ from typing import Annotated
 import typer
 
 from evenhand._validate import bad_input, check_count
-from evenhand.cli.arguments import AsJson, Link, MaxPrice, MaxWider
+from evenhand.cli.arguments import GUARANTEE, AsJson, Link, MaxPrice, MaxWider, checked_link
 from evenhand.cli.certifying import check_goal, check_target
-from evenhand.cli.messages import show
+from evenhand.cli.messages import show, show_text
 from evenhand.cli.options import listed_names
+
+TABLES = "Rows and groups"
 
 
 def plan(
     max_group_error: Annotated[
         float | None,
         typer.Option(
+            metavar="SHARE",
+            rich_help_panel=GUARANTEE,
             help="largest group error to certify, below 0.5; 0.3 unless one of the next two is"
-            " given"
+            " given",
         ),
     ] = None,
     max_wider: MaxWider = None,
     max_price: MaxPrice = None,
     group_mass: Annotated[
-        float, typer.Option(help="smallest certified group size, as a share of people")
+        float,
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=GUARANTEE,
+            help="smallest certified group size, as a share of people",
+        ),
     ] = 0.2,
-    confidence: Annotated[float, typer.Option(help="confidence of the certificate")] = 0.95,
+    confidence: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", rich_help_panel=GUARANTEE, help="confidence of the certificate"
+        ),
+    ] = 0.95,
     link: Link = "entropic",
     rows: Annotated[
-        str, typer.Option(help="numbers of certifying rows, comma-separated")
+        str,
+        typer.Option(
+            metavar="NUMBERS",
+            rich_help_panel=TABLES,
+            help="numbers of certifying rows, comma-separated",
+        ),
     ] = "200,500,1000,2000,5000,10000,100000",
     groups: Annotated[
         int,
-        typer.Option(help="number of groups that are tested together, for the power of the test"),
+        typer.Option(
+            metavar="N",
+            rich_help_panel=TABLES,
+            help="number of groups that are tested together, for the power of the test",
+        ),
     ] = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -48,6 +71,7 @@ def plan(
     goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
     check_goal(None, goals, {})
     check_target(goals, group_mass, confidence)
+    checked_link(link, 1.0)
     found = planning.plan(
         **goals,
         group_mass=group_mass,
@@ -56,7 +80,10 @@ def plan(
         rows=[_count(number) for number in listed_names("--rows", rows)],
         n_groups=check_count("--groups", groups),
     )
-    show(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())
+    if as_json:
+        show(json.dumps(found.to_dict(), indent=2))
+    else:
+        show_text(found.summary())
 
 
 def _count(number: str) -> int:

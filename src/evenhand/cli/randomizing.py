@@ -11,17 +11,18 @@ import typer
 from evenhand._format import count
 from evenhand._validate import InputError
 from evenhand.cli.arguments import (
+    CONTEXT_HELP,
     DEFAULT_ALPHA,
     DEFAULT_LEVELS,
-    Alpha,
+    OUTPUT,
+    PRICE_HELP,
+    ROWS,
+    WIDER_HELP,
     AsJson,
     ChanceOfZero,
-    Context,
     ForecastOutcome,
     Levels,
     Link,
-    MaxPrice,
-    MaxWider,
     Mean,
     Moments,
     Pmf,
@@ -29,15 +30,16 @@ from evenhand.cli.arguments import (
     Quantiles,
     Samples,
     Scheduler,
-    Seed,
     SkipBadParts,
     SortQuantiles,
     Std,
     Table,
     Workers,
-    check_seed,
+    checked_link,
+    seed_of,
 )
 from evenhand.cli.audit_request import Request, read_rows
+from evenhand.cli.certified_columns import certified_link
 from evenhand.cli.certifying import (
     Training,
     certificate_of,
@@ -52,17 +54,18 @@ from evenhand.cli.options import (
     check_own_folder,
     folder_to_write,
     refuse_without_effect,
+    warn_of_replacement,
 )
 from evenhand.cli.reports import command_line, show_result
 from evenhand.cli.serving import serve, serving_options
 from evenhand.cli.tables import column_subject
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from evenhand.links import Link as AnyLink
     from evenhand.scale import ColumnSubject
-    from evenhand.tables import Parts
+
+CERTIFY = "With --target: choose and certify a randomization"
+SERVE = "Without --target: randomize new rows"
+"""Panels of options."""
 
 CERTIFYING = (
     "max_group_error",
@@ -86,13 +89,6 @@ SERVING = (
 )
 """Parameters that have an effect only with, or only without, --target."""
 
-MOST_SHOWN = 5
-"""Largest number of columns that a message lists."""
-
-CHANCE = "chance_of_zero_"
-COUNT = "count_"
-"""Beginnings of kinds of columns (`ColumnSubject.kind`), before the form of the forecasts."""
-
 
 def randomize(
     options: typer.Context,
@@ -100,10 +96,21 @@ def randomize(
     out: Annotated[
         Path,
         typer.Option(
+            metavar="PATH",
+            rich_help_panel=OUTPUT,
             help="with --target: folder to write; otherwise a csv or parquet file, or a new folder"
-            " if TABLE is a folder"
+            " if TABLE is a folder",
         ),
     ],
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            rich_help_panel=ROWS,
+            help="column with the id of each person",
+        ),
+    ] = None,
     mean: Mean = None,
     std: Std = None,
     quantiles: Quantiles = None,
@@ -113,58 +120,95 @@ def randomize(
     pmf: Pmf = None,
     chance_of_zero: ChanceOfZero = None,
     outcome: ForecastOutcome = None,
-    link: Link = "entropic",
-    id_column: Annotated[
-        str | None, typer.Option("--id", help="column with the id of each person")
-    ] = None,
     target: Annotated[
         str | None,
         typer.Option(
+            metavar="COLUMN",
+            rich_help_panel=CERTIFY,
             help="column with the outcome: choose and certify the least randomization, and write"
-            " the certificate and a report instead of forecasts"
+            " the certificate and a report instead of forecasts",
         ),
     ] = None,
     max_group_error: Annotated[
         float | None,
-        typer.Option(help="with --target: largest group error to certify; 0.3 by default"),
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=CERTIFY,
+            help="largest group error to certify; 0.3 by default",
+        ),
     ] = None,
-    max_wider: MaxWider = None,
-    max_price: MaxPrice = None,
+    max_wider: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", rich_help_panel=CERTIFY, help=WIDER_HELP),
+    ] = None,
+    max_price: Annotated[
+        float | None,
+        typer.Option(metavar="NATS", rich_help_panel=CERTIFY, help=PRICE_HELP),
+    ] = None,
     group_mass: Annotated[
         float,
-        typer.Option(help="with --target: smallest certified group size, as a share of people"),
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=CERTIFY,
+            help="smallest certified group size, as a share of people",
+        ),
     ] = 0.2,
     confidence: Annotated[
-        float, typer.Option(help="with --target: confidence of the certificate")
+        float,
+        typer.Option(
+            metavar="SHARE", rich_help_panel=CERTIFY, help="confidence of the certificate"
+        ),
     ] = 0.95,
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="with --target: column with the ids of people who have several rows; one row per"
-            " person is used"
+            metavar="COLUMN",
+            rich_help_panel=CERTIFY,
+            help="column with the ids of people who have several rows; one row per person is used",
         ),
     ] = None,
-    seed: Seed = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", rich_help_panel=CERTIFY, help="random seed, for a repeatable run"
+        ),
+    ] = None,
     key_file: Annotated[
         Path | None,
         typer.Option(
-            help="without --target: file with the secret key of the draws, at least 16 bytes"
+            metavar="FILE",
+            rich_help_panel=SERVE,
+            help="file with the secret key of the draws, at least 16 bytes",
         ),
     ] = None,
     certificate: Annotated[
         Path | None,
         typer.Option(
-            help="without --target: folder written with --target; its link and alpha are used"
+            metavar="FOLDER",
+            rich_help_panel=SERVE,
+            help="folder written with --target; its link and alpha are used",
         ),
     ] = None,
-    alpha: Alpha = DEFAULT_ALPHA,
-    context: Context = "",
+    alpha: Annotated[
+        float,
+        typer.Option(
+            metavar="ALPHA",
+            rich_help_panel=SERVE,
+            help="weight of sharpness, 0 < alpha <= 1; a smaller alpha means more randomization"
+            " and smaller possible errors in every group",
+        ),
+    ] = DEFAULT_ALPHA,
+    context: Annotated[
+        str,
+        typer.Option(metavar="NAME", rich_help_panel=SERVE, help=CONTEXT_HELP),
+    ] = "",
+    link: Link = "entropic",
     levels: Levels = DEFAULT_LEVELS,
     moments: Moments = False,
+    as_json: AsJson = False,
     workers: Workers = None,
     scheduler: Scheduler = None,
     skip_bad_parts: SkipBadParts = False,
-    as_json: AsJson = False,
 ) -> None:
     """Randomize forecasts of another model, given as columns of a table.
 
@@ -178,7 +222,6 @@ def randomize(
     """
     from evenhand import tables
     from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
-    from evenhand.links import make_link
 
     subject = column_subject(
         mean,
@@ -221,7 +264,7 @@ def randomize(
             id_column=id_column,
             cluster=cluster,
             confidence=confidence,
-            seed=seed,
+            seed=seed_of(seed),
         )
         _certify(subject, request, asked, out, as_json)
         return
@@ -236,10 +279,10 @@ def randomize(
     inputs = {"the table": table, "the key file": key_file, "the certificate": certificate}
     check_apart(out, inputs)
     served = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
-    served["link"] = make_link(link, alpha)
+    served["link"] = checked_link(link, alpha)
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
     if certificate is not None:
-        served["link"] = _certified_link(certificate, subject, parts)
+        served["link"] = certified_link(certificate, subject, parts)
     serve(subject, parts, out, served, workers, scheduler, "randomized forecast", as_json)
 
 
@@ -251,10 +294,8 @@ def _certify(
     `asked` are options of `evenhand.randomize`.
     """
     from evenhand import store
-    from evenhand.links import make_link
 
-    make_link(asked["link"], 1.0)
-    check_seed(request.seed)
+    checked_link(asked["link"], 1.0)
     out = _certificate_folder(out, request.rows)
     source = request.rows.name
     rows = read_rows(request)
@@ -272,6 +313,7 @@ def _certify(
         rows.searched,
     )
     people = None if request.cluster is None else rows.people
+    warn_of_replacement(out, store.CERTIFICATE, "a certificate folder")
     chosen = choose(training, asked | {"cluster": people})
     forecasts = {"forecasts": {"kind": subject.kind, "columns": columns}}
     certificate = certificate_of(chosen, rows.people) | forecasts | _sources(request, len(rows.y))
@@ -279,7 +321,7 @@ def _certify(
     store.write_forecast_certificate(certificate, out, page)
     show_result(certificate | {"out": str(out)}, chosen.summary(), as_json)
     certified = f"certified on {count(chosen.n_certifying, 'person', 'people')}"
-    inform(f"{certified}; {store.CERTIFICATE} written to {out}")
+    inform(f"{certified} with seed {training.seed}; {store.CERTIFICATE} written to {out}")
     inform(last)
     folder = shlex.quote(str(out))
     inform(f"to randomize new rows, use --certificate {folder} with --id and --key-file")
@@ -312,49 +354,3 @@ def _sources(request: Request, n_rows: int) -> dict[str, Any]:
         "data": {"name": table.name, "sha256": sha256, "n_rows": n_rows},
         "command": command_line(),
     }
-
-
-def _certified_link(folder: Path, subject: ColumnSubject, parts: Parts) -> AnyLink:
-    """Return the certified link; refuse a certificate of other columns."""
-    from evenhand import store
-
-    certified = store.read_forecast_certificate(folder)
-    kind = subject.kind
-    columns = subject.columns(parts.columns, parts.source)
-    if (kind, _ordered(kind, columns)) != (
-        certified.kind,
-        _ordered(certified.kind, certified.columns),
-    ):
-        raise InputError(
-            f"--certificate {folder} is for {_as_options(certified.kind, certified.columns)}, not"
-            f" for {_as_options(kind, columns)}; name the certified columns, or certify these with"
-            " --target"
-        )
-    link = certified.link
-    inform(f"certified by {folder}: {link.name} link, alpha = {link.alpha:.3g}")
-    return link
-
-
-def _ordered(kind: str, columns: Sequence[str]) -> list[str]:
-    """Return columns in the order that has a meaning; that of samples has none."""
-    first = 1 if kind.startswith(CHANCE) else 0
-    rest = columns[first:]
-    return [*columns[:first], *(sorted(rest) if kind.endswith("samples") else rest)]
-
-
-def _as_options(kind: str, columns: Sequence[str]) -> str:
-    """Return columns of forecasts as options of the command."""
-    form = kind.removeprefix(CHANCE).removeprefix(COUNT)
-    options = [("chance-of-zero", columns[:1])] if kind.startswith(CHANCE) else []
-    rest = columns[len(options) :]
-    if form in ("mean", "mean_std"):
-        options += [(name, [column]) for name, column in zip(form.split("_"), rest, strict=True)]
-    else:
-        options.append((form, rest))
-    words = [f"--{name} {_listed(listed)}" for name, listed in options]
-    return " ".join([*words, *(["--outcome count"] if kind.startswith(COUNT) else [])])
-
-
-def _listed(columns: Sequence[str]) -> str:
-    more = f" and {len(columns) - MOST_SHOWN:,} more" if len(columns) > MOST_SHOWN else ""
-    return ",".join(columns[:MOST_SHOWN]) + more

@@ -13,16 +13,15 @@ from evenhand._format import count
 from evenhand._validate import InputError, bad_input
 from evenhand.cli.arguments import (
     DEFAULT_LEVELS,
+    OUTPUT,
     AsJson,
     ChanceOfZero,
     ForecastOutcome,
-    Levels,
     Mean,
     Pmf,
     Probability,
     Quantiles,
     Samples,
-    SkipBadParts,
     SortQuantiles,
     Std,
     Table,
@@ -35,6 +34,7 @@ from evenhand.cli.options import (
     check_own_folder,
     folder_to_write,
     refuse_without_effect,
+    warn_of_replacement,
 )
 from evenhand.cli.reports import show_result
 from evenhand.cli.serving import parse_levels, serve
@@ -50,6 +50,10 @@ if TYPE_CHECKING:
 SCHEMA = "evenhand.recalibration/1"
 """Layout of the JSON that is printed with --target."""
 
+ESTIMATE = "With --target: estimate maps"
+APPLY = "Without --target: apply maps to new rows"
+"""Panels of options."""
+
 FITTING = ("by", "group", "seed")
 SERVING = ("id_column", "maps", "levels", "skip_bad_parts")
 """Parameters that have an effect only with, or only without, --target."""
@@ -61,8 +65,10 @@ def recalibrate(
     out: Annotated[
         Path,
         typer.Option(
+            metavar="PATH",
+            rich_help_panel=OUTPUT,
             help="with --target: folder to write; otherwise a csv or parquet file, or a new folder"
-            " if TABLE is a folder"
+            " if TABLE is a folder",
         ),
     ],
     mean: Mean = None,
@@ -76,33 +82,64 @@ def recalibrate(
     outcome: ForecastOutcome = None,
     target: Annotated[
         str | None,
-        typer.Option(help="column with the outcome: estimate maps and write them to a folder"),
+        typer.Option(
+            metavar="COLUMN",
+            rich_help_panel=ESTIMATE,
+            help="column with the outcome: estimate maps and write them to a folder",
+        ),
     ] = None,
     by: Annotated[
         str | None,
         typer.Option(
-            help="with --target: columns that define groups with separate maps, comma-separated;"
-            " several columns define one group per combination"
+            metavar="COLUMNS",
+            rich_help_panel=ESTIMATE,
+            help="columns that define groups with separate maps, comma-separated; several columns"
+            " define one group per combination",
         ),
     ] = None,
     group: Annotated[
         list[str] | None,
         typer.Option(
-            help='with --target: a group that may overlap others, as "name=rule" or as a rule such'
-            ' as "bmi > 0.03 and sex = 2"; may be repeated'
+            metavar="RULE",
+            rich_help_panel=ESTIMATE,
+            help='a group that may overlap others, as "name=rule" or as a rule such as'
+            ' "bmi > 0.03 and sex = 2"; may be repeated',
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="with --target: seed of the folds of the check")] = 0,
-    as_json: AsJson = False,
+    seed: Annotated[
+        int,
+        typer.Option(metavar="N", rich_help_panel=ESTIMATE, help="seed of the folds of the check"),
+    ] = 0,
+    maps: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", rich_help_panel=APPLY, help="folder written with --target"),
+    ] = None,
     id_column: Annotated[
         str | None,
-        typer.Option("--id", help="without --target: column with the id of each person"),
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            rich_help_panel=APPLY,
+            help="column with the id of each person",
+        ),
     ] = None,
-    maps: Annotated[
-        Path | None, typer.Option(help="without --target: folder written with --target")
-    ] = None,
-    levels: Levels = DEFAULT_LEVELS,
-    skip_bad_parts: SkipBadParts = False,
+    levels: Annotated[
+        str,
+        typer.Option(
+            metavar="LEVELS",
+            rich_help_panel=APPLY,
+            help="levels of the quantiles to write, comma-separated",
+        ),
+    ] = DEFAULT_LEVELS,
+    skip_bad_parts: Annotated[
+        bool,
+        typer.Option(
+            "--skip-bad-parts",
+            rich_help_panel=APPLY,
+            help="skip parts that cannot be read, and list them",
+        ),
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Recalibrate forecasts of another model, given as columns of a table, by group.
 
@@ -168,6 +205,7 @@ def _estimate(
     rules = dict(_rule(text, present, target, table.name) for text in texts)
     used = [*names, *groups, *(column for rule in rules.values() for column in rule.columns)]
     model = RecalibratedRegressor(subject, by=rules or groups or None, random_state=seed)
+    warn_of_replacement(folder, "model.json", "a folder of maps")
     model.fit(rows.data[list(dict.fromkeys(used))], rows.y)
     _write(model, folder)
     checked = model.check_.astype(object).where(model.check_.notna(), None).to_dict("records")

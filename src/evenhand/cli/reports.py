@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenhand._validate import InputError
-from evenhand.cli.messages import Verdict, inform, show
+from evenhand.cli.messages import Verdict, inform, show, show_text
 from evenhand.cli.options import check_apart
 
 if TYPE_CHECKING:
@@ -30,11 +30,19 @@ def show_result(values: Mapping[str, Any], text: str, as_json: bool) -> None:
     Unknown values are null in JSON, which has no NaN.
     """
     if not as_json:
-        show(text)
+        show_text(text)
         return
     from evenhand.report import without_nan
 
     show(json.dumps(without_nan(values), indent=2, allow_nan=False))
+
+
+def show_summary(found: Audit | Comparison, *, as_json: bool) -> None:
+    """Print an audit or a comparison as text or JSON."""
+    if as_json:
+        show(found.to_json())
+    else:
+        show_text(found.summary())
 
 
 def check_tables(folder: Path | None, inputs: Mapping[str, Path | None]) -> None:
@@ -73,7 +81,7 @@ def report(
         (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
         inform(f"audit written to {out}")
     # the result is printed even if the folder of tables turns out to contain other files
-    show(found.to_json() if as_json else found.summary())
+    show_summary(found, as_json=as_json)
     write_tables(found, tables)
     if conditions:
         judge(found, conditions)

@@ -12,6 +12,7 @@ from evenhand._format import count
 from evenhand._validate import InputError, bad_input
 from evenhand.cli.arguments import (
     DEFAULT_LEVELS,
+    DRAWS,
     AsJson,
     Context,
     Id,
@@ -46,17 +47,19 @@ def predict(
     key_file: Annotated[
         Path | None,
         typer.Option(
+            metavar="FILE",
+            rich_help_panel=DRAWS,
             help="file with the secret key of the draws, at least 16 bytes; needed unless the"
-            " forecasts are not randomized, as those of 0/1 outcomes"
+            " forecasts are not randomized, as those of 0/1 outcomes",
         ),
     ] = None,
     context: Context = "",
     levels: Levels = DEFAULT_LEVELS,
     moments: Moments = False,
+    as_json: AsJson = False,
     workers: Workers = None,
     scheduler: Scheduler = None,
     skip_bad_parts: SkipBadParts = False,
-    as_json: AsJson = False,
 ) -> None:
     """Write randomized forecasts for the people in a table.
 
@@ -72,7 +75,10 @@ def predict(
     subject = scale.ModelSubject(store.load(model))
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
     if scale.predicts_events(subject, parts):
-        reason = f"with {model}, which predicts the probability of a 0/1 outcome without a draw"
+        reason = (
+            f"with {model}: its forecast of a 0/1 outcome is one probability, which needs no draw"
+            " because a draw cannot improve it"
+        )
         refuse_without_effect(options, DRAWING, reason)
     elif key_file is None:
         raise InputError(

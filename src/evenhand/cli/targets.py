@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from evenhand.distributions import OutcomeKind
 
+KINDS = ("continuous", "count", "hurdle", "binary")
+"""Values of `--outcome`."""
+
 CLASS_ROWS = 10
 """Fewest rows with each value for which `fit` predicts the probability of each value of a score.
 Half of the rows may be held out, and a value that no training row has would be impossible."""
@@ -30,7 +33,7 @@ def refuse_for_kind(options: typer.Context, outcome: str | None) -> None:
 
     if outcome is None:
         return
-    check_choice("--outcome", outcome, tuple(str(kind) for kind in OutcomeKind))
+    check_choice("--outcome", outcome, KINDS)
     kind = OutcomeKind(outcome)
     if kind is OutcomeKind.BINARY:
         for option in given_options(options, RANDOMIZING):

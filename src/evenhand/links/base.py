@@ -34,7 +34,7 @@ def check_kappa(kappa: float) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not 0 <= number < math.inf:
-        raise bad_input("kappa", "fulfil 0 <= kappa < infinity", repr(kappa))
+        raise bad_input("kappa", "satisfy 0 <= kappa < infinity", repr(kappa))
     return number
 
 

@@ -125,7 +125,7 @@ def _check_errors(error: ArrayLike) -> Floats:
         got = float(errors[tuple(first)])
         remedy = "an error of 0 has no finite price" if got == 0 else ""
         raise bad_input(
-            place, "fulfil 0 < error <= 1/2", got, "fractions: 0.1, not 10" if got >= 1 else remedy
+            place, "satisfy 0 < error <= 1/2", got, "fractions: 0.1, not 10" if got >= 1 else remedy
         )
     return errors
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from evenhand._table import WIDTH, Table, wrapped
+from evenhand._table import Table, line_width, wrapped
 from evenhand.report.audit import audit_document
 from evenhand.report.charts import Chart
 from evenhand.report.document import Bullets, Document, Heading, Pair, Paragraph, Part
@@ -62,7 +62,8 @@ def _text(part: Part) -> str:
         case Heading():
             return wrapped(f"{part.text}:")
         case Bullets():
-            items = (wrapped(str(item), WIDTH - 2).replace("\n", "\n  ") for item in part.items)
+            width = line_width() - 2
+            items = (wrapped(str(item), width).replace("\n", "\n  ") for item in part.items)
             return "\n".join(f"- {item}" for item in items)
         case Chart() if part.numbers is not None:
             return _text(part.numbers)

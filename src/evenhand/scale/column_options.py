@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from evenhand._format import option_name
-from evenhand._validate import InputError, bad_input, check_choice, check_column
+from evenhand._validate import (
+    InputError,
+    bad_input,
+    check_choice,
+    check_column,
+    did_you_mean,
+    first_names,
+)
 from evenhand.distributions import OutcomeKind
 
 FORMS = "--mean and --std, --quantiles, --samples, --probability or --pmf"
@@ -37,6 +44,9 @@ DESCRIPTION = {
 LEVEL = re.compile(r"(0?\.[0-9]+)$")
 VALUE = re.compile(r"_?(-?[0-9]+(?:\.[0-9]+)?)$")
 """End of the name of a column: the level of a quantile, and a value of the outcome."""
+
+NUMBERED = re.compile(r"(.*?)[._-]*[0-9][0-9.]*")
+"""Name of a column that ends in a number, after its prefix."""
 
 
 @dataclass(frozen=True)
@@ -180,12 +190,25 @@ def _listed(present: list[str], listed: str, option: str, source: str) -> list[s
     if len(names) == 1 and names[0] not in present:
         prefix = names[0]
         names = [name for name in present if _has_prefix(name, prefix, option)]
+        if not names:
+            raise _no_such_prefix(prefix, present, option, source)
     for name in names:
         check_column(name, present, source)
     if len(names) < 2:
         remedy = "separate them by commas, or give the common prefix of their names"
         raise bad_input(option_name(option), "name at least two columns", repr(listed), remedy)
     return names
+
+
+def _no_such_prefix(prefix: str, present: list[str], option: str, source: str) -> InputError:
+    """Return the error for a word that is neither a column nor a prefix of columns."""
+    example = "0.5" if option == "quantiles" else "1"
+    prefixes = [match.group(1) for name in present if (match := NUMBERED.fullmatch(name))]
+    remedy = did_you_mean(prefix, [*present, *prefixes]) or "name some of these, or their prefix"
+    return InputError(
+        f"{source} has no column {prefix!r} and no columns with this prefix, such as"
+        f" {prefix}{example}, only {first_names(present)}; {remedy}"
+    )
 
 
 def _has_prefix(name: str, prefix: str, option: str) -> bool:

@@ -8,6 +8,7 @@ from evenhand.selection.choice import CERTIFY_SHARE as CERTIFY_SHARE
 from evenhand.selection.choice import randomize
 from evenhand.selection.costs import Costs as Costs
 from evenhand.selection.costs import Widths as Widths
+from evenhand.selection.costs import wider_intervals as wider_intervals
 from evenhand.selection.hurdles import HurdleCosts as HurdleCosts
 from evenhand.selection.lattices import ALPHAS as ALPHAS
 from evenhand.selection.lattices import LatticeTests as LatticeTests
