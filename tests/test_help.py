@@ -69,7 +69,7 @@ def test_every_option_is_in_a_panel_and_names_its_value() -> None:
             assert titles[-3:] == [OUTPUT, LARGE, OTHERS]
         for one in command.params:
             if one.param_type_name == "option" and not one.is_flag:
-                assert re.fullmatch("[A-Z:]+", one.metavar or ""), (name, one.name)
+                assert re.fullmatch("[A-Z:=]+", one.metavar or ""), (name, one.name)
     assert {"mean", "pmf"} <= {one.name for one in panels_of(COMMANDS["audit"].params)[FORECASTS]}
 
 

@@ -156,6 +156,7 @@ def audit(
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE",
+            rich_help_panel=OUTPUT,
             help="describe the audit in its report: population=..., period=..., author=...,"
             " purpose=..., unit=... (of the outcome) or any other key; may be repeated",
         ),

@@ -108,7 +108,7 @@ class Training:
         The file of the table.
     target : str
         Column with the outcomes.
-    seed : int
+    seed : int or None
         Seed of the split, the training and the audit.
     searched : DataFrame, optional
         Columns in which the audit searches groups, if other than `X`.
@@ -121,7 +121,7 @@ class Training:
     y: Floats
     table: Path
     target: str
-    seed: int
+    seed: int | None
     searched: pd.DataFrame | None = None
     kind: OutcomeKind | None = None
 

@@ -108,7 +108,7 @@ PAGES: dict[str, Page] = {
     "recalibrate": Page(
         REPAIR,
         "Recalibrate forecasts by group, without a draw",
-        "docs/mend.rst",
+        "docs/repair.rst",
         (
             Example(
                 "Estimate maps for each sex from rows with outcomes",
