@@ -91,7 +91,8 @@ def check_fraction(
     low_ok = number > 0 if low_open else number >= 0
     high_ok = number < 1 if high_open else number <= 1
     if not (low_ok and high_ok):
-        rule = f"satisfy 0 {'<' if low_open else '<='} {name} {'<' if high_open else '<='} 1"
+        symbol = name.removeprefix("--")
+        rule = f"satisfy 0 {'<' if low_open else '<='} {symbol} {'<' if high_open else '<='} 1"
         got = repr(value.item() if isinstance(value, np.generic) else value)
         # between 1 and 2, a percentage is unlikely
         example = f"{number / 100:.10g}, not {number:.10g}" if 2 <= number <= 100 else "0.9, not 90"

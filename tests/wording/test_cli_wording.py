@@ -150,8 +150,7 @@ from evenhand import store
         ),
         (
             "fit t.csv --target y --max-price 1 --confidence 95 --out o",
-            "--confidence must satisfy 0 < --confidence < 1, got 95.0; give a fraction: 0.95, not"
-            " 95",
+            "--confidence must satisfy 0 < confidence < 1, got 95.0; give a fraction: 0.95, not 95",
         ),
         (
             "randomize t.csv --mean mu --std sd --id i --key-file k --certificate t.csv --out o",
