@@ -51,7 +51,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_",
     "within_subsection_order": "rooms.GalleryOrder",
-    # reprs of tables alone: axes and numbers say nothing there
+    # reprs of tables alone: those of axes and numbers mean nothing to a reader
     "capture_repr": ("_repr_html_",),
     "remove_config_comments": True,
     "show_memory": False,
