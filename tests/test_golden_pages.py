@@ -1,4 +1,4 @@
-"""Golden pages: the text of the demo's two reports, and of its two audits in a terminal.
+"""Golden pages: the text of the demo's three reports, and of their audits in a terminal.
 
 `tests/golden/pages/<name>.json` holds an audit as the demo wrote it, `<name>.html.txt` the text of
 the page made from it and `<name>.txt` its text for a terminal. Nothing is computed, so the texts
@@ -21,7 +21,7 @@ import pytest
 from evenhand.report import audit_html, audit_text
 
 PAGES = Path(__file__).resolve().parent / "golden" / "pages"
-NAMES = ("audit-deterministic", "audit-randomized")
+NAMES = ("audit", "audit-repaired", "audit-randomized")
 INLINE = {"strong", "em", "code", "a", "span", "small"}
 
 

@@ -31,7 +31,7 @@ MADE = [
     "hostile",
 ]
 REAL = ["real_deterministic", "real_randomized"]
-DEMO = ["report", "report-deterministic"]
+DEMO = ["report", "report-repaired", "report-randomized"]
 
 
 def real_audit(is_randomized):

@@ -17,21 +17,37 @@ SCHEMA = "evenhand.study/1"
 
 STUDY = "Study"
 
+MOST_COLUMNS = 100
+"""Most characters of a line of the demo."""
+
 
 def demo(
     out: Annotated[
         Path, typer.Option(metavar="FOLDER", rich_help_panel=OUTPUT, help="folder to write to")
     ] = Path("evenhand-demo"),
     as_json: AsJson = False,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="seed of the split, the training and the draws")
-    ] = 0,
+    table: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="doses: generated, with known truth; diabetes: 442 real patients"
+        ),
+    ] = "doses",
+    seed: Annotated[int, typer.Option(metavar="N", help="seed of tables, training and draws")] = 0,
 ) -> None:
-    """Train, certify, audit and save a model of the bundled diabetes data."""
+    """Find, repair and prove on a generated table: the first steps, with all files."""
+    from shutil import get_terminal_size
+
     from evenhand.demo import run
 
     check_seed(seed)
-    done = run(folder_to_write(out), seed, inform=inform, command=command_line())
+    done = run(
+        folder_to_write(out),
+        seed,
+        inform,
+        table=table,
+        command=command_line(),
+        width=min(get_terminal_size().columns, MOST_COLUMNS),
+    )
     show_result(done.values, done.text, as_json)
 
 

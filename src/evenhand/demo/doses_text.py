@@ -1,0 +1,96 @@
+"""Text of the demonstration on generated doses."""
+
+from __future__ import annotations
+
+from evenhand._format import at_least, at_most, in_full, log_score, nats, number, percent
+from evenhand._table import Cells, Column, Table, numeric, wrapped
+from evenhand.demo.result import Change, Found, Proven, Repaired, Served, Story, Written
+from evenhand.demo.shared_text import estimate, step, written_text
+
+
+def doses_text(story: Story, written: Written, width: int) -> str:
+    """Return the demonstration as text of a given width: three steps, then the files."""
+    steps = [
+        wrapped(_setting(story), width),
+        _found(story.found, width),
+        _repaired(story.repaired, width),
+        _proven(story.proven, story.variant_share, width),
+        written_text(written, width),
+    ]
+    return "\n\n".join(steps)
+
+
+def _setting(story: Story) -> str:
+    return (
+        "Weekly doses of a blood thinner: a generated table, so that the truth is known. A gradient"
+        f" boosting model was trained on a trial of {story.n_trial:,} people, without women over"
+        " 60."
+    )
+
+
+def _found(found: Found, width: int) -> str:
+    return step(
+        f"1. FIND: audit the model on {found.n:,} patients of the clinics",
+        f"80% intervals cover {estimate(found.coverage)} of doses. Worst group found:"
+        f" {found.group}, {percent(found.share, decimals=0)} of patients. Its probabilities are off"
+        f" by at least {at_least(found.error_low)} points, with 95% confidence.",
+        width,
+    )
+
+
+def _repaired(repaired: Repaired, width: int) -> str:
+    title = (
+        f"2. REPAIR: recalibrate by group on {repaired.n_repair:,} others; check on"
+        f" {repaired.n_fresh:,} fresh patients"
+    )
+    cells: Cells[Change] = {
+        Column("80% intervals cover"): lambda row: row.group,
+        numeric("before"): lambda row: estimate(row.before),
+        numeric("after"): lambda row: estimate(row.after),
+    }
+    table = Table.of("Coverage before and after the repair", repaired.changes, cells)
+    return f"{wrapped(title, width)}\n{table.text(width)}"
+
+
+def _proven(proven: Proven, variant_share: float, width: int) -> str:
+    title = (
+        f"3. PROVE: a bound for every group of at least {in_full(proven.group_size)} of patients,"
+        " named or not"
+    )
+    cells: Cells[Served] = {
+        Column("forecast"): _name,
+        numeric("proven coverage"): _bounds,
+        numeric("width (mg)"): lambda row: number(row.width),
+        numeric("log score"): lambda row: log_score(row.log_score),
+        numeric("gene variant*"): lambda row: percent(row.variant),
+    }
+    table = Table.of("Proven coverage and its price", proven.served, cells)
+    price = (
+        "Without a draw, only a floor can be proven. Price of floor and ceiling:"
+        f" {percent(proven.wider, decimals=0)} wider 80% intervals, {nats(proven.price)}."
+    )
+    note = (
+        f"* True coverage for the {percent(variant_share, decimals=0)} of patients with a gene"
+        " variant that no column records: no test of the table can find them."
+    )
+    return "\n".join(
+        [wrapped(title, width), table.text(width), wrapped(price, width), wrapped(note, width)]
+    )
+
+
+def _name(row: Served) -> str:
+    return {
+        "before": "model, 80% interval",
+        "repaired": "repaired, 80%",
+        "wider": f"repaired, {in_full(row.level)}",
+        "randomized": "randomized, 80%",
+        "without features": "without features",
+    }[row.name]
+
+
+def _bounds(row: Served) -> str:
+    if row.floor is None:
+        return "none"
+    if row.ceiling is None:
+        return f"at least {at_least(row.floor, percent)}"
+    return f"{at_least(row.floor, percent)} to {at_most(row.ceiling, percent)}"
