@@ -1,11 +1,10 @@
-"""The demo: one command that trains, audits, compares and saves on a real table."""
+"""The demo: one command that finds, repairs and proves on a table with known truth."""
 
 from __future__ import annotations
 
 import json
 import re
 import subprocess
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,226 +12,226 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand import InputError, MixtureMLPRegressor, demo, load
-from evenhand._format import at_most
-from evenhand._validate import DiscreteOutcomeWarning
-from evenhand.datasets import load_diabetes
-from evenhand.demo import run
+from command_outcome import Command
+from evenhand import load
+from evenhand._format import at_least, at_most, band, nats, percent
 
-AUDITS = ("audit-deterministic.json", "audit-randomized.json")
-REPORTS = ("report-deterministic.html", "report.html")
+FILES = {
+    "report.html",
+    "report-repaired.html",
+    "report-randomized.html",
+    "comparison.html",
+    "audit.json",
+    "audit-before.json",
+    "audit-repaired.json",
+    "audit-randomized.json",
+    "model",
+    "model-repaired",
+    "model-randomized",
+    "trial.csv",
+    "clinics-find.csv",
+    "clinics-repair.csv",
+    "clinics-prove.csv",
+    "truth.csv",
+}
+AUDITS = {
+    "audit": ("model", "clinics-find.csv"),
+    "audit-before": ("model", "clinics-prove.csv"),
+    "audit-repaired": ("model-repaired", "clinics-prove.csv"),
+    "audit-randomized": ("model-randomized", "clinics-prove.csv"),
+}
+"""The audits, each with its model and its table."""
 
 
 @pytest.fixture(scope="module")
-def shown(
-    demo_run: tuple[Path, subprocess.CompletedProcess[str]],
-) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    return demo_run
+def out(demo_run: tuple[Path, subprocess.CompletedProcess[str]]) -> Path:
+    return demo_run[0] / "evenhand-demo"
+
+
+@pytest.fixture(scope="module")
+def text(demo_run: tuple[Path, subprocess.CompletedProcess[str]]) -> str:
+    assert demo_run[1].returncode == 0, demo_run[1].stderr
+    return demo_run[1].stdout
+
+
+@pytest.fixture(scope="module")
+def story(text: str) -> dict[str, list[str]]:
+    """Return the rows of the two tables that are printed, by their names."""
+    rows = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
+    return {name: values for name, *values in rows if values}
 
 
 def read(path: Path) -> Any:
     return json.loads(path.read_text(), parse_constant=pytest.fail)
 
 
-def test_the_demo_prints_a_table_and_where_its_files_are(
-    shown: tuple[Path, subprocess.CompletedProcess[str]],
-) -> None:
-    place, done = shown
-    assert done.returncode == 0
-    for words in (
-        "log score, cells of 1",
-        "Comparison of deterministic and randomized",
-        "None of 4 groups changed significantly.",
-        "deterministic",
-        "randomized",
-        "evenhand-demo/",
-    ):
-        assert words in done.stdout
-    for words in (
-        "With 95% confidence",
-        "off by at most 30.0 points in every group of at least 20% of people",
-        "(certified on 177 people, trained on 265 rows).",
-        "alpha = ",
-        " nats of log score per rounding cell",
-    ):
-        assert words in " ".join(done.stdout.split())
-    training, auditing = done.stderr.splitlines()
-    assert "training on 265 rows; 177 rows are held out" in training
-    assert auditing == "auditing ..."
-    assert [path.name for path in place.iterdir()] == ["evenhand-demo"]
-    files = {path.name for path in (place / "evenhand-demo").iterdir()}
-    assert files == {"model", "comparison.csv", *AUDITS, *REPORTS}
-    for file in files:
-        assert file in done.stdout
-    assert done.stdout.splitlines()[-1] == "Open evenhand-demo/report.html"
+def everyone(found: dict[str, Any]) -> dict[str, Any]:
+    return {row["group"]: row for row in found["groups"]}["everyone"]
 
 
-def test_its_reports_are_those_of_the_two_models(
-    shown: tuple[Path, subprocess.CompletedProcess[str]],
+def interval(row: dict[str, Any]) -> str:
+    value, low, high = (row[f"coverage_80{end}"] for end in ("", "_low", "_high"))
+    return f"{percent(value)} ({band(percent, low, high)})"
+
+
+def test_the_demo_prints_three_steps_and_where_its_files_are(
+    demo_run: tuple[Path, subprocess.CompletedProcess[str]], text: str, out: Path
 ) -> None:
-    folder = shown[0] / "evenhand-demo"
-    for audit, report in zip(AUDITS, REPORTS, strict=True):
-        held, page = read(folder / audit), (folder / report).read_text()
-        assert page.lstrip().lower().startswith("<!doctype html>")
-        assert held["name"] in page
-        made = held["provenance"]
+    titles = [line for line in text.splitlines() if re.match(r"\d\. [A-Z]+: ", line)]
+    assert [title.split(":")[0] for title in titles] == ["1. FIND", "2. REPAIR", "3. PROVE"]
+    assert all(len(line) <= 80 for line in text.splitlines())
+    # the steps and what was written fit on a screen of 40 lines
+    assert len(text.splitlines()) <= 40
+    assert text.splitlines()[-1] == "Open evenhand-demo/report.html"
+    assert {path.name for path in out.iterdir()} == FILES
+    written = text.partition("Written to evenhand-demo/:")[2]
+    for file in FILES:
+        assert re.search(rf"\b{re.escape(file)}/?,?\s", written), file
+    progress = demo_run[1].stderr.splitlines()
+    assert [line.split()[0] for line in progress] == [
+        "training",
+        "finding",
+        "repairing",
+        "proving",
+        "writing",
+    ]
+
+
+def test_it_finds_a_group_of_the_women_that_the_trial_left_out(text: str, out: Path) -> None:
+    printed = " ".join(text.split())
+    (rule,) = re.findall(r"Worst group found: (.*?), \d+% of patients\.", printed)
+    (low,) = re.findall(r"off by at least ([\d.]+) points, with 95% confidence", printed)
+    found = read(out / "audit.json")
+    (learned,) = [row for row in found["learned"] if row["mass"] == 0.2]
+    assert low == at_least(learned["low"])
+    assert float(low) > 10
+    table = pd.read_csv(out / "clinics-find.csv")
+    members = table.query(rule.replace("!= man", "== 'woman'").replace("= woman", "== 'woman'"))
+    # a rule learned from 800 rows: the cut is near 60, and its members are the women
+    assert set(members["sex"]) == {"woman"}
+    assert 55 < members["age"].min() <= 68
+    trial = pd.read_csv(out / "trial.csv")
+    assert not ((trial["sex"] == "woman") & (trial["age"] > 60)).any()
+    assert f"80% intervals cover {interval(everyone(found))} of doses" in printed
+
+
+def test_the_repair_is_shown_on_patients_whom_it_has_not_seen(
+    text: str, story: dict[str, list[str]], out: Path
+) -> None:
+    before, after = read(out / "audit-before.json"), read(out / "audit-repaired.json")
+    assert story["everyone"] == [interval(everyone(before)), interval(everyone(after))]
+    (rule,) = re.findall(r"Worst group found: (.*?), \d+% of", " ".join(text.split()))
+    rows = [{row["group"]: row for row in found["groups"]}[rule] for found in (before, after)]
+    assert story[rule] == [interval(row) for row in rows]
+    # the intervals of an audit are simultaneous: off before, and not significantly off after
+    assert rows[0]["coverage_80_high"] < 0.8 < rows[1]["coverage_80_high"]
+    assert rows[1]["coverage_80_low"] < 0.8
+    assert not any(row["off"] for row in after["groups"] + after["scan"] + after["learned"])
+    ids = [set(pd.read_csv(out / f"clinics-{part}.csv")["patient"]) for part in PARTS]
+    assert len(set.union(*ids)) == sum(map(len, ids)) == 6000
+
+
+PARTS = ("find", "repair", "prove")
+
+
+def test_what_is_proven_is_that_of_the_certificate(
+    text: str, story: dict[str, list[str]], out: Path
+) -> None:
+    found = read(out / "audit-randomized.json")
+    (proven,) = [row for row in found["certificate"]["every_group"] if row["mass"] == 0.2]
+    assert proven["group_error"] <= 0.25
+    low, high = (proven[f"coverage_80_{end}"] for end in ("low", "high"))
+    bounds, width, score, variant = story["randomized, 80%"]
+    assert bounds == f"{at_least(low, percent)} to {at_most(high, percent)}"
+    forecasters = {row["forecaster"]: row for row in found["price"]["comparison"]["forecasters"]}
+    price = forecasters["randomized"]["log_score"] - forecasters["as it is"]["log_score"]
+    assert nats(price) in text
+    assert float(story["repaired, 80%"][2]) < float(score) < float(story["without features"][2])
+    assert float(story["repaired, 80%"][1]) < float(width) < float(story["without features"][1])
+    assert story["model, 80% interval"][0] == story["repaired, 80%"][0] == "none"
+    # groups of at least a fifth include that of the variant, which has a fifth in expectation only
+    assert low - 0.02 < float(variant[:-1]) / 100 < high
+    assert story["repaired, 95%"][0].startswith("at least ")
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "draw"),
+    [
+        ("model, 80% interval", "model", None),
+        ("repaired, 80%", "model-repaired", None),
+        ("randomized, 80%", "model-randomized", 20),
+    ],
+)
+def test_the_coverage_of_the_variant_is_that_of_simulated_doses(
+    story: dict[str, list[str]], out: Path, name: str, model: str, draw: int | None
+) -> None:
+    truth, table = pd.read_csv(out / "truth.csv"), pd.read_csv(out / "clinics-prove.csv")
+    assert table["patient"].tolist() == truth["patient"].tolist()
+    random = np.random.default_rng(0)
+    has = truth["variant"].to_numpy()
+    fitted = load(out / model)
+    hits = []
+    for _ in range(draw or 1):
+        served = fitted.forecast(table[fitted.feature_names_in_], random.random(len(table)))
+        low, high = served.ppf(0.1), served.ppf(0.9)
+        dose = random.normal(truth["mean"], truth["std"], size=(20, len(table)))
+        hits.append(((low <= dose) & (dose <= high))[:, has].mean())
+    # at least 8,000 doses of 400 patients: five standard errors are below 3 points
+    assert float(story[name][3][:-1]) / 100 == pytest.approx(np.mean(hits), abs=0.03)
+
+
+def test_its_reports_and_audits_are_of_its_models_and_tables(out: Path) -> None:
+    for audit, (model, table) in AUDITS.items():
+        found = read(out / f"{audit}.json")
+        made = found["provenance"]
         assert (made["command"], made["random_state"]) == ("evenhand demo", 0)
-        assert made["model"]["sha256"] == read(folder / "model" / "model.json")["sha256"]
-        assert made["data"] == {
-            "name": "diabetes, bundled with scikit-learn",
-            "sha256": None,
-            "n_rows": 442,
-        }
-        # people are named by their rows in the whole table
-        outcomes = load_diabetes().y
-        assert all(outcomes[row["row"]] == row["outcome"] for row in held["examples"])
-        assert len(held["examples"]) == (20 if held["is_randomized"] else 5)
-        chosen = held["price"]["chosen"]
-        assert (chosen is not None) == held["is_randomized"]
-        assert (held["caveat"] is not None) == held["is_randomized"]
-    assert chosen["alpha"] == load(folder / "model").alpha
+        assert made["model"]["sha256"] == read(out / model / "model.json")["sha256"]
+        assert (made["data"]["name"], made["data"]["n_rows"]) == (table, 2000)
+        assert made["data"]["sha256"] is not None
+        assert found["is_randomized"] == (model == "model-randomized")
+        assert found["about"]["unit"] == "mg per week"
+        page = out / f"{audit.replace('audit', 'report')}.html"
+        if audit != "audit-before":
+            assert found["name"] in page.read_text()
+    assert "comparison" in (out / "comparison.html").read_text().lower()
 
 
-def test_one_number_stands_for_one_promise(
-    shown: tuple[Path, subprocess.CompletedProcess[str]],
+def test_the_command_audits_a_table_of_the_demo_with_the_same_result(
+    out: Path, evenhand: Command
 ) -> None:
-    folder, done = shown[0] / "evenhand-demo", shown[1]
-    held = read(folder / AUDITS[-1])
-    assert held["is_randomized"]
-    text = " ".join(done.stdout.split())
-    (stated,) = re.findall(
-        r"off by at most ([\d.]+) points in every group of at least 20% of people", text
-    )
-    (compared,) = re.findall(
-        r"Certified for every group of at least 20% of people: off by at most"
-        r" [\d.]+ points before, ([\d.]+) points after",
-        text,
-    )
-    (warned,) = re.findall(
-        r"at most ([\d.]+) points in every group of at least 20% of people", held["caveat"]
-    )
-    (proven,) = [
-        row["group_error"] for row in held["certificate"]["every_group"] if row["mass"] == 0.2
-    ]
-    (in_hindsight,) = [row["certified"] for row in held["worst_groups"] if row["mass"] == 0.2]
-    assert stated == compared == warned == at_most(proven) == at_most(in_hindsight)
-    page = " ".join((folder / REPORTS[-1]).read_text().split())
-    assert f"predicted probabilities are off by at most {stated} percentage points" in page
+    more = ("--groups", "sex,age,clinic", "--id", "patient", "--seed", 0, "--json")
+    done = evenhand("audit", out / "model", out / "clinics-find.csv", "--target", "dose", *more)
+    assert (done.code, done.err) == (0, "")
+    again, first = json.loads(done.out), read(out / "audit.json")
+    # features are read from csv: the same numbers, from the same seed
+    for row, other in zip(first["scores"], again["scores"], strict=True):
+        assert row["value"] == pytest.approx(other["value"], rel=1e-9)
+    names = [[row["group"] for row in found["groups"]] for found in (first, again)]
+    assert names[0] == names[1]
 
 
-def test_its_files_are_what_they_are_named(
-    shown: tuple[Path, subprocess.CompletedProcess[str]],
-) -> None:
-    folder = shown[0] / "evenhand-demo"
-    deterministic, randomized = (read(folder / name) for name in AUDITS)
-    assert (deterministic["is_randomized"], randomized["is_randomized"]) == (False, True)
-    assert (
-        "<h1>Audit of the diabetes model with a draw</h1>" in (folder / "report.html").read_text()
-    )
-    assert deterministic["n_samples"] == randomized["n_samples"] == 177
-    assert len(randomized["groups"]) > 3
-    table = pd.read_csv(folder / "comparison.csv")
-    assert list(table.columns) == ["measure", "deterministic", "randomized", "in_words"]
-    for found in (deterministic, randomized):
-        for row in found["scores"]:
-            # these outcomes are integers: their densities are not compared
-            if row["measure"] == "log score":
-                continue
-            value = table.loc[table["measure"] == row["measure"], found["name"]].item()
-            assert value == pytest.approx(row["value"], rel=1e-9)
-    # the price is the mean difference of log scores, over other draws: at most 2 nats, of 64 and 16
-    # draws for each
-    paid = float(shown[1].stdout.partition("Price: ")[2].partition(" nats")[0])
-    losses = table.set_index("measure").loc["log score, cells of 1"]
-    assert losses["randomized"] - losses["deterministic"] == pytest.approx(
-        paid, abs=5 * 2 / np.sqrt(177 * 16)
-    )
-    data = load_diabetes()
-    model = load(folder / "model")
-    assert f"alpha = {model.alpha:.3g}." in shown[1].stdout
-    assert (
-        0.02 < model.alpha < 0.5
-    )  # neither half of a forecast's mean error nor next to no randomization
-    forecast = model.forecast(data.X, 0.5)
-    assert len(forecast) == 442
-    # the median of the forecasts at the middle draw tells the patients apart: a correlation of 0 is
-    # 12 errors away
-    assert np.corrcoef(forecast.ppf(0.5), data.y)[0, 1] > 0.5
+def test_the_small_real_table_proves_little(tmp_path: Path, evenhand: Command) -> None:
+    done = evenhand("demo", "--table", "diabetes", "--out", tmp_path / "small", "--seed", 0)
+    assert done.code == 0, done.err
+    printed = " ".join(done.out.split())
+    assert "A linear model was trained on 265 patients; 177 were held out." in printed
+    found = read(tmp_path / "small" / "audit-randomized.json")
+    (row,) = [row for row in found["certificate"]["every_group"] if row["mass"] == 0.2]
+    assert f"off by at most {at_most(row['group_error'])} points" in printed
+    assert "177 patients prove little" in printed
+    assert len(done.out.splitlines()) <= 25
+    assert {path.name for path in (tmp_path / "small").iterdir()} == {
+        "report.html",
+        "report-randomized.html",
+        "comparison.html",
+        "audit.json",
+        "audit-randomized.json",
+        "model",
+    }
 
 
-def test_the_same_seed_gives_the_same_numbers(
-    shown: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path
-) -> None:
-    said: list[str] = []
-    text = run(tmp_path / "again", 0, said.append).text
-    assert text.replace(str(tmp_path / "again"), "evenhand-demo") + "\n" == shown[1].stdout
-    assert said == shown[1].stderr.splitlines()
-    for name in AUDITS:
-        first, second = read(shown[0] / "evenhand-demo" / name), read(tmp_path / "again" / name)
-        for row, again in zip(first["scores"], second["scores"], strict=True):
-            assert again["value"] == pytest.approx(row["value"], rel=1e-9)
-        for row, again in zip(first["worst_groups"], second["worst_groups"], strict=True):
-            assert again["error"] == pytest.approx(row["error"], rel=1e-9)
-
-
-def test_a_target_that_is_out_of_reach_is_said_and_the_next_one_tried(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    X, y = pd.DataFrame({"a": np.arange(442.0)}), pd.Series(np.arange(442.0))
-    tried: list[float] = []
-
-    def chosen(trained: str, X: pd.DataFrame, y: pd.Series, target: float, seed: int) -> Any:
-        tried.append(target)
-        if target < least:
-            raise InputError(
-                f"a group error of at most {target:g} cannot be certified: about 300 rows will do"
-            )
-        return target
-
-    monkeypatch.setattr(demo, "_trained", lambda X, y, seed: "trained once")
-    monkeypatch.setattr(demo, "_chosen", chosen)
-    said: list[str] = []
-    least = 0.4
-    found: Any = demo._certified(X, y, 0, said.append)
-    assert found == 0.4
-    assert tried == [0.3, 0.35, 0.4]
-    assert [re.findall(r"at most ([\d.]+) .* error of ([\d.]+) \.", line) for line in said[1:]] == [
-        [("0.3", "0.35")],
-        [("0.35", "0.4")],
-    ]
-    least = 0.45  # the model was trained for this one
-    found = demo._certified(X, y, 0, said.append)
-    assert found == "trained once"
-
-
-def test_one_training_serves_all_targets(monkeypatch: pytest.MonkeyPatch) -> None:
-    # predictions without any use, in a fraction of the time: only the largest of the errors can be
-    # met on these rows
-    trained: list[int] = []
-    fit = MixtureMLPRegressor.fit
-
-    def counted(self: Any, X: Any, y: Any, *args: Any, **more: Any) -> Any:
-        trained.append(len(X))
-        return fit(self.set_params(max_steps=2), X, y, *args, **more)
-
-    monkeypatch.setattr(MixtureMLPRegressor, "fit", counted)
-    monkeypatch.setattr(demo, "TARGETS", (0.05, 0.35, 0.45))
-    data = load_diabetes()
-    said: list[str] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiscreteOutcomeWarning)
-        found = demo._certified(data.X, data.y, 0, said.append)
-    assert trained == [265]
-    assert "cannot be certified for mass 0.2 on 177 rows" in said[1]
-    assert "in all at certify_share=0.4" in said[1] or "nor on" in said[1]
-    assert found.max_group_error == 0.35
-    assert found.n_learning == 265
-    assert found.model.alpha == found.alpha == found.certificate.link.alpha
-    # what is certified is certified on the rows that were kept, with their numbers in the whole
-    # table
-    assert found.certifying.shape == (177,)
-    held = found.model.base_forecast(data.X.iloc[found.certifying]).pit(
-        data.y.iloc[found.certifying]
-    )
-    # outcomes that come often are spread over their cell, whose probability is below 0.02 each
-    np.testing.assert_allclose(found.certificate.pit, np.sort(held), atol=0.02)
+def test_an_unknown_table_is_refused(tmp_path: Path, evenhand: Command) -> None:
+    message = evenhand("demo", "--table", "crime", "--out", tmp_path / "x").complaint()
+    assert "must be one of" in message
+    assert "crime" in message
+    assert not (tmp_path / "x").exists()

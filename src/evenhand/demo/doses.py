@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from evenhand.columns import EVERYONE
 from evenhand.demo.doses_files import write_work
@@ -12,6 +13,7 @@ from evenhand.demo.models import (
     GROUP_SIZE,
     N_PART,
     N_TRIAL,
+    Part,
     Work,
     audited,
     make_tables,
@@ -31,6 +33,11 @@ from evenhand.demo.result import (
     values_of,
 )
 from evenhand.demo.truth import variant_coverage
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.audits import Audit
 
 LEVEL = 0.8
 
@@ -142,60 +149,56 @@ def _proven(work: Work) -> Proven:
         alpha=chosen.alpha,
         price=chosen.price,
         wider=chosen.wider,
-        served=tuple(_served(work)),
+        served=_served(work),
     )
 
 
-def _served(work: Work) -> list[Served]:
+def _served(work: Work) -> tuple[Served, ...]:
     """Return the forecasters of step 3, the model of the trial first."""
     chosen, patients = work.chosen, work.tables.prove
-    scores = chosen.comparison.set_index("forecaster")
+    score, width = _column(chosen.comparison, "log_score"), _column(chosen.comparison, "width")
     floor, ceiling = chosen.certificate.coverage(LEVEL, GROUP_SIZE)
-    served = [
-        _unproven(work, "before"),
-        _unproven(work, "repaired"),
-        Served(
-            "randomized",
-            LEVEL,
-            floor,
-            ceiling,
-            float(scores.loc["randomized", "width"]),
-            float(scores.loc["randomized", "log_score"]),
-            variant_coverage(chosen.model, patients, LEVEL),
-        ),
-    ]
-    if chosen.plain is not None:
-        interval = chosen.plain.interval
-        width = (1 + chosen.plain.wider) * served[-1].width
-        variant = variant_coverage(work.repaired, patients, interval.level)
-        served.insert(
-            2, Served("wider", interval.level, interval.floor, None, width, None, variant)
-        )
-    blind = scores.loc["without features"]
-    return [
-        *served,
-        Served(
-            "without features",
-            LEVEL,
-            None,
-            None,
-            float(blind["width"]),
-            float(blind["log_score"]),
-            None,
-        ),
-    ]
-
-
-def _unproven(work: Work, name: str) -> Served:
-    """Return a forecaster without a draw, for whose 80% intervals nothing is proven."""
-    model, audit = (work.model, work.before) if name == "before" else (work.repaired, work.after)
-    scores = audit.scores.set_index("measure")["value"]
-    return Served(
-        name,
+    randomized = Served(
+        "randomized",
         LEVEL,
-        None,
-        None,
-        float(scores["80% interval width"]),
-        float(scores["log score"]),
-        variant_coverage(model, work.tables.prove, LEVEL),
+        floor,
+        ceiling,
+        width["randomized"],
+        score["randomized"],
+        variant_coverage(chosen.model, patients, LEVEL),
     )
+    blind = "without features"
+    return (
+        _unproven("before", work.model, work.before, patients),
+        _unproven("repaired", work.repaired, work.after, patients),
+        *_wider(work, randomized.width),
+        randomized,
+        Served(blind, LEVEL, None, None, width[blind], score[blind], None),
+    )
+
+
+def _column(comparison: pd.DataFrame, name: str) -> dict[str, float]:
+    """Return a column of a comparison of forecasters by their names."""
+    return dict(zip(comparison["forecaster"], comparison[name].astype(float), strict=True))
+
+
+def _wider(work: Work, width: float) -> list[Served]:
+    """Return the wider interval without a draw with the floor of the randomized one, if any."""
+    plain = work.chosen.plain
+    if plain is None:
+        return []
+    level = plain.interval.level
+    variant = variant_coverage(work.repaired, work.tables.prove, level)
+    width *= 1 + plain.wider
+    return [Served("wider", level, plain.interval.floor, None, width, None, variant)]
+
+
+def _unproven(name: str, model: Any, audit: Audit, patients: Part) -> Served:
+    """Return a forecaster without a draw, for whose 80% intervals nothing is proven."""
+    from evenhand.audits import Measure
+
+    width = audit.score(Measure("interval width", LEVEL))
+    step = audit.rounding_step
+    # that of rounding cells, as `Selection.comparison` has it
+    score = audit.score("log score" if step is None else Measure("cell log score", step))
+    return Served(name, LEVEL, None, None, width, score, variant_coverage(model, patients, LEVEL))

@@ -45,8 +45,9 @@ class Part:
     def of(cls, data: GeneratedDataset, start: int, stop: int, letter: str) -> Part:
         """Return the patients from `start` to `stop`, whose ids start with `letter`."""
         ids = pd.Index([f"{letter}{row:04d}" for row in range(start, stop)], name="patient")
-        X, y, truth = (table[start:stop].set_axis(ids) for table in (data.X, data.y, data.truth))
-        return cls(X, y, truth)
+        rows = slice(start, stop)
+        X, y, truth = data.X[rows], data.y[rows], data.truth[rows]
+        return cls(X.set_axis(ids), y.set_axis(ids), truth.set_axis(ids))
 
     @property
     def table(self) -> pd.DataFrame:
