@@ -6,7 +6,7 @@ On each split 500 rows are for testing only; early stopping uses a share of the 
 forecaster is scored along its alphas, and its scores are read off, linearly, where the oracle worst
 group of a fifth of the test rows has the wanted error. The outcome is rounded to 0.01, so sharpness
 is the cell log score. Differences are paired by split, with 95% t intervals; "base + price" is the
-cell log score of the model itself plus the price of its link over a model that is right.
+cell log score of the model itself plus the price of its link over a calibrated model.
 
     python benchmarks/record.py "crime_front --splits 10 --figure
     benchmarks/results/crime_front.svg"

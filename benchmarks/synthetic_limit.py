@@ -4,7 +4,7 @@ Three tasks of 20 features, of which five matter, with one mean and three kinds 
 that depends on a feature, two modes, and heavy tails (Student's t with 3 degrees of freedom). The
 default `RandomizedRegressor` learns from 10,000 rows; on 20,000 others its mean pathwise error and
 its price, the mean log score less that of the true density, are measured at three levels, named by
-the mean pathwise error of the worst fifth of the people around a model that is right. "Above the
+the mean pathwise error of the worst fifth of the people for a calibrated model. "Above the
 limit" is the price less the least price of any forecaster of that mean error that is calibrated
 on average (for laplace, which is not exactly: of any forecaster); its standard error is that of
 `price + slope * error`. The same links around the truth stand beside it. Exits with 1 if the
@@ -82,7 +82,7 @@ TASKS: tuple[Callable[[np.random.Generator, int], Sample], ...] = (
 
 
 def at_level(link: str, level: float) -> Link:
-    """The link under which the worst fifth around a model that is right has this pathwise error."""
+    """The link whose worst fifth has this pathwise error over a calibrated model."""
     alpha = optimize.brentq(
         lambda alpha: make_link(link, alpha).pathwise_cvar(MASS) - level, 0.02, 0.5, xtol=1e-6
     )

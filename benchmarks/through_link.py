@@ -4,7 +4,7 @@ For the mean error the answer is a theorem: with the laplace link, the log loss 
 error` is the model's own log loss plus a constant, row by row and draw by draw
 (tests/test_links_theory.py), so both trainings are one. What is left to try is the tail: the
 ensemble is trained on the log loss of `h` plus `weight * kappa * tail`, the tail being what the
-pathwise error has over its upper fifth for a model that is right, divided by 0.2. Communities and
+pathwise error has over its upper fifth for a calibrated model, divided by 0.2. Communities and
 Crime, 500 test rows, laplace link; scores are compared at equal oracle worst-group error at group
 size 0.2, and the errors at the other sizes are printed beside them. Gains are over
 training in two steps, paired by split, with 95% t intervals.

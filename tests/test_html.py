@@ -374,7 +374,7 @@ def test_a_plain_interval_stands_beside_the_coverage_of_a_randomized_one():
         "90% interval",
         "90% interval",
     ]
-    assert rows_of(page, "Coverage of plain intervals in every group")[1] == [
+    assert rows_of(page, "Coverage of intervals without a draw in every group")[1] == [
         "95%",
         "94.6%",
         "29.0%",
@@ -421,7 +421,7 @@ def test_widths_of_plain_intervals_are_left_out_where_only_pits_are_known():
         row["width"] = None
     page = audit_html(audit)
     assert "mean width" not in text_of(page).lower()
-    assert len(rows_of(page, "Coverage of plain intervals in every group")[0]) == 5
+    assert len(rows_of(page, "Coverage of intervals without a draw in every group")[0]) == 5
 
 
 def test_a_deterministic_model_has_lower_bounds_of_coverage_alone():
@@ -432,7 +432,7 @@ def test_a_deterministic_model_has_lower_bounds_of_coverage_alone():
         r" interval 88\.5%, with 95% confidence",
         text_of(page),
     )
-    assert len(rows_of(page, "Coverage of plain intervals in every group")) == 4
+    assert len(rows_of(page, "Coverage of intervals without a draw in every group")) == 4
     # uninformative floors are not listed
     audit = full_deterministic()
     for row in audit["plain_intervals"]:

@@ -31,6 +31,10 @@ AVOIDED = {
     "(a |any |each |every |that )?mass( [0-9.]+)? of people": "group size",
     "(of|with) (a |any |each |every |that )mass": "of a group size",
     r"(of|with) mass(?!\()": "of size",
+    "plain (wider )?(prediction )?intervals?": "a wider interval without a draw",
+    "endless": "unlimited",
+    "announced? probabilit(y|ies)": "predicted, or served",
+    "(model|base|forecaster) that is right": "calibrated",
     "people must be shown": "(nothing)",
     "(is|are|takes?|needs?) no art": "(nothing)",
     "in (two|three|ten|a hundred) coins": "(nothing)",
@@ -59,7 +63,9 @@ def test_an_avoided_word_is_found() -> None:
     assert not found_in("lawn, a chance, the bound holds, hang")
 
 
-PACKAGE = [path for ending in ("py", "j2", "js") for path in sorted(SOURCE.rglob(f"*.{ending}"))]
+PACKAGE = [
+    path for ending in ("py", "j2", "js", "json") for path in sorted(SOURCE.rglob(f"*.{ending}"))
+]
 AROUND = [
     path
     for pattern in (

@@ -193,7 +193,7 @@ def test_no_bound_of_a_report_is_rounded_in_its_favour(low, high, covered):
     assert every[1][0] >= most
     assert every[-3][0] <= 100 * covered + FUZZ
     assert every[-2][0] >= 100 * (1 - covered) - FUZZ
-    plain = cells(page, "Coverage of plain intervals in every group")
+    plain = cells(page, "Coverage of intervals without a draw in every group")
     assert plain[0][3][0] <= 100 * low + FUZZ
     assert cells(page, "Oracle worst groups")[0][-1][0] >= most
     assert cells(page, "Learned groups")[0][2][0] <= least

@@ -44,7 +44,7 @@ for alpha in np.geomspace(0.02, 1.0, 12):
 rows = pd.DataFrame(rows)
 
 # %%
-# The dashed curve is the error of the worst 20% of people for a model that is right: the bound that
+# The dashed curve is the error of the worst 20% of people for a calibrated model: the bound that
 # infinitely many rows would prove.
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -60,7 +60,7 @@ ax.plot(
     rows["right"],
     "--",
     color="#757575",
-    label="a model that is right, infinitely many rows",
+    label="a calibrated model, unlimited rows",
 )
 ax.plot(
     Entropic(chosen.alpha).price,

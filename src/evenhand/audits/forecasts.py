@@ -81,7 +81,7 @@ class Subject:
         The link and the PITs of the deterministic forecaster inside it; None if the forecaster is
         no link.
     plain : ndarray of shape (k, 4)
-        Widths of the plain intervals of the deterministic forecaster, for the scored rows; NaN if
+        Widths of the intervals of the deterministic forecaster, for the scored rows; NaN if
         there is none.
     events : Events or None
         Events and their probabilities, for 0/1 outcomes and hurdles.
@@ -264,7 +264,7 @@ class _Kept:
 
 
 def _plain(forecast: Forecast) -> Floats:
-    """Return the widths of plain intervals, without a draw; NaN without a deterministic base."""
+    """Return the widths of intervals without a draw; NaN without a deterministic base."""
     if not forecast.is_randomized:
         return plain_widths(forecast.distribution, len(forecast))
     link = inside_link(forecast)

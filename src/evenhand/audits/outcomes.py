@@ -22,12 +22,12 @@ Simulate = Callable[[np.random.Generator], PITs]
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """Events and their announced probabilities.
+    """Events and their predicted probabilities.
 
     Parameters
     ----------
     probability : ndarray of shape (n,)
-        Announced probability of the event.
+        Predicted probability of the event.
     happened : ndarray of shape (n,)
         1 where the event happened, 0 elsewhere.
     """

@@ -1,4 +1,4 @@
-"""Plain intervals of a deterministic forecaster: what they prove without a draw, their widths."""
+"""Intervals of a deterministic forecaster: certified floors without a draw, and widths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLAIN_COLUMNS = ("level", "mass", "floor", "covered", "width")
 
 
 def plain_widths(base: Distribution | None, n: int) -> Floats:
-    """Return the widths of the plain intervals of `n` people at each level, shape (n, 4).
+    """Return the widths of the intervals without a draw of `n` people at each level, shape (n, 4).
 
     `base` holds one distribution per person, shape (n,) or (n, 1), or one for everybody; without
     one the widths are NaN.
@@ -29,7 +29,7 @@ def plain_widths(base: Distribution | None, n: int) -> Floats:
 
 
 def relative_widths(plain: Floats, served_80: Floats | None) -> dict[float, float]:
-    """Return, by level, the mean width of plain intervals over that of the served 80% intervals.
+    """Return mean widths without a draw by level, divided by that of the served 80% intervals.
 
     The widths have shapes (n, 4) and (n,). Empty if the served intervals have no width, or if
     widths are not scored.
@@ -45,7 +45,7 @@ def relative_widths(plain: Floats, served_80: Floats | None) -> dict[float, floa
 def plain_table(
     proof: PITCertificate | None, widths: Mapping[float, float] | None = None
 ) -> pd.DataFrame:
-    """Return the coverage that plain intervals prove for every group, by level and group size.
+    """Return the floors of intervals without a draw, by level and group size.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Reliability of announced probabilities, for everyone and for named groups."""
+"""Reliability of predicted probabilities, for everyone and for named groups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RELIABILITY_COLUMNS = ("group", "bin", "n", "probability", "rate", "low", "high"
 def reliability_table(
     events: Events | None, weights: Floats | None, groups: Groups, confidence: float
 ) -> pd.DataFrame:
-    """Return the rate of an event among people with similar announced probabilities.
+    """Return the rate of an event among people with similar predicted probabilities.
 
     Parameters
     ----------

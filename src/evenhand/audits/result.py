@@ -83,7 +83,7 @@ class Audit(Summarized, Repairable):
     certificate : Certificate or None
         Guarantees; None if there can be none, with the reason in `notes`.
     plain_intervals : DataFrame
-        Lower bounds for the coverage of plain prediction intervals in every group, without a draw:
+        Lower bounds for the coverage of prediction intervals without a draw in every group:
         `level`, `mass`, `floor`, `covered` (estimated coverage of all people) and `width`, the mean
         width divided by that of the 80% intervals that are served (NaN if unknown). They hold
         jointly with each other, with the confidence of the certificate. Empty without a
@@ -152,8 +152,8 @@ class Audit(Summarized, Repairable):
     outcome_kind : OutcomeKind or None
         Kind of outcome that the forecasts describe; None if only PITs are known.
     reliability : DataFrame
-        Announced probabilities of an event against its rate: `group` ("everyone" first), `bin`
-        (from 0, by increasing probability), `n`, the mean announced `probability`, the `rate` of
+        Predicted probabilities of an event against its rate: `group` ("everyone" first), `bin`
+        (from 0, by increasing probability), `n`, the mean predicted `probability`, the `rate` of
         the event and its interval from `low` to `high`, simultaneous for all bins of the group with
         the confidence of the audit. The event is `y = 1` for 0/1 outcomes, and an outcome that is
         not the atom for hurdles. Empty for other outcomes.

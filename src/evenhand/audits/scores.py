@@ -74,7 +74,7 @@ def forecast_scores(
 def _log_loss(forecast: Forecast, y: Floats) -> Floats:
     """Return log scores; infinite where a forecast excludes the outcome.
 
-    Classifiers often announce probabilities of exactly 0. That makes a log score useless, but not
+    Classifiers often predict probabilities of exactly 0. That makes a log score useless, but not
     the audit.
     """
     scores = -forecast.log_density(y)

@@ -64,7 +64,7 @@ def plan(
     """Plan a guarantee before there are any rows: its price, or what can be proven for a price.
 
     For each number of certifying rows, and for the rows of a group with which a test detects its
-    error. The numbers are those of a model that is right before the randomization.
+    error. The numbers are those of a model that is calibrated before the randomization.
     """
     from evenhand import planning
 

@@ -71,7 +71,7 @@ def rows_needed(
     -----
     The PITs of actual rows are not evenly spread. At the given price, a fifth to a half of all
     samples of this size are certified; the others are certified at a price that is usually up to a
-    fifth higher. A model that is wrong needs more rows.
+    fifth higher. A miscalibrated model needs more rows.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Coverage of prediction intervals in every group: both bounds, and plain intervals beside them."""
+"""Coverage of prediction intervals in every group: randomized, and without a draw."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLAIN = (
     " coverage in every group. It has no upper bound and gives no guarantee for other levels. The"
     " bounds in the table hold jointly with {level} confidence."
 )
-"""Explanation of the table of plain intervals."""
+"""Explanation of the table of intervals without a draw."""
 
 
 def both_sides(low: Number, high: Number) -> str:
@@ -41,14 +41,14 @@ def is_informative(bound: Bound) -> bool:
 
 
 def same_floor(findings: Findings, bound: Bound) -> PlainInterval | None:
-    """Return the lowest level of a plain interval with at least the same lower bound."""
+    """Return the lowest level of an interval without a draw with at least the same floor."""
     least = or_zero(bound.coverage_80_low)
     enough = (one for one in _of_size(findings, bound.mass) if or_zero(one.floor) >= least)
     return next(enough, None)
 
 
 def plain_sentences(findings: Findings, bound: Bound) -> list[str]:
-    """Return what a plain wider interval proves without a draw, beside a randomized one."""
+    """Return the floor of a wider interval without a draw, to compare with a randomized one."""
     plain = _of_size(findings, bound.mass)
     # without a lower bound there is nothing to compare
     if not plain or or_zero(bound.coverage_80_low) < LEAST_FLOOR:
@@ -88,7 +88,7 @@ def floors_sentence(findings: Findings) -> str | None:
 
 
 def plain_parts(findings: Findings) -> list[Part]:
-    """Show the coverage of plain intervals beside that of a randomized one."""
+    """Show the coverage of intervals without a draw and of a randomized one."""
     table = _plain_table(findings)
     if table is None:
         return []
@@ -99,7 +99,7 @@ def plain_parts(findings: Findings) -> list[Part]:
 
 
 def _plain_table(findings: Findings) -> Table | None:
-    """Return the lower bounds of plain intervals by level and group size; None without any."""
+    """Return the floors of intervals without a draw by level and group size, or None."""
     masses = sorted({one.mass for one in findings.plain if one.mass < 1})
     floors = {(one.level, one.mass): one.floor for one in findings.plain}
     rows = [one for one in findings.plain if masses and one.mass == masses[0]]
@@ -118,7 +118,7 @@ def _plain_table(findings: Findings) -> Table | None:
         **{numeric(f"at least, in every {in_full(mass)}"): floor_at(mass) for mass in masses},
         **(widths if all(is_known(row.width) for row in rows) else {}),
     }
-    return Table.of("Coverage of plain intervals in every group", rows, cells)
+    return Table.of("Coverage of intervals without a draw in every group", rows, cells)
 
 
 def _coverage_chart(findings: Findings) -> charts.Chart | None:
@@ -173,5 +173,5 @@ def _floor_point(one: PlainInterval) -> charts.Point:
 
 
 def _of_size(findings: Findings, mass: float) -> list[PlainInterval]:
-    """Return the plain intervals for groups of one size, by increasing level."""
+    """Return the intervals without a draw for groups of one size, by increasing level."""
     return [one for one in findings.plain if one.mass == mass]

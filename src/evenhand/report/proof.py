@@ -118,7 +118,7 @@ def _every_group(findings: Findings, proof: Proof) -> Table:
 
 
 def _plain_level(findings: Findings, bound: Bound) -> str:
-    """Return the plain interval that has the lower bound of a randomized one."""
+    """Return the interval without a draw that has the floor of a randomized one."""
     if or_zero(bound.coverage_80_low) < LEAST_FLOOR:
         return UNKNOWN  # any interval has a lower bound of 0
     found = same_floor(findings, bound)
