@@ -22,6 +22,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
     "accessible",
+    "explore",
     "mathml",
     "rooms",
     "summaries",
@@ -58,4 +59,5 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "download_all_examples": False,
     "backreferences_dir": None,
+    "image_srcset": ["2x"],
 }

@@ -63,9 +63,7 @@ def certificates(error: float, mass: float) -> list[list[float] | None]:
 def floors(mass: float, n: int) -> list[int]:
     """Return what the wider intervals of a right model cover at least, in percent."""
     return [
-        percent_down(
-            coverage_floor(math.ceil((1 - level) * n - 1e-9), n, level, mass, CONFIDENCE)
-        )
+        percent_down(coverage_floor(math.ceil((1 - level) * n - 1e-9), n, level, mass, CONFIDENCE))
         for level in WIDER_LEVELS
     ]
 

@@ -90,9 +90,7 @@ def static_table(table: Mapping[str, Any]) -> str:
         "price in nats",
     )
     head = "".join(f'<th scope="col">{name}</th>' for name in columns)
-    body = "".join(
-        _row(table, error, rows) for error in STATIC_ERRORS for rows in STATIC_ROWS
-    )
+    body = "".join(_row(table, error, rows) for error in STATIC_ERRORS for rows in STATIC_ROWS)
     return (
         '<div class="explore-table" tabindex="0" role="region" aria-label="Table of guarantees">'
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"

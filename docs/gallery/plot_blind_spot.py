@@ -171,7 +171,6 @@ fig, axes = plt.subplots(
     2,
     4,
     figsize=(8.8, 5.2),
-    dpi=150,
     layout="constrained",
     sharey="row",
     height_ratios=(3, 2),

@@ -1,0 +1,177 @@
+"""The sliders of the documentation show what `plan` computes, rounded to the safe side."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from evenhand.certificates import wider_intervals
+from evenhand.planning import PlannedCertificate, plan
+from in_browser import PHONE, WIDE, serious_findings
+
+PAGES = Path(__file__).parents[1] / "docs"
+
+pytestmark = pytest.mark.skipif(not PAGES.exists(), reason="the documentation is not here")
+
+ROUNDING = 1e-6
+"""Difference that another processor may make."""
+
+SETTINGS = [(0.2, 1000, 0.3), (0.1, 300, 0.3), (0.5, 10_000, 0.1)]
+"""Group size, rows and error that are compared with the plan; all are on the sliders."""
+
+
+@pytest.fixture(scope="module")
+def table() -> dict[str, Any]:
+    return json.loads((PAGES / "explore.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def planned() -> dict[tuple[float, int, float], PlannedCertificate]:
+    return {
+        (mass, rows, error): plan(error, mass, rows=[rows]).certificates[0]
+        for mass, rows, error in SETTINGS
+    }
+
+
+def places(table: dict[str, Any], mass: float, rows: int, error: float) -> tuple[int, int, int]:
+    return table["masses"].index(mass), table["rows"].index(rows), table["errors"].index(error)
+
+
+def safe_percent(shown: float, exact: float, *, is_bound_below: bool) -> bool:
+    """Return whether a whole percentage is on the safe side of a share, by less than a point."""
+    excess = 100 * exact - shown if is_bound_below else shown - 100 * exact
+    return -ROUNDING <= excess < 1 + ROUNDING
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_table_has_the_values_of_the_plan(
+    table: dict[str, Any], planned: Any, setting: tuple[float, int, float]
+) -> None:
+    exact = planned[setting]
+    mass, rows, error = places(table, *setting)
+    alpha, price, wider, floor, ceiling = table["certificates"][mass][error][rows]
+    assert 0 <= exact.alpha / alpha - 1 < 0.01
+    assert -ROUNDING <= price - exact.price < 0.01 + ROUNDING
+    assert safe_percent(wider, exact.wider, is_bound_below=False)
+    assert safe_percent(floor, exact.coverage_low, is_bound_below=True)
+    assert safe_percent(ceiling, exact.coverage_high, is_bound_below=False)
+
+
+def test_more_rows_larger_groups_and_larger_errors_cost_less(table: dict[str, Any]) -> None:
+    # what is not certified costs endlessly much
+    cells = [
+        [[[np.inf, np.inf] if one is None else one[1:3] for one in rows] for rows in errors]
+        for errors in table["certificates"]
+    ]
+    costs = np.array(cells)
+    assert costs.shape == (*(len(table[name]) for name in ("masses", "errors", "rows")), 2)
+    for axis in (0, 1, 2):
+        earlier, later = (
+            np.take(costs, range(start, costs.shape[axis] + start - 1), axis) for start in (0, 1)
+        )
+        assert (later <= earlier).all()
+
+
+def test_wider_intervals_of_the_table_are_those_of_a_right_model(table: dict[str, Any]) -> None:
+    for mass, by_rows in zip(table["masses"], table["level_floors"], strict=True):
+        for n, floors in zip(table["rows"], by_rows, strict=True):
+            exact = wider_intervals((np.arange(n) + 0.5) / n, mass)
+            for shown, interval in zip(floors, exact, strict=True):
+                # the table counts misses up to a whole person
+                share = interval.floor - max(0, 1 / n / mass)
+                assert share - 0.01 - ROUNDING <= shown / 100 <= interval.floor + ROUNDING
+    for level, shown in zip(table["levels"], table["level_widths"], strict=True):
+        # twice the quantile of the normal distribution, relative to the 80% interval
+        assert safe_percent(
+            shown, norm.ppf((1 + level) / 2) / norm.ppf(0.9) - 1, is_bound_below=False
+        )
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Build the page of the sliders alone."""
+    application = pytest.importorskip("sphinx.application")
+    folder = tmp_path_factory.mktemp("explore")
+    (folder / "_static").mkdir()
+    for name in ("explore.rst", "explore.json", "_static/explore.js", "_static/evenhand.css"):
+        (folder / name).write_bytes((PAGES / name).read_bytes())
+    (folder / "conf.py").write_text(
+        "extensions = ['explore']\nroot_doc = 'explore'\nhtml_theme = 'basic'\n"
+        "html_static_path = ['_static']\nhtml_css_files = ['evenhand.css']\n"
+    )
+    sys.path.insert(0, str(PAGES / "_ext"))
+    try:
+        # links to other pages lead nowhere here
+        made = application.Sphinx(
+            folder, folder, folder / "html", folder / "tree", "html", status=None, warning=None
+        )
+        made.build()
+        yield folder / "html" / "explore.html"
+    finally:
+        sys.path.remove(str(PAGES / "_ext"))
+
+
+def test_the_page_can_be_read_without_a_script(page_file: Path, table: dict[str, Any]) -> None:
+    text = page_file.read_text(encoding="utf-8")
+    assert '<form class="explore" hidden>' in text
+    mass, rows, error = places(table, 0.2, 1000, 0.3)
+    _, price, wider, floor, ceiling = table["certificates"][mass][error][rows]
+    cells = ("30 points", "1,000", f"{floor}%", f"{ceiling}%", f"{wider}%", f"{price:.2f}")
+    assert "".join(f"<td>{cell}</td>" for cell in cells) in text
+    # nothing is loaded from elsewhere
+    assert 'src="http' not in text
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["1280", "390"])
+def test_sliders_move_by_keyboard_and_show_the_plan(
+    chromium: Any, page_file: Path, table: dict[str, Any], planned: Any, size: dict[str, int]
+) -> None:
+    page = chromium.new_page(viewport=size)
+    page.context.set_offline(True)
+    errors: list[Any] = []
+    page.on("pageerror", errors.append)
+    page.goto(page_file.as_uri())
+    for setting, exact in planned.items():
+        for name, place in zip(("mass", "rows", "error"), places(table, *setting), strict=True):
+            slider = page.locator(f"#explore-{name}")
+            slider.focus()
+            page.keyboard.press("Home")
+            for _ in range(place):
+                page.keyboard.press("ArrowRight")
+        mass, rows, error = setting
+        assert page.locator("#explore-mass").get_attribute("aria-valuetext") == (
+            f"{100 * mass:g}% of people"
+        )
+        shown = {
+            name: page.locator(f"dd.{name}").text_content()
+            for name in ("floor", "ceiling", "wider", "price", "alpha")
+        }
+        assert safe_percent(
+            float(shown["floor"].rstrip("%")), exact.coverage_low, is_bound_below=True
+        )
+        assert safe_percent(
+            float(shown["ceiling"].rstrip("%")), exact.coverage_high, is_bound_below=False
+        )
+        assert safe_percent(
+            float(shown["wider"].partition("%")[0]), exact.wider, is_bound_below=False
+        )
+        assert -ROUNDING <= float(shown["price"].split()[0]) - exact.price < 0.01 + ROUNDING
+        assert page.locator("pre.command").text_content() == (
+            f"evenhand plan --max-group-error {error} --group-mass {mass} --rows {rows}"
+        )
+    # the hardest corner is refused in words
+    for name in ("mass", "rows", "error"):
+        page.locator(f"#explore-{name}").focus()
+        page.keyboard.press("Home")
+    assert "cannot be certified" in page.locator(".sentence").text_content()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert serious_findings(page) == []
+    assert errors == []
+    page.close()
