@@ -24,6 +24,7 @@ extensions = [
     "accessible",
     "explore",
     "mathml",
+    "page_notebook",
     "rooms",
     "summaries",
 ]

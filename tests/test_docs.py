@@ -211,6 +211,25 @@ def test_errata_named_in_the_method_are_tests() -> None:
         assert any(test.endswith(name) for name in named), test
 
 
+def test_numbers_beside_other_packages_are_those_measured() -> None:
+    page = (PAGES / "peers.rst").read_text(encoding="utf-8")
+    table = page.partition("Measured side by side")[2].partition("Planted groups:")[0]
+    measured = (ROOT / "benchmarks" / "results" / "peers.md").read_text(encoding="utf-8")
+    # errors of coverage and widths are points here, and fractions there
+    points = re.findall(r"([\d.]+) points", table)
+    others = re.findall(r"^ .* (\d+\.\d+) \(", table.replace("\n", "\n "), re.MULTILINE)
+    assert len(points) >= 8
+    assert len(others) >= 2
+    for number in points:
+        assert f"{float(number) / 100:.4f}" in measured, number
+    for number in others:
+        assert number in measured, number
+    forecasts = (ROOT / "benchmarks" / "results" / "forecasts.md").read_text(encoding="utf-8")
+    tables = re.findall(r"on (\d+ of \d+) in both scores", page)
+    assert tables == ["9 of 10"]
+    assert f"three quarters of the tables: {tables[0]}" in forecasts
+
+
 def test_every_public_module_has_a_page_made_from_its_names() -> None:
     rooms = {"evenhand", *(f"evenhand.{room}" for room in evenhand._ROOMS)}
     described = {}

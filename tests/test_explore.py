@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from built_page import PAGES, built_page
 from evenhand.certificates import wider_intervals
 from evenhand.planning import PlannedCertificate, plan
 from in_browser import PHONE, WIDE, serious_findings
-
-PAGES = Path(__file__).parents[1] / "docs"
 
 pytestmark = pytest.mark.skipif(not PAGES.exists(), reason="the documentation is not here")
 
@@ -65,9 +63,9 @@ def test_the_table_has_the_values_of_the_plan(
 
 
 def test_more_rows_larger_groups_and_larger_errors_cost_less(table: dict[str, Any]) -> None:
-    # what is not certified costs endlessly much
+    # what is not certified costs more than anything
     cells = [
-        [[[np.inf, np.inf] if one is None else one[1:3] for one in rows] for rows in errors]
+        [[[1e9, 1e9] if one is None else one[1:3] for one in rows] for rows in errors]
         for errors in table["certificates"]
     ]
     costs = np.array(cells)
@@ -76,7 +74,8 @@ def test_more_rows_larger_groups_and_larger_errors_cost_less(table: dict[str, An
         earlier, later = (
             np.take(costs, range(start, costs.shape[axis] + start - 1), axis) for start in (0, 1)
         )
-        assert (later <= earlier).all()
+        # the planned alpha is found to a tolerance: at most the last digit differs
+        assert (later - earlier <= [0.01 + ROUNDING, 1]).all()
 
 
 def test_wider_intervals_of_the_table_are_those_of_a_right_model(table: dict[str, Any]) -> None:
@@ -95,27 +94,10 @@ def test_wider_intervals_of_the_table_are_those_of_a_right_model(table: dict[str
 
 
 @pytest.fixture(scope="module")
-def page_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the page of the sliders alone."""
-    application = pytest.importorskip("sphinx.application")
     folder = tmp_path_factory.mktemp("explore")
-    (folder / "_static").mkdir()
-    for name in ("explore.rst", "explore.json", "_static/explore.js", "_static/evenhand.css"):
-        (folder / name).write_bytes((PAGES / name).read_bytes())
-    (folder / "conf.py").write_text(
-        "extensions = ['explore']\nroot_doc = 'explore'\nhtml_theme = 'basic'\n"
-        "html_static_path = ['_static']\nhtml_css_files = ['evenhand.css']\n"
-    )
-    sys.path.insert(0, str(PAGES / "_ext"))
-    try:
-        # links to other pages lead nowhere here
-        made = application.Sphinx(
-            folder, folder, folder / "html", folder / "tree", "html", status=None, warning=None
-        )
-        made.build()
-        yield folder / "html" / "explore.html"
-    finally:
-        sys.path.remove(str(PAGES / "_ext"))
+    return built_page(folder, "explore", "explore", ["explore.json", "_static/explore.js"])
 
 
 def test_the_page_can_be_read_without_a_script(page_file: Path, table: dict[str, Any]) -> None:
@@ -135,8 +117,8 @@ def test_sliders_move_by_keyboard_and_show_the_plan(
 ) -> None:
     page = chromium.new_page(viewport=size)
     page.context.set_offline(True)
-    errors: list[Any] = []
-    page.on("pageerror", errors.append)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(page_file.as_uri())
     for setting, exact in planned.items():
         for name, place in zip(("mass", "rows", "error"), places(table, *setting), strict=True):
@@ -157,7 +139,9 @@ def test_sliders_move_by_keyboard_and_show_the_plan(
             float(shown["floor"].rstrip("%")), exact.coverage_low, is_bound_below=True
         )
         assert safe_percent(
-            float(shown["ceiling"].rstrip("%")), exact.coverage_high, is_bound_below=False
+            float(re.search(r"\d+", shown["ceiling"]).group()),
+            exact.coverage_high,
+            is_bound_below=False,
         )
         assert safe_percent(
             float(shown["wider"].partition("%")[0]), exact.wider, is_bound_below=False

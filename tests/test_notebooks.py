@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import doctest
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from built_page import PAGES, built_page
+
 notebook = pytest.importorskip("sphinx_gallery.notebook")
 parser = pytest.importorskip("sphinx_gallery.py_source_parser")
 
-PAGES = Path(__file__).parents[1] / "docs"
 GALLERY = sorted((PAGES / "gallery").glob("plot_*.py"))
 BUILT = PAGES / "_build" / "html"
 
@@ -63,6 +66,22 @@ def test_the_cells_of_a_notebook_run_in_order() -> None:
         assert plt.get_fignums()
     finally:
         plt.close("all")
+
+
+def test_the_notebook_of_the_tutorial_has_its_examples(tmp_path: Path) -> None:
+    page = built_page(tmp_path, "tutorial", "page_notebook")
+    assert 'href="_downloads/tutorial.ipynb"' in page.read_text(encoding="utf-8")
+    file = page.parent / "_downloads" / "tutorial.ipynb"
+    cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    code = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "code")
+    text = (PAGES / "tutorial.rst").read_text(encoding="utf-8")
+    # each example is a step of the page, and the page's own test runs them in order
+    examples = doctest.DocTestParser().get_examples(text)
+    assert statements(code) == statements("".join(example.source for example in examples))
+    explained = "".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
+    assert explained.startswith("# Ten-minute tutorial")
+    assert "## Repair" in explained
+    assert "doctest:" not in code
 
 
 @pytest.mark.skipif(not BUILT.is_dir(), reason="the documentation is not built")

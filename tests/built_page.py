@@ -1,0 +1,35 @@
+"""A page of the documentation, built alone with an extension of `docs/_ext`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+PAGES = Path(__file__).parents[1] / "docs"
+
+
+def built_page(folder: Path, page: str, extension: str, files: Iterable[str] = ()) -> Path:
+    """Build one page in an empty folder, with other files of `docs`, and return its HTML.
+
+    Links to other pages lead nowhere there.
+    """
+    sphinx = pytest.importorskip("sphinx.application")
+    (folder / "_static").mkdir()
+    for name in (f"{page}.rst", "_static/evenhand.css", *files):
+        (folder / name).write_bytes((PAGES / name).read_bytes())
+    (folder / "conf.py").write_text(
+        f"extensions = ['sphinx.ext.autodoc', '{extension}']\nroot_doc = '{page}'\n"
+        "html_theme = 'basic'\nhtml_static_path = ['_static']\nhtml_css_files = ['evenhand.css']\n"
+    )
+    sys.path.insert(0, str(PAGES / "_ext"))
+    try:
+        html = folder / "html"
+        sphinx.Sphinx(
+            folder, folder, html, folder / "tree", "html", status=None, warning=None
+        ).build()
+    finally:
+        sys.path.remove(str(PAGES / "_ext"))
+    return html / f"{page}.html"
