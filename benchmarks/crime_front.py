@@ -3,8 +3,8 @@
 The paper's network against links around models.
 
 On each split 500 rows are for testing only; early stopping uses a share of the other rows. Every
-forecaster is scored along its alphas, and its scores are read off, linearly, where the oracle worst
-group of a fifth of the test rows has the wanted error. The outcome is rounded to 0.01, so sharpness
+forecaster is scored for a range of alphas, and its scores are interpolated linearly at given errors
+of the oracle worst group of 20% of test rows. The outcome is rounded to 0.01, so sharpness
 is the cell log score. Differences are paired by split, with 95% t intervals; "base + price" is the
 cell log score of the model itself plus the price of its link over a calibrated model.
 

@@ -1,11 +1,11 @@
-"""The paper's protocol on Communities and Crime, beside the figures of the published code.
+"""The paper's protocol on Communities and Crime, compared with figures of the published code.
 
-500 rows are held out and used for early stopping and for the figures, as published (a validation
-set of their own is what anybody else should use). Worst groups are picked by mean PIT and scored on
-one draw, and the worst interpretable group is that of one draw, both as published. A figure agrees
-if the published mean lies within two standard errors of the difference of both means, the spread of
-our runs taken for both: one in twenty that agree falls out by chance. Exits with 1 if more than one
-in five do.
+500 rows are held out and used for early stopping and for the figures, as published (otherwise use a
+separate validation set). Worst groups are selected by mean PIT and evaluated on one draw, and the
+worst interpretable group is that of one draw, both as published. A figure agrees if the published
+mean is within two standard errors of the difference of both means, with the spread of our runs used
+for both: by chance, one in twenty figures disagrees. Exits with 1 if more than one in five
+disagree.
 
     python benchmarks/crime_published.py --runs 10 --reference published_code.json
 """

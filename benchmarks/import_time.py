@@ -1,9 +1,9 @@
-"""What starting the command costs.
+"""Start-up time of the command.
 
-`evenhand --help` beside importing what no such command can do without.
+`evenhand --help` is compared with importing the packages that any such command needs.
 
-Both are timed in turn, each in a process of its own, and compared by their medians: the ratio
-depends little on the machine and on what else it does. Exit code 1 if it is over the limit.
+Both are timed in turn, each in its own process, and compared by medians: the ratio depends little
+on the machine and its load. Exit code 1 if it is over the limit.
 
     python benchmarks/import_time.py [--repeats 15]
 """

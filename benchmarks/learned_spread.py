@@ -1,4 +1,4 @@
-"""Learned spread and tails of plain regressors, beside split conformal intervals.
+"""Learned spread and tails around regressors, compared with split conformal intervals.
 
 Part 1: 4,000 generated rows with a region of a tenth of the rows where noise has three times the
 standard deviation; the region is given by a threshold or an interval of one feature, or by a
@@ -8,7 +8,7 @@ of split conformal intervals (half of the rows to fit, half to calibrate).
 Part 2: constant noise; CRPS with a learned spread relative to the CRPS with a constant one.
 
 Part 3: 98% and 99% intervals of residual distributions; misses relative to the nominal rate, and
-log score and calibration error beside equally spaced knots alone.
+log score and calibration error compared with equally spaced knots only.
 
 python benchmarks/learned_spread.py
 """

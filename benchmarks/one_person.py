@@ -1,4 +1,4 @@
-"""Time of one person's forecast beside the model's own `predict`.
+"""Time of one person's forecast, compared with the model's own `predict`.
 
 Models around which forecasts are randomized are fitted on a generated table, saved and loaded. Rows
 are one row of an array of ten numbers, and one row of a pandas table of ten columns of mixed kinds
@@ -6,7 +6,7 @@ are one row of an array of ten numbers, and one row of a pandas table of ten col
 through a pipeline or by themselves. For each row the following run in turn in one process, many
 times:
 
-1. `predict` of the fitted model inside;
+1. `predict` of the fitted base model;
 2. `forecast` of the randomized model at a given draw;
 3. a keyed draw for the person's id, `forecast` at that draw and one interval.
 
@@ -168,7 +168,7 @@ def main() -> None:
         print(f"{name:22} {kind:8}", *(f"{1e6 * t:9.0f}" for t in (one, forecast, served)), end=" ")
         print(*(f"{ratio:9.2f}" for ratio in ratios), flush=True)
         is_good &= ratios[0] <= MOST_FORECAST and ratios[1] <= MOST_SERVED
-    print(f"a forecast is to take at most {MOST_FORECAST:g} times as long as predict,", end=" ")
+    print(f"required: forecast at most {MOST_FORECAST:g} times predict,", end=" ")
     print(f"with draw and interval {MOST_SERVED:g}")
     raise SystemExit(0 if is_good else 1)
 

@@ -1,4 +1,4 @@
-"""Repairs of three overlapping groups: joint corrections beside a pooled map and separate maps.
+"""Repairs of three overlapping groups: joint corrections, a pooled map and separate maps.
 
 The forecast is N(0, 1). Outcomes are shifted in one group and have another spread in a second; a
 third group is right, has a deviation of shape or is the overlap of the others. Sizes and deviations

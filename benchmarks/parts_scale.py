@@ -1,8 +1,8 @@
-"""An audit of a table in parts beside scoring alone: throughput and memory.
+"""An audit of a table in parts, compared with scoring only: throughput and memory.
 
-Rows are generated: eight features, two columns that name groups, an outcome. The forecaster is a
-link around a linear regression, so that scoring is as cheap as it can be. Scoring alone reads the
-features and takes the PITs of 64 draws a row; it runs at the same time as the audit, each in a
+Rows are generated: eight features, two columns of named groups, an outcome. The forecaster is a
+link around a linear regression, so that scoring is as cheap as possible. Scoring alone reads the
+features and computes the PITs of 64 draws per row; it runs at the same time as the audit, each in a
 process with one thread. Peak memory is that of each process.
 
     python benchmarks/parts_scale.py [--rows 20000000] [--parts 40] [--sample-size 100000]

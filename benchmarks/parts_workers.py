@@ -1,6 +1,6 @@
 """An audit of a table in parts on a Dask cluster of this machine.
 
-What a second worker brings, and what Dask takes.
+The gain from a second worker, and the overhead of Dask.
 
 The table and the forecaster are those of `parts_scale.py`. One process without Dask, one worker and
 two audit it one after the other; starting workers is not counted. The exit code is 1 if their

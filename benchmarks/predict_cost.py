@@ -1,9 +1,9 @@
-"""CPU time and peak memory of `evenhand predict` beside `evenhand fit`.
+"""CPU time and peak memory of `evenhand predict`, compared with `evenhand fit`.
 
 The table is generated: 13 columns (numbers, one with missing values, categories of 3 to 50 levels,
-a boolean, a date) and a right-skewed outcome. Each command runs in a process of its own, start-up
-included, in turn; user and system time are added up, and medians count. `predict --moments` is
-shown beside them, and how far the served means lie above the point forecasts.
+a boolean, a date) and a right-skewed outcome. The commands run in turn, each in its own process
+including start-up; user and system time are added, and medians are compared. The table also has
+`predict --moments` and the difference between the served means and the point forecasts.
 
     OMP_NUM_THREADS=1 python benchmarks/predict_cost.py [--repeats 5]
 
@@ -95,7 +95,7 @@ def report(runs: list[dict[str, tuple[float, float]]], place: Path) -> bool:
     above = written["served_mean"].mean() / written["mean"].mean() - 1
     print(f"served means are {above:+.0%} above the point forecasts on average (alpha = 0.1)")
     ratio = cpu["predict"] / cpu["fit"]
-    print(f"predict is to take at most {MOST_CPU:g} of fit and under {MOST_GB:g} GB")
+    print(f"required: predict takes at most {MOST_CPU:g} of fit, and less than {MOST_GB:g} GB")
     return ratio <= MOST_CPU and peak["predict"] < MOST_GB
 
 

@@ -1,11 +1,11 @@
-"""One model of the paper: the published training loop beside ours, and both evaluations.
+"""One model of the paper: the published training loop and evaluation, compared with ours.
 
-The plain loop is what anybody would write from the paper: a network module, Adam with step 1e-4,
-batches of 128 from a data loader, dropout 0.5, a check of the validation loss every 100 steps, and
-an end after 20 checks without a better one. Both stop on the same validation rows, and are compared
-by the paper's loss on them over the same draws. The evaluation is the published one (2,000 passes
-for every person and size, of which a few are timed) against `worst_group_curve` over 64 draws at 50
-sizes. Takes turns in one process, so that a busy machine slows both; medians of ratios count. Exits
+The plain loop follows the paper: a network module, Adam with step 1e-4, batches of 128 from a data
+loader, dropout 0.5, a check of the validation loss every 100 steps, and early stopping after 20
+checks without improvement. Both stop on the same validation rows, and are compared by the paper's
+loss on them over the same draws. The evaluation is the published one (2,000 passes for every person
+and size, of which a few are timed) against `worst_group_curve` over 64 draws at 50 sizes. Both run
+in turn in one process, so that a busy machine slows both; medians of ratios are compared. Exits
 with 1 if training takes more than a tenth, evaluation more than a hundredth, or our loss is worse.
 
     python benchmarks/record.py published_loop
@@ -156,10 +156,10 @@ def main() -> None:
         )
     better = np.mean([ours <= theirs for ours, theirs in losses])
     mean_ours, mean_theirs = np.mean(losses, axis=0)
-    print(f"training: median ratio {np.median(training):.3f}, at most 0.1 is wanted")
+    print(f"training: median ratio {np.median(training):.3f}, required: at most 0.1")
     print(
-        f"evaluation ({PASSES} passes a size): median ratio {np.median(evaluation):.5f}, at most"
-        " 0.01 is wanted"
+        f"evaluation ({PASSES} passes a size): median ratio {np.median(evaluation):.5f},"
+        " required: at most 0.01"
     )
     print(
         f"validation loss: mean {mean_ours:.4f} against {mean_theirs:.4f}; ours is no worse on"

@@ -1,16 +1,16 @@
-"""The time that `randomize` takes of its own, beside the model that it goes around.
+"""Time of `randomize` itself, compared with that of its base model.
 
 On 10,000 rows with 20 generated features, and on 10,000 borrowers of Give Me Some Credit whose age
-is forecast from the other columns (a tie holds up to 2.6% of them; the table is left out where it
+is predicted from the other columns (a tie contains up to 2.6% of them; the table is omitted if it
 is not found), in turn in one process:
 
 1. one fit of the model on all of the rows;
-2. all fits and predictions of the model inside `randomize`, added up by the model itself;
-3. `randomize` as a whole. What it takes beyond 2 is its own.
+2. all fits and predictions of the model inside `randomize`, measured by the model itself;
+3. `randomize` as a whole. The difference to 2 is its own time.
 
-Everything that evenhand keeps from call to call is forgotten before each: what is counted is a
-first call, less imports. Medians count. The exit code is 1 if the own time is not under a fifth of
-the model's.
+All caches of evenhand are emptied before each call, so that first calls are measured, without
+imports. Medians are compared. The exit code is 1 unless the own time is below a fifth of the
+model's.
 
     OMP_NUM_THREADS=1 python benchmarks/randomize_overhead.py [--repeats 5] [--rows 10000]
 """
@@ -116,7 +116,7 @@ def main() -> None:
         )
         print(f"{name:10}", *(f"{value:14.3f}" for value in measured), flush=True)
         worst = max(worst, float(measured[4]))
-    print(f"own / inside is to be under {WANTED:g}")
+    print(f"required: own / inside below {WANTED:g}")
     raise SystemExit(int(worst >= WANTED))
 
 

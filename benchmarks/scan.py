@@ -1,11 +1,11 @@
-"""The group scan beside a plain loop over groups, and its cost per row as tables grow.
+"""The group scan compared with a plain loop over groups, and its time per row by table size.
 
 1. 500 rows, 99 features, groups of at least 100 rows (with the default of 150 hardly any pair of
    halves would count): a loop that takes each half and each pair of halves in turn (boolean and,
    size, exact W1 by sorting, two tests, coverage) and `scan_groups` take turns in one run, so that
    a busy machine slows both; medians are compared. The loop is written twice: plainly, from
    `calibration_error`, `covered` and SciPy's normal distribution, and once more with everything
-   inlined. The target is set against the plain loop.
+   inlined. The target refers to the plain loop.
 2. 10^4, 10^5, 10^6 rows, 50 features, one draw: time per row, which must not grow.
 
     OMP_NUM_THREADS=1 python benchmarks/scan.py [--repeats 5] [--rows 10000 100000 1000000]
@@ -166,7 +166,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
     options = parser.parse_args()
     ratio = compare(options.repeats)
-    print(f"at least {WANTED:g} times is wanted")
+    print(f"required: at least {WANTED:g} times")
     growth(options.rows)
     raise SystemExit(int(ratio < WANTED))
 

@@ -1,8 +1,8 @@
-"""The sharp certificate of links beside the pathwise one: excess over the truth, prices and time.
+"""The sharp certificate of links compared with the pathwise one: excess, prices and time.
 
 Both are 95% bounds for the error of every group of a given size, computed from the same PITs. The
 sharp one uses two one-sided bands for the PIT, the pathwise one a band for its distance from 1/2.
-`--seconds-only` prints the times alone.
+`--seconds-only` prints only the times.
 
     OMP_NUM_THREADS=1 python benchmarks/sharp_certificate.py [--bases 10]
 """
@@ -50,9 +50,9 @@ def one_tailed_error(pit_at: Callable[[Values], Values], link: Link, mass: float
 
 
 def excess(n_bases: int) -> None:
-    """Print how far the bounds lie above the error of the worst group."""
+    """Print the excess of the bounds over the error of the worst group."""
     link = Entropic(ALPHA)
-    print(f"{link}, mass {MASS}, 95%: mean of the bound minus the worst group's error,")
+    print(f"{link}, group size {MASS}, 95%: mean of the bound minus the worst group's error,")
     print(f"{n_bases} samples (3 of 10,000 rows)")
     print(f"  {'base':20s}{'worst':>8s}{'rows':>8s}{'pathwise':>10s}{'sharp':>8s}")
     for name, pit_at in BASES.items():
@@ -83,7 +83,7 @@ def prices() -> None:
     print(
         "price in nats of a certified group error over a calibrated base with evenly spread PITs,"
     )
-    print("entropic link, 95%; the rule chooses the bound by rows, mass and target")
+    print("entropic link, 95%; the rule chooses the bound by rows, group size and target")
     print(
         f"  {'target':>7s}{'mass':>6s}{'rows':>9s}{'pathwise':>10s}{'sharp':>8s}{'rule':>8s}  saved"
     )

@@ -1,15 +1,16 @@
-"""How far the default forecaster lies from what proof must cost, where the truth is known.
+"""Price of the default forecaster above the theoretical limit, for known distributions.
 
 Three tasks of 20 features, of which five matter, with one mean and three kinds of noise: a spread
 that depends on a feature, two modes, and heavy tails (Student's t with 3 degrees of freedom). The
 default `RandomizedRegressor` learns from 10,000 rows; on 20,000 others its mean pathwise error and
-its price, the mean log score less that of the true density, are measured at three levels, named by
-the mean pathwise error of the worst fifth of the people for a calibrated model. "Above the
-limit" is the price less the least price of any forecaster of that mean error that is calibrated
-on average (for laplace, which is not exactly: of any forecaster); its standard error is that of
-`price + slope * error`. The same links around the truth stand beside it. Exits with 1 if the
-default lies 0.05 nats or more above the limit anywhere, or lies below it by more than its standard
-error, or the truth, which is on it, by more than three of its own.
+its price, the mean log score minus that of the true density, are measured at three levels, named by
+the mean pathwise error of the worst fifth of the people for a calibrated model. "Above the limit"
+is the price minus the lowest price of any forecaster with that mean error that is calibrated on
+average (for laplace, which is not exactly calibrated: of any forecaster); its standard error is
+that of `price + slope * error`. The table also has the same links around the true distribution.
+Exits with 1 if the default is 0.05 nats or more above the limit anywhere, or below it by more than
+its standard error, or if the true distribution, which attains the limit, differs from it by more
+than three standard errors.
 
     python benchmarks/record.py synthetic_limit
 """
@@ -109,7 +110,7 @@ def above_limit(link: Link, pit: np.ndarray, loss: np.ndarray) -> tuple[float, f
 def one_task(
     task: Callable[[np.random.Generator, int], Sample], seed: int
 ) -> Iterator[tuple[str, bool]]:
-    """Lines of text, and whether each is as it must be."""
+    """Lines of text, and whether each meets the requirement."""
     X, y, *_ = task(np.random.default_rng(2 * seed), N_LEARN)
     new, outcomes, density, cdf = task(np.random.default_rng(2 * seed + 1), N_TEST)
     base: Forecast = RandomizedRegressor(random_state=seed).fit(X, y).base_forecast(new)
@@ -135,7 +136,7 @@ def one_task(
 
 
 def main() -> None:
-    """Run and print; exits with 1 if a line is not as it must be."""
+    """Run and print; exits with 1 if a line does not meet the requirement."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

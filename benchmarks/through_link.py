@@ -1,13 +1,13 @@
-"""Train a model through its link, or by likelihood with the link put on after? An experiment.
+"""Training a model through its link, compared with likelihood training before adding the link.
 
-For the mean error the answer is a theorem: with the laplace link, the log loss of `h` plus `kappa *
-error` is the model's own log loss plus a constant, row by row and draw by draw
-(tests/test_links_theory.py), so both trainings are one. What is left to try is the tail: the
-ensemble is trained on the log loss of `h` plus `weight * kappa * tail`, the tail being what the
-pathwise error has over its upper fifth for a calibrated model, divided by 0.2. Communities and
-Crime, 500 test rows, laplace link; scores are compared at equal oracle worst-group error at group
-size 0.2, and the errors at the other sizes are printed beside them. Gains are over
-training in two steps, paired by split, with 95% t intervals.
+For the mean error both are equivalent by a theorem: with the laplace link, the log loss of `h` plus
+`kappa * error` is the model's own log loss plus a constant, for each row and draw
+(tests/test_links_theory.py). This experiment is about the tail: the ensemble is trained on the log
+loss of `h` plus `weight * kappa * tail`, where the tail is the excess of the pathwise error over
+its upper fifth for a calibrated model, divided by 0.2. Communities and Crime, 500 test rows,
+laplace link; scores are compared at equal oracle worst-group error at group size 0.2, and the
+errors at the other sizes are printed beside them. Gains are over training in two steps, paired by
+split, with 95% t intervals.
 
     python benchmarks/record.py "through_link --splits 5"
 """
@@ -70,7 +70,7 @@ class ThroughLink(MixtureMLPRegressor):
 
 
 def models(seed: int) -> Iterator[tuple[str, MixtureMLPRegressor]]:
-    """The two-step way, and trainings through the link."""
+    """Training in two steps, and trainings through the link."""
     yield "two steps", MixtureMLPRegressor(random_state=seed)
     for alpha in TRAINED_AT:
         for weight in WEIGHTS:
@@ -79,7 +79,7 @@ def models(seed: int) -> Iterator[tuple[str, MixtureMLPRegressor]]:
 
 
 def one_split(seed: int, data: str | None) -> pd.DataFrame:
-    """Scores of all models at the wanted errors."""
+    """Scores of all models at the given errors."""
     warnings.simplefilter("ignore", DiscreteOutcomeWarning)
     crime = load_crime(data)
     order = np.random.default_rng(1000 + seed).permutation(len(crime.y))
@@ -101,7 +101,7 @@ def one_split(seed: int, data: str | None) -> pd.DataFrame:
 
 
 def read_off(rows: pd.DataFrame) -> pd.DataFrame:
-    """Scores at the wanted errors, linearly; NaN where no alpha reaches one."""
+    """Scores at the given errors by linear interpolation; NaN where no alpha reaches one."""
     rows = rows.sort_values("error at 0.2")
     error = rows["error at 0.2"].to_numpy()
     names = [name for name in rows.columns if name != "alpha"]

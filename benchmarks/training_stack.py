@@ -1,6 +1,7 @@
-"""One training of a stack of 16 networks beside 16 single trainings with the same steps.
+"""Training of a stack of 16 networks, compared with 16 single trainings of as many steps.
 
-Single and stacked trainings take turns, so that a busy machine slows both; the median ratio counts.
+Single and stacked trainings take turns, so that a busy machine slows both; the median ratio is
+reported.
 
     python benchmarks/training_stack.py
 """
@@ -56,7 +57,7 @@ def main() -> None:
         f"stack of {N_NETWORKS} over {N_NETWORKS} single trainings: median {np.median(ratios):.3f}"
         f" of {shown}"
     )
-    print("at most 0.5 is wanted")
+    print("required: at most 0.5")
 
 
 if __name__ == "__main__":

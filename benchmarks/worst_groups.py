@@ -1,8 +1,8 @@
-"""The search for worst groups, timed beside the published procedure and random subsets.
+"""Time of the search for worst groups, the published procedure and random subsets.
 
 The published procedure draws 2,000 times for every person at every group size, averages the PITs,
 and takes the rows with the lowest or the highest averages. It is linear in the number of sizes, so
-a few are timed and the time scaled up. Random subsets are those of uncertainty-toolbox at its
+a few are timed and the time is extrapolated. Random subsets are those of uncertainty-toolbox at its
 defaults, which judge central intervals (the extra `evenhand[bench]`); they are left out if it is
 missing.
 

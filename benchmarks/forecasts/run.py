@@ -1,4 +1,4 @@
-"""Benchmark of deterministic forecasts: evenhand's defaults beside other libraries.
+"""Benchmark of deterministic forecasts: evenhand's defaults and other libraries.
 
 Twenty tables (`tables.py`), five folds each, every row a test row once. Half of the tables are for
 choosing defaults, the other half for the report. Scores are means over test rows: the log score in
@@ -11,8 +11,8 @@ NGBoost and CatBoost are run with a fixed number of rounds and with early stoppi
 ranked. A default is last if only those with a fixed number are worse, as these overfit small
 tables. CPU time is compared with NGBoost of 500 rounds; run both on an equally busy machine.
 
-Tables, peers' packages and results are in a folder (`bench-results/forecasts`); what is there is
-not computed again. The exit code is 1 if a claim does not hold.
+Tables, peers' packages and results are in a folder (`bench-results/forecasts`); existing results
+are not computed again. The exit code is 1 if a claim does not hold.
 
     python benchmarks/forecasts/run.py --tables choosing --forecasters network --folds 0
 """

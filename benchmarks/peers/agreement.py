@@ -1,4 +1,4 @@
-"""Statistics that other libraries compute, too: the same numbers, and the time of both."""
+"""Statistics that other libraries compute as well: agreement of the numbers, and times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simultaneous intervals for the coverage of many groups: ours beside fairaudit's.
+"""Simultaneous intervals for the coverage of many groups, compared with fairaudit.
 
 Forecasts are calibrated. Groups are the 24 values of 12 features of two values each and all 264
 intersections of two of them; both methods get the same rows and the same groups.

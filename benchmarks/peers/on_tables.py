@@ -1,4 +1,4 @@
-"""Intervals and distributions on tables of the forecast benchmark: ours beside other libraries.
+"""Intervals and distributions on tables of the forecast benchmark: comparison with others.
 
 Tables are those of the report of the forecast benchmark with at least 1,000 rows. Other libraries
 wrap `HistGradientBoostingRegressor`, as does one of ours; each gets the same training rows, and

@@ -1,4 +1,4 @@
-"""Detection of planted groups: our scan and learned group beside fairaudit, MCGrad, DivExplorer.
+"""Detection of planted groups, compared with fairaudit, MCGrad and DivExplorer.
 
 All methods get the same rows: features, outcomes and the forecast N(0, 1). A group is found if the
 method's own rule is met; the right group is named if the group that the method puts first and the

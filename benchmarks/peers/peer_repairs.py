@@ -1,4 +1,4 @@
-"""Repairs of overlapping groups: ours beside conditional conformal prediction, crepes and MCGrad.
+"""Repairs of overlapping groups, compared with conditional conformal, crepes and MCGrad.
 
 The forecast N(0, 1) is wrong in three groups that overlap, and all methods are given the groups and
 the same rows to learn from. They are measured on fresh rows: coverage of 80% and 90% intervals in

@@ -1,12 +1,12 @@
-"""Benchmark of peers: who wins where, beside MAPIE, crepes, fairaudit, MCGrad and others.
+"""Benchmark of peers: comparison with MAPIE, crepes, fairaudit, MCGrad and others.
 
 Planted problems, whose answers are known, and tables of the forecast benchmark. Every package gets
-the same rows and its recommended settings, which the page states. Seeds are fixed; times are CPU
+the same rows and its recommended settings, which the page lists. Seeds are fixed; times are CPU
 times in one thread, as ratios within one run. `make bench-peers` makes the environment and runs
 
     python benchmarks/record.py peers/run
 
-with it, which writes `benchmarks/results/peers.md`; `--quick` takes fewer tables.
+with it, which writes `benchmarks/results/peers.md`; `--quick` uses fewer tables.
 """
 
 from __future__ import annotations
