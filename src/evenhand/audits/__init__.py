@@ -23,6 +23,7 @@ from evenhand.audits.outcomes import event_probability as event_probability
 from evenhand.audits.outcomes import is_off_atom as is_off_atom
 from evenhand.audits.people import with_people
 from evenhand.audits.people import with_rows as with_rows
+from evenhand.audits.people import without_rows as without_rows
 from evenhand.audits.provenance import with_sources
 from evenhand.audits.result import Audit
 from evenhand.audits.rounding import RoundingCells as RoundingCells

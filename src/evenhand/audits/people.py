@@ -62,5 +62,13 @@ def with_rows(found: Audit, numbers: Ints) -> Audit:
     return replace(found, **listed)
 
 
+def without_rows(found: Audit) -> Audit:
+    """Leave out the values of single rows and the ids of members of groups."""
+    groups = found.off_groups
+    if groups is not None:
+        groups = with_members(groups, lambda group, _: replace(group, ids=None))
+    return replace(found, rows=None, off_groups=groups)
+
+
 def _tables(found: Audit) -> dict[str, Any]:
     return {key: getattr(found, key) for key in LISTED if not getattr(found, key).empty}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -176,7 +175,7 @@ def audit(
             "--no-rows",
             rich_help_panel=OUTPUT,
             help="leave the values of single rows out of the JSON, without which evenhand compare"
-            " has no paired intervals",
+            " has no paired intervals, and the ids of members of groups out of the report",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -262,7 +261,7 @@ def audit(
         found, command=command_line(), model=None if table is None else source, data=rows
     )
     if no_rows:
-        found = replace(found, rows=None)
+        found = audits.without_rows(found)
     report(found, conditions, out, as_json, tables)
 
 

@@ -78,7 +78,7 @@ def audit_document(
         order = [proof, calibration, reliability, oracle, *found, *rest, *last]
     else:
         order = [*found, reliability, calibration, *rest, proof, *last, oracle]
-    sections = [*order, provenance_section(findings, data)]
+    sections = [*order, provenance_section(findings, data, members)]
     rows = count(findings.values["n_samples"], "row")
     return Document(
         title=f"Audit of {short(findings.values['name'], NAME_LENGTH)}",

@@ -52,6 +52,15 @@ class MemberLists:
     ids: Sequence[str] = ()
     groups: Sequence[MemberList] = ()
 
+    def __str__(self) -> str:
+        """Sentence on the ids that a page contains."""
+        if self.groups:
+            return f"This page contains the ids of {self.n_people:,} people, members of its groups."
+        return (
+            f"This page contains no ids: {self.n_people:,} people are too many. `Audit.members` and"
+            " the file members.csv of `evenhand audit --tables` list them."
+        )
+
     def place(self, name: str, mass: float | None) -> int | None:
         """Return the position of a group among `groups`; None if it is not listed."""
         same = (i for i, one in enumerate(self.groups) if (one.name, one.mass) == (name, mass))

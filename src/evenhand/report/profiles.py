@@ -94,7 +94,9 @@ class GroupDetails:
 
     def explained(self, *, is_event: bool) -> Paragraph:
         """Return the explanation of the charts of single groups."""
-        return Paragraph(EXPLAINED_EVENTS if is_event else EXPLAINED, "hint")
+        text = EXPLAINED_EVENTS if is_event else EXPLAINED
+        ids = "" if self.members is None else f" {self.members}"
+        return Paragraph(f"{text}{ids}", "hint")
 
 
 def _charts(profile: Values, name: str) -> list[Chart]:

@@ -1,0 +1,257 @@
+"""Profiles and members of the groups that an audit lists, and the data that its page embeds."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from command_outcome import Command
+from evenhand import Forecast, InputError, audit, audit_pit
+from evenhand.audits import Audit
+from evenhand.audits.member_lists import MOST_PEOPLE, member_lists
+from evenhand.audits.off_groups import OffGroup
+from evenhand.report import audit_html
+from evenhand.scale import ColumnSubject, audit_parts
+
+N = 600
+QUICK: dict[str, Any] = {
+    "masses": (1.0,),
+    "learned_masses": (0.2,),
+    "n_simulations": 2,
+    "random_state": 0,
+}
+
+
+def people(n: int = N) -> tuple[pd.DataFrame, np.ndarray[Any, np.dtype[np.float64]]]:
+    """Return features and outcomes; forecasts of N(0, 1) are far too low for those over 50."""
+    random = np.random.default_rng(3)
+    X = pd.DataFrame(
+        {"age": random.uniform(20, 80, n).round(), "sex": random.choice(["f", "m"], n)}
+    )
+    return X, random.normal(size=n) + 1.5 * (X["age"] > 50).to_numpy()
+
+
+def made(**options: Any) -> Audit:
+    X, y = people()
+    forecast = Forecast.from_normal(np.zeros(N), np.ones(N))
+    return audit(forecast, X, y, groups=["sex"], **(QUICK | options))
+
+
+IDS = [f"p{i:03}" for i in range(N - 3)] + ["=1+1", 'a "b"', "c,d"]
+
+
+@pytest.fixture(scope="module")
+def found() -> Audit:
+    return made(ids=IDS)
+
+
+def data_of(page: str) -> tuple[str, Any]:
+    """Return the data of a page, as text and parsed."""
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
+    return text, json.loads(text)
+
+
+def test_members_are_the_rows_that_the_rule_of_a_group_selects(found: Audit) -> None:
+    X, _ = people()
+    assert found.off_groups
+    members = found.members
+    assert list(members) == ["group", "mass", "row", "id"]
+    n_ruled = 0
+    for group in found.off_groups:
+        own = members[members["group"] == group.name]
+        assert [IDS[row] for row in own["row"]] == own["id"].tolist()
+        if group.rule is not None and group.mass is None:
+            n_ruled += 1
+            assert own["row"].tolist() == np.flatnonzero(group.rule.mask(X)).tolist()
+    assert n_ruled >= 2
+    learned = members[members["mass"] == 0.2]
+    assert learned["row"].tolist() == found.learned_rows["row"].tolist()
+
+
+def test_without_ids_members_are_known_by_row_alone() -> None:
+    plain = made()
+    assert plain.members["id"].isna().all()
+    assert len(plain.members) > 0
+    _, data = data_of(plain.to_html())
+    assert "members" not in data
+    assert "data-list" not in plain.to_html()
+
+
+def test_members_are_numbered_by_the_rows_of_the_given_table() -> None:
+    X, _ = people()
+    weights = np.ones(N)
+    weights[:100] = 0.0
+    some = made(sample_weight=weights, ids=IDS)
+    for group in some.off_groups or ():
+        if group.rule is not None and group.mass is None:
+            rows = np.flatnonzero(group.rule.mask(X))
+            assert group.rows is not None
+            assert group.rows.tolist() == rows[rows >= 100].tolist()
+            assert group.ids == tuple(IDS[row] for row in group.rows)
+
+
+def test_ids_must_be_one_per_row() -> None:
+    with pytest.raises(InputError, match=re.escape(f"ids must have one id per row ({N}), got 2")):
+        made(ids=["a", "b"])
+    with pytest.raises(InputError, match="ids must have one id per row"):
+        audit_pit(np.linspace(0.01, 0.99, 50), ids=[1], **QUICK)
+
+
+def embedded(data: Any, place: int) -> list[str]:
+    """Return the ids of a list of the page, decoded as docs/report.rst describes."""
+    members = data["members"]
+    bits = base64.b64decode(members["groups"][place]["bits"])
+    cells = [cell for i, cell in enumerate(members["ids"]) if bits[i // 8] >> (i % 8) & 1]
+    return [row[0] for row in csv.reader(io.StringIO("\n".join(cells)))]
+
+
+def test_a_page_embeds_the_ids_of_members(found: Audit) -> None:
+    page = found.to_html()
+    _, data = data_of(page)
+    listed = data["members"]["groups"]
+    assert [one["name"] for one in listed] == [one.name for one in found.off_groups or ()]
+    for place, group in enumerate(found.off_groups or ()):
+        # a text that a spreadsheet would compute is written after an apostrophe
+        expected = [{"=1+1": "'=1+1"}.get(one, one) for one in group.ids or ()]
+        assert embedded(data, place) == expected
+        assert listed[place]["n"] == len(expected)
+    buttons = re.findall(r'data-list="(\d+)">Download ([\d,]+) ids \(csv\)<', page)
+    assert buttons
+    for place, n in buttons:
+        assert int(n.replace(",", "")) == listed[int(place)]["n"]
+
+
+def test_ids_are_left_out_of_a_page_without_rows(found: Audit) -> None:
+    page = found.to_html(rows=False)
+    assert "members" not in data_of(page)[1]
+    assert "data-list" not in page
+
+
+def test_ids_of_very_many_people_are_not_embedded() -> None:
+    rows = np.arange(MOST_PEOPLE + 1)
+    ids = tuple(map(str, rows))
+    many = OffGroup("many", None, rows=rows, ids=ids)
+    lists = member_lists([many])
+    assert lists is not None
+    assert (lists.n_people, lists.ids, lists.groups) == (MOST_PEOPLE + 1, (), ())
+    fewer = member_lists([replace(many, rows=rows[1:], ids=ids[1:])])
+    assert fewer is not None
+    assert len(fewer.ids) == MOST_PEOPLE
+    said = f"{MOST_PEOPLE + 1:,} people"
+    assert said in audit_html(made().to_dict(), members=lists)
+
+
+def test_the_hash_of_a_page_is_that_of_its_data(found: Audit) -> None:
+    page = found.to_html()
+    text, data = data_of(page)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    assert f"sha256 of the embedded data: {digest}" in page
+    # the data have one canonical form, and contain what the JSON of the audit does
+    again = json.dumps(data, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
+    assert again == text
+    values = found.to_dict(rows=False)
+    assert {key: data[key] for key in values if key != "rows"} == json.loads(
+        json.dumps({key: value for key, value in values.items() if key != "rows"})
+    )
+    other = audit_html(found.to_dict() | {"target": "another"})
+    assert digest not in other
+
+
+def test_profiles_are_histograms_of_the_pits_of_each_group(found: Audit) -> None:
+    X, y = people()
+    # the normal distribution function
+    pit = np.array([0.5 * math.erfc(-one / math.sqrt(2)) for one in y])
+    profiles = found.profiles
+    assert set(profiles["table"]) == {"groups", "scan", "learned"}
+    named = profiles[profiles["table"] == "groups"]
+    assert named["group"].tolist() == ["sex = f", "sex = m"]
+    for _, row in named.iterrows():
+        own = pit[(X["sex"] == row["group"][-1]).to_numpy()]
+        share = np.histogram(own, bins=10, range=(0, 1))[0] / own.size
+        np.testing.assert_allclose(row["share"], share, atol=1e-6)
+        # Massart's bound, and a band that holds for ten binomial shares at once
+        assert row["margin"] == pytest.approx(math.sqrt(math.log(40) / (2 * own.size)), abs=1e-6)
+        assert 0.1 - 3.5 * 0.3 / math.sqrt(own.size) < row["low"] < 0.1 < row["high"]
+    (learned,) = profiles[profiles["table"] == "learned"].to_dict("records")
+    own = pit[found.learned_rows["row"].to_numpy(dtype=int)]
+    np.testing.assert_allclose(
+        learned["share"], np.histogram(own, bins=10, range=(0, 1))[0] / own.size, atol=1e-6
+    )
+
+
+def test_profiles_of_events_are_their_reliability() -> None:
+    X, _ = people()
+    random = np.random.default_rng(0)
+    p = random.uniform(0.1, 0.9, N)
+    happened = (random.random(N) < p**2).astype(float)
+    found = audit(Forecast.from_probability(p), X, happened, groups=["sex"], **QUICK)
+    named = found.profiles[found.profiles["table"] == "groups"].set_index("group")
+    bins = found.reliability
+    for name, row in named.iterrows():
+        expected = bins.loc[bins["group"] == name, ["probability", "rate", "low", "high"]]
+        np.testing.assert_allclose(row["reliability"], expected.to_numpy(float), atol=1e-6)
+        assert row["share"] == ()
+    assert "Event rate of" not in found.to_html()
+    assert "Event rate by predicted probability of sex = f" in found.to_html()
+
+
+def test_each_group_of_a_table_opens(found: Audit) -> None:
+    page = found.to_html()
+    section = page.partition('<section id="groups">')[2].partition("</section>")[0]
+    opened = re.findall(r'<tr class="more">(.*?)</tr>', section, re.S)
+    assert len(opened) == 2
+    for part, name in zip(opened, ("sex = f", "sex = m"), strict=False):
+        assert part.count("<details><summary>") == 1
+        assert part.count('<svg class="chart mini"') == 2
+        assert f"Histogram of PITs of {name}" in part or f"of {('sex = m', 'sex = f')}" in part
+    # everyone has a section with larger charts
+    assert section.count("<tbody") == 3
+
+
+def test_tables_contain_the_members(found: Audit, tmp_path: Path) -> None:
+    found.to_csv(tmp_path)
+    members = pd.read_csv(tmp_path / "members.csv", dtype={"id": str})
+    assert len(members) == len(found.members)
+    assert members["row"].tolist() == found.members["row"].tolist()
+    assert set(members["id"]) <= {*IDS, "'=1+1"}
+
+
+def test_an_audit_of_parts_in_memory_knows_its_members(tmp_path: Path) -> None:
+    X, y = people()
+    table = X.assign(y=y, mean=0.0, std=1.0, person=IDS)
+    for part, rows in enumerate(np.split(np.arange(N), 2)):
+        table.iloc[rows].to_parquet(tmp_path / f"{part}.parquet")
+    options = {key: value for key, value in QUICK.items() if key != "n_simulations"}
+    subject = ColumnSubject("mean", "std")
+    found = audit_parts(subject, tmp_path, "y", id_column="person", **options)
+    (over,) = [one for one in found.off_groups or () if one.name.startswith("age > ")][:1]
+    assert over.rule is not None
+    assert over.rows is not None
+    assert over.rows.tolist() == np.flatnonzero(over.rule.mask(X)).tolist()
+    assert over.ids == tuple(IDS[row] for row in over.rows)
+
+
+def test_the_command_lists_members_by_id(tmp_path: Path, evenhand: Command) -> None:
+    X, y = people()
+    X.assign(y=y, mu=0.0, sigma=1.0, person=IDS).to_csv(tmp_path / "t.csv", index=False)
+    given = ("--target", "y", "--mean", "mu", "--std", "sigma", "--id", "person")
+    out = ("--out", tmp_path / "r.html", "--tables", tmp_path / "tables")
+    assert evenhand("audit", tmp_path / "t.csv", *given, *out).code == 0
+    _, data = data_of((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert len(data["members"]["ids"]) > 100
+    assert "id" in pd.read_csv(tmp_path / "tables" / "members.csv")
+    assert evenhand("audit", tmp_path / "t.csv", *given, *out[:2], "--no-rows").code == 0
+    _, data = data_of((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "members" not in data
