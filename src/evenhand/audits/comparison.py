@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from evenhand.report import (
     difference_in_words,
 )
 
-SCHEMA = "evenhand.comparison/1"
+SCHEMA = "evenhand.comparison/2"
 COLUMNS = ("measure", "in_words")
 UNPAIRED = (
     "{}: no values of single rows are recorded, so changes have no paired intervals. They are"
@@ -73,6 +74,10 @@ class Comparison(Summarized):
         Number of rows.
     notes : tuple of str
         What was not compared, and why.
+    about : dict of str to str
+        Description of the second audit for readers.
+    provenance : dict
+        Provenance of the audits `before` and `after`.
     """
 
     table: pd.DataFrame
@@ -85,6 +90,8 @@ class Comparison(Summarized):
     is_paired: bool = False
     n_samples: int = 0
     notes: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         facts = {key: self.n_groups(key) for key in ("better", "worse")}
@@ -127,6 +134,8 @@ class Comparison(Summarized):
                 for row in plain_records(self.table)
             ],
             "notes": list(self.notes),
+            "about": dict(self.about),
+            "provenance": deepcopy(dict(self.provenance)),
         }
 
     def to_json(self, path: str | Path | None = None) -> str:
@@ -220,7 +229,13 @@ def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Compa
         is_paired=is_paired,
         n_samples=int(one.values["n_samples"]),
         notes=tuple(notes),
+        about=other.values.get("about") or {},
+        provenance={"before": _provenance(one), "after": _provenance(other)},
     )
+
+
+def _provenance(side: Recorded) -> Mapping[str, Any]:
+    return side.values.get("provenance") or {}
 
 
 def _check_kinds(one: Recorded, other: Recorded) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from evenhand._format import (
@@ -18,6 +17,9 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
+from evenhand.report.about import about_facts
+from evenhand.report.changed_groups import CHANGED, ORDER, WORDS, ChangedGroup
+from evenhand.report.changes_picture import changes_picture
 from evenhand.report.charts import Axis, Chart, Point, Points
 from evenhand.report.comparison import (
     certified_sentences,
@@ -30,6 +32,7 @@ from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, 
 from evenhand.report.measures import Measure, formatter_of
 from evenhand.report.names import short, tip_name
 from evenhand.report.page import document_html
+from evenhand.report.page_data import PageData
 from evenhand.report.records import Values
 from evenhand.report.text import document_text
 
@@ -48,12 +51,8 @@ NAMED = 3
 ENDS = (0.05, 0.1, 0.2, 0.5)
 """Possible ends of the scale on which changes are drawn; the smallest that fits is used."""
 
-WORDS = {"error": "error", "coverage_80": "80% coverage", "coverage_90": "90% coverage"}
-LEVELS = {"error": 0.0, "coverage_80": 0.8, "coverage_90": 0.9}
-ORDER = ("worse", "mixed", "better", "changed", "not significant", "unknown")
 MORE = {"mixed": "better in one respect and worse in another"}
-CHANGED = ORDER[:4]
-"""Outcomes of groups with a significant change."""
+"""Outcomes of several groups in words, where they differ."""
 
 HOW = (
     "A change is the value after minus the value before, on the same rows. A group got better or"
@@ -64,66 +63,6 @@ HOW = (
     " (Bonferroni); they are asymptotic, and groups of under 50 rows have none. The intervals of"
     " the error allow for its bias near 0, so that small errors need large changes."
 )
-
-
-@dataclass(frozen=True)
-class _Row:
-    """Changes of a group."""
-
-    values: Values
-    tolerance: Values
-
-    @property
-    def name(self) -> str:
-        return str(self.values["group"])
-
-    @property
-    def outcome(self) -> str:
-        return str(self.values["outcome"])
-
-    @property
-    def is_beyond(self) -> bool:
-        return bool(self.values["beyond_tolerance"])
-
-    def of(self, measure: str, column: str) -> float | None:
-        """Return a column of a measure."""
-        value: float | None = self.values[f"{measure}_{column}"]
-        return value
-
-    def is_significant(self, measure: str) -> bool:
-        """Whether the interval of a change excludes 0."""
-        low, high = self.of(measure, "change_low"), self.of(measure, "change_high")
-        return is_known(low) and is_known(high) and (low > 0 or high < 0)
-
-    @property
-    def order(self) -> tuple[bool, int, float]:
-        """Groups beyond tolerance come first, then worse ones, then the largest changes."""
-        largest = max((abs(self.of(m, "change") or 0.0) for m in WORDS), default=0.0)
-        is_off = self.outcome in CHANGED
-        return not (self.is_beyond and is_off), ORDER.index(self.outcome), -largest
-
-    @property
-    def sentence(self) -> Sentence:
-        """What changed significantly."""
-        changed = [measure for measure in WORDS if self.is_significant(measure)]
-        size = "" if self.is_beyond else ", within the tolerance"
-        words = "; ".join(_change_in_words(self, measure) for measure in changed)
-        before = {outcome: f"{outcome.capitalize()}: " for outcome in CHANGED}
-        before["mixed"] = "Better and worse: "
-        rest = f" ({count(int(self.values['n']), 'row')}){size}: {words}."
-        is_warning = self.outcome in ("worse", "mixed") and self.is_beyond
-        return Sentence(before.get(self.outcome, ""), short(self.name, 200), rest, is_warning)
-
-
-def _change_in_words(row: _Row, measure: str) -> str:
-    show = points if measure == "error" else percent
-    before, after = row.of(measure, "before"), row.of(measure, "after")
-    low, high = row.of(measure, "change_low"), row.of(measure, "change_high")
-    unit = " points" if measure == "error" else ""
-    return (
-        f"{WORDS[measure]} from {show(before)} to {show(after)}{unit}"
-        f" (change {signed(row.of(measure, 'change'))} points, {reach_of(low, high)})"
-    )
 
 
 def comparison_document(
@@ -141,7 +80,7 @@ def comparison_document(
         Most groups without a significant change in the table of groups.
     """
     before, after = (short(str(name), 60) for name in values["names"])
-    rows = [_Row(row, values["tolerance"]) for row in values["groups"]]
+    rows = [ChangedGroup(row, values["tolerance"]) for row in values["groups"]]
     rows = [*rows[:1], *sorted(rows[1:], key=lambda row: row.order)]
     sections = [
         _groups(values, rows, most_unchanged),
@@ -156,14 +95,19 @@ def comparison_document(
     ]
     if values["notes"]:
         sections.append(Section("Notes", [Bullets.of(values["notes"])], "notes"))
+    data = PageData.of(values)
+    sections.append(_provenance(values, data))
     title = f"Comparison of {before} and {after}"
     return Document(
         title=title,
         facts=[count(int(values["n_samples"]), "row"), f"before: {before}", f"after: {after}"],
         opening=_opening(values, measures, rows),
+        about=about_facts(values | {"provenance": _after(values)}),
+        picture=changes_picture(rows[1:]),
         cards=_cards(values, rows),
         sections=[section for section in sections if section is not None],
         footer="Made by evenhand. The JSON of this comparison contains all digits.",
+        data=data,
     )
 
 
@@ -177,11 +121,33 @@ def comparison_html(values: Values, measures: Sequence[Measure]) -> str:
     return document_html(comparison_document(values, measures), is_live=True)
 
 
-def _counts(rows: Sequence[_Row]) -> dict[str, int]:
+def _after(values: Values) -> Values:
+    """Return the provenance of the second audit; empty if it is not recorded."""
+    return (values.get("provenance") or {}).get("after") or {}
+
+
+def _provenance(values: Values, data: PageData) -> Section:
+    """Show which audits were compared, and the hash of the page."""
+    known = values.get("provenance") or {}
+    facts: dict[str, str | None] = {}
+    for name, key in zip(values["names"], ("before", "after"), strict=True):
+        audit = known.get(key) or {}
+        model = (audit.get("model") or {}).get("sha256")
+        facts[f"Audit {key}"] = short(str(name), 60)
+        facts[f"Date {key}"] = audit.get("date")
+        facts[f"Command {key}"] = audit.get("command")
+        facts[f"Hash of the model {key}"] = None if model is None else f"sha256: {model}"
+        facts[f"Version {key}"] = audit.get("evenhand")
+    facts["Schema"] = values["schema"]
+    facts["Hash of the page"] = f"sha256 of the embedded data: {data.sha256}"
+    return Section("Provenance", [Facts(facts)], "provenance", in_text=False)
+
+
+def _counts(rows: Sequence[ChangedGroup]) -> dict[str, int]:
     return {outcome: sum(row.outcome == outcome for row in rows) for outcome in ORDER}
 
 
-def lead_of(values: Values, rows: Sequence[_Row]) -> str:
+def lead_of(values: Values, rows: Sequence[ChangedGroup]) -> str:
     """Return the verdict: how many groups got better and worse."""
     groups = rows[1:]
     if not values["is_paired"]:
@@ -213,7 +179,7 @@ def lead_of(values: Values, rows: Sequence[_Row]) -> str:
     return f"Of {total}, {', '.join(parts)}; {important} by more than the tolerance.{small}"
 
 
-def _opening(values: Values, measures: Sequence[Measure], rows: Sequence[_Row]) -> Section:
+def _opening(values: Values, measures: Sequence[Measure], rows: Sequence[ChangedGroup]) -> Section:
     lead = lead_of(values, rows)
     parts: list[Part] = [Paragraph(lead, "lead")]
     listed = _group_sentences(rows)
@@ -231,7 +197,7 @@ def _opening(values: Values, measures: Sequence[Measure], rows: Sequence[_Row]) 
     return Section("Main findings", parts)
 
 
-def _group_sentences(rows: Sequence[_Row]) -> list[Sentence]:
+def _group_sentences(rows: Sequence[ChangedGroup]) -> list[Sentence]:
     """Return sentences on groups that changed, those beyond tolerance alone if there are any."""
     changed = [row for row in rows if row.outcome in CHANGED]
     important = [row for row in changed if row.is_beyond] or changed
@@ -252,16 +218,16 @@ def _group_sentences(rows: Sequence[_Row]) -> list[Sentence]:
     return listed
 
 
-def _distinct(rows: Sequence[_Row]) -> list[_Row]:
+def _distinct(rows: Sequence[ChangedGroup]) -> list[ChangedGroup]:
     """Return one row for each set of people: equal sizes and changes identify them."""
-    found: dict[tuple[object, ...], _Row] = {}
+    found: dict[tuple[object, ...], ChangedGroup] = {}
     for row in rows:
         changes = (row.of(measure, at) for measure in WORDS for at in ("before", "after"))
         found.setdefault((row.values["n"], *changes), row)
     return list(found.values())
 
 
-def _cards(values: Values, rows: Sequence[_Row]) -> list[Section]:
+def _cards(values: Values, rows: Sequence[ChangedGroup]) -> list[Section]:
     counts = _counts(rows[1:])
     shown = {outcome.capitalize(): whole(n) for outcome, n in counts.items() if n}
     facts = {
@@ -273,7 +239,7 @@ def _cards(values: Values, rows: Sequence[_Row]) -> list[Section]:
     return [Section("What was compared", [Facts(facts)]), Section("Groups", [Facts(shown)])]
 
 
-def _groups(values: Values, rows: Sequence[_Row], most_unchanged: int) -> Section:
+def _groups(values: Values, rows: Sequence[ChangedGroup], most_unchanged: int) -> Section:
     changed = [row for row in rows[1:] if row.outcome in CHANGED][:SHOWN]
     rest = [row for row in rows[1:] if row.outcome not in CHANGED][:most_unchanged]
     shown = [*rows[:1], *changed, *rest]
@@ -281,7 +247,7 @@ def _groups(values: Values, rows: Sequence[_Row], most_unchanged: int) -> Sectio
     ends = [abs(row.of("error", key) or 0.0) for row in shown for key in columns]
     top = next((end for end in ENDS if max(ends, default=0.0) <= end), ENDS[-1])
     scale = Column(f"from -{points_in_full(top)} to {points_in_full(top)}", in_text=False)
-    cells: Cells[_Row] = {
+    cells: Cells[ChangedGroup] = {
         Column("group"): lambda row: row.name,
         Column("outcome"): _outcome,
         numeric("error (points)"): lambda row: _two(row, "error", points),
@@ -302,12 +268,12 @@ def _groups(values: Values, rows: Sequence[_Row], most_unchanged: int) -> Sectio
     return Section("Groups", [Paragraph(text), table], "groups")
 
 
-def _outcome(row: _Row) -> str:
+def _outcome(row: ChangedGroup) -> str:
     is_small = row.outcome in CHANGED and not row.is_beyond
     return f"{row.outcome}, within tolerance" if is_small else row.outcome
 
 
-def _two(row: _Row, measure: str, show: Callable[..., str]) -> Value:
+def _two(row: ChangedGroup, measure: str, show: Callable[..., str]) -> Value:
     """Write a value before and after, with the change and its interval; sorted by the change."""
     before, after = row.of(measure, "before"), row.of(measure, "after")
     change = row.of(measure, "change")
@@ -316,7 +282,7 @@ def _two(row: _Row, measure: str, show: Callable[..., str]) -> Value:
     return Value(f"{show(before)} → {show(after)}", below, change)
 
 
-def _drawing(row: _Row, top: float) -> Chart | None:
+def _drawing(row: ChangedGroup, top: float) -> Chart | None:
     """Draw the change of the error with its interval, on a scale from `-top` to `top`."""
     change, low, high = (row.of("error", key) for key in ("change", "change_low", "change_high"))
     if not is_known(change):

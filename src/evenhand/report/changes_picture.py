@@ -1,0 +1,70 @@
+"""Picture of a comparison: errors of the groups that changed most, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evenhand._format import points, points_in_full
+from evenhand.report.changed_groups import CHANGED, ChangedGroup
+from evenhand.report.charts import Axis, Chart, Color, Layer, Point, Points, Shape, nice_ticks
+from evenhand.report.names import short, tip_name
+from evenhand.report.records import known, or_zero
+
+MOST = 7
+"""Most groups of the picture."""
+
+NAME = 36
+"""Most characters of the name of a group, so that it fits above its marks."""
+
+TOPS = (0.05, 0.1, 0.2, 0.3, 0.5)
+"""Possible ends of the axis of errors; the smallest that fits is used."""
+
+MARKS: dict[str, tuple[Color, Shape, tuple[str, ...]]] = {
+    "after: significantly worse": ("red", "square", ("worse", "mixed")),
+    "after: significantly better": ("blue", "circle", ("better",)),
+    "after: coverage changed": ("orange", "diamond", ("changed",)),
+}
+"""Marks of errors after the change by their words, with the outcomes of the groups."""
+
+
+def changes_picture(groups: Sequence[ChangedGroup]) -> Chart | None:
+    """Show errors before and after of the first groups with a change; None without any."""
+    shown = [
+        group
+        for group in groups
+        if group.outcome in CHANGED
+        and known(group.of("error", "before"), group.of("error", "after"))
+    ][:MOST]
+    if not shown:
+        return None
+    ends = [(or_zero(g.of("error", "before")), or_zero(g.of("error", "after"))) for g in shown]
+    top = next((top for top in TOPS if max(map(max, ends)) <= top), TOPS[-1])
+    layers: list[Layer] = []
+    for words, (color, shape, outcomes) in MARKS.items():
+        marks = [
+            Point(after, -i - 0.66, _tip(group), across=(before, after))
+            for i, (group, (before, after)) in enumerate(zip(shown, ends, strict=True))
+            if group.outcome in outcomes
+        ]
+        layers.append(Points(marks, words, color, shape))
+    starts = [
+        Point(before, -i - 0.66, _tip(group))
+        for i, (group, (before, _)) in enumerate(zip(shown, ends, strict=True))
+    ]
+    layers.insert(0, Points(starts, "before", "blue", "hollow"))
+    return Chart(
+        "Errors before and after of the groups that changed; the numbers are in the table.",
+        Axis(0, top, "Error in points", nice_ticks(0.0, top, 5), points_in_full),
+        layers,
+        title="Groups that changed",
+        size="rows",
+        names=[
+            (short(group.name, NAME), f"{points(before)} → {points(after)}")
+            for group, (before, after) in zip(shown, ends, strict=True)
+        ],
+    )
+
+
+def _tip(group: ChangedGroup) -> str:
+    before, after = (points(group.of("error", end)) for end in ("before", "after"))
+    return f"{tip_name(group.name)}: error from {before} to {after} points, {group.outcome}."
