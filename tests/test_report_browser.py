@@ -31,6 +31,7 @@ MADE = [
     "hostile",
 ]
 REAL = ["real_deterministic", "real_randomized"]
+OTHERS = ["events", "changes"]
 DEMO = ["report", "report-repaired", "report-randomized"]
 
 
@@ -51,7 +52,9 @@ def real_audit(is_randomized):
     forecast = evenhand.Forecast.from_normal(mean, np.ones(n))
     if is_randomized:
         forecast = forecast.randomized(0.2, "entropic", r=jittered(n, 8, random_state=1))
-    found = evenhand.audit(forecast, X=X, y=y, groups=groups, random_state=0)
+    # ids that a spreadsheet would compute
+    ids = [f"=p{i}" for i in range(n)]
+    found = evenhand.audit(forecast, X=X, y=y, groups=groups, ids=ids, random_state=0)
     assert found.groups["group"].tolist() == [
         "everyone",
         "sex = f",
@@ -68,7 +71,24 @@ def reports(tmp_path_factory):
         (folder / f"{name}.html").write_text(audit_html(AUDITS[name]()), encoding="utf-8")
     for name in REAL:
         real_audit(name == "real_randomized").to_html(folder / f"{name}.html")
+    event_audit(1.0).to_html(folder / "events.html")
+    changes = evenhand.compare(event_audit(4.0), event_audit(1.0))
+    changes.to_html(folder / "changes.html")
     return folder
+
+
+def event_audit(power):
+    """An audit of events, whose probabilities are wrong for women unless the power is 4."""
+    rng = np.random.default_rng(0)
+    n = 600
+    X = pd.DataFrame({"age": rng.uniform(20, 80, n).round(), "sex": rng.choice(["f", "m"], n)})
+    p = 1 / (1 + np.exp(-(X["age"].to_numpy() - 50) / 15))
+    is_woman = (X["sex"] == "f").to_numpy()
+    y = (rng.random(n) < np.where(is_woman, p**4, p)).astype(float)
+    forecast = evenhand.Forecast.from_probability(np.where(is_woman, p**power, p))
+    return evenhand.audit(
+        forecast, X=X, y=y, groups=["sex"], random_state=0, name=f"power {power:g}"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +122,7 @@ def opened(chromium, reports):
         context.close()
     assert complaints == []
     assert {url.rpartition("/")[2].partition("#")[0] for url in requests} <= {
-        f"{name}.html" for name in MADE + REAL + DEMO
+        f"{name}.html" for name in MADE + REAL + OTHERS + DEMO
     }
     assert all(url.startswith("file://") for url in requests)
 
@@ -123,7 +143,7 @@ def is_in_first_screen(page, locator):
     )
 
 
-@pytest.mark.parametrize("name", MADE + REAL)
+@pytest.mark.parametrize("name", MADE + REAL + OTHERS)
 def test_verdict_is_seen_at_once_and_nothing_runs_over(opened, reports, name):
     page = opened(name)
     for size in (WIDE, PHONE):
@@ -152,6 +172,8 @@ def test_first_screen_says_what_was_audited_and_what_that_does_not_cover(opened,
         ("full_deterministic", WIDE, "dark"),
         ("real_randomized", PHONE, "dark"),
         ("hostile", PHONE, "light"),
+        ("events", WIDE, "light"),
+        ("changes", PHONE, "dark"),
     ],
     ids=lambda value: str(value["width"]) if isinstance(value, dict) else value,
 )
@@ -384,6 +406,88 @@ def test_page_reads_without_javascript(opened):
     assert page.locator("#calibration details table").first.is_visible()
 
 
+LEAST_TEXT = 9
+"""Least size in pixels of a text in a chart, as it is shown."""
+
+TEXT_SIZES = """() => {
+  const size = (one, scale) => parseFloat(getComputedStyle(one).fontSize) * scale;
+  const own = [...document.querySelectorAll("svg:not(.shared) text")];
+  const used = [...document.querySelectorAll("use")].flatMap((use) =>
+    [...document.querySelectorAll(`${use.getAttribute("href")} text`)].map((text) => [text, use]));
+  return [...own.map((text) => [text, text]), ...used]
+    .filter(([_, drawn]) => drawn.getClientRects().length)
+    .map(([text, drawn]) => [size(text, drawn.getScreenCTM().a), text.textContent]);
+}"""
+
+
+@pytest.mark.parametrize("name", ["full_randomized", "real_deterministic", "events", "changes"])
+def test_texts_of_charts_are_large_enough_to_read(opened, name):
+    page = opened(name)
+    for size in (WIDE, PHONE):
+        page.set_viewport_size(size)
+        page.eval_on_selector_all("details", "all => all.forEach(one => one.open = true)")
+        sizes = page.evaluate(TEXT_SIZES)
+        assert len(sizes) >= 5
+        assert [one for one in sizes if one[0] < LEAST_TEXT] == []
+
+
+def test_charts_of_a_group_open_without_a_script(opened):
+    page = opened("real_deterministic", PHONE, java_script_enabled=False)
+    row = page.locator("#groups tbody.opens").first
+    chart = row.locator("svg.mini").first
+    assert not chart.is_visible()
+    row.locator("summary").click()
+    box = chart.bounding_box()
+    # within the screen, although the table is wider
+    assert box["width"] > 200
+    assert box["x"] + box["width"] <= PHONE["width"]
+    # neither the field that searches nor the button for ids does anything without the script
+    assert page.locator(".download button:visible, .search:visible").count() == 0
+    picture(page, "details-390", full_page=True)
+
+
+def test_ids_of_members_are_saved_as_csv(opened):
+    page = opened("real_deterministic")
+    row = page.locator("#features tbody.opens").first
+    row.locator("summary").click()
+    with page.expect_download() as saving:
+        row.get_by_role("button", name="Download").click()
+    assert saving.value.suggested_filename.startswith("ids ")
+    lines = Path(saving.value.path()).read_bytes().decode().split("\r\n")
+    n = int(row.get_by_role("button").inner_text().split()[1])
+    assert (lines[0], lines[-1], len(lines)) == ("id", "", n + 2)
+    assert all(one.startswith("'=p") for one in lines[1:-1])
+
+
+def test_wide_tables_show_that_they_scroll(opened):
+    page = opened("real_deterministic", PHONE)
+    section = page.locator("#groups")
+    hint = section.get_by_text("Scroll the table sideways")
+    assert hint.is_visible()
+    box = section.locator(".box")
+    assert "linear-gradient" in box.evaluate("box => getComputedStyle(box).backgroundImage")
+    # the name of a group stays in view
+    box.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
+    name = section.locator("tbody th").first.bounding_box()
+    assert 0 <= name["x"] < PHONE["width"] / 3
+    page.set_viewport_size(WIDE)
+    hint.wait_for(state="hidden")
+
+
+def test_tables_stay_sorted_and_filtered_with_their_charts(opened):
+    page = opened("real_deterministic")
+    table = page.locator("[aria-label='Named groups'] table")
+    table.get_by_role("columnheader", name="group").get_by_role("button").click()
+    bodies = table.locator("tbody")
+    for i in range(bodies.count()):
+        of = bodies.nth(i).locator("summary span")
+        if of.count():
+            assert of.text_content().strip() == f"of {bodies.nth(i).locator('th').inner_text()}"
+    assert table.locator("summary:visible").count() == 3
+    page.get_by_label("Find a group", exact=True).fill("everyone")
+    assert table.locator("summary:visible").count() == 0
+
+
 def test_script_that_is_not_of_the_page_does_not_run(chromium, reports, tmp_path):
     text = (reports / "full_randomized.html").read_text(encoding="utf-8")
     (tmp_path / "report.html").write_text(
@@ -403,6 +507,12 @@ def test_print_shows_all_rows_and_no_controls(opened):
     assert box.evaluate("box => box.scrollHeight <= box.clientHeight + 1")
     assert not page.locator(".search").first.is_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    # a closed group and a button are not printed
+    assert page.locator(".more:visible, .hint:visible, .download:visible").count() == 0
+    # a browser would leave buttons out of the repeated head of a table
+    assert box.locator("th button").first.evaluate(
+        "button => getComputedStyle(button).display === 'contents'"
+    )
     folder = os.environ.get("EVENHAND_SCREENSHOTS")
     if folder:
         page.pdf(path=str(Path(folder) / "many_groups.pdf"), format="A4")
