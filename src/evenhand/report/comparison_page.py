@@ -102,7 +102,7 @@ def comparison_document(
         title=title,
         facts=[count(int(values["n_samples"]), "row"), f"before: {before}", f"after: {after}"],
         opening=_opening(values, measures, rows),
-        about=about_facts(values | {"provenance": _after(values)}),
+        about=about_facts({**values, "provenance": _after(values)}),
         picture=changes_picture(rows[1:]),
         cards=_cards(values, rows),
         sections=[section for section in sections if section is not None],
