@@ -691,7 +691,7 @@ def test_texts_name_the_value_of_the_atom(at: float, name: str) -> None:
     part = Forecast.from_quantiles(levels, np.tile(at - np.log(1 - np.array(levels)), (200, 1)))
     forecast = Forecast.from_hurdle(np.full(200, 0.4), part, at=at)
     found = audit(forecast, y=y, features=random.normal(size=(200, 1)), random_state=0)
-    text, page = found.summary(), found.to_html()
+    text, page = found.summary(full=True), found.to_html()
     assert f"OUTCOMES OTHER THAN {name}\n" in text
     assert f"people whose outcome is not {name}." in " ".join(text.split())
     assert f"The event is an outcome other than {name}." in text

@@ -326,14 +326,15 @@ def test_one_served_draw_per_person_is_randomized_with_one_column() -> None:
     found = audit(served, y=y, random_state=0)
     assert (found.is_randomized, found.n_draws) == (True, 1)
     assert found.score("average error") == pytest.approx(w1(served.pit(y)), abs=3e-6)
-    assert "randomized forecasts, 1 draw per row" in found.summary()
+    assert "randomized forecasts, 1 draw per row" in found.summary(full=True)
     # the link is known: the PITs of its base bound every group
-    assert "For every group of at least 20% of people" in found.summary()
+    every = "In every group of at least 20% of people, predicted probabilities are off by at most"
+    assert every in " ".join(found.summary(full=True).split())
     assert served.r is not None
     moments = randomized_normal(X["score"].to_numpy(), served.r[:, None], 0.8)
     unknown = Forecast(Normal(*(each[:, 0] for each in moments)), served.r)
-    assert "Only one draw per row is known, which gives no guarantee for groups" in " ".join(
-        audit(unknown, y=y, random_state=0).summary().split()
+    assert "as only one draw per row is known. Audit several draws per row." in " ".join(
+        audit(unknown, y=y, random_state=0).summary(full=True).split()
     )
 
 
@@ -355,10 +356,10 @@ def test_planted_bias_is_seen_in_its_group_and_told() -> None:
     sure = found.scan[found.scan["p_adjusted"] < 0.05]
     assert "region = north" in set(sure["group"])
     assert set(sure["direction"]) == {"outcomes higher than forecast"}
-    text = " ".join(found.summary().split())
+    text = " ".join(found.summary(full=True).split())
     assert re.search(
-        r"Named group region = north \([0-9,]+ rows\): outcomes are higher than forecast, by .*"
-        r" by at least [0-9.]+ with 95% confidence",
+        r"Group region = north( and .*)? \([0-9,]+ rows\) is off by at least [0-9.]+ points, with"
+        r" 95% confidence .* There, outcomes are higher than forecast, by ",
         text,
     )
     assert "Named group region = south" not in text
@@ -367,7 +368,7 @@ def test_planted_bias_is_seen_in_its_group_and_told() -> None:
 @pytest.mark.parametrize("shift", [-1.0, 0.0, 1.0])
 def test_the_text_says_by_how_much_outcomes_miss_the_forecast(shift: float) -> None:
     y = special.ndtri((np.arange(N) + 0.5) / N) + shift
-    lines = audit(flat(N), y=y, random_state=0).summary().splitlines()
+    lines = audit(flat(N), y=y, random_state=0).summary(full=True).splitlines()
     line = next(line for line in lines if line.startswith("everyone "))
     # the standard error of 400 standard normal outcomes is 0.05, their deviation here 0.998
     half = 1.96 * y.std() / np.sqrt(N)
@@ -565,7 +566,7 @@ def test_groups_under_thirty_rows_are_too_small_to_tell(size: int, too_small: bo
     X, y = table()
     found = audit(Stub(), X, y, groups={"few": np.arange(N) < size}, random_state=0)
     assert found.groups["too_small"].tolist() == [False, too_small]
-    line = next(line for line in found.summary().splitlines() if line.startswith("few "))
+    line = next(line for line in found.summary(full=True).splitlines() if line.startswith("few "))
     assert ("too few rows" in line) == too_small
     # the error of so few rows is not printed
     assert bool(re.match(r"few +- ", line)) == too_small
@@ -707,7 +708,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     assert (held["is_randomized"], held["rounding_step"]) == (True, None)
     assert (held["outcome_kind"], held["grid_share"]) == ("continuous", None)
     options = ["is_randomized", "outcome_kind", "rounding_step", "grid_share"]
-    options += ["tolerance", "within", "family"]
+    options += ["tolerance", "within", "conditions", "family"]
     tables = [
         "scores",
         "groups",
@@ -733,6 +734,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
         "provenance",
         "possible_leaks",
         "unseen",
+        "status",
         "rows",
     ]
     assert list(held) == [*head, *options, *tables, *rest]
@@ -1141,16 +1143,17 @@ def with_named_group(rho: float | None, group: str, name: str) -> Audit:
 def test_text_shows_any_name_and_fits_the_line(name: str, rho: float | None) -> None:
     found = with_named_group(rho, name, name)
     other = with_named_group(0.5, name, "other")
-    for text in (found.summary(), compare(found, other).summary(), compare(other, found).summary()):
+    both = (compare(found, other).summary(), compare(other, found).summary())
+    for text in (found.summary(full=True), found.summary(), *both):
         assert max(cell_len(line) for line in text.splitlines()) <= 118
         assert "nan" not in text.lower()
         assert "inf" not in text.lower()
         assert "\x1b" not in text
     if len(name) < 20 and "\n" not in name:
-        assert found.summary().count(name) >= 2
+        assert found.summary(full=True).count(name) >= 2
         assert name in compare(other, found).summary().splitlines()[0]
     # folded over lines if need be, but whole
-    assert "".join(visible(name).split()) in "".join(found.summary().split())
+    assert "".join(visible(name).split()) in "".join(found.summary(full=True).split())
 
 
 def test_text_says_on_how_many_rows_and_draws_it_stands() -> None:
@@ -1158,16 +1161,16 @@ def test_text_says_on_how_many_rows_and_draws_it_stands() -> None:
     assert (
         audit(Stub(), X, y, random_state=0, name="m")
         .summary()
-        .startswith("Audit of m: 1,000 rows, deterministic fore")
+        .startswith("Audit of m: 1,000 rows, deterministic forecasts\n")
     )
-    text = audit(Stub(0.8), X, y, random_state=0, name="m").summary()
+    text = audit(Stub(0.8), X, y, random_state=0, name="m").summary(full=True)
     assert text.startswith("Audit of m: 1,000 rows, randomized forecasts, 64 draws per row\n")
-    assert "For every group of at least 20% of people, " in " ".join(text.split())
+    assert "In every group of at least 20% of people, " in " ".join(text.split())
 
 
 def test_small_units_are_not_shown_as_zero() -> None:
     y = np.random.default_rng(0).normal(size=N)
-    text = audit(flat(N, 1e-5), y=y * 1e-5, random_state=0).summary()
+    text = audit(flat(N, 1e-5), y=y * 1e-5, random_state=0).summary(full=True)
     line = next(line for line in text.splitlines() if line.startswith("mean std"))
     assert line.split()[2:] == ["1e-05", "1e-05", "to", "1e-05", "units", "of", "y"]
 
@@ -1330,7 +1333,7 @@ def test_pits_alone_are_audited_like_the_forecasts_behind_them() -> None:
         )
     np.testing.assert_allclose(whole.worst_groups["error"], alone.worst_groups["error"])
     assert alone.scores["measure"].tolist() == ["80% coverage", "90% coverage", "average error"]
-    assert "nan" not in alone.summary().lower()
+    assert "nan" not in alone.summary(full=True).lower()
 
 
 def full_audit_of_pits(pit: Floats, X: pd.DataFrame, residual: Floats) -> Audit:

@@ -528,7 +528,7 @@ def test_the_text_of_a_hurdle_says_who_is_covered() -> None:
     assert f"of whom {people:,} have an outcome other than 0" in text
     assert "of at least 20% of these people" in text
     assert "of at least 20% of all people, the share who have an outcome other than 0" in text
-    assert "bounds for every group of a size are for groups of the people whose outcome" in text
+    assert "bounds for every group are for people whose outcome is not 0" in text
     assert "not continuous" not in text
     questions = proof.questions["question"]
     assert sum("whether the outcome is 0" in one for one in questions) == 3

@@ -619,10 +619,15 @@ def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> No
     assert scores["90% coverage"] == pytest.approx(0.9, abs=0.106)
     assert sum(row["n"] for row in found["groups"] if row["group"].startswith("job")) == ROWS
     assert found["is_randomized"] is False
-    text = evenhand(*args)
+    text = evenhand(*args, "--full")
     assert (text.code, text.err) == (0, "")
     assert "ORACLE WORST GROUPS" in text.out
     assert "job = cook" in text.out
+    # without the option the main findings alone
+    brief = evenhand(*args)
+    assert (brief.code, brief.err) == (0, "")
+    assert brief.out.splitlines()[0] == text.out.splitlines()[0]
+    assert len(brief.out.splitlines()) <= 16
     # groups proven to be within an error
     proven = json.loads(evenhand(*args, "--json", "--within", 0.4).out)
     assert proven["within"] == 0.4
@@ -916,7 +921,7 @@ def test_a_milder_atom_is_a_warning_that_names_the_column(
 
 def test_a_terminal_without_the_lines_of_tables_is_served(place: Path) -> None:
     args = ("audit", place / "people.csv", "--target", "loss", "--mean", "mu", "--std", "sigma")
-    shown = process(*args, PYTHONIOENCODING="ascii")
+    shown = process(*args, "--full", PYTHONIOENCODING="ascii")
     assert (shown.code, shown.err) == (0, "")
     assert shown.out.isascii()
     assert "everyone" in shown.out

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from evenhand import Forecast
+from evenhand._format import at_least
 from evenhand._validate import InputError
 from evenhand.audits import Audit, Tolerance, audit, parse_condition
 from evenhand.figures import plot_groups, style
@@ -229,7 +230,14 @@ def test_the_headline_has_the_largest_lower_bound(audits: dict[str, Audit]) -> N
             assert not bounds
     known = read(audits["planted"])
     assert known.headline is not None
-    assert known.headline.name in verdict_of(known).lead
+    # of all findings, also learned groups and all people, that of the largest lower bound leads
+    learned = [found.group for found in known.learned if found.group.is_beyond]
+    found = [*known.beyond, *learned, known.everyone]
+    assert known.leading is max(found, key=lambda group: group.error.low or 0)
+    assert (
+        f"is off by at least {at_least(known.leading.error.low)} points" in verdict_of(known).lead
+    )
+    assert known.headline.name in verdict_of(replace(known, learned=())).lead
     # estimates of smaller groups may be larger
     assert all(known.headline.rank <= group.rank for group in known.beyond)
 

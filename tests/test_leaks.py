@@ -58,7 +58,7 @@ def test_a_perfect_model_is_not_off_in_groups_that_the_outcome_defines(seed: int
     found = audit(
         Forecast.from_normal(X["x"], np.ones(N)), X=leaking(X, y), y=y, groups=given, **QUICK
     )
-    text = found.summary()
+    text = found.summary(full=True)
     assert "No group is significantly off" in text
     for name in ("group high", "group tails", "feature after", "feature third"):
         assert f"Possible leak: {name}" in " ".join(text.split())
@@ -89,8 +89,10 @@ def test_a_blind_spot_beside_a_leak_is_found() -> None:
     )
     assert found.scan.iloc[0]["features"] == ("kind",) or "kind" in found.scan.iloc[0]["features"]
     assert found.scan.iloc[0]["p_adjusted"] < 1e-6
-    assert "Some groups are significantly off" in " ".join(found.summary().split())
-    assert "Possible leak: group high" in found.summary()
+    assert found.status.decision == "fail"
+    for text in (found.summary(full=True), found.summary()):
+        assert "is off by at least" in " ".join(text.split())
+        assert "Possible leak: group high" in text
 
 
 def test_a_leak_takes_no_part_in_the_correction_for_many_tests() -> None:
@@ -118,7 +120,7 @@ def test_leaks_are_named_in_audits_of_parts(tmp_path: Path) -> None:
     tested = found.scan[found.scan["p_adjusted"].notna()]
     assert {name for features in tested["features"] for name in features} == {"x", "kind"}
     assert found.groups.set_index("group")["possible_leak"].sum() == 3
-    assert "No group is significantly off" in found.summary()
+    assert "No group is significantly off" in found.summary(full=True)
 
 
 # --- the rule

@@ -183,7 +183,7 @@ def test_the_report_shows_bounds_and_says_what_is_not_certified() -> None:
     random = np.random.default_rng(0)
     p = random.random(500)
     found = audited(random.random(500), p, random.normal(size=500))
-    text = " ".join(found.summary().split())
+    text = " ".join(found.summary(full=True).split())
     assert "GROUPS KNOWN BY PROBABILITY" in text
     assert "if membership is independent of the outcome, given what" in text
     assert "These groups are not certified." in text
@@ -203,11 +203,11 @@ def test_findings_of_a_proxy_are_those_of_weighted_rows_and_prove_nothing_of_mem
     assert row["off"]
     assert row["error_high"] <= 0.5
     assert not row["within"]
-    text = " ".join(found.summary().split())
-    sentence = text[text.index("in proxy (") :]
-    assert f"in proxy ({row['n']:,} expected members), " in sentence
+    text = " ".join(found.summary(full=True).split())
+    sentence = text[text.index("Named group proxy (") :]
+    assert sentence.startswith(f"Named group proxy ({row['n']:,} expected members): outcomes are")
     assert "hold for all rows weighted by the probability of membership" in sentence
     # members of a group known by probability have no upper bound of their error
     calm = audited(random.random(2000), p)
-    text = " ".join(calm.summary().split())
+    text = " ".join(calm.summary(full=True).split())
     assert "This does not prove that every group is well calibrated." in text

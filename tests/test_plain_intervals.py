@@ -113,7 +113,7 @@ def test_forecasters_without_a_deterministic_base_have_no_plain_interval() -> No
     for found in (audited(own), pits, weighted):
         assert found.plain_intervals.empty
         assert found.to_dict()["plain_intervals"] == []
-        assert "ithout a draw, the" not in found.summary()
+        assert "ithout a draw, the" not in found.summary(full=True)
 
 
 def test_the_report_compares_the_lower_bound_with_that_of_a_plain_interval() -> None:
@@ -122,8 +122,8 @@ def test_the_report_compares_the_lower_bound_with_that_of_a_plain_interval() -> 
     low, high = found.certificate.coverage(0.8, 0.2)
     table = found.plain_intervals
     enough = table.loc[np.isclose(table["mass"], 0.2) & (table["floor"] >= low)]
-    text = " ".join(found.summary().split())
+    text = " ".join(found.summary(full=True).split())
     assert 0 < low < 0.8 < high < 1
-    assert f"covers {both_ends(low, high)} of outcomes; all bounds hold jointly" in text
+    assert f"covers {both_ends(low, high)} of outcomes. Both bounds hold" in text
     level = in_full(enough["level"].min())
-    assert f"Without a draw, the {level} prediction interval of the deterministic model" in text
+    assert f"Without a draw, the {level} interval of the deterministic model" in text

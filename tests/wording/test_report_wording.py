@@ -142,68 +142,67 @@ def test_every_kind_of_note_has_a_sentence() -> None:
 
 def test_the_verdict_on_deterministic_forecasts() -> None:
     assert said(deterministic()) == [
-        "Forecasts are too high on average, by 0.13 units of y (95% confidence interval 0.03 to"
-        " 0.23). Some groups are significantly off. In group sex=f (740 rows), outcomes are"
-        " lower than forecast, by 0.31 units of y on average; predicted probabilities are off by"
-        " an estimated 9.2 percentage points, by at least 4.3 with 95% confidence.",
-        "In a group of 20% of people, approximately age > 44 and sex = f (180 rows), outcomes are"
-        " lower than forecast, by 0.62 units of y on average; predicted probabilities are off by an"
-        " estimated 21.4 points, by at least 15.2 with 95% confidence.",
+        "A learned group of 20% of people, approximately age > 44 and sex = f (180 rows), is off by"
+        " at least 15.2 points, with 95% confidence (estimate 21.4). There, outcomes are lower than"
+        " forecast, by 0.62 units of y on average.",
+        "Overall, forecasts are too high by 0.13 units of y on average (95% confidence interval"
+        " 0.03 to 0.23). Predicted probabilities of all people are off by an estimated 4.1 points"
+        " (95% confidence interval 2.0 to 6.2). The 80% prediction interval covers 77.2% of"
+        " outcomes overall.",
+        "Named group sex=f (740 rows): outcomes are lower than forecast, by 0.31 units of y on"
+        " average. The error is at least 4.3 points with 95% confidence, an estimated 9.2.",
         "Group age > 45 and sex = f (420 rows): outcomes are lower than forecast, by 0.81 units of"
-        " y on average; predicted probabilities are off by an estimated 23.1 points (adjusted p <"
-        " 0.0001).",
+        " y on average. The error is an estimated 23.1 points (adjusted p < 0.0001).",
         "Group x0 > 0.5 (700 rows): errors have no single direction; on average outcomes are 0.02"
-        " units of y above forecast; predicted probabilities are off by an estimated 5.0 points"
-        " (adjusted p = 0.0100).",
+        " units of y above forecast. The error is an estimated 5.0 points (adjusted p = 0.0100).",
         "In total, 1 of 3 named groups and 5 of 31 scanned groups are significantly off by more"
         " than the tolerance; see the tables.",
-        "Overall, predicted probabilities are off by an estimated 4.1 percentage points (95%"
-        " confidence interval 2.0 to 6.2); the 80% prediction interval covers 77.2% of outcomes.",
-        "With one forecast per person, not even the true distribution can be certified to be off"
-        " by less than 40 points in every group of 20% of people, whatever the data; groups that"
-        " are named beforehand can be certified. Groups that were not examined may be off.",
-        "To recalibrate the model without randomness, see the guides on recalibration.",
+        "Groups that were not examined may be off. With one forecast per person, no data can prove"
+        " an error below 40 points in every group of 20% of people.",
     ]
 
 
 def test_the_verdict_on_randomized_forecasts() -> None:
-    lead, overall, draws, some, *_, average = said(randomized())
-    assert lead == (
-        "For every group of at least 20% of people, predicted probabilities are off by at most 31.4"
-        " percentage points and the 80% prediction interval covers between 51.4% and 94.5% of"
-        " outcomes; each bound holds with 95% confidence."
+    lead, *_, proof, draws = said(randomized())
+    assert lead == said(deterministic())[0]
+    assert proof == (
+        "In every group of at least 20% of people, predicted probabilities are off by at most 31.4"
+        " points. In each of them, the 80% prediction interval covers between 51.4% and 94.5% of"
+        " outcomes. Each bound holds with 95% confidence."
     )
-    assert overall.startswith("Forecasts are too high on average, by 0.13 units of y")
     assert draws == (
-        "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts;"
-        " the output of `predict` and the column `mean` do not depend on the draw."
+        "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts."
+        " The output of `predict` and the column `mean` do not depend on the draw."
     )
-    assert some == "Some groups are significantly off by more than the tolerance."
-    assert average.startswith("Overall, predicted probabilities are off by an estimated 4.1")
+    # the guarantee leads if nothing is known to be off
+    calm = randomized() | {"scan": [], "learned": [], "groups": quiet()["groups"]}
+    calm["certificate"]["groups"] = []
+    lead, _, examined, *_ = said(calm)
+    assert lead == proof
+    assert examined.startswith("No group is significantly off: 1 named group was examined.")
 
 
 def test_a_plain_interval_beside_the_bounds_of_a_link() -> None:
-    lead, beside, *_ = said(full_randomized())
-    assert lead == (
-        "For every group of at least 20% of people, predicted probabilities are off by at most 31.4"
-        " percentage points and the 80% prediction interval covers between 51.4% and 94.5% of"
-        " outcomes; all bounds hold jointly with 95% confidence."
+    *_, proof, beside, _ = said(full_randomized())
+    assert proof == (
+        "In every group of at least 20% of people, predicted probabilities are off by at most 31.4"
+        " points. In each of them, the 80% prediction interval covers between 51.4% and 94.5% of"
+        " outcomes. Both bounds hold jointly with 95% confidence."
     )
     assert beside == (
-        "Without a draw, the 95% prediction interval of the deterministic model covers at least"
-        " 64.5% of outcomes in every group of at least 20% of people. Its mean width is 85% of that"
-        " of the randomized 80% interval. It covers 94.6% of outcomes overall, without an upper"
-        " bound in a group and without a guarantee for other levels."
+        "Without a draw, the 95% interval of the deterministic model covers at least 64.5% of"
+        " outcomes in the same groups. On average it is 15% narrower than the randomized 80%"
+        " interval. It covers 94.6% of outcomes overall, without an upper bound in a group and"
+        " without a guarantee for other levels."
     )
 
 
 def test_lower_bounds_without_a_draw() -> None:
     (floors,) = [one for one in said(full_deterministic()) if one.startswith("Without a draw")]
     assert floors == (
-        "Without a draw, only lower bounds can be proven for the coverage of prediction intervals:"
-        " in every group of at least 20% of people, the 90% interval covers at least 34.5% of"
-        " outcomes, the 95% interval 64.5%, the 98% interval 81.0% and the 99% interval 88.5%, with"
-        " 95% confidence."
+        "Without a draw, only lower bounds of coverage can be proven for every group of at least"
+        " 20% of people. The 90% interval covers at least 34.5% of outcomes, the 95% interval"
+        " 64.5%, the 98% interval 81.0% and the 99% interval 88.5%, with 95% confidence."
     )
 
 
@@ -220,9 +219,13 @@ def quiet(**more: Any) -> dict[str, Any]:
 def test_an_overall_error_is_given_once_and_not_against_the_mean() -> None:
     everyone = group("everyone", 1500, 0.03, 0.01, 0.04, mean_pit=0.48, bias=0.02)
     lead, *others = said(quiet(groups=[everyone]))
-    assert lead.startswith("Overall, outcomes rank significantly lower than forecast. Predicted")
+    # its lower bound of 1 point is not beyond the tolerance, its estimate of 3 points is
+    assert lead == (
+        "Over all people, predicted probabilities are off by at least 1.0 points, with 95%"
+        " confidence (estimate 3.0). Overall, outcomes rank significantly lower than forecast."
+    )
     assert not any("predicted probabilities are off by an estimated" in one for one in others)
-    assert sum(one.startswith("Overall, the 80% prediction interval covers") for one in others) == 1
+    assert sum(one.startswith("The 80% prediction interval covers") for one in others) == 1
 
 
 @pytest.mark.parametrize(
@@ -232,31 +235,29 @@ def test_an_overall_error_is_given_once_and_not_against_the_mean() -> None:
             quiet(scan=[scanned("x > 0", 700, 0.01, "as forecast", 0.0, 1.0)]),
             (),
             "No group is significantly off: 1 named group and 1 scanned group were examined. This"
-            " does not prove that every group is well calibrated: the error of group sex=f (740"
-            " rows) may be as large as 5.0 percentage points.",
+            " does not prove that every group is well calibrated. The error of group sex=f (740"
+            " rows) may be as large as 5.0 points.",
         ),
         (
             quiet(learned=[found(0.2, 180, -0.01, 0.0, None)]),
             (),
             "No group is significantly off: 1 named group and 1 learned group were examined. No"
             " groups were scanned; see the notes. This does not prove that every group is well"
-            " calibrated: the error of group sex=f (740 rows) may be as large as 5.0 percentage"
-            " points.",
+            " calibrated. The error of group sex=f (740 rows) may be as large as 5.0 points.",
         ),
         (
             quiet(),
             (),
             "No group is significantly off: 1 named group was examined. No groups were scanned: no"
-            " features were given. This does not prove that every group is well calibrated: the"
-            " error of group sex=f (740 rows) may be as large as 5.0 percentage points.",
+            " features were given. This does not prove that every group is well calibrated. The"
+            " error of group sex=f (740 rows) may be as large as 5.0 points.",
         ),
         (
             quiet(),
             (Note(NoteKind.ALL_FEATURES_LEAK),),
             "No group is significantly off: 1 named group was examined. No groups were scanned: the"
             " outcome may define every feature. This does not prove that every group is well"
-            " calibrated: the error of group sex=f (740 rows) may be as large as 5.0 percentage"
-            " points.",
+            " calibrated. The error of group sex=f (740 rows) may be as large as 5.0 points.",
         ),
         (
             quiet(groups=quiet()["groups"][:1]),
@@ -266,10 +267,8 @@ def test_an_overall_error_is_given_once_and_not_against_the_mean() -> None:
         (
             quiet(groups=[group("everyone", 1500, 0.2, 0.15, 0.3, cover=0.61)]),
             (),
-            "Overall, intervals are significantly too narrow: the 80% prediction interval covers"
-            " 61.0% of outcomes. Predicted probabilities are off by an estimated 20.0 percentage"
-            " points, by at least 15.0 with 95% confidence. No groups were examined: name groups or"
-            " pass features.",
+            "Over all people, predicted probabilities are off by at least 15.0 points, with 95%"
+            " confidence (estimate 20.0). Overall, intervals are significantly too narrow.",
         ),
     ],
 )
@@ -284,12 +283,12 @@ def test_the_lead_without_a_group_that_is_off(
     [
         (
             1,
-            "Only one draw per row is known, which gives no guarantee for groups that were not"
-            " named beforehand; audit several draws per row.",
+            "Nothing is proven for groups that were not named beforehand, as only one draw per row"
+            " is known. Audit several draws per row.",
         ),
         (
             64,
-            "There is no guarantee for groups that were not named beforehand; see the notes.",
+            "Nothing is proven for groups that were not named beforehand; see the notes.",
         ),
     ],
 )
@@ -426,4 +425,4 @@ def test_the_confidence_of_a_bound_is_that_of_its_origin() -> None:
     certificate = deterministic()["certificate"] | {"confidence": 0.99}
     audit = quiet(certificate=certificate)
     audit["groups"][0] = group("everyone", 1500, 0.2, 0.15, 0.25, mean_pit=0.3)
-    assert "by at least 15.0 with 95% confidence" in said(audit)[0]
+    assert "by at least 15.0 points, with 95% confidence" in said(audit)[0]

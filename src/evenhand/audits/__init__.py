@@ -14,6 +14,7 @@ from evenhand.audits.counted import with_counts as with_counts
 from evenhand.audits.forecasts import BLOCK_ROWS as BLOCK_ROWS
 from evenhand.audits.forecasts import read_subject as read_subject
 from evenhand.audits.gate import Condition, parse_condition
+from evenhand.audits.gate import with_conditions as with_conditions
 from evenhand.audits.json_schema import audit_schema
 from evenhand.audits.membership import mean_bounds as mean_bounds
 from evenhand.audits.options import check_about as check_about

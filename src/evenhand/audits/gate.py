@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from evenhand._format import in_full
 from evenhand._validate import (
@@ -23,7 +23,7 @@ from evenhand._validate import (
 from evenhand.audits.result import Audit
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.certificates import PITCertificate
-from evenhand.report import Note, NoteKind, findings_of, notes_of
+from evenhand.report import JudgedCondition, Note, NoteKind, findings_of, notes_of
 
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -124,6 +124,20 @@ class Condition:
     def is_met_by(self, value: float) -> bool:
         """Return whether the condition is true for a value of its quantity."""
         return RELATIONS[self.relation](value, self.limit)
+
+    def judged(self, audit: Audit) -> JudgedCondition:
+        """Return the condition with its value in an audit, or why it cannot be evaluated."""
+        given = (self.text, self.quantity, self.arguments, self.relation, self.limit)
+        try:
+            value = self.value(audit)
+        except InputError as error:
+            return JudgedCondition(*given, reason=str(error))
+        return JudgedCondition(*given, value, self.is_met_by(value))
+
+
+def with_conditions(found: Audit, conditions: Iterable[Condition]) -> Audit:
+    """Return an audit with the conditions of a gate, which then decide its status."""
+    return replace(found, conditions=tuple(one.judged(found) for one in conditions))
 
 
 def parse_condition(text: str) -> Condition:

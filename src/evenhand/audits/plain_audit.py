@@ -13,6 +13,7 @@ from evenhand.audits.off_groups import plain_groups
 from evenhand.audits.plain_parts import plain_certificate, plain_family, plain_histogram
 from evenhand.audits.plain_values import plain_records
 from evenhand.columns import UnseenValues
+from evenhand.report import findings_of, status_of
 
 if TYPE_CHECKING:
     from evenhand.audits.result import Audit
@@ -54,6 +55,7 @@ def plain_audit(audit: Audit) -> dict[str, Any]:
         "grid_share": audit.grid_share,
         "tolerance": asdict(audit.tolerance),
         "within": audit.within,
+        "conditions": [asdict(condition) for condition in audit.conditions],
         "family": None if audit.family is None else plain_family(audit.family),
         **{key: plain_records(getattr(audit, key)) for key in TABLES},
         "off_groups": plain_groups(audit.off_groups),
@@ -67,6 +69,7 @@ def plain_audit(audit: Audit) -> dict[str, Any]:
         "possible_leaks": plain_records(audit.leaks),
         "unseen": unseen.records(),
     }
+    plain["status"] = str(status_of(findings_of(plain, audit.notes)).decision)
     # an audit is immutable: callers get a copy
     return deepcopy(plain)
 

@@ -14,10 +14,9 @@ import pandas as pd
 
 from evenhand import certificates
 from evenhand._files import write_text
-from evenhand._format import Summarized, one_line
+from evenhand._format import one_line
 from evenhand._validate import bad_input
 from evenhand.audits.decisions import decide_groups, decide_learned
-from evenhand.audits.member_lists import member_lists
 from evenhand.audits.membership import MEMBERSHIP_COLUMNS
 from evenhand.audits.off_groups import OffGroup, marked, member_table
 from evenhand.audits.plain_audit import csv_tables, plain_audit
@@ -26,17 +25,18 @@ from evenhand.audits.plain_values import write_tables
 from evenhand.audits.profiles import PROFILE_COLUMNS
 from evenhand.audits.reliability import RELIABILITY_COLUMNS
 from evenhand.audits.repairing import Repairable
+from evenhand.audits.reported import Reported
 from evenhand.audits.row_record import RowRecord
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.calibration import Family
 from evenhand.columns import UnseenValues
 from evenhand.distributions import OutcomeKind
-from evenhand.report import Measure, Note, Tolerance, audit_html, audit_text
+from evenhand.report import JudgedCondition, Measure, Note, Tolerance
 from evenhand.search import LEAK_COLUMNS, MISCOVERAGE_COLUMNS
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit(Summarized, Repairable):
+class Audit(Reported, Repairable):
     """Result of a calibration audit.
 
     Parameters
@@ -115,6 +115,8 @@ class Audit(Summarized, Repairable):
     about : dict of str to str
         Description of the audit for readers: population, period, author, purpose, unit of the
         outcome and whatever else was given; empty if nothing was.
+    conditions : tuple of JudgedCondition
+        Conditions of a gate, under which the audit fails, with their values; empty without a gate.
     target : str or None
         Name of the outcome; None if unknown.
     caveat : str or None
@@ -225,6 +227,7 @@ class Audit(Summarized, Repairable):
     positive_part: pd.DataFrame = field(default_factory=pd.DataFrame)
     about: Mapping[str, str] = field(default_factory=dict)
     profiles: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*PROFILE_COLUMNS]))
+    conditions: tuple[JudgedCondition, ...] = ()
 
     def __post_init__(self) -> None:
         # decided here, once for all that read the tables: an audit with another tolerance or with
@@ -270,10 +273,6 @@ class Audit(Summarized, Repairable):
     def learned_group_error(self, mass: float) -> float:
         """Return the estimated error of the learned worst group at one of the searched sizes."""
         return _at_mass(self.learned, mass, "error")
-
-    def summary(self) -> str:
-        """Return the findings as text, with sentences that a person reads."""
-        return audit_text(plain_audit(self), self.notes)
 
     def to_dict(self, *, rows: bool = True) -> dict[str, Any]:
         """Return the findings as plain values.
@@ -349,24 +348,6 @@ class Audit(Summarized, Repairable):
         and audits of tables in parts list none.
         """
         return member_table(self.off_groups or ())
-
-    def to_html(self, path: str | Path | None = None, *, rows: bool = True) -> str:
-        """Return the findings as one self-contained HTML page; write it to `path` if given.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            File to write.
-        rows : bool, default True
-            Whether to embed the ids of members of the groups that are off, if ids were given to the
-            audit, for download. They are data about people: leave them out of pages for readers who
-            must not learn who is in a group.
-        """
-        embedded = member_lists(self.off_groups or ()) if rows else None
-        text = audit_html(plain_audit(self), self.notes, embedded)
-        if path is not None:
-            write_text(path, text)
-        return text
 
 
 def _at_mass(table: pd.DataFrame, mass: float, column: str) -> float:

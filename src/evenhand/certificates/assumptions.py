@@ -100,8 +100,8 @@ MEAN_PROBABILITIES = (
 """Not covered where a count or an ordinal score is randomized (outcomes: Theorem 2d)."""
 
 ATOM = (
-    "the probability of {atom} in the forecasts, except as a 0/1 event: it is not randomized, and"
-    " bounds for every group of a size are for groups of the people whose outcome is not {atom}"
+    "the probability of {atom} in the forecasts, except as a 0/1 event: bounds for every group are"
+    " for people whose outcome is not {atom}"
 )
 """Not covered where only the continuous part of a forecast is randomized (outcomes: 4.2)."""
 

@@ -178,6 +178,14 @@ def audit(
             " has no paired intervals, and the ids of members of groups out of the report",
         ),
     ] = False,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full",
+            rich_help_panel=OUTPUT,
+            help="print all findings and tables, not a short summary",
+        ),
+    ] = False,
     as_json: AsJson = False,
     sample_size: Annotated[
         int | None,
@@ -262,7 +270,7 @@ def audit(
     )
     if no_rows:
         found = audits.without_rows(found)
-    report(found, conditions, out, as_json, tables)
+    report(found, conditions, out, as_json, tables, full=full)
 
 
 def _subject(

@@ -37,12 +37,12 @@ def show_result(values: Mapping[str, Any], text: str, as_json: bool) -> None:
     show(json.dumps(without_nan(values), indent=2, allow_nan=False))
 
 
-def show_summary(found: Audit | Comparison, *, as_json: bool) -> None:
-    """Print an audit or a comparison as text or JSON."""
+def show_summary(found: Audit | Comparison, *, as_json: bool, **options: bool) -> None:
+    """Print an audit or a comparison as text, with options of `summary`, or as JSON."""
     if as_json:
         show(found.to_json())
     else:
-        show_text(found.summary())
+        show_text(found.summary(**options))
 
 
 def check_tables(folder: Path | None, inputs: Mapping[str, Path | None]) -> None:
@@ -70,41 +70,38 @@ def report(
     out: Path | None,
     as_json: bool,
     tables: Path | None = None,
+    *,
+    full: bool = False,
 ) -> None:
-    """Write and print an audit, then evaluate the conditions.
+    """Write and print an audit with the conditions of its gate; `full` prints all findings.
 
     Raises Verdict, with exit code 1 if a condition is true, or InputError if a condition cannot be
     evaluated. The report is written in either case.
     """
+    from evenhand.audits import with_conditions
+
+    found = with_conditions(found, conditions)
     # file and text come first, so that a failed gate leaves its report
     if out is not None:
         (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
         inform(f"audit written to {out}")
     # the result is printed even if the folder of tables turns out to contain other files
-    show_summary(found, as_json=as_json)
+    show_summary(found, as_json=as_json, full=full)
     write_tables(found, tables)
     if conditions:
-        judge(found, conditions)
+        judge(found)
 
 
-def judge(found: Audit, conditions: list[Condition]) -> NoReturn:
+def judge(found: Audit) -> NoReturn:
     """Print conditions that are true and conditions that cannot be evaluated, and exit."""
-    refusals: list[InputError] = []
-    n_failed = 0
-    # all conditions are evaluated, so that one run prints all failures
-    for condition in conditions:
-        try:
-            value = condition.value(found)
-        except InputError as error:
-            refusals.append(error)
-            continue
-        if condition.is_met_by(value):
-            # with all digits: a rounded value could equal the limit that it exceeds
-            inform(f"failed: {condition.text} is true, the value is {value:.10g}")
-            n_failed += 1
+    failed = [one for one in found.conditions if one.is_true]
+    refusals = [one.reason for one in found.conditions if one.reason]
+    for one in failed:
+        # with all digits: a rounded value could equal the limit that it exceeds
+        inform(f"failed: {one.text} is true, the value is {one.value:.10g}")
     for refusal in refusals[:-1]:
         inform(f"error: {refusal}")
     # a condition that cannot be evaluated is bad input, not a passed gate
     if refusals:
-        raise refusals[-1]
-    raise Verdict(1 if n_failed else 0)
+        raise InputError(refusals[-1])
+    raise Verdict(1 if failed else 0)

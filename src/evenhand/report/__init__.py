@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
+from evenhand.report.audit import audit_document as audit_document
+from evenhand.report.brief import audit_brief
 from evenhand.report.charts import nice_ticks
 from evenhand.report.comparison import difference_in_words
 from evenhand.report.comparison_page import comparison_html, comparison_text
 from evenhand.report.document import Bullets, Document, Figure, Paragraph, Section
+from evenhand.report.document import StatusBox as StatusBox
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.judging import findings_of
 from evenhand.report.measures import Measure, units_of
 from evenhand.report.measures import Quantity as Quantity
 from evenhand.report.measures import log_score_name as log_score_name
+from evenhand.report.next_steps import NextStep, next_steps
 from evenhand.report.notes import Note, NoteKind, notes_of
 from evenhand.report.page import audit_html, document_html
 from evenhand.report.page_data import MemberList as MemberList
 from evenhand.report.page_data import MemberLists as MemberLists
 from evenhand.report.records import without_nan as without_nan
+from evenhand.report.status import Decision, JudgedCondition, Status, status_of
 from evenhand.report.text import audit_text
 from evenhand.report.tolerance import Tolerance
 from evenhand.report.verdict import Verdict, verdict_of
 
 __all__ = [
     "Bullets",
+    "Decision",
     "Document",
     "Figure",
     "Findings",
     "GroupFinding",
+    "JudgedCondition",
     "Measure",
+    "NextStep",
     "Note",
     "NoteKind",
     "Paragraph",
     "Section",
+    "Status",
     "Tolerance",
     "Verdict",
+    "audit_brief",
     "audit_html",
     "audit_text",
     "comparison_html",
@@ -40,8 +50,10 @@ __all__ = [
     "difference_in_words",
     "document_html",
     "findings_of",
+    "next_steps",
     "nice_ticks",
     "notes_of",
+    "status_of",
     "units_of",
     "verdict_of",
 ]

@@ -21,6 +21,7 @@ from evenhand.report.groups import (
 )
 from evenhand.report.measures import NAMES, formatter_of
 from evenhand.report.names import short
+from evenhand.report.next_section import next_section
 from evenhand.report.overview import overview
 from evenhand.report.page_data import MemberLists, PageData
 from evenhand.report.price import price_section
@@ -28,6 +29,7 @@ from evenhand.report.profiles import GroupDetails
 from evenhand.report.proof import limits_section, oracle_section, proof_section
 from evenhand.report.provenance import provenance_section
 from evenhand.report.records import Score, records
+from evenhand.report.status_words import status_box
 from evenhand.report.verdict import forecast_kind, not_covered, significance, verdict_of
 
 AVERAGE_ERROR = NAMES["error"](0)
@@ -78,7 +80,7 @@ def audit_document(
         order = [proof, calibration, reliability, oracle, *found, *rest, *last]
     else:
         order = [*found, reliability, calibration, *rest, proof, *last, oracle]
-    sections = [*order, provenance_section(findings, data, members)]
+    sections = [next_section(findings), *order, provenance_section(findings, data, members)]
     rows = count(findings.values["n_samples"], "row")
     return Document(
         title=f"Audit of {short(findings.values['name'], NAME_LENGTH)}",
@@ -96,6 +98,7 @@ def audit_document(
 def _opening(findings: Findings) -> Section:
     verdict = verdict_of(findings)
     parts: list[Part] = [
+        status_box(findings),
         Paragraph(verdict.lead, "lead"),
         Bullets(verdict.sentences),
         Paragraph(findings.terms.scale, "facts"),

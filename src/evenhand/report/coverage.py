@@ -57,20 +57,22 @@ def plain_sentences(findings: Findings, bound: Bound) -> list[str]:
     found = same_floor(findings, bound)
     if found is None:
         last = plain[-1]
+        level, floor = in_full(last.level), at_least(last.floor, percent)
         return [
-            "Without a draw, no prediction interval of up to"
-            f" {in_full(last.level)} is certified to have this lower bound: in {every}, the"
-            f" {in_full(last.level)} interval covers at least {at_least(last.floor, percent)} of"
-            " outcomes."
+            f"Without a draw, no prediction interval of up to {level} has this lower bound. The"
+            f" {level} interval covers at least {floor} of outcomes in {every}."
         ]
     # widths are unknown if only PITs are given
-    ratio = percent(found.width, decimals=0)
-    width = f" Its mean width is {ratio} of that of the randomized 80% interval."
+    width = ""
+    if is_known(found.width):
+        side = "wider" if found.width >= 1 else "narrower"
+        ratio = percent(abs(found.width - 1), decimals=0)
+        width = f" On average it is {ratio} {side} than the randomized 80% interval."
     return [
-        f"Without a draw, the {in_full(found.level)} prediction interval of the deterministic model"
-        f" covers at least {at_least(found.floor, percent)} of outcomes in {every}."
-        f"{width if is_known(found.width) else ''} It covers {percent(found.covered)} of outcomes"
-        " overall, without an upper bound in a group and without a guarantee for other levels."
+        f"Without a draw, the {in_full(found.level)} interval of the deterministic model covers at"
+        f" least {at_least(found.floor, percent)} of outcomes in the same groups.{width} It covers"
+        f" {percent(found.covered)} of outcomes overall, without an upper bound in a group and"
+        " without a guarantee for other levels."
     ]
 
 
@@ -81,8 +83,8 @@ def floors_sentence(findings: Findings) -> str | None:
     if not text:
         return None
     return (
-        "Without a draw, only lower bounds can be proven for the coverage of prediction intervals:"
-        f" in every group of at least {in_full(MASS)} of {findings.terms.people}, {text}, with"
+        "Without a draw, only lower bounds of coverage can be proven for every group of at least"
+        f" {in_full(MASS)} of {findings.terms.people}. {text[:1].upper()}{text[1:]}, with"
         f" {findings.level} confidence."
     )
 

@@ -59,6 +59,15 @@ class Bullets:
 
 
 @dataclass(frozen=True)
+class StatusBox:
+    """Status of an audit: a title such as "Pass", its kind for styles, and sentences."""
+
+    title: str
+    kind: str
+    sentences: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Facts:
     """Names and values; values of None are left out."""
 
@@ -115,7 +124,18 @@ class Details:
 
 
 Part = (
-    Paragraph | Heading | Bullets | Facts | Figure | Legend | Pair | Row | Download | Table | Chart
+    Paragraph
+    | Heading
+    | Bullets
+    | StatusBox
+    | Facts
+    | Figure
+    | Legend
+    | Pair
+    | Row
+    | Download
+    | Table
+    | Chart
 )
 
 

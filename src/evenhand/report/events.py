@@ -200,9 +200,9 @@ def event_sentence(findings: Findings) -> str | None:
         is_bounded = is_known(one.below) and or_zero(one.event_rate_below) < 1
         if math.isclose(one.mass, MASS) and is_bounded:
             return (
-                f"In every group of at least {in_full(one.mass)} of all people with predicted"
-                f" probabilities of at most {in_full(or_zero(one.below))}, at most"
-                f" {at_most(one.event_rate_below, percent)} have the event, with {findings.level}"
-                " confidence."
+                f"In every group of at least {in_full(one.mass)} of people with predicted"
+                f" probabilities up to {in_full(or_zero(one.below))}, at most"
+                f" {at_most(one.event_rate_below, percent)} have the event ({findings.level}"
+                " confidence)."
             )
     return None

@@ -265,6 +265,19 @@ class Findings:
         return next(iter(self.beyond), None)
 
     @property
+    def leading(self) -> GroupFinding | None:
+        """Finding beyond the tolerance with the largest lower bound; None if there is none.
+
+        It is a named, scanned or learned group, or all people together.
+        """
+        learned, everyone = self.learned_off, self.everyone
+        found = [] if self.headline is None else [self.headline]
+        found += [] if learned is None else [learned.group]
+        found += [everyone] if everyone is not None and everyone.is_beyond else []
+        # of equal bounds, such as 0, that of a named or scanned group is the plainest
+        return max(found, key=lambda group: group.least, default=None)
+
+    @property
     def listed(self) -> tuple[GroupFinding, ...]:
         """Groups beyond the tolerance that have a sentence each; no two share a feature."""
         # groups that share a feature with a worse one mostly share its rows and its error

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand._table import Table
 from evenhand.figures import inline_svg, printable
 from evenhand.report.audit import audit_document
-from evenhand.report.document import Document, Paragraph
+from evenhand.report.document import Document, Paragraph, Part, StatusBox
 from evenhand.report.findings import Findings
 from evenhand.report.frames import digits, frame_of, mini_frame, stairs
 from evenhand.report.groups import shown_named, shown_scanned
@@ -145,8 +145,13 @@ def _environment() -> Environment:
         "drawn": lambda figure: inline_svg(figure.draw, figure.alt, figure.name),
     }
     environment.filters.update(filters)
-    environment.tests["is_lead"] = lambda part: isinstance(part, Paragraph) and part.kind == "lead"
+    environment.tests["is_lead"] = _is_lead
     return environment
+
+
+def _is_lead(part: Part) -> bool:
+    """Whether a part of the opening is shown at its top: the status and the headline."""
+    return isinstance(part, StatusBox) or (isinstance(part, Paragraph) and part.kind == "lead")
 
 
 def _printed(value: Any) -> Any:

@@ -41,8 +41,8 @@ TOLERATED = "significantly off within the tolerance"
 BEYOND = "significantly off by more than the tolerance"
 
 WEIGHTED = (
-    "these numbers hold for all rows weighted by the probability of membership, and not necessarily"
-    " for the members"
+    "These numbers hold for all rows weighted by the probability of membership, and not necessarily"
+    " for the members."
 )
 """Limit of the numbers of a group known by probability."""
 
@@ -89,6 +89,14 @@ def off_in_words(group: GroupFinding, terms: Terms, *, verb: str = "") -> str:
     return f"{words}; on average outcomes are {size} {side} forecast"
 
 
+def off_in_brief(group: GroupFinding, terms: Terms) -> str:
+    """Return direction and size of a group's error in as few words as possible."""
+    is_level = group.direction in {LOWER, HIGHER} and not group.is_direction_opposed
+    if not (is_level and group.reported_bias):
+        return off_in_words(group, terms)
+    return f"{_direction_in_words(group.direction, terms, '')} by {terms.size(group.reported_bias)}"
+
+
 def _direction_in_words(direction: str | None, terms: Terms, verb: str) -> str:
     """Return a direction in words; a verb makes it a clause."""
     if direction in terms.directions:
@@ -100,37 +108,40 @@ def _direction_in_words(direction: str | None, terms: Terms, verb: str) -> str:
     return str(direction)
 
 
-def error_in_words(group: GroupFinding, unit: str = "points") -> str:
-    """Return the estimated error and its evidence: a lower bound, else an adjusted p-value."""
-    estimate = f"an estimated {points(group.error.value)} {unit}"
+def bound_in_words(group: GroupFinding) -> str:
+    """Return the lower bound of an error if there is one, and the estimate, without a verb."""
+    estimate = f"an estimated {points(group.error.value)}"
     if group.least:
         confidence = confidence_in_full(group.confidence)
-        return f"{estimate}, by at least {at_least(group.least)} with {confidence} confidence"
+        return f"at least {at_least(group.least)} points with {confidence} confidence, {estimate}"
     if group.p_adjusted is None:
-        return estimate
-    return f"{estimate} (adjusted p {p_value(group.p_adjusted, '= ')})"
+        return f"{estimate} points"
+    return f"{estimate} points (adjusted p {p_value(group.p_adjusted, '= ')})"
 
 
-def found_in_words(group: GroupFinding, findings: Findings, unit: str = "points") -> str:
-    """Return how a group is off, with the coverage if that exceeds its tolerance."""
-    text = (
-        f"{off_in_words(group, findings.terms, verb='are')}; predicted probabilities are off by"
-        f" {error_in_words(group, unit)}"
-    )
+def finding_sentences(group: GroupFinding, findings: Findings) -> str:
+    """Return sentences on how a group is off, and by how much; the first follows a colon."""
+    direction = f"{off_in_words(group, findings.terms, verb='are')}."
+    error = f"The error is {bound_in_words(group)}."
+    return " ".join([direction, error, *coverage_sentences(group, findings)])
+
+
+def coverage_sentences(group: GroupFinding, findings: Findings) -> list[str]:
+    """Return the coverage if it is the reason of a finding, and the limit of its numbers."""
     # nothing is known of the members themselves without an assumption on membership
-    ending = f"; {WEIGHTED}" if group.is_probable else ""
+    ending = [WEIGHTED] if group.is_probable else []
     covered = {0.8: group.coverage_80.value, 0.9: group.coverage_90.value}
     gaps = {level: abs(or_zero(share) - level) for level, share in covered.items() if share}
-    # the coverage is given if it is the reason: if intervals are wrong or the error is small
+    # if intervals are wrong or the error is small
     is_reason = group.direction in {NARROW, WIDE} or not findings.tolerance.is_exceeded(
         or_zero(group.error.value), {}
     )
     is_reason = is_reason and not findings.terms.is_event
     if not is_reason or max(gaps.values(), default=0.0) <= findings.tolerance.coverage:
-        return f"{text}{ending}"
+        return ending
     level = max(gaps, key=lambda level: gaps[level])
     share = percent(covered[level])
-    return f"{text}; the {in_full(level)} interval covers {share} of outcomes{ending}"
+    return [f"The {in_full(level)} interval covers {share} of outcomes.", *ending]
 
 
 def size_in_words(group: GroupFinding) -> str:
@@ -138,39 +149,72 @@ def size_in_words(group: GroupFinding) -> str:
     return count(group.n, "expected member" if group.is_probable else "row")
 
 
-def group_sentences(findings: Findings, *, is_led: bool) -> list[Sentence]:
-    """Return at most five sentences on the groups that are off by more than the tolerance.
-
-    The group of the headline has a sentence unless the lead is on it.
-    """
-    groups = findings.listed[1 if is_led else 0 :]
-    listed = [_finding(group, findings) for group in groups]
-    learned, others = _learned_sentence(findings), _in_all(findings)
-    # the largest lower bound comes first, as among all findings
-    if learned is not None:
-        listed.insert(0 if _is_learned_worst(findings) else len(listed), learned)
-    return listed + ([] if others is None else [others])
-
-
-def _is_learned_worst(findings: Findings) -> bool:
-    """Whether a learned group has a larger lower bound than all other groups."""
-    learned, worst = findings.learned_off, findings.headline
-    return learned is not None and (worst is None or learned.group.least > worst.least)
+def group_sentences(findings: Findings) -> list[Sentence]:
+    """Return at most five sentences on groups beyond the tolerance, without that of the lead."""
+    leading = findings.leading
+    found = [_finding(group, findings) for group in findings.listed if group is not leading]
+    learned = findings.learned_off
+    if learned is not None and learned.group is not leading:
+        # the largest lower bound comes first, as among all findings
+        worst = findings.headline
+        is_first = worst is None or learned.group.least > worst.least
+        found.insert(0 if is_first else len(found), _learned_sentence(learned, findings))
+    others = _in_all(findings)
+    return found + ([] if others is None else [others])
 
 
 def _finding(group: GroupFinding, findings: Findings) -> Sentence:
-    rest = f" ({size_in_words(group)}): {found_in_words(group, findings)}."
+    rest = f" ({size_in_words(group)}): {finding_sentences(group, findings)}"
     return Sentence("Named group " if group.is_named else "Group ", group.name, rest)
 
 
-def _learned_sentence(findings: Findings) -> Sentence | None:
-    found = findings.learned_off
-    if found is None:
-        return None
+def _learned_sentence(found: LearnedFinding, findings: Findings) -> Sentence:
     return Sentence(
-        f"In a group of {in_full(found.mass)} of people, {_defined(found)}"
-        f" ({count(found.group.n, 'row')}), {found_in_words(found.group, findings)}."
+        f"Learned group of {in_full(found.mass)} of people, {_defined(found)}"
+        f" ({count(found.group.n, 'row')}): {finding_sentences(found.group, findings)}"
     )
+
+
+def headline_sentences(group: GroupFinding, findings: Findings) -> str:
+    """Return the sentences on the leading finding: lower bound, direction and estimate."""
+    subject, verb = _subject(group, findings)
+    if not group.least:
+        evidence = group.p_adjusted is not None
+        p = f", adjusted p {p_value(group.p_adjusted, '= ')}" if evidence else ""
+        estimate = f"estimate {points(group.error.value)} points"
+        first = f"{subject} {verb} significantly off ({estimate}{p})."
+    else:
+        confidence = confidence_in_full(group.confidence)
+        first = (
+            f"{subject} {verb} off by at least {at_least(group.least)} points, with {confidence}"
+            f" confidence (estimate {points(group.error.value)})."
+        )
+    # direction and estimate of all people have a sentence of their own
+    if group is findings.everyone:
+        return first
+    there = f"There, {off_in_words(group, findings.terms, verb='are')}."
+    return " ".join([first, there, *coverage_sentences(group, findings)])
+
+
+def _subject(group: GroupFinding, findings: Findings) -> tuple[str, str]:
+    """Return the subject of the sentence on a finding, and its verb."""
+    if group is findings.everyone:
+        return "Over all people, predicted probabilities", "are"
+    learned = findings.learned_off
+    if learned is not None and group is learned.group:
+        opening = f"A learned group of {in_full(learned.mass)} of people, {_defined(learned)}"
+        return f"{opening} ({count(group.n, 'row')}),", "is"
+    return f"Group {group.name} ({size_in_words(group)})", "is"
+
+
+def finding_name(group: GroupFinding, findings: Findings) -> str:
+    """Return the name of a group, or the definition of a learned one."""
+    learned = findings.learned_off
+    if learned is None or group is not learned.group:
+        return group.name
+    definition = learned.description or ", ".join(group.features)
+    size = f"learned group of {in_full(learned.mass)}"
+    return f"{size}, {definition}" if definition else size
 
 
 def _in_all(findings: Findings) -> Sentence | None:
@@ -273,32 +317,6 @@ def examined(findings: Findings) -> str:
     verb = "was" if sum(numbers.values()) <= 1 else "were"
     counted = f"{joined(counts)} {verb} examined."
     return counted if findings.n_scanned else f"{counted} {no_scan(findings)}"
-
-
-def repair_sentence(findings: Findings) -> str:
-    """Return how to recalibrate a group without randomness."""
-    group = findings.headline
-    column = None if group is None else _column_of(findings, group)
-    ways = [] if column is None else [f'RecalibratedRegressor(model, by="{column}")']
-    # audits of tables in parts have no definitions of their groups, and masks have no rule
-    if any(one.get("rule") for one in findings.values.get("off_groups") or ()):
-        ways += ["Audit.repair with other rows", "evenhand recalibrate for a table of forecasts"]
-    if not ways:
-        return "To recalibrate the model without randomness, see the guides on recalibration."
-    *most, last = ways
-    listed = f"{', '.join(most)} or {last}" if most else last
-    return f"To recalibrate the model without randomness, use {listed}."
-
-
-def _column_of(findings: Findings, group: GroupFinding) -> str | None:
-    """Return the column that alone defines a group; None if there is none."""
-    # recalibration by group takes one column; an intersection of two has none
-    if not group.is_named:
-        return group.features[0] if len(group.features) == 1 else None
-    names = {other.name for other in findings.named}
-    columns = {name for g in findings.scanned if g.name not in names for name in g.features}
-    # a named group may come from outside the features, where the model cannot see its column
-    return group.column if group.column in columns else None
 
 
 def leak_sentences(findings: Findings) -> list[Sentence]:

@@ -37,15 +37,14 @@ OUTCOMES = {
 
 SCALE = (
     "Errors are absolute differences between predicted and actual probabilities in percentage"
-    " points, averaged over all probability levels: 0 is perfect calibration, 50 the largest error."
+    " points, averaged over all probability levels. 0 is perfect calibration, 50 the largest error."
 )
 """Definition of the error."""
 
 # outcomes, Theorem 4.1: at a constant probability P, the error is |P - rate| / 2
 EVENT_SCALE = (
-    "For yes/no outcomes, the error of people with the same predicted probability is half the"
-    " difference between that probability and the rate of the event, in percentage points: 0 is"
-    " perfect calibration, 50 the largest error."
+    "For people with the same predicted probability, the error is half its difference from the"
+    " rate of the event, in percentage points. 0 is perfect calibration, 50 the largest error."
 )
 
 
@@ -132,5 +131,5 @@ class Terms:
     def size(self, bias: float) -> str:
         """Return the absolute value of a mean residual with its unit."""
         if self.is_event:
-            return f"{points(abs(bias))} percentage points"
+            return f"{points(abs(bias))} points"
         return f"{plain_number(abs(bias))} {self.unit}"

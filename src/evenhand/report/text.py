@@ -8,7 +8,7 @@ from itertools import chain
 from evenhand._table import Table, line_width, wrapped
 from evenhand.report.audit import audit_document
 from evenhand.report.charts import Chart
-from evenhand.report.document import Bullets, Document, Heading, Pair, Paragraph, Part
+from evenhand.report.document import Bullets, Document, Heading, Pair, Paragraph, Part, StatusBox
 from evenhand.report.judging import findings_of
 from evenhand.report.notes import Note
 from evenhand.report.records import Values
@@ -57,10 +57,10 @@ def _in_order(part: Part) -> Sequence[Part]:
 def _text(part: Part) -> str:
     """Return a part as text; figures and facts are omitted."""
     match part:
-        case Paragraph() if part.kind != "hint":
-            return wrapped(part.text)
-        case Heading():
-            return wrapped(f"{part.text}:")
+        case Paragraph() if part.kind == "hint":
+            return ""
+        case Paragraph() | Heading() | StatusBox():
+            return wrapped(_in_words(part))
         case Bullets():
             width = line_width() - 2
             items = (wrapped(str(item), width).replace("\n", "\n  ") for item in part.items)
@@ -74,3 +74,13 @@ def _text(part: Part) -> str:
             return part.text(most=most) + rest
         case _:
             return ""
+
+
+def _in_words(part: Paragraph | Heading | StatusBox) -> str:
+    match part:
+        case StatusBox():
+            return " ".join([f"{part.title.upper()}.", *part.sentences])
+        case Heading():
+            return f"{part.text}:"
+        case _:
+            return part.text

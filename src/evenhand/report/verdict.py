@@ -25,26 +25,22 @@ from evenhand.report.coverage import (
 from evenhand.report.document import Sentence
 from evenhand.report.events import event_sentence
 from evenhand.report.findings import Findings
-from evenhand.report.records import Bound, or_zero
+from evenhand.report.records import or_zero
 from evenhand.report.sentences import (
-    error_in_words,
     examined,
-    found_in_words,
     group_sentences,
+    headline_sentences,
     leak_sentences,
-    repair_sentence,
-    size_in_words,
     tolerated_sentence,
     within_sentence,
 )
-from evenhand.search import NARROW, WIDE
 
 NOT_ALL_GROUPS = "Groups that were not examined: there is no guarantee for them."
 OTHER_ROWS = "People, places and times that these rows do not represent."
 """Limits of every audit, for audits whose certificate does not list its own."""
 
 MEANS_OF_DRAWS = (
-    "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts; the"
+    "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts. The"
     " output of `predict` and the column `mean` do not depend on the draw."
 )
 
@@ -86,81 +82,95 @@ def significance(findings: Findings) -> str:
 
 def verdict_of(findings: Findings) -> Verdict:
     """Write the verdict on the findings of an audit."""
-    groups = group_sentences(findings, is_led=findings.bound is None)
-    is_off = findings.headline is not None or findings.learned_off is not None
-    overall = _overall_sentences(findings)
-    everyone = findings.everyone
-    is_overall = everyone is not None and everyone.is_beyond
-    remark = [MEANS_OF_DRAWS] if findings.is_randomized and findings.is_mean_too_high else []
-    average = _average_sentences(findings)
-    if not is_overall:
-        # an error of all people within the tolerance is no headline
-        overall, average = [], [*overall, *average]
-    bound = findings.bound
-    if bound is None:
-        # without a guarantee for all groups, the groups that were found lead
-        lead = [*overall, _group_lead(findings) if is_off else _no_group_beyond(findings)]
-        before, after = remark, [*average, *_no_proof_sentences(findings)]
-        if is_off and not findings.is_randomized:
-            after.append(repair_sentence(findings))
-    else:
-        # an uninformative bound must not push known errors out of the lead
-        first, before = ([], overall) if findings.is_bound_useful else (overall, [])
-        lead = [*first, _proof_sentence(findings, bound)]
-        some = ["Some groups are significantly off by more than the tolerance."] if is_off else []
-        beside = plain_sentences(findings, bound) if findings.is_bound_useful else []
-        before = [*beside, *before, *remark, *some]
-        after = average
-        after += [] if is_off else [_no_group_beyond(findings)]
     caveat = findings.values.get("caveat")
     warning = [Sentence(str(caveat), is_warning=True)] if caveat else []
     others = [tolerated_sentence(findings), within_sentence(findings)]
-    groups += [sentence for sentence in others if sentence is not None]
-    sentences = [*map(Sentence, before), *groups, *map(Sentence, after)]
-    return Verdict(" ".join(lead), [*warning, *sentences, *leak_sentences(findings)])
+    sentences = [
+        *map(Sentence, _overall_after_lead(findings)),
+        *group_sentences(findings),
+        *(sentence for sentence in others if sentence is not None),
+        *map(Sentence, _after_groups(findings)),
+    ]
+    return Verdict(headline(findings), [*warning, *sentences, *leak_sentences(findings)])
 
 
-def _overall_sentences(findings: Findings) -> list[str]:
-    """Return the overall direction and size of the error, if it is significant."""
+def headline(findings: Findings) -> str:
+    """Return the finding with the largest lower bound; without one, what is proven or examined."""
+    leading = findings.leading
+    if leading is not None:
+        of_all = _direction_sentences(findings) if leading is findings.everyone else []
+        return " ".join([headline_sentences(leading, findings), *of_all])
+    return proof_sentences(findings)[0] if findings.is_bound_useful else _no_group_beyond(findings)
+
+
+def _overall_after_lead(findings: Findings) -> list[str]:
+    """Return the sentences on all people that the lead does not contain."""
+    coverage = _coverage_sentences(findings)
+    if findings.everyone is None or findings.leading is findings.everyone:
+        return coverage
+    sentences = [*_direction_sentences(findings), _size_sentence(findings), *coverage]
+    return [" ".join(sentences)]
+
+
+def _after_groups(findings: Findings) -> list[str]:
+    """Return sentences on groups that were not found to be off, and on all groups."""
+    proof = proof_sentences(findings)
+    bound = findings.bound
+    # a guarantee leads if nothing is known to be off
+    is_proof_lead = findings.leading is None and findings.is_bound_useful
+    found = [] if is_proof_lead else proof[:1]
+    if bound is not None and findings.is_bound_useful:
+        found += plain_sentences(findings, bound)
+    found += proof[1:]
+    if findings.is_randomized and findings.is_mean_too_high:
+        found.append(MEANS_OF_DRAWS)
+    # without a finding the lead is on groups, unless a guarantee is
+    is_no_group = findings.headline is None and findings.learned_off is None
+    if is_no_group and (is_proof_lead or findings.leading is not None):
+        found.insert(0, _no_group_beyond(findings))
+    return found
+
+
+def _direction_sentences(findings: Findings) -> list[str]:
+    """Return the direction of the error of all people, if it is significant."""
     group = findings.everyone
-    if group is None or not (group.is_mean_off or group.is_off):
+    if group is None:
         return []
     # the mean first: a bias in the outcome's own unit is easier to act on than points
     if group.is_mean_off:
         ends = sorted((abs(or_zero(group.bias.low)), abs(or_zero(group.bias.high))))
         way = "high" if findings.is_mean_too_high else "low"
         is_event = findings.terms.is_event
-        subject = "Predicted probabilities" if is_event else "Forecasts"
+        subject = "predicted probabilities" if is_event else "forecasts"
         reach = band(points if is_event else plain_number, *ends)
         return [
-            f"{subject} are too {way} on average, by {findings.terms.size(group.reported_bias)}"
-            f" (95% confidence interval {reach})."
+            f"Overall, {subject} are too {way} by {findings.terms.size(group.reported_bias)} on"
+            f" average (95% confidence interval {reach})."
         ]
+    if not group.is_off:
+        return []
     mixed = ("predicted probabilities", "off, in no single direction")
     subject, predicate = findings.terms.directions.get(group.direction, mixed)
-    # the coverage is given if the width of intervals is the error
-    is_width = group.direction in {NARROW, WIDE} and not findings.terms.is_event
     verb = "rank" if group.is_direction_opposed else "are"
-    covered = f": the 80% prediction interval covers {percent(group.coverage_80.value)} of outcomes"
     within = "" if group.is_beyond else ", but within the tolerance"
-    return [
-        f"Overall, {subject} {verb} significantly {predicate}{within}"
-        f"{covered if is_width else ''}. Predicted probabilities are off"
-        f" by {error_in_words(group, 'percentage points')}."
-    ]
+    return [f"Overall, {subject} {verb} significantly {predicate}{within}."]
 
 
-def _group_lead(findings: Findings) -> str:
-    """Return the sentence that some groups are off, with the worst one that has a name."""
-    group = findings.headline
-    # only learned groups are off, which have no name
-    if group is None:
-        return "Some groups are significantly off."
-    opening = "Some groups are significantly off. In group"
-    if len(findings.beyond) == 1:
-        opening = "One group is significantly off: in"
-    name = f"{group.name} ({size_in_words(group)})"
-    return f"{opening} {name}, {found_in_words(group, findings, 'percentage points')}."
+def _size_sentence(findings: Findings) -> str:
+    group = findings.everyone
+    assert group is not None
+    return (
+        f"Predicted probabilities of all people are off by an estimated {points(group.error.value)}"
+        f" points (95% confidence interval {band(points, group.error.low, group.error.high)})."
+    )
+
+
+def _coverage_sentences(findings: Findings) -> list[str]:
+    group = findings.everyone
+    if group is None or findings.terms.is_event:
+        return []
+    covered = percent(group.coverage_80.value)
+    return [f"The 80% prediction interval covers {covered} of outcomes overall."]
 
 
 def _no_group_beyond(findings: Findings) -> str:
@@ -172,40 +182,45 @@ def _no_group_beyond(findings: Findings) -> str:
         verb = "is" if n == 1 else "are"
         opening = (
             "No group is significantly off by more than the tolerance"
-            f" ({findings.tolerance}): {examined(findings)} {n:,} {verb} significantly off within"
+            f" ({findings.tolerance}). {examined(findings)} {n:,} {verb} significantly off within"
             " it."
         )
-    text = f"{opening} This does not prove that every group is well calibrated"
+    text = f"{opening} This does not prove that every group is well calibrated."
     worst = findings.least_proven
     if worst is None:
-        return f"{text}."
+        return text
     return (
-        f"{text}: the error of group {worst.name} ({count(worst.n, 'row')}) may be as large as"
-        f" {at_most(worst.error.high)} percentage points."
+        f"{text} The error of group {worst.name} ({count(worst.n, 'row')}) may be as large as"
+        f" {at_most(worst.error.high)} points."
     )
 
 
-def _proof_sentence(findings: Findings, bound: Bound) -> str:
-    mass = in_full(bound.mass)
+def proof_sentences(findings: Findings) -> list[str]:
+    """Return what is proven for every group, named or not: one text, and others on details."""
+    bound = findings.bound
+    if bound is None:
+        return _no_proof_sentences(findings)
+    every = f"every group of at least {in_full(bound.mass)} of {findings.terms.people}"
     if not findings.is_bound_useful:
-        return (
-            "These rows give no useful guarantee for every group of at least"
-            f" {mass} of {findings.terms.people}."
-        )
-    opening = (
-        f"For every group of at least {mass} of {findings.terms.people}, predicted probabilities"
-        " are off by at most"
-        f" {at_most(bound.group_error)} percentage points"
-    )
-    if not is_informative(bound):
-        return f"{opening}, with {findings.level} confidence."
+        return [f"These rows prove nothing useful for {every}."]
     is_joint = findings.proof is not None and findings.proof.is_joint
-    holds = "all bounds hold jointly" if is_joint else "each bound holds"
-    return (
-        f"{opening} and the 80% prediction interval covers"
-        f" {both_sides(bound.coverage_80_low, bound.coverage_80_high)}; {holds} with"
+    # each bound holds for all groups of its size simultaneously (method.md, 5)
+    holds = "Both bounds hold jointly" if is_joint else "Each bound holds"
+    opening = f"In {every}, predicted probabilities are off by at most"
+    opening += f" {at_most(bound.group_error)} points"
+    if not is_informative(bound):
+        return [f"{opening}, with {findings.level} confidence."]
+    return [
+        f"{opening}. In each of them, the 80% prediction interval covers"
+        f" {both_sides(bound.coverage_80_low, bound.coverage_80_high)}. {holds} with"
         f" {findings.level} confidence."
-    )
+    ]
+
+
+def proof_in_brief(findings: Findings) -> str:
+    """Return the most that is proven for every group."""
+    *_, last = proof_sentences(findings)
+    return last
 
 
 def _no_proof_sentences(findings: Findings) -> list[str]:
@@ -213,23 +228,22 @@ def _no_proof_sentences(findings: Findings) -> list[str]:
         if findings.terms.is_event:
             return _event_sentences(findings)
         floors = floors_sentence(findings)
-        least = "less than 40 points in every group of 20% of people, whatever the data"
+        # (1 - mass) / 2 at a mass of one fifth (method.md, 11: nothing smaller can be proven)
+        least = "an error below 40 points"
         if findings.terms.has_atoms:
             # the floor depends on the sizes of the atoms (outcomes: 2)
-            least = "little in every group of 20% of people, whatever the data"
-        # (1 - mass) / 2 at a mass of one fifth (method.md, 11: nothing smaller can be proven)
+            least = "a small error"
         return [
-            "With one forecast per person, not even the true distribution can be certified to be"
-            f" off by {least}; groups that are named beforehand can be certified. Groups that were"
-            " not examined may be off.",
+            f"Groups that were not examined may be off. With one forecast per person, no data can"
+            f" prove {least} in every group of 20% of people.",
             *([floors] if floors else []),
         ]
     if findings.n_draws == 1:
         return [
-            "Only one draw per row is known, which gives no guarantee for groups that were not"
-            " named beforehand; audit several draws per row."
+            "Nothing is proven for groups that were not named beforehand, as only one draw per row"
+            " is known. Audit several draws per row."
         ]
-    return ["There is no guarantee for groups that were not named beforehand; see the notes."]
+    return ["Nothing is proven for groups that were not named beforehand; see the notes."]
 
 
 def _event_sentences(findings: Findings) -> list[str]:
@@ -237,27 +251,10 @@ def _event_sentences(findings: Findings) -> list[str]:
     # divided by the group size can be proven for the bias of every group
     rate = event_sentence(findings)
     return [
-        "No data can prove that a yes/no forecast is calibrated in every group, with or without"
-        " randomization: groups that were not examined may be off.",
+        "Groups that were not examined may be off. No data can prove that a yes/no forecast is"
+        " calibrated in every group, with or without randomization.",
         *([rate] if rate else []),
     ]
-
-
-def _average_sentences(findings: Findings) -> list[str]:
-    if findings.everyone is None:
-        return []
-    group, error = findings.everyone, findings.everyone.error
-    text = (
-        f"Overall, predicted probabilities are off by an estimated {points(error.value)} percentage"
-        f" points (95% confidence interval {band(points, error.low, error.high)})"
-    )
-    if findings.terms.is_event:
-        return [] if group.is_off and not group.is_mean_off else [f"{text}."]
-    covered = f"prediction interval covers {percent(group.coverage_80.value)} of outcomes."
-    if group.is_off and not group.is_mean_off:
-        # the sentence on the overall direction gives the error, and the coverage if that is off
-        return [] if group.direction in {NARROW, WIDE} else [f"Overall, the 80% {covered}"]
-    return [f"{text}; the 80% {covered}"]
 
 
 def not_covered(findings: Findings) -> list[str]:

@@ -1,0 +1,148 @@
+"""Short text of an audit: status, main findings, what is proven, and the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from evenhand._escape import visible
+from evenhand._format import UNKNOWN, Show, at_least, band, count, percent, points
+from evenhand._table import line_width, wrapped
+from evenhand.report.findings import Findings, GroupFinding
+from evenhand.report.judging import findings_of
+from evenhand.report.names import short
+from evenhand.report.next_steps import NextStep, has_command, next_steps
+from evenhand.report.notes import Note
+from evenhand.report.records import Estimate, Values
+from evenhand.report.sentences import finding_name, leak_sentences, off_in_brief
+from evenhand.report.status_words import status_box
+from evenhand.report.verdict import forecast_kind, headline, proof_in_brief
+
+LONGEST = 100
+"""Most characters of a line."""
+
+MARGIN = 9
+"""Characters of the column of labels."""
+
+NAME = 60
+"""Most characters of the name of a group or of the audited model."""
+
+OTHERS = 2
+"""Most findings beside that of the headline."""
+
+
+def audit_brief(audit: Values, notes: Sequence[Note] = ()) -> str:
+    """Return the main findings of an audit, given as for `audit_text`, in about 15 lines."""
+    findings = findings_of(audit, notes)
+    width = min(line_width(), LONGEST)
+    facts = f"{count(audit['n_samples'], 'row')}, {forecast_kind(findings)}"
+    lines = [wrapped(f"Audit of {short(audit['name'], NAME)}: {facts}", width)]
+    for label, texts in _paragraphs(findings):
+        lines += _beside(label, texts, width)
+    step = next(iter(next_steps(findings)), None)
+    if step is not None:
+        lines += _beside("Next", [step.what], width)
+        lines += _code(step, findings, width)
+    return "\n".join([*lines, *_beside("More", [_more(findings)], width)])
+
+
+def _paragraphs(findings: Findings) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield labels with the texts beside them."""
+    box = status_box(findings)
+    yield "Status", [" ".join([f"{box.title.upper()}.", *box.sentences])]
+    yield "Caution", _cautions(findings)
+    yield "Finding", [headline(findings)]
+    yield "Also", [_other(group, findings) for group in _others(findings)]
+    yield "Overall", _overall(findings)
+    if findings.leading is not None or not findings.is_bound_useful:
+        yield "Proven", [proof_in_brief(findings)]
+
+
+def _beside(label: str, texts: Sequence[str], width: int) -> Iterator[str]:
+    """Yield texts, each on lines of its own, with a label in the margin of the first."""
+    for text in texts:
+        for line in wrapped(text, width - MARGIN).split("\n"):
+            yield f"{label:{MARGIN}}{line}"
+            label = ""
+
+
+def _cautions(findings: Findings) -> list[str]:
+    """Return what a reader must know before the findings: a caveat, and possible leaks."""
+    caveat = findings.values.get("caveat")
+    leaks = [str(one) for one in leak_sentences(findings)]
+    more = [f"{count(len(leaks) - 1, 'other possible leak')}."] if len(leaks) > 1 else []
+    return [*([str(caveat)] if caveat else []), *leaks[:1], *more]
+
+
+def _others(findings: Findings) -> list[GroupFinding]:
+    """Return the next findings beyond the tolerance; no two named or scanned share a feature."""
+    learned = findings.learned_off
+    found = [*findings.listed, *([] if learned is None else [learned.group])]
+    others = [group for group in found if group is not findings.leading]
+    return sorted(others, key=lambda group: group.rank)[:OTHERS]
+
+
+def _other(group: GroupFinding, findings: Findings) -> str:
+    reach = band(points, group.error.low, group.error.high)
+    # learned groups have a lower bound alone
+    least = f"at least {at_least(group.least)}" if group.least else "significant"
+    error = f"{points(group.error.value)} points ({least if reach == UNKNOWN else reach})"
+    how = off_in_brief(group, findings.terms)
+    return f"{short(finding_name(group, findings), NAME)}: {error}; {how}"
+
+
+def _overall(findings: Findings) -> list[str]:
+    """Return error, coverage and bias of all people on a line."""
+    group = findings.everyone
+    if group is None:
+        return []
+    facts = [f"{points(group.error.value)} points ({_ends(points, group.error)})"]
+    if not findings.terms.is_event:
+        covered = group.coverage_80
+        facts.append(
+            f"80% intervals cover {percent(covered.value)} of outcomes ({_ends(percent, covered)})"
+        )
+    if group.is_mean_off:
+        facts.append(
+            f"{findings.terms.mean_side(group.reported_bias)} by"
+            f" {findings.terms.size(group.reported_bias)}"
+        )
+    return ["; ".join(facts)]
+
+
+def _ends(show: Show, of: Estimate) -> str:
+    return band(show, of.low, of.high)
+
+
+def _code(step: NextStep, findings: Findings, width: int) -> Iterator[str]:
+    """Yield a step as a command if the audit was made by one, else as lines of Python."""
+    is_shell = bool(step.command) and (has_command(findings) or not step.python)
+    text = visible(step.command if is_shell else step.python)
+    lines = folded(text, width - MARGIN - 2) if is_shell else text.split("\n")
+    yield from (f"{'':{MARGIN}}  {line}" for line in lines)
+
+
+def folded(command: str, width: int) -> list[str]:
+    r"""Break a command between its options into lines that a shell reads as one.
+
+    Examples
+    --------
+    >>> print("\n".join(folded("evenhand fit past.csv --target y --out model", 36)))
+    evenhand fit past.csv --target y \
+        --out model
+    """
+    first, *options = command.split(" --")
+    lines = [first]
+    for option in options:
+        # two characters for the blank and the backslash
+        if len(lines[-1]) + len(option) + 5 <= width:
+            lines[-1] += f" --{option}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"    --{option}")
+    return lines
+
+
+def _more(findings: Findings) -> str:
+    if has_command(findings):
+        return "all groups, scores and guarantees: add --full, or --out report.html"
+    return 'all groups, scores and guarantees: summary(full=True), to_html("report.html")'

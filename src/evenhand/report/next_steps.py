@@ -1,0 +1,206 @@
+"""What to do after an audit, as lines of the command and of Python."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from evenhand._format import in_full
+from evenhand.report.coverage import MASS
+from evenhand.report.findings import GROUPS_LISTED, Findings, GroupFinding
+from evenhand.report.records import or_zero
+from evenhand.report.status import Decision, status_of
+
+FORECASTS = (
+    "--target",
+    "--mean",
+    "--std",
+    "--quantiles",
+    "--samples",
+    "--probability",
+    "--pmf",
+    "--chance-of-zero",
+    "--outcome",
+)
+"""Options of the command that name the outcome and the forecasts in a table."""
+
+FLAG = "--sort-quantiles"
+
+MODEL = "--mean mu --std sigma --target y"
+"""Options where the audit does not record any."""
+
+GOAL = "0.3"
+"""Largest group error in examples of a guarantee."""
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """A step after an audit: what it does, and how in the command and in Python, if it can."""
+
+    what: str
+    command: str = ""
+    python: str = ""
+
+
+def next_steps(findings: Findings) -> tuple[NextStep, ...]:
+    """Return what to do next: repair, collect rows, prove; the most urgent first."""
+    return tuple(_steps(findings))
+
+
+def _steps(findings: Findings) -> Iterator[NextStep]:
+    names = repairable_names(findings)
+    everyone = findings.everyone
+    options = forecast_options(findings)
+    if names:
+        yield _repair(findings, names, options)
+    elif findings.beyond:
+        yield _repair_by_column(findings, options)
+    elif everyone is not None and everyone.is_beyond:
+        yield NextStep(
+            "Recalibrate all forecasts with rows that neither the model nor this audit has seen.",
+            _of_table(findings, options, "evenhand recalibrate OTHER.csv {} --out maps"),
+            "RecalibratedRegressor(FrozenEstimator(model)).fit(X_other, y_other)",
+        )
+    status = status_of(findings)
+    if status.decision is Decision.UNDECIDED and not status.conditions:
+        n = max(len(findings.distinct), 1)
+        yield NextStep(
+            "Collect more rows, or name fewer groups: see which errors a number of rows detects.",
+            f"evenhand plan --groups {n}",
+            f"print(evenhand.planning.plan(n_groups={n}))",
+        )
+    yield from _proof(findings, options)
+    if status.decision is Decision.PASS and not status.conditions:
+        yield NextStep(
+            "Repeat the audit on new rows, and let it fail if a group is off by more.",
+            "evenhand audit NEW.csv ... --fail-if 'groups_beyond_tolerance > 0'",
+            'compare(found, audit(model, X_new, y_new)).to_html("changes.html")',
+        )
+
+
+def repairable_names(findings: Findings) -> list[str]:
+    """Return the groups beyond the tolerance that rules define, the most important first.
+
+    No two share a feature, as the other groups mostly have the same rows.
+    """
+    off = [one for one in findings.values.get("off_groups") or () if one.get("rule")]
+    named = {one["group"] for one in off if one.get("mass") is None}
+    defined = {one["mass"]: str(one["group"]) for one in off if one.get("mass") is not None}
+    names = [group.name for group in findings.listed if group.name in named]
+    learned = findings.learned_off
+    if learned is not None and learned.mass in defined:
+        # the learned group comes first if its lower bound is the largest
+        is_worst = not names or learned.group.least > findings.listed[0].least
+        names.insert(0 if is_worst else len(names), defined[learned.mass])
+    return names[:GROUPS_LISTED]
+
+
+def _repair(findings: Findings, names: list[str], options: str) -> NextStep:
+    chosen = " ".join(f"--group {_quoted(name)}" for name in names)
+    what = "Recalibrate the groups that are off, with rows that neither model nor audit has seen."
+    model = "model"
+    if findings.is_randomized:
+        # the draw is the outermost part of a forecaster: what it is put around is repaired
+        what = "Recalibrate the model before the draw, with rows that neither it nor the audit has"
+        what += " seen; then randomize it again."
+        model = "model.estimator_"
+    command = _of_table(
+        findings, options, f"evenhand recalibrate OTHER.csv {{}} {chosen} --out maps"
+    )
+    python = f"repaired = found.repair({model}, X_other, y_other)"
+    return NextStep(what, command, python)
+
+
+def _repair_by_column(findings: Findings, options: str) -> NextStep:
+    """Return how to recalibrate groups without a rule: masks, and groups of tables in parts."""
+    column = _column_of(findings, findings.beyond[0])
+    by = "by=groups" if column is None else f"by={json.dumps(column, ensure_ascii=False)}"
+    line = f"evenhand recalibrate OTHER.csv {{}} --by {_quoted(column or 'COLUMNS')} --out maps"
+    return NextStep(
+        "Recalibrate the groups that are off, with rows that neither model nor audit has seen.",
+        _of_table(findings, options, line),
+        f"RecalibratedRegressor(FrozenEstimator(model), {by}).fit(X_other, y_other)",
+    )
+
+
+def _column_of(findings: Findings, group: GroupFinding) -> str | None:
+    """Return the column that alone defines a group; None if there is none."""
+    # recalibration by group takes one column; an intersection of two has none
+    if not group.is_named:
+        return group.features[0] if len(group.features) == 1 else None
+    names = {other.name for other in findings.named}
+    columns = {name for g in findings.scanned if g.name not in names for name in g.features}
+    # a named group may come from outside the features, where the model cannot see its column
+    return group.column if group.column in columns else None
+
+
+def _proof(findings: Findings, options: str) -> Iterator[NextStep]:
+    """Yield how to prove something for every group, named or not, if nothing is proven."""
+    if findings.terms.is_event or findings.is_bound_useful:
+        return
+    if findings.is_randomized:
+        if findings.n_draws == 1 and findings.bound is None:
+            yield NextStep(
+                "For a guarantee for every group, audit several draws per row.",
+                "",
+                "audit(model, X, y)",
+            )
+        return
+    size = f"{in_full(MASS)} of {findings.terms.people}"
+    floors = [one for one in findings.plain if one.mass == MASS and or_zero(one.floor) > 0]
+    wider = f"a wider interval, such as {in_full(floors[-1].level)}, or " if floors else ""
+    yield NextStep(
+        f"To prove coverage for every group of at least {size}, use {wider}randomized forecasts.",
+        f"evenhand plan --max-group-error {GOAL}",
+        f"print(evenhand.planning.plan({GOAL}))",
+    )
+    yield NextStep(
+        "If that price is acceptable, randomize as little as the proof needs, on other rows.",
+        _of_table(
+            findings,
+            options,
+            f"evenhand randomize OTHER.csv {{}} --max-group-error {GOAL} --out certificate",
+        ),
+        f"chosen = evenhand.randomize(model, X_other, y_other, max_group_error={GOAL})",
+    )
+
+
+def _of_table(findings: Findings, options: str, line: str) -> str:
+    """Return a command on a table of forecasts; nothing for a model in a folder."""
+    if not options and has_command(findings):
+        return ""
+    return line.format(options or MODEL)
+
+
+def has_command(findings: Findings) -> bool:
+    """Whether the audit was made by the command."""
+    return bool((findings.values.get("provenance") or {}).get("command"))
+
+
+def forecast_options(findings: Findings) -> str:
+    """Return the options of the recorded command that name outcome and forecasts.
+
+    Nothing if it audited a model in a folder, or was not recorded.
+    """
+    recorded = (findings.values.get("provenance") or {}).get("command")
+    try:
+        given = shlex.split(str(recorded or ""))
+    except ValueError:  # an audit that was edited
+        return ""
+    words: list[str] = []
+    for place, word in enumerate(given):
+        name, is_joined, value = word.partition("=")
+        if name == FLAG:
+            words.append(name)
+        elif name in FORECASTS and (is_joined or place + 1 < len(given)):
+            words += [name, _quoted(value if is_joined else given[place + 1])]
+    return " ".join(words) if len(words) > 2 else ""
+
+
+def _quoted(text: str) -> str:
+    """Quote a word for shells, with double quotes where these suffice."""
+    quoted = shlex.quote(text)
+    is_simple = quoted != text and not any(sign in text for sign in "\"$`\\!'")
+    return f'"{text}"' if is_simple else quoted

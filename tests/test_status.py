@@ -1,0 +1,295 @@
+"""Status of audits, their short text and the next steps."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer.main
+
+from browser.report_examples import AUDITS, deterministic, full_deterministic, group
+from evenhand import Forecast, audit, audit_pit
+from evenhand.audits import Audit, parse_condition, with_conditions
+from evenhand.cli import app
+from evenhand.report import (
+    Bullets,
+    Decision,
+    Paragraph,
+    audit_brief,
+    audit_document,
+    findings_of,
+    next_steps,
+    status_of,
+)
+from evenhand.report import StatusBox as Box
+
+N = 600
+QUICK: dict[str, Any] = {
+    "masses": (0.2, 1.0),
+    "learned_masses": (0.2,),
+    "n_simulations": 2,
+    "random_state": 0,
+}
+
+
+def of_kind(kind: str) -> dict[str, Any]:
+    """Return an audit of forecasts of a kind of outcome that are wrong for people over 60."""
+    random = np.random.default_rng(3)
+    X = pd.DataFrame({"age": random.uniform(20, 80, N), "sex": random.choice(["f", "m"], N)})
+    old = X["age"].to_numpy() > 60
+    mean = np.exp(random.normal(0.5, 0.4, N))
+    normal = Forecast.from_normal(np.full(N, 100.0), np.full(N, 20.0))
+    amount = random.normal(100, 20, N) + 15 * old
+    made: dict[str, tuple[Forecast, Any]] = {
+        "events": (
+            Forecast.from_probability(mean / 10),
+            random.random(N) < mean / 10 * np.where(old, 3, 1),
+        ),
+        "counts": (Forecast.from_poisson(mean), random.poisson(mean * np.where(old, 1.5, 1))),
+        "amounts": (
+            Forecast.from_hurdle(np.full(N, 0.4), normal),
+            np.where(random.random(N) < 0.4, 0.0, amount),
+        ),
+        "doses": (normal, amount),
+        "served doses": (normal.randomized(0.2, random_state=0), amount),
+    }
+    forecast, outcome = made[kind]
+    y = pd.Series(np.asarray(outcome, dtype=float), name="outcome")
+    return audit(forecast, y=y, features=X, groups=X[["sex"]], **QUICK).to_dict(rows=False)
+
+
+KINDS = ("events", "counts", "amounts", "doses", "served doses")
+EVERY: dict[str, Any] = {name: make() for name, make in AUDITS.items()}
+EVERY |= {kind: of_kind(kind) for kind in KINDS}
+COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
+
+
+def grid(n: int) -> np.ndarray:
+    """PITs without any error but that of a grid, 1 / (4 n)."""
+    return np.random.default_rng(0).permutation((np.arange(n) + 0.5) / n)
+
+
+def audited(pit: np.ndarray, **options: Any) -> Audit:
+    half = np.arange(len(pit)) % 2 == 0
+    return audit_pit(
+        pit, groups={"half": half}, masses=[1.0], n_simulations=2, random_state=0, **options
+    )
+
+
+def decision(*groups: dict[str, Any], **more: Any) -> Decision:
+    """Return the decision on all people and groups, made by hand."""
+    empty = deterministic() | {"scan": [], "learned": [], "certificate": None, "notes": []}
+    calm = group("everyone", 50_000, 0.001, 0.0, 0.006)
+    decided = [
+        row | {"off": row["error_low"] > 0, "beyond_tolerance": row["error"] > 0.02}
+        for row in (calm, *groups)
+    ]
+    return status_of(findings_of(empty | {"groups": decided} | more)).decision
+
+
+# coverage of the helper: 0.8 and 0.9, each with an interval of three points to both sides
+@pytest.mark.parametrize(
+    ("low", "estimate", "high", "expected"),
+    [
+        (0.0, 0.001, 0.019, Decision.PASS),
+        # a limit that the upper end reaches is met
+        (0.0, 0.001, 0.02, Decision.PASS),
+        (0.0, 0.001, 0.021, Decision.UNDECIDED),
+        # significantly off, but within the tolerance
+        (0.005, 0.01, 0.015, Decision.PASS),
+        (0.005, 0.01, 0.03, Decision.UNDECIDED),
+        # the estimate is beyond the tolerance, its lower bound is not
+        (0.019, 0.09, 0.2, Decision.UNDECIDED),
+        (0.021, 0.09, 0.2, Decision.FAIL),
+    ],
+)
+def test_the_lower_bound_fails_and_the_upper_bound_passes(
+    low: float, estimate: float, high: float, expected: Decision
+) -> None:
+    assert decision(group("a", 5000, estimate, low, high)) is expected
+
+
+def test_the_coverage_is_judged_by_its_interval() -> None:
+    # the helper's interval of the 80% coverage reaches three points to both sides of 0.8 - gap
+    for gap, expected in ((0.01, Decision.PASS), (0.03, Decision.UNDECIDED), (0.09, Decision.FAIL)):
+        row = group("a", 5000, 0.015, 0.001, 0.018, cover=0.8 - gap)
+        assert decision(row) is expected
+        # the limit of `within` is one of the error alone
+        assert decision(row, within=0.018) is Decision.PASS
+        assert decision(row, within=0.017) is Decision.UNDECIDED
+
+
+def test_a_group_that_cannot_be_tested_prevents_a_pass() -> None:
+    small = group("small", 9, 0.1, 0.0, 0.5, too_small=True)
+    assert decision(small) is Decision.UNDECIDED
+    assert decision() is Decision.PASS
+
+
+def test_a_learned_group_fails_by_its_lower_bound() -> None:
+    row = {"mass": 0.2, "n": 900, "n_judged": 4000, "error": 0.1, "direction": "mixed"}
+    for low, expected in ((0.03, Decision.FAIL), (0.01, Decision.PASS)):
+        learned = [row | {"low": low, "off": True, "beyond_tolerance": True}]
+        found = decision(learned=learned)
+        # the limit is that of all people and of the groups of the tables: a learned group that is
+        # not proven to be beyond it has no upper bound
+        assert found is expected
+
+
+def test_as_many_rows_as_the_status_names_suffice() -> None:
+    """PITs on a grid have no error, so that the intervals alone decide."""
+    few = audited(grid(2000))
+    assert few.status.decision is Decision.UNDECIDED
+    n = few.status.n_rows_to_pass
+    assert n is not None
+    # an approximation by the square root of the number of rows
+    assert audited(grid(int(1.3 * n))).status.decision is Decision.PASS
+    assert audited(grid(n // 3)).status.decision is Decision.UNDECIDED
+
+
+def test_as_many_rows_as_the_status_names_prove_an_error() -> None:
+    # u**0.9 has the mean 1 / 1.9: an error of 2.6 points
+    few = audited(grid(2000) ** 0.9)
+    n = few.status.n_rows_to_fail
+    assert few.status.decision is Decision.UNDECIDED
+    assert n is not None
+    assert audited(grid(int(1.3 * n)) ** 0.9).status.decision is Decision.FAIL
+    assert audited(grid(n // 3) ** 0.9).status.decision is Decision.UNDECIDED
+
+
+def test_conditions_of_a_gate_decide_alone() -> None:
+    found = audited(grid(500))
+    assert (found.conditions, found.status.limit is None) == ((), False)
+    true, false = "average_error < 0.1", "average_error > 0.1"
+    unknown = "learned_group_error(0.2) > 0.1"
+    for texts, expected in (
+        ([false], Decision.PASS),
+        ([false, unknown], Decision.UNDECIDED),
+        ([true, unknown], Decision.FAIL),
+        ([true, false], Decision.FAIL),
+    ):
+        judged = with_conditions(found, map(parse_condition, texts))
+        assert judged.status.decision is expected
+        plain = json.loads(judged.to_json())
+        assert plain["status"] == str(expected)
+        assert [one["text"] for one in plain["conditions"]] == texts
+        # a report made from JSON has the same status
+        assert status_of(findings_of(plain)).decision is expected
+    assert "features" in (judged.conditions[0].reason or "features")
+
+
+@pytest.mark.parametrize(
+    ("condition", "sentence"),
+    [
+        (
+            "average_error > 0.1",
+            "The estimated error over all people must be at most 10 points; it is 0.1.",
+        ),
+        (
+            "coverage(0.9, 0.5) < 0.85",
+            "The certified coverage of the 90% interval in every group of at least 50% of people"
+            " must be at least 85%; it is ",
+        ),
+        (
+            "learned_group_error(0.2) >= 0.1",
+            "The estimated error of the learned group of 20% of people must be below 10 points; it"
+            " is unknown.",
+        ),
+        (
+            "groups_beyond_tolerance > 0",
+            "The number of groups that are off by more than the tolerance must be at most 0; it is"
+            " 0.",
+        ),
+    ],
+)
+def test_a_condition_in_words(condition: str, sentence: str) -> None:
+    found = with_conditions(audited(grid(500)), [parse_condition(condition)])
+    assert sentence in " ".join(found.summary().split())
+    assert sentence in " ".join(found.to_html().split())
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_short_text_fits_a_screen(name: str) -> None:
+    lines = audit_brief(EVERY[name]).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert len(lines) <= 18
+    labels = [line[:9].strip() for line in lines[1:] if line[:9].strip()]
+    order = ["Status", "Caution", "Finding", "Also", "Overall", "Proven", "Next", "More"]
+    assert labels == [label for label in order if label in labels]
+    assert {"Status", "Finding", "More"} <= set(labels)
+
+
+def sentences(values: dict[str, Any]) -> Iterator[str]:
+    """Yield the sentences of the first screen, names of groups as one word."""
+    findings = findings_of(values)
+    names = {one.name for one in (*findings.named, *findings.scanned)}
+    names |= {found.description for found in findings.learned if found.description}
+    names |= {str(one.get("name")) for one in values.get("possible_leaks") or ()}
+    document = audit_document(findings)
+    assert document.opening is not None
+    for section in (document.opening, *document.cards):
+        for part in section.parts:
+            texts: list[str] = []
+            if isinstance(part, Paragraph) and not part.summary:
+                texts = [part.text]
+            elif isinstance(part, Bullets):
+                texts = [str(item) for item in part.items]
+            elif isinstance(part, Box):
+                texts = list(part.sentences)
+            for text in texts:
+                for name in sorted(names, key=len, reverse=True):
+                    text = text.replace(name, "NAME")
+                yield from re.split(r"(?<=[.!?]) (?=[A-Z0-9])", text)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_sentence_of_the_first_screen_has_more_than_25_words(name: str) -> None:
+    if name == "hostile":  # names of all lengths, from data
+        return
+    for sentence in sentences(EVERY[name]):
+        assert len(sentence.split()) <= 25, sentence
+
+
+def test_next_steps_repair_the_groups_by_their_rules() -> None:
+    given = full_deterministic()
+    rule = [{"comparisons": [], "or_missing": False}]
+    given["off_groups"] = [
+        {"group": "age > 44 and sex = f", "mass": 0.2, "rule": rule},
+        {"group": "age > 45 and sex = f", "mass": None, "rule": rule},
+        {"group": "sex=f", "mass": None, "rule": None},
+    ]
+    command = "evenhand audit rows.csv --target 'pay $' --mean=mu --std sd --groups sex"
+    given["provenance"] = {"command": command}
+    repair, *_ = next_steps(findings_of(given))
+    assert shlex.split(repair.command) == [
+        *("evenhand", "recalibrate", "OTHER.csv", "--target", "pay $", "--mean", "mu"),
+        *("--std", "sd", "--group", "age > 44 and sex = f", "--group", "age > 45 and sex = f"),
+        *("--out", "maps"),
+    ]
+    assert repair.python == "repaired = found.repair(model, X_other, y_other)"
+    text = audit_brief(given)
+    # broken between options, as a shell reads it
+    shown = text[text.index("evenhand recalibrate") : text.index("More ")]
+    assert shlex.split(shown.replace("\\\n", " ")) == shlex.split(repair.command)
+    # a model in a folder has no columns of forecasts
+    given["provenance"] = {"command": "evenhand audit model rows.csv --target y"}
+    assert next_steps(findings_of(given))[0].command == ""
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_next_steps_are_commands_that_exist(name: str) -> None:
+    steps = next_steps(findings_of(EVERY[name]))
+    for step in steps:
+        assert step.what.endswith(".")
+        assert step.command or step.python
+        if not step.command:
+            continue
+        program, command, *words = shlex.split(step.command)
+        assert program == "evenhand"
+        known = {option for one in COMMANDS[command].params for option in one.opts}
+        assert {word for word in words if word.startswith("--")} <= known
