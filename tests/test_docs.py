@@ -10,6 +10,8 @@ import importlib
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator
@@ -39,7 +41,7 @@ pytestmark = pytest.mark.skipif(not PAGES.exists(), reason="the documentation is
 COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
 
 
-SHELL_RUNS = ("tutorial",)
+SHELL_RUNS = ("tutorial", "evidence")
 """Pages whose shell lines are run, each with the exit code that its comment names."""
 
 
@@ -59,14 +61,17 @@ def lines_of(example: Example) -> Iterator[tuple[list[str], int]]:
 
 
 def runner_of(evenhand: Command) -> Callable[[Example], None]:
-    """Return what checks a shell block and runs its lines of the command."""
+    """Return what checks a shell block and runs its lines of evenhand and Python."""
 
     def run(example: Example) -> None:
         for words, code in lines_of(example):
             check_line(words)
-            if words[0] == "evenhand":
-                done = evenhand(*words[1:])
+            program, *rest = words
+            if program == "evenhand":
+                done = evenhand(*rest)
                 assert done.code == code, (words, done)
+            elif program == "python3":
+                subprocess.run([sys.executable, *rest], check=True)
 
     return run
 
@@ -104,11 +109,18 @@ def examples_of(page: Path, shell: Callable[[Example], None] = check_shell) -> D
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
 def test_blocks_of_the_page_run_in_order(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenhand: Command
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    evenhand: Command,
+    request: pytest.FixtureRequest,
 ) -> None:
     # one test for a page, since blocks build on each other and parallel workers may take tests
     # apart
     monkeypatch.chdir(tmp_path)
+    if page.stem == "evidence":
+        place, _ = request.getfixturevalue("demo_run")
+        Path("evenhand-demo").symlink_to(place / "evenhand-demo")
     with warnings.catch_warnings():
         shell = runner_of(evenhand) if page.stem in SHELL_RUNS else check_shell
         for block in examples_of(page, shell):
