@@ -202,3 +202,28 @@ def test_probabilities_are_recalibrated_and_written_as_probabilities(
         "--levels has no effect with --probability"
         in evenhand("recalibrate", str(counts), *serve, "--levels", "0.5").complaint()
     )
+
+
+def test_kept_columns_are_written_so_that_an_audit_can_follow(
+    evenhand: Command, tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    maps, out = str(tmp_path / "maps"), tmp_path / "out.csv"
+    by = ("--target", "loss", "--by", "sex", "--out", maps)
+    assert evenhand("recalibrate", str(tables[0]), *FORECAST, *by).code == 0
+    options = ("--id", "id", "--maps", maps, "--out", str(out))
+    test = tmp_path / "test.csv"
+    make_table(2, 300).to_csv(test, index=False)
+    served = evenhand("recalibrate", str(test), *FORECAST, *options, "--keep", "loss,sex,id")
+    assert served.code == 0, served.err
+    written, read = pd.read_csv(out), pd.read_csv(test)
+    assert written.columns[:4].tolist() == ["id", "loss", "sex", "mean"]
+    # outcomes below 0 are numbers, not formulas
+    assert (read["loss"] < 0).any()
+    np.testing.assert_array_equal(written["loss"], read["loss"])
+    np.testing.assert_array_equal(written["sex"], read["sex"])
+    wrong = evenhand("recalibrate", str(test), *FORECAST, *options, "--keep", "los")
+    assert "has no column 'los'" in wrong.complaint()
+    assert "did you mean 'loss'?" in wrong.err
+    test.write_text(test.read_text().replace("body mass and more", "mean", 1))
+    clash = evenhand("recalibrate", str(test), *FORECAST, *options, "--keep", "mean")
+    assert "kept column 'mean' clashes with an output column" in clash.complaint()

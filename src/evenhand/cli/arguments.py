@@ -179,6 +179,14 @@ Moments = Annotated[
         help="also write served_mean and served_std, which is slow (see docs/costs.rst)",
     ),
 ]
+Keep = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS",
+        rich_help_panel=OUTPUT,
+        help="columns of the table to write too, comma-separated, such as the outcome of an audit",
+    ),
+]
 OutTable = Annotated[
     Path,
     typer.Option(

@@ -62,7 +62,7 @@ PAGES: dict[str, Page] = {
     "demo": Page(
         LOOK,
         "Audit, repair and proof on a bundled table",
-        "docs/start.rst",
+        "docs/tutorial.rst",
         (
             Example("Run all steps and write the results to evenhand-demo", "evenhand demo"),
             Example("Write to another folder", "evenhand demo --out first-look --seed 1"),

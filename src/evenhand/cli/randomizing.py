@@ -21,6 +21,7 @@ from evenhand.cli.arguments import (
     AsJson,
     ChanceOfZero,
     ForecastOutcome,
+    Keep,
     Levels,
     Link,
     Mean,
@@ -53,6 +54,7 @@ from evenhand.cli.options import (
     check_apart,
     check_own_folder,
     folder_to_write,
+    listed_names,
     refuse_without_effect,
     warn_of_replacement,
 )
@@ -73,6 +75,7 @@ CERTIFYING = (
     "max_price",
     "group_mass",
     "confidence",
+    "features",
     "cluster",
     "seed",
 )
@@ -83,6 +86,7 @@ SERVING = (
     "context",
     "levels",
     "moments",
+    "keep",
     "workers",
     "scheduler",
     "skip_bad_parts",
@@ -159,6 +163,15 @@ def randomize(
             metavar="SHARE", rich_help_panel=CERTIFY, help="confidence of the certificate"
         ),
     ] = 0.95,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMNS",
+            rich_help_panel=CERTIFY,
+            help="columns in which groups are searched, known before the outcome, comma-separated;"
+            " by default all other columns",
+        ),
+    ] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -205,6 +218,7 @@ def randomize(
     link: Link = "entropic",
     levels: Levels = DEFAULT_LEVELS,
     moments: Moments = False,
+    keep: Keep = None,
     as_json: AsJson = False,
     workers: Workers = None,
     scheduler: Scheduler = None,
@@ -261,6 +275,7 @@ def randomize(
             table,
             target,
             table.name,
+            features=features,
             id_column=id_column,
             cluster=cluster,
             confidence=confidence,
@@ -280,6 +295,7 @@ def randomize(
     check_apart(out, inputs)
     served = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
     served["link"] = checked_link(link, alpha)
+    served["keep"] = listed_names("--keep", keep)
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
     if certificate is not None:
         served["link"] = certified_link(certificate, subject, parts)

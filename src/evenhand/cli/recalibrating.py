@@ -17,6 +17,7 @@ from evenhand.cli.arguments import (
     AsJson,
     ChanceOfZero,
     ForecastOutcome,
+    Keep,
     Mean,
     Pmf,
     Probability,
@@ -33,6 +34,7 @@ from evenhand.cli.options import (
     check_apart,
     check_own_folder,
     folder_to_write,
+    listed_names,
     refuse_without_effect,
     warn_of_replacement,
 )
@@ -55,7 +57,7 @@ APPLY = "Without --target: apply maps to new rows"
 """Panels of options."""
 
 FITTING = ("by", "group", "seed")
-SERVING = ("id_column", "maps", "levels", "skip_bad_parts")
+SERVING = ("id_column", "maps", "keep", "levels", "skip_bad_parts")
 """Parameters that have an effect only with, or only without, --target."""
 
 
@@ -123,6 +125,7 @@ def recalibrate(
             help="column with the id of each person",
         ),
     ] = None,
+    keep: Keep = None,
     levels: Annotated[
         str,
         typer.Option(
@@ -178,7 +181,15 @@ def recalibrate(
         reason = "with --probability, as probabilities of a 0/1 outcome are written"
         refuse_without_effect(options, ("levels",), reason)
     check_apart(out, {"the table": table, "the maps": maps})
-    _apply(subject, table, out, maps, (id_column, levels), skip_bad=skip_bad_parts, as_json=as_json)
+    asked = {
+        "id_column": id_column,
+        "key": None,
+        "levels": parse_levels(levels),
+        "keep": listed_names("--keep", keep),
+        "skip_bad": skip_bad_parts,
+        "verbose": True,
+    }
+    _apply(subject, table, out, maps, asked, as_json=as_json)
 
 
 def _estimate(
@@ -257,12 +268,11 @@ def _apply(
     table: Path,
     out: Path,
     maps: Path,
-    asked: tuple[str, str],
+    asked: dict[str, Any],
     *,
-    skip_bad: bool,
     as_json: bool,
 ) -> None:
-    """Write recalibrated forecasts."""
+    """Write recalibrated forecasts; `asked` are options of `forecast_parts`."""
     from evenhand import scale, store, tables
     from evenhand.forecasters import RecalibratedRegressor
 
@@ -271,7 +281,7 @@ def _apply(
         what = type(model).__name__
         remedy = "write one with evenhand recalibrate --target"
         raise bad_input("--maps", "be a folder of maps", f"a folder with a {what}", remedy)
-    parts = tables.open_parts(table, skip_bad=skip_bad)
+    parts = tables.open_parts(table, skip_bad=asked["skip_bad"])
     learned = set(map(str, model.feature_names_in_))
     names = subject.columns(parts.columns, parts.source)
     if not learned.issuperset(names):
@@ -287,13 +297,5 @@ def _apply(
             f" {', '.join(names[:5])} make forecasts of the kind {str(kind)!r}; give the options"
             " that the maps were estimated with, or estimate maps for these with --target"
         )
-    id_column, levels = asked
-    options: dict[str, Any] = {
-        "id_column": id_column,
-        "key": None,
-        "levels": parse_levels(levels),
-        "skip_bad": skip_bad,
-        "verbose": True,
-    }
     served = scale.ModelSubject(model)
-    serve(served, parts, out, options, None, None, "recalibrated forecast", as_json)
+    serve(served, parts, out, asked, None, None, "recalibrated forecast", as_json)

@@ -16,6 +16,7 @@ from evenhand.cli.arguments import (
     AsJson,
     Context,
     Id,
+    Keep,
     Levels,
     Moments,
     OutTable,
@@ -56,6 +57,7 @@ def predict(
     context: Context = "",
     levels: Levels = DEFAULT_LEVELS,
     moments: Moments = False,
+    keep: Keep = None,
     as_json: AsJson = False,
     workers: Workers = None,
     scheduler: Scheduler = None,
@@ -72,6 +74,7 @@ def predict(
     check_apart(out, {"the model": model, "the table": table, "the key file": key_file})
     # checked before the table is read
     asked = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
+    asked["keep"] = listed_names("--keep", keep)
     subject = scale.ModelSubject(store.load(model))
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
     if scale.predicts_events(subject, parts):

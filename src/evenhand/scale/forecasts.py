@@ -76,6 +76,7 @@ def forecast_parts(
     link: Link | None = None,
     levels: Sequence[float] = LEVELS,
     moments: bool = False,
+    keep: Sequence[str] = (),
     client: Any = None,
     skip_bad: bool = False,
     verbose: bool = False,
@@ -109,6 +110,8 @@ def forecast_parts(
         Whether to write mean and standard deviation of the served forecast, which is randomized
         with the person's draw, as `served_mean` and `served_std`. They take longer to compute than
         all other columns.
+    keep : sequence of str
+        Columns of the table that are written too, after the id.
     client : distributed.Client, optional
         Client of a Dask cluster; `out` must then be a folder.
     skip_bad : bool, default False
@@ -154,15 +157,17 @@ def forecast_parts(
     target = check_output(out, parts, is_shared=client is not None, skip_bad=skip_bad)
     source = parts.source
     used = subject.columns(parts.columns, source)
+    kept = [check_column(name, parts.columns, source) for name in keep if name != id_column]
     job = ForecastJob(
         subject,
         check_column(id_column, parts.columns, source),
-        tuple(dict.fromkeys((id_column, *used))),
+        tuple(dict.fromkeys((id_column, *used, *kept))),
         key,
         context,
         link,
         tuple(levels),
         moments,
+        tuple(dict.fromkeys(kept)),
     )
     skipped = dict(parts.skipped)
     over = partial(
@@ -173,14 +178,14 @@ def forecast_parts(
         verbose=verbose,
         description="forecasting",
     )
-    kept = (_to_file if _is_file(target) else _to_folder)(job, over, target)
-    people = People.joined([one for one, _ in kept])
+    written = (_to_file if _is_file(target) else _to_folder)(job, over, target)
+    people = People.joined([one for one, _ in written])
     return Written(
         people.row.size,
         people.repeated(parts, id_column),
         dict(sorted(skipped.items())),
         fingerprint,
-        reduce(add, (unseen for _, unseen in kept)),
+        reduce(add, (unseen for _, unseen in written)),
     )
 
 
@@ -233,6 +238,7 @@ class ForecastJob:
     link: Link | None
     levels: tuple[float, ...]
     moments: bool = False
+    keep: tuple[str, ...] = ()
 
     def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, Kept]]:
         """Yield the forecasts of each block of a part, with its people and unseen values."""
@@ -250,13 +256,16 @@ class ForecastJob:
             made = served_columns(forecast, mean, r, self.levels, moments=self.moments)
             if draws is not None and "r" in made:
                 made |= {"context": self.context, "key": draws.fingerprint}
-            if self.id_column in made:
-                raise InputError(
-                    f"id column {self.id_column!r} clashes with an output column of the same name;"
-                    " rename it"
-                )
+            for name in (self.id_column, *self.keep):
+                if name in made:
+                    role = "id" if name == self.id_column else "kept"
+                    raise InputError(
+                        f"{role} column {name!r} clashes with an output column of the same name;"
+                        " rename it"
+                    )
+            copied = {name: table[name].to_numpy() for name in self.keep}
             kept = People.of(ids, i, start), UnseenValues.of(self.subject.schema, table)
-            yield pd.DataFrame({self.id_column: ids} | made), kept
+            yield pd.DataFrame({self.id_column: ids} | copied | made), kept
             advance(len(table))
 
     def _forecast(

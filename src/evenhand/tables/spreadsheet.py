@@ -11,8 +11,8 @@ FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 """Beginning of a cell that a spreadsheet may run, also with full-width characters, or of the
 protected form of such a cell."""
 
-NEGATIVE = re.compile("-[0-9]+")
-"""Negative integers, which a spreadsheet shows unchanged."""
+NEGATIVE = re.compile("-[0-9]+(\\.[0-9]+)?(e-?[0-9]+)?")
+"""Negative numbers, which a spreadsheet does not run."""
 
 
 def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
@@ -36,12 +36,12 @@ def guarded(value: Any) -> Any:
     """Put an apostrophe before a text that a spreadsheet might run as a formula.
 
     A text that already has such an apostrophe gets another, so that no two texts are written alike
-    and `unguarded` can undo it. Negative integers are unchanged: a spreadsheet shows their value.
+    and `unguarded` can undo it. Negative numbers are unchanged: a spreadsheet shows their value.
 
     Examples
     --------
-    >>> [guarded(text) for text in ("=1+1", "'=1+1", "'t Hooft", "-5", 7)]
-    ["'=1+1", "''=1+1", "'t Hooft", '-5', 7]
+    >>> [guarded(text) for text in ("=1+1", "'=1+1", "'t Hooft", "-5.2e-3", "-5+1", 7)]
+    ["'=1+1", "''=1+1", "'t Hooft", '-5.2e-3', "'-5+1", 7]
     """
     if isinstance(value, str) and FORMULA.match(value) and not NEGATIVE.fullmatch(value):
         return f"'{value}"
