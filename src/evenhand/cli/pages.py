@@ -51,7 +51,7 @@ class Page:
 
 
 START = (
-    Example("Try it on a bundled table", "evenhand demo"),
+    Example("Try it on a generated table", "evenhand demo"),
     Example(
         "Audit forecasts in columns of your own table",
         "evenhand audit test.csv --mean mu --std sigma --target loss",
@@ -61,11 +61,12 @@ START = (
 PAGES: dict[str, Page] = {
     "demo": Page(
         LOOK,
-        "Audit, repair and proof on a bundled table",
+        "Find, repair and prove on a generated table",
         "docs/tutorial.rst",
         (
             Example("Run all steps and write the results to evenhand-demo", "evenhand demo"),
             Example("Write to another folder", "evenhand demo --out first-look --seed 1"),
+            Example("Run them on 442 real patients", "evenhand demo --table diabetes"),
         ),
     ),
     "audit": Page(
