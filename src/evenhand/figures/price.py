@@ -1,4 +1,4 @@
-"""Figure of the price of proof, with forecasters beside it (method: links)."""
+"""Figure of the price of proof, with forecasters for comparison (method: links)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TOP_ERROR = 0.02
 
 
 def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None) -> Axes:
-    """Draw the least price of proof of calibration, with forecasters beside it (method: links).
+    """Draw the lowest price of proof, with forecasters for comparison (method: links).
 
     Parameters
     ----------
