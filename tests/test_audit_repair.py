@@ -96,7 +96,7 @@ def test_masks_have_no_rule_and_are_named() -> None:
         masks |= {"club": mask}
         model = found.repair(standard, fresh, outcomes + mask, groups=masks)
     assert model.check_.set_index("group").loc["club", "verdict"] == "helps"
-    with pytest.raises(InputError, match="groups must name groups that the audit calls off"):
+    with pytest.raises(InputError, match="groups must name groups that are off"):
         found.repair(standard, fresh, outcomes, groups={"clubb": mask})
 
 

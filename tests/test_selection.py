@@ -859,7 +859,7 @@ def test_the_largest_error_of_a_group_that_features_define_is_beside_the_price()
     assert "no significant error was found in a group of 20% of people" in right.summary()
     few = randomize(law, *data(120), max_group_error=0.45, random_state=0)
     assert few.learned_group is None
-    assert "features define" not in few.summary()
+    assert "defined by features" not in few.summary()
 
 
 def test_a_spread_that_depends_on_features_is_reported_first() -> None:

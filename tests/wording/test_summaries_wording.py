@@ -196,29 +196,29 @@ UNEVEN = SpreadGroup(0.12, True, 0.611, 0.803, "age > 50")
         (
             {"searches": searches(0.1234, 0.0567)},
             5,
-            "Without a draw, the largest error found in a group of 33.34% of people that features"
-            " define (approximately: age > 50) is an estimated 12.3 points, at least 5.6 with 95%"
+            "Without a draw, the largest error found in a group of 33.34% of people defined by"
+            " features (approximately: age > 50) is an estimated 12.3 points, at least 5.6 with 95%"
             " confidence: intervals too narrow.",
         ),
         (
             {"searches": searches(0.1234, 0.0567, description=None)},
             5,
-            "Without a draw, the largest error found in a group of 33.34% of people that features"
-            " define (by age, sex) is an estimated 12.3 points, at least 5.6 with 95% confidence:"
+            "Without a draw, the largest error found in a group of 33.34% of people defined by"
+            " features (by age, sex) is an estimated 12.3 points, at least 5.6 with 95% confidence:"
             " intervals too narrow.",
         ),
         (
             {"searches": searches(0.0123, 0.0, p_value=0.012)},
             5,
-            "Without a draw, the largest error found in a group of 33.34% of people that features"
-            " define (approximately: age > 50) is an estimated 1.2 points (p = 0.0120): intervals"
-            " too narrow.",
+            "Without a draw, the largest error found in a group of 33.34% of people defined by"
+            " features (approximately: age > 50) is an estimated 1.2 points (p = 0.0120):"
+            " intervals too narrow.",
         ),
         (
             {"searches": searches(0.01, 0.0)},
             5,
-            "Without a draw, no significant error was found in a group of 33.34% of people that"
-            " features define.",
+            "Without a draw, no significant error was found in a group of 33.34% of people defined"
+            " by features.",
         ),
         (
             {},
@@ -238,7 +238,7 @@ UNEVEN = SpreadGroup(0.12, True, 0.611, 0.803, "age > 50")
                 "target": Target(MaxWider(1e-9), 0.2, 0.95),
             },
             2,
-            "The limit of the cost admits no randomization: alpha = 1. Overall, predicted"
+            "No randomization is possible within the price limit: alpha = 1. Overall, predicted"
             " probabilities are off by an estimated 4.0 points.",
         ),
         (

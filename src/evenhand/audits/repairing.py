@@ -113,7 +113,7 @@ def _repaired(
     known = {group.name for group in off}
     for name in masks:
         if name not in known:
-            rule = "name groups that the audit calls off by more than the tolerance"
+            rule = "name groups that are off by more than the tolerance in the audit"
             remedy = f"these are: {', '.join(sorted(known)) or 'none'}"[:200]
             raise bad_input("groups", rule, repr(name), remedy)
     by = {group.name: masks.get(group.name, group.rule) for group in off}

@@ -71,7 +71,7 @@ class Audit(Reported, Repairable):
         `search.scan_groups`. Intervals and p-values are adjusted for the groups of both tables.
         Empty without features.
     learned : DataFrame
-        The worst group of each size that features can define, found on some rows and tested on
+        The worst group of each size, learned from features on some rows and tested on
         others: see `search.find_group`. Empty without features.
     learned_rows : DataFrame
         The rows of the learned groups: `mass`, `row` in the given table, counted from 0, and `id`

@@ -306,7 +306,7 @@ def _plain_interval(chosen: Selection) -> dict[str, Any] | None:
 
 
 def _learned_group(chosen: Selection) -> dict[str, Any] | None:
-    """Return the group that features define with the largest error without a draw."""
+    """Return the learned group with the largest error without a draw."""
     found = chosen.learned_group
     if found is None:
         return None

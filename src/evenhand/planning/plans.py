@@ -182,7 +182,7 @@ def plan(
         included.
     n_groups : int, default 20
         Number of groups that are tested together, for the power of the test of a named group;
-        groups that features define are counted, too.
+        scanned groups are counted, too.
 
     Returns
     -------

@@ -277,14 +277,14 @@ def _legend(findings: Findings) -> Legend:
 
 
 def learned_section(findings: Findings, details: GroupDetails) -> Section | None:
-    """Show the worst group that features can define, for each share of people."""
+    """Show the learned group of each size."""
     if not findings.learned:
         return None
     text = (
-        "For each share of people, the worst group that features can define is learned on some of"
-        " the rows and evaluated on others. Its estimated error is conservative: on average it does"
+        "For each group size, the worst group is learned from features on some of the rows and"
+        " evaluated on others. Its estimated error is conservative: on average it does"
         " not exceed the true error, and it may be negative. The lower bounds of all learned groups"
-        f" hold at once, with {findings.level} confidence. A finding is listed if the adjusted p,"
+        f" hold jointly, with {findings.level} confidence. A finding is listed if the adjusted p,"
         " from a separate test and adjusted for the number of learned groups, is below"
         f" {1 - findings.confidence:.4g}; the test is more powerful than the bound, which may be 0"
         " then."

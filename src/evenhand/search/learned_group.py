@@ -72,7 +72,7 @@ def find_group(
     max_rows: int = 50_000,
     random_state: RandomState = None,
 ) -> FoundGroup:
-    """Find the least calibrated group that features define, with a bound for its error.
+    """Find the least calibrated group defined by features, with a bound for its error.
 
     Trees of depth 2 to 4, boosted stumps and a linear model learn where PITs deviate from uniform
     in level, spread and shape. The one with the best group of rows outside its training data

@@ -26,7 +26,7 @@ def group_test_rows(
     power : float, default 0.8
         Probability that the error is detected, 1/2 <= power < 1.
     n_groups : int, default 1
-        Number of groups that are tested together, those that features define included. Holm's
+        Number of groups that are tested together, scanned groups included. Holm's
         correction divides the level of 5% by this number for the first group that is detected.
     min_size : int, default 2
         Smallest group that is tested.

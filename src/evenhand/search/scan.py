@@ -1,4 +1,4 @@
-"""Scan of all groups that one or two features define (method: worst groups).
+"""Scan of all groups defined by one or two features (method: worst groups).
 
 Every half, value and named group and every intersection of two of them is tested.
 """
@@ -60,7 +60,7 @@ def scan_groups(
     confidence: float = 0.95,
     random_state: RandomState = None,
 ) -> pd.DataFrame:
-    """Test the groups that one or two features define, least calibrated first.
+    """Test the groups defined by one or two features, least calibrated first.
 
     Groups are the halves of each number or date feature (above, and at or below the median), each
     value of a category, text, boolean or few-valued feature (at most 10 distinct numbers), the rows

@@ -111,7 +111,7 @@ class Selection(Summarized):
         as the randomized 80% interval; None if no level up to 99% does, or no randomized model was
         chosen by a link.
     searches : GroupSearches or None
-        Searches for groups that features define; None for models that were already randomized.
+        Searches for learned groups; None for models that were already randomized.
     rounding_step : float or None
         Step of the grid that the outcomes of all rows lie on; None if they look continuous, and for
         forecasts of outcomes with atoms. With a step, log scores, the price and its limit are about
@@ -255,7 +255,7 @@ class Selection(Summarized):
 
     @cached_property
     def learned_group(self) -> FoundGroup | None:
-        """Group of `group_mass` that features define with the largest error without a draw.
+        """Learned group of `group_mass` with the largest error without a draw.
 
         That of the model inside the link, learned and evaluated on different certifying rows;
         `error` and its lower bound `low` show from which errors the draw protects at the least. It
@@ -266,7 +266,7 @@ class Selection(Summarized):
 
     @cached_property
     def spread_group(self) -> SpreadGroup | None:
-        """Group that features define in which the spread of outcomes is not the predicted one.
+        """Learned group in which the spread of outcomes is not the predicted one.
 
         A model that learns the spread from the features then helps more than a draw. None unless
         the errors of `learned_group` are significant and in spread, the spread in this group

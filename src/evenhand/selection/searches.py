@@ -1,4 +1,4 @@
-"""Groups that features define, in which a deterministic model is off: in all, and in its spread."""
+"""Learned groups in which a deterministic model is off: overall, and in its spread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEARCH_ROWS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class SpreadGroup:
-    """Group that features define, whose spread differs the most from that of other people.
+    """Learned group whose spread differs the most from that of other people.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class SpreadGroup:
 
 @dataclass(frozen=True, eq=False)
 class GroupSearches:
-    """Searches for groups that features define, in which a deterministic model is off.
+    """Searches for learned groups in which a deterministic model is off.
 
     Parameters
     ----------

@@ -140,7 +140,7 @@ def _coverage(chosen: Selection) -> list[str]:
 def _without_randomization(chosen: Selection) -> list[str]:
     why = "No randomization was needed"
     if not isinstance(chosen.target.goal, MaxGroupError):
-        why = "The limit of the cost admits no randomization"
+        why = "No randomization is possible within the price limit"
     return [
         f"{why}: alpha = 1. Overall, predicted probabilities are off by an"
         f" estimated {points(chosen.average_error('randomized'))} points."
@@ -186,11 +186,11 @@ def _price(chosen: Selection) -> list[str]:
 
 
 def _learned_group(chosen: Selection) -> list[str]:
-    """Return what a draw protects from at the least: the largest error found without one."""
+    """Return the largest error of a learned group without a draw."""
     found = chosen.learned_group
     if found is None:
         return []
-    group = f"in a group of {in_full(found.mass)} of people that features define"
+    group = f"in a group of {in_full(found.mass)} of people defined by features"
     if not found.is_significant:
         return [f"Without a draw, no significant error was found {group}."]
     about = ""
