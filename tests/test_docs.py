@@ -279,6 +279,15 @@ def test_lines_of_code_fit_on_a_page(page: Path) -> None:
             assert len(example) <= 95, example
 
 
+def test_sections_that_pages_name_exist() -> None:
+    for page in [*TEXTS, *GALLERY]:
+        text = page.read_text(encoding="utf-8")
+        for target, name in re.findall(r":doc:`/?([\w/-]+)`,\s+(?:#\s+)?\*([^*]+)\*", text):
+            title = " ".join(name.replace("#", " ").split())
+            shown = (PAGES / f"{target}.rst").read_text(encoding="utf-8")
+            assert re.search(rf"^{re.escape(title)}\n[=~-]+$", shown, re.MULTILINE), title
+
+
 def test_every_page_is_reachable() -> None:
     linked = "".join(page.read_text() for page in TEXTS)
     for page in TEXTS:
