@@ -188,8 +188,11 @@ class CategoryColumn(EncodedColumn):
     def _within(self, output: int, low: float, high: float) -> Condition | None:
         if output == len(self.levels):  # rare and unseen levels have no description
             return None
-        operator: Operator = "=" if high == math.inf else "!="
-        return Condition((Group(self.name, operator, self.levels[output]),))
+        if high == math.inf:
+            return Condition((Group(self.name, "=", self.levels[output]),))
+        if len(self.levels) == 2 and not self.had_missing:  # "sex = woman", not "sex != man"
+            return Condition((Group(self.name, "=", self.levels[1 - output]),))
+        return Condition((Group(self.name, "!=", self.levels[output]),))
 
 
 @final

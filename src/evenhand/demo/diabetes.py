@@ -124,8 +124,6 @@ def _story(chosen: Selection, deterministic: Audit) -> SmallStory:
         coverage=Estimate.of_coverage(everyone),
         n_groups=len(deterministic.groups) - 1,
         n_off=int(deterministic.groups["off"][1:].sum()),
-        n_scanned=len(deterministic.scan),
-        n_scanned_off=int(deterministic.scan["off"].sum()),
         group_size=GROUP_SIZE,
         group_error=chosen.group_error,
         floor=floor,

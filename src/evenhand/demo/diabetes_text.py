@@ -5,7 +5,6 @@ from __future__ import annotations
 from evenhand._format import (
     at_least,
     at_most,
-    confidence_in_full,
     in_full,
     log_score,
     nats,
@@ -26,29 +25,37 @@ def diabetes_text(story: SmallStory, written: Written, width: int) -> str:
         [
             wrapped(setting, width),
             step("1. FIND: audit the model", _found(story), width),
-            step("2. PROVE: the randomized model", _proven(story), width),
+            step(_title(story), _proven(story), width),
             written_text(written, width),
         ]
+    )
+
+
+def _title(story: SmallStory) -> str:
+    return (
+        f"2. PROVE: for every group of at least {in_full(story.group_size)} of patients, named or"
+        " not"
     )
 
 
 def _found(story: SmallStory) -> str:
     return (
         f"80% intervals cover {estimate(story.coverage)} of outcomes. {story.n_off} of"
-        f" {story.n_groups} named groups and {story.n_scanned_off} of {story.n_scanned} scanned"
-        f" groups are significantly off. {story.n_certifying} patients prove little: a group may"
-        " be off and not be found."
+        f" {story.n_groups} named groups are significantly off. {story.n_certifying} patients"
+        " prove little: a group may be off without being found."
     )
 
 
 def _proven(story: SmallStory) -> str:
     scores = story.log_score
+    worse = scores["randomized"] > scores["without features"]
+    verdict = "worse" if worse else "better"
     return (
-        f"With {confidence_in_full(0.95)} confidence, in every group of at least"
-        f" {in_full(story.group_size)} of patients: predicted probabilities are off by at most"
-        f" {at_most(story.group_error)} points, and 80% intervals cover"
-        f" {at_least(story.floor, percent)} to {at_most(story.ceiling, percent)} of outcomes."
-        f" Price: {nats(story.price)} and {percent(story.wider, decimals=0)} wider intervals."
-        f" Log score: {log_score(scores['randomized'])}, against {log_score(scores['as it is'])}"
-        f" without a draw and {log_score(scores['without features'])} without features."
+        f"80% intervals cover {at_least(story.floor, percent)} to"
+        f" {at_most(story.ceiling, percent)} of outcomes, and probabilities are off by at most"
+        f" {at_most(story.group_error)} points. Price: {percent(story.wider, decimals=0)} wider"
+        f" intervals, {nats(story.price)}. The log score of {log_score(scores['randomized'])} is"
+        f" {verdict} than that of a forecast without features,"
+        f" {log_score(scores['without features'])} (without a draw"
+        f" {log_score(scores['as it is'])})."
     )

@@ -137,7 +137,14 @@ def _repaired(work: Work) -> Repaired:
         for _, row in work.before.groups.iterrows()
         if row["group"] in {EVERYONE, work.rule.name}
     )
-    return Repaired(N_PART, N_PART, changes)
+    return Repaired(
+        n_repair=N_PART,
+        n_fresh=N_PART,
+        changes=changes,
+        n_scanned=len(work.after.scan),
+        n_off_before=int(work.before.scan["off"].sum()),
+        n_off_after=int(work.after.scan["off"].sum()),
+    )
 
 
 def _proven(work: Work) -> Proven:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenhand._format import at_least, at_most, in_full, log_score, nats, number, percent
 from evenhand._table import Cells, Column, Table, numeric, wrapped
-from evenhand.demo.result import Change, Found, Proven, Repaired, Served, Story, Written
+from evenhand.demo.result import Found, Proven, Repaired, Served, Story, Written
 from evenhand.demo.shared_text import estimate, step, written_text
 
 
@@ -22,9 +22,8 @@ def doses_text(story: Story, written: Written, width: int) -> str:
 
 def _setting(story: Story) -> str:
     return (
-        "Weekly doses of a blood thinner: a generated table, so that the truth is known. A gradient"
-        f" boosting model was trained on a trial of {story.n_trial:,} people, without women over"
-        " 60."
+        "Weekly doses of a blood thinner; the table is generated, so the truth is known. The model"
+        f" was trained on {story.n_trial:,} people of a trial without women over 60."
     )
 
 
@@ -32,8 +31,7 @@ def _found(found: Found, width: int) -> str:
     return step(
         f"1. FIND: audit the model on {found.n:,} patients of the clinics",
         f"80% intervals cover {estimate(found.coverage)} of doses. Worst group found:"
-        f" {found.group}, {percent(found.share, decimals=0)} of patients. Its probabilities are off"
-        f" by at least {at_least(found.error_low)} points, with 95% confidence.",
+        f" {found.group}, off by at least {at_least(found.error_low)} points with 95% confidence.",
         width,
     )
 
@@ -43,19 +41,18 @@ def _repaired(repaired: Repaired, width: int) -> str:
         f"2. REPAIR: recalibrate by group on {repaired.n_repair:,} others; check on"
         f" {repaired.n_fresh:,} fresh patients"
     )
-    cells: Cells[Change] = {
-        Column("80% intervals cover"): lambda row: row.group,
-        numeric("before"): lambda row: estimate(row.before),
-        numeric("after"): lambda row: estimate(row.after),
-    }
-    table = Table.of("Coverage before and after the repair", repaired.changes, cells)
+    columns = [Column("80% intervals cover"), numeric("before"), numeric("after")]
+    changes = [[row.group, estimate(row.before), estimate(row.after)] for row in repaired.changes]
+    off = [f"{n} of {repaired.n_scanned}" for n in (repaired.n_off_before, repaired.n_off_after)]
+    rows = [*changes, ["scanned groups that are off", *off]]
+    table = Table("Coverage before and after the repair", columns, rows)
     return f"{wrapped(title, width)}\n{table.text(width)}"
 
 
 def _proven(proven: Proven, variant_share: float, width: int) -> str:
     title = (
-        f"3. PROVE: a bound for every group of at least {in_full(proven.group_size)} of patients,"
-        " named or not"
+        f"3. PROVE: for every group of at least {in_full(proven.group_size)} of patients, named or"
+        " not"
     )
     cells: Cells[Served] = {
         Column("forecast"): _name,
@@ -65,16 +62,17 @@ def _proven(proven: Proven, variant_share: float, width: int) -> str:
         numeric("gene variant*"): lambda row: percent(row.variant),
     }
     table = Table.of("Proven coverage and its price", proven.served, cells)
-    price = (
-        "Without a draw, only a floor can be proven. Price of floor and ceiling:"
-        f" {percent(proven.wider, decimals=0)} wider 80% intervals, {nats(proven.price)}."
+    bound = (
+        "Randomized probabilities are off by at most"
+        f" {at_most(proven.group_error)} points. Price: {percent(proven.wider, decimals=0)} wider"
+        f" intervals, {nats(proven.price)}. Without a draw, only a floor can be proven."
     )
     note = (
         f"* True coverage for the {percent(variant_share, decimals=0)} of patients with a gene"
-        " variant that no column records: no test of the table can find them."
+        " variant that no column records."
     )
     return "\n".join(
-        [wrapped(title, width), table.text(width), wrapped(price, width), wrapped(note, width)]
+        [wrapped(title, width), table.text(width), wrapped(bound, width), wrapped(note, width)]
     )
 
 

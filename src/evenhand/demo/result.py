@@ -72,11 +72,24 @@ class Change:
 
 @dataclass(frozen=True)
 class Repaired:
-    """What the repair changed, on patients that neither model nor repair has seen."""
+    """What the repair changed, on patients that neither model nor repair has seen.
+
+    Parameters
+    ----------
+    n_repair, n_fresh : int
+        Number of patients that the repair learned from, and of fresh patients.
+    changes : tuple of Change
+        All fresh patients, and those of the worst group.
+    n_scanned, n_off_before, n_off_after : int
+        Scanned groups of fresh patients, and how many are significantly off.
+    """
 
     n_repair: int
     n_fresh: int
     changes: tuple[Change, ...]
+    n_scanned: int
+    n_off_before: int
+    n_off_after: int
 
 
 @dataclass(frozen=True)
@@ -163,8 +176,8 @@ class SmallStory:
         Numbers of patients.
     coverage : Estimate
         Coverage of the 80% intervals of the deterministic model, on the certifying patients.
-    n_groups, n_off, n_scanned, n_scanned_off : int
-        Named and scanned groups, and how many of them are significantly off.
+    n_groups, n_off : int
+        Number of named groups, and how many of them are significantly off.
     group_size, group_error : float
         Smallest group size, and the bound for the error of every such group.
     floor, ceiling : float
@@ -180,8 +193,6 @@ class SmallStory:
     coverage: Estimate
     n_groups: int
     n_off: int
-    n_scanned: int
-    n_scanned_off: int
     group_size: float
     group_error: float
     floor: float
