@@ -20,7 +20,7 @@ STATIC_ERRORS = (0.2, 0.25, 0.3, 0.35)
 STATIC_ROWS = (500, 1000, 2000, 10_000)
 """What is shown without JavaScript."""
 
-START = {"mass": STATIC_MASS, "rows": 1000, "error": 0.3}
+START = {"mass": STATIC_MASS, "rows": 2000, "error": 0.25}
 """Where the sliders begin."""
 
 CONTROLS = (
@@ -89,11 +89,13 @@ def static_table(table: Mapping[str, Any]) -> str:
         "80% intervals wider by",
         "price in nats",
     )
+    caption = f"Every group of at least {100 * STATIC_MASS:g}% of people"
     head = "".join(f'<th scope="col">{name}</th>' for name in columns)
     body = "".join(_row(table, error, rows) for error in STATIC_ERRORS for rows in STATIC_ROWS)
     return (
         '<div class="explore-table" tabindex="0" role="region" aria-label="Table of guarantees">'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>"
     )
 
 
