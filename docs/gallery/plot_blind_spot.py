@@ -27,8 +27,8 @@ X, y = clinics.X, clinics.y
 find, repair, prove, check = (
     slice(start, stop) for start, stop in ((0, 2000), (2000, 4000), (4000, 6000), (6000, None))
 )
-model = RecalibratedRegressor(HistGradientBoostingRegressor(random_state=0), random_state=0)
-model.fit(trial.X, trial.y)
+trees = HistGradientBoostingRegressor(random_state=0)
+model = RecalibratedRegressor(trees, random_state=0).fit(trial.X, trial.y)
 
 # %%
 # *Audit.* The worst group that the audit finds is the one that the trial did not enroll.
@@ -46,9 +46,9 @@ print(
 repaired = found.repair(model, X[repair], y[repair], random_state=0)
 
 # %%
-# *Prove.* With one forecast per person, no data can prove much for the groups that nobody recorded.
-# A wider interval has a floor: it covers at least so many outcomes in every group of 20%. A draw
-# for each person gives a floor and a ceiling.
+# *Prove.* With one forecast per person, nothing can be proven about 80% intervals in groups that
+# nobody recorded. A wider interval has a floor: it covers at least so many outcomes in every group
+# of 20%. A draw for each person gives a floor and a ceiling.
 
 chosen = randomize(
     FrozenEstimator(repaired),
