@@ -349,19 +349,19 @@ def test_too_few_rows_give_the_number_needed() -> None:
     u = np.random.default_rng(4).uniform(size=40)
     proof = certify_link(u, Laplace(0.1))
     with pytest.raises(
-        InputError, match=r"cannot be certified for mass 0\.2 on 40 rows: about"
+        InputError, match=r"cannot be certified for groups of 20% of people on 40 rows: about"
     ) as caught:
         proof.least_randomized(0.15, 0.2, certify_share=0.3)
     needed, in_all, share, price = (
         float(number.replace(",", ""))
         for number in re.findall(
-            r"about (\S+) certification rows .*\((\S+) in all at certify_share=(\S+)\), at a"
+            r"about (\S+) certification rows .*\((\S+) in all if (\S+)% of them certify\), at a"
             r" price of (\S+) nats",
             str(caught.value),
         )[0]
     )
     assert needed > 40
-    assert share == 0.3
+    assert share == 30
     assert needed / 0.3 <= in_all <= 1.1 * needed / 0.3
     # nine times in ten: 60 data sets of that size, refused fewer times than one in a million would
     # be
@@ -396,7 +396,9 @@ def test_a_group_smaller_than_any_share_that_is_bounded_may_be_as_wrong_as_can_b
     # one value's bound is 0.95 for all masses below
     proof = certify_link([0.1], Entropic(0.1))
     assert proof.group_error(0.01) == 0.5
-    with pytest.raises(InputError, match=r"cannot be certified for mass 0\.01 on 1 rows"):
+    with pytest.raises(
+        InputError, match=r"cannot be certified for groups of 1% of people on 1 rows"
+    ):
         proof.least_randomized(0.3, 0.01)
 
 

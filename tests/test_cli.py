@@ -215,7 +215,7 @@ def test_fit_finds_the_least_randomization_that_is_certified(
     assert not page.exists()
 
     refused = evenhand(*args, "--out", tmp_path / "other", "--max-group-error", 0.1)
-    assert "cannot be certified for mass 0.2 on 60 rows" in refused.complaint()
+    assert "cannot be certified for groups of 20% of people on 60 rows" in refused.complaint()
     both = evenhand(*args, "--out", tmp_path / "other", "--max-group-error", 0.4, "--alpha", 0.1)
     assert "--alpha or --max-group-error, not both" in both.complaint()
     assert not (tmp_path / "other").exists()

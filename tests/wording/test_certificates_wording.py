@@ -103,9 +103,9 @@ def test_too_few_rows() -> None:
     with pytest.raises(InputError) as refusal:
         proof.least_randomized(0.3, 0.2, certify_share=0.5)
     assert str(refusal.value) == (
-        "a group error of at most 0.3 cannot be certified for mass 0.2 on 40 rows: about 52"
-        " certification rows suffice (110 in all at certify_share=0.5), at a price of 2.0 nats of"
-        " log score; use more rows or allow a larger error"
+        "a group error of at most 30 points cannot be certified for groups of 20% of people on 40"
+        " rows: about 52 certification rows suffice (110 in all if 50% of them certify), at a price"
+        " of 2.0 nats of log score; use more rows or allow a larger error"
     )
 
 
@@ -114,9 +114,9 @@ def test_too_few_rows_whatever_their_number() -> None:
     with pytest.raises(InputError) as refusal:
         proof.least_randomized(0.3, 0.2)
     assert str(refusal.value) == (
-        "a group error of at most 0.3 cannot be certified for mass 0.2 on 300 rows, nor on 200,000"
-        " such rows; allow a larger error, or recalibrate the model first (in Python:"
-        " recalibrate=True)"
+        "a group error of at most 30 points cannot be certified for groups of 20% of people on 300"
+        " rows, nor on 200,000 such rows; allow a larger error, or recalibrate the model first (in"
+        " Python: recalibrate=True)"
     )
 
 

@@ -15,15 +15,15 @@ from evenhand.planning import plan
     [
         (
             {"max_group_error": 0.3, "group_mass": 0.2, "price": 0.2},
-            "max_group_error=0.3 with group_mass=0.2 cannot be certified with any number of rows at"
-            " a price of at most 0.2 nats: for a calibrated model it costs at least 0.29 nats with"
-            " unlimited rows; allow a higher price or a larger error",
+            "a group error of at most 30 points in groups of 20% of people cannot be certified with"
+            " any number of rows at a price of at most 0.2 nats: for a calibrated model it"
+            " costs at least 0.29 nats with unlimited rows; allow a higher price or a larger error",
         ),
         (
             {"max_group_error": 0.001, "group_mass": 0.2},
-            "max_group_error=0.001 with group_mass=0.2 cannot be certified with any number of rows:"
-            " the smallest alpha of the search, 0.005, has a group error of 0.010 for a"
-            " calibrated model; allow a larger error",
+            "a group error of at most 0.1 points in groups of 20% of people cannot be certified"
+            " with any number of rows: the smallest alpha of the search, 0.005, has a group error"
+            " of 0.010 for a calibrated model; allow a larger error",
         ),
         (
             {"max_group_error": 0.3, "group_mass": 0.2, "price": 0.0},

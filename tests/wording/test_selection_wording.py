@@ -81,8 +81,9 @@ Y = RNG.normal(size=60)
         (
             Ridge(),
             {"certify_share": 0.8},
-            "certify_share=0.8 splits 60 rows into 12 training rows and 48 people to certify on;"
-            " each part needs at least 20: choose another share, or provide more people",
+            "60 rows are split into 12 training rows and 48 people to certify on, but each part"
+            " needs at least 20; provide more people (in Python: or another certify_share than"
+            " 0.8)",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from evenhand._format import four_digits, one_line
+from evenhand._format import four_digits, in_full, one_line, points_in_full
 from evenhand._validate import Floats, InputError, check_fraction
 from evenhand.certificates.assumptions import SAMPLE, UNIFORM_DRAWS
 from evenhand.certificates.bound_choice import EVIDENCE, evidence_type
@@ -257,8 +257,8 @@ class LinkCertificate(Certificate):
     ) -> str:
         n = self.n_samples
         start = (
-            f"a group error of at most {max_group_error:g} cannot be certified for mass {mass:g} on"
-            f" {n:,} rows"
+            f"a group error of at most {points_in_full(max_group_error)} points cannot be certified"
+            f" for groups of {in_full(mass)} of people on {n:,} rows"
         )
         least = type(self.link)(LEAST_ALPHA)
         most = max(MOST_ROWS, 2 * n)
@@ -285,7 +285,7 @@ class LinkCertificate(Certificate):
         in_all = ""
         if certify_share is not None:
             rows = _two_digits(math.ceil(needed / certify_share))
-            in_all = f" ({rows:,} in all at certify_share={certify_share:g})"
+            in_all = f" ({rows:,} in all if {in_full(certify_share)} of them certify)"
         return (
             f"{start}: about {needed:,} certification rows suffice{in_all}, at a price of"
             f" {price:.1f} nats of log score; use more rows or allow a larger error"

@@ -84,9 +84,9 @@ PAGES: dict[str, Page] = {
                 "evenhand audit model test.csv --target loss --groups sex",
             ),
             Example(
-                "Exit with code 1 if a group of 20% of people can be far off",
+                "Exit with code 1 if any group is off by more than the tolerance",
                 "evenhand audit test.csv --mean mu --std sigma --target loss"
-                ' --fail-if "oracle_group_error(0.2) > 0.3"',
+                ' --fail-if "groups_beyond_tolerance > 0"',
             ),
             Example(
                 "Audit predicted probabilities of a 0/1 outcome",

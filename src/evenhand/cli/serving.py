@@ -77,6 +77,8 @@ def predict(
     asked["keep"] = listed_names("--keep", keep)
     subject = scale.ModelSubject(store.load(model))
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
+    # missing columns are named before the kind of forecast is read off the first row
+    subject.columns(parts.columns, parts.source)
     if scale.predicts_events(subject, parts):
         reason = (
             f"with {model}: its forecast of a 0/1 outcome is one probability, which needs no draw"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from scipy.optimize import brentq
 
-from evenhand._format import nats, number
+from evenhand._format import in_full, nats, number, points_in_full
 from evenhand._validate import InputError
 from evenhand.certificates import LEAST_ALPHA, certify_calibrated, choose_bound
 from evenhand.links import Link
@@ -147,7 +147,8 @@ def _too_many(target: Target, family: Link, price: float | None) -> str:
 
 
 def _asked(target: Target) -> str:
-    return f"max_group_error={target.goal.most:g} with group_mass={target.group_mass:g}"
+    error, mass = points_in_full(target.goal.most), in_full(target.group_mass)
+    return f"a group error of at most {error} points in groups of {mass} of people"
 
 
 def _too_cheap(start: str, target: Target, family: Link, price: float) -> str:

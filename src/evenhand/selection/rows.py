@@ -68,9 +68,9 @@ def split_rows(
     if share is not None and min(learn.size, n_kept) < least:
         several = "" if cluster is None else f" of {_people(n_people)}"
         raise InputError(
-            f"certify_share={share:g} splits {y.size:,} rows{several} into {learn.size:,} training"
-            f" rows and {_people(n_kept)} to certify on; each part needs at least {least}: choose"
-            " another share, or provide more people"
+            f"{y.size:,} rows{several} are split into {learn.size:,} training rows and"
+            f" {_people(n_kept)} to certify on, but each part needs at least {least}; provide more"
+            f" people (in Python: or another certify_share than {share:g})"
         )
     # one row per person, because bounds need independent rows
     if cluster is not None:
@@ -90,7 +90,7 @@ def naming_the_split(rows: SplitRows) -> Iterator[None]:
     except InputError as error:
         if rows.share is None or rows.learn.size >= 100:
             raise
-        part = f"{rows.learn.size} of {rows.y.size:,} rows (certify_share={rows.share:g})"
+        part = f"{rows.learn.size} of {rows.y.size:,} rows, as the others certify the model"
         raise InputError(f"training on {part}: {error}") from error
 
 
