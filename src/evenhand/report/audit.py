@@ -19,7 +19,7 @@ from evenhand.report.groups import (
     positive_section,
     scanned_section,
 )
-from evenhand.report.measures import NAMES, formatter_of
+from evenhand.report.measures import NAMES, formatter_of, units_of
 from evenhand.report.names import short
 from evenhand.report.next_section import next_section
 from evenhand.report.overview import overview
@@ -172,15 +172,16 @@ def _scores(findings: Findings) -> Section | None:
         numeric("95% interval"): lambda score: band(
             formatter_of(score.unit), score.low, score.high
         ),
-        Column("unit"): lambda score: _unit_in_words(score.unit),
+        Column("unit"): lambda score: _unit_in_words(score.unit, findings),
     }
     table = Table.of("Scores", [_with_one_interval(score, findings) for score in scores], cells)
     return Section("Scores", [Paragraph(text), table], "scores")
 
 
-def _unit_in_words(unit: str | None) -> str:
+def _unit_in_words(unit: str | None, findings: Findings) -> str:
     # the audit has machine-readable units; here shares are percentages and errors points
     words = {"share": "of outcomes", "probability": "points"}
+    words[units_of(findings.values.get("target"))] = findings.terms.unit
     return words.get(str(unit), str(unit or "of outcomes"))
 
 

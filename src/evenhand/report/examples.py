@@ -12,6 +12,7 @@ from evenhand.report.document import Pair, Paragraph, Section
 from evenhand.report.findings import Findings
 from evenhand.report.names import tip_name
 from evenhand.report.records import Person, known, or_zero, records
+from evenhand.report.terms import Terms
 
 
 def examples_section(findings: Findings) -> Section | None:
@@ -31,7 +32,7 @@ def examples_section(findings: Findings) -> Section | None:
             " Each person is served the forecast of one draw; a higher draw gives a lower forecast."
             " The differences between the forecasts of a person show the effect of the draw."
         )
-    pair = Pair([_chart(rows, findings.terms.unit)], [Paragraph(text)], is_remark=True)
+    pair = Pair([_chart(rows, findings.terms)], [Paragraph(text)], is_remark=True)
     return Section("Example people", [pair], "examples", in_text=False)
 
 
@@ -39,7 +40,7 @@ def _has_draws(rows: Sequence[Person]) -> bool:
     return any(row.draw is not None for row in rows)
 
 
-def _chart(rows: Sequence[Person], unit: str) -> charts.Chart:
+def _chart(rows: Sequence[Person], terms: Terms) -> charts.Chart:
     ends = [or_zero(end) for row in rows for end in (row.low, row.high, row.outcome)]
     # 1/40 of the range at both ends; divided first, since the range of huge values may overflow
     room = max(ends) / 40 - min(ends) / 40 or 1.0
@@ -51,10 +52,10 @@ def _chart(rows: Sequence[Person], unit: str) -> charts.Chart:
     )
     return charts.Chart(
         "80% prediction intervals of example people under several draws, and their outcomes.",
-        charts.Axis(low, high, unit[:1].upper() + unit[1:], charts.nice_ticks(low, high, 4)),
+        charts.Axis(low, high, terms.axis, charts.nice_ticks(low, high, 4)),
         [layer],
         title="Forecasts of example people",
-        note=f"In {unit}.",
+        note=f"In {terms.unit}.",
         numbers=_table(rows),
     )
 

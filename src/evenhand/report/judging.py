@@ -9,7 +9,6 @@ from typing import Any
 from evenhand._format import is_known
 from evenhand.report.earlier import with_decisions
 from evenhand.report.findings import Findings, GroupFinding, LearnedFinding
-from evenhand.report.measures import units_of
 from evenhand.report.notes import NO_SCAN, Note, NoteKind, notes_of
 from evenhand.report.records import (
     Bound,
@@ -71,7 +70,8 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
         values=audit,
         terms=Terms.of(
             audit.get("outcome_kind"),
-            units_of(audit.get("target")),
+            audit.get("target"),
+            (audit.get("about") or {}).get("unit"),
             (audit.get("certificate") or {}).get("atom"),
         ),
         tolerance=record(Tolerance, audit["tolerance"]) if audit.get("tolerance") else Tolerance(),

@@ -68,9 +68,14 @@ LONGEST_TARGET = 60
 
 def units_of(target: str | None) -> str:
     """Return the unit of an outcome, such as "units of income", or "units of y" without a name."""
+    return f"units of {'y' if target is None else one_line(target)}"
+
+
+def one_line(name: str) -> str:
+    """Return the name of an outcome or its unit as part of a sentence, shortened if it is long."""
     # a column name may contain line breaks, and a sentence is one line
-    name = "y" if target is None else " ".join(str(target).split())
-    return f"units of {name if len(name) <= LONGEST_TARGET else name[: LONGEST_TARGET - 1] + '…'}"
+    line = " ".join(str(name).split())
+    return line if len(line) <= LONGEST_TARGET else f"{line[: LONGEST_TARGET - 1]}…"
 
 
 @dataclass(frozen=True)

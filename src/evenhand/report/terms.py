@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from evenhand._format import number, plain_number, points
 from evenhand.distributions import OutcomeKind
+from evenhand.report.measures import one_line, units_of
 from evenhand.search import HIGHER, LOWER, NARROW, WIDE
 
 Directions = Mapping[str | None, tuple[str, str]]
@@ -27,6 +29,9 @@ EVENT_WORDS: Directions = {
     NARROW: ("probabilities", "too extreme"),
     WIDE: ("probabilities", "not extreme enough"),
 }
+
+PLURAL = re.compile("[a-z]{2,}s")
+"""A target such as "visits"; other names, such as "n_visit", are names of columns."""
 
 OUTCOMES = {
     OutcomeKind.COUNT: "counts or scores",
@@ -57,21 +62,54 @@ class Terms:
     kind : OutcomeKind or None
         Kind of outcome; None if only PITs are known.
     unit : str
-        Unit of the outcome.
+        Unit of the outcome, as it follows a number in a sentence.
+    axis : str
+        Title of an axis of outcomes.
     atom : str, default "the atom"
         The atom of amounts: its value, if it is known.
     """
 
     kind: OutcomeKind | None
     unit: str
+    axis: str
     atom: str = "the atom"
 
     @classmethod
-    def of(cls, kind: Any, unit: str, atom: Any = None) -> Terms:
-        """Return the words for a kind as an audit stores it; other values count as unknown."""
-        known = kind in list(OutcomeKind)
-        name = "the atom" if not isinstance(atom, int | float) else plain_number(atom)
-        return cls(OutcomeKind(kind) if known else None, unit, name)
+    def of(
+        cls, kind: Any, target: str | None = None, unit: str | None = None, atom: Any = None
+    ) -> Terms:
+        """Return the words for values as an audit stores them.
+
+        Parameters
+        ----------
+        kind : str or None
+            Kind of outcome; other values than those of `OutcomeKind` count as unknown.
+        target : str, optional
+            Name of the outcome.
+        unit : str, optional
+            Its unit, if it is known.
+        atom : float, optional
+            The atom of amounts.
+
+        Examples
+        --------
+        >>> terms = Terms.of("continuous", "dose", "mg per week")
+        >>> terms.size(-2.5), terms.axis
+        ('2.5 mg per week', 'dose (mg per week)')
+        >>> Terms.of("count", "visits").size(0.3), Terms.of("count", "y").size(0.3)
+        ('0.3 visits', '0.3 units of y')
+        """
+        known = OutcomeKind(kind) if kind in list(OutcomeKind) else None
+        name = plain_number(atom) if isinstance(atom, int | float) else "the atom"
+        plain = units_of(target)
+        if unit:
+            shown = one_line(unit)
+            axis = f"{one_line(target)} ({shown})" if target else shown
+            return cls(known, shown, axis, name)
+        # what is counted is the unit of a count, if the name is a plural noun
+        if known is OutcomeKind.COUNT and PLURAL.fullmatch(target or ""):
+            plain = str(target)
+        return cls(known, plain, plain[:1].upper() + plain[1:], name)
 
     @property
     def is_event(self) -> bool:
