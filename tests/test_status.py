@@ -15,6 +15,7 @@ import typer.main
 
 from browser.report_examples import AUDITS, deterministic, full_deterministic, group
 from evenhand import Forecast, audit, audit_pit
+from evenhand._table import lines_within
 from evenhand.audits import Audit, parse_condition, with_conditions
 from evenhand.cli import app
 from evenhand.report import (
@@ -23,6 +24,7 @@ from evenhand.report import (
     Paragraph,
     audit_brief,
     audit_document,
+    audit_html,
     findings_of,
     next_steps,
     status_of,
@@ -293,3 +295,30 @@ def test_next_steps_are_commands_that_exist(name: str) -> None:
         assert program == "evenhand"
         known = {option for one in COMMANDS[command].params for option in one.opts}
         assert {word for word in words if word.startswith("--")} <= known
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_short_text_fits_a_narrow_terminal(width: int) -> None:
+    given = full_deterministic() | {
+        "provenance": {"command": "evenhand audit t --target y --mean m"}
+    }
+    with lines_within(width):
+        lines = audit_brief(given).splitlines()
+    # a command is broken between its options, never inside of one
+    assert max(len(line) for line in lines if "--" not in line) <= width
+    assert len(lines) <= 18 * 100 / width
+
+
+def test_units_are_those_of_the_reader() -> None:
+    given = full_deterministic() | {"target": "dose", "about": {"unit": "mg per week"}}
+    page, text = audit_html(given), audit_brief(given)
+    assert "by 0.13 mg per week on average" in page
+    assert "0.13 mg per week" in " ".join(text.split())
+    assert "Outcome minus forecast is in mg per week" in page
+    assert "dose (mg per week)" in page  # the axis of the examples
+    assert "nits of" not in page.partition('id="scores"')[0] + text
+
+
+def test_an_error_of_an_event_is_explained_beside_the_difference_of_rates() -> None:
+    assert "The error is half the difference" in audit_brief(EVERY["events"])
+    assert "The error is half the difference" not in audit_brief(EVERY["counts"])

@@ -265,15 +265,24 @@ class Certificate(Summarized, ABC):
         """Return the lines of the summary about every group of a given size of some people."""
         lines = []
         for row in self.table((0.1, 0.2, 0.5)).to_dict("records"):
-            line = (
-                f"- in every group of at least {in_full(row['mass'])} of {of}, by at most"
-                f" {at_most(row['group_error'])} points"
+            line = f"- in every group of at least {in_full(row['mass'])} of {of}"
+            error = at_most(row["group_error"])
+            # an error of 50 points, the largest, is no bound
+            line += (
+                f", by at most {error} points" if error != at_most(0.5) else ": nothing is proven"
             )
             if not np.isnan(row["coverage_80_low"]):
-                covered = band(percent, row["coverage_80_low"], row["coverage_80_high"])
-                line += f"; the 80% prediction interval covers {covered} of outcomes"
+                line += _coverage(row["coverage_80_low"], row["coverage_80_high"])
             lines.append(line)
         return lines
 
     def _coverage_80(self, mass: float) -> tuple[float, float]:
         return self.coverage(0.8, mass)
+
+
+def _coverage(low: float, high: float) -> str:
+    """Return what is proven for the coverage of 80% prediction intervals; "" for nothing."""
+    shown = band(percent, low, high)
+    if shown == band(percent, 0.0, 1.0):
+        return ""
+    return f"; the 80% prediction interval covers {shown} of outcomes"

@@ -10,7 +10,7 @@ from evenhand._table import line_width, wrapped
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.judging import findings_of
 from evenhand.report.names import short
-from evenhand.report.next_steps import NextStep, has_command, next_steps
+from evenhand.report.next_steps import NextStep, folded, has_command, next_steps
 from evenhand.report.notes import Note
 from evenhand.report.records import Estimate, Values
 from evenhand.report.sentences import finding_name, leak_sentences, off_in_brief
@@ -119,27 +119,6 @@ def _code(step: NextStep, findings: Findings, width: int) -> Iterator[str]:
     text = visible(step.command if is_shell else step.python)
     lines = folded(text, width - MARGIN - 2) if is_shell else text.split("\n")
     yield from (f"{'':{MARGIN}}  {line}" for line in lines)
-
-
-def folded(command: str, width: int) -> list[str]:
-    r"""Break a command between its options into lines that a shell reads as one.
-
-    Examples
-    --------
-    >>> print("\n".join(folded("evenhand fit past.csv --target y --out model", 36)))
-    evenhand fit past.csv --target y \
-        --out model
-    """
-    first, *options = command.split(" --")
-    lines = [first]
-    for option in options:
-        # two characters for the blank and the backslash
-        if len(lines[-1]) + len(option) + 5 <= width:
-            lines[-1] += f" --{option}"
-        else:
-            lines[-1] += " \\"
-            lines.append(f"    --{option}")
-    return lines
 
 
 def _more(findings: Findings) -> str:

@@ -29,6 +29,8 @@ PLAIN = (
 
 def both_sides(low: Number, high: Number) -> str:
     """Write a coverage by both of its bounds: "between 61.2% and 89.3% of outcomes"."""
+    if is_trivial(high) and or_zero(low) < LEAST_FLOOR:
+        return "any share of outcomes, as nothing is proven"
     if is_trivial(high):
         return f"at least {at_least(low, percent)} of outcomes, without an upper bound"
     return f"between {at_least(low, percent)} and {at_most(high, percent)} of outcomes"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from evenhand.report.document import Paragraph, Part, Section
 from evenhand.report.findings import Findings
-from evenhand.report.next_steps import next_steps
+from evenhand.report.next_steps import folded, next_steps
+
+WIDTH = 90
+"""Most characters of a line of a command."""
 
 
 def next_section(findings: Findings) -> Section | None:
@@ -14,7 +17,7 @@ def next_section(findings: Findings) -> Section | None:
         return None
     parts: list[Part] = []
     for step in steps:
-        lines = [f"$ {step.command}"] if step.command else []
+        lines = [f"$ {line}" for line in ["\n".join(folded(step.command, WIDTH))] if line]
         lines += [f">>> {step.python}"] if step.python else []
         parts += [Paragraph(step.what), Paragraph("\n".join(lines), "code")]
     return Section("What to do next", parts, "next")

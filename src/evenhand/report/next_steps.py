@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evenhand._format import in_full
+from evenhand.distributions import OutcomeKind
 from evenhand.report.coverage import MASS
 from evenhand.report.findings import GROUPS_LISTED, Findings, GroupFinding
 from evenhand.report.records import or_zero
@@ -28,8 +29,12 @@ FORECASTS = (
 
 FLAG = "--sort-quantiles"
 
-MODEL = "--mean mu --std sigma --target y"
-"""Options where the audit does not record any."""
+COLUMNS: dict[OutcomeKind | None, str] = {
+    OutcomeKind.COUNT: "--mean mu --outcome count",
+    OutcomeKind.HURDLE: "--chance-of-zero p0 --mean mu --std sigma",
+    OutcomeKind.BINARY: "--probability p",
+}
+"""Columns of forecasts in examples, if the audit does not record any; others have moments."""
 
 GOAL = "0.3"
 """Largest group error in examples of a guarantee."""
@@ -171,7 +176,9 @@ def _of_table(findings: Findings, options: str, line: str) -> str:
     """Return a command on a table of forecasts; nothing for a model in a folder."""
     if not options and has_command(findings):
         return ""
-    return line.format(options or MODEL)
+    columns = COLUMNS.get(findings.terms.kind, "--mean mu --std sigma")
+    target = _quoted(str(findings.values.get("target") or "y"))
+    return line.format(options or f"--target {target} {columns}")
 
 
 def has_command(findings: Findings) -> bool:
@@ -197,6 +204,27 @@ def forecast_options(findings: Findings) -> str:
         elif name in FORECASTS and (is_joined or place + 1 < len(given)):
             words += [name, _quoted(value if is_joined else given[place + 1])]
     return " ".join(words) if len(words) > 2 else ""
+
+
+def folded(command: str, width: int) -> list[str]:
+    r"""Break a command between its options into lines that a shell reads as one.
+
+    Examples
+    --------
+    >>> print("\n".join(folded("evenhand fit past.csv --target y --out model", 36)))
+    evenhand fit past.csv --target y \
+        --out model
+    """
+    first, *options = command.split(" --")
+    lines = [first]
+    for option in options:
+        # two characters for the blank and the backslash
+        if len(lines[-1]) + len(option) + 5 <= width:
+            lines[-1] += f" --{option}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"    --{option}")
+    return lines
 
 
 def _quoted(text: str) -> str:

@@ -142,7 +142,12 @@ def _named(findings: Findings, bounds: Sequence[NamedBound]) -> list[Part]:
         numeric("upper bound"): lambda b: Value(at_most(b.high), order=b.high),
     }
     table = Table.of("Bounds for named groups", shown, cells, search="Find a named group")
-    return [Paragraph(note), table] if len(bounds) > NAMED else [table]
+    # a report must not give one promise two numbers without the difference
+    family = (
+        "These bounds hold for the named groups alone, at any sample size. The intervals in the"
+        " section Named groups also hold for the scanned groups, so they differ."
+    )
+    return [Paragraph(f"{family} {note}" if len(bounds) > NAMED else family), table]
 
 
 def limits_section(findings: Findings) -> Section | None:

@@ -193,7 +193,12 @@ def headline_sentences(group: GroupFinding, findings: Findings) -> str:
     if group is findings.everyone:
         return first
     there = f"There, {off_in_words(group, findings.terms, verb='are')}."
-    return " ".join([first, there, *coverage_sentences(group, findings)])
+    # outcomes, Theorem 4.1: readers compare the difference of rates with the error beside it
+    half = "The error is half the difference of event rate and probability."
+    is_half = findings.terms.is_event and bool(group.reported_bias)
+    return " ".join(
+        [first, there, *([half] if is_half else []), *coverage_sentences(group, findings)]
+    )
 
 
 def _subject(group: GroupFinding, findings: Findings) -> tuple[str, str]:
