@@ -1,29 +1,87 @@
-"""The Python of the README runs as it stands, block after block, as a reader would run it."""
+"""The README: short, its code runs block after block, and it prints what stands below it."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import re
 from pathlib import Path
 
+import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 from test_docs import check_shell
 
 README = Path(__file__).parent.parent / "README.md"
+NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?")
 
 
-def test_the_blocks_of_the_readme_run_in_order() -> None:
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def near(printed: str, shown: str) -> None:
+    """Check that two texts are equal, except for the last digits of numbers.
+
+    Another processor rounds sums of floats differently, which moves a split of a tree now and
+    then: numbers may differ by 5% or 0.5.
+    """
+    words = [NUMBER.sub("#", text).split() for text in (printed, shown)]
+    assert words[0] == words[1]
+    numbers = [
+        [float(found.replace(",", "")) for found in NUMBER.findall(text)]
+        for text in (printed, shown)
+    ]
+    assert numbers[0] == pytest.approx(numbers[1], rel=0.05, abs=0.5)
+
+
+def test_the_blocks_of_the_readme_run_in_order_and_print_what_is_shown() -> None:
     # one test, since blocks build on each other and parallel workers may take tests apart
-    blocks = list(Sybil(parsers=[PythonCodeBlockParser()]).parse(README))
-    assert len(blocks) >= 3
-    for block in blocks:
-        block.evaluate()
+    code = list(Sybil(parsers=[PythonCodeBlockParser()]).parse(README))
+    assert len(code) == len(blocks("python")) >= 3
+    shown = blocks("text")
+    assert len(shown) == len(code)
+    for block, expected in zip(code, shown, strict=True):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            block.evaluate()
+        near(printed.getvalue(), expected)
+
+
+def test_printed_numbers_are_compared() -> None:
+    near("off by 24.5 points", "off by 24.6\npoints")
+    with pytest.raises(AssertionError):
+        near("off by 24.5 points", "off by 30.0 points")
+    with pytest.raises(AssertionError):
+        near("off by 24.5 points", "off by 24.5 percent")
+
+
+def test_the_readme_is_short() -> None:
+    text = README.read_text()
+    assert len(text.split()) <= 800
+    for language in ("python", "sh", "text"):
+        for line in "".join(blocks(language)).splitlines():
+            assert len(line) <= 88, line
 
 
 def test_the_shell_lines_of_the_readme_name_what_is_there() -> None:
-    blocks = list(
+    shell = list(
         Sybil(parsers=[CodeBlockParser(language="sh", evaluator=check_shell)]).parse(README)
     )
-    assert len(blocks) >= 3
-    for block in blocks:
+    assert len(shell) >= 1
+    for block in shell:
         block.evaluate()
+
+
+def test_links_of_the_readme_name_files_that_exist() -> None:
+    links = re.findall(r"\]\(([^)]+)\)", README.read_text())
+    assert len(links) >= 8
+    for link in links:
+        if not link.startswith("https://"):
+            assert (README.parent / link).is_file(), link
+
+
+def test_the_first_install_line_is_on_the_first_screen() -> None:
+    lines = README.read_text().splitlines()
+    assert next(k for k, line in enumerate(lines) if line.startswith("pip install .")) < 35
