@@ -386,3 +386,22 @@ def test_rows_and_columns_may_come_in_any_order(table: pd.DataFrame, random: Any
     np.testing.assert_allclose(
         other.transform(table.iloc[rows])[:, position], expected, rtol=1e-2, atol=1e-2
     )
+
+
+def test_of_two_levels_the_one_in_the_group_is_named() -> None:
+    both = pd.Series(["man", "woman", "woman"], name="sex")
+    column = KINDS["category"].fit("sex", both)
+    for output in (0, 1):
+        for low, high in ((-np.inf, 0.5), (0.5, np.inf)):
+            condition = column.condition(output, low, high)
+            assert condition is not None
+            inside = column.encode(both)[:, output]
+            expected = (inside > low) & (inside <= high)
+            (group,) = condition.comparisons
+            assert group.operator == "="
+            assert ((both == group.value).to_numpy() == expected).all()
+    # a missing value meets "sex != man" and not "sex = woman"
+    missing = KINDS["category"].fit("sex", pd.Series(["man", "woman", None], name="sex"))
+    condition = missing.condition(0, -np.inf, 0.5)
+    assert condition is not None
+    assert [group.operator for group in condition.comparisons] == ["!="]
