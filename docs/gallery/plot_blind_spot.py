@@ -80,14 +80,14 @@ steps = (
     ("1. Audit", "wrong for women\nover 60", model.forecast(X), 0.8, None),
     ("2. Repair", "right for women\nover 60", repaired.forecast(X), 0.8, None),
     (
-        "3. Prove a floor",
+        "3a. Prove a floor",
         f"wider intervals ({wider.level:.0%}),\nno draw",
         repaired.forecast(X),
         wider.level,
         (wider.floor, 1),
     ),
     (
-        "3. Prove both limits",
+        "3b. Prove a range",
         "80% intervals, a draw\nfor each patient",
         chosen.model.forecast(X, random_state=1),
         0.8,
@@ -164,7 +164,7 @@ def draw_people(ax, interval):
         text = f"{is_missed[some].sum()} missed"
         ax.text(place[some].mean(), -33, text, ha="center", color=ORANGE)
     times = np.mean(interval[1] - interval[0]) / width
-    ax.set_title("intervals" if times == 1 else f"{times - 1:.0%} wider", size=10, color=GREY)
+    ax.set_title("intervals" if times == 1 else f"{times - 1:.0%} wider than in 1", size=10, color=GREY)
 
 
 fig, axes = plt.subplots(
@@ -175,7 +175,7 @@ fig, axes = plt.subplots(
     sharey="row",
     height_ratios=(3, 2),
 )
-fig.suptitle("Share of patients whose dose lies in the model's 80% interval", size=13)
+fig.suptitle("Share of patients whose dose lies in the prediction interval (dashed: as intended)", size=13)
 for top, bottom, (title, subtitle, forecast, level, proven) in zip(*axes, steps, strict=True):
     interval = forecast.interval(level)
     draw_coverage(top, interval, level, proven)
@@ -183,7 +183,7 @@ for top, bottom, (title, subtitle, forecast, level, proven) in zip(*axes, steps,
     top.set_title(subtitle, size=10.5)
     top.text(0.5, 1.2, title, transform=top.transAxes, ha="center", size=12, weight="bold")
     top.set(xlim=(0, 103), ylim=(3.35, -0.6), xticks=(0, 40, 100 * level))
-    top.set_yticks(range(4), [*groups, "Every group of\n20%, named or not"])
+    top.set_yticks(range(4), [*groups, "Every group of 20%\nof people, named or not"])
     for text in top.get_yticklabels()[3:]:
         text.set_weight("bold")
     top.xaxis.set_major_formatter("{x:.0f}%")
