@@ -164,7 +164,9 @@ def draw_people(ax, interval):
         text = f"{is_missed[some].sum()} missed"
         ax.text(place[some].mean(), -33, text, ha="center", color=ORANGE)
     times = np.mean(interval[1] - interval[0]) / width
-    ax.set_title("intervals" if times == 1 else f"{times - 1:.0%} wider than in 1", size=10, color=GREY)
+    ax.set_title(
+        "intervals" if times == 1 else f"{times - 1:.0%} wider than in 1", size=10, color=GREY
+    )
 
 
 fig, axes = plt.subplots(
@@ -175,7 +177,9 @@ fig, axes = plt.subplots(
     sharey="row",
     height_ratios=(3, 2),
 )
-fig.suptitle("Share of patients whose dose lies in the prediction interval (dashed: as intended)", size=13)
+fig.suptitle(
+    "Share of patients whose dose lies in the prediction interval (dashed: as intended)", size=13
+)
 for top, bottom, (title, subtitle, forecast, level, proven) in zip(*axes, steps, strict=True):
     interval = forecast.interval(level)
     draw_coverage(top, interval, level, proven)
