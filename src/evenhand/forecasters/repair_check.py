@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from evenhand._format import band, count, number, points
-from evenhand._table import Cells, Column, Table, numeric, wrapped
+from evenhand._table import Cells, Column, Table, line_width, lines_within, numeric, wrapped
 from evenhand._validate import Floats, Mask
 from evenhand.columns import EVERYONE
 from evenhand.forecasters.adapters import effective_size
@@ -43,6 +43,18 @@ CHECK_COLUMNS = (
     "verdict",
 )
 """Columns of the table of a check."""
+
+
+SHORT_LINE = 88
+"""Characters of a line of a short text."""
+
+NOTE = (
+    "Rows that were not used for the maps (cross-fitted). Errors are in percentage points."
+    " Gain: mean log score after recalibration minus before. The intervals hold for all groups"
+    " simultaneously. They do not account for groups that were chosen by their outcomes in"
+    " these same rows."
+)
+"""How the numbers of a check are computed, and what its intervals leave out."""
 
 
 def check_maps(
@@ -106,7 +118,15 @@ def check_text(table: pd.DataFrame, *, full: bool = True) -> str:
 
     Unless `full`, everyone and the `SHOWN` most notable groups are listed, and others are counted.
     """
-    listed = table if full or len(table) <= 2 + SHOWN else _notable(table)
+    if full or len(table) <= 2 + SHOWN:
+        return f"{_listed(table)}\n\n{wrapped(NOTE)}"
+    listed = _notable(table)
+    counted = _counted(table.drop(index=listed.index))
+    with lines_within(min(line_width(), SHORT_LINE)):
+        return f"{_listed(listed)}\n{wrapped(counted)}\n\n{wrapped(NOTE)}"
+
+
+def _listed(table: pd.DataFrame) -> str:
     cells: Cells[Any] = {
         Column("group"): lambda row: row.group,
         numeric("rows"): lambda row: f"{row.n:,}",
@@ -116,16 +136,7 @@ def check_text(table: pd.DataFrame, *, full: bool = True) -> str:
         Column("95% interval"): lambda row: band(number, row.low, row.high),
         Column("verdict"): verdict_text,
     }
-    shown = Table.of("Check of the repair", listed.itertuples(index=False), cells).text()
-    note = (
-        "Rows that were not used for the maps (cross-fitted). Errors are in percentage points."
-        " Gain: mean log score after recalibration minus before. The intervals hold for all groups"
-        " simultaneously. They do not account for groups that were chosen by their outcomes in"
-        " these same rows."
-    )
-    others = table.drop(index=listed.index)
-    counted = f"\n{wrapped(_counted(others))}" if len(others) else ""
-    return f"{shown}{counted}\n\n{wrapped(note)}"
+    return Table.of("Check of the repair", table.itertuples(index=False), cells).text()
 
 
 def _notable(table: pd.DataFrame) -> pd.DataFrame:
