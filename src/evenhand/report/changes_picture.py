@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from evenhand._format import points, points_in_full
 from evenhand.report.changed_groups import CHANGED, ChangedGroup
 from evenhand.report.charts import Axis, Chart, Color, Layer, Point, Points, Shape, nice_ticks
+from evenhand.report.document import Section
 from evenhand.report.names import short, tip_name
 from evenhand.report.records import known, or_zero
 
@@ -27,7 +28,7 @@ MARKS: dict[str, tuple[Color, Shape, tuple[str, ...]]] = {
 """Marks of errors after the change by their words, with the outcomes of the groups."""
 
 
-def changes_picture(groups: Sequence[ChangedGroup]) -> Chart | None:
+def changes_picture(groups: Sequence[ChangedGroup]) -> Section | None:
     """Show errors before and after of the first groups with a change; None without any."""
     shown = [
         group
@@ -52,17 +53,17 @@ def changes_picture(groups: Sequence[ChangedGroup]) -> Chart | None:
         for i, (group, (before, _)) in enumerate(zip(shown, ends, strict=True))
     ]
     layers.insert(0, Points(starts, "before", "blue", "hollow"))
-    return Chart(
+    chart = Chart(
         "Errors before and after of the groups that changed; the numbers are in the table.",
         Axis(0, top, "Error in points", nice_ticks(0.0, top, 5), points_in_full),
         layers,
-        title="Groups that changed",
         size="rows",
         names=[
             (short(group.name, NAME), f"{points(before)} → {points(after)}")
             for group, (before, after) in zip(shown, ends, strict=True)
         ],
     )
+    return Section("Groups that changed", [chart])
 
 
 def _tip(group: ChangedGroup) -> str:

@@ -181,7 +181,7 @@ class Document:
         Main findings, which a page shows with links to all sections.
     introduction : sequence of parts
         Parts before the sections of a document without an opening.
-    picture : Chart, optional
+    picture : Section, optional
         Picture beside the opening of a page; text omits it.
     cards : sequence of Section
         Sections below the picture; text omits them.
@@ -196,6 +196,6 @@ class Document:
     about: Facts = field(default_factory=lambda: Facts({}))
     opening: Section | None = None
     introduction: Sequence[Part] = ()
-    picture: Chart | None = None
+    picture: Section | None = None
     cards: Sequence[Section] = ()
     data: PageData | None = None

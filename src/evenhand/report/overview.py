@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from evenhand._format import at_most, band, in_full, points, points_in_full
 from evenhand.report.charts import Area, Axis, Chart, Layer, Point, Points, nice_ticks
+from evenhand.report.document import Section
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.groups import MARKS, kind_of
 from evenhand.report.names import short, tip_name
@@ -38,7 +39,7 @@ class _Row:
     across: tuple[float, float] | None = None
 
 
-def overview(findings: Findings) -> Chart | None:
+def overview(findings: Findings) -> Section | None:
     """Show errors with intervals, the tolerance and the certified bound; None without errors."""
     rows = list(_rows(findings))
     if not rows:
@@ -58,14 +59,14 @@ def overview(findings: Findings) -> Chart | None:
         ]
         layers.append(Points(marks, kind, color, shape))
     ticks = nice_ticks(0.0, top, 5)
-    return Chart(
+    chart = Chart(
         "Errors of all people and of the most important groups; the numbers are in the tables.",
         Axis(0, top, "Error in points: 0 is perfect, 50 the worst", ticks, points_in_full),
         layers,
-        title="Who is affected",
         size="rows",
         names=[(row.name, row.words) for row in rows],
     )
+    return Section("Who is affected", [chart])
 
 
 def _rows(findings: Findings) -> Iterator[_Row]:

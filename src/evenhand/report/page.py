@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand._table import Table
 from evenhand.figures import inline_svg, printable
 from evenhand.report.audit import audit_document
-from evenhand.report.document import Document, Paragraph, Part, StatusBox
+from evenhand.report.document import Document, Paragraph, StatusBox, Part, StatusBox
 from evenhand.report.findings import Findings
 from evenhand.report.frames import digits, frame_of, mini_frame, stairs
 from evenhand.report.groups import shown_named, shown_scanned
@@ -145,6 +145,7 @@ def _environment() -> Environment:
         "drawn": lambda figure: inline_svg(figure.draw, figure.alt, figure.name),
     }
     environment.filters.update(filters)
+    environment.tests["is_status"] = lambda part: isinstance(part, StatusBox)
     environment.tests["is_lead"] = _is_lead
     return environment
 
