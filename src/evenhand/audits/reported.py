@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from evenhand._files import write_text
 from evenhand._format import Summarized
+from evenhand.audits.member_lists import member_lists
+from evenhand.audits.off_groups import OffGroup
 from evenhand.audits.plain_audit import plain_audit
 from evenhand.report import (
     Note,
@@ -26,6 +28,7 @@ class Reported(Summarized):
     """Audit that reports its findings."""
 
     notes: tuple[Note, ...]
+    off_groups: tuple[OffGroup, ...] | None
 
     @property
     def _plain(self) -> dict[str, Any]:
@@ -51,9 +54,20 @@ class Reported(Summarized):
         text = audit_text if full else audit_brief
         return text(self._plain, self.notes)
 
-    def to_html(self, path: str | Path | None = None) -> str:
-        """Return the findings as one self-contained HTML page; write it to `path` if given."""
-        text = audit_html(self._plain, self.notes)
+    def to_html(self, path: str | Path | None = None, *, rows: bool = True) -> str:
+        """Return the findings as one self-contained HTML page; write it to `path` if given.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to write.
+        rows : bool, default True
+            Whether to embed the ids of members of the groups that are off, if ids were given to the
+            audit, for download. They are data about people: leave them out of pages for readers who
+            must not know who is in a group.
+        """
+        embedded = member_lists(self.off_groups or ()) if rows else None
+        text = audit_html(self._plain, self.notes, embedded)
         if path is not None:
             write_text(path, text)
         return text

@@ -75,8 +75,12 @@ def _rows(findings: Findings) -> Iterator[_Row]:
     if everyone is not None and known(everyone.error.value):
         yield _row(everyone, "everyone", findings)
     groups = sorted((g for g in findings.distinct if _is_drawn(g)), key=lambda group: group.rank)
+    leading = findings.leading
+    # a learned group that leads is in no list of groups
+    if leading is not None and leading is not everyone and leading not in groups:
+        groups.insert(0, leading)
     for group in groups[:MOST]:
-        yield _row(group, short(group.name, NAME), findings)
+        yield _row(group, short(_name(group, findings), NAME), findings)
     bound = findings.bound
     if bound is not None and findings.is_bound_useful and known(bound.group_error):
         people = f"every group of {in_full(bound.mass)} of {findings.terms.people}"
@@ -84,6 +88,15 @@ def _rows(findings: Findings) -> Iterator[_Row]:
         error = or_zero(bound.group_error)
         words = f"at most {at_most(bound.group_error)}"
         yield _Row(people, error, words, tip, BOUND, (0.0, error))
+
+
+def _name(group: GroupFinding, findings: Findings) -> str:
+    """Return the name of a group; a learned one has its size and its definition."""
+    learned = findings.learned_off
+    if learned is None or group is not learned.group:
+        return group.name
+    definition = learned.description or ", ".join(group.features)
+    return f"learned, {in_full(learned.mass)}: {definition}"
 
 
 def _is_drawn(group: GroupFinding) -> bool:

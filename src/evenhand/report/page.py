@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand._table import Table
 from evenhand.figures import inline_svg, printable
 from evenhand.report.audit import audit_document
-from evenhand.report.document import Document, Paragraph, StatusBox, Part, StatusBox
+from evenhand.report.document import Document, Paragraph, Part, StatusBox
 from evenhand.report.findings import Findings
 from evenhand.report.frames import digits, frame_of, mini_frame, stairs
 from evenhand.report.groups import shown_named, shown_scanned
@@ -151,8 +151,8 @@ def _environment() -> Environment:
 
 
 def _is_lead(part: Part) -> bool:
-    """Whether a part of the opening is shown at its top: the status and the headline."""
-    return isinstance(part, StatusBox) or (isinstance(part, Paragraph) and part.kind == "lead")
+    """Whether a part of the opening is its headline."""
+    return isinstance(part, Paragraph) and part.kind == "lead"
 
 
 def _printed(value: Any) -> Any:
