@@ -43,13 +43,13 @@ def changes_picture(groups: Sequence[ChangedGroup]) -> Section | None:
     layers: list[Layer] = []
     for words, (color, shape, outcomes) in MARKS.items():
         marks = [
-            Point(after, -i - 0.66, _tip(group), across=(before, after))
+            Point(after, -i - 0.7, _tip(group), across=(before, after))
             for i, (group, (before, after)) in enumerate(zip(shown, ends, strict=True))
             if group.outcome in outcomes
         ]
         layers.append(Points(marks, words, color, shape))
     starts = [
-        Point(before, -i - 0.66, _tip(group))
+        Point(before, -i - 0.7, _tip(group))
         for i, (group, (before, _)) in enumerate(zip(shown, ends, strict=True))
     ]
     layers.insert(0, Points(starts, "before", "blue", "hollow"))

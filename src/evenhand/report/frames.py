@@ -10,7 +10,7 @@ from evenhand.report.charts import Axis, Chart, IntervalGroup, Intervals, Place
 
 LINE = 17.0
 GAP = 26.0
-ROW = 36.0
+ROW = 30.0
 """Heights of an interval of the space above the first interval of a person, and of a named row."""
 
 

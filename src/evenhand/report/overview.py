@@ -14,10 +14,10 @@ from evenhand.report.names import short, tip_name
 from evenhand.report.records import Number, known, or_zero
 from evenhand.report.sentences import how_off
 
-MOST = 6
+MOST = 5
 """Most groups beside everyone."""
 
-NAME = 40
+NAME = 44
 """Most characters of the name of a group, so that it fits above its mark."""
 
 TOPS = (0.05, 0.1, 0.2, 0.3, 0.5)
@@ -53,7 +53,7 @@ def overview(findings: Findings) -> Section | None:
     ]
     for kind, (color, shape) in (MARKS | {BOUND: ("blue", "hollow")}).items():
         marks = [
-            Point(row.value, -i - 0.66, row.tip, across=row.across)
+            Point(row.value, -i - 0.7, row.tip, across=row.across)
             for i, row in enumerate(rows)
             if row.kind == kind
         ]
