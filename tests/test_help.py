@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -139,6 +140,14 @@ def test_broken_examples_are_the_same_command(width: int) -> None:
         assert shlex.split(shown.replace("\\\n", " ")) == shlex.split(line)
 
 
+def test_a_key_that_is_similar_to_a_known_one_is_warned_of(evenhand: Command) -> None:
+    args = ("audit", "no.csv", "--mean", "mu", "--std", "sigma", "--target", "y")
+    warned = evenhand(*args, "--about", "poplation=adults", "--about", "site=north").err
+    assert warned.count("warning") == 1
+    assert warned.startswith("warning: --about poplation=... is not one of the known keys")
+    assert "did you mean 'population'?" in warned
+
+
 # The terminal.
 
 
@@ -224,6 +233,17 @@ def test_messages_and_help_on_a_terminal_fit_and_are_coloured(environment: dict[
         # escapes of a safe stream would be text
         assert "u001b" not in plain
     assert re.sub(r"\x1b\[[0-9;]*m", "", refused).startswith("error: no such option: --fit; see")
+
+
+def test_results_fit_the_terminal_and_json_is_never_broken(evenhand: Command) -> None:
+    args = ["plan", "--rows", "200"]
+    shown = on_terminal(args, 60)
+    assert max(map(len, shown.splitlines())) <= 60
+    # the same words as on a wide terminal, in tables too
+    assert sorted(shown.replace("─", "").split()) == sorted(
+        evenhand(*args).out.replace("─", "").split()
+    )
+    assert json.loads(on_terminal([*args, "--json"], 60))["rows_needed"] == 46
 
 
 # Completion.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand._table import WIDTH, Column, Table, Value, wrapped
+from evenhand._table import WIDTH, Column, Table, Value, line_width, lines_within, wrapped
 
 COLUMNS = [Column("group"), Column("error", is_number=True), Column("drawn", in_text=False)]
 
@@ -45,3 +45,34 @@ def test_the_same_table_gives_the_same_text_on_any_terminal(monkeypatch) -> None
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert table.text() == before
+
+
+def test_words_are_whole_at_any_width_and_narrow_tables_are_printed_row_by_row() -> None:
+    titles = ("group", "error (points)", "adjusted", "finding", "80% coverage", "rows")
+    columns = [Column(title, is_number=i in (1, 5)) for i, title in enumerate(titles)]
+    cells = ("everyone else", "2.5 (0.0 to 5.2)", "<0.0001", "intervals too narrow", "71.0%", "600")
+    table = Table("Groups", columns, [cells, cells])
+    words = {word for text in (*titles, *cells) for word in text.split()}
+    for width in range(40, 131):
+        shown = table.text(width)
+        assert max(map(len, shown.splitlines())) <= width
+        found = set(shown.replace("─", " ").split())
+        assert words <= found | {word.removesuffix(":") for word in found}, width
+    assert "─" in table.text(60)
+    assert table.text(40).splitlines()[:3] == [
+        "group: everyone else",
+        "  error (points): 2.5 (0.0 to 5.2)",
+        "  adjusted: <0.0001",
+    ]
+
+
+def test_the_width_of_text_is_set_for_a_block() -> None:
+    assert line_width() == WIDTH
+    with lines_within(60):
+        assert max(map(len, wrapped("word " * 90).splitlines())) <= 60
+    with lines_within(10):
+        assert line_width() == 40
+    with lines_within(500):
+        assert line_width() == WIDTH
+    with lines_within(None):
+        assert line_width() == WIDTH

@@ -25,6 +25,9 @@ LEAST_WIDTH = 40
 PADDINGS = (1, 0)
 """Blanks before each column, from wide to narrow tables."""
 
+LONGEST_WORD = 30
+"""Most characters of a word that is not broken in a cell."""
+
 _width: ContextVar[int] = ContextVar("evenhand_width_of_text", default=WIDTH)
 
 PRINTED = 41
@@ -265,7 +268,10 @@ def _column_widths(cells: list[list[str]], total: int) -> list[int] | None:
     from rich.cells import cell_len
 
     columns = list(zip(*cells, strict=True))
-    least = [max(cell_len(word) for cell in one for word in [*cell.split(), ""]) for one in columns]
+    longest = [
+        max(cell_len(word) for cell in one for word in [*cell.split(), ""]) for one in columns
+    ]
+    least = [min(length, LONGEST_WORD) for length in longest]
     widths = [max(map(cell_len, one)) for one in columns]
     while sum(widths) > total:
         wide = [i for i in range(len(widths)) if widths[i] > least[i]]

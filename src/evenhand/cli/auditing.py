@@ -33,7 +33,7 @@ from evenhand.cli.arguments import (
     check_seed,
 )
 from evenhand.cli.audit_request import Request, audit_in_memory, audit_in_parts
-from evenhand.cli.options import check_apart, described
+from evenhand.cli.options import check_apart, described, warn_of_similar_keys
 from evenhand.cli.reports import check_tables, command_line, report
 from evenhand.cli.tables import column_subject, refuse_without_forecasts
 
@@ -206,6 +206,7 @@ def audit(
     """Audit the calibration of a model, or of another model's forecasts, on held-out rows."""
     from evenhand import audits
     from evenhand._validate import check_fraction
+    from evenhand.report import ABOUT_KEYS
     from evenhand.tables import check_writable
 
     check_seed(seed)
@@ -217,6 +218,7 @@ def audit(
     # options are checked before a table is read, which may take minutes
     conditions = [audits.parse_condition(text) for text in fail_if or []]
     description = described("--about", about)
+    warn_of_similar_keys("--about", description, ABOUT_KEYS)
     # typer has no optional first argument: a single path is the table
     rows = source if table is None else table
     if out is not None:

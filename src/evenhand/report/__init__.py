@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evenhand.report.about import ABOUT_KEYS as ABOUT_KEYS
 from evenhand.report.audit import audit_document as audit_document
 from evenhand.report.brief import audit_brief
 from evenhand.report.charts import nice_ticks

@@ -9,7 +9,7 @@ from evenhand.report.records import Values
 NAME = 60
 """Most characters of the name of the outcome."""
 
-KNOWN = ("population", "period", "author", "purpose", "unit")
+ABOUT_KEYS = ("population", "period", "author", "purpose", "unit")
 """Keys with a fixed place, in their order."""
 
 
@@ -19,7 +19,7 @@ def about_facts(audit: Values) -> Facts:
     target = short(audit.get("target") or "the outcome", NAME)
     date = (audit.get("provenance") or {}).get("date")
     titles = {"unit": f"Unit of {target}"}
-    order = [key for key in KNOWN if key in about]
-    order += [key for key in about if key not in KNOWN]
+    order = [key for key in ABOUT_KEYS if key in about]
+    order += [key for key in about if key not in ABOUT_KEYS]
     described = {titles.get(key, f"{key[:1].upper()}{key[1:]}"): about[key] for key in order}
     return Facts({"Date": date} | described)
