@@ -25,6 +25,7 @@ from evenhand.report import (
     audit_brief,
     audit_document,
     audit_html,
+    audit_text,
     findings_of,
     next_steps,
     status_of,
@@ -277,6 +278,10 @@ def test_next_steps_repair_the_groups_by_their_rules() -> None:
     text = audit_brief(given)
     # broken between options, as a shell reads it
     shown = text[text.index("evenhand recalibrate") : text.index("More ")]
+    assert shlex.split(shown.replace("\\\n", " ")) == shlex.split(repair.command)
+    # in the full text, too
+    text = audit_text(given)
+    shown = text[text.index("$ evenhand recalibrate") + 2 : text.index(">>> repaired")]
     assert shlex.split(shown.replace("\\\n", " ")) == shlex.split(repair.command)
     # a model in a folder has no columns of forecasts
     given["provenance"] = {"command": "evenhand audit model rows.csv --target y"}

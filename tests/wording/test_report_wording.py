@@ -155,8 +155,8 @@ def test_the_verdict_on_deterministic_forecasts() -> None:
         " y on average. The error is an estimated 23.1 points (adjusted p < 0.0001).",
         "Group x0 > 0.5 (700 rows): errors have no single direction; on average outcomes are 0.02"
         " units of y above forecast. The error is an estimated 5.0 points (adjusted p = 0.0100).",
-        "In total, 1 of 3 named groups and 5 of 31 scanned groups are significantly off by more"
-        " than the tolerance; see the tables.",
+        "In total, 1 of 3 named groups and 5 of 31 scanned groups are significantly off, with"
+        " estimates beyond the tolerance; see the tables.",
         "Groups that were not examined may be off. With one forecast per person, no data can prove"
         " an error below 40 points in every group of 20% of people.",
     ]

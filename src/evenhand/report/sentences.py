@@ -233,8 +233,8 @@ def _in_all(findings: Findings) -> Sentence | None:
     }
     parts = [f"{off:,} of {n:,} {kind} groups" for kind, (off, n) in counts.items() if off]
     text = (
-        f"In total, {' and '.join(parts)} are significantly off by more than the tolerance; see the"
-        " tables."
+        f"In total, {' and '.join(parts)} are significantly off, with estimates beyond the"
+        " tolerance; see the tables."
     )
     used = {column for group in findings.listed for column in group.columns}
     if any(not used.isdisjoint(group.columns) for group in _unlisted(findings)):

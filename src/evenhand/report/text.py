@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from evenhand._escape import visible
 from evenhand._table import Table, line_width, wrapped
 from evenhand.report.audit import audit_document
 from evenhand.report.charts import Chart
@@ -57,8 +58,9 @@ def _in_order(part: Part) -> Sequence[Part]:
 def _text(part: Part) -> str:
     """Return a part as text; figures and facts are omitted."""
     match part:
-        case Paragraph() if part.kind == "hint":
-            return ""
+        case Paragraph() if part.kind == "code":
+            # lines of a command end with a backslash, and must not be broken elsewhere
+            return "\n".join(map(visible, part.text.split("\n")))
         case Paragraph() | Heading() | StatusBox():
             return wrapped(_in_words(part))
         case Bullets():
@@ -83,4 +85,5 @@ def _in_words(part: Paragraph | Heading | StatusBox) -> str:
         case Heading():
             return f"{part.text}:"
         case _:
-            return part.text
+            # hints are about what only a page has
+            return "" if part.kind == "hint" else part.text

@@ -76,7 +76,7 @@ def significance(findings: Findings) -> str:
         " groups, is. All people together are significantly off if the 95% confidence interval of"
         " their error excludes 0. What is significantly off is beyond the tolerance if its"
         f" {beyond}. Findings beyond the tolerance are listed first, by falling lower bound of the"
-        " error."
+        " error. The status is stricter: a group exceeds the limit only if its lower bound does."
     )
 
 
