@@ -16,6 +16,7 @@ from evenhand.demo.models import (
     Part,
     Work,
     audited,
+    judged,
     make_tables,
     randomized,
     train,
@@ -90,7 +91,8 @@ def do_work(seed: int, inform: Callable[[str], None]) -> Work:
             (chosen.model, "randomized model"),
         )
     )
-    return Work(tables, model, repaired, rule, chosen, found, before, after, chosen.audited(drawn))
+    proof = judged(chosen.audited(drawn))
+    return Work(tables, model, repaired, rule, chosen, found, before, after, proof)
 
 
 def story_of(work: Work) -> Story:

@@ -21,6 +21,9 @@ N_PART = 2000
 
 GROUPS = ("sex", "age", "clinic")
 GROUP_SIZE = 0.2
+LEARNED_SIZES = (GROUP_SIZE, 0.5)
+"""Sizes of learned groups: the smallest is that of the certificate."""
+
 MAX_GROUP_ERROR = 0.25
 UNIT = "mg per week"
 
@@ -134,7 +137,16 @@ def audited(model: Any, part: Part, name: str, groups: Mapping[str, Any], seed: 
         "population": "generated patients of clinics",
         "purpose": "demonstration on a generated table",
     }
-    return audit(model, part.X, part.y, groups=named, random_state=seed, name=name, about=about)
+    return audit(
+        model,
+        part.X,
+        part.y,
+        groups=named,
+        learned_masses=LEARNED_SIZES,
+        random_state=seed,
+        name=name,
+        about=about,
+    )
 
 
 def worst_rule(found: Audit) -> GroupRule:
@@ -147,6 +159,14 @@ def worst_rule(found: Audit) -> GroupRule:
     if not ruled or ruled[0].rule is None:
         raise InputError("the audit found no group that is off with this seed; use another --seed")
     return ruled[0].rule
+
+
+def judged(found: Audit) -> Audit:
+    """Return an audit whose status is that of the certified group error, as in a gate."""
+    from evenhand.audits import parse_condition, with_conditions
+
+    limit = f"certified_group_error({GROUP_SIZE:g}) > {MAX_GROUP_ERROR:g}"
+    return with_conditions(found, [parse_condition(limit)])
 
 
 def randomized(repaired: RecalibratedRegressor, part: Part, seed: int) -> Selection:
