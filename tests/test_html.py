@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -219,6 +220,15 @@ def data_of(page):
     """Return the text of the data that a page embeds."""
     (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
     return text
+
+
+def test_icon_is_that_of_the_documentation(pages):
+    (icon,) = [attributes for tag, attributes in Page(pages["nothing"]).tags if tag == "link"]
+    drawn = base64.b64decode(icon["href"].partition(",")[2])
+    original = Path(__file__).parents[1] / "docs" / "_static" / "favicon.svg"
+    if not original.exists():
+        pytest.skip("there is no documentation beside the tests")
+    assert drawn == original.read_bytes()
 
 
 def test_script_never_writes_markup(pages):
