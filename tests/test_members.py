@@ -19,9 +19,7 @@ import pytest
 
 from command_outcome import Command
 from evenhand import Forecast, InputError, audit, audit_pit
-from evenhand.audits import Audit, without_rows
-from evenhand.audits.member_lists import MOST_PEOPLE, member_lists
-from evenhand.audits.off_groups import OffGroup
+from evenhand.audits import MOST_PEOPLE, Audit, OffGroup, member_lists, without_rows
 from evenhand.report import audit_html
 from evenhand.scale import ColumnSubject, audit_parts
 

@@ -16,7 +16,10 @@ from evenhand.audits.forecasts import read_subject as read_subject
 from evenhand.audits.gate import Condition, parse_condition
 from evenhand.audits.gate import with_conditions as with_conditions
 from evenhand.audits.json_schema import audit_schema
+from evenhand.audits.member_lists import MOST_PEOPLE as MOST_PEOPLE
+from evenhand.audits.member_lists import member_lists as member_lists
 from evenhand.audits.membership import mean_bounds as mean_bounds
+from evenhand.audits.off_groups import OffGroup as OffGroup
 from evenhand.audits.options import check_about as check_about
 from evenhand.audits.options import check_error as check_error
 from evenhand.audits.options import check_search as check_search
