@@ -15,7 +15,7 @@ import pytest
 from command_outcome import Command
 from evenhand import load
 from evenhand._format import at_least, at_most, band, nats, percent
-from evenhand.demo.models import audited, make_tables, randomized, train, worst_rule
+from evenhand.demo.models import FOUND_SIZES, audited, make_tables, randomized, train, worst_rule
 from evenhand.demo.truth import variant_coverage
 from repeats import most_failures, repeats, statistical
 
@@ -175,7 +175,7 @@ def test_the_story_is_the_same_for_other_seeds() -> None:
     for seed in range(9, 9 - n_seeds, -1):
         tables = make_tables(seed)
         model = train(tables.trial, seed)
-        found = audited(model, tables.find, "model", {}, seed)
+        found = audited(model, tables.find, "model", {}, seed, FOUND_SIZES)
         rule = worst_rule(found)
         left_out = (tables.find.X["sex"] == "woman") & (tables.find.X["age"] > 60)
         members = rule.mask(tables.find.X)

@@ -10,6 +10,7 @@ from evenhand.columns import EVERYONE
 from evenhand.demo.doses_files import write_work
 from evenhand.demo.doses_text import doses_text
 from evenhand.demo.models import (
+    FOUND_SIZES,
     GROUP_SIZE,
     N_PART,
     N_TRIAL,
@@ -74,7 +75,7 @@ def do_work(seed: int, inform: Callable[[str], None]) -> Work:
     inform(f"training on {N_TRIAL:,} participants of the trial ...")
     model = train(tables.trial, seed)
     inform(f"finding groups among {N_PART:,} patients of the clinics ...")
-    found = audited(model, tables.find, "model", {}, seed)
+    found = audited(model, tables.find, "model", {}, seed, FOUND_SIZES)
     rule = worst_rule(found)
     inform(f"repairing the model with {N_PART:,} others ...")
     repaired = found.repair(model, tables.repair.X, tables.repair.y, random_state=seed)

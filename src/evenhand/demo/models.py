@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+
+from evenhand.audits import LEARNED_MASSES, audit
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit
@@ -21,8 +23,8 @@ N_PART = 2000
 
 GROUPS = ("sex", "age", "clinic")
 GROUP_SIZE = 0.2
-LEARNED_SIZES = (GROUP_SIZE, 0.5)
-"""Sizes of learned groups: the smallest is that of the certificate."""
+FOUND_SIZES = (GROUP_SIZE, 0.5)
+"""Sizes of learned groups in step 1, where no group is smaller than those of the certificate."""
 
 MAX_GROUP_ERROR = 0.25
 UNIT = "mg per week"
@@ -127,10 +129,15 @@ def train(trial: Part, seed: int) -> RecalibratedRegressor:
     return RecalibratedRegressor(boosting, random_state=seed).fit(trial.X, trial.y)
 
 
-def audited(model: Any, part: Part, name: str, groups: Mapping[str, Any], seed: int) -> Audit:
+def audited(
+    model: Any,
+    part: Part,
+    name: str,
+    groups: Mapping[str, Any],
+    seed: int,
+    learned: Sequence[float] = LEARNED_MASSES,
+) -> Audit:
     """Audit a model on some patients, with the columns of `GROUPS` and further groups."""
-    from evenhand.audits import audit
-
     named = {column: part.X[column] for column in GROUPS} | dict(groups)
     about = {
         "unit": UNIT,
@@ -142,7 +149,7 @@ def audited(model: Any, part: Part, name: str, groups: Mapping[str, Any], seed: 
         part.X,
         part.y,
         groups=named,
-        learned_masses=LEARNED_SIZES,
+        learned_masses=learned,
         random_state=seed,
         name=name,
         about=about,
