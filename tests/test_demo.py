@@ -15,8 +15,15 @@ import pytest
 from command_outcome import Command
 from evenhand import load
 from evenhand._format import at_least, at_most, band, nats, percent
-from evenhand.demo.models import FOUND_SIZES, audited, make_tables, randomized, train, worst_rule
-from evenhand.demo.truth import variant_coverage
+from evenhand.demo import (
+    FOUND_SIZES,
+    audited,
+    make_tables,
+    randomized,
+    train,
+    variant_coverage,
+    worst_rule,
+)
 from repeats import most_failures, repeats, statistical
 
 FILES = {
