@@ -78,9 +78,9 @@ AROUND = [
         "Makefile",
     )
     for path in sorted(ROOT.glob(pattern))
-    # pages that builds of the documentation make
+    # not pages that builds of the documentation make, nor quoted answers of readers
     if not {"auto_examples", "gen_modules", "_build"} & set(path.parts)
-    and path.name != "sg_execution_times.rst"
+    and path.name not in {"sg_execution_times.rst", "first_screen.md"}
 ]
 """What is read beside the package: pages, gallery, benchmarks and their results."""
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import io
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from sybil import Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
@@ -95,3 +98,18 @@ def test_links_of_the_readme_name_files_that_exist() -> None:
 def test_the_first_install_line_is_on_the_first_screen() -> None:
     lines = README.read_text().splitlines()
     assert next(k for k, line in enumerate(lines) if line.startswith("pip install .")) < 35
+
+
+def test_the_picture_of_the_report_is_that_of_the_demo(
+    demo_run: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    # made by tools/draw_report_picture.py
+    picture = README.parent / "docs" / "_static" / "report.png"
+    assert picture.stat().st_size < 300_000
+    shown = Image.open(picture).info["Description"]
+    page = (demo_run[0] / "evenhand-demo" / "report.html").read_text(encoding="utf-8")
+    page = html.unescape(re.sub(r"<(style|script).*?</\1>|<[^>]+>", " ", page, flags=re.DOTALL))
+    status, headline = shown.split(" Main findings ")
+    for text in (status.removeprefix("Fail."), headline):
+        near(page, text)
+    assert re.search(r"\bFail\.", page)
