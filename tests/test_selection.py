@@ -653,12 +653,11 @@ def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement(chosen:
     assert "randomization were fixed" not in plain["certificate"]["assumptions"][1]
     assert any("bounds for named groups" in text for text in plain["certificate"]["not_covered"])
     number = at_most(chosen.group_error)
-    shown = " ".join(found.summary().split())
-    assert (
-        f"Accounting for that: at most {number} points in every group of at least 20% of people"
-        in shown
-    )
-    assert f"predicted probabilities are off by at most {number} percentage points" in shown
+    for shown in (found.summary(), found.summary(full=True)):
+        words = " ".join(shown.split())
+        everyone = "in every group of at least 20% of people"
+        assert f"Accounting for that: at most {number} points {everyone}" in words
+        assert f"predicted probabilities are off by at most {number} points" in words
     assert (
         "In every group of at least 20% of people, predicted probabilities are off by at most"
         f" {number} points" in chosen.summary().splitlines()[0]
@@ -683,10 +682,11 @@ def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter() ->
     found = audited(chosen, X, y, learned_masses=[0.5], n_simulations=2)
     (row,) = found.to_dict()["certificate"]["every_group"]
     assert (row["mass"], row["group_error"], row["coverage_80_low"]) == (0.25, 0.35, 0.0)
-    assert (
-        "For every group of at least 25% of people, predicted probabilities are off by at most 35.0"
-        in found.summary()
+    bound = (
+        "In every group of at least 25% of people, predicted probabilities are off by at most 35.0"
     )
+    assert bound in found.summary(full=True)
+    assert bound in " ".join(found.summary().split())
 
 
 def test_bounds_at_another_confidence_are_refused(chosen: Any) -> None:

@@ -457,7 +457,7 @@ FAULTS = (
     ),
     Fault(
         "a certificate for other columns of the same kind",
-        "cli/randomizing.py",
+        "cli/certified_columns.py",
         "    rest = columns[first:]",
         "    rest = sorted(columns[first:])",
         ("test_randomize_command.py",),
@@ -500,8 +500,8 @@ FAULTS = (
     Fault(
         "new rows without the certified link",
         "cli/randomizing.py",
-        'served["link"] = _certified_link(certificate, subject, parts)',
-        "_certified_link(certificate, subject, parts)",
+        'served["link"] = certified_link(certificate, subject, parts)',
+        "certified_link(certificate, subject, parts)",
         ("test_randomize_command.py",),
     ),
     Fault(

@@ -98,28 +98,28 @@ class CommandReference(SphinxDirective):
         import typer
         import typer.main
 
-        from evenhand.cli import app, help_page
+        from evenhand.cli import PAGES, app, panels_of, usage
 
         name = self.arguments[0]
         command: Any = typer.main.get_command(app).commands[name]
         context = command.make_context(name, [], resilient_parsing=True)
-        page = help_page.PAGES[name]
+        page = PAGES[name]
         paragraphs = [nodes.paragraph("", text) for text in command.help.split("\n\n")]
-        shown = [_block(help_page.usage(command, context)), *paragraphs]
+        shown = [_block(usage(command, context)), *paragraphs]
         for example in page.examples:
             shown += [nodes.paragraph("", f"{example.purpose}:"), _block(example.line)]
         parameters = [one for one in command.params if not one.hidden]
-        for title, members in help_page.panels_of(parameters).items():
+        for title, members in panels_of(parameters).items():
             shown += [nodes.rubric("", title), self._options(members)]
         return shown
 
     def _options(self, members: list[Any]) -> nodes.definition_list:
-        from evenhand.cli import help_page
+        from evenhand.cli import description_of, name_of
 
         listed = nodes.definition_list(classes=["options"])
         for one in members:
-            term = nodes.term("", "", nodes.literal("", help_page.name_of(one)))
-            text = nodes.paragraph("", help_page.description_of(one))
+            term = nodes.term("", "", nodes.literal("", name_of(one)))
+            text = nodes.paragraph("", description_of(one))
             listed += nodes.definition_list_item("", term, nodes.definition("", text))
         return listed
 

@@ -260,6 +260,35 @@ def wrapped(paragraph: str, width: int | None = None) -> str:
     return _printed(Text(visible(paragraph)), width or line_width())
 
 
+def folded_command(line: str, width: int, indent: int = 0) -> str:
+    r"""Break a command between its options into lines that a shell reads as one.
+
+    Parameters
+    ----------
+    line : str
+        A command line.
+    width : int
+        Most characters of a line; longer values of options are not broken.
+    indent : int, default 0
+        Blanks at the start of the first line; the others have four more.
+
+    Examples
+    --------
+    >>> print(folded_command("evenhand fit past.csv --target y --out model", 36, 2))
+      evenhand fit past.csv --target y \
+          --out model
+    """
+    start, *options = line.split(" --")
+    lines = [" " * indent + start]
+    for option in options:
+        # two characters for the blank and the backslash
+        if len(lines[-1]) + len(option) + 5 <= width:
+            lines[-1] += f" --{option}"
+        else:
+            lines.append(" " * (indent + 4) + f"--{option}")
+    return " \\\n".join(lines)
+
+
 def _column_widths(cells: list[list[str]], total: int) -> list[int] | None:
     """Return widths of columns of at most a total; None if words would have to be broken.
 

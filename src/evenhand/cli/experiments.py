@@ -12,13 +12,11 @@ from evenhand.cli.arguments import OUTPUT, ROWS, AsJson, check_seed
 from evenhand.cli.messages import inform
 from evenhand.cli.options import check_not_among, folder_to_write
 from evenhand.cli.reports import command_line, show_result
+from evenhand.cli.terminal import text_width
 
 SCHEMA = "evenhand.study/1"
 
 STUDY = "Study"
-
-MOST_COLUMNS = 100
-"""Most characters of a line of the demo."""
 
 
 def demo(
@@ -37,8 +35,6 @@ def demo(
     seed: Annotated[int, typer.Option(metavar="N", help="seed of tables, training and draws")] = 0,
 ) -> None:
     """Find, repair and prove on a generated table: the first steps, with all files."""
-    from shutil import get_terminal_size
-
     from evenhand._validate import check_choice
     from evenhand.demo import TABLES, run
 
@@ -50,7 +46,7 @@ def demo(
         inform,
         table=table,
         command=command_line(),
-        width=min(get_terminal_size().columns, MOST_COLUMNS),
+        width=text_width(),
     )
     show_result(done.values, done.text, as_json)
 

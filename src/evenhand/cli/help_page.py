@@ -8,20 +8,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from evenhand._table import folded_command
 from evenhand.cli.arguments import LARGE, OUTPUT
 from evenhand.cli.pages import PAGES, START, STEPS, STORY, Example
 from evenhand.cli.streams import Safe
 from evenhand.cli.terminal import (
     USUAL_WIDTH,
     folded,
-    folded_command,
     has_colour,
     styled,
-    width_of,
+    text_width,
 )
-
-WIDEST = 100
-"""Most characters of a line of help; longer lines are hard to read."""
 
 TERM = 28
 """Characters before the description of an option, if the terminal is wide enough for both."""
@@ -55,8 +52,7 @@ class Layout:
     @classmethod
     def of_output(cls) -> Layout:
         """Return the layout for standard output."""
-        width = width_of(sys.stdout) or USUAL_WIDTH
-        return cls(min(width, WIDEST), has_colour(sys.stdout))
+        return cls(text_width(), has_colour(sys.stdout))
 
     def paragraphs(self, text: str) -> str:
         """Return paragraphs that fit the width."""

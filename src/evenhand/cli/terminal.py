@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 import textwrap
 from typing import Protocol
 
 USUAL_WIDTH = 80
 """Characters of a line of help that no terminal shows."""
+
+WIDEST = 100
+"""Most characters of a line of help; longer lines are hard to read."""
 
 
 class Stream(Protocol):
@@ -37,6 +41,11 @@ def width_of(stream: Stream) -> int | None:
         return os.get_terminal_size(stream.fileno()).columns or None
     except (OSError, ValueError):
         return None
+
+
+def text_width() -> int:
+    """Return the width of text on standard output: that of its terminal, but at most `WIDEST`."""
+    return min(width_of(sys.stdout) or USUAL_WIDTH, WIDEST)
 
 
 def has_colour(stream: Stream) -> bool:
@@ -78,23 +87,3 @@ def folded(text: str, width: int, indent: int = 0, *, first: int | None = None) 
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def folded_command(line: str, width: int, indent: int) -> str:
-    r"""Break a command line between its options, as a shell reads it.
-
-    Examples
-    --------
-    >>> print(folded_command("evenhand fit past.csv --target y --out model", 36, 2))
-      evenhand fit past.csv --target y \
-          --out model
-    """
-    start, *options = line.split(" --")
-    lines = [" " * indent + start]
-    for option in options:
-        # two characters for the blank and the backslash
-        if len(lines[-1]) + len(option) + 5 <= width:
-            lines[-1] += f" --{option}"
-        else:
-            lines.append(" " * (indent + 4) + f"--{option}")
-    return " \\\n".join(lines)

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from evenhand._escape import visible
 from evenhand._format import UNKNOWN, Show, at_least, band, count, percent, points
-from evenhand._table import line_width, wrapped
+from evenhand._table import folded_command, line_width, wrapped
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.judging import findings_of
 from evenhand.report.names import short
-from evenhand.report.next_steps import NextStep, folded, has_command, next_steps
+from evenhand.report.next_steps import NextStep, has_command, next_steps
 from evenhand.report.notes import Note
 from evenhand.report.records import Estimate, Values
 from evenhand.report.sentences import finding_name, leak_sentences, off_in_brief
@@ -117,8 +117,8 @@ def _code(step: NextStep, findings: Findings, width: int) -> Iterator[str]:
     """Yield a step as a command if the audit was made by one, else as lines of Python."""
     is_shell = bool(step.command) and (has_command(findings) or not step.python)
     text = visible(step.command if is_shell else step.python)
-    lines = folded(text, width - MARGIN - 2) if is_shell else text.split("\n")
-    yield from (f"{'':{MARGIN}}  {line}" for line in lines)
+    shown = folded_command(text, width - MARGIN - 2) if is_shell else text
+    yield from (f"{'':{MARGIN}}  {line}" for line in shown.split("\n"))
 
 
 def _more(findings: Findings) -> str:

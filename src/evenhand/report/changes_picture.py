@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evenhand._format import points, points_in_full
+from evenhand._format import points
 from evenhand.report.changed_groups import CHANGED, ChangedGroup
-from evenhand.report.charts import Axis, Chart, Color, Layer, Point, Points, Shape, nice_ticks
+from evenhand.report.charts import Chart, Color, Layer, Point, Points, Shape, error_axis
 from evenhand.report.document import Section
 from evenhand.report.names import short, tip_name
 from evenhand.report.records import known, or_zero
@@ -16,9 +16,6 @@ MOST = 7
 
 NAME = 36
 """Most characters of the name of a group, so that it fits above its marks."""
-
-TOPS = (0.05, 0.1, 0.2, 0.3, 0.5)
-"""Possible ends of the axis of errors; the smallest that fits is used."""
 
 MARKS: dict[str, tuple[Color, Shape, tuple[str, ...]]] = {
     "after: significantly worse": ("red", "square", ("worse", "mixed")),
@@ -39,7 +36,6 @@ def changes_picture(groups: Sequence[ChangedGroup]) -> Section | None:
     if not shown:
         return None
     ends = [(or_zero(g.of("error", "before")), or_zero(g.of("error", "after"))) for g in shown]
-    top = next((top for top in TOPS if max(map(max, ends)) <= top), TOPS[-1])
     layers: list[Layer] = []
     for words, (color, shape, outcomes) in MARKS.items():
         marks = [
@@ -55,7 +51,7 @@ def changes_picture(groups: Sequence[ChangedGroup]) -> Section | None:
     layers.insert(0, Points(starts, "before", "blue", "hollow"))
     chart = Chart(
         "Errors before and after of the groups that changed; the numbers are in the table.",
-        Axis(0, top, "Error in points", nice_ticks(0.0, top, 5), points_in_full),
+        error_axis(max(map(max, ends)), "Error in points"),
         layers,
         size="rows",
         names=[

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evenhand._format import in_full, is_known
+from evenhand._format import in_full, is_known, points_in_full
 from evenhand._table import Table
 
 Place = tuple[float, float]
@@ -47,6 +47,22 @@ def mini_axis(high: float = 1.0, title: str = "") -> Axis:
 def share_axis(title: str) -> Axis:
     """Return an axis from 0% to 100%."""
     return Axis(0, 1, title, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), in_full)
+
+
+ERROR_TOPS = (0.05, 0.1, 0.2, 0.3, 0.5)
+"""Possible ends of an axis of errors."""
+
+
+def error_axis(most: float, title: str) -> Axis:
+    """Return an axis of errors in points, to the first of `ERROR_TOPS` that is large enough.
+
+    Examples
+    --------
+    >>> error_axis(0.12, "Error in points").high
+    0.2
+    """
+    top = next((top for top in ERROR_TOPS if most <= top), ERROR_TOPS[-1])
+    return Axis(0, top, title, nice_ticks(0.0, top, 5), points_in_full)
 
 
 # the key is ordered by `rank`, independently of the drawing order: marks, then areas, then lines

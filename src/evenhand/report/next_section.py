@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from evenhand._table import folded_command
 from evenhand.report.document import Paragraph, Part, Section
 from evenhand.report.findings import Findings
-from evenhand.report.next_steps import folded, next_steps
+from evenhand.report.next_steps import next_steps
 
 WIDTH = 90
 """Most characters of a line of a command."""
@@ -17,7 +18,7 @@ def next_section(findings: Findings) -> Section | None:
         return None
     parts: list[Part] = []
     for step in steps:
-        lines = [f"$ {line}" for line in ["\n".join(folded(step.command, WIDTH))] if line]
+        lines = [f"$ {folded_command(step.command, WIDTH)}"] if step.command else []
         lines += [f">>> {step.python}"] if step.python else []
         parts += [Paragraph(step.what), Paragraph("\n".join(lines), "code")]
     return Section("What to do next", parts, "next")

@@ -206,27 +206,6 @@ def forecast_options(findings: Findings) -> str:
     return " ".join(words) if len(words) > 2 else ""
 
 
-def folded(command: str, width: int) -> list[str]:
-    r"""Break a command between its options into lines that a shell reads as one.
-
-    Examples
-    --------
-    >>> print("\n".join(folded("evenhand fit past.csv --target y --out model", 36)))
-    evenhand fit past.csv --target y \
-        --out model
-    """
-    first, *options = command.split(" --")
-    lines = [first]
-    for option in options:
-        # two characters for the blank and the backslash
-        if len(lines[-1]) + len(option) + 5 <= width:
-            lines[-1] += f" --{option}"
-        else:
-            lines[-1] += " \\"
-            lines.append(f"    --{option}")
-    return lines
-
-
 def _quoted(text: str) -> str:
     """Quote a word for shells, with double quotes where these suffice."""
     quoted = shlex.quote(text)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evenhand._format import at_most, band, in_full, points, points_in_full
-from evenhand.report.charts import Area, Axis, Chart, Layer, Point, Points, nice_ticks
+from evenhand.report.charts import Area, Chart, Layer, Point, Points, error_axis
 from evenhand.report.document import Section
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.groups import MARKS, kind_of
@@ -19,9 +19,6 @@ MOST = 5
 
 NAME = 44
 """Most characters of the name of a group, so that it fits above its mark."""
-
-TOPS = (0.05, 0.1, 0.2, 0.3, 0.5)
-"""Possible ends of the axis of errors; the smallest that fits is used."""
 
 BOUND = "proven: at most this error"
 """Label of the certified bound."""
@@ -45,8 +42,8 @@ def overview(findings: Findings) -> Section | None:
     if not rows:
         return None
     most = max(end for row in rows for end in (row.value, *(row.across or ())))
-    top = next((top for top in TOPS if most <= top), TOPS[-1])
-    tolerated = min(findings.tolerance.error, top)
+    axis = error_axis(most, "Error in points: 0 is perfect, 50 the worst")
+    tolerated = min(findings.tolerance.error, axis.high)
     zone = f"tolerance: up to {points_in_full(findings.tolerance.error)} points"
     layers: list[Layer] = [
         Area([(0, -len(rows)), (0, 0)], [(tolerated, -len(rows)), (tolerated, 0)], zone)
@@ -58,10 +55,9 @@ def overview(findings: Findings) -> Section | None:
             if row.kind == kind
         ]
         layers.append(Points(marks, kind, color, shape))
-    ticks = nice_ticks(0.0, top, 5)
     chart = Chart(
         "Errors of all people and of the most important groups; the numbers are in the tables.",
-        Axis(0, top, "Error in points: 0 is perfect, 50 the worst", ticks, points_in_full),
+        axis,
         layers,
         size="rows",
         names=[(row.name, row.words) for row in rows],

@@ -72,19 +72,14 @@ def _of_gate(conditions: Sequence[JudgedCondition]) -> str:
     n_open = sum(one.is_true is None for one in conditions)
     n = count(len(conditions), "condition")
     if n_failed:
-        return (
-            f"{n_failed} of {n} of the gate is not met."
-            if n_failed == 1
-            else (f"{n_failed} of {n} of the gate are not met.")
-        )
+        verb = "is" if n_failed == 1 else "are"
+        return f"{n_failed} of {n} of the gate {verb} not met."
     if n_open:
         verb = "is" if n_open == 1 else "are"
         return f"{n_open} of {n} of the gate {verb} about numbers that this audit does not contain."
-    return (
-        "The condition of the gate is met."
-        if len(conditions) == 1
-        else (f"All {n} of the gate are met.")
-    )
+    if len(conditions) == 1:
+        return "The condition of the gate is met."
+    return f"All {n} of the gate are met."
 
 
 def condition_sentence(condition: JudgedCondition) -> str:
