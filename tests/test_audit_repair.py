@@ -100,6 +100,19 @@ def test_masks_have_no_rule_and_are_named() -> None:
         found.repair(standard, fresh, outcomes, groups={"clubb": mask})
 
 
+def test_a_repair_on_the_rows_of_the_audit_warns() -> None:
+    table, y = people(800, 5, 0.0)
+    found = audit(standard(table), table, y, groups=["sex"], random_state=0)
+    with pytest.warns(UserWarning, match=r"rows of this audit.* pass other rows"):
+        found.repair(standard, table, y)
+    # other rows, a part of the rows, and an audit that does not know its outcomes
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found.repair(standard, *people(800, 6, 0.0))
+        found.repair(standard, table[:400], y[:400])
+        replace(found, rows=None).repair(standard, table, y)
+
+
 def test_without_an_off_group_there_is_one_map() -> None:
     table, y = people(800, 5, 0.0)
     found = audit(standard(table), table, y, groups=["sex"], random_state=0)

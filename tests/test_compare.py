@@ -281,7 +281,13 @@ def test_files_are_compared_as_audits_are(tmp_path: Path) -> None:
 
 def test_audits_of_one_name_are_named_by_their_files(tmp_path: Path) -> None:
     again = replace(audited("repaired"), name="wrong")
-    assert compare(*files(tmp_path, audited("wrong"), again)).names == ("old", "new")
+    paths = files(tmp_path, audited("wrong"), again)
+    assert compare(*paths).names == ("old", "new")
+    # an audit of this process has no file
+    found = compare(paths[0], again)
+    assert found.names == ("wrong (first)", "wrong (second)")
+    assert {"wrong (first)", "wrong (second)"} < set(found.table.columns)
+    assert "Comparison of wrong (first) and wrong (second)" in found.summary()
 
 
 def test_without_rows_estimates_alone_are_compared(tmp_path: Path) -> None:

@@ -49,8 +49,9 @@ class Forecaster:
         ),
         (
             lambda: audit("model", np.zeros((30, 1)), np.arange(30.0)),
-            "model must be a forecaster or a Forecast, got str; pass a fitted model that predicts"
-            " distributions, or convert its output to a Forecast",
+            "model must be a forecaster or a Forecast, got str; pass a fitted model, such as a"
+            " RecalibratedRegressor, or its forecasts as Forecast.from_probability(p) or"
+            " Forecast.from_normal(mean, std)",
         ),
         (
             lambda: audit_pit(np.full(30, 0.5), residual=[1.0]),
@@ -62,8 +63,9 @@ class Forecaster:
             "first audits 200 rows, second audits 190 rows; audit both on the same rows",
         ),
         (
-            lambda: compare(audit_of("first"), audit_of("first")),
-            "both audits are named 'first'; pass a different name= to audit",
+            lambda: compare(audit_of("model"), audit_of("model", 190)),
+            "model (first) audits 200 rows, model (second) audits 190 rows; audit both on the same"
+            " rows",
         ),
         (
             lambda: compare(audit_of("first"), audit_of("measure")),

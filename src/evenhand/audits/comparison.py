@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -177,11 +177,13 @@ def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Compa
     Raises
     ------
     InputError
-        If the audits used different rows, describe outcomes of different kinds or have the same
-        name, or a file is no audit.
+        If the audits used different rows or describe outcomes of different kinds, or a file is no
+        audit.
 
     Notes
     -----
+    Audits of the same name are named by their files, or as "model (first)" and "model (second)".
+
     Intervals are paired: an audit records some values of each row, and those of both audits are
     compared row by row, in whatever order the rows are. Audits without these values (of PITs alone,
     of over 20,000 rows, or of earlier versions) are compared without intervals.
@@ -200,7 +202,7 @@ def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Compa
     ['measure', 'narrow', 'right', 'in_words']
     """
     check_fraction("confidence", confidence)
-    one, other = Recorded.of(first), Recorded.of(second)
+    one, other = _labelled(Recorded.of(first), Recorded.of(second))
     is_paired = one.record is not None and other.record is not None
     _check_kinds(one, other)
     _check_rows(one, other)
@@ -267,18 +269,27 @@ def _check_rows(one: Recorded, other: Recorded) -> None:
         )
 
 
+def _labelled(one: Recorded, other: Recorded) -> tuple[Recorded, Recorded]:
+    """Return two audits with different labels in messages."""
+    if one.label != other.label:
+        return one, other
+    labels = _numbered(one.label)
+    return replace(one, label=labels[0]), replace(other, label=labels[1])
+
+
+def _numbered(name: str) -> tuple[str, str]:
+    return f"{name} (first)", f"{name} (second)"
+
+
 def _names(one: Recorded, other: Recorded) -> tuple[str, str]:
     """Return the names of the audits, which become columns of a table."""
     names = str(one.values["name"]), str(other.values["name"])
     if names[0] == names[1]:
-        names = one.stem, other.stem
+        are_files = one.stem != "" != other.stem
+        names = (one.stem, other.stem) if are_files else _numbered(names[0])
         # files of two folders
-        if names[0] == names[1] != "":
+        if names[0] == names[1]:
             names = "before", "after"
-    if names[0] == names[1]:
-        raise InputError(
-            f"both audits are named {one.values['name']!r}; pass a different name= to audit"
-        )
     for name in names:
         if name in COLUMNS:
             raise InputError(

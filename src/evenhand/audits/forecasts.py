@@ -189,7 +189,8 @@ def check_model(model: Any) -> Any:
         return model
     if not hasattr(model, "predict") and not callable(model):
         remedy = (
-            "pass a fitted model that predicts distributions, or convert its output to a Forecast"
+            "pass a fitted model, such as a RecalibratedRegressor, or its forecasts as"
+            " Forecast.from_probability(p) or Forecast.from_normal(mean, std)"
         )
         raise bad_input("model", "be a forecaster or a Forecast", type(model).__name__, remedy)
     # imported here, as forecasters import scikit-learn, which an audit of forecasts does not need

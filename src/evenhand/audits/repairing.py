@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._validate import InputError, bad_input
 from evenhand.audits.off_groups import OffGroup, marked
+from evenhand.audits.row_record import RowRecord
 from evenhand.columns import GroupRule, as_table
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
@@ -27,6 +28,7 @@ class Repairable:
     scan: pd.DataFrame
     learned: pd.DataFrame
     off_groups: tuple[OffGroup, ...] | None
+    rows: RowRecord | None
 
     def repair(
         self,
@@ -49,7 +51,7 @@ class Repairable:
         repair accounts for the estimation of the maps and for the selection of the groups that need
         a correction, as both are repeated without the rows that are checked. It does not account
         for the choice of the groups by this audit if its rows are passed again; gains of these
-        groups are then overestimated.
+        groups are then overestimated. A warning is given if the outcomes are those of the audit.
 
         Counts, events and outcomes with an atom are repaired by their kind, as the model predicts
         it; see `RecalibratedRegressor`.
@@ -79,7 +81,7 @@ class Repairable:
         off = self.off_groups
         if off is not None:
             off = marked(off, (self.groups, self.scan), self.learned, "beyond_tolerance")
-        return _repaired(
+        repaired = _repaired(
             off,
             model,
             X,
@@ -88,6 +90,14 @@ class Repairable:
             sample_weight=sample_weight,
             random_state=random_state,
         )
+        if self.rows is not None and self.rows.has_outcomes(np.asarray(y, dtype=np.float64)):
+            warnings.warn(
+                "X and y are the rows of this audit, which chose the groups by them: the check of"
+                " the repair overestimates its gains; pass other rows",
+                UserWarning,
+                stacklevel=2,
+            )
+        return repaired
 
 
 def _repaired(

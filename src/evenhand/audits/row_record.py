@@ -113,6 +113,12 @@ class RowRecord:
         )
         return cls.from_state(known.to_state())
 
+    def has_outcomes(self, outcomes: Floats) -> bool:
+        """Whether these are the outcomes of the rows, in the same order."""
+        # in any order few distinct outcomes, such as 0 and 1, may agree by chance
+        is_same = outcomes.size == self.n_samples
+        return is_same and np.array_equal(_fingerprints(outcomes)[1], self.fingerprint)
+
     def take(self, rows: NDArray[np.intp]) -> RowRecord:
         """Return the rows in another order."""
         return RowRecord(
