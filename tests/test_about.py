@@ -87,6 +87,19 @@ def test_an_audit_without_a_description_shows_its_date_alone() -> None:
     assert list(header(found.to_html())) == ["Date"]
 
 
+def test_no_key_hides_the_date_or_another_key() -> None:
+    given = {"date": "1999-01-01", "Date": "1998", "Population": "A", "population": "B"}
+    page = audit_pit(np.linspace(0.01, 0.99, 50), about=given, **QUICK).to_html()
+    shown = header(page)
+    assert shown["Date"].startswith("20")
+    assert list(shown.items())[1:] == [
+        ("Population", "B"),
+        ("Date (given)", "1999-01-01"),
+        ("Date (given) (given)", "1998"),
+        ("Population (given)", "A"),
+    ]
+
+
 def test_an_audit_in_parts_keeps_its_description(tmp_path: Path) -> None:
     for part, rows in enumerate(np.split(np.arange(60), 2)):
         table().iloc[rows].to_parquet(tmp_path / f"{part}.parquet")

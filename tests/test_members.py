@@ -135,6 +135,12 @@ def test_ids_are_left_out_of_a_page_without_rows(found: Audit) -> None:
     page = found.to_html(rows=False)
     assert "members" not in data_of(page)[1]
     assert "data-list" not in page
+    # nor does it name example people, who are in the JSON of all rows
+    shown = [person["id"] for person in found.to_dict()["examples"]]
+    assert set(shown) <= set(IDS)
+    values = data_of(page)[1], json.loads(found.to_json(rows=False))
+    assert [person["id"] for one in values for person in one["examples"]] == [None] * 2 * len(shown)
+    assert not any(f">{one}" in page for one in shown)
 
 
 def test_ids_of_very_many_people_are_not_embedded(found: Audit) -> None:
@@ -159,7 +165,7 @@ def test_the_hash_of_a_page_is_that_of_its_data(found: Audit) -> None:
     # the data have one canonical form, and contain what the JSON of the audit does
     again = json.dumps(data, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
     assert again == text
-    values = found.to_dict(rows=False)
+    values = found.to_dict()
     assert {key: data[key] for key in values if key != "rows"} == json.loads(
         json.dumps({key: value for key, value in values.items() if key != "rows"})
     )
@@ -251,6 +257,9 @@ def test_the_command_lists_members_by_id(tmp_path: Path, evenhand: Command) -> N
     _, data = data_of((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert len(data["members"]["ids"]) > 100
     assert "id" in pd.read_csv(tmp_path / "tables" / "members.csv")
-    assert evenhand("audit", tmp_path / "t.csv", *given, *out[:2], "--no-rows").code == 0
+    assert evenhand("audit", tmp_path / "t.csv", *given, *out, "--no-rows").code == 0
+    for path in (tmp_path / "tables").glob("*.csv"):
+        content = pd.read_csv(path) if path.stat().st_size > 1 else pd.DataFrame()
+        assert "id" not in content or content["id"].isna().all()
     _, data = data_of((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "members" not in data

@@ -64,6 +64,16 @@ def test_the_rule_is_nowhere_dearer_than_the_pathwise_bound(family: type[Link]) 
                 assert (chosen == "sharp") >= (found["sharp"] < 0.85 * found["pathwise"])
 
 
+@pytest.mark.parametrize(("n", "mass"), [(100, 0.15), (200, 0.08)])
+def test_larger_groups_never_cost_more(n: int, mass: float) -> None:
+    # with few people the sharp bound is not monotone in alpha, and its search ends early
+    paid = []
+    for size in (0.75 * mass, mass):
+        bound = choose_bound(n, Entropic(0.1), mass=size, confidence=0.95, max_group_error=0.4)
+        paid.append(price(n, Entropic, bound, 0.4, size))
+    assert paid[1] <= paid[0] < np.inf
+
+
 def test_the_default_is_sharp_from_500_rows_on_and_cheaper_there_at_the_usual_target() -> None:
     for n in (499, 500):
         default = certify_link(evenly_spread(n), Entropic(0.15))

@@ -63,11 +63,19 @@ def with_rows(found: Audit, numbers: Ints) -> Audit:
 
 
 def without_rows(found: Audit) -> Audit:
-    """Leave out the values of single rows and the ids of members of groups."""
+    """Leave out the values of single rows and all ids."""
+    listed: dict[str, Any] = {
+        key: table.assign(id=None) for key, table in _tables(found).items() if "id" in table
+    }
     groups = found.off_groups
     if groups is not None:
         groups = with_members(groups, lambda group, _: replace(group, ids=None))
-    return replace(found, rows=None, off_groups=groups)
+    return replace(found, rows=None, off_groups=groups, **listed)
+
+
+def without_ids(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the plain values of an audit without the ids of example people."""
+    return values | {"examples": [person | {"id": None} for person in values["examples"]]}
 
 
 def _tables(found: Audit) -> dict[str, Any]:

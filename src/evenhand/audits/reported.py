@@ -9,6 +9,7 @@ from evenhand._files import write_text
 from evenhand._format import Summarized
 from evenhand.audits.member_lists import member_lists
 from evenhand.audits.off_groups import OffGroup
+from evenhand.audits.people import without_ids
 from evenhand.audits.plain_audit import plain_audit
 from evenhand.report import (
     Note,
@@ -63,11 +64,12 @@ class Reported(Summarized):
             File to write.
         rows : bool, default True
             Whether to embed the ids of members of the groups that are off, if ids were given to the
-            audit, for download. They are data about people: leave them out of pages for readers who
-            must not know who is in a group.
+            audit, for download, and to show the ids of example people. They are data about people:
+            leave them out of pages for readers who must not know who is in a group.
         """
         embedded = member_lists(self.off_groups or ()) if rows else None
-        text = audit_html(self._plain, self.notes, embedded)
+        values = self._plain if rows else without_ids(self._plain)
+        text = audit_html(values, self.notes, embedded)
         if path is not None:
             write_text(path, text)
         return text

@@ -19,6 +19,7 @@ from evenhand._validate import bad_input
 from evenhand.audits.decisions import decide_groups, decide_learned
 from evenhand.audits.membership import MEMBERSHIP_COLUMNS
 from evenhand.audits.off_groups import OffGroup, marked, member_table
+from evenhand.audits.people import without_ids
 from evenhand.audits.plain_audit import csv_tables, plain_audit
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
 from evenhand.audits.plain_values import write_tables
@@ -284,10 +285,12 @@ class Audit(Reported, Repairable):
         rows : bool, default True
             Whether to include the values of each row. Without them `compare` has no paired
             intervals. They are data about people: with the forecast for a person the person's
-            residual gives the outcome, and whole numbers of a small range can be guessed.
+            residual gives the outcome, and whole numbers of a small range can be guessed. Without
+            them the examples have no ids.
         """
-        state = self.rows.to_state() if rows and self.rows is not None else None
-        return plain_audit(self) | {"rows": state}
+        if not rows:
+            return without_ids(plain_audit(self)) | {"rows": None}
+        return plain_audit(self) | {"rows": None if self.rows is None else self.rows.to_state()}
 
     @cached_property
     def every_group(self) -> pd.DataFrame:

@@ -20,6 +20,9 @@ MARGIN = 1.05
 On random rows of a calibrated base, bounds of the sharp kind vary more than those of the other.
 """
 
+SLACK = 0.01
+"""Relative tolerance of an alpha that a search finds."""
+
 KINDS: tuple[type[LinkEvidence], ...] = (SharpEvidence, PathwiseEvidence)
 EVIDENCE: dict[str, type[LinkEvidence]] = {kind.bound: kind for kind in KINDS}
 
@@ -90,14 +93,17 @@ def _chosen(
         is_better = pathwise >= MARGIN * sharp.group_error(link, mass)
         return "sharp" if is_better else "pathwise"
     alpha = largest_calibrated_alpha(n, link, "pathwise", max_group_error, mass, confidence)
-    # bounds increase with alpha: one bound of the sharp kind decides, without a search
+    # bounds mostly increase with alpha: one bound of the sharp kind excludes it without a search
     needed = LEAST_ALPHA if alpha is None else min(MARGIN * alpha, 1.0)
     is_met = sharp.group_error(type(link)(needed), mass) <= max_group_error
     if (alpha is None and not is_met) or (alpha == 1 and is_met):
         # no alpha meets the target, or every alpha does, with either kind
         return evidence_type(None, n).bound
-    is_within_reach = alpha is None or MARGIN * alpha <= 1
-    return "sharp" if is_met and is_within_reach else "pathwise"
+    if not is_met or (alpha is not None and MARGIN * alpha > 1):
+        return "pathwise"
+    # with few people the sharp bound is not monotone in alpha: what its search finds decides
+    found = largest_calibrated_alpha(n, link, "sharp", max_group_error, mass, confidence)
+    return "sharp" if found is not None and found >= needed * (1 - SLACK) else "pathwise"
 
 
 @lru_cache(maxsize=256)

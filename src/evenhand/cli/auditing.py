@@ -175,7 +175,7 @@ def audit(
             "--no-rows",
             rich_help_panel=OUTPUT,
             help="leave the values of single rows out of the JSON, without which evenhand compare"
-            " has no paired intervals, and the ids of members of groups out of the report",
+            " has no paired intervals, and all ids out of reports and tables",
         ),
     ] = False,
     full: Annotated[

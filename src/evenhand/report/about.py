@@ -21,5 +21,11 @@ def about_facts(audit: Values) -> Facts:
     titles = {"unit": f"Unit of {target}"}
     order = [key for key in ABOUT_KEYS if key in about]
     order += [key for key in about if key not in ABOUT_KEYS]
-    described = {titles.get(key, f"{key[:1].upper()}{key[1:]}"): about[key] for key in order}
-    return Facts({"Date": date} | described)
+    described: dict[str, str | None] = {"Date": date}
+    for key in order:
+        title = titles.get(key, f"{key[:1].upper()}{key[1:]}")
+        # a key such as "date" must not replace the date of the audit
+        while title in described:
+            title += " (given)"
+        described[title] = about[key]
+    return Facts(described)
