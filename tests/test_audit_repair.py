@@ -11,10 +11,11 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import special
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge
 
-from evenhand import Forecast, InputError, audit
+from evenhand import Forecast, InputError, RecalibratedRegressor, audit
 from evenhand.audits import Tolerance
 from evenhand.calibration import calibration_error
 from evenhand.distributions import Normal, Support, Transformed
@@ -111,6 +112,38 @@ def test_a_repair_on_the_rows_of_the_audit_warns() -> None:
         found.repair(standard, *people(800, 6, 0.0))
         found.repair(standard, table[:400], y[:400])
         replace(found, rows=None).repair(standard, table, y)
+
+
+def test_a_repaired_model_prints_in_a_few_lines() -> None:
+    table, y = people(2000, 0, 1.0)
+    found = audit(standard(table), table, y, random_state=0)
+    model = found.repair(standard, *people(2000, 1, 1.0), random_state=0)
+    assert len(model.by) > 3
+    names = ", ".join(map(repr, list(model.by)[:3]))
+    # of scikit-learn: the parameters that differ from the defaults, line by line
+    assert f"by=<{len(model.by)} groups: {names}, ...>" in repr(model)
+    assert len(repr(model).splitlines()) <= 4
+    assert repr(clone(model)) == repr(model)
+
+
+@pytest.mark.parametrize("is_fitted", [True, False])
+def test_columns_that_the_model_needs_are_named(is_fitted: bool) -> None:
+    table, y = people(1500, 7, 1.0)
+    fitted = BayesianRidge().fit(table, y)
+    model = RecalibratedRegressor(fitted).fit(table, y) if is_fitted else fitted
+    found = audit(model, table, y, random_state=0)
+    fresh, z = people(500, 8, 1.0)
+    needed = "X must have the columns that the model was fitted on, got none named 'x'"
+    with pytest.raises(InputError, match=needed):
+        audit(model, fresh[["sex"]], z)
+    with pytest.raises(InputError, match=needed):
+        replace(found, off_groups=()).repair(model, fresh[["sex"]], z)
+
+    def broken(X: Any) -> Forecast:
+        raise ValueError("of another reason")
+
+    with pytest.raises(ValueError, match=r"^of another reason$"):
+        audit(broken, fresh, z)
 
 
 def test_without_an_off_group_there_is_one_map() -> None:

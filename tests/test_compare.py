@@ -386,6 +386,61 @@ def test_the_lead_says_that_no_group_got_worse_and_names_rows_once() -> None:
     assert "4 other groups got better." in text
 
 
+def test_groups_of_the_same_rows_are_listed_once_under_the_shortest_name() -> None:
+    found = compare(audited("wrong"), audited("repaired"))
+    values = found.to_dict()
+    everyone, row = values["groups"][0], by_group(found).loc["sex = f"].to_dict()
+    names = ("sex = f and age > 10 and sex = f", "women", "sex = f and women")
+    # errors of scanned groups are binned, and sums in another order differ in their last digits
+    same = [
+        row | {"group": name, "error_before": row["error_before"] + i / 1000}
+        for i, name in enumerate(names)
+    ]
+    same[1]["bias_before"] *= 1 + 1e-13
+    other = row | {"group": "others", "coverage_80_before": row["coverage_80_before"] + 0.01}
+    values["groups"] = [everyone, *same, other]
+    text = comparison_text(values, found.measures)
+    flat = " ".join(text.split())
+    assert "Of 4 groups, 4 got better" in flat
+    assert "2 groups have distinct rows: of several names of the same rows the shortest" in flat
+    assert "Better: women (" in flat
+    assert "age > 10" not in text
+    assert "sex = f and women" not in text
+    assert "others" in text
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "lead"),
+    [
+        (
+            ("better", "changed", "unknown"),
+            "Of 3 groups, 1 got better, none got worse. In 1 other, a coverage changed, but neither"
+            " significantly toward its level nor away from it. Changes beyond the tolerance: 2 of"
+            " 2. 1 group is too small for an interval.",
+        ),
+        (
+            ("worse", "worse", "not significant", "unknown", "unknown"),
+            "Of 5 groups, none got better, 2 got worse. Changes beyond the tolerance: 2 of 2. 2"
+            " groups are too small for an interval.",
+        ),
+    ],
+)
+def test_the_lead_counts_each_outcome(outcomes: tuple[str, ...], lead: str) -> None:
+    found = compare(audited("wrong"), audited("repaired"))
+    values = found.to_dict()
+    rows = [
+        {
+            **values["groups"][0],
+            "group": f"g{i}",
+            "outcome": outcome,
+            "beyond_tolerance": outcome in ("better", "worse", "changed"),
+        }
+        for i, outcome in enumerate(outcomes)
+    ]
+    values["groups"] = [values["groups"][0], *rows]
+    assert lead in " ".join(comparison_text(values, found.measures).split())
+
+
 def test_tables_are_written_with_all_digits_and_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "tables"
     found = audited("wrong")

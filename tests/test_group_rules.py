@@ -166,3 +166,8 @@ def test_a_mask_has_no_rule() -> None:
 def test_damaged_states_are_refused(state: Any) -> None:
     with pytest.raises(InputError):
         GroupRule.from_state(state)
+
+
+def test_the_representation_is_the_text() -> None:
+    rule = GroupRule.parse("bmi > 0.03 and sex = 2", TABLE.columns)
+    assert repr(rule) == "GroupRule('bmi > 0.03 and sex = 2')"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, InputError, bad_input
 from evenhand.certificates import LinkBase
 from evenhand.distributions import Distribution, Randomized
 from evenhand.draws import jittered
@@ -78,8 +80,28 @@ def forecast_of(model: Any, X: Any, random: np.random.Generator) -> Forecast:
     if isinstance(model, Forecast):
         return model
     # one random draw in each of 64 equal cells: midpoints would understate errors (method: 1)
-    forecast: Forecast = model.forecast(X, jittered(len(X), PIT_DRAWS, random))
+    draws = jittered(len(X), PIT_DRAWS, random)
+    with missing_columns_named(model, X):
+        forecast: Forecast = model.forecast(X, draws)
     return forecast
+
+
+@contextmanager
+def missing_columns_named(model: Any, X: Any) -> Iterator[None]:
+    """Name the columns of its training table that a failing model does not find in X."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (KeyError, ValueError) as error:
+        # models of other libraries are wrapped; arrays have no names
+        names = getattr(getattr(model, "model", model), "feature_names_in_", ())
+        lacking = [repr(name) for name in names if name not in getattr(X, "columns", names)]
+        if not lacking:
+            raise
+        rule = "have the columns that the model was fitted on"
+        remedy = "pass the table with these columns"
+        raise bad_input("X", rule, f"none named {', '.join(lacking[:5])}", remedy) from error
 
 
 def read_forecast(

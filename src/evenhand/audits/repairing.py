@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from evenhand._format import count
 from evenhand._validate import InputError, bad_input
+from evenhand.audits.blocks import missing_columns_named
 from evenhand.audits.off_groups import OffGroup, marked
 from evenhand.audits.row_record import RowRecord
 from evenhand.columns import GroupRule, as_table
@@ -19,6 +21,18 @@ from evenhand.forecast import Forecast
 
 if TYPE_CHECKING:
     from evenhand.forecasters import RecalibratedRegressor
+
+
+SHOWN = 3
+"""Most groups that the representation of a repaired model names."""
+
+
+class RepairedGroups(dict[str, Any]):
+    """Rules or masks of the groups of a repair by name, often 50: the first ones are shown."""
+
+    def __repr__(self) -> str:
+        named = ", ".join(map(repr, list(self)[:SHOWN]))
+        return f"<{count(len(self), 'group')}: {named}{', ...' if len(self) > SHOWN else ''}>"
 
 
 class Repairable:
@@ -137,10 +151,12 @@ def _repaired(
             UserWarning,
             stacklevel=3,
         )
-    return _unfitted(model, _distinct(by, X, y), random_state).fit(X, y, sample_weight)
+    unfitted = _unfitted(model, _distinct(by, X, y), random_state)
+    with missing_columns_named(model, X):
+        return unfitted.fit(X, y, sample_weight)
 
 
-def _distinct(by: Mapping[str, Any], X: Any, y: ArrayLike) -> dict[str, Any]:
+def _distinct(by: Mapping[str, Any], X: Any, y: ArrayLike) -> RepairedGroups:
     """Return the groups without rules that select the same rows as a rule before."""
     table = as_table(X, np.size(y), name="X", per="outcome")
     # each group widens the intervals of the check for all others
@@ -148,7 +164,7 @@ def _distinct(by: Mapping[str, Any], X: Any, y: ArrayLike) -> dict[str, Any]:
     for name, rule in by.items():
         rows = rule.mask(table).tobytes() if isinstance(rule, GroupRule) else name
         found.setdefault(rows, (name, rule))
-    return dict(found.values())
+    return RepairedGroups(found.values())
 
 
 def _unfitted(

@@ -18,7 +18,7 @@ from evenhand.columns.values import is_single, kind_of, missing, moments, unpack
 from evenhand.tables import column_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GroupRule:
     """Group of rows that meet every one of some conditions on columns.
 
@@ -93,6 +93,9 @@ class GroupRule:
 
     def __str__(self) -> str:
         return self.name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
 
     @property
     def comparisons(self) -> list[Group]:

@@ -42,6 +42,18 @@ class ChangedGroup:
         value: float | None = self.values[f"{measure}_{column}"]
         return value
 
+    @property
+    def people(self) -> tuple[object, ...]:
+        """Key of its rows: size, coverages and bias before and after identify them."""
+        # errors of scanned groups are binned, those of named groups are not
+        sure = [self.of(one, at) for one in WORDS if one != "error" for at in ("before", "after")]
+        means = [self.of("bias", at) for at in ("before", "after")]
+        if not all(map(is_known, means)):
+            means = [self.of("error", at) for at in ("before", "after")]
+        # sums in another order differ in their last digits
+        rounded = [f"{value:.9g}" if is_known(value) else None for value in (*sure, *means)]
+        return int(self.values["n"]), *rounded
+
     def is_significant(self, measure: str) -> bool:
         """Whether the interval of a change excludes 0."""
         low, high = self.of(measure, "change_low"), self.of(measure, "change_high")

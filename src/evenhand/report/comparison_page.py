@@ -18,7 +18,7 @@ from evenhand._format import (
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.about import about_facts
-from evenhand.report.changed_groups import CHANGED, ORDER, WORDS, ChangedGroup
+from evenhand.report.changed_groups import CHANGED, ORDER, ChangedGroup
 from evenhand.report.changes_picture import changes_picture
 from evenhand.report.charts import Axis, Chart, Point, Points
 from evenhand.report.comparison import (
@@ -103,7 +103,7 @@ def comparison_document(
         facts=[count(int(values["n_samples"]), "row"), f"before: {before}", f"after: {after}"],
         opening=_opening(values, measures, rows),
         about=about_facts({**values, "provenance": _after(values)}),
-        picture=changes_picture(rows[1:]),
+        picture=changes_picture(_distinct(rows[1:])),
         cards=_cards(values, rows),
         sections=[section for section in sections if section is not None],
         footer="Made by evenhand. The JSON of this comparison contains all digits.",
@@ -167,16 +167,21 @@ def lead_of(values: Values, rows: Sequence[ChangedGroup]) -> str:
             ("better", "got better"),
             ("worse", "got worse"),
             ("mixed", "got better in one respect and worse in another"),
-            ("changed", "changed in coverage, but not significantly for better or worse"),
         )
         if n[outcome] or (is_any and outcome in ("better", "worse"))
     ]
-    small = f" {n['unknown']:,} are too small for an interval." if n["unknown"] else ""
+    small = f" {count(n['unknown'], 'group is', 'groups are')} too small for an interval."
+    small = small if n["unknown"] else ""
     if not parts:
         return f"None of {total} changed significantly.{small}"
+    moved = (
+        f" In {count(n['changed'], 'other')}, a coverage changed, but neither significantly toward"
+        " its level nor away from it."
+    )
+    moved = moved if n["changed"] else ""
     beyond = sum(row.is_beyond for row in groups)
-    important = f"{beyond:,}" if beyond else "none"
-    return f"Of {total}, {', '.join(parts)}; {important} by more than the tolerance.{small}"
+    changes = f" Changes beyond the tolerance: {beyond:,} of {sum(n[one] for one in CHANGED):,}."
+    return f"Of {total}, {', '.join(parts)}.{moved}{changes}{small}"
 
 
 def _opening(values: Values, measures: Sequence[Measure], rows: Sequence[ChangedGroup]) -> Section:
@@ -219,11 +224,12 @@ def _group_sentences(rows: Sequence[ChangedGroup]) -> list[Sentence]:
 
 
 def _distinct(rows: Sequence[ChangedGroup]) -> list[ChangedGroup]:
-    """Return one row for each set of people: equal sizes and changes identify them."""
+    """Return one row for each set of people, that with the shortest name."""
     found: dict[tuple[object, ...], ChangedGroup] = {}
     for row in rows:
-        changes = (row.of(measure, at) for measure in WORDS for at in ("before", "after"))
-        found.setdefault((row.values["n"], *changes), row)
+        known = found.setdefault(row.people, row)
+        if len(row.name) < len(known.name):
+            found[row.people] = row
     return list(found.values())
 
 
@@ -240,8 +246,9 @@ def _cards(values: Values, rows: Sequence[ChangedGroup]) -> list[Section]:
 
 
 def _groups(values: Values, rows: Sequence[ChangedGroup], most_unchanged: int) -> Section:
-    changed = [row for row in rows[1:] if row.outcome in CHANGED][:SHOWN]
-    rest = [row for row in rows[1:] if row.outcome not in CHANGED][:most_unchanged]
+    groups = _distinct(rows[1:])
+    changed = [row for row in groups if row.outcome in CHANGED][:SHOWN]
+    rest = [row for row in groups if row.outcome not in CHANGED][:most_unchanged]
     shown = [*rows[:1], *changed, *rest]
     columns = ("change", "change_low", "change_high")
     ends = [abs(row.of("error", key) or 0.0) for row in shown for key in columns]
@@ -261,8 +268,16 @@ def _groups(values: Values, rows: Sequence[ChangedGroup], most_unchanged: int) -
         "Values before and after, and below them the change in points with its paired interval."
         " Groups that changed by more than the tolerance come first."
     )
-    if len(rows) > len(shown):
-        text += f" {len(shown) - 1:,} of {whole(len(rows) - 1)} groups are listed."
+    if len(rows) > len(groups) + 1:
+        text += (
+            f" {count(len(groups), 'group has', 'groups have')} distinct rows: of several names of"
+            " the same rows the shortest is used."
+        )
+    if len(groups) + 1 > len(shown):
+        text += (
+            f" The table has everyone and {len(shown) - 1:,} of {whole(len(groups))} groups, those"
+            " with the largest changes."
+        )
     search = "Find a group"
     table = Table.of("Groups", shown, cells, dim=dim, search=search, printed=PRINTED)
     return Section("Groups", [Paragraph(text), table], "groups")
