@@ -717,8 +717,11 @@ def test_a_gate_fails_with_code_one_and_says_by_how_much(
     error = next(
         r["value"] for r in json.loads(failed.out)["scores"] if r["measure"] == "average error"
     )
-    assert lines[1] == f"failed: average_error >= 0 is true, the value is {error:.10g}"
-    assert lines[2].startswith("failed: oracle_group_error(0.25) > 0.01 is true, the value is 0.")
+    assert lines[1] == (
+        f"failed: the condition of --fail-if is true: average_error >= 0 (it is {error:.10g})"
+    )
+    condition = "oracle_group_error(0.25) > 0.01"
+    assert lines[2].startswith(f"failed: the condition of --fail-if is true: {condition} (it is 0.")
     assert json.loads(report.read_text())["worst_groups"][2]["mass"] == 0.25
 
 
@@ -756,7 +759,7 @@ def test_a_gate_that_cannot_be_judged_leaves_the_report_and_names_another(
     assert json.loads(out.read_text()) == json.loads(shown.out)
     report, failed, refused = shown.err.splitlines()
     assert report == f"audit written to {out}"
-    assert failed.startswith("failed: average_error >= 0 is true")
+    assert failed.startswith("failed: the condition of --fail-if is true: average_error >= 0 (")
     assert refused.startswith(f"error: condition {gate!r} cannot be evaluated: ")
     for word in words:
         assert word in refused

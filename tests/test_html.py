@@ -278,7 +278,8 @@ def test_rows_that_go_by_several_names_are_told_of_once():
     assert "Group age > 45 and sex = f (420 rows)" in verdict
     assert "sex = f and age > 45" not in verdict
     assert verdict.count("sex=f (740 rows)") == 1
-    assert "1 of 3 named groups and 7 of 33 scanned groups are significantly off" in verdict
+    # as without the other names: each set of rows counts once
+    assert "In total, 6 of 33 groups are significantly off" in verdict
 
 
 def test_deterministic_verdict_says_which_groups_are_off_how_and_how_much(pages):
@@ -303,7 +304,12 @@ def test_deterministic_verdict_says_which_groups_are_off_how_and_how_much(pages)
         text,
     )
     # the smallest p-value, and p = 0.01, 0.02, 0.03, 0.04
-    assert "1 of 3 named groups and 5 of 31 scanned groups are significantly off" in text
+    assert "In total, 6 of 33 groups are significantly off" in text
+    # the status counts the same groups; of one, the lower bound of 4.3 points is known
+    assert (
+        "Fail. 6 of 33 groups are beyond the tolerance (2 points of error, 5 points of"
+        " coverage) by estimate, 1 of them with 95% confidence. So are 2 of 3 learned groups."
+    ) in text
     assert re.search(r"no data can prove an error below 40 points in every group of 20%", text)
     assert "In every group of at least" not in text
 
@@ -441,9 +447,9 @@ def test_widths_of_plain_intervals_are_left_out_where_only_pits_are_known():
 def test_a_deterministic_model_has_lower_bounds_of_coverage_alone():
     page = audit_html(full_deterministic())
     assert re.search(
-        r"only lower bounds .* for every group of at least 20% of people\. The 90% interval covers"
-        r" at least 34\.5% of outcomes, the 95% interval 64\.5%, the 98% interval 81\.0% and the"
-        r" 99% interval 88\.5%, with 95% confidence",
+        r"only lower bounds .* for every group of at least 20% of people\. Guaranteed there with"
+        r" 95% confidence: 90% interval at least 34\.5%, 95% interval at least 64\.5%, 98% interval"
+        r" at least 81\.0%, 99% interval at least 88\.5%\.",
         text_of(page),
     )
     assert len(rows_of(page, "Coverage of intervals without a draw in every group")) == 4
@@ -451,9 +457,7 @@ def test_a_deterministic_model_has_lower_bounds_of_coverage_alone():
     audit = full_deterministic()
     for row in audit["plain_intervals"]:
         row["floor"] = 0.3 if row["level"] == 0.99 else 0.0
-    assert "people. The 99% interval covers at least 30.0% of outcomes, with" in text_of(
-        audit_html(audit)
-    )
+    assert "confidence: 99% interval at least 30.0%." in text_of(audit_html(audit))
 
 
 def test_scan_shows_the_surest_and_says_how_many_there_were(pages):
@@ -1123,7 +1127,7 @@ def test_five_bullets_of_groups_at_most(make):
         s for s in said if s.startswith(("Named group", "Group ", "Learned group", "In total"))
     ]
     assert len(of_groups) == 4  # one is in the lead
-    assert of_groups[-1].startswith("In total, 10 of 12 named groups")
+    assert of_groups[-1].startswith("In total, 24 of 51 groups are significantly off")
 
 
 def test_of_groups_that_share_a_feature_the_worst_has_a_sentence():

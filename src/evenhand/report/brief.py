@@ -15,7 +15,7 @@ from evenhand.report.notes import Note
 from evenhand.report.records import Estimate, Values
 from evenhand.report.sentences import finding_name, leak_sentences, off_in_brief
 from evenhand.report.status_words import status_box
-from evenhand.report.verdict import forecast_kind, headline, proof_in_brief
+from evenhand.report.verdict import forecast_kind, headline, proof_in_brief, small_groups
 
 LONGEST = 100
 """Most characters of a line."""
@@ -55,6 +55,7 @@ def _paragraphs(findings: Findings) -> Iterator[tuple[str, Sequence[str]]]:
     yield "Overall", _overall(findings)
     if findings.leading is not None or not findings.is_bound_useful:
         yield "Proven", [proof_in_brief(findings)]
+    yield "Unseen", small_groups(findings)
 
 
 def _beside(label: str, texts: Sequence[str], width: int) -> Iterator[str]:
@@ -87,7 +88,9 @@ def _other(group: GroupFinding, findings: Findings) -> str:
     least = f"at least {at_least(group.least)}" if group.least else "significant"
     error = f"{points(group.error.value)} points ({least if reach == UNKNOWN else reach})"
     how = off_in_brief(group, findings.terms)
-    return f"{short(finding_name(group, findings), NAME)}: {error}; {how}"
+    name = short(finding_name(group, findings), NAME)
+    # the error of an event is half the difference of rates, which insurers read first
+    return f"{name}: {how}; error {error}" if findings.terms.is_event else f"{name}: {error}; {how}"
 
 
 def _overall(findings: Findings) -> list[str]:
@@ -115,10 +118,10 @@ def _ends(show: Show, of: Estimate) -> str:
 
 def _code(step: NextStep, findings: Findings, width: int) -> Iterator[str]:
     """Yield a step as a command if the audit was made by one, else as lines of Python."""
-    is_shell = bool(step.command) and (has_command(findings) or not step.python)
-    text = visible(step.command if is_shell else step.python)
+    is_shell, code = step.code(has_command(findings))
+    text = "\n".join(map(visible, code.split("\n")))
     shown = folded_command(text, width - MARGIN - 2) if is_shell else text
-    yield from (f"{'':{MARGIN}}  {line}" for line in shown.split("\n"))
+    yield from (f"{'':{MARGIN}}  {line}" for line in shown.split("\n") if line)
 
 
 def _more(findings: Findings) -> str:

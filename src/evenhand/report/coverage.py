@@ -7,7 +7,7 @@ from typing import Literal
 
 from evenhand._format import at_least, at_most, in_full, is_known, is_trivial, percent
 from evenhand._table import Cells, Column, Table, numeric
-from evenhand.certificates import LEAST_FLOOR, floors_in_words
+from evenhand.certificates import LEAST_FLOOR
 from evenhand.figures import SIZE_TITLE
 from evenhand.report import charts
 from evenhand.report.document import Heading, Pair, Paragraph, Part
@@ -81,13 +81,18 @@ def plain_sentences(findings: Findings, bound: Bound) -> list[str]:
 def floors_sentence(findings: Findings) -> str | None:
     """Return the lower bounds of a deterministic forecaster; None if none is informative."""
     plain = _of_size(findings, MASS)
-    text = floors_in_words((one.level, or_zero(one.floor)) for one in plain)
-    if not text:
+    useful = [
+        f"{in_full(one.level)} interval at least {at_least(one.floor, percent)}"
+        for one in plain
+        if or_zero(one.floor) >= LEAST_FLOOR
+    ]
+    if not useful:
         return None
+    # the floors are not the coverage that was measured
     return (
         "Without a draw, only lower bounds of coverage can be proven for every group of at least"
-        f" {in_full(MASS)} of {findings.terms.people}. {text[:1].upper()}{text[1:]}, with"
-        f" {findings.level} confidence."
+        f" {in_full(MASS)} of {findings.terms.people}. Guaranteed there with {findings.level}"
+        f" confidence: {', '.join(useful)}."
     )
 
 

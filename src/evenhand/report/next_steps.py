@@ -12,7 +12,7 @@ from evenhand.distributions import OutcomeKind
 from evenhand.report.coverage import MASS
 from evenhand.report.findings import GROUPS_LISTED, Findings, GroupFinding
 from evenhand.report.records import or_zero
-from evenhand.report.status import Decision, status_of
+from evenhand.report.status import Decision, Status, status_of
 
 FORECASTS = (
     "--target",
@@ -48,6 +48,14 @@ class NextStep:
     command: str = ""
     python: str = ""
 
+    def code(self, has_command: bool) -> tuple[bool, str]:
+        """Return whether a reader runs it as a command, and the command or lines of Python.
+
+        Readers who audited with the command get the command, others the lines of Python.
+        """
+        is_shell = bool(self.command) and (has_command or not self.python)
+        return is_shell, self.command if is_shell else self.python
+
 
 def next_steps(findings: Findings) -> tuple[NextStep, ...]:
     """Return what to do next: repair, collect rows, prove; the most urgent first."""
@@ -55,20 +63,11 @@ def next_steps(findings: Findings) -> tuple[NextStep, ...]:
 
 
 def _steps(findings: Findings) -> Iterator[NextStep]:
-    names = repairable_names(findings)
-    everyone = findings.everyone
     options = forecast_options(findings)
-    if names:
-        yield _repair(findings, names, options)
-    elif findings.beyond:
-        yield _repair_by_column(findings, options)
-    elif everyone is not None and everyone.is_beyond:
-        yield NextStep(
-            "Recalibrate all forecasts with rows that neither the model nor this audit has seen.",
-            _of_table(findings, options, "evenhand recalibrate OTHER.csv {} --out maps"),
-            "RecalibratedRegressor(FrozenEstimator(model)).fit(X_other, y_other)",
-        )
     status = status_of(findings)
+    if status.decision is Decision.PASS:
+        yield _after_pass(findings, status)
+    yield from _repairs(findings, options)
     if status.decision is Decision.UNDECIDED and not status.conditions:
         n = max(len(findings.distinct), 1)
         yield NextStep(
@@ -77,11 +76,38 @@ def _steps(findings: Findings) -> Iterator[NextStep]:
             f"print(evenhand.planning.plan(n_groups={n}))",
         )
     yield from _proof(findings, options)
-    if status.decision is Decision.PASS and not status.conditions:
-        yield NextStep(
-            "Repeat the audit on new rows, and let it fail if a group is off by more.",
+
+
+def _after_pass(findings: Findings, status: Status) -> NextStep:
+    """Return what a pass requires: nothing but another audit of later rows."""
+    if not status.conditions:
+        return NextStep(
+            "Nothing to repair. Repeat the audit on new rows, and let it fail if a group is off by"
+            " more.",
             "evenhand audit NEW.csv ... --fail-if 'groups_beyond_tolerance > 0'",
             'compare(found, audit(model, X_new, y_new)).to_html("changes.html")',
+        )
+    passed = "the condition" if len(status.conditions) == 1 else "each condition"
+    # conditions may allow findings, and do not count learned groups
+    rest = "some findings are beyond the tolerance; see the report"
+    if findings.leading is None:
+        rest = "no finding is beyond the tolerance"
+    return NextStep(f"Nothing is required: {passed} of --fail-if is false, and {rest}.")
+
+
+def _repairs(findings: Findings, options: str) -> Iterator[NextStep]:
+    """Yield how to recalibrate the groups, or all forecasts, that are off."""
+    names = repairable_names(findings)
+    everyone = findings.everyone
+    if names:
+        yield _repair(findings, names, options)
+    elif findings.beyond:
+        yield _repair_by_column(findings, options)
+    elif everyone is not None and everyone.is_beyond:
+        yield NextStep(
+            "Recalibrate all forecasts with rows that neither the model nor this audit has seen.",
+            _of_table(findings, options, "evenhand recalibrate OTHER.csv {} --out maps"),
+            _of_model(findings, "RecalibratedRegressor(FrozenEstimator(model)).fit({})"),
         )
 
 
@@ -114,8 +140,8 @@ def _repair(findings: Findings, names: list[str], options: str) -> NextStep:
     command = _of_table(
         findings, options, f"evenhand recalibrate OTHER.csv {{}} {chosen} --out maps"
     )
-    python = f"repaired = found.repair({model}, X_other, y_other)"
-    return NextStep(what, command, python)
+    line = f"repaired = found.repair({model}, {{}})"
+    return NextStep(what, command, _of_model(findings, line, "found = evenhand.audit(model, X, y)"))
 
 
 def _repair_by_column(findings: Findings, options: str) -> NextStep:
@@ -126,7 +152,7 @@ def _repair_by_column(findings: Findings, options: str) -> NextStep:
     return NextStep(
         "Recalibrate the groups that are off, with rows that neither model nor audit has seen.",
         _of_table(findings, options, line),
-        f"RecalibratedRegressor(FrozenEstimator(model), {by}).fit(X_other, y_other)",
+        _of_model(findings, f"RecalibratedRegressor(FrozenEstimator(model), {by}).fit({{}})"),
     )
 
 
@@ -168,7 +194,7 @@ def _proof(findings: Findings, options: str) -> Iterator[NextStep]:
             options,
             f"evenhand randomize OTHER.csv {{}} --max-group-error {GOAL} --out certificate",
         ),
-        f"chosen = evenhand.randomize(model, X_other, y_other, max_group_error={GOAL})",
+        _of_model(findings, f"chosen = evenhand.randomize(model, {{}}, max_group_error={GOAL})"),
     )
 
 
@@ -179,6 +205,14 @@ def _of_table(findings: Findings, options: str, line: str) -> str:
     columns = COLUMNS.get(findings.terms.kind, "--mean mu --std sigma")
     target = _quoted(str(findings.values.get("target") or "y"))
     return line.format(options or f"--target {target} {columns}")
+
+
+def _of_model(findings: Findings, line: str, *first: str) -> str:
+    """Return lines of Python on a model; those that load it follow an audit by the command."""
+    line = line.replace("{}", "X_other, y_other")
+    if not has_command(findings) or forecast_options(findings):
+        return line
+    return "\n".join(['model = evenhand.load("model")', *first, line])
 
 
 def has_command(findings: Findings) -> bool:

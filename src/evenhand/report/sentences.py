@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from evenhand._format import (
     UNKNOWN,
@@ -178,6 +178,8 @@ def _learned_sentence(found: LearnedFinding, findings: Findings) -> Sentence:
 def headline_sentences(group: GroupFinding, findings: Findings) -> str:
     """Return the sentences on the leading finding: lower bound, direction and estimate."""
     subject, verb = _subject(group, findings)
+    if findings.terms.is_event and group.reported_bias and group is not findings.everyone:
+        return " ".join(_event_sentences(subject, group, findings))
     if not group.least:
         evidence = group.p_adjusted is not None
         p = f", adjusted p {p_value(group.p_adjusted, '= ')}" if evidence else ""
@@ -193,12 +195,16 @@ def headline_sentences(group: GroupFinding, findings: Findings) -> str:
     if group is findings.everyone:
         return first
     there = f"There, {off_in_words(group, findings.terms, verb='are')}."
+    return " ".join([first, there, *coverage_sentences(group, findings)])
+
+
+def _event_sentences(subject: str, group: GroupFinding, findings: Findings) -> Iterator[str]:
+    """Yield the sentences on 0/1 outcomes: the difference of rates, then the error."""
+    yield f"{subject.rstrip(',')}: {off_in_words(group, findings.terms, verb='are')}."
     # outcomes, Theorem 4.1: readers compare the difference of rates with the error beside it
-    half = "The error is half the difference of event rate and probability."
-    is_half = findings.terms.is_event and bool(group.reported_bias)
-    return " ".join(
-        [first, there, *([half] if is_half else []), *coverage_sentences(group, findings)]
-    )
+    half = "The error is half the difference of event rate and probability"
+    yield f"{half}: {bound_in_words(group)}."
+    yield from coverage_sentences(group, findings)
 
 
 def _subject(group: GroupFinding, findings: Findings) -> tuple[str, str]:
@@ -226,20 +232,21 @@ def _in_all(findings: Findings) -> Sentence | None:
     n_others = len(findings.beyond) - len(findings.listed)
     if not n_others:
         return None
-    # as many as in the tables, which may list the same rows twice
-    counts = {
-        "named": (sum(group.is_beyond for group in findings.named), findings.n_named),
-        "scanned": (sum(group.is_beyond for group in findings.scanned), findings.n_scanned),
-    }
-    parts = [f"{off:,} of {n:,} {kind} groups" for kind, (off, n) in counts.items() if off]
+    # the number of a gate; the tables may list the same rows twice
+    n = len(findings.beyond)
     text = (
-        f"In total, {' and '.join(parts)} are significantly off, with estimates beyond the"
-        " tolerance; see the tables."
+        f"In total, {groups_in_words(n, findings)} {'is' if n == 1 else 'are'} significantly off,"
+        " with estimates beyond the tolerance; see the tables."
     )
     used = {column for group in findings.listed for column in group.columns}
     if any(not used.isdisjoint(group.columns) for group in _unlisted(findings)):
         text += " Of groups that share a feature, only the worst is named here."
     return Sentence(text)
+
+
+def groups_in_words(n: int, findings: Findings) -> str:
+    """Return how many of the named and scanned groups, each set of rows once."""
+    return f"{n:,} of {count(sum(group.is_judged for group in findings.distinct), 'group')}"
 
 
 def _unlisted(findings: Findings) -> Iterable[GroupFinding]:

@@ -205,11 +205,21 @@ def status_of(findings: Findings) -> Status:
     return replace(found, n_rows_to_pass=math.ceil(to_pass * n) if to_pass < inf else None)
 
 
+def n_proven_beyond(findings: Findings) -> int:
+    """Return how many groups with estimates beyond the tolerance are proven to be beyond it."""
+    limit = _tolerated(findings)
+    return sum(limit.excess(group) is not None for group in findings.beyond)
+
+
 def limit_of(findings: Findings) -> Limit:
     """Return the limit that was asked for; without one, the tolerance."""
     within = findings.values.get("within")
     if is_known(within):
         return Limit(Tolerance(within), ())
+    return _tolerated(findings)
+
+
+def _tolerated(findings: Findings) -> Limit:
     return Limit(findings.tolerance, () if findings.terms.is_event else LEVELS)
 
 

@@ -25,6 +25,7 @@ from evenhand.report.coverage import (
 from evenhand.report.document import Sentence
 from evenhand.report.events import event_sentence
 from evenhand.report.findings import Findings
+from evenhand.report.next_steps import has_command
 from evenhand.report.records import or_zero
 from evenhand.report.sentences import (
     examined,
@@ -75,8 +76,10 @@ def significance(findings: Findings) -> str:
         " A learned group is significantly off if its p-value, adjusted for the number of learned"
         " groups, is. All people together are significantly off if the 95% confidence interval of"
         " their error excludes 0. What is significantly off is beyond the tolerance if its"
-        f" {beyond}. Findings beyond the tolerance are listed first, by falling lower bound of the"
-        " error. The status is stricter: a group exceeds the limit only if its lower bound does."
+        f" {beyond}. Named and scanned groups with the same rows count once."
+        " Findings beyond the tolerance are listed first, by falling lower bound of the"
+        " error. The status is stricter: it is fail only if a whole confidence interval lies beyond"
+        " the tolerance."
     )
 
 
@@ -261,7 +264,20 @@ def not_covered(findings: Findings) -> list[str]:
     """Return the limits of an audit."""
     listed = findings.proof.not_covered if findings.proof else ()
     limits = [f"{text[:1].upper()}{text[1:]}." for text in listed]
-    return [*([] if findings.bound else [NOT_ALL_GROUPS]), *(limits or [OTHER_ROWS])]
+    unnamed = [] if findings.bound else [NOT_ALL_GROUPS]
+    return [*unnamed, *small_groups(findings), *(limits or [OTHER_ROWS])]
+
+
+def small_groups(findings: Findings) -> list[str]:
+    """Return the sentence on groups that are too small for the scan; nothing without a scan."""
+    sizes = [group.n for group in findings.scanned if group.is_tested and not group.is_named]
+    if not sizes:
+        return []
+    option = "`--groups`" if has_command(findings) else "`groups`"
+    return [
+        f"Groups of fewer than {min(sizes):,} rows were not scanned: name those that matter with"
+        f" {option}."
+    ]
 
 
 def chance_sentence(findings: Findings) -> str:
