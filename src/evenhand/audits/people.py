@@ -31,7 +31,8 @@ def check_people(ids: Any, n: int) -> list[str] | None:
         return None
     found = list(ids)
     if len(found) != n:
-        raise bad_input("ids", f"have one id per row ({n})", len(found))
+        remedy = "pass the ids of all rows, in their order"
+        raise bad_input("ids", f"have one id per row ({n})", len(found), remedy)
     return [id_text(one) for one in found]
 
 
