@@ -61,14 +61,14 @@ def cells(section: nodes.Element, level: int = 1) -> Iterator[tuple[str, str]]:
 def notebook(document: nodes.document) -> dict[str, Any]:
     """Return a page as a notebook; texts that follow each other are one cell."""
     made: list[dict[str, Any]] = []
-    for section in document.findall(nodes.section):
-        for kind, source in cells(section):
-            if made and kind == made[-1]["cell_type"] == "markdown":
-                made[-1]["source"] += f"\n\n{source}"
-                continue
-            cell = {"cell_type": kind, "metadata": {}, "source": source}
-            made.append(cell | ({"outputs": [], "execution_count": None} if kind == "code" else {}))
-        break
+    # the section of the page's title, which contains all others
+    page = next(document.findall(nodes.section))
+    for kind, source in cells(page):
+        if made and kind == made[-1]["cell_type"] == "markdown":
+            made[-1]["source"] += f"\n\n{source}"
+            continue
+        cell = {"cell_type": kind, "metadata": {}, "source": source}
+        made.append(cell | ({"outputs": [], "execution_count": None} if kind == "code" else {}))
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return {"cells": made, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 4}
 
