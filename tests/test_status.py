@@ -361,3 +361,43 @@ def test_units_are_those_of_the_reader() -> None:
 def test_an_error_of_an_event_is_explained_beside_the_difference_of_rates() -> None:
     assert "The error is half the difference" in audit_brief(audit_of("events"))
     assert "The error is half the difference" not in audit_brief(audit_of("counts"))
+
+
+def test_a_gate_and_the_status_count_the_same_groups() -> None:
+    for name in AUDITS:
+        values = audit_of(name)
+        findings = findings_of(values)
+        n = len(findings.beyond)
+        total = sum(one.is_judged for one in findings.distinct)
+        if name == "hostile" or n < 2 or status_of(findings).decision is not Decision.FAIL:
+            continue
+        text = " ".join(audit_brief(values).split())
+        assert f"FAIL. {n} of {total} groups are beyond the tolerance (" in text
+
+
+def test_a_pass_requires_nothing() -> None:
+    found = with_conditions(audited(grid(500)), [parse_condition("average_error > 0.1")])
+    first, *_ = next_steps(findings_of(found.to_dict()))
+    assert first.what == (
+        "Nothing is required: the condition of --fail-if is false, and no finding is beyond the"
+        " tolerance."
+    )
+    calm = full_deterministic() | {"scan": [], "learned": [], "notes": []}
+    calm["groups"] = [group("everyone", 50_000, 0.001, 0.0, 0.006)]
+    assert next_steps(findings_of(calm))[0].what.startswith("Nothing to repair. Repeat the audit")
+
+
+def test_an_undecided_tolerance_does_not_hide_a_guarantee() -> None:
+    text = " ".join(audit_brief(audit_of("one_group")).split())
+    assert "NOT DECIDED. These rows do not decide whether the forecasts are within" in text
+    # nearly enough rows: the approximation is too coarse for a number
+    assert "a few more rows would prove an error beyond it; now 1,500 rows." in text
+    assert "Proven for every group of at least 20% of people: off by at most 31.4 points." in text
+
+
+def test_groups_too_small_for_the_scan_are_named_as_not_examined() -> None:
+    values = full_deterministic()
+    least = min(one.n for one in findings_of(values).scanned if one.is_tested)
+    sentence = f"Groups of fewer than {least} rows were not scanned: name those that matter"
+    assert sentence in " ".join(audit_brief(values).split())
+    assert sentence in audit_html(values)
