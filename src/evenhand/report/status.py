@@ -7,14 +7,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
+from statistics import NormalDist
 
 from evenhand._format import is_known
 from evenhand.report.findings import Findings, GroupFinding
-from evenhand.report.records import Estimate, Number, or_zero, record
+from evenhand.report.records import Estimate, Number, known, or_zero, record
 from evenhand.report.tolerance import ROUNDING, Tolerance
 
 LEVELS = (0.8, 0.9)
 """Levels of the prediction intervals whose coverage is judged."""
+
+ONE_SIDED = 4
+"""Number of ends of intervals that a bound with all of the error probability counts as.
+
+If intervals are normal, the shares of both kinds then add up to less than the error probability.
+"""
 
 
 class Decision(StrEnum):
@@ -70,10 +77,13 @@ class Limit:
     levels : tuple of float
         Levels of the intervals that are judged; none for 0/1 outcomes, whose forecasts have no
         intervals, and if the reader asked for a limit of the error alone.
+    widening : float, default 1
+        Factor by which the intervals are wider that together may fail an audit.
     """
 
     tolerance: Tolerance
     levels: tuple[float, ...]
+    widening: float = 1.0
 
     def shares(self, group: GroupFinding) -> Iterator[tuple[float, Estimate]]:
         """Yield the levels that are judged, with the coverage of a group."""
@@ -84,15 +94,16 @@ class Limit:
         """Return the level whose coverage is proven to be beyond the limit; 0 for the error.
 
         None if nothing is proven to be beyond the limit. The lower bound decides, not the estimate,
-        and only for groups that are significantly off.
+        and only for groups that are significantly off. Intervals of each measure hold with their
+        confidence: the widened ones hold together.
         """
         if not group.is_off:
             return None
-        if or_zero(group.error.low) > self.tolerance.error + ROUNDING:
+        if or_zero(_widened(group.error, self.widening).low) > self.tolerance.error + ROUNDING:
             return 0.0
         limit = self.tolerance.coverage + ROUNDING
-        beyond = (level for level, share in self.shares(group) if _least_gap(share, level) > limit)
-        return next(beyond, None)
+        wide = ((level, _widened(share, self.widening)) for level, share in self.shares(group))
+        return next((level for level, share in wide if _least_gap(share, level) > limit), None)
 
     def is_proven(self, group: GroupFinding) -> bool:
         """Whether error and coverage of a group are proven to be within the limit."""
@@ -120,7 +131,7 @@ class Limit:
         This assumes that the estimate is right.
         """
         beyond = or_zero(group.error.value) - self.tolerance.error
-        width = or_zero(group.error.value) - or_zero(group.error.low)
+        width = self.widening * (or_zero(group.error.value) - or_zero(group.error.low))
         return (width / beyond) ** 2 if group.is_off and beyond > ROUNDING else inf
 
 
@@ -180,13 +191,16 @@ def status_of(findings: Findings) -> Status:
     conditions = tuple(record(JudgedCondition, one) for one in given)
     if conditions:
         return Status(_of_conditions(conditions), conditions)
-    limit = limit_of(findings)
     judged = list(_judged(findings))
+    alone = limit_of(findings)
+    limit = _joint(alone, findings, judged)
     learned = [Judged(found.group) for found in findings.learned]
-    exceeding = [one for one in [*judged, *learned] if limit.excess(one.group) is not None]
+    everything = [*judged, *learned]
+    exceeding = [one for one in everything if limit.excess(one.group) is not None]
+    doubtful = [one for one in everything if alone.excess(one.group) is not None]
     unproven = [one for one in judged if not limit.is_proven(one.group)]
     decision = Decision.FAIL if exceeding else Decision.UNDECIDED
-    if not unproven and judged and not exceeding:
+    if not unproven and judged and not doubtful:
         decision = Decision.PASS
     found = Status(
         decision,
@@ -197,7 +211,7 @@ def status_of(findings: Findings) -> Status:
     )
     if decision is not Decision.UNDECIDED:
         return found
-    to_fail = min((limit.times_rows_to_fail(one.group) for one in [*judged, *learned]), default=inf)
+    to_fail = min((limit.times_rows_to_fail(one.group) for one in everything), default=inf)
     to_pass = max((limit.times_rows_to_pass(one.group) for one in unproven), default=inf)
     n = findings.values["n_samples"]
     if to_fail < inf:
@@ -221,6 +235,35 @@ def limit_of(findings: Findings) -> Limit:
 
 def _tolerated(findings: Findings) -> Limit:
     return Limit(findings.tolerance, () if findings.terms.is_event else LEVELS)
+
+
+def _joint(limit: Limit, findings: Findings, judged: Iterable[Judged]) -> Limit:
+    """Return the limit with intervals that are wide enough to hold together.
+
+    A pass needs every bound, so that each may have its own confidence. One bound suffices for a
+    fail: the error probability is divided among those of all people, of the groups and of the
+    learned groups, for each measure (Bonferroni).
+    """
+    families = {(one.is_part, one.group is findings.everyone) for one in judged}
+    n_one_sided = (findings.everyone is not None) + bool(findings.learned)
+    n = len(families) * (1 + len(limit.levels)) + bool(findings.learned)
+    if n < 2:
+        return limit
+    # intervals have half the error probability at either end. The bound of learned groups and the
+    # band of the error of all people have all of it at one end, so each counts more than twice
+    n += (ONE_SIDED - 1) * n_one_sided
+    normal, level = NormalDist(), 1 - findings.confidence
+    return replace(limit, widening=normal.inv_cdf(level / n) / normal.inv_cdf(level / 2))
+
+
+def _widened(estimate: Estimate, factor: float) -> Estimate:
+    """Return an estimate with an interval that is wider by a factor."""
+    value, low, high = estimate.value, estimate.low, estimate.high
+    return Estimate(
+        value,
+        or_zero(value) - factor * (or_zero(value) - or_zero(low)) if known(value, low) else low,
+        or_zero(value) + factor * (or_zero(high) - or_zero(value)) if known(value, high) else high,
+    )
 
 
 def _of_conditions(conditions: Iterable[JudgedCondition]) -> Decision:
