@@ -156,7 +156,7 @@ class Status:
     limit : Limit or None
         The limit of every examined group; None if conditions decide.
     exceeding : tuple of Judged
-        Groups that are significantly off, and proven to be beyond the limit, by falling lower
+        Groups that are significantly off, with an interval beyond the limit, by falling lower
         bound.
     unproven : tuple of Judged
         Groups that are not proven to be within the limit, by falling upper bound of the error.
@@ -184,8 +184,9 @@ def status_of(findings: Findings) -> Status:
 
     Conditions of a gate decide if there are any, else the limit that groups were to be proven
     within, else the tolerance. An audit passes if every examined group is proven to be within the
-    limit, and fails if one is significantly off and proven to be beyond it. A learned group was
-    found by a search, which bounds its error from below alone: it can only fail.
+    limit, and fails if one is significantly off and proven to be beyond it, with intervals that
+    hold together. A learned group was found by a search, which bounds its error from below alone:
+    it can only fail.
     """
     given = findings.values.get("conditions") or ()
     conditions = tuple(record(JudgedCondition, one) for one in given)
@@ -196,11 +197,11 @@ def status_of(findings: Findings) -> Status:
     limit = _joint(alone, findings, judged)
     learned = [Judged(found.group) for found in findings.learned]
     everything = [*judged, *learned]
-    exceeding = [one for one in everything if limit.excess(one.group) is not None]
-    doubtful = [one for one in everything if alone.excess(one.group) is not None]
+    exceeding = [one for one in everything if alone.excess(one.group) is not None]
+    is_proven = any(limit.excess(one.group) is not None for one in exceeding)
     unproven = [one for one in judged if not limit.is_proven(one.group)]
-    decision = Decision.FAIL if exceeding else Decision.UNDECIDED
-    if not unproven and judged and not doubtful:
+    decision = Decision.FAIL if is_proven else Decision.UNDECIDED
+    if not unproven and judged and not exceeding:
         decision = Decision.PASS
     found = Status(
         decision,
