@@ -103,13 +103,17 @@ def decision(*groups: dict[str, Any], **more: Any) -> Decision:
 
 
 def status(*groups: dict[str, Any], **more: Any) -> Status:
+    return status_of(findings_of(values_of(*groups, **more)))
+
+
+def values_of(*groups: dict[str, Any], **more: Any) -> dict[str, Any]:
     empty = deterministic() | {"scan": [], "learned": [], "certificate": None, "notes": []}
     calm = group("everyone", 50_000, 0.001, 0.0, 0.006)
     decided = [
         row | {"off": row["error_low"] > 0, "beyond_tolerance": row["error"] > 0.02}
         for row in (calm, *groups)
     ]
-    return status_of(findings_of(empty | {"groups": decided} | more))
+    return empty | {"groups": decided} | more
 
 
 # coverage of the helper: 0.8 and 0.9, each with an interval of three points to both sides
@@ -164,6 +168,13 @@ def test_all_bounds_together_fail_at_most_5_percent(
     shares = [(n_ends, 0.025), (n_bounds, 0.05)]
     together = sum(n * normal.cdf(limit.widening * normal.inv_cdf(share)) for n, share in shares)
     assert 0.03 < together <= 0.05 + 1e-9
+
+
+def test_an_interval_of_its_own_is_not_enough_for_a_fail() -> None:
+    needed = "A fail needs wider intervals, which hold for all measures together."
+    for low, is_explained in ((0.019, False), (0.021, True), (0.04, False)):
+        brief = " ".join(audit_brief(values_of(group("a", 5000, 0.09, low, 0.2))).split())
+        assert (needed in brief) == is_explained
 
 
 def test_the_coverage_is_judged_by_its_interval() -> None:

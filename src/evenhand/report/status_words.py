@@ -61,6 +61,9 @@ QUANTITIES: dict[str, Callable[[Sequence[str]], str]] = {
 }
 """Quantities of conditions in words, with their levels and group sizes."""
 
+JOINTLY = "A fail needs wider intervals, which hold for all measures together."
+"""What an interval beyond the limit does not prove."""
+
 SHARES = ("coverage", "certified_event_rate")
 """Quantities that are shares of outcomes; the others are errors in points, or numbers of groups."""
 
@@ -173,7 +176,8 @@ def _reasons(status: Status, limit: Limit, findings: Findings) -> list[str]:
     judged = "every examined group is" if status.n_groups else "the forecasts are"
     opening = f"These rows do not decide whether {judged} within {allowed}."
     numbers = _beyond_in_words("it", findings) if numbers else []
-    return [opening, *numbers, *_rows_in_words(status, findings), *_guarantee(findings)]
+    joint = [JOINTLY] if status.exceeding else []
+    return [opening, *numbers, *joint, *_rows_in_words(status, findings), *_guarantee(findings)]
 
 
 def _beyond_in_words(limit: str, findings: Findings) -> list[str]:
