@@ -20,7 +20,6 @@ from evenhand.certificates.deterministic_intervals import (
     wider_intervals,
 )
 from evenhand.certificates.deterministic_intervals import coverage_floor as coverage_floor
-from evenhand.certificates.deterministic_intervals import floors_in_words as floors_in_words
 from evenhand.certificates.deterministic_intervals import (
     wider_intervals_of_counts as wider_intervals_of_counts,
 )
