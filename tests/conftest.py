@@ -23,6 +23,11 @@ from in_browser import started
 from shared_work import made_once, save_blank
 
 
+def pytest_configure() -> None:
+    # the processes of pytest-xdist have it, and it sets the width of printed text
+    os.environ.pop("COLUMNS", None)
+
+
 def pytest_report_header() -> list[str]:
     is_other = hasattr(sys.modules.get("sitecustomize"), "OtherUfunc")
     return ["mathematics library: another one, off by a unit in the last place"] if is_other else []

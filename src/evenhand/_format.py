@@ -120,6 +120,19 @@ def points_in_full(share: float) -> str:
     return in_full(share).removesuffix("%")
 
 
+def points_with_digits(share: float) -> str:
+    """Write a share as percentage points with six digits, where fewer look like another number.
+
+    Examples
+    --------
+    >>> points_with_digits(0.2500004)
+    '25'
+    >>> points_with_digits(0.250004)
+    '25.0004'
+    """
+    return f"{100 * share:.6g}"
+
+
 def percent(share: float | None, toward: Toward = "nearest", decimals: int = 1) -> str:
     """Write an estimated share, or an end of its interval.
 

@@ -14,6 +14,7 @@ from evenhand._format import (
     percent,
     points,
     points_in_full,
+    points_with_digits,
 )
 from evenhand.report.document import StatusBox
 from evenhand.report.findings import Findings
@@ -146,7 +147,7 @@ def _value(condition: JudgedCondition) -> str:
         return at_most(value, percent)
     shown = at_most(value) if name.startswith("certified") else points(value)
     if shown.removesuffix(".0") == points_in_full(condition.limit):
-        shown = f"{100 * value:.6g}"  # the digits by which it differs from the limit
+        shown = points_with_digits(value)  # those by which it differs from the limit
     return shown
 
 
