@@ -314,18 +314,3 @@ def test_shells_complete_commands_options_and_choices(words: str, found: set[str
         env=os.environ | asked,
     )
     assert set(run.stdout.split()) == found
-
-
-def test_help_does_not_load_what_tables_need() -> None:
-    code = """
-import sys
-from evenhand.cli import main
-sys.argv = ["evenhand", "--help"]
-try:
-    main()
-except SystemExit as stop:
-    assert not stop.code
-print([name for name in ("rich", "pandas", "scipy", "torch") if name in sys.modules])
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.endswith("\n[]\n")

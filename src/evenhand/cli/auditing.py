@@ -205,26 +205,23 @@ def audit(
 ) -> None:
     """Audit the calibration of a model, or of another model's forecasts, on held-out rows."""
     from evenhand import audits
-    from evenhand._validate import check_fraction
     from evenhand.report import ABOUT_KEYS
     from evenhand.tables import check_writable
 
     check_seed(seed)
-    check_fraction("--confidence", confidence)
-    check_fraction("--tolerance", tolerance, low_open=False, high_open=False)
-    check_fraction("--coverage-tolerance", coverage_tolerance, low_open=False, high_open=False)
-    if within is not None:
-        audits.check_error("--within", within)
+    _check_shares(confidence, tolerance, coverage_tolerance, within)
     # options are checked before a table is read, which may take minutes
     conditions = [audits.parse_condition(text) for text in fail_if or []]
     description = described("--about", about)
     warn_of_similar_keys("--about", description, ABOUT_KEYS)
     # typer has no optional first argument: a single path is the table
     rows = source if table is None else table
+    model = None if table is None else source
+    inputs = {"the table": rows, "the model": model}
     if out is not None:
-        check_apart(out, {"the table": rows, "the model": None if table is None else source})
+        check_apart(out, inputs)
         check_writable(out, (".html", ".json"))
-    check_tables(tables, {"the table": rows, "the model": None if table is None else source})
+    check_tables(tables, inputs)
     columns = column_subject(
         mean,
         std,
@@ -236,7 +233,7 @@ def audit(
         chance_of_zero=chance_of_zero,
         outcome=outcome,
     )
-    subject = _subject(source, columns, has_model=table is not None)
+    subject = _subject(source, columns, has_model=model is not None)
     request = Request(
         subject,
         rows,
@@ -267,12 +264,23 @@ def audit(
         )
     else:
         found = audit_in_memory(request)
-    found = audits.with_sources(
-        found, command=command_line(), model=None if table is None else source, data=rows
-    )
+    found = audits.with_sources(found, command=command_line(), model=model, data=rows)
     if no_rows:
         found = audits.without_rows(found)
     report(found, conditions, out, as_json, tables, full=full)
+
+
+def _check_shares(
+    confidence: float, tolerance: float, coverage_tolerance: float, within: float | None
+) -> None:
+    from evenhand import audits
+    from evenhand._validate import check_fraction
+
+    check_fraction("--confidence", confidence)
+    check_fraction("--tolerance", tolerance, low_open=False, high_open=False)
+    check_fraction("--coverage-tolerance", coverage_tolerance, low_open=False, high_open=False)
+    if within is not None:
+        audits.check_error("--within", within)
 
 
 def _subject(
