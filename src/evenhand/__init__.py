@@ -69,10 +69,12 @@ _ROOMS = (
     "lending",
     "links",
     "losses",
+    "monitoring",
     "planning",
     "scale",
     "scoring",
     "search",
+    "service",
 )
 
 __all__ = [

@@ -209,6 +209,7 @@ class KeyedDraws:
             hashlib.blake2b(key=secret, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
         )
         self._bind(secret, context)
+        self._names = hashlib.blake2b(key=secret, digest_size=16, person=b"evenhand person")
         self._own_ties = KeyedDraws.__new__(KeyedDraws)
         self._own_ties._bind(secret, f"{context}/ties")
 
@@ -239,6 +240,25 @@ class KeyedDraws:
         False
         """
         return self._own_ties(ids)
+
+    def pseudonyms(self, ids: Iterable[Any]) -> list[str]:
+        """Return a keyed hash of each id, 32 hexadecimal digits, by which logs name people.
+
+        It depends on the key and the id only, not on the context, and reveals nothing of the id or
+        the draw to anybody without the key.
+
+        Examples
+        --------
+        >>> first, again = KeyedDraws(b"sixteen bytes or more").pseudonyms([17, "17"])
+        >>> first == again, len(first)
+        (True, 32)
+        """
+        named = []
+        for i, value in enumerate(_listed(ids)):
+            keyed = self._names.copy()
+            keyed.update(_canonical(value, i))
+            named.append(keyed.hexdigest())
+        return named
 
     def _draw(self, text: bytes) -> float:
         keyed = self._hash.copy()

@@ -42,10 +42,12 @@ from evenhand.certificates.link_evidence import Bound as Bound
 from evenhand.certificates.pathwise_evidence import approximate_errors as approximate_errors
 from evenhand.certificates.pit_certificate import PITCertificate
 from evenhand.certificates.pointwise import pointwise_bound as pointwise_bound
+from evenhand.certificates.promise import Envelope, Promise
 
 __all__ = [
     "Certificate",
     "CountEvidence",
+    "Envelope",
     "EventCertificate",
     "EventCounts",
     "FixedSequenceCertificate",
@@ -54,6 +56,7 @@ __all__ = [
     "LinkCertificate",
     "Method",
     "PITCertificate",
+    "Promise",
     "RowEvidence",
     "WiderInterval",
     "certify_counts",

@@ -1,0 +1,67 @@
+"""Entries of a decision log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+EntryKind = Literal["context", "forecast", "outcome"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Entry of a decision log, before it has a place in the log.
+
+    Parameters
+    ----------
+    kind : {"context", "forecast", "outcome"}
+        "context" opens a context: one model, key and set of options under a name. "forecast" is a
+        served forecast. "outcome" is the outcome of a forecast, or its correction.
+    id : str
+        Of a forecast: its unique id; of an outcome: the id of its forecast; of a context: its name.
+    request : str or None
+        Hash that only requests for the same forecast have in common; unique in the log. None for
+        outcomes.
+    subject : str or None
+        Hash of context and person, which the revisions of a forecast have in common; None unless
+        the entry is a forecast.
+    values : dict
+        All other content, as JSON values.
+    """
+
+    kind: EntryKind
+    id: str
+    request: str | None = None
+    subject: str | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Logged(Entry):
+    """Entry with its place in the log and in the hash chain.
+
+    Parameters
+    ----------
+    number : int
+        Position in the log, from 1.
+    time : str
+        Time of the entry in UTC, ISO 8601 with microseconds and "Z"; never before that of the
+        previous entry.
+    previous : str
+        Hash of the previous entry; 64 zeros for the first.
+    sha256 : str
+        SHA-256 of the content of the entry, which includes `previous`.
+    """
+
+    number: int = 0
+    time: str = ""
+    previous: str = ""
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class Head:
+    """Last entry of a log; kept elsewhere, it shows later that no entry before it has changed."""
+
+    number: int
+    sha256: str
