@@ -13,6 +13,7 @@ from evenhand.distributions import (
     Categorical,
     Distribution,
     Hurdle,
+    Joined,
     LocationScale,
     NegativeBinomial,
     Normal,
@@ -209,6 +210,12 @@ def truncated(base: Build, low: float, high: float) -> Build:
     return lambda shape: Truncated(base(shape), Support(low, high))
 
 
+def joined(first: Build, second: Build) -> Build:
+    """Build with rows of two families by turns."""
+    chosen = (np.array([0, 2]), first), (np.array([3, 1]), second)
+    return lambda shape: Joined([(rows, build(shape).take(rows)) for rows, build in chosen])
+
+
 def fixed_draw(shape: Shape) -> Randomized:
     return Randomized(normal(shape), LINKS["laplace"](0.2), frozen(0.9))
 
@@ -292,6 +299,8 @@ CONTINUOUS: tuple[Example, ...] = (
     Example("recalibrated normal", recalibrated(normal), SMOOTH),
     Example("recalibrated mixture", recalibrated(mixture), LUMPY),
     Example("randomized recalibrated", randomized(recalibrated(normal), "laplace", 0.2), SMOOTH),
+    Example("joined", joined(normal, samples), CLOSED),
+    Example("randomized joined", randomized(joined(normal, quantiles), "entropic", 0.2), SMOOTH),
     Example("rearranged normal", rearranged(normal), SMOOTH, DRAWN_SHAPES),
     Example("rearranged mixture", rearranged(mixture), LUMPY, DRAWN_SHAPES),
     Example(
@@ -372,6 +381,7 @@ WITH_ATOMS: tuple[Example, ...] = (
         DRAWN_SHAPES,
     ),
     Example("rearranged scores", rearranged(own_scores), EXACT, DRAWN_SHAPES),
+    Example("joined counts", joined(poisson, negative_binomial), EXACT),
     Example("hurdle", hurdle(lognormal, 0.0), SMOOTH, low=0.0),
     Example("hurdle above", hurdle(mirrored, 3.0, "high"), LUMPY, high=3.0),
     Example(

@@ -11,6 +11,7 @@ from evenhand.distributions.categorical import Bernoulli, Categorical, empirical
 from evenhand.distributions.counts import NegativeBinomial, Poisson
 from evenhand.distributions.hurdle import End as End
 from evenhand.distributions.hurdle import Hurdle, as_hurdle, beyond
+from evenhand.distributions.joined import Joined
 from evenhand.distributions.kinds import NO_BINARY_RANDOMIZATION, OutcomeKind
 from evenhand.distributions.location_scale import LocationScale
 from evenhand.distributions.mixture import NormalMixture
@@ -19,6 +20,7 @@ from evenhand.distributions.quantiles import Quantiles
 from evenhand.distributions.randomized import Randomized
 from evenhand.distributions.rearranged import Rearranged
 from evenhand.distributions.recalibrated import Recalibrated
+from evenhand.distributions.records import from_records, to_records
 from evenhand.distributions.samples import Samples
 from evenhand.distributions.support import Support
 from evenhand.distributions.tabulation import from_ppf
@@ -38,6 +40,7 @@ FAMILIES: tuple[type[Distribution], ...] = (
 
 WRAPPERS: tuple[type[Distribution], ...] = (
     Hurdle,
+    Joined,
     LocationScale,
     Randomized,
     Rearranged,
@@ -54,6 +57,7 @@ __all__ = [
     "Categorical",
     "Distribution",
     "Hurdle",
+    "Joined",
     "LocationScale",
     "NegativeBinomial",
     "Normal",
@@ -72,4 +76,6 @@ __all__ = [
     "beyond",
     "empirical",
     "from_ppf",
+    "from_records",
+    "to_records",
 ]

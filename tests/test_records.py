@@ -1,0 +1,166 @@
+"""Distributions as JSON values, and back."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike
+from scipy import special
+
+from distribution_examples import EXAMPLES, Example, normal, samples
+from evenhand._validate import Floats, InputError, Mask
+from evenhand.distributions import (
+    Distribution,
+    Hurdle,
+    Normal,
+    Poisson,
+    Quantiles,
+    Rearranged,
+    Support,
+    Transformed,
+    Truncated,
+    from_records,
+    to_records,
+)
+from evenhand.forecast import Forecast
+
+PERSONS = [example for example in EXAMPLES if (4,) in example.shapes]
+
+LEVELS = np.concatenate((10.0 ** np.arange(-9, -2), np.linspace(0.002, 0.998, 999)))
+"""Levels of the points of comparison, with their mirror images: both tails and the middle."""
+
+
+def points(batch: Distribution) -> Floats:
+    """Return outcomes of shape (q, n) at which CDFs are compared."""
+    return np.concatenate((batch.expand().ppf(LEVELS), batch.expand().ppf(1 - LEVELS)), axis=-1).T
+
+
+@pytest.mark.parametrize("example", PERSONS, ids=lambda example: example.name)
+def test_a_batch_is_rebuilt_from_json(example: Example) -> None:
+    batch = example.build((4,))
+    text = json.dumps(to_records(batch), allow_nan=False)
+    again = from_records(json.loads(text))
+    y = points(batch)
+    assert again.batch_shape == (4,)
+    assert again.outcome_kind is batch.outcome_kind
+    for name in ("logcdf", "logsf", "logcdf_left", "logsf_left"):
+        found, expected = getattr(again, name)(y), getattr(batch, name)(y)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("example", PERSONS, ids=lambda example: example.name)
+def test_a_record_does_not_depend_on_the_other_rows(example: Example) -> None:
+    batch = example.build((4,))
+    for row, record in enumerate(to_records(batch)):
+        assert to_records(batch.take([row])) == [record]
+
+
+def test_rows_of_several_families_are_one_batch() -> None:
+    parts = [normal((4,)), samples((4,))]
+    records = [record for pair in zip(*map(to_records, parts), strict=True) for record in pair]
+    batch = from_records(records)
+    y = np.linspace(-5, 5, 11)
+    for part, rows in zip(parts, (slice(0, None, 2), slice(1, None, 2)), strict=True):
+        np.testing.assert_allclose(batch.cdf(y[:, None])[:, rows], part.cdf(y[:, None]), rtol=1e-12)
+        np.testing.assert_allclose(batch.ppf(0.3)[rows], part.ppf(0.3), rtol=1e-9)
+        np.testing.assert_allclose(batch.mean()[rows], part.mean(), rtol=1e-12)
+        np.testing.assert_allclose(batch.crps(1.0)[rows], part.crps(1.0), rtol=1e-9)
+        np.testing.assert_allclose(batch.take(rows).std(), part.std(), rtol=1e-12)
+    np.testing.assert_allclose(batch.take([3, 0]).ppf(0.3), batch.ppf(0.3)[[3, 0]], rtol=1e-12)
+
+
+class Cauchy(Normal):
+    """A family that records do not know, with quantiles far out."""
+
+    def logcdf(self, y: ArrayLike) -> Floats:
+        return np.log(0.5 + np.arctan(self._score(y)) / np.pi)
+
+    def logsf(self, y: ArrayLike) -> Floats:
+        return np.log(0.5 - np.arctan(self._score(y)) / np.pi)
+
+    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
+        score = np.tan(np.pi * (np.exp(log_p) - 0.5))
+        return self.loc + self.scale * np.where(upper, -score, score)
+
+
+class Stepped(Normal):
+    """Two narrow peaks with half of the probability each, far apart for their widths."""
+
+    def logcdf(self, y: ArrayLike) -> Floats:
+        z = self._score(y)
+        return np.logaddexp(special.log_ndtr(z * 1e3), special.log_ndtr(z - 50)) - np.log(2)
+
+    def logsf(self, y: ArrayLike) -> Floats:
+        z = self._score(y)
+        return np.logaddexp(special.log_ndtr(-z * 1e3), special.log_ndtr(50 - z)) - np.log(2)
+
+    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
+        shape = np.shape(self.loc + log_p)
+        low, high = np.full(shape, -1e3), np.full(shape, 1e3)
+        for _ in range(80):
+            middle = (low + high) / 2
+            at = self.loc + self.scale * middle
+            is_below = np.where(upper, self.logsf(at) > log_p, self.logcdf(at) < log_p)
+            low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+        return self.loc + self.scale * middle
+
+
+@pytest.mark.parametrize("family", [Cauchy, Stepped])
+def test_another_continuous_family_has_nearly_the_same_pits(family: type[Normal]) -> None:
+    batch = family([0.0, 3.0], [1.0, 0.1])
+    records = to_records(batch)
+    again = from_records(json.loads(json.dumps(records, allow_nan=False)))
+    y = points(batch)
+    assert np.abs(again.cdf(y) - batch.cdf(y)).max() < 0.0005
+    assert len(json.dumps(records[0])) < 20_000
+
+
+def test_sorted_draws_are_stored_draw_by_draw() -> None:
+    base = Forecast.from_normal([0.0, 5.0], [1.0, 2.0]).randomized(0.2, r=[[0.1, 0.6]])
+    batch = Rearranged(base.distribution)
+    with pytest.raises(InputError, match=r"shape \(n,\), got shape \(2, 2\); give one draw per"):
+        to_records(batch)
+
+
+def test_a_truncation_without_effect_is_left_out() -> None:
+    far = Truncated(Normal([50.0, 1.0], 1.0), Support(low=0.0))
+    assert [record["family"] for record in to_records(far)] == ["normal", "truncated"]
+    np.testing.assert_allclose(from_records(to_records(far)).cdf(1.5), far.cdf(1.5), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (None, r"records\[1\] must be the record of a distribution, got NoneType"),
+        ({"loc": 1.0}, r"records\[1\] must be the record of a distribution, got no family"),
+        ({"family": "norml"}, r"records\[1\] family must be one of .*did you mean 'normal'"),
+        ({"family": "normal", "loc": 1.0}, r"records\[1\] is not the record .*'scale'"),
+        ({"family": "normal", "loc": 1.0, "scale": 0.0}, r"records\[1\] is not .*scale\[0\] must"),
+        ({"family": "samples", "values": 3.0}, r"records\[1\] is not the record"),
+        ({"family": "samples", "values": ["a", "b"]}, r"records\[1\] is not the record"),
+        (
+            {"family": "location_scale", "loc": 1.0, "scale": 1.0, "base": {}},
+            r"records\[1\] must be the record of a distribution, got no family",
+        ),
+    ],
+)
+def test_anything_else_is_refused(record: object, message: str) -> None:
+    good = {"family": "poisson", "rate": 2.0}
+    with pytest.raises(InputError, match=message):
+        from_records([good, record])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="records is empty"):
+        from_records([])
+
+
+def test_outcomes_of_several_kinds_are_refused() -> None:
+    claims = Hurdle([0.5], Transformed(Normal([0.0], 1.0), Support(low=0.0)))
+    with pytest.raises(InputError, match=r"several kinds \(count, hurdle\)"):
+        from_records([*to_records(Poisson([1.0])), *to_records(claims)])
+
+
+def test_a_record_of_quantiles_takes_few_bytes() -> None:
+    levels = special.ndtr(np.linspace(-5, 5, 161))
+    record = to_records(Quantiles(levels, np.cumsum(np.ones(161))[None] / 7))[0]
+    assert len(json.dumps(record)) < 161 * 2 * 25
