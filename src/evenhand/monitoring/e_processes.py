@@ -1,0 +1,211 @@
+"""E-processes: evidence against bounds of means, valid however often it is read (outcomes: 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand._validate import Floats, InputError, Ints, Mask, bad_input, check_count
+
+STAKES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+"""Share of the capital that a row can lose, one for each of the mixed stakes."""
+
+CHUNK = 1 << 20
+"""Largest number of factors that are computed at once."""
+
+
+class EProcesses:
+    """E-processes for bounds of conditional means, with a prior over the period of a change.
+
+    Process j tests the null hypothesis that every row has `E[x_j | earlier rows] <= bound_j`, for
+    values `x_j >= low_j`. Under it, the evidence of process j ever reaches `1 / gamma`, over an
+    unbounded time and after whichever row, with a probability of at most `gamma` (Ville's
+    inequality). A mean of processes has the same property for the hypothesis that all their bounds
+    hold, a minimum for the hypothesis that at least one of them holds.
+
+    For every start period d and stake k there is a product of `1 + lambda_k (x - bound)` over the
+    rows from d on, with `lambda_k = STAKES[k] / (bound - low)`. The evidence is their mean with
+    weights `1 / (d (d + 1))` of start periods and equal weights of stakes; products that have not
+    started count 1. Capital is kept as logarithms and summed row by row, so that the same rows give
+    identical numbers, however they are split into calls.
+
+    Parameters
+    ----------
+    low : array-like of shape (J,)
+        Least values.
+    bound : array-like of shape (J,)
+        Bounds of the means, above `low`.
+
+    Attributes
+    ----------
+    period : int
+        Number of the current period, from 1; 0 before the first.
+
+    Raises
+    ------
+    InputError
+        If shapes differ, or if a bound does not exceed the least value.
+
+    Examples
+    --------
+    Coins that are promised to fall heads in at most half of all cases, and always do:
+
+    >>> coins = EProcesses(low=[0.0], bound=[0.5])
+    >>> coins.begin_period(1)
+    >>> path = coins.update(np.ones((10, 1)))
+    >>> path.shape, bool(np.exp(path[-1, 0]) > 20)
+    ((10, 1), True)
+    """
+
+    def __init__(self, low: ArrayLike, bound: ArrayLike) -> None:
+        self.low = np.array(low, dtype=np.float64)
+        self.bound = np.array(bound, dtype=np.float64)
+        if self.low.ndim != 1 or self.low.shape != self.bound.shape:
+            shapes = f"{self.low.shape} and {self.bound.shape}"
+            raise bad_input("low and bound", "have the same shape (J,)", shapes)
+        if not (np.isfinite(self.low) & np.isfinite(self.bound) & (self.low < self.bound)).all():
+            raise bad_input(
+                "bound", "exceed low, both finite", f"{self.bound.tolist()}, {self.low.tolist()}"
+            )
+        self.period = 0
+        shape = (self.low.size, len(STAKES))
+        # per stake: log S_k, and the largest log product over all starts with its start period
+        self._log_sums = np.full(shape, -np.inf)
+        self._peaks = np.full(shape, -np.inf)
+        self._starts = np.zeros(shape, dtype=np.intp)
+
+    @property
+    def log_evidence(self) -> Floats:
+        """Logarithm of the evidence after the last row, shape (J,)."""
+        return self._mixed(self._log_sums)
+
+    @property
+    def since(self) -> Ints:
+        """Period from which on the evidence is largest, shape (J,); 0 before the first period.
+
+        It maximizes the product over start periods and stakes, as a CUSUM does.
+        """
+        best = self._peaks.argmax(axis=-1)
+        return np.take_along_axis(self._starts, best[:, None], axis=-1)[:, 0]
+
+    def begin_period(self, period: int) -> None:
+        """Begin the next period, also if it has no rows: its weight joins the sums.
+
+        Parameters
+        ----------
+        period : int
+            Number of the period: the number of the current one plus 1.
+        """
+        check_count("period", period)
+        if period != self.period + 1:
+            raise bad_input("period", f"be the next one, {self.period + 1}", period)
+        self.period = int(period)
+        self._log_sums = np.logaddexp(self._log_sums, -np.log(period * (period + 1.0)))
+        # a product that has not gained anything since its start is beaten by a new one
+        is_new = self._peaks <= 0
+        self._peaks[is_new] = 0.0
+        self._starts[is_new] = period
+
+    def update(self, x: ArrayLike, skip: ArrayLike | None = None) -> Floats:
+        """Add rows of the current period and return the evidence after each.
+
+        Parameters
+        ----------
+        x : array-like of shape (n, J)
+            Values of n rows in their order.
+        skip : array-like of bool, shape (n, J), or None
+            Rows that are not counted in a process; the choice must not depend on the row's values.
+
+        Returns
+        -------
+        ndarray of shape (n, J)
+            Logarithms of the evidence.
+
+        Raises
+        ------
+        InputError
+            If no period has begun, or if a value that counts is not finite or is below `low`.
+        """
+        values = np.asarray(x, dtype=np.float64)
+        n_processes = self.low.size
+        if values.ndim != 2 or values.shape[-1] != n_processes:
+            raise bad_input("x", f"have shape (n, {n_processes})", f"shape {values.shape}")
+        if self.period == 0:
+            raise InputError("rows need a period; call begin_period(1) first")
+        counts = np.full(values.shape, True)
+        if skip is not None:
+            counts &= ~np.broadcast_to(np.asarray(skip, dtype=np.bool_), values.shape)
+        self._check(values, counts)
+        excess = np.where(counts, values - self.bound, 0.0)
+        path = np.empty(values.shape)
+        step = max(1, CHUNK // max(1, self._log_sums.size))
+        for first in range(0, len(values), step):
+            rows = slice(first, first + step)
+            path[rows] = self._add(excess[rows])
+        return path
+
+    def _check(self, values: Floats, counts: Mask) -> None:
+        # values computed from averages may miss their limit by rounding errors
+        is_wrong = counts & ~(np.isfinite(values) & (values >= self.low - 1e-9))
+        if is_wrong.any():
+            row, process = np.argwhere(is_wrong)[0]
+            rule = f"be finite and at least {self.low[process]:g} in process {process}"
+            raise bad_input(f"x of row {row}", rule, values[row, process])
+
+    def _add(self, excess: Floats) -> Floats:
+        """Add rows to all sums; the evidence after each row, (n, J)."""
+        stakes = np.array(STAKES) / (self.bound - self.low)[:, None]
+        # (J, K, n): the sum over rows runs along the last axis, one row after another
+        gains = np.log1p(stakes[..., None] * np.ascontiguousarray(excess.T)[:, None, :])
+        sums = np.cumsum(np.concatenate((self._log_sums[..., None], gains), axis=-1), axis=-1)
+        peaks = np.cumsum(np.concatenate((self._peaks[..., None], gains), axis=-1), axis=-1)
+        self._log_sums = sums[..., -1].copy()
+        self._peaks = peaks[..., -1].copy()
+        return self._mixed(np.moveaxis(sums[..., 1:], -1, 0))
+
+    def _mixed(self, log_sums: Floats) -> Floats:
+        """Mean over stakes, shape (..., J), plus the weight 1/(d + 1) of starts to come."""
+        top = np.maximum(log_sums.max(axis=-1), 0.0)
+        total = np.exp(log_sums - top[..., None]).sum(axis=-1) / len(STAKES)
+        return np.asarray(top + np.log(total + np.exp(-top) / (self.period + 1.0)))
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the state as JSON values, exact to the last bit."""
+        has_begun = self.period > 0
+        return {
+            "low": self.low.tolist(),
+            "bound": self.bound.tolist(),
+            "period": self.period,
+            # there are no finite sums before the first period
+            "log_sums": self._log_sums.tolist() if has_begun else [],
+            "peaks": self._peaks.tolist() if has_begun else [],
+            "starts": self._starts.tolist(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Rebuild the processes from the output of `to_state`.
+
+        Raises
+        ------
+        InputError
+            If it is anything else.
+        """
+        try:
+            made = cls(state["low"], state["bound"])
+            period = check_count("period", state["period"], least=0)
+            found = {name: np.array(state[name]) for name in ("log_sums", "peaks", "starts")}
+        except (KeyError, TypeError, ValueError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise InputError(f"state is not the output of to_state ({reason})") from error
+        if period > 0:
+            if any(array.shape != made._starts.shape for array in found.values()):
+                raise InputError("state is not the output of to_state (shapes differ)")
+            made.period = period
+            made._log_sums = found["log_sums"].astype(np.float64)
+            made._peaks = found["peaks"].astype(np.float64)
+            made._starts = found["starts"].astype(np.intp)
+        return made

@@ -1,0 +1,243 @@
+"""E-processes: supermartingales by enumeration, Ville by simulation, exact states."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+
+from evenhand import InputError
+from evenhand.monitoring import EProcesses
+from evenhand.monitoring.e_processes import STAKES
+from repeats import most_failures, repeats, statistical
+
+# days with 2, 0, 1 and 3 rows
+DAYS = (2, 0, 1, 3)
+
+
+def run(bank, days, skip=None):
+    """Feed `days`, one array of rows per period, and return the whole path."""
+    paths = []
+    for number, rows in enumerate(days, start=1):
+        bank.begin_period(number)
+        paths.append(bank.update(rows, None if skip is None else skip[number - 1]))
+    return np.concatenate(paths)
+
+
+def evidence_by_definition(days, low, bound):
+    """Mean over start periods and stakes of products, written as in outcomes: 6."""
+    total = 0.0
+    last = len(days)
+    for start in range(1, last + 1):
+        for share in STAKES:
+            product = 1.0
+            for rows in days[start - 1 :]:
+                for x in rows:
+                    product *= 1 + share / (bound - low) * (x - bound)
+            total += product / (start * (start + 1) * len(STAKES))
+    return math.log(total + 1 / (last + 1))
+
+
+def two_point_days(values):
+    parts = np.split(np.asarray(values, dtype=float), np.cumsum(DAYS)[:-1])
+    return [part[:, None] for part in parts]
+
+
+def test_evidence_is_the_mixture_over_start_periods_and_stakes():
+    rng = np.random.default_rng(1)
+    days = [rng.uniform(-1, 2, size=n) for n in (3, 0, 2, 5, 1)]
+    bank = EProcesses([-1.0], [0.2])
+    path = run(bank, [day[:, None] for day in days])
+    assert bank.log_evidence[0] == pytest.approx(evidence_by_definition(days, -1.0, 0.2), abs=1e-12)
+    assert path[2, 0] == pytest.approx(evidence_by_definition(days[:1], -1.0, 0.2), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bound"), [(0.0, 1.0, 0.3), (-0.5, 0.5, 0.02), (0.0, 1.0, 0.004)]
+)
+def test_the_mean_of_evidence_at_any_stopping_time_is_at_most_one(low, high, bound):
+    # all paths of a two-point distribution with mean `bound`; the mean of the evidence is 1 after
+    # every row, and at most 1 at the first crossing of any level
+    chance = (bound - low) / (high - low)
+    n = sum(DAYS)
+    means = np.zeros(n)
+    stopped = dict.fromkeys((1.05, 1.5, 3.0, 20.0), 0.0)
+    for bits in itertools.product((0, 1), repeat=n):
+        weight = math.prod(chance if bit else 1 - chance for bit in bits)
+        values = np.where(bits, high, low)
+        path = np.exp(run(EProcesses([low], [bound]), two_point_days(values))[:, 0])
+        means += weight * path
+        for level in stopped:
+            at = np.flatnonzero(path >= level)
+            stopped[level] += weight * path[at[0] if at.size else -1]
+    np.testing.assert_allclose(means, 1.0, rtol=1e-9)
+    assert all(mean == pytest.approx(1.0, rel=1e-9) for mean in stopped.values())
+
+
+def test_a_stopping_time_that_depends_on_everything_gains_nothing():
+    # optimal stopping by backward induction: over all stopping rules, the largest mean is 1
+    low, high, bound = 0.0, 1.0, 0.25
+    n = sum(DAYS)
+    final = {}
+    paths = {}
+    for bits in itertools.product((0, 1), repeat=n):
+        values = np.where(bits, high, low)
+        path = np.exp(run(EProcesses([low], [bound]), two_point_days(values))[:, 0])
+        paths.update({bits[:k]: path[k - 1] for k in range(1, n + 1)})
+        final[bits] = path[-1]
+    best = final
+    for k in range(n - 1, 0, -1):
+        best = {
+            bits: max(paths[bits], bound * best[(*bits, 1)] + (1 - bound) * best[(*bits, 0)])
+            for bits in itertools.product((0, 1), repeat=k)
+        }
+    assert bound * best[(1,)] + (1 - bound) * best[(0,)] == pytest.approx(1.0, rel=1e-9)
+
+
+def below(rng, runs, rows):
+    """Several null distributions at their boundary: bounds and values (rows, runs)."""
+    coin = (0.5, rng.integers(0, 2, size=(rows, runs)).astype(float))
+    rare = (0.01, (rng.uniform(size=(rows, runs)) < 0.01).astype(float))
+    smooth = (0.5, rng.uniform(size=(rows, runs)))
+    # atoms at 0 and 1 and a continuous part, mean (0 + 2 * 1/2 + 1) / 4
+    atoms = (
+        0.5,
+        np.choose(rng.integers(0, 4, size=(rows, runs)), [0.0, 1.0, smooth[1], smooth[1]]),
+    )
+    # the distribution depends on the past: its mean does not
+    past = np.vstack((np.zeros((1, runs)), smooth[1][:-1]))
+    width = np.where(past > 0.5, 0.5, 0.05)
+    bent = (0.5, 0.5 + width * rng.choice([-1.0, 1.0], size=(rows, runs)))
+    return {"coin": coin, "rare": rare, "smooth": smooth, "atoms": atoms, "past": bent}
+
+
+@statistical
+@pytest.mark.parametrize("kind", ["coin", "rare", "smooth", "atoms", "past"])
+def test_false_alarms_at_the_boundary_are_at_most_as_promised(kind):
+    runs = repeats(2000)
+    bound, values = below(np.random.default_rng(20), runs, 2000)[kind]
+    bank = EProcesses(np.zeros(runs), np.full(runs, bound))
+    largest = np.zeros(runs)
+    for number, rows in enumerate(np.split(values, 200), start=1):
+        bank.begin_period(number)
+        largest = np.maximum(largest, bank.update(rows).max(axis=0))
+    for risk in (0.05, 0.2):
+        assert (largest >= -math.log(risk)).sum() <= most_failures(runs, risk)
+
+
+def test_any_split_of_rows_into_calls_gives_identical_numbers():
+    rng = np.random.default_rng(3)
+    low = np.array([0.0, -0.5, 0.0])
+    bound = np.array([0.1, 0.02, 0.003])
+    days = [np.maximum(rng.normal(0.1, 0.2, size=(n, 3)), low) for n in (40, 1, 0, 17)]
+    whole = EProcesses(low, bound)
+    path = run(whole, days)
+    for split in range(5):
+        parts = EProcesses(low, bound)
+        found = []
+        for number, rows in enumerate(days, start=1):
+            parts.begin_period(number)
+            cuts = np.sort(rng.integers(0, len(rows) + 1, size=3 * split))
+            found += [parts.update(part) for part in np.split(rows, cuts)]
+            # between calls the state may travel through JSON
+            parts = EProcesses.from_state(json.loads(json.dumps(parts.to_state())))
+        np.testing.assert_array_equal(np.concatenate(found), path)
+        assert parts.to_state() == whole.to_state()
+        np.testing.assert_array_equal(parts.log_evidence, whole.log_evidence)
+        np.testing.assert_array_equal(parts.since, whole.since)
+
+
+def test_processes_of_a_bank_do_not_depend_on_each_other():
+    rng = np.random.default_rng(4)
+    days = [rng.uniform(size=(n, 2)) for n in (5, 3)]
+    both = run(EProcesses([0.0, 0.0], [0.4, 0.9]), days)
+    second = run(EProcesses([0.0], [0.9]), [day[:, 1:] for day in days])
+    np.testing.assert_array_equal(both[:, 1:], second)
+
+
+def test_skipped_rows_count_nothing_whatever_their_values():
+    rng = np.random.default_rng(5)
+    values = rng.uniform(size=(30, 1))
+    skip = rng.uniform(size=(30, 1)) < 0.5
+    kept = run(EProcesses([0.0], [0.3]), [values[~skip[:, 0]]])
+    masked = run(EProcesses([0.0], [0.3]), [np.where(skip, np.nan, values)], [skip])
+    assert masked[-1, 0] == pytest.approx(kept[-1, 0], abs=1e-12)
+
+
+@pytest.mark.parametrize("x", [0.0, 1.0])
+def test_three_thousand_days_do_not_overflow(x):
+    bank = EProcesses([0.0], [0.05])
+    for day in range(1, 3001):
+        bank.begin_period(day)
+        path = bank.update(np.full((50, 1), x))
+        assert np.isfinite(path).all()
+    # constant values: the mixture is dominated by the best stake from day 1, or by later starts
+    rows = 3000 * 50
+    if x == 1.0:
+        best = rows * math.log1p(STAKES[-1] / 0.05 * 0.95)
+        assert bank.log_evidence[0] == pytest.approx(best, rel=1e-4)
+    else:
+        assert bank.log_evidence[0] < 0
+        assert bank.log_evidence[0] > -math.log(3001) - 1e-9
+    assert EProcesses.from_state(json.loads(json.dumps(bank.to_state()))).to_state() == (
+        bank.to_state()
+    )
+
+
+def test_since_is_the_period_of_the_change():
+    rng = np.random.default_rng(6)
+    bank = EProcesses([0.0], [0.5])
+    for day in range(1, 131):
+        bank.begin_period(day)
+        level = 0.0 if day < 101 else 0.3
+        bank.update(np.clip(rng.uniform(-0.2, 0.8, size=(50, 1)) + level, 0, 1))
+    assert bank.log_evidence[0] > math.log(20)
+    assert abs(int(bank.since[0]) - 101) <= 2
+
+
+def test_since_by_brute_force():
+    rng = np.random.default_rng(7)
+    low, bound = -0.5, 0.1
+    days = [rng.uniform(-0.5, 0.75, size=n) for n in (2, 4, 3, 1, 6, 2)]
+    bank = EProcesses([low], [bound])
+    run(bank, [day[:, None] for day in days])
+    gains = {
+        (start, share): sum(
+            math.log1p(share / (bound - low) * (x - bound))
+            for rows in days[start - 1 :]
+            for x in rows
+        )
+        for start in range(1, len(days) + 1)
+        for share in STAKES
+    }
+    assert bank.since[0] == max(gains, key=gains.get)[0]
+
+
+def test_a_state_before_the_first_period_is_kept():
+    bank = EProcesses.from_state(json.loads(json.dumps(EProcesses([0.0], [1.0]).to_state())))
+    assert bank.period == 0
+    assert bank.log_evidence.tolist() == [0.0]
+    assert bank.since.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: EProcesses([0.0], [0.0]), "exceed low"),
+        (lambda: EProcesses([0.0, 1.0], [0.5]), "same shape"),
+        (lambda: EProcesses([0.0], [0.5]).update([[1.0]]), "begin_period"),
+        (lambda: EProcesses([0.0], [0.5]).begin_period(2), "next one, 1"),
+        (lambda: run(EProcesses([0.0], [0.5]), [[[-0.1]]]), "at least 0 in process 0"),
+        (lambda: run(EProcesses([0.0], [0.5]), [[[np.nan]]]), "finite"),
+        (lambda: run(EProcesses([0.0], [0.5]), [[0.1]]), "shape"),
+        (lambda: EProcesses.from_state({"low": [0.0]}), "to_state"),
+        (
+            lambda: EProcesses.from_state(EProcesses([0.0], [0.5]).to_state() | {"period": 3}),
+            "shapes differ",
+        ),
+    ],
+)
+def test_wrong_input_is_named(call, match):
+    with pytest.raises(InputError, match=match):
+        call()
