@@ -2,5 +2,18 @@
 
 from evenhand.service.decision_log import DecisionLog, Transaction
 from evenhand.service.entries import Entry, Head, Logged
+from evenhand.service.log_errors import LogError
+from evenhand.service.opening import open_log
+from evenhand.service.verification import Verification, verify
 
-__all__ = ["DecisionLog", "Entry", "Head", "Logged", "Transaction"]
+__all__ = [
+    "DecisionLog",
+    "Entry",
+    "Head",
+    "LogError",
+    "Logged",
+    "Transaction",
+    "Verification",
+    "open_log",
+    "verify",
+]

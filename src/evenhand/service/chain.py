@@ -1,0 +1,98 @@
+"""Canonical content of entries, and the hash chain that connects them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, get_args
+
+from evenhand._validate import InputError, bad_input, check_choice
+from evenhand.service.entries import Entry, EntryKind, Logged
+from evenhand.service.log_errors import changed
+
+BEFORE_FIRST = "0" * 64
+"""Hash in place of that of a previous entry, in the first."""
+
+
+class Row(NamedTuple):
+    """Stored row of an entry; all but `content` and `sha256` copy what `content` has."""
+
+    number: int
+    kind: str
+    id: str
+    request: str | None
+    subject: str | None
+    content: str
+    sha256: str
+
+
+def next_row(entry: Entry, last: Logged | None, source: str) -> Row:
+    """Return the row that appends an entry to a log with this last entry."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    number = 1 if last is None else last.number + 1
+    content = {
+        "number": number,
+        # a clock that was set back must not change the order; texts of this form sort by time
+        "time": now if last is None else max(now, last.time),
+        "previous": BEFORE_FIRST if last is None else last.sha256,
+        "kind": entry.kind,
+        "id": entry.id,
+        "request": entry.request,
+        "subject": entry.subject,
+        "values": entry.values,
+    }
+    text = _canonical(content, source)
+    return Row(number, entry.kind, entry.id, entry.request, entry.subject, text, _sha256(text))
+
+
+def logged(row: Row, source: str) -> Logged:
+    """Return the entry of a row; InputError if the row contradicts itself."""
+    content = row.content
+    if not isinstance(content, str) or _sha256(content) != row.sha256:
+        raise changed(source, row.number, "has been changed")
+    try:
+        entry = Logged(**json.loads(content), sha256=row.sha256)
+        copies = (entry.number, entry.kind, entry.id, entry.request, entry.subject)
+    except (TypeError, ValueError) as error:
+        raise changed(source, row.number, "has been replaced by other content") from error
+    if copies != row[:5]:
+        raise changed(source, row.number, "is not what its row shows: a column has been changed")
+    return entry
+
+
+def check_entry(entry: Entry) -> None:
+    """Raise InputError if an entry has no known kind, or texts that cannot be stored."""
+    check_choice("kind", entry.kind, get_args(EntryKind))
+    for name in ("id", "request", "subject"):
+        text = getattr(entry, name)
+        if (text is not None or name == "id") and not is_storable(text):
+            raise bad_input(f"{name} of an entry", "be valid text", ascii(text))
+
+
+def is_storable(text: Any) -> bool:
+    """Return whether databases can have this text in a column.
+
+    Not if it contains the character 0, or half of a surrogate pair.
+    """
+    if not isinstance(text, str) or "\0" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _canonical(content: dict[str, Any], source: str) -> str:
+    """Return the one JSON text of a content: sorted keys, no blanks, ASCII, finite numbers."""
+    try:
+        return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{source}: the values of an entry must be finite JSON values ({error})"
+        ) from error
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -1,0 +1,191 @@
+"""Decision logs in databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from evenhand._validate import InputError
+from evenhand.service.chain import Row, is_storable, logged
+from evenhand.service.connections import Connections, prepare_for_forks
+from evenhand.service.databases import Database
+from evenhand.service.decision_log import DecisionLog, Transaction
+from evenhand.service.entries import EntryKind, Head, Logged
+from evenhand.service.group_commit import GroupCommit, Ticket
+from evenhand.service.log_errors import LogError
+from evenhand.service.pending import Pending
+from evenhand.service.schema import ENTRIES, FORMAT, LOG_FORMAT, METADATA
+
+T = TypeVar("T")
+
+PAGE = 1000
+"""Entries that are read at a time."""
+
+
+class SqlLog(DecisionLog):
+    """Log in a table of a database.
+
+    Parameters
+    ----------
+    database : Database
+        Where the log is.
+    create : bool
+        Whether to make the tables if there are none.
+
+    Raises
+    ------
+    InputError
+        If the database has no decision log, or one of a later version.
+    LogError
+        If the database cannot be reached, read or written.
+    """
+
+    def __init__(self, database: Database, *, create: bool) -> None:
+        self.source = database.source
+        self._database = database
+        self._connections = Connections(database)
+        self._group = GroupCommit(self._commit, self.source)
+        try:
+            self._check_format(create)
+        except BaseException:
+            self._connections.close()
+            raise
+        prepare_for_forks(self)
+
+    def run(self, work: Callable[[Transaction], T]) -> T:
+        return self._group.run(work)
+
+    def find(self, request: str) -> Logged | None:
+        if not is_storable(request):
+            return None
+        with self._connections.open() as connection:
+            return Lookups(connection, self._database).find(request)
+
+    def get(self, id: str) -> Logged | None:
+        if not is_storable(id):
+            return None
+        with self._connections.open() as connection:
+            return Lookups(connection, self._database).forecast(id)
+
+    def entries(self, *, after: int = 0, kind: EntryKind | None = None) -> Iterator[Logged]:
+        # entries never change, so those up to today's head are one view, however long it is read
+        with self._connections.open() as connection:
+            until = Lookups(connection, self._database).last_number()
+        while after < until:
+            with self._connections.open() as connection:
+                page = Lookups(connection, self._database).page(after, until, kind)
+            for row in page:
+                yield logged(row, self.source)
+            after = page[-1].number if page else until
+
+    def head(self) -> Head | None:
+        with self._connections.open() as connection:
+            last = Lookups(connection, self._database).last()
+        return None if last is None else Head(last.number, last.sha256)
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def before_fork(self) -> None:
+        """Close connections that a fork would share."""
+        self._connections.before_fork()
+
+    def after_fork(self) -> None:
+        """Begin anew, in a fork, without locks of threads that it does not have."""
+        self._connections.after_fork()
+        self._group = GroupCommit(self._commit, self.source)
+
+    def _commit(self, tickets: list[Ticket]) -> None:
+        if self._database.is_read_only:
+            raise LogError(f"{self.source}: the log can only be read; make it writable to add")
+        with self._connections.open() as connection:
+            self._database.lock(connection)
+            stored = Lookups(connection, self._database)
+            pending = Pending(stored, stored.last())
+            for ticket in tickets:
+                ticket.call(pending)
+            if pending.rows:
+                connection.execute(sa.insert(ENTRIES), [row._asdict() for row in pending.rows])
+                connection.commit()
+
+    def _check_format(self, create: bool) -> None:
+        with self._connections.open() as connection:
+            tables = _tables(connection)
+            if not tables and create:
+                connection.rollback()
+                self._database.lock(connection)
+                if not _tables(connection):  # another process may have been faster
+                    self._create(connection)
+                tables = _tables(connection)
+            if not tables:
+                raise InputError(f"{self.source} is empty; name a decision log")
+            if LOG_FORMAT.name not in tables:
+                raise InputError(
+                    f"{self.source} is a database with other tables ({', '.join(tables[:3])}) and"
+                    " not a decision log; name another one"
+                )
+            version = connection.execute(sa.select(LOG_FORMAT.c.version)).scalar()
+        if version is None or version > FORMAT:
+            raise InputError(
+                f"{self.source} has version {version} of decision logs, and this evenhand reads"
+                f" versions up to {FORMAT}; update evenhand"
+            )
+
+    def _create(self, connection: sa.Connection) -> None:
+        METADATA.create_all(connection, checkfirst=False)
+        for trigger in self._database.triggers:
+            connection.exec_driver_sql(trigger)
+        connection.execute(sa.insert(LOG_FORMAT), {"version": FORMAT})
+        connection.commit()
+
+
+class Lookups:
+    """Reads through one connection; in a transaction, they see the log as it is there."""
+
+    def __init__(self, connection: sa.Connection, database: Database) -> None:
+        self.source = database.source
+        self._connection = connection
+        self._database = database
+
+    def find(self, request: str) -> Logged | None:
+        return self._one(sa.select(ENTRIES).where(ENTRIES.c.request == request))
+
+    def forecast(self, id: str) -> Logged | None:
+        is_forecast = (ENTRIES.c.kind == "forecast") & (ENTRIES.c.id == id)
+        return self._one(sa.select(ENTRIES).where(is_forecast).order_by(ENTRIES.c.number).limit(1))
+
+    def last(self) -> Logged | None:
+        return self._one(sa.select(ENTRIES).order_by(ENTRIES.c.number.desc()).limit(1))
+
+    def n_of(self, subject: str) -> int:
+        counted = sa.select(sa.func.count()).where(ENTRIES.c.subject == subject)
+        with self._database.translated():
+            return int(self._connection.execute(counted).scalar_one())
+
+    def last_number(self) -> int:
+        """Return the number of the last entry, 0 for an empty log."""
+        with self._database.translated():
+            last = self._connection.execute(sa.select(sa.func.max(ENTRIES.c.number))).scalar()
+        return last or 0
+
+    def page(self, after: int, until: int, kind: EntryKind | None) -> list[Row]:
+        """Return the rows of some entries after a number, up to another, in order."""
+        number = ENTRIES.c.number
+        wanted = sa.select(ENTRIES).where(number > after, number <= until)
+        if kind is not None:
+            wanted = wanted.where(ENTRIES.c.kind == kind)
+        return self._rows(wanted.order_by(number).limit(PAGE))
+
+    def _one(self, wanted: sa.Select[Any]) -> Logged | None:
+        rows = self._rows(wanted)
+        return logged(rows[0], self.source) if rows else None
+
+    def _rows(self, wanted: sa.Select[Any]) -> list[Row]:
+        with self._database.translated():
+            return [Row(*row) for row in self._connection.execute(wanted)]
+
+
+def _tables(connection: sa.Connection) -> list[str]:
+    return sa.inspect(connection).get_table_names()

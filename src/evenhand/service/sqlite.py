@@ -1,0 +1,136 @@
+"""Decision logs in files of SQLite."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sa
+
+from evenhand._validate import InputError
+from evenhand.service.databases import Database, first_line
+
+PATIENCE_SECONDS = 60.0
+"""Time to wait for writers of other processes."""
+
+_REASONS = {
+    sqlite3.SQLITE_FULL: "the disk is full; free space and repeat the request",
+    sqlite3.SQLITE_BUSY: (
+        f"another process has been writing for {PATIENCE_SECONDS:.0f} seconds; end it, or repeat"
+        " the request later"
+    ),
+    sqlite3.SQLITE_READONLY: "the log can only be read; make it writable to add entries",
+    sqlite3.SQLITE_NOTADB: "the file is not a decision log; name another file",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged; compare it with a backup",
+}
+
+
+class SQLite(Database):
+    """File of SQLite in WAL mode, in which readers do not wait for writers.
+
+    Parameters
+    ----------
+    path : Path
+        File of the log. A new file, and the files that SQLite makes beside it, are readable by
+        their owner only.
+    create : bool
+        Whether to make the file if it is missing.
+
+    Raises
+    ------
+    InputError
+        If the file is missing and is not to be made, or cannot be made.
+    """
+
+    url = sa.URL.create("sqlite", database="log")
+
+    triggers = (
+        # a replaced row is deleted without the trigger for deleted rows
+        """CREATE TRIGGER entries_in_order BEFORE INSERT ON entries
+        WHEN NEW.number <> (SELECT coalesce(max(number), 0) + 1 FROM entries)
+            OR EXISTS (SELECT 1 FROM entries WHERE request = NEW.request)
+        BEGIN SELECT RAISE(ABORT, 'entries of a decision log are appended in order'); END""",
+        """CREATE TRIGGER entries_not_updated BEFORE UPDATE ON entries
+        BEGIN SELECT RAISE(ABORT, 'entries of a decision log never change'); END""",
+        """CREATE TRIGGER entries_not_deleted BEFORE DELETE ON entries
+        BEGIN SELECT RAISE(ABORT, 'entries of a decision log are never deleted'); END""",
+    )
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self.source = str(path)
+        # a process that changes its working directory must not open another file
+        self._path = path.absolute()
+        if create and not path.exists():
+            _make_private(self._path)
+        if not path.is_file():
+            wrong = "is not a file" if path.exists() else "does not exist"
+            raise InputError(f"{path} {wrong}; name the file of a decision log")
+        self.is_read_only = not os.access(path, os.W_OK)
+
+    def connect(self, dialect: Any, arguments: Any, options: Any) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"file:{quote(os.fsencode(self._path))}?{self._mode()}",
+            uri=True,
+            timeout=PATIENCE_SECONDS,
+            isolation_level=None,  # transactions begin with `lock`, and single reads need none
+            check_same_thread=False,  # one thread at a time has a connection of the pool
+        )
+        try:
+            if not self.is_read_only:
+                _use_wal(connection)
+            # a committed entry survives a loss of power
+            connection.execute("PRAGMA synchronous=FULL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def lock(self, connection: sa.Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def reason(self, error: sa.exc.SQLAlchemyError) -> str:
+        code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
+        # extended codes have the kind of error in their lowest byte
+        known = None if code is None else _REASONS.get(code & 0xFF)
+        return known or f"the log cannot be read or written ({first_line(error)}); check the disk"
+
+    def _mode(self) -> str:
+        if not self.is_read_only:
+            return "mode=rw"
+        # files beside a log are needed to read what has not been moved from there, and can often
+        # not be made where the log can only be read
+        beside = Path(f"{self._path}-wal")
+        is_whole = not beside.exists() or beside.stat().st_size == 0
+        return "mode=ro&immutable=1" if is_whole else "mode=ro"
+
+
+def _make_private(path: Path) -> None:
+    """Make an empty file; never opens an existing one, as closing it would end SQLite's locks."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:  # another process was faster
+        return
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be made: {error.strerror}; name a file in an existing folder that can"
+            " be written"
+        ) from error
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL mode, which the file keeps."""
+    start = time.monotonic()
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").fetchone()
+            return
+        except sqlite3.OperationalError as error:
+            # SQLite does not wait here for another process that switches the same new file
+            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() - start > PATIENCE_SECONDS:
+                raise
+            time.sleep(0.005)

@@ -1,0 +1,93 @@
+"""Verification of the hash chain of a decision log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from evenhand._validate import InputError
+from evenhand.service.chain import BEFORE_FIRST
+from evenhand.service.decision_log import DecisionLog
+from evenhand.service.entries import Head, Logged
+from evenhand.service.log_errors import changed
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Result of a verification in which every entry was as it was written.
+
+    Parameters
+    ----------
+    n_entries : int
+        Number of entries.
+    head : Head or None
+        The last entry, to be noted outside of the log as the anchor of later verifications; None
+        for an empty log.
+    """
+
+    n_entries: int
+    head: Head | None
+
+
+def verify(log: DecisionLog, anchor: Head | None = None) -> Verification:
+    """Verify that no entry of a log has been changed, removed, added later or moved.
+
+    The chain alone cannot show that the last entries were cut off, or that someone computed all
+    hashes anew. An anchor, a head that was noted elsewhere, shows both for all entries up to it.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        The log; entries that are added during the verification are not part of it.
+    anchor : Head, optional
+        Head of the log at an earlier time.
+
+    Returns
+    -------
+    Verification
+        Number of entries and the head.
+
+    Raises
+    ------
+    InputError
+        If the log is not as it was written; names the first entry where this shows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.service import Entry, open_log
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = open_log(f"{folder}/log.sqlite")
+    ...     logged = log.run(lambda transaction: transaction.add(Entry("context", "2026-11")))
+    ...     verify(log, anchor=log.head()).n_entries
+    ...     log.close()
+    1
+    """
+    last = None
+    for last in verified(log.entries(), log.source):
+        if anchor is not None and last.number == anchor.number and last.sha256 != anchor.sha256:
+            raise changed(
+                log.source, last.number, "is not the one of the anchor: the log has been rewritten"
+            )
+    n_entries = 0 if last is None else last.number
+    if anchor is not None and n_entries < anchor.number:
+        raise InputError(
+            f"{log.source}: the log ends with entry {n_entries}, and the anchor is entry"
+            f" {anchor.number}: entries after {n_entries} are missing; restore them from a backup"
+        )
+    return Verification(n_entries, None if last is None else Head(last.number, last.sha256))
+
+
+def verified(entries: Iterable[Logged], source: str) -> Iterator[Logged]:
+    """Yield all entries of a log, from the first; InputError where the chain is broken."""
+    number, previous, time = 0, BEFORE_FIRST, ""
+    for entry in entries:
+        if entry.number != number + 1:
+            raise changed(source, number + 1, "is missing")
+        if entry.previous != previous:
+            which = f"{entry.number - 1} or {entry.number}"
+            raise changed(source, entry.number, f"breaks the chain: entry {which} was rewritten")
+        if entry.time < time:
+            raise changed(source, entry.number, f"is before the previous one, at {entry.time}")
+        number, previous, time = entry.number, entry.sha256, entry.time
+        yield entry
