@@ -2,8 +2,13 @@
 
 from evenhand.service.decision_log import DecisionLog, Transaction
 from evenhand.service.entries import Entry, Head, Logged
+from evenhand.service.entries import EntryKind as EntryKind
 from evenhand.service.log_errors import LogError
+from evenhand.service.matured import matured_rows
 from evenhand.service.opening import open_log
+from evenhand.service.outcome_values import check_outcome as check_outcome
+from evenhand.service.outcomes import Recorded, record_outcome, record_outcomes
+from evenhand.service.row_places import RowPlaces as RowPlaces
 from evenhand.service.verification import Verification, verify
 
 __all__ = [
@@ -12,8 +17,12 @@ __all__ = [
     "Head",
     "LogError",
     "Logged",
+    "Recorded",
     "Transaction",
     "Verification",
+    "matured_rows",
     "open_log",
+    "record_outcome",
+    "record_outcomes",
     "verify",
 ]

@@ -1,0 +1,154 @@
+"""Forecasts as a decision log has them, and their distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, TypeVar
+
+import numpy as np
+
+from evenhand._format import count
+from evenhand._validate import InputError, bad_input, did_you_mean, first_names
+from evenhand.distributions import Distribution, from_records
+from evenhand.draws import KeyedDraws
+from evenhand.forecast import Forecast
+from evenhand.links import Link, make_link
+from evenhand.service.decision_log import DecisionLog
+from evenhand.service.entries import Logged
+
+T = TypeVar("T")
+
+
+def in_blocks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield lists of at most `size` items.
+
+    Examples
+    --------
+    >>> list(in_blocks("abc", 2))
+    [['a', 'b'], ['c']]
+    """
+    rest = iter(items)
+    while block := list(islice(rest, size)):
+        yield block
+
+
+def as_time(name: str, value: datetime | np.datetime64 | str) -> np.datetime64:
+    """Return a time in UTC with microseconds; times without a zone are in UTC.
+
+    Examples
+    --------
+    >>> as_time("until", "2026-11-23T12:00:00+01:00")
+    np.datetime64('2026-11-23T11:00:00.000000')
+    """
+    if isinstance(value, np.datetime64):
+        return np.datetime64(value, "us")
+    try:
+        time = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if time.tzinfo is not None:
+            time = time.astimezone(UTC).replace(tzinfo=None)
+        return np.datetime64(time, "us")
+    except (AttributeError, TypeError, ValueError) as error:
+        remedy = "write it as 2026-11-23 or 2026-11-23T12:00:00Z"
+        raise bad_input(name, "be a date or time", repr(value), remedy) from error
+
+
+def logged_forecast(log: DecisionLog, id: str) -> Logged:
+    """Return the forecast with an id; InputError with similar ids if the log has no such one."""
+    found = log.get(id)
+    if found is not None:
+        return found
+    known = [entry.id for entry in log.entries(kind="forecast")]
+    similar = [one for one in known if _is_similar(id, one)][:3]
+    if similar:
+        remedy = f"did you mean {' or '.join(map(repr, similar))}?"
+    else:
+        remedy = f"it has {count(len(known), 'forecast')}; give the id of one of them"
+    raise InputError(f"{log.source} has no forecast {id!r}; {remedy}")
+
+
+def _is_similar(given: str, known: str) -> bool:
+    """Whether an id is the beginning of a known one, or differs in one or two characters."""
+    if len(given) != len(known):
+        return len(given) >= 4 and (known.startswith(given) or given.startswith(known))
+    n_changed = sum(one != other for one, other in zip(given, known, strict=True))
+    return n_changed <= min(2, len(given) // 4)
+
+
+def context_values(log: DecisionLog, context: str) -> dict[str, Any]:
+    """Return what the log has about a context; InputError if it has no such context."""
+    known: list[str] = []
+    found: dict[str, Any] | None = None
+    for entry in log.entries(kind="context"):
+        known.append(str(entry.values["context"]))
+        # a later entry of the context has its present library versions
+        found = entry.values if known[-1] == context else found
+    if found is None:
+        names = [repr(name) for name in dict.fromkeys(known)]
+        remedy = did_you_mean(context, known) or "name one of these"
+        listed = f"only {first_names(names)}" if names else "and no other"
+        raise InputError(f"{log.source} has no context {context!r}, {listed}; {remedy}")
+    return found
+
+
+def only_context(log: DecisionLog, context: str | None) -> str | None:
+    """Return the context that is meant; None for a log without contexts.
+
+    InputError if it is not named and the log has several, or it is named and the log has others.
+    """
+    if context is not None:
+        known = {str(entry.values["context"]) for entry in log.entries(kind="context")}
+        if known:
+            context_values(log, context)
+        return context
+    names = list(dict.fromkeys(str(one.values["context"]) for one in log.entries(kind="context")))
+    if len(names) > 1:
+        listed = first_names([repr(name) for name in names])
+        raise InputError(
+            f"{log.source} has {len(names)} contexts ({listed}), each with its own model and draws;"
+            " name one as the context"
+        )
+    return names[0] if names else None
+
+
+def logged_name(draws: KeyedDraws | None, mode: str, person: str | int) -> str:
+    """Return the name of a person in the log: a keyed hash, or the id itself.
+
+    Parameters
+    ----------
+    draws : KeyedDraws or None
+        Draws with the key; needed for hashes.
+    mode : {"hash", "id"}
+        How the context names people.
+    person : str or int
+        Id of the person, already checked.
+    """
+    from evenhand._ids import id_text
+
+    if mode == "id":
+        return id_text(person)
+    if draws is None:
+        raise InputError("people are named by keyed hashes in this context; give the key")
+    return draws.pseudonyms([person])[0]
+
+
+def link_of(values: Mapping[str, Any]) -> Link | None:
+    """Return the link around the logged distribution; None if that is the served one."""
+    name = values["link"]
+    return None if name is None else make_link(name, float(values["alpha"]))
+
+
+def base_of(entries: Sequence[Logged]) -> Distribution:
+    """Return the logged distributions of forecasts: those inside the link, if there is one."""
+    return from_records([entry.values["record"] for entry in entries])
+
+
+def served_of(entries: Sequence[Logged], base: Distribution | None = None) -> Forecast:
+    """Return served forecasts of one context, from their logged distributions and draws."""
+    forecast = Forecast(base_of(entries) if base is None else base)
+    link = link_of(entries[0].values)
+    if link is None:
+        return forecast
+    r = np.array([entry.values["r"] for entry in entries], dtype=np.float64)
+    return forecast.randomized(link.alpha, link, r)

@@ -1,0 +1,228 @@
+"""Served forecasts of a log with the outcomes known at their horizon (outcomes: 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from evenhand._validate import Floats, InputError, bad_input
+from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
+from evenhand.forecast import Forecast
+from evenhand.monitoring import Rows
+from evenhand.service.decision_log import DecisionLog
+from evenhand.service.entries import Logged
+from evenhand.service.logged_forecasts import (
+    as_time,
+    base_of,
+    in_blocks,
+    link_of,
+    only_context,
+    served_of,
+)
+
+Time = np.datetime64
+
+DAY = np.timedelta64(1, "D")
+
+BLOCK = 2000
+"""Number of forecasts whose distributions are in memory at once."""
+
+Record = tuple[Time, float]
+"""Time at which an outcome was recorded, and its value."""
+
+
+def matured_rows(
+    log: DecisionLog,
+    *,
+    horizon: timedelta,
+    until: datetime | np.datetime64 | str | None = None,
+    context: str | None = None,
+    after: datetime | np.datetime64 | str | None = None,
+) -> Rows:
+    """Return the forecasts of a context whose horizon has passed, in the order of serving.
+
+    The outcome of a forecast is the last one recorded up to its horizon, measured from the time at
+    which the forecast was logged. An outcome first recorded later counts as missing, with its
+    delay. A forecast enters once its horizon has passed, never when its outcome arrives: early
+    outcomes differ from late ones, so that the order of arrival would be evidence by itself.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        The log.
+    horizon : timedelta
+        Time from serving to the use of the outcome; the same in all calls for one watch.
+    until : datetime, datetime64 or str, optional
+        Time for which the log is read: later entries are ignored. Now by default; in UTC unless it
+        has a zone.
+    context : str, optional
+        The context; needed if the log has several.
+    after : datetime, datetime64 or str, optional
+        Time of the last row of an earlier call; only rows served later are returned.
+
+    Returns
+    -------
+    Rows
+        First forecasts of people only: revisions are answers to somebody who knows the draw.
+
+    Raises
+    ------
+    InputError
+        If the horizon is negative, the context is unknown or not named, or an entry cannot be read.
+
+    Notes
+    -----
+    PITs are computed from the logged distributions. Those of families without exact records are
+    within 0.0005 of those of the forecaster. For amounts with an atom, `base` is the PIT given that
+    the outcome is not the atom, and the whole interval from 0 to 1 at the atom.
+    """
+    if not isinstance(horizon, timedelta) or horizon < timedelta(0):
+        remedy = "write timedelta(days=365) for a year"
+        raise bad_input("horizon", "be a timedelta of at least 0", repr(horizon), remedy)
+    name = only_context(log, context)
+    # before the log is read: what others write in the meantime is later
+    end = as_time("until", datetime.now(UTC) if until is None else until)
+    begin = None if after is None else as_time("after", after)
+    wait = np.timedelta64(horizon)
+    outcomes = _recorded(log, end)
+    blocks = [
+        _Block.of(block, outcomes, wait)
+        for block in in_blocks(_served(log, name, begin, end - wait), BLOCK)
+    ]
+    return _joined(blocks)
+
+
+def _recorded(log: DecisionLog, end: Time) -> dict[str, list[Record]]:
+    """Return the outcomes of each forecast that were recorded up to a time, in order."""
+    found: dict[str, list[Record]] = {}
+    for entry in log.entries(kind="outcome"):
+        time = as_time("time", entry.time)
+        if time > end:
+            break
+        found.setdefault(entry.id, []).append((time, float(entry.values["y"])))
+    return found
+
+
+def _served(
+    log: DecisionLog, context: str | None, after: Time | None, last: Time
+) -> Iterator[Logged]:
+    """Yield the first forecasts of people of a context, after one time and up to another."""
+    for entry in log.entries(kind="forecast"):
+        time = as_time("time", entry.time)
+        if time > last:
+            return
+        values = entry.values
+        is_meant = values["context"] == context and values["revision"] == 0
+        if is_meant and (after is None or time > after):
+            yield entry
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Columns of `Rows` for some forecasts."""
+
+    time: Any
+    known: Any
+    pit: tuple[Floats, Floats]
+    r: Floats
+    base: tuple[Floats, Floats] | None
+    excess: Floats | None
+    promised: Any
+    groups: list[dict[str, Any]]
+    delay: Floats
+
+    @classmethod
+    def of(
+        cls, entries: Sequence[Logged], outcomes: dict[str, list[Record]], wait: np.timedelta64
+    ) -> _Block:
+        """Compute the columns of forecasts with the outcomes recorded within a horizon."""
+        time = np.array([as_time("time", entry.time) for entry in entries])
+        y = np.full(len(entries), np.nan)
+        delay = np.full(len(entries), np.nan)
+        for row, entry in enumerate(entries):
+            mine = outcomes.get(entry.id, [])
+            if mine:
+                delay[row] = (mine[0][0] - time[row]) / DAY
+            for recorded, value in mine:
+                if recorded <= time[row] + wait:
+                    y[row] = value
+        base = _distribution(entries)
+        link = link_of(entries[0].values)
+        kind = base.outcome_kind
+        # None becomes NaN
+        r = np.array([entry.values["r"] for entry in entries], dtype=np.float64)
+        is_binary = kind is OutcomeKind.BINARY
+        is_hurdle = kind is OutcomeKind.HURDLE
+        return cls(
+            time,
+            ~np.isnan(y),
+            _cells(served_of(entries, base), y),
+            r,
+            None if link is None else _base_cells(base, y),
+            y - np.exp(base.logsf(0.0)) if is_binary else None,
+            np.isnan(y) | (y != as_hurdle(base).at) if is_hurdle else None,
+            [entry.values.get("groups") or {} for entry in entries],
+            delay,
+        )
+
+
+def _distribution(entries: Sequence[Logged]) -> Distribution:
+    """Return the logged distributions; an error names the entries."""
+    try:
+        return base_of(entries)
+    except InputError as error:
+        first, last = entries[0].number, entries[-1].number
+        raise InputError(
+            f"forecasts among the entries {first} to {last} cannot be read: {error}"
+        ) from error
+
+
+def _cells(forecast: Forecast, y: Floats) -> tuple[Floats, Floats]:
+    """Return PIT cells, NaN where the outcome is missing."""
+    is_known = ~np.isnan(y)
+    low, high = np.full(y.shape, np.nan), np.full(y.shape, np.nan)
+    if is_known.any():
+        low[is_known], high[is_known] = forecast[is_known].pit_interval(y[is_known])
+    return low, high
+
+
+def _base_cells(base: Distribution, y: Floats) -> tuple[Floats, Floats]:
+    """Return PIT cells of the deterministic forecasts; for amounts, those off the atom."""
+    if base.outcome_kind is not OutcomeKind.HURDLE:
+        return _cells(Forecast(base), y)
+    hurdle = as_hurdle(base)
+    is_atom = y == hurdle.at
+    low, high = _cells(Forecast(hurdle.positive), np.where(is_atom, np.nan, y))
+    return np.where(is_atom, 0.0, low), np.where(is_atom, 1.0, high)
+
+
+def _joined(blocks: Sequence[_Block]) -> Rows:
+    """Return the rows of all blocks, in order."""
+    import pandas as pd
+
+    if not blocks:
+        none = np.empty(0)
+        time = none.astype("datetime64[us]")
+        return Rows(time, none.astype(np.bool_), (none, none), delay=none)
+
+    def joined(name: str) -> Any:
+        parts = [getattr(block, name) for block in blocks]
+        if any(part is None for part in parts):
+            return None
+        if isinstance(parts[0], tuple):
+            return tuple(np.concatenate(ends) for ends in zip(*parts, strict=True))
+        return np.concatenate(parts)
+
+    groups = [values for block in blocks for values in block.groups]
+    columns = pd.DataFrame(groups) if any(groups) else None
+    names = ("time", "known", "pit", "base", "excess", "promised", "delay")
+    r = joined("r")
+    return Rows(
+        **{name: joined(name) for name in names},
+        r=None if np.isnan(r).all() else r,
+        columns=columns,
+    )

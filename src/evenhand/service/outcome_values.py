@@ -1,0 +1,72 @@
+"""Outcomes that a logged forecast can have."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+from evenhand._validate import bad_input, first_names
+
+LISTED_VALUES = 8
+"""Largest number of values that a message lists."""
+
+
+def check_outcome(y: Any, record: Mapping[str, Any], place: str, remedy: str = "") -> float:
+    """Return an outcome as a float, if the forecast describes outcomes of this kind.
+
+    Parameters
+    ----------
+    y : float
+        The outcome.
+    record : dict
+        Logged distribution of the forecast, of `distributions.to_records`.
+    place : str
+        Name of the outcome in messages.
+    remedy : str, default ""
+        What to do, in messages.
+
+    Raises
+    ------
+    InputError
+        If the outcome is not a finite number, or not one that the forecast can have: 0 or 1 for
+        events, a value of the lattice for counts and scores, no amount beyond the atom.
+
+    Examples
+    --------
+    >>> check_outcome(2, {"family": "poisson", "rate": 1.5}, "y")
+    2.0
+    >>> check_outcome(2.5, {"family": "poisson", "rate": 1.5}, "y")
+    Traceback (most recent call last):
+    evenhand._validate.InputError: y must be a whole number of at least 0, got 2.5
+    """
+    is_number = isinstance(y, numbers.Real)
+    if not is_number or not math.isfinite(y):
+        raise bad_input(place, "be a finite number", f"{y:g}" if is_number else repr(y), remedy)
+    value = float(y)
+    rule = _broken_rule(value, record)
+    if rule is not None:
+        raise bad_input(place, rule, f"{value:g}", remedy)
+    return value
+
+
+def _broken_rule(y: float, record: Mapping[str, Any]) -> str | None:
+    """Return the rule of the forecast that an outcome breaks."""
+    while record["family"] != "hurdle" and "base" in record:
+        record = record["base"]
+    match record["family"]:
+        case "bernoulli":
+            return None if y in (0.0, 1.0) else "be 0 or 1"
+        case "categorical":
+            listed = first_names([f"{value:g}" for value in record["support"]], LISTED_VALUES)
+            return None if y in record["support"] else f"be one of the values {listed}"
+        case "poisson" | "negative_binomial":
+            is_count = y >= 0 and y == round(y)
+            return None if is_count else "be a whole number of at least 0"
+        case "hurdle":
+            at = record["at"]
+            is_beyond = y < at if record["end"] == "low" else y > at
+            side = "above" if record["end"] == "low" else "below"
+            return f"be {at:g} or {side}" if is_beyond else None
+    return None

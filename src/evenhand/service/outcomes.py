@@ -1,0 +1,246 @@
+"""Recording of outcomes of logged forecasts, one by one or from a table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand._format import count
+from evenhand._ids import check_id
+from evenhand._validate import InputError, as_floats, bad_input
+from evenhand.draws import KeyedDraws
+from evenhand.service.decision_log import DecisionLog, Transaction
+from evenhand.service.entries import Entry, Logged
+from evenhand.service.logged_forecasts import (
+    as_time,
+    context_values,
+    in_blocks,
+    logged_forecast,
+    logged_name,
+)
+from evenhand.service.outcome_values import check_outcome
+from evenhand.service.row_places import RowPlaces
+
+RECORDED_AT_ONCE = 1000
+"""Number of outcomes in a transaction: others wait for the log for a fraction of a second."""
+
+CORRECT = "correct it or drop the row"
+
+News = Literal["first", "correction", "repeated"]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What was recorded of a table of outcomes.
+
+    Parameters
+    ----------
+    n_first : int
+        Outcomes of forecasts that had none.
+    n_corrections : int
+        Outcomes that differ from the one recorded before, which stays in the log.
+    n_repeated : int
+        Outcomes equal to the one recorded before; they are not logged again.
+    unknown : tuple of int
+        Numbers of rows, from 0, whose ids have no forecast in the log; they were skipped.
+    """
+
+    n_first: int
+    n_corrections: int
+    n_repeated: int
+    unknown: tuple[int, ...] = ()
+
+
+def record_outcome(
+    log: DecisionLog, id: str, y: float, *, time: datetime | str | None = None
+) -> Logged:
+    """Record the outcome of a logged forecast, or its correction.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        The log.
+    id : str
+        Id of the forecast.
+    y : float
+        The outcome, in units of the forecast.
+    time : datetime or str, optional
+        When the outcome was observed. The horizon of a watch is compared with the time of the entry
+        in the log instead, which nobody can choose.
+
+    Returns
+    -------
+    Logged
+        The new entry, or the last outcome of the forecast if it has the same value.
+
+    Raises
+    ------
+    InputError
+        If the log has no such forecast, or the forecast cannot have this outcome.
+    """
+    forecast = logged_forecast(log, id)
+    value = check_outcome(y, forecast.values["record"], "y")
+    observed = None if time is None else _observed("time", time)
+    return log.run(lambda transaction: _add(transaction, id, value, observed))[0]
+
+
+def record_outcomes(
+    log: DecisionLog,
+    ids: Sequence[str | int],
+    y: ArrayLike,
+    *,
+    context: str | None = None,
+    draws: KeyedDraws | None = None,
+    observed: Sequence[Any] | None = None,
+    skip_unknown: bool = False,
+    places: RowPlaces | None = None,
+) -> Recorded:
+    """Record outcomes of many logged forecasts.
+
+    All ids and outcomes are checked before any is recorded. They are then recorded in the order
+    given, in blocks: after an interruption the same call records the rest.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        The log.
+    ids : sequence of str or int, length n
+        Ids of forecasts; with `context`, ids of people, whose first forecasts are meant.
+    y : array-like of shape (n,)
+        Outcomes.
+    context : str, optional
+        Context in which people are looked up.
+    draws : KeyedDraws, optional
+        Draws with the key of the context, if it names people by keyed hashes.
+    observed : sequence of length n, optional
+        When the outcomes were observed, None where unknown.
+    skip_unknown : bool, default False
+        Whether to skip ids without a forecast in the log, instead of refusing all.
+    places : RowPlaces, optional
+        Names of the rows in messages.
+
+    Returns
+    -------
+    Recorded
+
+    Raises
+    ------
+    InputError
+        If ids have no forecast in the log (all of them are listed), or a forecast cannot have its
+        outcome; nothing is recorded then.
+    """
+    values = as_floats("y", y)
+    if values.shape != (len(ids),):
+        raise bad_input("y", f"have one value per id ({len(ids)})", f"shape {values.shape}")
+    where = places or RowPlaces(("outcomes",))
+    times = [None] * len(ids) if observed is None else [_time_of_row(one) for one in observed]
+    names = _names(log, ids, context, draws, where)
+    found = _matched(log, names, values, context, where)
+    unknown = [row for row, name in enumerate(names) if name not in found]
+    if unknown and not skip_unknown:
+        what = "a forecast" if context is None else f"a first forecast in the context {context!r}"
+        raise InputError(
+            f"{where.listed(unknown)}: {count(len(unknown), 'id')} without {what} in {log.source};"
+            " nothing was recorded; correct these ids, or skip unknown ones"
+        )
+    known = [
+        (found[name], value, time)
+        for name, value, time in zip(names, values.tolist(), times, strict=True)
+        if name in found
+    ]
+    news: Counter[News] = Counter()
+    for block in in_blocks(known, RECORDED_AT_ONCE):
+        news.update(log.run(_adding(block)))
+    return Recorded(news["first"], news["correction"], news["repeated"], tuple(unknown))
+
+
+def _names(
+    log: DecisionLog,
+    ids: Sequence[str | int],
+    context: str | None,
+    draws: KeyedDraws | None,
+    places: RowPlaces,
+) -> list[str]:
+    """Return the names by which the log knows forecasts, or people of a context."""
+    checked = [check_id(one, places.of(row)) for row, one in enumerate(ids)]
+    if context is None:
+        return checked
+    values = context_values(log, context)
+    if values["person"] == "hash" and draws is not None and draws.fingerprint != values["key"]:
+        raise InputError(
+            f"the key has the fingerprint {draws.fingerprint}, but people of the context"
+            f" {context!r} are named by the key {values['key']}; give that key"
+        )
+    return [logged_name(draws, values["person"], one) for one in checked]
+
+
+def _matched(
+    log: DecisionLog,
+    names: Sequence[str],
+    values: np.ndarray[Any, Any],
+    context: str | None,
+    places: RowPlaces,
+) -> dict[str, str]:
+    """Return the id of the forecast of each known name, and check its outcomes."""
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        rows.setdefault(name, []).append(row)
+    found: dict[str, str] = {}
+    for entry in _meant(log, context):
+        name = entry.id if context is None else entry.values["person"]
+        for row in rows.get(name, ()):
+            place = f"{places.of(row)}: the outcome"
+            check_outcome(values[row], entry.values["record"], place, CORRECT)
+            found[name] = entry.id
+    return found
+
+
+def _meant(log: DecisionLog, context: str | None) -> Iterator[Logged]:
+    """Yield all forecasts, or the first forecast of each person in a context."""
+    for entry in log.entries(kind="forecast"):
+        values = entry.values
+        if context is None or (values["context"] == context and values["revision"] == 0):
+            yield entry
+
+
+def _adding(
+    block: Sequence[tuple[str, float, str | None]],
+) -> Callable[[Transaction], list[News]]:
+    """Return the work of a transaction that adds outcomes."""
+    return lambda transaction: [_add(transaction, *one)[1] for one in block]
+
+
+def _add(transaction: Transaction, id: str, y: float, observed: str | None) -> tuple[Logged, News]:
+    """Add an outcome of a forecast, unless the last one has the same value."""
+    # outcomes of a forecast are numbered, so that the last one is found without a search
+    subject = _hash("outcomes", id)
+    n = transaction.n_of(subject)
+    last = transaction.find(_hash("outcome", id, n)) if n else None
+    if last is not None and last.values["y"] == y:
+        return last, "repeated"
+    values = {"y": y, "observed": observed}
+    entry = Entry("outcome", id, _hash("outcome", id, n + 1), subject, values)
+    return transaction.add(entry), "correction" if n else "first"
+
+
+def _hash(*parts: str | int) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _observed(name: str, time: Any) -> str:
+    return f"{as_time(name, time)}Z"
+
+
+def _time_of_row(value: Any) -> str | None:
+    import pandas as pd  # slow to import, and rarely needed here
+
+    is_missing = value is None or value == "" or pd.isna(value)
+    return None if is_missing else _observed("observed", value)

@@ -1,0 +1,195 @@
+"""Fitted forecasters of each kind of outcome, and their forecasts in a log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
+
+from evenhand import RandomizedRegressor
+from evenhand._validate import Floats, Mask
+from evenhand.distributions import Distribution, Hurdle, Normal, Randomized, to_records
+from evenhand.draws import fresh
+from evenhand.forecast import Forecast
+from evenhand.forecasters import (
+    ClassifierForecaster,
+    CountRegressor,
+    HurdleRegressor,
+    PAICRegressor,
+)
+from evenhand.service import DecisionLog, Entry
+
+
+@dataclass(frozen=True)
+class Example:
+    """A fitted forecaster with rows that it has not seen.
+
+    `is_exact` is False if its distributions are logged as quantiles. The ids of forecasts are
+    numbered from `first`.
+    """
+
+    model: Any
+    X: pd.DataFrame
+    y: Floats
+    is_exact: bool = True
+    has_draw: bool = True
+    first: int = 0
+
+    def served(self, r: Floats) -> Forecast:
+        """Return the forecasts of the rows."""
+        found: Forecast = self.model.forecast(self.X, r if self.has_draw else None)
+        return found
+
+
+def inside(forecast: Forecast) -> tuple[Distribution, Any]:
+    """Return the distributions inside a link, and the link; the served ones and None without."""
+    served: Any = forecast.distribution
+    if isinstance(served, Randomized):
+        return served.base, served.link
+    if isinstance(served, Hurdle) and isinstance(served.positive, Randomized):
+        part = served.positive
+        return Hurdle(served.chance, part.base, served.at, served.end), part.link
+    return served, None
+
+
+N_TRAIN, N_NEW = 300, 60
+
+
+def rows(seed: int) -> tuple[pd.DataFrame, Any]:
+    random = np.random.default_rng(seed)
+    n = N_TRAIN + N_NEW
+    X = pd.DataFrame({"x": random.normal(size=n), "z": random.uniform(size=n)})
+    return X, random
+
+
+def fitted(model: Any, X: pd.DataFrame, y: Floats, **facts: Any) -> Example:
+    model.fit(X[:N_TRAIN], y[:N_TRAIN])
+    return Example(model, X[N_TRAIN:].reset_index(drop=True), y[N_TRAIN:], **facts)
+
+
+def normal() -> Example:
+    X, random = rows(1)
+    y = X["x"].to_numpy() + random.normal(size=len(X))
+    return fitted(RandomizedRegressor(BayesianRidge(), 0.1, random_state=0), X, y)
+
+
+def residuals() -> Example:
+    X, random = rows(2)
+    y = X["x"].to_numpy() + random.exponential(size=len(X))
+    return fitted(RandomizedRegressor(LinearRegression(), 0.1, random_state=0), X, y)
+
+
+def bounded() -> Example:
+    X, random = rows(3)
+    y = np.exp(X["x"].to_numpy() + random.normal(size=len(X)))
+    model = RandomizedRegressor(LinearRegression(), 0.2, support=(0.0, None), random_state=0)
+    return fitted(model, X, y)
+
+
+def paic() -> Example:
+    X, random = rows(4)
+    y = X["x"].to_numpy() + random.normal(size=len(X))
+    return fitted(PAICRegressor(0.2, hidden=(16, 16), max_steps=60, random_state=0), X, y)
+
+
+def counts() -> Example:
+    X, random = rows(5)
+    y = random.poisson(np.exp(1 + 0.3 * X["x"].to_numpy())).astype(np.float64)
+    inner = CountRegressor(random_state=0)
+    return fitted(RandomizedRegressor(inner, 0.1, random_state=0), X, y)
+
+
+def hurdle() -> Example:
+    X, random = rows(6)
+    size = np.exp(X["x"].to_numpy() + random.normal(size=len(X)))
+    y = np.where(random.uniform(size=len(X)) < 0.5, 0.0, size)
+    inner = HurdleRegressor(LogisticRegression(), LinearRegression(), random_state=0)
+    return fitted(RandomizedRegressor(inner, 0.1, random_state=0), X, y)
+
+
+def events() -> Example:
+    X, random = rows(7)
+    y = (random.uniform(size=len(X)) < 1 / (1 + np.exp(-X["x"].to_numpy()))).astype(np.float64)
+    return fitted(ClassifierForecaster(LogisticRegression()), X, y, has_draw=False)
+
+
+class Gumbel(Normal):
+    """Largest values of many draws: a family without a record of its own."""
+
+    def logcdf(self, y: ArrayLike) -> Floats:
+        return -np.exp(-self._score(y))
+
+    def logsf(self, y: ArrayLike) -> Floats:
+        return np.log(-np.expm1(-np.exp(-self._score(y))))
+
+    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
+        log_cdf = np.where(upper, np.log1p(-np.exp(log_p)), log_p)
+        return np.asarray(self.loc - self.scale * np.log(-log_cdf))
+
+
+class GumbelModel:
+    """A forecaster of one's own, with a draw."""
+
+    def forecast(self, X: pd.DataFrame, r: Floats) -> Forecast:
+        return Forecast(Gumbel(X["x"].to_numpy(), 2.0)).randomized(0.1, r=r)
+
+
+def tabulated() -> Example:
+    X, random = rows(8)
+    y = X["x"].to_numpy() + random.gumbel(scale=2.0, size=len(X))
+    return Example(GumbelModel(), X[N_TRAIN:].reset_index(drop=True), y[N_TRAIN:], is_exact=False)
+
+
+EXAMPLES: dict[str, Callable[[], Example]] = {
+    one.__name__: one
+    for one in (normal, residuals, bounded, tabulated, paic, counts, hurdle, events)
+}
+
+
+@cache
+def example(name: str) -> Example:
+    """Return an example, which is fitted once."""
+    return EXAMPLES[name]()
+
+
+def open_context(log: DecisionLog, name: str = "loans", **values: Any) -> None:
+    """Open a context in a log."""
+    usual = {"context": name, "person": "id", "key": "0000-0000-0000-0000", "groups": []}
+    log.run(lambda found: found.add(Entry("context", name, f"open {name}", None, usual | values)))
+
+
+def serve(
+    log: DecisionLog,
+    one: Example,
+    seed: int = 0,
+    *,
+    context: str = "loans",
+    revision: int = 0,
+    prefix: str = "f",
+) -> Floats:
+    """Log the forecasts of an example under ids "f0", "f1", ..., and return their draws."""
+    r = fresh(len(one.X), seed)
+    distribution, link = inside(one.served(r))
+    records = json.loads(json.dumps(to_records(distribution)))
+    for row, record in enumerate(records, start=one.first):
+        values = {
+            "context": context,
+            "person": f"p{row}",
+            "r": float(r[row - one.first]) if one.has_draw else None,
+            "revision": revision,
+            "features_sha256": "",
+            "groups": {"z": float(one.X["z"][row])},
+            "record": record,
+            "link": None if link is None else link.name,
+            "alpha": None if link is None else float(link.alpha),
+        }
+        entry = Entry("forecast", f"{prefix}{row}", f"{context} {row} {revision}", None, values)
+        log.run(lambda found, entry=entry: found.add(entry))  # type: ignore[misc]
+    return r

@@ -1,0 +1,276 @@
+"""Rows for the watch, made from a log: PITs, horizons, and what does not enter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evenhand._validate import InputError
+from evenhand.distributions import OutcomeKind, as_hurdle
+from evenhand.forecast import Forecast
+from evenhand.monitoring import Rows
+from evenhand.service import matured_rows, record_outcome
+from log_in_memory import LogInMemory
+from served_examples import EXAMPLES, Example, example, inside, open_context, serve
+
+WEEK = timedelta(days=7)
+
+
+def watched(log: LogInMemory, **options: Any) -> Rows:
+    """Return rows at a horizon of a week, a year after the start."""
+    return matured_rows(log, **({"horizon": WEEK, "until": "2027-01-01"} | options))
+
+
+def with_outcomes(one: Example) -> tuple[LogInMemory, Any]:
+    """Return a log with forecasts of an example and all outcomes, and the draws."""
+    log = LogInMemory()
+    open_context(log)
+    r = serve(log, one)
+    for row, y in enumerate(one.y):
+        record_outcome(log.at(days=1), f"f{row}", y)
+    return log, r
+
+
+# The values of rows, beside direct computation with the model.
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_pits_are_those_of_the_forecaster(name: str) -> None:
+    one = example(name)
+    log, r = with_outcomes(one)
+    rows = watched(log)
+    assert rows.known.all()
+    exact = 1e-12 if one.is_exact else 1e-3
+    served = one.served(r)
+    for found, expected in zip(rows.pit, served.pit_interval(one.y), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=exact)
+    if one.has_draw:
+        assert rows.r is not None
+        np.testing.assert_array_equal(rows.r, r)
+    else:
+        assert rows.r is None
+
+
+@pytest.mark.parametrize("name", ["normal", "residuals", "bounded", "tabulated", "counts"])
+def test_base_pits_are_those_inside_the_link(name: str) -> None:
+    one = example(name)
+    log, r = with_outcomes(one)
+    rows = watched(log)
+    served = one.served(r)
+    base, link = inside(served)
+    assert rows.base is not None
+    for found, expected in zip(rows.base, Forecast(base).pit_interval(one.y), strict=True):
+        exact = 1e-12 if one.is_exact else 1e-3
+        np.testing.assert_allclose(found, expected, rtol=0, atol=exact)
+    # the link maps them to the served ones, and back: u = K(c; r) (outcomes: 6)
+    for u, c in zip(rows.base, rows.pit, strict=True):
+        np.testing.assert_allclose(u, link.cdf(c, r), atol=1e-9)
+
+
+def test_counts_have_cells_of_the_probability_of_the_outcome() -> None:
+    one = example("counts")
+    rows = watched(with_outcomes(one)[0])
+    assert rows.base is not None
+    base, _ = inside(one.served(np.full(len(one.y), 0.5)))
+    width = rows.base[1] - rows.base[0]
+    np.testing.assert_allclose(width, np.exp(base.log_mass(one.y)), atol=1e-12)
+    assert (width > 0).all()
+
+
+def test_a_forecast_without_a_link_has_no_base_pits() -> None:
+    for name in ("paic", "events"):
+        assert watched(with_outcomes(example(name))[0]).base is None
+
+
+def test_the_promise_for_amounts_covers_outcomes_off_the_atom() -> None:
+    one = example("hurdle")
+    log, _ = with_outcomes(one)
+    rows = watched(log)
+    assert rows.promised is not None
+    assert rows.base is not None
+    np.testing.assert_array_equal(rows.promised, one.y > 0)
+    # given that the outcome is not zero, the PIT is that of the continuous part
+    base = as_hurdle(inside(one.served(np.full(len(one.y), 0.5)))[0])
+    part = base.positive.cdf(np.where(one.y > 0, one.y, 1.0))
+    for end in rows.base:
+        np.testing.assert_allclose(end[rows.promised], part[rows.promised], atol=1e-12)
+    # whether a missing amount is zero is not known
+    open_context(other := LogInMemory())
+    serve(other, one)
+    missing = watched(other)
+    assert missing.promised is not None
+    assert missing.promised.all()
+
+
+def test_excess_is_the_outcome_minus_the_probability() -> None:
+    one = example("events")
+    rows = watched(with_outcomes(one)[0])
+    probability = one.model.predict(one.X)
+    assert rows.excess is not None
+    np.testing.assert_allclose(rows.excess, one.y - probability, atol=1e-12)
+    for name in ("normal", "hurdle", "counts"):
+        assert watched(with_outcomes(example(name))[0]).excess is None
+
+
+def test_groups_are_columns_of_the_rows() -> None:
+    one = example("normal")
+    rows = watched(with_outcomes(one)[0])
+    np.testing.assert_array_equal(rows.columns["z"], one.X["z"])
+
+
+# Horizons. The forecasts are served at the start.
+
+
+def served_first() -> LogInMemory:
+    log = LogInMemory()
+    open_context(log)
+    serve(log, example("normal"))
+    return log
+
+
+def test_an_outcome_exactly_at_the_horizon_counts_and_a_microsecond_later_is_late() -> None:
+    log = served_first()
+    record_outcome(log.at(days=7), "f0", 0.1)
+    record_outcome(log.at(days=7, microseconds=1), "f1", 0.2)
+    rows = watched(log)
+    assert rows.known.tolist()[:3] == [True, False, False]
+    assert np.isnan(rows.pit[0][1])
+    assert rows.delay is not None
+    np.testing.assert_allclose(rows.delay[:2], [7.0, 7.0 + 1 / 86_400_000_000], rtol=1e-15)
+    assert np.isnan(rows.delay[2])
+
+
+def test_forecasts_enter_when_their_horizon_has_passed() -> None:
+    log = served_first()
+    record_outcome(log.at(days=1), "f0", 0.1)
+    n = len(example("normal").y)
+    assert watched(log, until="2026-01-08").time.size == n
+    early = watched(log, until="2026-01-07T23:59:59.999999Z")
+    assert early.time.size == 0
+    assert early.r is None
+
+
+def test_a_later_look_at_the_same_time_finds_the_same() -> None:
+    log = served_first()
+    record_outcome(log.at(days=1), "f0", 0.1)
+    before = watched(log, until="2026-01-10")
+    record_outcome(log.at(days=20), "f0", 5.0)
+    record_outcome(log.at(days=20), "f1", 5.0)
+    after = watched(log, until="2026-01-10")
+    np.testing.assert_array_equal(before.pit[0], after.pit[0])
+    np.testing.assert_array_equal(before.delay, after.delay)
+
+
+def test_the_last_outcome_by_the_horizon_counts() -> None:
+    log = served_first()
+    record_outcome(log.at(days=1), "f0", -1.0)
+    record_outcome(log.at(days=2), "f0", 1.0)
+    record_outcome(log.at(days=8), "f0", -2.0)
+    other = served_first()
+    record_outcome(other.at(days=2), "f0", 1.0)
+    assert watched(log).pit[0][0] == watched(other).pit[0][0]
+    # a forecast has its outcome since the first record
+    assert watched(log).delay[0] == 1.0  # type: ignore[index]
+
+
+def test_the_order_of_arrival_is_irrelevant() -> None:
+    one = example("normal")
+    order = np.random.default_rng(5).permutation(len(one.y))
+    for rows_in_order in (np.arange(len(one.y)), order):
+        log = served_first()
+        log.at(days=1)
+        for row in rows_in_order:
+            record_outcome(log, f"f{row}", one.y[row])
+        found = watched(log)
+        np.testing.assert_array_equal(found.pit[0], watched(with_outcomes(one)[0]).pit[0])
+        np.testing.assert_array_equal(found.time, np.sort(found.time))
+
+
+# What does not enter.
+
+
+def test_revisions_and_other_contexts_do_not_enter() -> None:
+    log = LogInMemory()
+    open_context(log)
+    open_context(log, "other")
+    n = len(example("normal").y)
+    serve(log, example("normal"))
+    serve(log.at(hours=1), example("normal"), context="other", prefix="g")
+    serve(log.at(hours=2), example("normal"), revision=1, prefix="r")
+    assert watched(log, context="loans").time.size == n
+    assert (watched(log, context="other").time == np.datetime64("2026-01-01T01")).all()
+    with pytest.raises(InputError, match=r"2 contexts \('loans', 'other'\).*name one"):
+        watched(log)
+    with pytest.raises(InputError, match=r"no context 'loan', only .*did you mean 'loans'"):
+        watched(log, context="loan")
+
+
+def test_after_resumes() -> None:
+    log = LogInMemory()
+    open_context(log)
+    for hour in range(3):
+        serve(log.at(hours=hour), one_row(hour))
+        record_outcome(log, f"f{hour}", 0.5)
+    whole = watched(log)
+    assert whole.time.size == 3
+    rest = watched(log, after=whole.time[0])
+    np.testing.assert_array_equal(rest.time, whole.time[1:])
+    np.testing.assert_array_equal(rest.pit[0], whole.pit[0][1:])
+    assert watched(log, after=whole.time[-1]).time.size == 0
+
+
+def one_row(number: int) -> Example:
+    """Return an example with one person, whose forecast has its own id."""
+    one = example("normal")
+    return replace(one, X=one.X[number : number + 1], y=one.y[number : number + 1], first=number)
+
+
+def test_an_empty_log_has_no_rows() -> None:
+    rows = matured_rows(LogInMemory(), horizon=WEEK)
+    assert rows.time.size == 0
+    assert rows.known.dtype == np.bool_
+
+
+def test_many_forecasts_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, _ = with_outcomes(example("counts"))
+    whole = watched(log)
+    monkeypatch.setattr("evenhand.service.matured.BLOCK", 7)
+    parts = watched(log)
+    assert whole.base is not None
+    assert parts.base is not None
+    for one, other in zip((*whole.pit, *whole.base), (*parts.pit, *parts.base), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    np.testing.assert_array_equal(whole.r, parts.r)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"horizon": "soon"}, "horizon must be"),
+        ({"horizon": -1}, "horizon must be"),
+        ({"until": "tomorrow"}, "until must be a date or time, got 'tomorrow'; write it as"),
+        ({"after": 3}, "after must be a date or time, got 3"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        watched(served_first(), **options)
+
+
+def test_a_record_that_cannot_be_read_names_its_entries() -> None:
+    log = served_first()
+    entry = next(log.entries(kind="forecast"))
+    entry.values["record"] = {"family": "norml"}
+    with pytest.raises(InputError, match=r"among the entries 2 to 61 cannot be read.*'normal'"):
+        watched(log)
+
+
+def test_kinds_are_those_of_the_examples() -> None:
+    kinds = {
+        str(inside(example(name).served(np.full(60, 0.5)))[0].outcome_kind) for name in EXAMPLES
+    }
+    assert kinds == {str(kind) for kind in OutcomeKind}

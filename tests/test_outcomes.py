@@ -1,0 +1,240 @@
+"""Recording of outcomes: what is checked, logged once, corrected and refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evenhand._validate import InputError
+from evenhand.draws import KeyedDraws
+from evenhand.service import (
+    Recorded,
+    RowPlaces,
+    check_outcome,
+    record_outcome,
+    record_outcomes,
+)
+from log_in_memory import LogInMemory
+from served_examples import example, open_context, serve
+
+KEY = b"a secret of enough bytes"
+
+
+@pytest.fixture
+def log() -> LogInMemory:
+    found = LogInMemory()
+    open_context(found)
+    serve(found, example("normal"))
+    return found
+
+
+def outcomes(log: LogInMemory) -> list[tuple[str, float]]:
+    return [(one.id, one.values["y"]) for one in log.entries(kind="outcome")]
+
+
+# One by one.
+
+
+def test_an_outcome_is_logged_with_the_id_of_its_forecast(log: LogInMemory) -> None:
+    entry = record_outcome(log.at(days=3), "f0", 1.5)
+    assert (entry.kind, entry.id, entry.values) == ("outcome", "f0", {"y": 1.5, "observed": None})
+    assert entry.time == "2026-01-04T00:00:00.000000Z"
+
+
+def test_a_repeated_outcome_is_not_logged_twice(log: LogInMemory) -> None:
+    first = record_outcome(log, "f0", 1.5)
+    assert record_outcome(log.at(days=1), "f0", 1.5) == first
+    assert outcomes(log) == [("f0", 1.5)]
+
+
+def test_a_correction_is_logged_also_one_back_to_an_earlier_value(log: LogInMemory) -> None:
+    for y in (1.5, 2.5, 2.5, 1.5):
+        record_outcome(log, "f0", y)
+    record_outcome(log, "f1", 2.5)
+    assert outcomes(log) == [("f0", 1.5), ("f0", 2.5), ("f0", 1.5), ("f1", 2.5)]
+
+
+def test_the_time_of_observation_is_kept_in_utc(log: LogInMemory) -> None:
+    entry = record_outcome(log, "f0", 1.5, time="2026-01-02T09:00:00+02:00")
+    assert entry.values["observed"] == "2026-01-02T07:00:00.000000Z"
+    with pytest.raises(InputError, match="time must be a date or time, got 'monday'"):
+        record_outcome(log, "f0", 2.5, time="monday")
+
+
+def test_the_outcome_of_an_unknown_forecast_is_refused(log: LogInMemory) -> None:
+    with pytest.raises(InputError, match=r"memory has no forecast 'g1'; it has 60 forecasts"):
+        record_outcome(log, "g1", 1.0)
+    assert outcomes(log) == []
+
+
+COUNT = {"family": "poisson", "rate": 2.0}
+STARS = {"family": "categorical", "support": [1.0, 2.0, 3.0], "probabilities": [0.0, 0.5, 0.5]}
+EVENT = {"family": "bernoulli", "probability": 0.3}
+NORMAL = {"family": "normal", "loc": 0.0, "scale": 1.0}
+
+
+def amount(at: float, end: str) -> dict[str, Any]:
+    return {"family": "hurdle", "at": at, "end": end, "chance": 0.5, "positive": NORMAL}
+
+
+def wrapped(record: dict[str, Any]) -> dict[str, Any]:
+    return {"family": "recalibrated", "levels": [0.5], "values": [0.5], "base": record}
+
+
+@pytest.mark.parametrize(
+    ("record", "y"),
+    [
+        (NORMAL, -3.5),
+        (COUNT, 0),
+        (COUNT, 400.0),
+        (STARS, 1),
+        (EVENT, True),
+        (EVENT, np.float64(0)),
+        (amount(0.0, "low"), 0.0),
+        (amount(0.0, "low"), 3.5),
+        (amount(10.0, "high"), -1.0),
+        (wrapped(amount(0.0, "low")), 2.0),
+    ],
+)
+def test_outcomes_of_the_kind_of_the_forecast_are_accepted(record: Any, y: Any) -> None:
+    assert check_outcome(y, record, "y") == float(y)
+
+
+@pytest.mark.parametrize(
+    ("record", "y", "message"),
+    [
+        (NORMAL, np.nan, "y must be a finite number, got nan"),
+        (NORMAL, np.inf, "y must be a finite number, got inf"),
+        (NORMAL, "much", "y must be a finite number, got 'much'"),
+        (NORMAL, None, "y must be a finite number, got None"),
+        (COUNT, -1, "y must be a whole number of at least 0, got -1"),
+        (COUNT, 0.5, "y must be a whole number of at least 0, got 0.5"),
+        (STARS, 4, "y must be one of the values 1, 2, 3, got 4"),
+        (wrapped(STARS), 1.5, "y must be one of the values 1, 2, 3, got 1.5"),
+        (EVENT, 2, "y must be 0 or 1, got 2"),
+        (amount(0.0, "low"), -1.0, "y must be 0 or above, got -1"),
+        (amount(10.0, "high"), 11.0, "y must be 10 or below, got 11"),
+    ],
+)
+def test_outcomes_that_a_forecast_cannot_have_are_refused(
+    record: Any, y: Any, message: str
+) -> None:
+    with pytest.raises(InputError, match=f"^{message}$"):
+        check_outcome(y, record, "y")
+
+
+# From tables.
+
+
+def test_a_table_counts_what_is_new_corrected_and_repeated(log: LogInMemory) -> None:
+    record_outcomes(log, ["f0", "f1"], [1.0, 2.0])
+    found = record_outcomes(log, ["f0", "f1", "f2", "f2", "f2"], [1.0, 2.5, 3.0, 3.0, 3.5])
+    assert found == Recorded(n_first=1, n_corrections=2, n_repeated=2)
+    expected = [("f0", 1.0), ("f1", 2.0), ("f1", 2.5), ("f2", 3.0), ("f2", 3.5)]
+    assert outcomes(log) == expected
+
+
+def test_the_same_table_again_changes_nothing(log: LogInMemory) -> None:
+    y = example("normal").y
+    ids = [f"f{row}" for row in range(len(y))]
+    record_outcomes(log, ids, y)
+    before = log.head()
+    assert record_outcomes(log, ids, y) == Recorded(0, 0, len(y))
+    assert log.head() == before
+
+
+def test_all_unknown_ids_are_listed_and_nothing_is_recorded(log: LogInMemory) -> None:
+    ids = ["x", "f0", "y", "z", "f1"]
+    expected = r"outcomes, rows 1, 3 to 4: 3 ids without a forecast in memory; nothing was recorded"
+    with pytest.raises(InputError, match=expected):
+        record_outcomes(log, ids, np.zeros(5))
+    assert outcomes(log) == []
+    found = record_outcomes(log, ids, np.zeros(5), skip_unknown=True)
+    assert found == Recorded(2, 0, 0, unknown=(0, 2, 3))
+    assert outcomes(log) == [("f0", 0.0), ("f1", 0.0)]
+
+
+def test_rows_are_named_by_their_file() -> None:
+    places = RowPlaces(("a.csv", "b.csv", "c.csv"), (0, 3, 5))
+    assert places.listed([1, 2, 3, 4]) == "a.csv, rows 2 to 3; b.csv, rows 1 to 2"
+    assert places.of(5) == "c.csv, row 1"
+    every_second = range(0, 2000, 2)
+    shown = RowPlaces(("a.csv",)).listed(list(every_second))
+    assert shown.startswith("a.csv, rows 1, 3, 5, ")
+    assert shown.endswith(", 399 and 800 more")
+
+
+def test_one_impossible_outcome_refuses_the_table(log: LogInMemory) -> None:
+    with pytest.raises(InputError, match="outcomes, row 2: the outcome must be a finite number"):
+        record_outcomes(log, ["f0", "f1"], [1.0, np.nan])
+    assert outcomes(log) == []
+
+
+def test_people_are_matched_with_their_first_forecast(log: LogInMemory) -> None:
+    serve(log, example("normal"), revision=1, prefix="r")
+    open_context(log, "other")
+    serve(log, example("normal"), context="other", prefix="g")
+    found = record_outcomes(log, ["p3", "p4"], [1.0, 2.0], context="loans")
+    assert found == Recorded(2, 0, 0)
+    assert outcomes(log) == [("f3", 1.0), ("f4", 2.0)]
+    expected = "row 1: 1 id without a first forecast in the context 'loans'"
+    with pytest.raises(InputError, match=expected):
+        record_outcomes(log, ["nobody"], [1.0], context="loans")
+
+
+def hashed(draws: KeyedDraws) -> LogInMemory:
+    """Return a log in which people are named by keyed hashes."""
+    log = LogInMemory()
+    open_context(log, person="hash", key=draws.fingerprint)
+    serve(log, example("normal"))
+    for entry in log.entries(kind="forecast"):
+        entry.values["person"] = draws.pseudonyms([entry.values["person"]])[0]
+    return log
+
+
+def test_people_named_by_hashes_are_matched_with_the_key() -> None:
+    draws = KeyedDraws(KEY, "loans")
+    log = hashed(draws)
+    record_outcomes(log, ["p3"], [1.0], context="loans", draws=draws)
+    assert outcomes(log) == [("f3", 1.0)]
+    with pytest.raises(InputError, match="named by keyed hashes in this context; give the key"):
+        record_outcomes(log, ["p3"], [1.0], context="loans")
+
+
+def test_another_key_is_refused_by_its_fingerprint() -> None:
+    draws, other = KeyedDraws(KEY, "loans"), KeyedDraws(KEY + b"!", "loans")
+    with pytest.raises(InputError) as caught:
+        record_outcomes(hashed(draws), ["p3"], [1.0], context="loans", draws=other)
+    assert other.fingerprint in str(caught.value)
+    assert draws.fingerprint in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_an_id_that_cannot_name_a_person_is_refused(log: LogInMemory) -> None:
+    with pytest.raises(InputError, match="outcomes, row 2 must not begin or end with a blank"):
+        record_outcomes(log, ["p0", "p1 "], [1.0, 2.0], context="loans")
+
+
+def test_lengths_must_match(log: LogInMemory) -> None:
+    with pytest.raises(InputError, match=r"y must have one value per id \(2\), got shape \(1,\)"):
+        record_outcomes(log, ["f0", "f1"], [1.0])
+
+
+def test_times_of_observation_may_be_missing(log: LogInMemory) -> None:
+    times = ["2026-01-02", None, np.datetime64("NaT"), ""]
+    record_outcomes(log, ["f0", "f1", "f2", "f3"], np.zeros(4), observed=times)
+    found = [one.values["observed"] for one in log.entries(kind="outcome")]
+    assert found == ["2026-01-02T00:00:00.000000Z", None, None, None]
+
+
+def test_a_long_table_is_recorded_in_blocks(
+    log: LogInMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenhand.service.outcomes.RECORDED_AT_ONCE", 7)
+    y = example("normal").y
+    before = log.n_runs
+    record_outcomes(log, [f"f{row}" for row in range(len(y))], y)
+    assert log.n_runs - before == -(-len(y) // 7)
+    assert outcomes(log) == [(f"f{row}", float(value)) for row, value in enumerate(y)]
