@@ -20,11 +20,11 @@ class Entry:
     id : str
         Of a forecast: its unique id; of an outcome: the id of its forecast; of a context: its name.
     request : str or None
-        Hash that only requests for the same forecast have in common; unique in the log. None for
-        outcomes.
+        Hash that only requests for the same forecast have in common; unique in the log. Of an
+        outcome: hash of the forecast and of the number of its outcomes so far.
     subject : str or None
-        Hash of context and person, which the revisions of a forecast have in common; None unless
-        the entry is a forecast.
+        Hash of context and person, which the revisions of a forecast have in common; of an outcome,
+        the hash that its corrections have in common. None for a context.
     values : dict
         All other content, as JSON values.
     """
