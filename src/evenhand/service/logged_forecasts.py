@@ -42,9 +42,9 @@ def as_time(name: str, value: datetime | np.datetime64 | str) -> np.datetime64:
     >>> as_time("until", "2026-11-23T12:00:00+01:00")
     np.datetime64('2026-11-23T11:00:00.000000')
     """
-    if isinstance(value, np.datetime64):
-        return np.datetime64(value, "us")
     try:
+        if isinstance(value, np.datetime64):
+            return np.datetime64(str(value), "us")
         time = datetime.fromisoformat(value) if isinstance(value, str) else value
         if time.tzinfo is not None:
             time = time.astimezone(UTC).replace(tzinfo=None)
@@ -52,6 +52,11 @@ def as_time(name: str, value: datetime | np.datetime64 | str) -> np.datetime64:
     except (AttributeError, TypeError, ValueError) as error:
         remedy = "write it as 2026-11-23 or 2026-11-23T12:00:00Z"
         raise bad_input(name, "be a date or time", repr(value), remedy) from error
+
+
+def time_of(entry: Logged) -> np.datetime64:
+    """Return the time of an entry in UTC, of type datetime64[us]."""
+    return np.datetime64(entry.time.removesuffix("Z"), "us")
 
 
 def logged_forecast(log: DecisionLog, id: str) -> Logged:

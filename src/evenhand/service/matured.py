@@ -22,9 +22,11 @@ from evenhand.service.logged_forecasts import (
     link_of,
     only_context,
     served_of,
+    time_of,
 )
 
 Time = np.datetime64
+"""Time in UTC with microseconds."""
 
 DAY = np.timedelta64(1, "D")
 
@@ -100,7 +102,7 @@ def _recorded(log: DecisionLog, end: Time) -> dict[str, list[Record]]:
     """Return the outcomes of each forecast that were recorded up to a time, in order."""
     found: dict[str, list[Record]] = {}
     for entry in log.entries(kind="outcome"):
-        time = as_time("time", entry.time)
+        time = time_of(entry)
         if time > end:
             break
         found.setdefault(entry.id, []).append((time, float(entry.values["y"])))
@@ -112,7 +114,7 @@ def _served(
 ) -> Iterator[Logged]:
     """Yield the first forecasts of people of a context, after one time and up to another."""
     for entry in log.entries(kind="forecast"):
-        time = as_time("time", entry.time)
+        time = time_of(entry)
         if time > last:
             return
         values = entry.values
@@ -140,7 +142,7 @@ class _Block:
         cls, entries: Sequence[Logged], outcomes: dict[str, list[Record]], wait: np.timedelta64
     ) -> _Block:
         """Compute the columns of forecasts with the outcomes recorded within a horizon."""
-        time = np.array([as_time("time", entry.time) for entry in entries])
+        time = np.array([time_of(entry) for entry in entries])
         y = np.full(len(entries), np.nan)
         delay = np.full(len(entries), np.nan)
         for row, entry in enumerate(entries):
