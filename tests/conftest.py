@@ -20,6 +20,8 @@ from command_outcome import Command, Outcome
 from evenhand.cli import main
 from forked_command import Forks
 from in_browser import started
+from postgresql_server import Server
+from postgresql_server import started as started_server
 from shared_work import made_once, save_blank
 
 
@@ -67,6 +69,13 @@ def chromium() -> Iterator[Any]:
     """Start a browser, or skip the test if there is none."""
     with started() as browser:
         yield browser
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Server]:
+    """Start a server of PostgreSQL, or skip the test if there is none."""
+    with started_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -66,8 +66,8 @@ class Connections:
             poolclass=sa.QueuePool,
             pool_size=POOL_SIZE,
             max_overflow=-1,
-            pool_pre_ping=self._database.is_remote,
             hide_parameters=True,  # no content of entries in messages
+            **self._database.options,
         )
         sa.event.listen(engine, "do_connect", self._connect)
         sa.event.listen(engine, "close", self._count_closed)

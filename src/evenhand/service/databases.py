@@ -11,6 +11,16 @@ import sqlalchemy as sa
 
 from evenhand.service.log_errors import LogError
 
+PATIENCE_SECONDS = 60.0
+"""Time to wait for writers of other processes."""
+
+FULL = "the disk is full; free space and repeat the request"
+BUSY = (
+    f"another process has been writing for {PATIENCE_SECONDS:.0f} seconds; end it, or repeat the"
+    " request later"
+)
+READ_ONLY = "the log can only be read; make it writable to add entries"
+
 
 class Database(ABC):
     """A database in which a log can be."""
@@ -24,7 +34,11 @@ class Database(ABC):
     """Statements that make the tables of a log append-only."""
 
     is_read_only = False
-    is_remote = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of the pool of connections."""
+        return {}
 
     @abstractmethod
     def connect(self, dialect: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -72,6 +72,12 @@ def _at_url(text: str, create: bool) -> DecisionLog:
     backend = url.drivername.partition("+")[0]
     if backend == "sqlite" and url.database not in (None, "", ":memory:"):
         return _in_sqlite(Path(str(url.database)), create)
+    if backend in ("postgresql", "postgres"):
+        require_extra("psycopg", "postgresql")
+        from evenhand.service.postgresql import PostgreSQL
+        from evenhand.service.sql_log import SqlLog
+
+        return SqlLog(PostgreSQL(url), create=create)
     raise _unknown(repr(url.render_as_string(hide_password=True)))
 
 

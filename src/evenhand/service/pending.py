@@ -47,10 +47,19 @@ class Pending:
         self._requests: dict[str, Logged] = {}
         self._subjects: Counter[str] = Counter()
         self._forecasts: set[str] = set()
+        self._absent: set[str] = set()
 
     def find(self, request: str) -> Logged | None:
         """Return the entry with this `request`, from the log or added before."""
-        return self._requests.get(request) or self._stored.find(request)
+        if request in self._requests:
+            return self._requests[request]
+        # nobody else writes: what was not in the log is not looked up again to add it
+        if request in self._absent:
+            return None
+        found = self._stored.find(request)
+        if found is None:
+            self._absent.add(request)
+        return found
 
     def n_of(self, subject: str) -> int:
         """Return the number of entries with this `subject`, in the log and added before."""

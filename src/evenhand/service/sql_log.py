@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import sqlalchemy as sa
 
 from evenhand._validate import InputError
-from evenhand.service.chain import Row, is_storable, logged
+from evenhand.service.chain import is_storable, logged
 from evenhand.service.connections import Connections, prepare_for_forks
-from evenhand.service.databases import Database
+from evenhand.service.databases import READ_ONLY, Database
 from evenhand.service.decision_log import DecisionLog, Transaction
 from evenhand.service.entries import EntryKind, Head, Logged
 from evenhand.service.group_commit import GroupCommit, Ticket
 from evenhand.service.log_errors import LogError
+from evenhand.service.lookups import Lookups
 from evenhand.service.pending import Pending
 from evenhand.service.schema import ENTRIES, FORMAT, LOG_FORMAT, METADATA
 
 T = TypeVar("T")
-
-PAGE = 1000
-"""Entries that are read at a time."""
 
 
 class SqlLog(DecisionLog):
@@ -99,7 +97,7 @@ class SqlLog(DecisionLog):
 
     def _commit(self, tickets: list[Ticket]) -> None:
         if self._database.is_read_only:
-            raise LogError(f"{self.source}: the log can only be read; make it writable to add")
+            raise LogError(f"{self.source}: {READ_ONLY}")
         with self._connections.open() as connection:
             self._database.lock(connection)
             stored = Lookups(connection, self._database)
@@ -139,52 +137,6 @@ class SqlLog(DecisionLog):
             connection.exec_driver_sql(trigger)
         connection.execute(sa.insert(LOG_FORMAT), {"version": FORMAT})
         connection.commit()
-
-
-class Lookups:
-    """Reads through one connection; in a transaction, they see the log as it is there."""
-
-    def __init__(self, connection: sa.Connection, database: Database) -> None:
-        self.source = database.source
-        self._connection = connection
-        self._database = database
-
-    def find(self, request: str) -> Logged | None:
-        return self._one(sa.select(ENTRIES).where(ENTRIES.c.request == request))
-
-    def forecast(self, id: str) -> Logged | None:
-        is_forecast = (ENTRIES.c.kind == "forecast") & (ENTRIES.c.id == id)
-        return self._one(sa.select(ENTRIES).where(is_forecast).order_by(ENTRIES.c.number).limit(1))
-
-    def last(self) -> Logged | None:
-        return self._one(sa.select(ENTRIES).order_by(ENTRIES.c.number.desc()).limit(1))
-
-    def n_of(self, subject: str) -> int:
-        counted = sa.select(sa.func.count()).where(ENTRIES.c.subject == subject)
-        with self._database.translated():
-            return int(self._connection.execute(counted).scalar_one())
-
-    def last_number(self) -> int:
-        """Return the number of the last entry, 0 for an empty log."""
-        with self._database.translated():
-            last = self._connection.execute(sa.select(sa.func.max(ENTRIES.c.number))).scalar()
-        return last or 0
-
-    def page(self, after: int, until: int, kind: EntryKind | None) -> list[Row]:
-        """Return the rows of some entries after a number, up to another, in order."""
-        number = ENTRIES.c.number
-        wanted = sa.select(ENTRIES).where(number > after, number <= until)
-        if kind is not None:
-            wanted = wanted.where(ENTRIES.c.kind == kind)
-        return self._rows(wanted.order_by(number).limit(PAGE))
-
-    def _one(self, wanted: sa.Select[Any]) -> Logged | None:
-        rows = self._rows(wanted)
-        return logged(rows[0], self.source) if rows else None
-
-    def _rows(self, wanted: sa.Select[Any]) -> list[Row]:
-        with self._database.translated():
-            return [Row(*row) for row in self._connection.execute(wanted)]
 
 
 def _tables(connection: sa.Connection) -> list[str]:

@@ -12,21 +12,16 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from evenhand._validate import InputError
-from evenhand.service.databases import Database, first_line
-
-PATIENCE_SECONDS = 60.0
-"""Time to wait for writers of other processes."""
+from evenhand.service.databases import BUSY, FULL, PATIENCE_SECONDS, READ_ONLY, Database, first_line
 
 _REASONS = {
-    sqlite3.SQLITE_FULL: "the disk is full; free space and repeat the request",
-    sqlite3.SQLITE_BUSY: (
-        f"another process has been writing for {PATIENCE_SECONDS:.0f} seconds; end it, or repeat"
-        " the request later"
-    ),
-    sqlite3.SQLITE_READONLY: "the log can only be read; make it writable to add entries",
+    sqlite3.SQLITE_FULL: FULL,
+    sqlite3.SQLITE_BUSY: BUSY,
+    sqlite3.SQLITE_READONLY: READ_ONLY,
     sqlite3.SQLITE_NOTADB: "the file is not a decision log; name another file",
     sqlite3.SQLITE_CORRUPT: "the file is damaged; compare it with a backup",
 }
+"""By primary result code."""
 
 
 class SQLite(Database):

@@ -1,0 +1,76 @@
+"""Decision logs in PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from evenhand.service.databases import BUSY, FULL, PATIENCE_SECONDS, READ_ONLY, Database, first_line
+
+_REASONS = {"53100": FULL, "55P03": BUSY, "25006": READ_ONLY}
+"""By SQLSTATE."""
+
+
+class PostgreSQL(Database):
+    """Database of a server, in the schema that new tables of the user are made in.
+
+    Nothing but SELECT and INSERT on its two tables is needed to append, so that the owner of the
+    log can refuse everything else to the service.
+
+    Parameters
+    ----------
+    url : URL
+        URL of the database.
+    """
+
+    triggers = (
+        """CREATE FUNCTION refuse_change_of_log() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'entries of a decision log never change'; END $$""",
+        """CREATE TRIGGER entries_not_changed BEFORE UPDATE OR DELETE ON entries
+        FOR EACH ROW EXECUTE FUNCTION refuse_change_of_log()""",
+        """CREATE TRIGGER entries_not_truncated BEFORE TRUNCATE ON entries
+        FOR EACH STATEMENT EXECUTE FUNCTION refuse_change_of_log()""",
+    )
+
+    def __init__(self, url: sa.URL) -> None:
+        self.url = url.set(drivername="postgresql+psycopg")
+        secret = [name for name in url.query if "password" in name.lower()]
+        self._secrets = [url.password, *(url.query[name] for name in secret)]
+        shown = url.set(drivername="postgresql").difference_update_query(secret)
+        self.source = shown.render_as_string(hide_password=True)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {
+            # a transaction that waited for the lock must see what the one before it added
+            "isolation_level": "READ COMMITTED",
+            # connections from before a restart of the server are replaced
+            "pool_pre_ping": True,
+            # of a database without an encoding, too
+            "connect_args": {"client_encoding": "utf8"},
+        }
+
+    def connect(self, dialect: Any, arguments: Any, options: Any) -> Any:
+        return dialect.connect(*arguments, **options)
+
+    def lock(self, connection: sa.Connection) -> None:
+        # not LOCK TABLE, which needs more rights than INSERT, and stops for each VACUUM
+        connection.exec_driver_sql(
+            "SELECT set_config('synchronous_commit', 'on', true),"
+            f" set_config('lock_timeout', '{PATIENCE_SECONDS:.0f}s', true),"
+            " pg_advisory_xact_lock(hashtextextended('evenhand ' || current_schema(), 0))"
+        )
+
+    def reason(self, error: sa.exc.SQLAlchemyError) -> str:
+        known = _REASONS.get(getattr(getattr(error, "orig", None), "sqlstate", None) or "")
+        return known or (
+            f"the database cannot be used ({self._without_secrets(first_line(error))}); check the"
+            " server and the URL, and repeat the request"
+        )
+
+    def _without_secrets(self, text: str) -> str:
+        for secret in self._secrets:
+            if secret:
+                text = text.replace(str(secret), "***")
+        return text

@@ -1,0 +1,197 @@
+"""Decision logs in PostgreSQL: rights, durability, processes and servers that are killed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from evenhand import InputError
+from evenhand.service import DecisionLog, Entry, LogError, open_log, verify
+from postgresql_server import PASSWORD, QUOTED, Server
+
+sa = pytest.importorskip("sqlalchemy", reason="needs evenhand[service]")
+
+
+@pytest.fixture
+def url(postgresql: Server) -> str:
+    return postgresql.new_database()
+
+
+@pytest.fixture
+def log(url: str) -> Iterator[DecisionLog]:
+    opened = open_log(url)
+    yield opened
+    opened.close()
+
+
+def forecast(name: str) -> Entry:
+    return Entry("forecast", f"id-{name}", f"request-{name}", "ada", {"name": name})
+
+
+def filled(log: DecisionLog, n_entries: int) -> None:
+    log.run(lambda t: [t.add(forecast(str(i))) for i in range(n_entries)])
+
+
+def value_of(url: str, query: str) -> str:
+    engine = sa.create_engine(
+        url.replace("postgresql:", "postgresql+psycopg:"), poolclass=sa.NullPool
+    )
+    with engine.connect() as connection:
+        return str(connection.exec_driver_sql(query).scalar())
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql+psycopg", "postgresql+psycopg2"])
+def test_all_names_of_the_database_mean_the_same(url: str, log: DecisionLog, scheme: str) -> None:
+    filled(log, 3)
+    again = open_log(url.replace("postgresql", scheme), create=False)
+    assert again.head() == log.head()
+    assert again.source == log.source == url.replace(QUOTED, "***")
+    again.close()
+
+
+def test_entries_are_flushed_where_the_server_need_not(log: DecisionLog, url: str) -> None:
+    """The server of these tests answers by default before an entry is on disk."""
+    assert value_of(url, "SHOW synchronous_commit") == "off"
+    shown = log.run(lambda t: t._stored._connection.exec_driver_sql("SHOW synchronous_commit"))  # type: ignore[attr-defined]
+    assert shown.scalar() == "on"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entries SET content = '{}' WHERE number = 3",
+        "DELETE FROM entries WHERE number = 5",
+        "TRUNCATE entries",
+        "INSERT INTO entries SELECT * FROM entries WHERE number = 5 ON CONFLICT (number)"
+        " DO UPDATE SET content = ''",
+    ],
+)
+def test_the_database_refuses_changes(
+    postgresql: Server, log: DecisionLog, url: str, statement: str
+) -> None:
+    filled(log, 5)
+    with pytest.raises(sa.exc.DBAPIError, match="entries of a decision log never change"):
+        postgresql.execute(statement, url=url)
+    assert verify(log).n_entries == 5
+
+
+def test_a_change_by_the_owner_is_seen(postgresql: Server, log: DecisionLog, url: str) -> None:
+    filled(log, 9)
+    anchor = log.head()
+    postgresql.execute(
+        "ALTER TABLE entries DISABLE TRIGGER ALL",
+        "DELETE FROM entries WHERE number > 7",
+        url=url,
+    )
+    with pytest.raises(InputError, match="ends with entry 7, and the anchor is entry 9"):
+        verify(log, anchor)
+    postgresql.execute("UPDATE entries SET subject = 'bob' WHERE number = 4", url=url)
+    with pytest.raises(InputError, match=r"/log_\d+: entry 4 is not what its row shows"):
+        verify(log)
+
+
+def test_a_user_who_may_only_append_can_serve(
+    postgresql: Server, log: DecisionLog, url: str
+) -> None:
+    database = url.rpartition("/")[2]
+    postgresql.execute(
+        f"CREATE ROLE app_{database} LOGIN PASSWORD 'pw'",
+        f"GRANT SELECT, INSERT ON entries, log_format TO app_{database}",
+        f"CREATE ROLE reader_{database} LOGIN PASSWORD 'pw'",
+        f"GRANT SELECT ON entries, log_format TO reader_{database}",
+        url=url,
+    )
+    app = open_log(postgresql.url(database, f"app_{database}", "pw"))
+    filled(app, 2)
+    assert verify(log).n_entries == 2
+    with pytest.raises(sa.exc.DBAPIError, match="permission denied"):
+        postgresql.execute(
+            "DELETE FROM entries", url=postgresql.url(database, f"app_{database}", "pw")
+        )
+    reader = open_log(postgresql.url(database, f"reader_{database}", "pw"), create=False)
+    assert verify(reader).n_entries == 2
+    with pytest.raises(LogError, match="permission denied for table entries"):
+        reader.run(lambda t: t.add(forecast("x")))
+    app.close()
+    reader.close()
+
+
+def test_what_cannot_be_opened_is_refused_in_one_line_without_the_password(
+    postgresql: Server,
+) -> None:
+    other = postgresql.new_database()
+    postgresql.execute("CREATE TABLE people (id int)", url=other)
+    newer = postgresql.new_database()
+    postgresql.execute(
+        "CREATE TABLE log_format (version int)", "INSERT INTO log_format VALUES (2)", url=newer
+    )
+    empty = postgresql.new_database()
+    wrong = postgresql.url(password=QUOTED + "x")
+    for where, message in [
+        (other, r"a database with other tables \(people\) and not a decision log"),
+        (newer, "has version 2 of decision logs"),
+        (empty, "is empty; name a decision log"),
+        (postgresql.url("nowhere"), 'database "nowhere" does not exist'),
+        (wrong, "password authentication failed"),
+        (f"postgresql://me:{QUOTED}@127.0.0.1:1/base", "[Cc]onnection refused.*; check the server"),
+        (f"postgresql:///base?host=/none&password={QUOTED}", "cannot be used .*; check the server"),
+        (f"postgresql://127.0.0.1:{postgresql.port}/b?nonsense={QUOTED}", "nonsense"),
+    ]:
+        with pytest.raises(InputError, match=message) as caught:
+            open_log(where, create=False)
+        assert "\n" not in str(caught.value)
+        if "nonsense" not in where:
+            assert PASSWORD not in str(caught.value)
+            assert QUOTED not in str(caught.value)
+
+
+def test_eight_threads_make_one_log(url: str) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        logs = list(pool.map(open_log, [url] * 8))
+        list(pool.map(lambda i: filled_with(logs[i], str(i)), range(8)))
+    assert verify(logs[0]).n_entries == 160
+    for log in logs:
+        log.close()
+
+
+def filled_with(log: DecisionLog, prefix: str) -> None:
+    for i in range(20):
+        log.run(lambda t, i=i: t.add(forecast(f"{prefix}-{i}")))
+
+
+def test_a_log_can_be_used_again_after_its_server_was_killed(
+    postgresql: Server, log: DecisionLog
+) -> None:
+    filled(log, 3)
+    head = log.head()
+    postgresql.stop("immediate")
+    try:
+        for use in (log.head, lambda: log.run(lambda t: t.add(forecast("lost")))):
+            with pytest.raises(LogError, match="check the server and the URL") as caught:
+                use()
+            assert "\n" not in str(caught.value)
+    finally:
+        postgresql.start()
+    assert log.head() == head
+    log.run(lambda t: t.add(forecast("later")))
+    assert [entry.values["name"] for entry in log.entries()] == ["0", "1", "2", "later"]
+
+
+def test_a_server_killed_during_a_request_loses_nothing_that_was_confirmed(
+    postgresql: Server, log: DecisionLog
+) -> None:
+    filled(log, 3)
+
+    def work(transaction):  # type: ignore[no-untyped-def]
+        transaction.add(forecast("unconfirmed"))
+        postgresql.stop("immediate")
+
+    try:
+        with pytest.raises(LogError, match="cannot be used"):
+            log.run(work)
+    finally:
+        postgresql.start()
+    assert verify(log).n_entries == 3
+    assert log.find("request-unconfirmed") is None
