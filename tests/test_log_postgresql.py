@@ -9,7 +9,7 @@ import pytest
 
 from evenhand import InputError
 from evenhand.service import DecisionLog, Entry, LogError, open_log, verify
-from postgresql_server import PASSWORD, QUOTED, Server
+from postgresql_server import PASSWORD, QUOTED, Server, started
 
 sa = pytest.importorskip("sqlalchemy", reason="needs evenhand[service]")
 
@@ -24,6 +24,13 @@ def log(url: str) -> Iterator[DecisionLog]:
     opened = open_log(url)
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[Server]:
+    """Start a server to be killed, with few files to recover."""
+    with started() as server:
+        yield server
 
 
 def forecast(name: str) -> Entry:
@@ -162,36 +169,40 @@ def filled_with(log: DecisionLog, prefix: str) -> None:
 
 
 def test_a_log_can_be_used_again_after_its_server_was_killed(
-    postgresql: Server, log: DecisionLog
+    mortal: Server,
 ) -> None:
+    log = open_log(mortal.new_database())
     filled(log, 3)
     head = log.head()
-    postgresql.stop("immediate")
+    mortal.stop("immediate")
     try:
         for use in (log.head, lambda: log.run(lambda t: t.add(forecast("lost")))):
             with pytest.raises(LogError, match="check the server and the URL") as caught:
                 use()
             assert "\n" not in str(caught.value)
     finally:
-        postgresql.start()
+        mortal.start()
     assert log.head() == head
     log.run(lambda t: t.add(forecast("later")))
     assert [entry.values["name"] for entry in log.entries()] == ["0", "1", "2", "later"]
+    log.close()
 
 
 def test_a_server_killed_during_a_request_loses_nothing_that_was_confirmed(
-    postgresql: Server, log: DecisionLog
+    mortal: Server,
 ) -> None:
+    log = open_log(mortal.new_database())
     filled(log, 3)
 
     def work(transaction):  # type: ignore[no-untyped-def]
         transaction.add(forecast("unconfirmed"))
-        postgresql.stop("immediate")
+        mortal.stop("immediate")
 
     try:
         with pytest.raises(LogError, match="cannot be used"):
             log.run(work)
     finally:
-        postgresql.start()
+        mortal.start()
     assert verify(log).n_entries == 3
     assert log.find("request-unconfirmed") is None
+    log.close()
