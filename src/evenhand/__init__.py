@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         RandomizedRegressor,
         RecalibratedRegressor,
     )
+    from evenhand.monitoring import Watch
     from evenhand.planning import rows_needed
     from evenhand.selection import Selection, randomize
     from evenhand.store import load, save
@@ -47,6 +48,7 @@ _HOMES = {
     "RecalibratedRegressor": "forecasters",
     "Selection": "selection",
     "UnseenValuesWarning": "columns",
+    "Watch": "monitoring",
     "audit": "audits",
     "audit_pit": "audits",
     "certify": "audits",
@@ -94,6 +96,7 @@ __all__ = [
     "RecalibratedRegressor",
     "Selection",
     "UnseenValuesWarning",
+    "Watch",
     "audit",
     "audit_pit",
     "certify",

@@ -1,7 +1,10 @@
 """Monitoring of served forecasts: whether promises still hold, by e-processes (outcomes: 6)."""
 
 # for the watch and for tests; `__all__` is the documented reference
+from evenhand.monitoring.alarms import Alarm, Notice
 from evenhand.monitoring.e_processes import EProcesses as EProcesses
+from evenhand.monitoring.horizons import as_horizon
 from evenhand.monitoring.rows import Rows
+from evenhand.monitoring.watch import Watch
 
-__all__ = ["Rows"]
+__all__ = ["Alarm", "Notice", "Rows", "Watch", "as_horizon"]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import Any, Self
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from evenhand._validate import Floats, Mask
+from evenhand._validate import Floats, InputError, Mask, bad_input
+from evenhand.links import Link
+from evenhand.monitoring.horizons import as_horizon, as_times
+from evenhand.monitoring.row_checks import check_cells, check_column, check_promised, check_table
 
 Times = NDArray[Any]
 """Array of type datetime64[us], in UTC."""
@@ -20,7 +25,8 @@ Cells = tuple[Floats, Floats]
 class Rows:
     """Served forecasts of n people in the order of serving, at the end of their horizons.
 
-    Outcomes that were not known at the horizon are missing: their values are NaN.
+    Outcomes that were not known at the horizon are missing: their values are NaN. `Rows.of` makes
+    rows from the columns of a log of one's own.
 
     Parameters
     ----------
@@ -31,7 +37,7 @@ class Rows:
     pit : tuple of two ndarrays of shape (n,)
         Cells of the served PITs.
     r : ndarray of shape (n,) or None
-        Draws; None for forecasts without a draw.
+        Draws, NaN for a forecast without a draw; None if no forecast has one.
     base : tuple of two ndarrays of shape (n,) or None
         Cells of the PITs of the deterministic forecaster inside a known link.
     excess : ndarray of shape (n,) or None
@@ -44,6 +50,18 @@ class Rows:
     delay : ndarray of shape (n,) or None
         Days from serving to the record of the outcome; NaN without an outcome, also beyond the
         horizon for late outcomes.
+
+    Raises
+    ------
+    InputError
+        If arrays have different lengths, times decrease, or a known value is missing or outside its
+        range. The message names the row, counted from 0.
+
+    Examples
+    --------
+    >>> rows = Rows.of(["2026-03-01T09:00", "2026-03-01T09:05"], pit=[0.3, None], r=[0.4, 0.9])
+    >>> len(rows), rows.known, rows.take(slice(1, 2)).r
+    (2, array([ True, False]), array([0.9]))
     """
 
     time: Times
@@ -55,3 +73,224 @@ class Rows:
     promised: Mask | None = None
     columns: Any = None
     delay: Floats | None = None
+
+    def __post_init__(self) -> None:
+        time = as_times("time", self.time)
+        known = np.asarray(self.known, dtype=np.bool_)
+        n = time.size
+        if known.shape != (n,):
+            raise bad_input("known", f"have one value per time ({n})", f"shape {known.shape}")
+        checked: dict[str, Any] = {
+            "time": time,
+            "known": known,
+            "pit": check_cells("pit", self.pit, known),
+            "r": check_column("r", self.r, n, low=0, high=1, is_open=True),
+            "base": None if self.base is None else check_cells("base", self.base, known),
+            "excess": check_column("excess", self.excess, n, low=-1, high=1, known=known),
+            "promised": check_promised(self.promised, n),
+            "columns": check_table(self.columns, n),
+            "delay": check_column("delay", self.delay, n, low=0, high=np.inf),
+        }
+        # frozen: rows are handed on and must not change; this converts lists to arrays once
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        _check_order(time)
+
+    def __len__(self) -> int:
+        return int(self.time.size)
+
+    def take(self, rows: Any) -> Rows:
+        """Return some rows: a slice, a mask, or increasing row numbers."""
+
+        def chosen(value: Any) -> Any:
+            if value is None:
+                return None
+            if isinstance(value, tuple):
+                return tuple(map(chosen, value))
+            return value.iloc[rows] if hasattr(value, "iloc") else value[rows]
+
+        return Rows(*(chosen(getattr(self, field.name)) for field in fields(self)))
+
+    @classmethod
+    def of(
+        cls,
+        time: ArrayLike,
+        pit: Any = None,
+        *,
+        r: ArrayLike | None = None,
+        link: Link | None = None,
+        outcome: ArrayLike | None = None,
+        probability: ArrayLike | None = None,
+        groups: Any = None,
+        recorded: ArrayLike | None = None,
+        horizon: float | str | timedelta | None = None,
+        until: Any = None,
+        id: ArrayLike | None = None,
+    ) -> Self:
+        """Make rows from the columns of a log, in any order of the log.
+
+        Parameters
+        ----------
+        time : array-like of shape (n,)
+            Times of serving; times without a zone are in UTC.
+        pit : array-like of shape (n,), or tuple of two
+            PITs of the served forecasts, `h(y)` with the CDF that was served at the draw, or the
+            lower and upper ends of their cells where outcomes have atoms. None or NaN where the
+            outcome is missing.
+        r : array-like of shape (n,), optional
+            Draws of the served forecasts.
+        link : Link, optional
+            The link of randomized forecasts, by which the PITs of the deterministic forecaster
+            follow from `pit` and `r` (outcomes: 6).
+        outcome, probability : array-like of shape (n,), optional
+            For 0/1 forecasts, in place of `pit`: outcomes, None or NaN where missing, and predicted
+            probabilities of 1.
+        groups : DataFrame or mapping, optional
+            Columns that define groups, one row per forecast.
+        recorded : array-like of shape (n,), optional
+            Times at which the outcomes were recorded. With a horizon, outcomes that were recorded
+            after it are missing.
+        horizon : float, str, timedelta, optional
+            Time from serving at which outcomes are read, in days or as "365d".
+        until : time, optional
+            Leaves out forecasts whose horizon ends after this time.
+        id : array-like of shape (n,), optional
+            Ids of the forecasts, which order those served at the same time. Required if the log is
+            not in the order of serving and times are repeated.
+
+        Raises
+        ------
+        InputError
+            If a column has another length or a value outside its range, or the order of serving is
+            not known.
+        """
+        times = as_times("time", time)
+        n = times.size
+        cells, known, excess = _outcomes(pit, outcome, probability, n)
+        delay = None
+        if recorded is not None:
+            delay, is_in_time = _delays(times, recorded, horizon, known)
+            known = known & is_in_time
+        cells = _known_cells(cells, known)
+        draws = check_column("r", r, n, low=0, high=1, is_open=True)
+        order = _order(times, id)
+        rows = cls(
+            times[order],
+            known[order],
+            (cells[0][order], cells[1][order]),
+            None if draws is None else draws[order],
+            _base(cells, draws, link, known, order),
+            None if excess is None else np.where(known, excess, np.nan)[order],
+            None,
+            None if groups is None else check_table(groups, n).iloc[order],
+            None if delay is None else delay[order],
+        )
+        if until is None:
+            return rows
+        ended = rows.time + as_horizon(horizon) <= as_times("until", [until])[0]
+        return rows.take(ended)  # type: ignore[return-value]
+
+
+def _check_order(time: Times) -> None:
+    falls = np.flatnonzero(time[1:] < time[:-1])
+    if falls.size:
+        row = int(falls[0]) + 1
+        raise InputError(
+            f"time[{row}] is {time[row]}, before the row above it ({time[row - 1]}), but rows must"
+            " be in the order of serving; sort them by time, not by the arrival of outcomes"
+        )
+
+
+def _outcomes(
+    pit: Any, outcome: Any, probability: Any, n: int
+) -> tuple[Cells, Mask, Floats | None]:
+    """Return PIT cells, whether the outcome is known, and the excess of 0/1 outcomes."""
+    if (pit is None) == (outcome is None) or (outcome is None) != (probability is None):
+        raise InputError(
+            "rows need either pit, or outcome and probability of 0/1 forecasts; give one of them"
+        )
+    if pit is not None:
+        ends = pit if isinstance(pit, tuple) else (pit, pit)
+        if len(ends) != 2:
+            raise bad_input("pit", "be one array or a tuple of two", f"{len(ends)} arrays")
+        low, high = (_floats("pit", end, n) for end in ends)
+        return (low, high), ~(np.isnan(low) | np.isnan(high)), None
+    y = _floats("outcome", outcome, n)
+    p = check_column("probability", _floats("probability", probability, n), n, low=0, high=1)
+    assert p is not None
+    known = ~np.isnan(y)
+    wrong = np.flatnonzero(known & ~np.isin(y, (0.0, 1.0)))
+    if wrong.size:
+        row = int(wrong[0])
+        raise bad_input(f"outcome[{row}]", "be 0 or 1", f"{y[row]:g}", "code the event as 1")
+    # outcomes 0 fill [0, 1 - p] and outcomes 1 fill [1 - p, 1]
+    return (np.where(y == 1, 1 - p, 0.0), np.where(y == 1, 1.0, 1 - p)), known, y - p
+
+
+def _floats(name: str, values: Any, n: int) -> Floats:
+    """Return one float per row, NaN for None and for missing values of pandas."""
+    column = check_column(name, values, n, low=-np.inf, high=np.inf)
+    assert column is not None
+    return column
+
+
+def _known_cells(cells: Cells, known: Mask) -> Cells:
+    return np.where(known, cells[0], np.nan), np.where(known, cells[1], np.nan)
+
+
+def _delays(
+    times: Times, recorded: Any, horizon: Any, known: Mask
+) -> tuple[Floats, Mask]:
+    """Return days from serving to the record of known outcomes, and which came by the horizon."""
+    at = as_times("recorded", recorded, allow_missing=True)
+    if at.shape != times.shape:
+        rule = f"have one value per time ({times.size})"
+        raise bad_input("recorded", rule, f"shape {at.shape}")
+    waited = at - times
+    delay = np.where(known & ~np.isnat(at), waited / np.timedelta64(1, "D"), np.nan)
+    early = np.flatnonzero(delay < 0)
+    if early.size:
+        row = int(early[0])
+        got = f"{at[row]} for a forecast of {times[row]}"
+        raise bad_input(f"recorded[{row}]", "not be before its forecast", got)
+    is_in_time = np.isnat(at) if horizon is None else np.zeros(times.size, dtype=np.bool_)
+    limit = np.timedelta64(np.iinfo(np.int64).max, "us") if horizon is None else as_horizon(horizon)
+    return delay, is_in_time | (waited <= limit)
+
+
+def _order(times: Times, id: Any) -> NDArray[np.intp]:
+    """Return the row numbers in the order of serving."""
+    if id is not None:
+        names = np.asarray(id).astype(str)
+        if names.shape != times.shape:
+            rule = f"have one value per time ({times.size})"
+            raise bad_input("id", rule, f"shape {names.shape}")
+        return np.lexsort((names, times))
+    order = np.argsort(times, kind="stable")
+    # the order of the log may be that of the outcomes, which would be evidence by itself
+    is_sorted = bool((order == np.arange(times.size)).all())
+    repeated = np.flatnonzero(times[order][1:] == times[order][:-1])
+    if not is_sorted and repeated.size:
+        row = int(order[repeated[0] + 1])
+        raise InputError(
+            f"time[{row}] is {times[row]}, as in another row, and rows are not in the order of"
+            " serving; give the ids of the forecasts as id, or times with more digits"
+        )
+    return order
+
+
+def _base(
+    cells: Cells, r: Floats | None, link: Link | None, known: Mask, order: NDArray[np.intp]
+) -> Cells | None:
+    """Return the base PIT cells `u = K(c; r)` of served PITs c (outcomes: 6)."""
+    if link is None:
+        return None
+    if r is None:
+        raise InputError("a link needs the draws of the forecasts; give r as well")
+    lacks = np.flatnonzero(known & np.isnan(r))
+    if lacks.size:
+        raise InputError(f"r[{int(lacks[0])}] is missing, but the link needs the draw of each row")
+    low, high = (np.full(known.size, np.nan) for _ in range(2))
+    for filled, end in zip((low, high), cells, strict=True):
+        filled[known] = link.cdf(end[known], r[known])
+    return low[order], high[order]

@@ -1,0 +1,280 @@
+"""Rows, periods and parts of a watch: what its state consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from evenhand._validate import InputError, Mask
+from evenhand.certificates import Promise
+from evenhand.monitoring.alarms import Alarm, Notice, Part, risk_shares
+from evenhand.monitoring.horizons import as_horizon
+from evenhand.monitoring.named_groups import NamedGroups
+from evenhand.monitoring.periods import Calendar
+from evenhand.monitoring.rows import Rows
+from evenhand.monitoring.settings import Settings
+from evenhand.monitoring.tallies import Delays
+from evenhand.monitoring.watched_parts import (
+    FairDraws,
+    GroupErrors,
+    Kind,
+    WatchedPart,
+    excess_of,
+)
+from evenhand.monitoring.witness_tests import Crossing
+
+CHUNK = 1 << 16
+"""Most rows that are added at once, which limits the memory of an update."""
+
+MOST_PERIODS = 200_000
+"""Most periods between two rows: 22 years of hours. More are a wrong clock."""
+
+
+class Ledger:
+    """Everything that a watch has seen.
+
+    Parameters
+    ----------
+    settings : Settings
+        Settings of the watch.
+    promise : Promise or None
+        What is promised for every group of a size.
+    """
+
+    def __init__(self, settings: Settings, promise: Promise | None) -> None:
+        self.settings = settings
+        self.promise = promise
+        self.calendar = Calendar(settings.period)
+        self.horizon = as_horizon(settings.horizon_days)
+        self.delays = Delays(settings.horizon_days or 0.0)
+        self.n_rows = 0
+        self.first: int | None = None
+        self.current = 0
+        self.until: np.datetime64 | None = None
+        self.last: np.datetime64 | None = None
+        self.kind: Kind = "pit"
+        self.groups: NamedGroups | None = None
+        self.parts: dict[Part, WatchedPart] = {}
+        # with the numbers of the rows that raised them, since splits of the rows into updates must
+        # not change the order
+        self._found: list[tuple[int, Alarm]] = []
+        self._noticed: list[tuple[int, Notice]] = []
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """All alarms, in the order of rows."""
+        return [alarm for _, alarm in self._found]
+
+    @property
+    def notices(self) -> list[Notice]:
+        """All notices, in the order of rows."""
+        return [notice for _, notice in self._noticed]
+
+    @property
+    def n_periods(self) -> int:
+        """Number of periods so far, the current one included."""
+        return 0 if self.first is None else self.current - self.first + 1
+
+    def add(self, rows: Rows, until: np.datetime64 | None) -> None:
+        """Add rows, and move time on to `until`."""
+        self._check(rows, until)
+        if len(rows):
+            if self.first is None:
+                self._begin(rows)
+            for first in range(0, len(rows), CHUNK):
+                self._add(rows.take(slice(first, first + CHUNK)))
+            self.last = rows.time[-1]
+        if until is not None:
+            self.until = until
+            if self.first is not None:
+                # the period of the last moment before `until`
+                moment = np.array([until - np.timedelta64(1, "us")])
+                self._advance(int(self.calendar.numbers(moment)[0]))
+
+    def _check(self, rows: Rows, until: np.datetime64 | None) -> None:
+        """Refuse rows and times that do not follow those seen; nothing has changed by then."""
+        ends = rows.time + self.horizon
+        if len(rows) and self.last is not None and rows.time[0] < self.last:
+            raise InputError(
+                f"row 0 was served at {rows.time[0]}, before the last row of the watch"
+                f" ({self.last}); add rows in the order of serving, each once"
+            )
+        if len(rows) and self.until is not None and ends[0] < self.until:
+            raise InputError(
+                f"the horizon of row 0 ends at {ends[0]}, before {self.until}, up to which the watch"
+                " has been moved on; add all rows of a time before moving on"
+            )
+        last = ends[-1] if len(rows) else self.until
+        if until is not None and last is not None and until < last:
+            raise InputError(
+                f"until is {until}, before {last}, which the watch has reached; leave until out or"
+                " give a later time"
+            )
+        if self.first is not None:
+            self._check_distance(ends[-1] if len(rows) else until)
+            if len(rows):
+                self._check_columns(rows)
+        elif len(rows):
+            self._check_distance(ends[-1], int(self.calendar.numbers(ends[:1])[0]))
+
+    def _check_distance(self, end: Any, start: int | None = None) -> None:
+        if end is None:
+            return
+        ahead = int(self.calendar.numbers(np.array([end]))[0]) - (start or self.current)
+        if ahead > MOST_PERIODS:
+            raise InputError(
+                f"{end} is {ahead:,} periods after the rows before; check the clock, or use a"
+                " longer period"
+            )
+
+    def _check_columns(self, rows: Rows) -> None:
+        if self.kind == "event":
+            excess_of(rows)
+        if self.groups is not None and self.groups.partitions:
+            self.groups.check(_table_of(rows))
+
+    def _begin(self, rows: Rows) -> None:
+        """Learn groups and kinds from the rows of the first update, and share out the risk."""
+        kind: Kind = "pit" if rows.excess is None else "event"
+        groups = None
+        if self.settings.groups:
+            groups = NamedGroups.learn(_table_of(rows), self.settings.groups)
+        elif self.promise is None:
+            groups = NamedGroups([])
+        has_draws = rows.r is not None and not bool(np.isnan(rows.r).all())
+        self._make_parts(kind, groups, has_draws)
+        number = int(self.calendar.numbers(rows.time[:1] + self.horizon)[0])
+        self.first = number
+        self.current = number - 1
+        self._advance(number)
+
+    def _make_parts(self, kind: Kind, groups: NamedGroups | None, has_draws: bool) -> None:
+        self.kind = kind
+        self.groups = groups
+        present: list[Part] = []
+        if self.promise is not None:
+            present.append("promise")
+        if groups is not None:
+            present.append("group")
+        if has_draws:
+            present.append("draws")
+        risks = risk_shares(self.settings.false_alarm, present)
+        if groups is not None:
+            tolerance = self.settings.tolerance
+            self.parts["group"] = GroupErrors(groups, kind, tolerance, risks["group"])
+        if has_draws:
+            self.parts["draws"] = FairDraws(groups, risks["draws"])
+
+    def _advance(self, number: int) -> None:
+        for _ in range(number - self.current):
+            for part in self.parts.values():
+                part.begin_period()
+            self.current += 1
+
+    def _add(self, rows: Rows) -> None:
+        """Add rows period by period."""
+        members = np.zeros((len(rows), 0), dtype=np.bool_)
+        if self.groups is not None:
+            members = self.groups.members(_table_of(rows) if self.groups.partitions else rows.time)
+        self.delays.add(rows.known, rows.delay)
+        numbers = self.calendar.numbers(rows.time + self.horizon)
+        starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
+        for start, end in zip(starts[:-1], starts[1:], strict=True):
+            self._advance(int(numbers[start]))
+            self._add_period(rows.take(slice(start, end)), members[start:end])
+
+    def _add_period(self, rows: Rows, members: Mask) -> None:
+        for part in self.parts.values():
+            for crossing in part.update(rows, members):
+                self._found.append((self.n_rows + crossing.row, self._alarm(part.part, crossing)))
+        self.n_rows += len(rows)
+        order = list(self.parts)
+        self._found.sort(key=lambda one: (one[0], order.index(one[1].part)))
+
+    def _alarm(self, part: Part, crossing: Crossing) -> Alarm:
+        assert self.first is not None
+        return Alarm(
+            part,
+            crossing.name,
+            crossing.direction,
+            self.calendar.start(self.current),
+            self.calendar.start(self.first + crossing.since - 1),
+            crossing.log_evidence,
+            crossing.threshold,
+            crossing.n_rows,
+        )
+
+    def check_like(self, other: Ledger) -> None:
+        """Refuse if another watch has another promise or other settings."""
+        if self.promise != other.promise:
+            raise InputError(
+                "the state belongs to another certificate: its promise is"
+                f" {_in_words(self.promise)}, not {_in_words(other.promise)}; begin a new watch for"
+                " a new certificate"
+            )
+        differences = self.settings.differences(other.settings)
+        if differences:
+            raise InputError(f"{differences[0]}; settings are fixed when a watch begins")
+
+    def to_state(self) -> dict[str, Any]:
+        """Return everything as JSON values."""
+        return {
+            "settings": self.settings.to_dict(),
+            "promise": None if self.promise is None else self.promise.to_dict(),
+            "n_rows": self.n_rows,
+            "first": self.first,
+            "current": self.current,
+            "until": _text(self.until),
+            "last": _text(self.last),
+            "kind": self.kind,
+            "groups": None if self.groups is None else self.groups.to_state(),
+            "delays": self.delays.to_state(),
+            "parts": {name: part.to_state() for name, part in self.parts.items()},
+            "alarms": [[row, asdict(alarm)] for row, alarm in self._found],
+            "notices": [[row, asdict(notice)] for row, notice in self._noticed],
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Ledger:
+        """Rebuild the ledger from the output of `to_state`."""
+        values = dict(state["settings"])
+        settings = Settings(**{**values, "groups": tuple(values["groups"])})
+        promise = None if state["promise"] is None else Promise.from_dict(state["promise"])
+        ledger = cls(settings, promise)
+        if state["first"] is not None:
+            found = state["groups"]
+            groups = None if found is None else NamedGroups.from_state(found)
+            ledger._make_parts(state["kind"], groups, "draws" in state["parts"])
+            for name, part in ledger.parts.items():
+                part.restore(state["parts"][name])
+            ledger.first = int(state["first"])
+        ledger.n_rows = int(state["n_rows"])
+        ledger.current = int(state["current"])
+        ledger.until, ledger.last = (_time(state[name]) for name in ("until", "last"))
+        ledger.delays.restore(state["delays"])
+        ledger._found = [(int(row), Alarm(**alarm)) for row, alarm in state["alarms"]]
+        ledger._noticed = [(int(row), Notice(**notice)) for row, notice in state["notices"]]
+        return ledger
+
+
+def _table_of(rows: Rows) -> Any:
+    if rows.columns is None:
+        raise InputError("rows have no columns, but the watch has groups; give them as columns")
+    return rows.columns
+
+
+def _in_words(promise: Promise | None) -> str:
+    if promise is None:
+        return "none"
+    return f"{promise.statistic} at most {promise.target:g} at size {promise.mass:g}"
+
+
+def _text(time: np.datetime64 | None) -> str | None:
+    return None if time is None else str(time)
+
+
+def _time(text: str | None) -> np.datetime64 | None:
+    return None if text is None else np.datetime64(text, "us")

@@ -1,0 +1,103 @@
+"""Settings of a watch, and the checks of a state that is resumed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import timedelta
+from typing import Any, Self
+
+import numpy as np
+
+from evenhand._validate import InputError, bad_input, check_choice, check_fraction
+from evenhand.columns import EVERYONE, check_names
+from evenhand.monitoring.horizons import as_horizon
+from evenhand.monitoring.periods import PERIODS, Period
+
+SCHEMA = "evenhand.watch-state/1"
+"""Name and version of the layout of states."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a watch, fixed before its first row.
+
+    Parameters
+    ----------
+    groups : tuple of str
+        Columns that define named groups.
+    tolerance : float
+        Largest error of a named group.
+    false_alarm : float
+        Probability that the watch ever raises a false alarm.
+    period : {"hour", "day", "week", "month"}
+        Calendar unit.
+    horizon_days : float or None
+        Days from serving at which outcomes are read; None if rows have no horizon.
+    """
+
+    groups: tuple[str, ...]
+    tolerance: float
+    false_alarm: float
+    period: Period
+    horizon_days: float | None
+
+    @classmethod
+    def checked(
+        cls,
+        groups: Iterable[str],
+        tolerance: float,
+        false_alarm: float,
+        period: str,
+        horizon: float | str | timedelta | None,
+    ) -> Self:
+        """Return checked settings; InputError if one is outside its range."""
+        if isinstance(groups, str):
+            rule = "be a list of column names"
+            raise bad_input("groups", rule, repr(groups), f"write [{groups!r}]")
+        names = tuple(str(name) for name in check_names(groups))
+        for name in names:
+            if names.count(name) > 1:
+                raise bad_input("groups", "name each column once", f"{name!r} twice")
+            if name == EVERYONE:
+                raise bad_input("groups", "not name 'everyone'", repr(name), "rename the column")
+        chosen: Any = check_choice("period", period, PERIODS)
+        days = None if horizon is None else float(as_horizon(horizon) / np.timedelta64(1, "D"))
+        return cls(
+            names,
+            check_fraction("tolerance", tolerance),
+            check_fraction("false_alarm", false_alarm),
+            chosen,
+            days,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        return {**asdict(self), "groups": list(self.groups)}
+
+    def differences(self, other: Settings) -> list[str]:
+        """Return which settings differ, with both values."""
+        pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return [
+            f"{name.removesuffix('_days')} is {value!r} in the state, not {getattr(other, name)!r}"
+            for name, value in pairs
+            if value != getattr(other, name)
+        ]
+
+
+def check_schema(state: Any) -> None:
+    """Refuse what is no state of a watch, and states of newer versions."""
+    schema = state.get("schema") if isinstance(state, Mapping) else None
+    name, _, version = SCHEMA.partition("/")
+    found = re.fullmatch(rf"{re.escape(name)}/(\d+)", schema) if isinstance(schema, str) else None
+    if found is None:
+        raise InputError(
+            f"this is not the state of a watch (its schema is {schema!r:.60}, not {SCHEMA!r});"
+            " pass the output of Watch.state"
+        )
+    if int(found[1]) > int(version):
+        raise InputError(
+            f"the state has schema {schema!r}, from a newer version of evenhand; update evenhand"
+            f" to read it (this version reads {SCHEMA!r})"
+        )

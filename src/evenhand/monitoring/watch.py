@@ -1,0 +1,216 @@
+"""The watch over served forecasts: alarms when a promise, a tolerance or the draws are broken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+
+from evenhand._files import write_text
+from evenhand._format import Summarized, one_line
+from evenhand._validate import InputError, bad_input
+from evenhand.certificates import Promise
+from evenhand.monitoring.alarms import Alarm, Notice
+from evenhand.monitoring.document import watch_values
+from evenhand.monitoring.horizons import as_times
+from evenhand.monitoring.ledger import Ledger
+from evenhand.monitoring.rows import Rows
+from evenhand.monitoring.settings import SCHEMA, Settings, check_schema
+
+
+class Watch(Summarized):
+    """Watch over served forecasts: whether they keep what was promised, read at any time.
+
+    A watch tests three things on rows whose horizon has passed: the promise of a certificate for
+    every group of a size, the error of named groups against a tolerance, and whether the draws are
+    uniform. An alarm means that one of them is broken. Evidence is an e-process, so the probability
+    of a false alarm, ever, is at most `false_alarm`, however often the watch is read
+    (outcomes: 6).
+
+    Parameters
+    ----------
+    certificate : Certificate, Selection, Promise, path or None, default None
+        What was promised: a certificate, a selected randomization, or the folder of a model or of
+        certified forecasts. None watches groups and draws only.
+    groups : list of str, default ()
+        Columns that define named groups, as in an audit. The groups and the cuts of numbers are
+        learned from the rows of the first update, so give it enough rows, at least 20. With neither
+        groups nor a certificate, everyone is watched as one group.
+    tolerance : float, default 0.02
+        Error of a named group up to which there is no alarm: W1 distance of its served PITs from
+        uniform, or bias of 0/1 forecasts.
+    false_alarm : float, default 0.05
+        Probability of a false alarm over an unlimited time. The promise has 50% of it, groups 40%
+        and draws 10%; parts that are absent give theirs to the others in proportion.
+    period : {"hour", "day", "week", "month"}, default "day"
+        Calendar unit in UTC in which changes may begin, and for which evidence is kept.
+    horizon : float, str, timedelta or None, default None
+        Time from serving at which outcomes are read, in days or as "365d". A row belongs to the
+        period in which its horizon ends, never to that in which its outcome arrived. None: rows
+        belong to the period in which they were served.
+
+    Attributes
+    ----------
+    alarms : list of Alarm
+        All alarms so far, in the order of the rows that raised them.
+    notices : list of Notice
+        Changes that break no promise.
+
+    Raises
+    ------
+    InputError
+        If a parameter is outside its range, or there is no promise in the certificate.
+
+    Notes
+    -----
+    Each test alarms at most once, and an alarm stays even if the evidence falls later. Rows must
+    come in the order of serving, and all rows of a period before those of the next; a period may
+    come in several updates.
+
+    Missing outcomes have the value least favourable to an alarm, so alarms are valid whatever is
+    missing. Rows of a person who appears in several contexts have different draws, which are
+    evidence each; a draw that is repeated is counted once.
+
+    Examples
+    --------
+    Forecasts that become too low after 20 days:
+
+    >>> import numpy as np
+    >>> from evenhand.monitoring import Rows
+    >>> random = np.random.default_rng(0)
+    >>> day = np.repeat(np.arange(60), 20)
+    >>> pit = random.uniform(size=day.size) ** np.where(day < 20, 1.0, 0.5)
+    >>> watch = Watch(tolerance=0.02)
+    >>> alarms = watch.update(Rows.of(np.datetime64("2026-01-01") + day, pit))
+    >>> [(alarm.group, alarm.direction, alarm.since, alarm.date) for alarm in alarms]
+    [('everyone', 'higher', '2026-01-21', '2026-01-23')]
+    >>> Watch.from_state(watch.state()).alarms == watch.alarms
+    True
+    """
+
+    def __init__(
+        self,
+        certificate: Any = None,
+        *,
+        groups: Iterable[str] = (),
+        tolerance: float = 0.02,
+        false_alarm: float = 0.05,
+        period: str = "day",
+        horizon: float | str | timedelta | None = None,
+    ) -> None:
+        settings = Settings.checked(groups, tolerance, false_alarm, period, horizon)
+        self._ledger = Ledger(settings, _promise_of(certificate))
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """All alarms so far, in the order of the rows that raised them."""
+        return self._ledger.alarms
+
+    @property
+    def notices(self) -> list[Notice]:
+        """Changes so far that break no promise."""
+        return self._ledger.notices
+
+    def update(self, rows: Rows, *, until: Any = None) -> list[Alarm]:
+        """Add rows and return the alarms that they raise.
+
+        Parameters
+        ----------
+        rows : Rows
+            Served forecasts whose horizon has passed, in the order of serving, later than all rows
+            before. May be empty.
+        until : time, optional
+            Time up to which all rows whose horizon has passed are included. Periods without rows
+            until then are counted.
+
+        Returns
+        -------
+        list of Alarm
+            New alarms; those of earlier updates are in `alarms`.
+
+        Raises
+        ------
+        InputError
+            If rows are earlier than those seen, or lack a column that the watch needs. The message
+            names the row, and the watch is unchanged.
+        """
+        if not isinstance(rows, Rows):
+            got = type(rows).__name__
+            raise bad_input("rows", "be Rows", got, "make them with Rows.of")
+        end = None if until is None else as_times("until", [until])[0]
+        n_before = {id(alarm) for alarm in self._ledger.alarms}
+        self._ledger.add(rows, end)
+        return [alarm for alarm in self._ledger.alarms if id(alarm) not in n_before]
+
+    def state(self) -> dict[str, Any]:
+        """Return the state as JSON values, from which `from_state` continues exactly."""
+        return {"schema": SCHEMA, **self._ledger.to_state()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], *, like: Watch | None = None) -> Self:
+        """Resume a watch from the output of `state`.
+
+        Parameters
+        ----------
+        state : dict
+            Output of `state`, also after a round trip through JSON.
+        like : Watch, optional
+            A watch with the certificate and the settings that the state must have.
+
+        Raises
+        ------
+        InputError
+            If the state is of a newer version, of another certificate or of other settings, or is
+            no state of a watch. The message is one line.
+        """
+        check_schema(state)
+        watch = cls.__new__(cls)
+        try:
+            watch._ledger = Ledger.from_state(state)
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise InputError(f"the state of the watch is damaged ({reason:.120})") from error
+        if like is not None:
+            watch._ledger.check_like(like._ledger)
+        return watch
+
+    def summary(self) -> str:
+        """Return what is watched, the status, alarms, notices and missing outcomes as text."""
+        from evenhand.report import watch_text  # templates are slow to import
+
+        return watch_text(self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings, alarms, evidence per period and estimates as JSON values."""
+        return watch_values(self._ledger)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the watch as JSON; write it to `path` if given."""
+        text = json.dumps(self.to_dict(), indent=2)
+        if path is not None:
+            write_text(path, text + "\n")
+        return text
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the watch as one self-contained HTML page; write it to `path` if given."""
+        from evenhand.report import watch_html
+
+        text = watch_html(self.to_dict())
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    def __repr__(self) -> str:
+        facts = {"n_rows": self._ledger.n_rows, "alarms": len(self.alarms)}
+        return one_line(self, **facts, groups=self._ledger.settings.groups or None)
+
+
+def _promise_of(certificate: Any) -> Promise | None:
+    """Return the promise of a certificate in any accepted form."""
+    if certificate is None or isinstance(certificate, Promise):
+        return certificate
+    raise bad_input("certificate", "be a Certificate, a Promise or a path", repr(certificate)[:80])

@@ -1,0 +1,236 @@
+"""Parts of a watch that test witnesses: errors of named groups, and the draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from evenhand._validate import InputError, Mask
+from evenhand.monitoring.alarms import Part
+from evenhand.monitoring.named_groups import NamedGroups
+from evenhand.monitoring.rows import Rows
+from evenhand.monitoring.tallies import BiasSums, PITSums, SeenDraws
+from evenhand.monitoring.witness_tests import DIGITS, Crossing, WitnessTests
+from evenhand.monitoring.witnesses import (
+    DRAW_WITNESSES,
+    EVENT_WITNESSES,
+    PIT_WITNESSES,
+    cell_witnesses,
+    event_witnesses,
+)
+
+Kind = Literal["pit", "event"]
+"""What errors are measured on: served PITs, or outcome minus probability for 0/1 outcomes."""
+
+
+class WatchedPart(Protocol):
+    """A part of a watch; its rows arrive period by period."""
+
+    part: Part
+
+    def begin_period(self) -> None:
+        """End the current period and begin the next one."""
+
+    def update(self, rows: Rows, members: Mask) -> list[Crossing]:
+        """Add rows of the current period; `members` has shape (n, G)."""
+
+    def tests(self) -> list[dict[str, Any]]:
+        """Return the evidence of each test at the end of each period."""
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the state as JSON values."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over the output of `to_state`."""
+
+
+class GroupErrors:
+    """Tests whether the error of each named group exceeds a tolerance.
+
+    Parameters
+    ----------
+    groups : NamedGroups
+        The groups; those that appear later are added before their first rows.
+    kind : {"pit", "event"}
+        What errors are measured on.
+    tolerance : float
+        Largest error: W1 distance of served PITs to uniform, or bias of 0/1 forecasts.
+    risk : float
+        Probability of a false alarm of this part.
+    """
+
+    part: Part = "group"
+
+    def __init__(self, groups: NamedGroups, kind: Kind, tolerance: float, risk: float) -> None:
+        self.groups = groups
+        self.kind = kind
+        self._risk = risk
+        self._tests = WitnessTests(PIT_WITNESSES if kind == "pit" else EVENT_WITNESSES, tolerance)
+        self._sums = PITSums(0) if kind == "pit" else BiasSums(0)
+        self._add_groups()
+
+    def _add_groups(self) -> None:
+        n_known = len(self._tests.names)
+        thresholds = self.groups.log_thresholds(self._risk)
+        self._tests.add(self.groups.names[n_known:], thresholds[n_known:])
+        self._sums.extend(len(self.groups.names))
+
+    def begin_period(self) -> None:
+        """End the current period and begin the next one."""
+        self._tests.begin_period()
+
+    def update(self, rows: Rows, members: Mask) -> list[Crossing]:
+        """Add rows of the current period; `members` has shape (n, G)."""
+        self._add_groups()
+        known = rows.known
+        if isinstance(self._sums, BiasSums):
+            excess = excess_of(rows)
+            self._sums.add(excess[known], members[known])
+            values = event_witnesses(excess)
+        else:
+            low, high = rows.pit
+            self._sums.add(low[known], high[known], members[known])
+            values = cell_witnesses(low, high)
+        return self._tests.update(self._tests.witnesses.with_missing(values, known), members)
+
+    def tests(self) -> list[dict[str, Any]]:
+        """Return the evidence of each test at the end of each period."""
+        return test_records(self._tests, self.part)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the estimates and the evidence of each group."""
+        now = self._tests.log_evidence
+        return [
+            {
+                "name": name,
+                "n": int(self._tests.n_rows[j]),
+                "n_missing": int(self._tests.n_rows[j]) - self._sums.n_rows(j),
+                "error": self._sums.error(j),
+                "bias_direction": self._sums.direction(j),
+                "log_evidence": float(now[j]),
+                "max_log_evidence": float(self._tests.largest[j]),
+                "threshold": float(self._tests.thresholds[j]),
+                "is_alarm": bool(self._tests.has_alarm[j]),
+                "since_start": j < self.groups.n_first,
+            }
+            for j, name in enumerate(self.groups.names)
+        ]
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the state as JSON values."""
+        return {"tests": self._tests.to_state(), "sums": self._sums.to_state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over the output of `to_state`."""
+        self._tests.restore(state["tests"])
+        self._sums.restore(state["sums"])
+
+
+class FairDraws:
+    """Tests whether draws are uniform given the past: of all rows, and of each named group.
+
+    The null hypothesis is exact, as draws are made by a machine. Somebody who repeats requests
+    until the draw is favourable makes it false. All rows have half of the risk if there are groups.
+
+    Parameters
+    ----------
+    groups : NamedGroups or None
+        The groups; None tests all rows only.
+    risk : float
+        Probability of a false alarm of this part.
+    """
+
+    part: Part = "draws"
+
+    def __init__(self, groups: NamedGroups | None, risk: float) -> None:
+        self._groups = groups if groups is not None and groups.partitions else None
+        self._risk = risk if self._groups is None else risk / 2
+        self._tests = WitnessTests(DRAW_WITNESSES, 0.0)
+        self._tests.add([None], [-math.log(self._risk)])
+        self._seen = SeenDraws()
+        self._sums = PITSums(1)
+        self._add_groups()
+
+    def _add_groups(self) -> None:
+        if self._groups is not None:
+            n_known = len(self._tests.names) - 1
+            thresholds = self._groups.log_thresholds(self._risk)
+            self._tests.add(self._groups.names[n_known:], thresholds[n_known:])
+
+    def begin_period(self) -> None:
+        """End the current period and begin the next one."""
+        self._tests.begin_period()
+
+    def update(self, rows: Rows, members: Mask) -> list[Crossing]:
+        """Add rows of the current period; `members` has shape (n, G)."""
+        self._add_groups()
+        if rows.r is None:
+            return []
+        # a repeated draw follows from the past, and would be counted as often as people ask
+        is_new = self._seen.is_new(rows.r)
+        draws = np.where(is_new, rows.r, 0.5)
+        self._sums.add(draws[is_new], draws[is_new], np.full((int(is_new.sum()), 1), True))
+        counted = is_new[:, None]
+        if self._groups is not None:
+            counted = np.concatenate((counted, members & counted), axis=-1)
+        return self._tests.update(cell_witnesses(draws, draws), counted)
+
+    def tests(self) -> list[dict[str, Any]]:
+        """Return the evidence of each test at the end of each period."""
+        return test_records(self._tests, self.part)
+
+    def record(self) -> dict[str, Any]:
+        """Return the estimate and the evidence of the draws of all rows."""
+        return {
+            "n": int(self._tests.n_rows[0]),
+            "n_repeated": self._seen.n_repeated,
+            "error": self._sums.error(0),
+            "direction": _DRAW_WORDS.get(self._sums.direction(0) or ""),
+            "log_evidence": float(self._tests.log_evidence[0]),
+            "max_log_evidence": float(self._tests.largest[0]),
+            "threshold": float(self._tests.thresholds[0]),
+            "is_alarm": bool(self._tests.has_alarm[0]),
+        }
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the state as JSON values."""
+        parts = {"tests": self._tests, "seen": self._seen, "sums": self._sums}
+        return {name: part.to_state() for name, part in parts.items()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over the output of `to_state`."""
+        self._tests.restore(state["tests"])
+        self._seen.restore(state["seen"])
+        self._sums.restore(state["sums"])
+
+
+_DRAW_WORDS = {"higher": "higher", "lower": "lower", "narrow": "extreme", "wide": "central"}
+
+
+def excess_of(rows: Rows) -> Any:
+    """Return outcome minus probability; InputError for rows without it."""
+    if rows.excess is None:
+        raise InputError(
+            "rows have no excess, but this watch began with 0/1 outcomes; give outcome and"
+            " probability, or begin another watch"
+        )
+    return rows.excess
+
+
+def test_records(tests: WitnessTests, part: Part) -> list[dict[str, Any]]:
+    """Return the evidence of tests at the end of each period, with their present directions."""
+    now = tests.log_evidence
+    directions = tests.directions
+    return [
+        {
+            "part": part,
+            "group": name,
+            "direction": directions[j],
+            "log_evidence": [*tests.history[j], round(float(now[j]), DIGITS)],
+            "threshold": float(tests.thresholds[j]),
+        }
+        for j, name in enumerate(tests.names)
+    ]
