@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -104,8 +105,8 @@ class Ledger:
             )
         if len(rows) and self.until is not None and ends[0] < self.until:
             raise InputError(
-                f"the horizon of row 0 ends at {ends[0]}, before {self.until}, up to which the watch"
-                " has been moved on; add all rows of a time before moving on"
+                f"the horizon of row 0 ends at {ends[0]}, before {self.until}, up to which the"
+                " watch has been moved on; add all rows of a time before moving on"
             )
         last = ends[-1] if len(rows) else self.until
         if until is not None and last is not None and until < last:
@@ -182,7 +183,7 @@ class Ledger:
         self.delays.add(rows.known, rows.delay)
         numbers = self.calendar.numbers(rows.time + self.horizon)
         starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
-        for start, end in zip(starts[:-1], starts[1:], strict=True):
+        for start, end in pairwise(starts):
             self._advance(int(numbers[start]))
             self._add_period(rows.take(slice(start, end)), members[start:end])
 

@@ -238,9 +238,7 @@ def _known_cells(cells: Cells, known: Mask) -> Cells:
     return np.where(known, cells[0], np.nan), np.where(known, cells[1], np.nan)
 
 
-def _delays(
-    times: Times, recorded: Any, horizon: Any, known: Mask
-) -> tuple[Floats, Mask]:
+def _delays(times: Times, recorded: Any, horizon: Any, known: Mask) -> tuple[Floats, Mask]:
     """Return days from serving to the record of known outcomes, and which came by the horizon."""
     at = as_times("recorded", recorded, allow_missing=True)
     if at.shape != times.shape:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Mask
 from evenhand.calibration import binned_distance
+from evenhand.monitoring.alarms import Direction
+
+Whole = NDArray[np.int64]
 
 BINS = 100
 """Number of equal bins of [0, 1] for PITs: estimates of errors are exact to half a bin, 0.005."""
@@ -22,15 +26,56 @@ GENERATION = 1 << 16
 """Draws are remembered to recognize repeated ones for at least so many later draws."""
 
 
-class PITSums:
-    """PITs of G groups in bins, for the estimates of their errors.
-
-    Each PIT cell is spread over its bins; a row counts as 2^20 parts, which makes sums exact.
+class GroupSums(ABC):
+    """Sums of the rows of G groups, in parts of a row that are whole numbers.
 
     Parameters
     ----------
     n_groups : int
         Number of groups.
+    """
+
+    width: int
+
+    def __init__(self, n_groups: int) -> None:
+        self.counts = np.zeros((n_groups, self.width), dtype=np.int64)
+
+    def extend(self, n_groups: int) -> None:
+        """Add groups without rows, up to a number of groups."""
+        new = np.zeros((n_groups - len(self.counts), self.width), dtype=np.int64)
+        self.counts = np.concatenate((self.counts, new))
+
+    def _add(self, parts: Whole, members: Mask) -> None:
+        # in floating point the product is fast, and exact up to 2^53: 2^33 rows
+        total = members.T.astype(np.float64) @ parts.astype(np.float64)
+        self.counts += total.astype(np.int64)
+
+    @abstractmethod
+    def n_rows(self, group: int) -> int:
+        """Return the number of rows of a group with a known outcome."""
+
+    @abstractmethod
+    def error(self, group: int) -> float | None:
+        """Return the estimated error of a group; None if it has no rows."""
+
+    @abstractmethod
+    def direction(self, group: int) -> Direction | None:
+        """Return in which way a group deviates most; None if it does not."""
+
+    def to_state(self) -> list[list[int]]:
+        """Return the sums as JSON values."""
+        counts: list[list[int]] = self.counts.tolist()
+        return counts
+
+    def restore(self, state: Any) -> None:
+        """Take over the output of `to_state`."""
+        self.counts = np.array(state, dtype=np.int64).reshape(-1, self.width)
+
+
+class PITSums(GroupSums):
+    """PITs of groups in bins, for the estimates of their errors.
+
+    Each PIT cell is spread over its bins; a row counts as 2^20 parts, which makes sums exact.
 
     Examples
     --------
@@ -40,13 +85,7 @@ class PITSums:
     (0.0, None)
     """
 
-    def __init__(self, n_groups: int) -> None:
-        self.counts = np.zeros((n_groups, BINS), dtype=np.int64)
-
-    def extend(self, n_groups: int) -> None:
-        """Add groups without rows, up to a number of groups."""
-        new = np.zeros((n_groups - len(self.counts), BINS), dtype=np.int64)
-        self.counts = np.concatenate((self.counts, new))
+    width = BINS
 
     def add(self, low: Floats, high: Floats, members: Mask) -> None:
         """Add PIT cells of rows whose outcome is known; `members` has shape (n, G)."""
@@ -54,19 +93,19 @@ class PITSums:
         width = np.maximum(high - low, 1e-12)[:, None]
         below = np.clip((edges - low[:, None]) / width, 0.0, 1.0)
         below[:, -1] = 1.0
-        parts = np.diff(np.rint(below * UNIT).astype(np.int64), axis=-1)
-        self.counts += _summed(members, parts)
+        upto = np.rint(below * UNIT).astype(np.int64)
+        self._add(upto[:, 1:] - upto[:, :-1], members)
 
     def n_rows(self, group: int) -> int:
         """Return the number of rows of a group with a known outcome."""
-        return int(round(self.counts[group].sum() / UNIT))
+        return round(int(self.counts[group].sum()) / UNIT)
 
     def error(self, group: int) -> float | None:
-        """Return the W1 distance of a group's PITs to the uniform distribution; None if empty."""
-        # parts of 2^20 would exceed whole numbers in floating point from 10^7 rows on
+        """Return the W1 distance of a group's PITs to uniform; None if it has no rows."""
+        # sums of parts of 2^20 would exceed whole numbers in floating point from 10^7 rows on
         return binned_distance(self.counts[group] >> 10) if self.counts[group].any() else None
 
-    def direction(self, group: int) -> str | None:
+    def direction(self, group: int) -> Direction | None:
         """Return in which way a group's PITs deviate most; None if they do not."""
         counts = self.counts[group].astype(np.float64)
         if not counts.any():
@@ -81,23 +120,9 @@ class PITSums:
             return "higher" if shift > 0 else "lower"
         return "narrow" if spread > 0 else "wide"
 
-    def to_state(self) -> list[list[int]]:
-        """Return the counts as JSON values."""
-        counts: list[list[int]] = self.counts.tolist()
-        return counts
 
-    def restore(self, state: Any) -> None:
-        """Take over the output of `to_state`."""
-        self.counts = np.array(state, dtype=np.int64).reshape(-1, BINS)
-
-
-class BiasSums:
-    """Sums of outcome minus probability of G groups, for 0/1 outcomes.
-
-    Parameters
-    ----------
-    n_groups : int
-        Number of groups.
+class BiasSums(GroupSums):
+    """Sums of outcome minus probability of groups, for 0/1 outcomes.
 
     Examples
     --------
@@ -107,44 +132,28 @@ class BiasSums:
     (0.25, 'higher')
     """
 
-    def __init__(self, n_groups: int) -> None:
-        self.counts = np.zeros((n_groups, 2), dtype=np.int64)
-
-    def extend(self, n_groups: int) -> None:
-        """Add groups without rows, up to a number of groups."""
-        new = np.zeros((n_groups - len(self.counts), 2), dtype=np.int64)
-        self.counts = np.concatenate((self.counts, new))
+    width = 2
 
     def add(self, excess: Floats, members: Mask) -> None:
         """Add rows whose outcome is known; `members` has shape (n, G)."""
         parts = np.rint(excess * UNIT).astype(np.int64)
-        rows = np.stack((np.ones_like(parts), parts), axis=-1)
-        self.counts += _summed(members, rows)
+        self._add(np.stack((np.ones_like(parts), parts), axis=-1), members)
 
     def n_rows(self, group: int) -> int:
         """Return the number of rows of a group with a known outcome."""
         return int(self.counts[group, 0])
 
     def error(self, group: int) -> float | None:
-        """Return the absolute mean of outcome minus probability; None if empty."""
+        """Return the absolute mean of outcome minus probability; None if there are no rows."""
         n, total = (int(one) for one in self.counts[group])
         return abs(total) / UNIT / n if n else None
 
-    def direction(self, group: int) -> str | None:
+    def direction(self, group: int) -> Direction | None:
         """Return whether outcomes are higher or lower than predicted; None if neither."""
         total = int(self.counts[group, 1])
         if total == 0:
             return None
         return "higher" if total > 0 else "lower"
-
-    def to_state(self) -> list[list[int]]:
-        """Return the sums as JSON values."""
-        counts: list[list[int]] = self.counts.tolist()
-        return counts
-
-    def restore(self, state: Any) -> None:
-        """Take over the output of `to_state`."""
-        self.counts = np.array(state, dtype=np.int64).reshape(-1, 2)
 
 
 class Delays:
@@ -194,12 +203,6 @@ class Delays:
         self.counts = np.array(state["counts"], dtype=np.int64)
         self.n_missing = int(state["n_missing"])
         self.n_late = int(state["n_late"])
-
-
-def _summed(members: Mask, parts: NDArray[np.int64]) -> NDArray[np.int64]:
-    # in floating point the product is fast, and exact up to 2^53: 2^33 rows
-    total = members.T.astype(np.float64) @ parts.astype(np.float64)
-    return np.asarray(total, dtype=np.int64)
 
 
 class SeenDraws:

@@ -75,10 +75,9 @@ class Watch(Summarized):
 
     Examples
     --------
-    Forecasts that become too low after 20 days:
-
     >>> import numpy as np
     >>> from evenhand.monitoring import Rows
+    >>> # forecasts that become too low after 20 days
     >>> random = np.random.default_rng(0)
     >>> day = np.repeat(np.arange(60), 20)
     >>> pit = random.uniform(size=day.size) ** np.where(day < 20, 1.0, 0.5)
@@ -180,9 +179,7 @@ class Watch(Summarized):
 
     def summary(self) -> str:
         """Return what is watched, the status, alarms, notices and missing outcomes as text."""
-        from evenhand.report import watch_text  # templates are slow to import
-
-        return watch_text(self.to_dict())
+        return repr(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings, alarms, evidence per period and estimates as JSON values."""
@@ -193,15 +190,6 @@ class Watch(Summarized):
         text = json.dumps(self.to_dict(), indent=2)
         if path is not None:
             write_text(path, text + "\n")
-        return text
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """Return the watch as one self-contained HTML page; write it to `path` if given."""
-        from evenhand.report import watch_html
-
-        text = watch_html(self.to_dict())
-        if path is not None:
-            write_text(path, text)
         return text
 
     def __repr__(self) -> str:

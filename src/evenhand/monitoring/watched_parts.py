@@ -69,7 +69,7 @@ class GroupErrors:
         self.kind = kind
         self._risk = risk
         self._tests = WitnessTests(PIT_WITNESSES if kind == "pit" else EVENT_WITNESSES, tolerance)
-        self._sums = PITSums(0) if kind == "pit" else BiasSums(0)
+        self._sums: PITSums | BiasSums = PITSums(0) if kind == "pit" else BiasSums(0)
         self._add_groups()
 
     def _add_groups(self) -> None:
@@ -188,7 +188,6 @@ class FairDraws:
             "n": int(self._tests.n_rows[0]),
             "n_repeated": self._seen.n_repeated,
             "error": self._sums.error(0),
-            "direction": _DRAW_WORDS.get(self._sums.direction(0) or ""),
             "log_evidence": float(self._tests.log_evidence[0]),
             "max_log_evidence": float(self._tests.largest[0]),
             "threshold": float(self._tests.thresholds[0]),
@@ -197,17 +196,17 @@ class FairDraws:
 
     def to_state(self) -> dict[str, Any]:
         """Return the state as JSON values."""
-        parts = {"tests": self._tests, "seen": self._seen, "sums": self._sums}
-        return {name: part.to_state() for name, part in parts.items()}
+        return {
+            "tests": self._tests.to_state(),
+            "seen": self._seen.to_state(),
+            "sums": self._sums.to_state(),
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over the output of `to_state`."""
         self._tests.restore(state["tests"])
         self._seen.restore(state["seen"])
         self._sums.restore(state["sums"])
-
-
-_DRAW_WORDS = {"higher": "higher", "lower": "lower", "narrow": "extreme", "wide": "central"}
 
 
 def excess_of(rows: Rows) -> Any:

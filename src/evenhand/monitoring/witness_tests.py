@@ -99,7 +99,8 @@ class WitnessTests:
     @property
     def log_evidence(self) -> Floats:
         """Logarithm of the evidence of each set after the last row, shape (G,)."""
-        return self._mean(self._processes.log_evidence[None, :])[0]
+        evidence = self._mean(self._processes.log_evidence[None, :])
+        return np.asarray(evidence[0])
 
     @property
     def directions(self) -> list[Direction]:

@@ -1,0 +1,470 @@
+"""The watch over served forecasts: false alarms, delays, order of rows, and bad input."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from evenhand import InputError, Watch
+from evenhand.draws import KeyedDraws
+from evenhand.links import Entropic
+from evenhand.monitoring import Rows, as_horizon
+from repeats import most_failures, repeats, statistical
+
+START = np.datetime64("2026-01-01T00:00", "us")
+DAY = np.timedelta64(86_400_000_000, "us")
+
+
+def times_of(n_days: int, per_day: int) -> Any:
+    """Times of serving, evenly spread over each day."""
+    return START + (np.arange(n_days * per_day) * (DAY // per_day))
+
+
+def stream(n_days: int, per_day: int, seed: int, **columns: Any) -> Rows:
+    """Rows of calibrated forecasts."""
+    random = np.random.default_rng(seed)
+    n = n_days * per_day
+    values = {"pit": random.uniform(size=n), "r": random.uniform(size=n)} | columns
+    return Rows.of(times_of(n_days, per_day), **values)
+
+
+def served(alarms: list[Any]) -> list[tuple[Any, ...]]:
+    return [(alarm.part, alarm.group, alarm.direction) for alarm in alarms]
+
+
+# --- what is detected
+
+
+@pytest.mark.parametrize(
+    ("pit", "direction"),
+    [
+        (lambda u: u**0.5, "higher"),
+        (lambda u: u**2, "lower"),
+        (lambda u: stats.norm.cdf(2 * stats.norm.ppf(u)), "narrow"),
+        (lambda u: stats.norm.cdf(stats.norm.ppf(u) / 2), "wide"),
+    ],
+)
+def test_the_alarm_names_the_way_in_which_forecasts_are_wrong(pit: Any, direction: str) -> None:
+    u = np.random.default_rng(1).uniform(size=2000)
+    found = Watch().update(Rows.of(times_of(100, 20), pit(u)))
+    assert served(found) == [("group", "everyone", direction)]
+
+
+def test_an_alarm_gives_the_start_the_date_and_the_evidence() -> None:
+    random = np.random.default_rng(2)
+    u = random.uniform(size=100 * 20)
+    change = np.arange(u.size) >= 60 * 20
+    watch = Watch()
+    (alarm,) = watch.update(Rows.of(times_of(100, 20), np.where(change, u**0.5, u)))
+    since = (np.datetime64(alarm.since) - START) / DAY
+    date = (np.datetime64(alarm.date) - START) / DAY
+    assert abs(since - 60) <= 3
+    assert 60 <= date <= 75
+    # one part alone has the whole risk
+    assert alarm.threshold == pytest.approx(np.log(20))
+    assert alarm.log_evidence >= alarm.threshold
+    assert date * 20 < alarm.n_rows <= (date + 1) * 20
+    assert watch.to_dict()["status"] == "alarm"
+
+
+def test_one_alarm_per_test_stays_when_the_evidence_falls() -> None:
+    random = np.random.default_rng(3)
+    u = random.uniform(size=400 * 20)
+    bad = np.arange(u.size) < 20 * 20
+    watch = Watch()
+    alarms = watch.update(Rows.of(times_of(400, 20), np.where(bad, u**0.5, u)))
+    values = watch.to_dict()
+    assert len(alarms) == 1
+    assert watch.alarms == alarms
+    (group,) = values["groups"]
+    assert group["log_evidence"] < group["threshold"] < group["max_log_evidence"]
+    assert values["alarms"][0]["max_log_evidence"] >= values["alarms"][0]["log_evidence"]
+    assert watch.update(stream(1, 20, 4).take(slice(0, 0))) == []
+
+
+def test_events_are_watched_by_their_bias() -> None:
+    random = np.random.default_rng(5)
+    p = random.uniform(0.2, 0.8, size=3000)
+    y = random.uniform(size=p.size) < p + 0.15
+    watch = Watch()
+    found = watch.update(Rows.of(times_of(150, 20), outcome=y, probability=p))
+    assert served(found) == [("group", "everyone", "higher")]
+    (group,) = watch.to_dict()["groups"]
+    assert group["error"] == pytest.approx(np.mean(y - p), abs=1e-6)
+    assert watch.to_dict()["settings"]["kind"] == "event"
+    assert watch.to_dict()["draws"] is None
+
+
+def test_counts_are_watched_by_their_cells_averaged() -> None:
+    # served Poisson forecasts of mean 3: each cell is [F(y - 1), F(y)]
+    y = np.random.default_rng(6).poisson(3.0, size=4000)
+    low, high = stats.poisson.cdf(y - 1, 3.0), stats.poisson.cdf(y, 3.0)
+    watch = Watch()
+    assert watch.update(Rows.of(times_of(200, 20), (low, high))) == []
+    (group,) = watch.to_dict()["groups"]
+    # sampling errors of W1 at n = 4000 are about 0.3 / sqrt(n)
+    assert group["error"] < 0.02
+    assert group["n"] == 4000
+    lows, highs = stats.poisson.cdf(y - 1, 2.0), stats.poisson.cdf(y, 2.0)
+    found = Watch().update(Rows.of(times_of(200, 20), (lows, highs)))
+    assert found[0].direction == "higher"
+
+
+# --- draws
+
+
+def chosen_draws(n: int, share: float, seed: int) -> Any:
+    """Draws of which a share are the larger of two."""
+    random = np.random.default_rng(seed)
+    first, second = random.uniform(size=(2, n))
+    return np.where(random.uniform(size=n) < share, np.maximum(first, second), first)
+
+
+def test_somebody_who_draws_again_until_the_draw_is_high_is_detected() -> None:
+    n = 200 * 50
+    rows = Rows.of(
+        times_of(200, 50),
+        np.random.default_rng(7).uniform(size=n),
+        r=chosen_draws(n, 0.3, seed=8),
+    )
+    found = Watch().update(rows)
+    assert served(found) == [("draws", None, "higher")]
+
+
+@statistical
+def test_the_larger_of_two_draws_for_one_person_in_twenty_is_detected_within_a_year() -> None:
+    # mean 1/2 + 0.05/6, so that the best bet gains (0.05/6)^2 / (2/12) = 0.0004 per row; it needs
+    # about log(20 * 10 * 6 * 100^2) = 16 (risk, stakes and start): 40,000 rows
+    rows_needed = []
+    for seed in range(repeats(16)):
+        n = 250 * 400
+        draws = chosen_draws(n, 0.05, seed)
+        found = Watch().update(Rows.of(times_of(250, 400), np.full(n, 0.5), r=draws))
+        rows_needed += [alarm.n_rows for alarm in found if alarm.part == "draws"]
+    assert len(rows_needed) >= 0.5 * repeats(16)
+    assert np.median(rows_needed) < 80_000
+
+
+def test_keyed_draws_of_people_in_several_contexts_raise_no_alarm() -> None:
+    people = [f"p{i}" for i in range(300)]
+    contexts = [f"2026-{month:02d}" for month in range(1, 13)]
+    r = np.concatenate([KeyedDraws(b"a key of twenty bytes", context=c)(people) for c in contexts])
+    n = r.size
+    pit = np.random.default_rng(9).uniform(size=n)
+    watch = Watch()
+    assert watch.update(Rows.of(times_of(n // 20, 20), pit, r=r)) == []
+    draws = watch.to_dict()["draws"]
+    assert draws["n"] == n
+    assert draws["n_repeated"] == 0
+
+
+def test_a_draw_that_is_repeated_is_counted_once() -> None:
+    r = np.tile(KeyedDraws(b"a key of twenty bytes")(["a", "b", "c"]), 500)
+    watch = Watch()
+    assert watch.update(Rows.of(times_of(75, 20), np.full(1500, np.nan), r=r)) == []
+    draws = watch.to_dict()["draws"]
+    assert (draws["n"], draws["n_repeated"]) == (3, 1497)
+    # the same in pieces, through the memory of the state
+    again = Watch()
+    rows = Rows.of(times_of(75, 20), np.full(1500, np.nan), r=r)
+    for first in range(0, 1500, 50):
+        again = Watch.from_state(json.loads(json.dumps(again.state())))
+        again.update(rows.take(slice(first, first + 50)))
+    assert again.to_dict() == watch.to_dict()
+
+
+# --- false alarms and delays
+
+
+@statistical
+def test_false_alarms_of_a_year_with_groups_and_draws_are_rare() -> None:
+    # 10 groups whose W1 error is exactly the tolerance, in the direction of a witness, and uniform
+    # draws; the limit of the failures is that of `repeats.most_failures`
+    n_sets = repeats(400)
+    failures = 0
+    for seed in range(n_sets):
+        random = np.random.default_rng(seed)
+        n = 365 * 20
+        # mean shift of 0.02: mixing 4% of PITs at uniform on the upper half with uniform PITs
+        # moves the mean by 0.04 * 0.25; a share of 8% gives W1 = 0.02
+        u = random.uniform(size=n)
+        pit = np.where(random.uniform(size=n) < 0.08, (1 + u) / 2, u)
+        rows = Rows.of(
+            times_of(365, 20),
+            pit,
+            r=random.uniform(size=n),
+            groups={"g": random.integers(0, 10, size=n)},
+        )
+        failures += bool(Watch(groups=["g"]).update(rows))
+    assert failures <= most_failures(n_sets)
+
+
+def test_the_error_at_the_boundary_is_exactly_the_tolerance() -> None:
+    # CDF of the mixture: 0.92 u below 1/2 and 1.08 u - 0.08 above; W1 is the integral of |F - u|
+    u = np.linspace(0, 1, 200_001)
+    cdf = np.where(u < 0.5, 0.92 * u, 1.08 * u - 0.08)
+    assert np.trapezoid(np.abs(cdf - u), u) == pytest.approx(0.02, abs=1e-9)
+
+
+@statistical
+@pytest.mark.parametrize(
+    ("shift", "scale", "median", "late"),
+    # outcomes: 6, with 20 people a day and 10 groups; limits allow for the noise of the runs
+    [(0.25, 1.0, 53, 77), (0.5, 1.0, 12, 16), (1.0, 1.0, 6, 6), (0, 0.7, 23, 29), (0, 1.5, 24, 35)],
+)
+def test_delays_of_named_groups_are_those_of_the_study(
+    shift: float, scale: float, median: float, late: float
+) -> None:
+    delays = [delay_of(shift, scale, seed) for seed in range(repeats(80))]
+    assert np.median(delays) <= 1.25 * median
+    assert np.quantile(delays, 0.9) <= 1.5 * late
+
+
+def delay_of(shift: float, scale: float, seed: int) -> float:
+    """Days from a change of one of ten groups on day 100 to its alarm."""
+    random = np.random.default_rng(seed)
+    group = np.tile(np.append(np.zeros(20, dtype=int), np.arange(1, 10)), 300)
+    day = np.repeat(np.arange(300), 29)
+    bad = (group == 0) & (day >= 100)
+    z = random.normal(size=day.size)
+    pit = stats.norm.cdf(np.where(bad, shift + scale * z, z))
+    watch = Watch(groups=["g"])
+    found = watch.update(
+        Rows.of(START + day * DAY + np.tile(np.arange(29), 300), pit, groups={"g": group})
+    )
+    dates = [alarm.date for alarm in found if alarm.group == "g = 0"]
+    return (np.datetime64(dates[0]) - START) / DAY - 99 if dates else np.inf
+
+
+# --- periods and order
+
+
+@pytest.mark.parametrize(
+    ("period", "dates"),
+    [
+        ("day", ["2026-01-31", "2026-02-01", "2026-02-02"]),
+        ("week", ["2026-01-26", "2026-02-02"]),
+        ("month", ["2026-01-01", "2026-02-01"]),
+    ],
+)
+def test_periods_are_calendar_units_of_the_end_of_the_horizon(
+    period: str, dates: list[str]
+) -> None:
+    watch = Watch(period=period, horizon="30d")
+    watch.update(Rows.of(["2026-01-01T10:00", "2026-01-03T23:59"], [0.5, 0.5]))
+    values = watch.to_dict()
+    assert values["dates"] == dates
+    assert (values["first"], values["until"]) == (dates[0], dates[-1])
+    assert values["n_periods"] == len(dates)
+    assert all(len(test["log_evidence"]) == len(dates) for test in values["tests"])
+
+
+def test_hours_have_their_time_in_utc() -> None:
+    watch = Watch(period="hour")
+    watch.update(Rows.of(["2026-01-01T01:30+02:00"], [0.5]), until="2026-01-01T01:00Z")
+    assert watch.to_dict()["dates"] == ["2025-12-31T23:00", "2026-01-01T00:00"]
+
+
+def test_periods_without_rows_count_like_those_with_rows() -> None:
+    # a gap of 100 days: the weight of each start is added on its day, and evidence is unchanged
+    rows = stream(10, 20, 10)
+    watch, quiet = Watch(), Watch()
+    watch.update(rows)
+    quiet.update(rows, until=START + 110 * DAY)
+    assert quiet.to_dict()["n_periods"] == 110
+    before, after = (one.to_dict()["groups"][0]["log_evidence"] for one in (watch, quiet))
+    assert after == pytest.approx(before, abs=1e-12)
+    quiet.update(Rows.of([START + 110 * DAY], [0.5]))
+    assert quiet.to_dict()["n_periods"] == 111
+
+
+def test_rows_of_a_period_may_come_in_several_updates_with_the_same_result() -> None:
+    u = np.random.default_rng(11).uniform(size=40 * 20)
+    rows = Rows.of(times_of(40, 20), u**0.6, r=u**0.5)
+    whole, parts = Watch(), Watch()
+    found = whole.update(rows)
+    pieces = [parts.update(rows.take(slice(first, first + 7))) for first in range(0, 800, 7)]
+    assert [alarm for piece in pieces for alarm in piece] == found
+    assert len(found) == 2
+    assert parts.state() == whole.state()
+
+
+def test_arrival_of_outcomes_in_another_order_changes_nothing() -> None:
+    random = np.random.default_rng(12)
+    n = 60 * 20
+    times = times_of(60, 20)
+    times[::2] = times[1::2]  # two rows are served at each time
+    delay = random.exponential(10, size=n)
+    recorded = times + (delay * 1e6).astype("m8[us]") * 86_400
+    pit = random.uniform(size=n) ** 0.5
+    columns = {"time": times, "pit": pit, "r": random.uniform(size=n), "recorded": recorded}
+    columns["id"] = np.array([f"{i:05d}" for i in range(n)])
+    documents = []
+    for arrival in (np.arange(n), np.argsort(recorded), random.permutation(n)):
+        shuffled = {name: values[arrival] for name, values in columns.items()}
+        watch = Watch(horizon="20d")
+        watch.update(Rows.of(**shuffled, horizon="20d"))
+        documents.append(watch.to_dict())
+    assert documents[1] == documents[0]
+    assert documents[2] == documents[0]
+    assert documents[0]["n_late"] == int((delay > 20).sum()) > 0
+    assert documents[0]["alarms"]
+
+
+def test_late_and_missing_outcomes_cannot_raise_an_alarm() -> None:
+    n = 60 * 20
+    pit = np.random.default_rng(13).uniform(size=n) ** 0.3
+    lost = np.random.default_rng(14).uniform(size=n) < 0.7
+    watch = Watch()
+    assert watch.update(Rows.of(times_of(60, 20), np.where(lost, np.nan, pit))) == []
+    values = watch.to_dict()
+    assert values["n_missing"] == int(lost.sum())
+    assert values["groups"][0]["n_missing"] == int(lost.sum())
+    assert Watch().update(Rows.of(times_of(60, 20), pit))
+
+
+def test_a_thousand_days_do_not_overflow() -> None:
+    rows = stream(1000, 50, 15)
+    bad = Rows.of(rows.time, np.full(50_000, 0.99), r=np.linspace(0.9, 0.99, 50_000))
+    watch = Watch()
+    found = watch.update(bad)
+    assert served(found) == [("group", "everyone", "higher"), ("draws", None, "higher")]
+    text = json.dumps(watch.to_dict(), allow_nan=False)
+    assert watch.to_dict()["groups"][0]["max_log_evidence"] > 1000
+    assert Watch.from_state(json.loads(json.dumps(watch.state(), allow_nan=False))).state() == (
+        watch.state()
+    )
+    assert "evenhand.watch/1" in text
+
+
+# --- bad input
+
+
+def test_rows_out_of_the_order_of_serving_are_refused_by_row() -> None:
+    with pytest.raises(InputError, match=r"^time\[1\] is 2026-01-01.*order of serving"):
+        Rows(
+            np.array(["2026-01-02", "2026-01-01"], dtype="M8[us]"),
+            np.array([True, True]),
+            (np.array([0.5, 0.5]), np.array([0.5, 0.5])),
+        )
+    watch = Watch()
+    watch.update(Rows.of(["2026-01-02"], [0.5]))
+    before = watch.state()
+    with pytest.raises(InputError, match=r"row 0 was served at 2026-01-01.*before the last row"):
+        watch.update(Rows.of(["2026-01-01"], [0.5]))
+    watch.update(stream(0, 1, 0), until="2026-02-01")
+    with pytest.raises(InputError, match=r"row 0 ends at 2026-01-15.*moved on"):
+        watch.update(Rows.of(["2026-01-15"], [0.5]))
+    with pytest.raises(InputError, match="until is 2026-01-20"):
+        watch.update(stream(0, 1, 0), until="2026-01-20")
+    with pytest.raises(InputError, match="check the clock"):
+        watch.update(Rows.of(["9026-01-15"], [0.5]))
+    assert before["n_rows"] == watch.state()["n_rows"]
+
+
+def test_rows_of_one_time_need_ids_if_the_log_is_in_another_order() -> None:
+    times = ["2026-01-02", "2026-01-01", "2026-01-01"]
+    with pytest.raises(InputError, match=r"time\[2\] is 2026-01-01.*give the ids"):
+        Rows.of(times, [0.1, 0.2, 0.3])
+    rows = Rows.of(times, [0.1, 0.2, 0.3], id=["a", "c", "b"])
+    assert rows.pit[0].tolist() == [0.3, 0.2, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"pit": [0.5, 1.5]}, r"pit\[0\]\[1\] must lie between 0 and 1, got 1.5"),
+        ({"pit": ([0.5, 0.6], [0.4, 0.7])}, r"pit must have lower ends.*0.5 and 0.4 in row 0"),
+        ({"pit": [0.5]}, r"pit must have one value per time \(2\), got shape \(1,\)"),
+        ({"pit": [0.5, 0.5], "r": [0.5, 1.0]}, r"r\[1\] must lie strictly between 0 and 1"),
+        ({"pit": [0.5, 0.5], "link": Entropic(0.1)}, "a link needs the draws"),
+        ({}, "rows need either pit, or outcome and probability"),
+        ({"outcome": [1, 2], "probability": [0.5, 0.5]}, r"outcome\[1\] must be 0 or 1, got 2"),
+        (
+            {"outcome": [1, 1], "probability": [0.5, 2]},
+            r"probability\[1\] must lie between 0 and 1",
+        ),
+        ({"pit": [0.5, 0.5], "groups": {"a": [1]}}, "columns must have one row per forecast"),
+        (
+            {"pit": [0.5, 0.5], "recorded": ["2025-01-01", None]},
+            r"recorded\[0\] must not be before its forecast",
+        ),
+    ],
+)
+def test_columns_of_a_log_are_checked_by_row(columns: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Rows.of(["2026-01-01", "2026-01-02"], **columns)
+
+
+def test_rows_of_a_log_carry_base_pits_and_delays() -> None:
+    link = Entropic(0.12)
+    r = np.array([0.3, 0.8])
+    base = np.array([0.2, 0.9])
+    rows = Rows.of(
+        ["2026-01-01", "2026-01-02"],
+        link.ppf(base, r),
+        r=r,
+        link=link,
+        recorded=["2026-01-02T12:00", "2026-03-01"],
+        horizon="30d",
+        until="2026-01-31T12:00",
+        groups=pd.DataFrame({"sex": ["f", "m"]}),
+    )
+    assert len(rows) == 1  # the horizon of the second ends on 1 February
+    assert rows.base is not None
+    assert rows.delay is not None
+    assert rows.base[0] == pytest.approx(base[:1], abs=1e-9)
+    assert rows.delay.tolist() == [1.5]
+    assert rows.columns["sex"].tolist() == ["f"]
+    late = Rows.of(["2026-01-01"], [0.5], recorded=["2026-03-01"], horizon=30)
+    assert late.known.tolist() == [False]
+    assert np.isnan(late.pit[0][0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tolerance": 0}, "tolerance must satisfy 0 < tolerance < 1"),
+        ({"false_alarm": 5}, "give a fraction: 0.05, not 5"),
+        ({"period": "days"}, "did you mean 'day'"),
+        ({"horizon": "a year"}, "horizon must be days or text such as '365d', got 'a year'"),
+        ({"horizon": -1}, "horizon must be"),
+        ({"groups": "sex"}, r"groups must be a list of column names, got 'sex'; write \['sex'\]"),
+        ({"groups": ["sex", "sex"]}, "name each column once"),
+    ],
+)
+def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Watch(**settings)
+
+
+def test_horizons_are_days_or_text() -> None:
+    assert as_horizon("12h") == as_horizon(0.5)
+    assert as_horizon("2w") == as_horizon("14d") == np.timedelta64(14, "D")
+    assert as_horizon("90min") == np.timedelta64(90, "m")
+
+
+def test_a_watch_without_rows_has_a_document() -> None:
+    watch = Watch(groups=["sex"])
+    watch.update(stream(0, 1, 0), until="2026-01-01")
+    values = watch.to_dict()
+    assert values["status"] == "no rows yet"
+    assert values["n_rows"] == values["n_periods"] == 0
+    assert Watch.from_state(watch.state()).state() == watch.state()
+
+
+def test_reading_changes_nothing() -> None:
+    watch = Watch()
+    watch.update(stream(5, 20, 16))
+    before = watch.state()
+    for _ in range(3):
+        watch.to_dict()
+        watch.to_json()
+        watch.summary()
+        repr(watch)
+    assert watch.state() == before
