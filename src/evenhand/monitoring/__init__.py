@@ -4,7 +4,8 @@
 from evenhand.monitoring.alarms import Alarm, Notice
 from evenhand.monitoring.e_processes import EProcesses as EProcesses
 from evenhand.monitoring.horizons import as_horizon
+from evenhand.monitoring.json_schema import watch_schema
 from evenhand.monitoring.rows import Rows
 from evenhand.monitoring.watch import Watch
 
-__all__ = ["Alarm", "Notice", "Rows", "Watch", "as_horizon"]
+__all__ = ["Alarm", "Notice", "Rows", "Watch", "as_horizon", "watch_schema"]

@@ -25,6 +25,8 @@ from evenhand.report.status import Decision, JudgedCondition, Status, status_of
 from evenhand.report.text import audit_text
 from evenhand.report.tolerance import Tolerance
 from evenhand.report.verdict import Verdict, verdict_of
+from evenhand.report.watch_page import watch_document as watch_document
+from evenhand.report.watch_page import watch_html, watch_text
 
 __all__ = [
     "Bullets",
@@ -57,4 +59,6 @@ __all__ = [
     "status_of",
     "units_of",
     "verdict_of",
+    "watch_html",
+    "watch_text",
 ]

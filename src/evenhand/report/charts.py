@@ -13,8 +13,8 @@ from evenhand._table import Table
 Place = tuple[float, float]
 """A point in units of the data."""
 
-Color = Literal["blue", "red", "orange"]
-Shape = Literal["circle", "square", "diamond", "hollow"]
+Color = Literal["blue", "red", "orange", "grey"]
+Shape = Literal["circle", "square", "diamond", "hollow", "triangle"]
 Size = Literal["figure", "rows", "mini", "cell"]
 
 TENTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -132,7 +132,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Points:
-    """Points of one colour and shape, optionally joined; those that are off are red squares."""
+    """Points of one colour and shape, optionally joined; those that are off are red squares.
+
+    `along` is a curve with many more points than are marked; it is drawn below the marks.
+    """
 
     points: Sequence[Point]
     label: str = ""
@@ -141,6 +144,7 @@ class Points:
     joined_by: Literal["nothing", "line", "steps"] = "nothing"
     off_label: str = ""
     rank: int = 0
+    along: Sequence[Place] = ()
 
 
 @dataclass(frozen=True)

@@ -108,10 +108,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Download:
-    """Button that saves the ids of a list of members; `place` is its position in the page data."""
+    """Button that saves the ids of a list of members, or all data of the page.
+
+    `place` is the position of the list in the page data; None saves all data as JSON.
+    """
 
     text: str
-    place: int
+    place: int | None = None
 
 
 @dataclass(frozen=True)

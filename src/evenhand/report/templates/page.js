@@ -205,7 +205,7 @@
   const hints = new Map([...document.querySelectorAll(".box[role=region]")].map((box) => [box, hintOf(box)]));
   for (const box of hints.keys()) watch.observe(box);
 
-  // --- Ids of members ----------------------------------------------------------------------------------------------
+  // --- Data that are saved -----------------------------------------------------------------------------------------
 
   const data = document.getElementById("data");
 
@@ -213,13 +213,16 @@
     const { ids, groups } = JSON.parse(data.textContent).members;
     const bits = atob(groups[place].bits);
     const members = ids.filter((_, i) => (bits.charCodeAt(i >> 3) >> (i & 7)) & 1);
-    return { name: groups[place].name, text: `${["id", ...members].join("\r\n")}\r\n` };
+    const text = `${["id", ...members].join("\r\n")}\r\n`;
+    return { name: `ids ${groups[place].name}`, ending: "csv", type: "text/csv", text };
   };
 
-  const save = ({ name, text }) => {
+  const all = () => ({ name: document.title, ending: "json", type: "application/json", text: data.textContent });
+
+  const save = ({ name, ending, type, text }) => {
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-    link.download = `ids ${name.replace(/[^\p{L}\p{N}]+/gu, " ").trim().slice(0, 60)}.csv`;
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = `${name.replace(/[^\p{L}\p{N}]+/gu, " ").trim().slice(0, 64)}.${ending}`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   };
@@ -227,6 +230,7 @@
   for (const line of document.querySelectorAll(".download")) {
     line.hidden = false;
     const button = line.querySelector("button");
-    button.addEventListener("click", () => save(csvOf(Number(button.dataset.list))));
+    const file = () => ("list" in button.dataset ? csvOf(Number(button.dataset.list)) : all());
+    button.addEventListener("click", () => save(file()));
   }
 })();

@@ -1,0 +1,276 @@
+"""Charts of the evidence of a watch: over time, by part, and of a group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from evenhand._table import Cells, Column, Table, numeric
+from evenhand.report.charts import (
+    Area,
+    Axis,
+    Chart,
+    Color,
+    Layer,
+    Line,
+    Place,
+    Point,
+    Points,
+    Shape,
+)
+from evenhand.report.dates import time_axis
+from evenhand.report.document import Section
+from evenhand.report.names import short, tip_name
+from evenhand.report.watched import (
+    NEVER,
+    PARTS,
+    Moment,
+    Signal,
+    Watched,
+    leading,
+    of_alarm,
+    of_need,
+)
+
+MARKS: dict[str, tuple[Color, Shape]] = {
+    "promise": ("blue", "circle"),
+    "group": ("orange", "diamond"),
+    "draws": ("grey", "hollow"),
+}
+"""Colour and shape of each part."""
+
+MARKED = 15
+"""Most marks of a curve beside those of alarms: more a pointer cannot distinguish."""
+
+DRAWN = 300
+"""Most points of a curve in each direction: the picture is 420 units wide."""
+
+LOWEST, TOP = -6.0, 4.0
+"""Ends of the axis of evidence, in decimal logs; beyond them, curves are cut."""
+
+NAMED = 5
+"""Most groups in the picture of the parts that are nearest to an alarm."""
+
+NAME = 40
+"""Most characters of the name of a group in the picture."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Evidence of a part by period, in decimal logs of its share of what an alarm needs."""
+
+    part: str
+    places: Sequence[tuple[int, float, str | None]]
+
+    @property
+    def words(self) -> str:
+        return PARTS[self.part]
+
+
+def decimal(ratio: float) -> float:
+    """Return the decimal log of evidence over threshold, cut at the ends of the axis."""
+    return min(max(ratio / math.log(10), LOWEST), TOP)
+
+
+def share_words(power: float) -> str:
+    """Write a tick of evidence: a multiple or a part of what an alarm needs.
+
+    Examples
+    --------
+    >>> [share_words(power) for power in (-5, -2, 0, 1, 4)]
+    ['÷10⁵', '÷100', 'alarm', '×10', '×10⁴']
+    """
+    size = abs(round(power))
+    if not size:
+        return "alarm"
+    raised = str(size).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return ("×" if power > 0 else "÷") + (f"{10**size}" if size < 3 else f"10{raised}")
+
+
+def evidence_axis(ratios: Iterable[float], title: str = "", n: int = 6) -> Axis:
+    """Return an axis of evidence that contains the threshold and all values, from LOWEST to TOP."""
+    powers = [decimal(ratio) for ratio in ratios if ratio > NEVER]
+    low = math.floor(min([-1.0, *powers]))
+    high = max(1, math.ceil(max([0.0, *powers])))
+    step = max(1, math.ceil((high - low) / n))
+    # counted from the threshold, so that it is a tick
+    ticks = [float(k) for k in range(-10, 11) if low <= k <= high and k % step == 0]
+    return Axis(low, high, title, ticks, share_words)
+
+
+def evidence_chart(watched: Watched) -> Chart | None:
+    """Draw the evidence of each part by period with the threshold; None without a period."""
+    moments = watched.moments
+    curves = [Curve(part, leading(tests)) for part, tests in watched.paths().items()]
+    curves = [curve for curve in curves if curve.places]
+    if not moments or not curves:
+        return None
+    ratios = [value for curve in curves for _, value, _ in curve.places]
+    signals = [*watched.alarms, *watched.notices]
+    axis = time_axis(moments[0].day, moments[-1].day, watched.span)
+    height = evidence_axis([*ratios, *(one.ratio for one in signals)], "Evidence (log scale)")
+    layers: list[Layer] = [
+        Line([(axis.low, 0.0), (axis.high, 0.0)], "alarm threshold"),
+        *_event_lines(watched, axis, height),
+        *(_curve_points(curve, watched) for curve in curves),
+        _signal_points(watched.notices, "notice", "grey", "triangle"),
+        _signal_points(watched.alarms, "alarm", "red", "square"),
+    ]
+    is_cut = any(not LOWEST <= ratio / math.log(10) <= TOP for ratio in ratios)
+    return Chart(
+        "Evidence of each part by period, on a logarithmic scale; an alarm is raised at the"
+        " dashed line.",
+        axis,
+        layers,
+        height,
+        title="Evidence by part",
+        note=_note(watched, is_cut=is_cut),
+        numbers=_numbers(curves, watched),
+    )
+
+
+def _event_lines(watched: Watched, axis: Axis, height: Axis) -> Iterable[Line]:
+    """Yield a vertical line at each event; the key names them once."""
+    label = "event"
+    for event in watched.values.get("events") or ():
+        day = Moment.of(event["date"]).day
+        if axis.low <= day <= axis.high:
+            yield Line([(day, height.low), (day, height.high)], label, "edge")
+            label = ""
+
+
+def _note(watched: Watched, *, is_cut: bool) -> str:
+    n_groups = len(watched.groups)
+    note = "A line that reaches the dashed line raises an alarm."
+    if n_groups > 1:
+        note += f" The line of groups is that of the group with most evidence, of {n_groups:,}."
+    ends = f"{share_words(LOWEST)} and {share_words(TOP)}"
+    return note + (f" Evidence is drawn between {ends}." if is_cut else "")
+
+
+def _curve_points(curve: Curve, watched: Watched) -> Points:
+    moments = watched.moments
+    color, shape = MARKS[curve.part]
+    points = [
+        Point(moments[place].day, decimal(ratio), _tip(curve, place, ratio, group, watched))
+        for place, ratio, group in _some(curve.places)
+    ]
+    along = [(moments[place].day, decimal(ratio)) for place, ratio, _ in curve.places]
+    return Points(points, curve.words, color, shape, along=thinned(along))
+
+
+def _tip(curve: Curve, place: int, ratio: float, group: str | None, watched: Watched) -> str:
+    name = tip_name(group) if group is not None else curve.words
+    return f"{watched.moments[place].words}, {name}: {of_need(ratio)}."
+
+
+def _some(
+    places: Sequence[tuple[int, float, str | None]],
+) -> list[tuple[int, float, str | None]]:
+    """Return evenly spaced points of a curve, with the last and the highest."""
+    step = math.ceil(len(places) / MARKED)
+    highest = max(range(len(places)), key=lambda i: places[i][1])
+    kept = {*range(len(places) - 1, -1, -step), highest}
+    return [places[i] for i in sorted(kept)]
+
+
+def thinned(places: Sequence[Place], most: int = DRAWN) -> list[Place]:
+    """Return a curve with the lowest and highest point of each of `most` stretches, and the last.
+
+    Examples
+    --------
+    >>> len(thinned([(i, i % 7) for i in range(10_000)], 100))
+    201
+    """
+    if len(places) <= 2 * most:
+        return list(places)
+    size = math.ceil(len(places) / most)
+    found: list[Place] = []
+    for start in range(0, len(places), size):
+        block = places[start : start + size]
+        ends = {min(block, key=lambda one: one[1]), max(block, key=lambda one: one[1])}
+        found += sorted(ends)
+    return found if found[-1] == places[-1] else [*found, places[-1]]
+
+
+def _signal_points(signals: Sequence[Signal], word: str, color: Color, shape: Shape) -> Points:
+    points = [
+        Point(
+            one.date.day,
+            decimal(one.ratio),
+            f"{one.date.words}: {word}, {one.name}, {one.direction}; since about"
+            f" {one.since.words}.",
+        )
+        for one in signals
+    ]
+    return Points(points, word, color, shape)
+
+
+def _numbers(curves: Sequence[Curve], watched: Watched) -> Table:
+    """List the evidence at the marks; the JSON contains that of each period."""
+    known = [{place: ratio for place, ratio, _ in curve.places} for curve in curves]
+    places = sorted({place for curve in curves for place, _, _ in _some(curve.places)})
+    cells: Cells[int] = {Column("period"): lambda place: watched.moments[place].words}
+    for curve, values in zip(curves, known, strict=True):
+        cells[numeric(f"{curve.words}, of an alarm")] = _reader(values)
+    return Table.of("Evidence by period", places, cells)
+
+
+def _reader(values: dict[int, float]) -> Callable[[int], str]:
+    return lambda place: of_alarm(values[place]) if place in values else "-"
+
+
+def nearness(watched: Watched) -> Section | None:
+    """Show the most evidence of each part and of the first groups; None without rows."""
+    rows = list(_nearest(watched))
+    if watched.is_empty or not rows:
+        return None
+    axis = evidence_axis((ratio for *_, ratio in rows), "Most evidence so far (log scale)", n=4)
+    zone = [(0.0, -float(len(rows))), (0.0, 0.0)]
+    layers: list[Layer] = [
+        Area(zone, [(axis.high, y) for _, y in zone], "alarm"),
+    ]
+    for part, (color, shape) in MARKS.items():
+        marks = [
+            Point(
+                decimal(ratio),
+                -i - 0.7,
+                f"{tip_name(name)}: at most {of_need(ratio)} so far.",
+                is_off=ratio >= 0,
+                across=(axis.low, decimal(ratio)),
+            )
+            for i, (kind, name, ratio) in enumerate(rows)
+            if kind == part
+        ]
+        layers.append(Points(marks, "", color, shape))
+    chart = Chart(
+        "Most evidence so far of each part, on a logarithmic scale; the numbers are in the tables.",
+        axis,
+        layers,
+        size="rows",
+        names=[
+            (short(name, NAME), of_alarm(ratio) if ratio < 0 else "alarm")
+            for _, name, ratio in rows
+        ],
+    )
+    return Section("How near to an alarm", [chart])
+
+
+def _nearest(watched: Watched) -> Iterable[tuple[str, str, float]]:
+    if watched.promise is not None:
+        yield "promise", "promise for every group", watched.highest("promise")
+    for group in watched.groups[:NAMED]:
+        yield "group", group.name, group.highest
+    if watched.draws is not None:
+        yield "draws", "draws", watched.highest("draws")
+
+
+def evidence_cell(name: str, latest: float, highest: float, axis: Axis) -> Chart:
+    """Draw the evidence of a group: now, and the most until now as the end of a whisker."""
+    tip = f"{tip_name(name)}: {of_need(latest)} now, {of_need(highest)} at most so far."
+    now, most = decimal(latest), decimal(highest)
+    point = Point(now, 0.5, tip, is_off=highest >= 0, across=(now, most))
+    alt = "Evidence of a group; an alarm is raised at the line"
+    ticks = Axis(axis.low, axis.high, ticks=[0.0])
+    return Chart(alt, ticks, [Points([point], color="orange", shape="diamond")], size="cell")

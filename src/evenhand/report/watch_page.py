@@ -1,0 +1,392 @@
+"""The document of a watch: status, promise, evidence over time, groups, draws and delays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evenhand._format import (
+    UNKNOWN,
+    confidence_in_full,
+    count,
+    in_full,
+    percent,
+    points,
+    points_in_full,
+    points_with_digits,
+    whole,
+)
+from evenhand._table import Cells, Column, Table, Value, numeric
+from evenhand.report.document import (
+    Bullets,
+    Document,
+    Download,
+    Facts,
+    Heading,
+    Pair,
+    Paragraph,
+    Part,
+    Section,
+    Sentence,
+)
+from evenhand.report.names import short
+from evenhand.report.page import document_html
+from evenhand.report.page_data import PageData
+from evenhand.report.records import Values, without_nan
+from evenhand.report.text import document_text
+from evenhand.report.watch_charts import (
+    evidence_axis,
+    evidence_cell,
+    evidence_chart,
+    nearness,
+)
+from evenhand.report.watch_sentences import (
+    direction_words,
+    estimate_sentence,
+    evidence_sentence,
+    findings,
+    horizon_words,
+    lead,
+    meanings,
+    missing_sentence,
+    promise_sentence,
+    status_box,
+)
+from evenhand.report.watched import (
+    Moment,
+    Signal,
+    Watched,
+    WatchedGroup,
+    of_alarm,
+    rarity,
+    ratio_of,
+)
+from evenhand.report.watched_outcomes import delays_chart, promise_chart
+
+PRINTED = 8
+"""Most groups in text."""
+
+EMBEDDED = 80
+"""Most tests of groups whose evidence by period a page embeds."""
+
+DECIMALS = 3
+"""Decimals of the log evidence by period that a page embeds."""
+
+NAME = 60
+"""Most characters of the name of a source."""
+
+ESTIMATE = (
+    "An estimate is no test: the worst group is selected after seeing the outcomes, so it looks"
+    " worse than it is, the more the fewer the rows. Evidence alone raises an alarm."
+)
+
+READING = (
+    "Evidence is the gain of bets against each promise. It falls or wanders while a promise is"
+    " kept, and grows by a factor in every period once it is broken. If nothing is broken, the"
+    " probability that any line ever reaches the dashed line is at most {false_alarm}."
+)
+
+HOW = (
+    "Each part is tested by e-processes, whose evidence is the gain of a bet against the promise"
+    " that starts anew in every period. They are valid however often they are looked at: if"
+    " nothing is broken, the probability that the evidence of a test ever reaches 1/p is at most p"
+    " (Ville's inequality). The parts share the probability of a false alarm, and groups share that"
+    " of their part equally, so the threshold of each is the inverse of its share."
+)
+
+SOURCES = {
+    "log": "Log",
+    "context": "Context",
+    "model_sha256": "Hash of the model",
+    "key": "Fingerprint of the key",
+    "certificate": "Certificate",
+    "n_entries": "Entries of the log, verified",
+    "head_sha256": "Hash of the last entry",
+    "evenhand": "Version of evenhand",
+}
+"""Sources of a watch with their names."""
+
+
+def watch_document(values: Values) -> Document:
+    """Return the document of a watch.
+
+    Parameters
+    ----------
+    values : dict
+        `Watch.to_dict()`; see docs/watch-schema.rst.
+    """
+    values = without_nan(values)
+    watched = Watched(values)
+    data = PageData.of(embedded(values))
+    sections = [
+        _promise(watched),
+        _evidence(watched),
+        _groups(watched),
+        _draws(watched),
+        _delays(watched),
+        Section("What an alarm means", [Bullets.of(meanings(watched))], "meaning", in_text=False),
+        _method(watched, data),
+    ]
+    return Document(
+        title=_title(watched),
+        facts=_facts(watched),
+        opening=Section("Main findings", _opening(watched)),
+        picture=nearness(watched),
+        cards=_cards(watched),
+        sections=[section for section in sections if section is not None],
+        footer="Made by evenhand. The JSON of this watch contains all digits.",
+        data=data,
+    )
+
+
+def watch_text(values: Values) -> str:
+    """Return a watch, given as `Watch.to_dict()`, as short text."""
+    return document_text(watch_document(values))
+
+
+def watch_html(values: Values) -> str:
+    """Return a watch, given as `Watch.to_dict()`, as one page of HTML that opens offline."""
+    return document_html(watch_document(values), is_live=True)
+
+
+def embedded(values: Values) -> dict[str, Any]:
+    """Return the values that a page embeds: evidence by period rounded, of few groups.
+
+    The evidence of many groups in many periods would be most of the page.
+    """
+    tests = list(values.get("tests") or ())
+    strongest = sorted(
+        (test for test in tests if test["part"] == "group"),
+        key=lambda test: -max((one for one in test["log_evidence"] if one is not None), default=0),
+    )[:EMBEDDED]
+    kept = [test for test in tests if test["part"] != "group" or test in strongest]
+    return {**values, "tests": [{**test, "log_evidence": _rounded(test)} for test in kept]}
+
+
+def _rounded(test: Values) -> list[float | None]:
+    return [None if one is None else round(one, DECIMALS) for one in test["log_evidence"]]
+
+
+def _title(watched: Watched) -> str:
+    context = (watched.values.get("sources") or {}).get("context")
+    return "Watch of served forecasts" if not context else f"Watch of {short(context, NAME)}"
+
+
+def _facts(watched: Watched) -> list[str]:
+    if watched.is_empty:
+        return ["no rows yet"]
+    n = count(int(watched.values["n_rows"]), "forecast")
+    return [watched.span, watched.periods, n]
+
+
+def _opening(watched: Watched) -> list[Part]:
+    parts: list[Part] = [status_box(watched)]
+    if headline := lead(watched):
+        parts.append(Paragraph(headline, "lead"))
+    found = findings(watched)
+    if found:
+        parts.append(Bullets(found))
+    missing = missing_sentence(watched)
+    return [*parts, Paragraph(missing, "facts")] if missing else parts
+
+
+def _cards(watched: Watched) -> list[Section]:
+    settings = watched.settings
+    mass, target = settings.get("mass"), settings.get("target")
+    facts = {
+        "Promise": "none"
+        if target is None
+        else f"{points_with_digits(target)} points, groups of {in_full(mass)}",
+        "Named groups": whole(len(watched.groups)) if watched.groups else "none",
+        "Draws": "none" if watched.draws is None else "watched",
+        "Horizon": horizon_words(settings.get("horizon_days")),
+        "False alarms": f"probability of at most {in_full(float(settings['false_alarm']))}, for"
+        " ever",
+    }
+    return [Section("What is watched", [Facts(facts)])]
+
+
+# ---- Sections
+
+
+def _promise(watched: Watched) -> Section | None:
+    promise = watched.promise
+    if promise is None:
+        return None
+    settings = watched.settings
+    text = " ".join([promise_sentence(settings), estimate_sentence(promise, settings)])
+    evidence = evidence_sentence(ratio_of(promise, "log_evidence"), watched.highest("promise"))
+    parts: list[Part] = [Paragraph(text), Paragraph(evidence), Paragraph(ESTIMATE, "hint")]
+    chart = promise_chart(watched)
+    shown = parts if chart is None else [Pair(parts, [chart])]
+    # the main findings of the text contain it
+    return Section("The promise", shown, "promise", in_text=False)
+
+
+def _evidence(watched: Watched) -> Section | None:
+    chart = evidence_chart(watched)
+    if chart is None:
+        return None
+    rate = in_full(float(watched.settings["false_alarm"]))
+    beside: list[Part] = [Paragraph(READING.format(false_alarm=rate))]
+    signals = [("alarm", one) for one in watched.alarms]
+    signals += [("notice", one) for one in watched.notices]
+    if signals:
+        beside += [Heading("Alarms and notices"), _signal_table(signals, watched)]
+    events = watched.values.get("events") or ()
+    if events:
+        listed = [
+            Sentence(f"{Moment.of(one['date']).words}: ", rest=short(one["text"])) for one in events
+        ]
+        beside += [Heading("Events"), Bullets(listed)]
+    beside.append(Download("Download the data of this page (json)"))
+    return Section("Evidence over time", [Pair([chart], beside)], "evidence", in_text=False)
+
+
+def _signal_table(signals: Sequence[tuple[str, Signal]], watched: Watched) -> Table:
+    false_alarm = float(watched.settings["false_alarm"])
+
+    def what(item: tuple[str, Signal]) -> Value:
+        kind, one = item
+        below = ", ".join(filter(None, [kind, direction_words(one)]))
+        return Value(one.name, below)
+
+    def raised(item: tuple[str, Signal]) -> Value:
+        kind, one = item
+        rows = f"after {count(one.n_rows, 'forecast')}"
+        if kind == "notice":
+            return Value(one.date.words, rows)
+        highest = max(one.ratio, watched.highest(one.part, one.group))
+        return Value(one.date.words, f"{rows}; {rarity(false_alarm, highest)} if nothing is broken")
+
+    cells: Cells[tuple[str, Signal]] = {
+        Column("what"): what,
+        Column("since about"): lambda item: item[1].since.words,
+        Column("raised on"): raised,
+    }
+    return Table.of("Alarms and notices", signals, cells)
+
+
+def _groups(watched: Watched) -> Section | None:
+    groups = watched.groups
+    if not groups:
+        return None
+    axis = evidence_axis(end for one in groups for end in (one.latest, one.highest))
+    reach = Column("evidence, now and at most (alarm at the line)", in_text=False)
+    error = "bias (points)" if watched.is_event else "error (points)"
+    cells: Cells[WatchedGroup] = {
+        Column("group"): lambda one: one.name,
+        Column("status"): lambda one: Value(
+            "alarm" if one.is_alarm else "no alarm", one.direction or UNKNOWN
+        ),
+        reach: lambda one: Value(
+            "", order=one.highest, drawing=evidence_cell(one.name, one.latest, one.highest, axis)
+        ),
+        numeric("of an alarm's evidence"): lambda one: Value(
+            of_alarm(one.highest), order=one.highest
+        ),
+        numeric(error): lambda one: Value(points(one.error), order=one.error),
+        numeric("forecasts"): lambda one: Value(whole(one.n), order=one.n),
+        numeric("missing", in_text=False): lambda one: Value(
+            percent(one.n_missing / one.n) if one.n else UNKNOWN, order=one.n_missing
+        ),
+    }
+    limit = points_in_full(float(watched.settings["tolerance"]))
+    text = (
+        f"Groups with most evidence first. An alarm means an error above the tolerance of {limit}"
+        " points; evidence is the most so far."
+    )
+    quiet = [i for i, one in enumerate(groups) if not one.is_alarm]
+    dim = quiet if len(quiet) < len(groups) else ()
+    table = Table.of("Groups", groups, cells, dim=dim, search="Find a group", printed=PRINTED)
+    return Section("Groups", [Paragraph(text), table], "groups")
+
+
+def _draws(watched: Watched) -> Section | None:
+    draws = watched.draws
+    if draws is None:
+        return None
+    alarms = [one for one in watched.alarms if one.part == "draws"]
+    state = "They raised an alarm." if alarms else "They raised no alarm."
+    text = (
+        "Each person's draw is fixed by a keyed hash, so draws are uniform in every group. They"
+        " are not if somebody asks again under other ids until a draw pleases, or knows the key."
+        f" {state}"
+    )
+    evidence = evidence_sentence(ratio_of(draws, "log_evidence"), watched.highest("draws"))
+    distance = (
+        f"The draws of {count(int(draws['n']), 'forecast')} are {points(draws.get('error'))} points"
+        " from uniform."
+    )
+    parts = [Paragraph(text), Paragraph(f"{distance} {evidence}")]
+    return Section("Draws", parts, "draws", in_text=False)
+
+
+def _delays(watched: Watched) -> Section | None:
+    if watched.is_empty:
+        return None
+    values = watched.values
+    n, missing = int(values["n_rows"]), int(values.get("n_missing") or 0)
+    late, waiting = int(values.get("n_late") or 0), values.get("n_waiting")
+    rows = [
+        ("known at the horizon", n - missing),
+        ("missing: never recorded", missing - late),
+        ("missing: recorded after the horizon", late),
+    ]
+    cells: Cells[tuple[str, int]] = {
+        Column("outcome"): lambda row: row[0],
+        numeric("forecasts"): lambda row: whole(row[1]),
+        numeric("share"): lambda row: percent(row[1] / n),
+    }
+    text = (
+        "A forecast counts when its horizon has passed, whenever its outcome arrived: the order of"
+        " arrival would be evidence by itself."
+    )
+    if waiting:
+        text += f" {count(int(waiting), 'forecast')} have not reached their horizon."
+    parts: list[Part] = [Paragraph(text), Table.of("Outcomes", rows, cells)]
+    chart = delays_chart(values.get("delays") or {}, watched.settings.get("horizon_days"))
+    shown = parts if chart is None else [Pair(parts, [chart])]
+    return Section("Delays and missing outcomes", shown, "delays", in_text=False)
+
+
+def _method(watched: Watched, data: PageData) -> Section:
+    settings = watched.settings
+    confidence = settings.get("confidence")
+    link = settings.get("link")
+    alpha = settings.get("alpha")
+    facts: dict[str, str | None] = {
+        "Probability of a false alarm": in_full(float(settings["false_alarm"])),
+        "Tolerance of groups": f"{points_in_full(float(settings['tolerance']))} points",
+        "Period": str(settings["period"]),
+        "Horizon": horizon_words(settings.get("horizon_days")),
+        "Statistic": settings.get("statistic"),
+        "Link": None if link is None else f"{link}, alpha {alpha:g}",
+        "Confidence of the certificate": None
+        if confidence is None
+        else confidence_in_full(confidence),
+        "Thresholds (log evidence)": _thresholds(watched),
+        **_sources(watched.values.get("sources") or {}),
+        "Schema": watched.values.get("schema"),
+        "Hash of the page": f"sha256 of the embedded data: {data.sha256}",
+    }
+    parts: list[Part] = [Paragraph(HOW), Facts(facts)]
+    command = (watched.values.get("sources") or {}).get("command")
+    if command:
+        parts += [Heading("Command"), Paragraph(str(command), "code")]
+    return Section("How it was computed", parts, "method", in_text=False)
+
+
+def _thresholds(watched: Watched) -> str | None:
+    tests = watched.values.get("tests") or ()
+    found = {(str(test["part"]), f"{test['threshold']:.3g}") for test in tests}
+    return ", ".join(f"{part} {limit}" for part, limit in sorted(found)) or None
+
+
+def _sources(sources: Mapping[str, Any]) -> dict[str, str | None]:
+    named = {name: sources.get(key) for key, name in SOURCES.items()}
+    return {name: None if value is None else _source(value) for name, value in named.items()}
+
+
+def _source(value: Any) -> str:
+    return whole(value) if isinstance(value, int) else short(value)

@@ -1,0 +1,296 @@
+"""Sentences on a watch: what was promised, what is broken since when, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evenhand._format import (
+    confidence_in_full,
+    count,
+    in_full,
+    percent,
+    plain_number,
+    points,
+    points_in_full,
+    points_with_digits,
+)
+from evenhand.report.document import Sentence, StatusBox
+from evenhand.report.names import short
+from evenhand.report.records import Values, known
+from evenhand.report.watched import Signal, Watched, of_alarm, of_need, rarity
+from evenhand.search import HIGHER, LOWER, NARROW, WIDE
+
+LISTED = 3
+"""Most alarms that the status describes one by one."""
+
+NAME = 60
+"""Most characters of the name of a group in a sentence."""
+
+WORDS = {
+    HIGHER: "outcomes are higher than forecast",
+    LOWER: "outcomes are lower than forecast",
+    NARROW: "intervals are too narrow",
+    WIDE: "intervals are too wide",
+}
+"""What deviates in outcomes, in a sentence."""
+
+DRAWS = {
+    HIGHER: "they are too high",
+    LOWER: "they are too low",
+    NARROW: "too many are near 0 or 1",
+    WIDE: "too many are near 1/2",
+}
+"""What deviates in draws, by the direction of the same deviation of PITs."""
+
+REMEDIES = {
+    "promise": "do not rely on the certificate for new forecasts; audit the rows since then to find"
+    " the people concerned, and certify again, in a new context",
+    "group": "audit the rows of the group since then, and recalibrate or refit the model",
+    "draws": "look for people who were served under several ids until a draw pleased, and for a"
+    " lost or replaced key",
+}
+"""What to do after an alarm of each part."""
+
+MEANS = (
+    "An alarm means that something is broken: a promise, the tolerance of a group, or the draws. If"
+    " nothing is broken, the probability of any alarm, in all parts together and however often"
+    " and however long it is looked at, is at most {false_alarm}.",
+    "It does not name the cause: new kinds of people, a change of the data, or a changed world."
+    " An audit of the rows since then finds the people concerned.",
+    "It does not mean that every forecast is wrong, nor how wrong the worst are: evidence grows"
+    " with the number of rows as well as with the size of an error.",
+    "The date of an alarm is that of the proof. The break is older, and the period since which"
+    " there is most evidence is an estimate of its start.",
+    "No alarm does not prove that the promise is kept: small breaks need many rows, and errors"
+    " of a group within the tolerance raise none by design.",
+    "A forecast counts once its horizon has passed, never when its outcome arrives, so a"
+    " change is seen later than it happens, by at least the horizon.",
+    "A missing outcome counts as the least favourable to an alarm. No assumption on the reasons is"
+    " needed, but a break may be hidden if many are missing.",
+)
+"""What an alarm means and what it does not mean (outcomes: 6)."""
+
+NOTICE = (
+    "A notice means that the distribution of PITs has left the envelope of the certificate. The"
+    " promise may still be kept, but what was certified no longer describes the people served."
+)
+
+
+def status_box(watched: Watched) -> StatusBox:
+    """Return the status of a watch with what a reader needs first."""
+    if watched.is_alarm:
+        return StatusBox("Alarm", "fail", [_broken(watched.alarms[0], watched)])
+    if watched.is_empty:
+        return StatusBox("No rows yet", "undecided", _waiting_sentences(watched))
+    rows = count(int(watched.values["n_rows"]), "forecast")
+    text = f"Nothing that is watched is shown to be broken by {rows}, {watched.span}."
+    return StatusBox("No alarm", "pass", [text])
+
+
+def lead(watched: Watched) -> str:
+    """Return how strong the evidence is."""
+    if watched.is_empty:
+        return "There is nothing to judge before a forecast has reached its horizon."
+    return _strength(watched.alarms[0], watched) if watched.is_alarm else nearest_sentence(watched)
+
+
+def _waiting_sentences(watched: Watched) -> list[str]:
+    horizon = watched.settings.get("horizon_days")
+    waiting = watched.values.get("n_waiting")
+    if horizon is None:
+        return ["No forecast has been watched yet."]
+    until = f"No forecast has reached its horizon of {_days(horizon)} yet"
+    if not waiting:
+        return [f"{until}."]
+    return [f"{until}: {count(int(waiting), 'forecast is', 'forecasts are')} waiting for it."]
+
+
+def nearest_sentence(watched: Watched) -> str:
+    """Return which part has been nearest to an alarm; empty without evidence."""
+    found = [("the promise for every group", watched.highest("promise"))]
+    found += [(f"the group {short(g.name, NAME)}", g.highest) for g in watched.groups[:1]]
+    found += [("the draws", watched.highest("draws"))]
+    name, ratio = max(found, key=lambda one: one[1])
+    if ratio == float("-inf"):
+        return ""
+    return f"The most evidence so far is that on {name}: {of_need(ratio)}."
+
+
+def alarm_sentence(alarm: Signal, watched: Watched) -> str:
+    """Return what is broken, since about when, and how strong the evidence is."""
+    return f"{_broken(alarm, watched)} {_strength(alarm, watched)}"
+
+
+def _strength(alarm: Signal, watched: Watched) -> str:
+    highest = max(alarm.ratio, watched.highest(alarm.part, alarm.group))
+    rare = rarity(float(watched.settings["false_alarm"]), highest)
+    return (
+        f"The alarm was raised on {alarm.date.words}. If nothing were broken, the probability of so"
+        f" much evidence would be {rare}."
+    )
+
+
+def _broken(alarm: Signal, watched: Watched) -> str:
+    settings = watched.settings
+    since = f"since about {alarm.since.words}"
+    words = DRAWS if alarm.part == "draws" else WORDS
+    direction = words.get(alarm.direction, alarm.direction)
+    if alarm.part == "promise":
+        of = promised_groups(settings)
+        return f"The promise for {of} has been broken {since}{_shown(direction)}."
+    if alarm.part == "draws":
+        where = "" if alarm.group is None else f" in the group {short(alarm.group, NAME)}"
+        return f"The draws{where} have not been uniform {since}{_shown(direction)}."
+    limit = points_in_full(float(settings["tolerance"]))
+    return (
+        f"In the group {short(alarm.name, NAME)}, the error has been above the tolerance of"
+        f" {limit} points {since}{_shown(direction)}."
+    )
+
+
+def direction_words(one: Signal) -> str:
+    """Return what deviates; draws are not outcomes, and have words of their own."""
+    return DRAWS.get(one.direction, one.direction) if one.part == "draws" else one.direction
+
+
+def _shown(direction: str) -> str:
+    return f": {direction}" if direction else ""
+
+
+def promised_groups(settings: Values) -> str:
+    """Return the groups that a promise covers."""
+    mass = settings.get("mass")
+    return "every group" if mass is None else f"every group of at least {in_full(mass)} of people"
+
+
+def evidence_sentence(latest: float, highest: float) -> str:
+    """Return the evidence of a part, now and at most so far."""
+    now, most = of_need(latest), of_need(highest)
+    if now == most:
+        return f"Evidence: {now}, the most so far."
+    return f"Evidence: {now} now; the most so far was {of_alarm(highest)}."
+
+
+def promise_sentence(settings: Values) -> str:
+    """Return what was promised, to whom and with which confidence."""
+    who = promised_groups(settings)
+    target = settings.get("target")
+    bound = "-" if target is None else points_with_digits(float(target))
+    what = {
+        "mean_pit": f"an error of at most {bound} points",
+        "gap": f"a mean distance between PIT and draw of at most {bound} points",
+        "bias": f"a bias of its probabilities of at most {bound} points",
+    }[str(settings["statistic"])]
+    confidence = settings.get("confidence")
+    proof = (
+        ""
+        if confidence is None
+        else f", certified with {confidence_in_full(confidence)} confidence"
+    )
+    return f"{who[:1].upper()}{who[1:]}, named or not, has {what}{proof}."
+
+
+def estimate_sentence(promise: Values, settings: Values) -> str:
+    """Return the estimate of the promised quantity, with missing outcomes at best and at worst."""
+    estimate, best, worst = (promise.get(key) for key in ("estimate", "best_case", "worst_case"))
+    if not known(estimate):
+        return "It is not estimated yet."
+    mass = settings.get("mass")
+    size = "" if mass is None else f" of {in_full(mass)}"
+    text = f"Estimated for the worst group{size} of the people watched: {points(estimate)} points"
+    if known(best, worst) and (best, worst) != (estimate, estimate):
+        text += (
+            f". It is between {points(best, 'down')} and {points(worst, 'up')} points, whatever the"
+            " missing outcomes are"
+        )
+    return f"{text}."
+
+
+def findings(watched: Watched) -> list[Sentence]:
+    """Return what to do, and a sentence on each further alarm and on each part without one."""
+    first = watched.alarms[:1]
+    listed = [Sentence("", "What to do: ", f"{REMEDIES[one.part]}.") for one in first]
+    listed += [
+        Sentence(alarm_sentence(one, watched), is_warning=True) for one in watched.alarms[1:LISTED]
+    ]
+    more = len(watched.alarms) - LISTED
+    if more > 0:
+        listed.append(Sentence(f"{count(more, 'further alarm')} in other groups or parts."))
+    parts = {one.part for one in watched.alarms}
+    listed += [*_promise_finding(watched, parts), *_group_finding(watched, parts)]
+    listed += _draws_finding(watched, parts)
+    if watched.notices:
+        last = watched.notices[-1]
+        listed.append(
+            Sentence(
+                f"Notice, no alarm: the PITs left the certified envelope on {last.date.words}"
+                f"{_shown(WORDS.get(last.direction, last.direction))}."
+            )
+        )
+    return listed
+
+
+def _promise_finding(watched: Watched, parts: set[str]) -> list[Sentence]:
+    if watched.settings.get("target") is None:
+        return [Sentence("No promise is watched: the watch was made without a certificate.")]
+    kept = promise_sentence(watched.settings)
+    is_quiet = "promise" not in parts and not watched.is_empty
+    before = "The promise has raised no alarm: " if is_quiet else "The promise: "
+    text = f"{before}{kept[:1].lower()}{kept[1:]}"
+    if watched.promise is not None:
+        text += f" {estimate_sentence(watched.promise, watched.settings)}"
+    return [Sentence(text)]
+
+
+def _group_finding(watched: Watched, parts: set[str]) -> list[Sentence]:
+    if not watched.groups:
+        return []
+    n = len(watched.groups)
+    off = sum(one.is_alarm for one in watched.groups)
+    limit = points_in_full(float(watched.settings["tolerance"]))
+    if off:
+        return [Sentence(f"{off:,} of {count(n, 'named group')} raised an alarm.")]
+    return [
+        Sentence(
+            f"No alarm in {'any of ' if n > 1 else ''}{count(n, 'named group')}: no error above the"
+            f" tolerance of {limit} points is proven."
+        )
+    ]
+
+
+def _draws_finding(watched: Watched, parts: set[str]) -> list[Sentence]:
+    if watched.draws is None or "draws" in parts or watched.is_empty:
+        return []
+    return [Sentence("The draws show no sign of repeated or chosen draws.")]
+
+
+def missing_sentence(watched: Watched) -> str:
+    """Return how many outcomes were known at the horizon, missing, late or still waited for."""
+    n, missing, late = (
+        int(watched.values.get(key) or 0) for key in ("n_rows", "n_missing", "n_late")
+    )
+    if not n:
+        return ""
+    text = f"Of {count(n, 'forecast')} at the horizon, {percent(missing / n)} have no outcome"
+    text += f" ({missing:,}; {late:,} of them late)." if missing else "."
+    waiting = watched.values.get("n_waiting")
+    if waiting:
+        text += f" {count(int(waiting), 'more is', 'more are')} waiting for the horizon."
+    return text
+
+
+def meanings(watched: Watched) -> Sequence[str]:
+    """Return what an alarm of this watch means and what it does not."""
+    rate = in_full(float(watched.settings["false_alarm"]))
+    listed = [text.format(false_alarm=rate) for text in MEANS]
+    envelope = watched.settings.get("statistic") == "mean_pit"
+    return [*listed, NOTICE] if watched.notices or envelope else listed
+
+
+def _days(days: float) -> str:
+    return f"{plain_number(days)} day{'' if days == 1 else 's'}"
+
+
+def horizon_words(days: float | None) -> str:
+    """Return the horizon in words."""
+    return "not set: an outcome counts as it is known" if days is None else _days(days)

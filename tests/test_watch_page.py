@@ -1,0 +1,292 @@
+"""The page and the text of a watch, made from values by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from browser.watch_examples import EVIL, WATCHES, alarm, empty, events, many, month, quiet, years
+from evenhand._table import lines_within
+from evenhand.report import watch_document, watch_html, watch_text
+from evenhand.report.charts import Chart, Points
+from evenhand.report.document import Document, Pair
+from test_golden_pages import page_text
+
+
+def shown(values: Any) -> str:
+    """Return what a reader of the page sees or hears, in one line."""
+    return " ".join(page_text(watch_html(values)).split())
+
+
+def printed(values: Any) -> str:
+    return " ".join(watch_text(values).split())
+
+
+def charts(document: Document, title: str) -> list[Chart]:
+    parts = [part for section in document.sections for part in section.parts]
+    parts += [one for part in parts if isinstance(part, Pair) for one in [*part.left, *part.right]]
+    return [part for part in parts if isinstance(part, Chart) and part.title == title]
+
+
+def evidence(values: Any) -> Chart:
+    (chart,) = charts(watch_document(values), "Evidence by part")
+    return chart
+
+
+def points(chart: Chart) -> dict[str, Points]:
+    return {layer.label: layer for layer in chart.layers if isinstance(layer, Points)}
+
+
+def embedded(page: str) -> Any:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
+    assert found is not None
+    return json.loads(found[1])
+
+
+# Status and findings.
+
+
+def test_an_alarm_comes_first_with_what_since_when_how_strong_and_what_to_do() -> None:
+    values = alarm()
+    of_promise = values["alarms"][0]
+    since, raised = (
+        datetime.fromisoformat(of_promise[key]).strftime("%d %B %Y").lstrip("0")
+        for key in ("since", "date")
+    )
+    for text in (shown(values), printed(values)):
+        start = text[: text.lower().index("alarm was raised") + 120]
+        assert (
+            f"The promise for every group of at least 20% of people has been broken since about"
+            f" {since}: outcomes are higher than forecast."
+        ) in start
+        assert f"The alarm was raised on {raised}." in start
+        assert "What to do: do not rely on the certificate" in text
+        assert "In the group age > 60, the error has been above the tolerance of 2 points" in text
+        assert "Notice, no alarm: the PITs left the certified envelope" in text
+    assert printed(values).index("ALARM.") < 150
+
+
+def test_a_watch_without_an_alarm_names_what_is_nearest_to_one() -> None:
+    values = quiet()
+    row = max(values["groups"], key=lambda row: row["max_log_evidence"])
+    share = math.exp(row["max_log_evidence"] - row["threshold"])
+    ratios = [max(t["log_evidence"]) - t["threshold"] for t in values["tests"]]
+    assert max(ratios) == pytest.approx(math.log(share))  # of these tests, that of a group
+    for text in (shown(values), printed(values)):
+        assert re.search("no alarm. ?Nothing that is watched is shown to be broken", text, re.I)
+        words = f"The most evidence so far is that on the group {row['name']}: {100 * share:.1f}"
+        assert words[:-1] in text
+
+
+def test_before_the_first_horizon_there_is_nothing_to_judge() -> None:
+    for text in (shown(empty()), printed(empty())):
+        assert "No forecast has reached its horizon of 30 days yet: 214 forecasts are" in text
+        assert "There is nothing to judge" in text
+        assert "The promise: every group of at least 20% of people" in text
+
+
+def test_probability_of_the_evidence_is_the_share_of_a_false_alarm() -> None:
+    # Ville's inequality and a union bound: the evidence of any test is e^2 times its threshold
+    # with a probability of at most 0.05 / e^2, which is 1 in 147; two digits, rounded down
+    values = quiet()
+    test = values["tests"][0]
+    test["log_evidence"][-1] = test["threshold"] + 2.0
+    values["alarms"] = [
+        {key: test[key] for key in ("part", "group", "direction", "threshold")}
+        | {"date": values["dates"][-1], "since": values["dates"][-9], "n_rows": 10_000}
+        | {"log_evidence": test["threshold"] + 1.0}
+    ]
+    assert "the probability of so much evidence would be at most 1 in 140." in printed(values)
+
+
+def test_every_alarm_is_listed_and_counted() -> None:
+    values = alarm()
+    assert "1 of 5 named groups raised an alarm." in shown(values)
+    section = shown(values).partition("Alarms and notices")[2]
+    for one in [*values["alarms"], *values["notices"]]:
+        assert (one["group"] or "promise for every group") in section
+        assert f"{one['n_rows']:,} forecasts" in section
+
+
+def test_alarms_of_draws_speak_of_draws() -> None:
+    text = printed(WATCHES["redrawn"]())
+    assert "The draws have not been uniform since about" in text
+    assert "they are too high" in text
+    assert "look for people who were served under several ids" in text
+
+
+# The promise.
+
+
+def test_the_promise_is_shown_with_missing_outcomes_at_best_and_at_worst() -> None:
+    text = shown(quiet())
+    assert (
+        "Every group of at least 20% of people, named or not, has an error of at most 30 points,"
+        " certified with 95% confidence. Estimated for the worst group of 20% of the people"
+        " watched: 26.1 points. It is between 25.3 and 29.0 points, whatever"
+    ) in text
+
+
+def test_probabilities_have_a_bias_and_no_draws() -> None:
+    text = shown(events())
+    assert "a bias of its probabilities of at most 8 points" in text
+    assert "bias (points)" in text
+    assert "[Draws" not in text
+    assert "Each person's draw" not in text
+
+
+def test_without_a_certificate_no_promise_is_shown() -> None:
+    text = shown(WATCHES["unpromised"]())
+    assert "No promise is watched" in text
+    assert "26 weeks" in text
+
+
+# Evidence over time.
+
+
+@pytest.mark.parametrize("name", ["month", "quiet", "many", "years"])
+def test_curves_pass_through_the_most_evidence_of_each_part(name: str) -> None:
+    values = WATCHES[name]()
+    chart = evidence(values)
+    first = datetime(1970, 1, 1).toordinal()
+    for part, label in (("promise", "promise"), ("group", "groups"), ("draws", "draws")):
+        tests = [test for test in values["tests"] if test["part"] == part]
+        highest = {
+            float(date.fromisoformat(day).toordinal() - first): max(
+                (test["log_evidence"][i] - test["threshold"]) / math.log(10) for test in tests
+            )
+            for i, day in enumerate(values["dates"])
+        }
+        layer = points(chart)[label]
+        assert chart.y is not None
+        for x, y in [*layer.along, *(point.place for point in layer.points)]:
+            assert y == pytest.approx(min(max(highest[x], chart.y.low), chart.y.high))
+        ends = [min(max(value, -6.0), 4.0) for value in highest.values()]
+        # thinning keeps the extremes and both ends
+        assert {min(ends), max(ends)} <= {y for _, y in layer.along}
+        assert {layer.along[-1][0], layer.points[-1].x} == {max(highest)}
+
+
+@pytest.mark.parametrize("made", [month, years], ids=["30", "1000"])
+def test_few_marks_and_few_round_dates_at_any_length(made: Any) -> None:
+    values = made()
+    chart = evidence(values)
+    assert all(len(layer.points) <= 17 for layer in points(chart).values())
+    ticks = [chart.x.show(tick) for tick in chart.x.ticks]
+    assert 4 <= len(ticks) <= 7
+    first = date.fromisoformat(values["dates"][0])
+    for tick, words in zip(chart.x.ticks, ticks, strict=True):
+        day = date(1970, 1, 1) + timedelta(days=tick)
+        assert first <= day <= date.fromisoformat(values["dates"][-1])
+        assert words in (f"{day.day} {day:%b}", f"{day:%b}", f"{day:%Y}")
+        assert len(values["dates"]) == 30 or day.day == 1
+
+
+def test_alarms_are_marked_at_or_above_the_threshold_on_their_dates() -> None:
+    values = alarm()
+    marks = points(evidence(values))
+    assert [point.y >= 0 for point in marks["alarm"].points] == [True, True]
+    days = [(date.fromisoformat(one["date"]) - date(1970, 1, 1)).days for one in values["alarms"]]
+    assert [point.x for point in marks["alarm"].points] == sorted(days)
+    assert ": notice, promise for every group" in marks["notice"].points[0].tip
+
+
+def test_the_axis_has_the_threshold_and_words_for_its_ticks() -> None:
+    chart = evidence(years())
+    assert chart.y is not None
+    assert 0.0 in chart.y.ticks
+    assert chart.y.show(0.0) == "alarm"
+    assert {chart.y.low, chart.y.high} == {-6.0, 4.0}
+    assert "Evidence is drawn between ÷10⁶ and ×10⁴." in chart.note
+    assert "drawn between" not in evidence(month()).note
+
+
+# Groups, delays and data.
+
+
+def test_groups_are_sorted_by_evidence() -> None:
+    values = many()
+    page = page_text(watch_html(values)).partition("[Groups]")[2]
+    names = [row["name"] for row in values["groups"]]
+    listed = [line.split(" | ")[0] for line in page.splitlines()]
+    listed = [name for name in listed if name in names]
+    by_evidence = sorted(values["groups"], key=lambda row: (-row["max_log_evidence"], row["name"]))
+    assert listed[:60] == [row["name"] for row in by_evidence]
+    assert listed[0] == values["alarms"][0]["group"]
+
+
+def test_outcomes_known_missing_and_late_add_up() -> None:
+    values = quiet()
+    rows = re.findall(
+        r"^(known at the horizon|missing: .*?) \| ([\d,]+) \|",
+        page_text(watch_html(values)),
+        re.MULTILINE,
+    )
+    assert len(rows) == 3
+    assert sum(int(n.replace(",", "")) for _, n in rows) == values["n_rows"]
+    (chart,) = charts(watch_document(values), "Delays of outcomes")
+    bars = [bar for layer in chart.layers if hasattr(layer, "bars") for bar in layer.bars]
+    assert [bar.height for bar in bars] == values["delays"]["counts"]
+    assert [bar.is_off for bar in bars] == [start >= 30 for start in values["delays"]["days"][:-1]]
+
+
+def test_the_page_embeds_its_data() -> None:
+    values = quiet()
+    data = embedded(watch_html(values))
+    assert {key: one for key, one in data.items() if key != "tests"} == {
+        key: one for key, one in json.loads(json.dumps(values)).items() if key != "tests"
+    }
+    for kept, test in zip(data["tests"], values["tests"], strict=True):
+        assert kept["log_evidence"] == pytest.approx(test["log_evidence"], abs=5.1e-4)
+
+
+def test_pages_of_many_groups_and_long_times_stay_small() -> None:
+    assert max(len(watch_html(made())) for made in (many, years)) < 600_000
+
+
+# Hostile names, and text of a terminal.
+
+
+def test_names_are_text_and_never_markup() -> None:
+    values = WATCHES["hostile"]()
+    page = watch_html(values)
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert page.count("</script>") == 2  # of the data and of the script
+    assert f"<h1>Watch of {EVIL.replace('<', '&lt;').replace('>', '&gt;')}</h1>" in page
+    assert len(embedded(page)["groups"]) == 4
+
+
+def test_control_characters_are_escaped_in_text() -> None:
+    text = watch_text(WATCHES["hostile"]())
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert r"\u001b[31m" in text.replace("\n", "")
+
+
+@pytest.mark.parametrize("width", [60, 80, 118])
+@pytest.mark.parametrize("name", WATCHES)
+def test_text_is_short_and_fits_the_terminal(name: str, width: int) -> None:
+    with lines_within(width):
+        lines = watch_text(WATCHES[name]()).splitlines()
+    assert max(map(len, lines)) <= width
+    # rows of a table that does not fit are stacked, and a group of one example has a long name
+    assert len(lines) <= (45 if width == 118 else 90)
+
+
+def test_unknown_numbers_are_shown_as_unknown() -> None:
+    values = quiet()
+    values["promise"] |= dict.fromkeys(("estimate", "best_case", "worst_case"))
+    values["groups"][0]["error"] = math.nan
+    values["tests"][2]["log_evidence"][:150] = [None] * 150
+    text = shown(values)
+    assert "It is not estimated yet." in text
+    assert "nan" not in text.lower().split()
+    assert "None" not in text
