@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from evenhand.monitoring import Watch
     from evenhand.planning import rows_needed
     from evenhand.selection import Selection, randomize
+    from evenhand.service import Service
     from evenhand.store import load, save
 
 _HOMES = {
@@ -47,6 +48,7 @@ _HOMES = {
     "RandomizedRegressor": "forecasters",
     "RecalibratedRegressor": "forecasters",
     "Selection": "selection",
+    "Service": "service",
     "UnseenValuesWarning": "columns",
     "Watch": "monitoring",
     "audit": "audits",
@@ -95,6 +97,7 @@ __all__ = [
     "RandomizedRegressor",
     "RecalibratedRegressor",
     "Selection",
+    "Service",
     "UnseenValuesWarning",
     "Watch",
     "audit",

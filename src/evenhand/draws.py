@@ -278,11 +278,15 @@ def _listed(ids: Iterable[Any]) -> list[Any]:
 
 
 def _canonical(value: Any, position: int) -> bytes:
-    place = f"ids[{position}]"
+    return check_person(value, f"ids[{position}]").encode()
+
+
+def check_person(value: Any, place: str) -> str:
+    """Return the id of a person as text, the same for 17 and "17"; InputError for other types."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral | str):
         remedy = "convert ids to integers or text: a float id depends on its formatting"
         raise bad_input(place, "be an integer or text", f"{type(value).__name__} {value!r}", remedy)
-    return check_id(value if isinstance(value, str) else int(value), place).encode()
+    return check_id(value if isinstance(value, str) else int(value), place)
 
 
 def check_key(key: bytes) -> bytes:

@@ -21,6 +21,7 @@ from evenhand.columns.unseen import UnseenValues, UnseenValuesWarning, unreporte
 from evenhand.columns.values import FEW as FEW
 from evenhand.columns.values import as_numbers
 from evenhand.columns.values import kind_of as kind_of
+from evenhand.columns.values import level as level
 from evenhand.columns.values import text_dates as text_dates
 
 __all__ = [

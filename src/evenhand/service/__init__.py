@@ -3,12 +3,18 @@
 from evenhand.service.decision_log import DecisionLog, Transaction
 from evenhand.service.entries import Entry, Head, Logged
 from evenhand.service.entries import EntryKind as EntryKind
+from evenhand.service.features import Features as Features
+from evenhand.service.features import RowReader as RowReader
+from evenhand.service.forecasts import Forecasting as Forecasting
+from evenhand.service.forecasts import inside_link as inside_link
 from evenhand.service.log_errors import LogError
 from evenhand.service.matured import matured_rows
 from evenhand.service.opening import open_log
 from evenhand.service.outcome_values import check_outcome as check_outcome
 from evenhand.service.outcomes import Recorded, record_outcome, record_outcomes
 from evenhand.service.row_places import RowPlaces as RowPlaces
+from evenhand.service.served import Served
+from evenhand.service.service import Service
 from evenhand.service.verification import Verification, verify
 
 __all__ = [
@@ -18,6 +24,8 @@ __all__ = [
     "LogError",
     "Logged",
     "Recorded",
+    "Served",
+    "Service",
     "Transaction",
     "Verification",
     "matured_rows",

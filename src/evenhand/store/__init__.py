@@ -20,7 +20,9 @@ from evenhand.store.manifest import FORMAT
 from evenhand.store.manifest import digest as digest
 from evenhand.store.manifest import sealed as sealed
 from evenhand.store.models import load, read_certificate, save
+from evenhand.store.models import load_with_hash as load_with_hash
 from evenhand.store.packing import PackedModel, pack
+from evenhand.store.packing import foreign_parts as foreign_parts
 
 __all__ = [
     "CERTIFICATE",

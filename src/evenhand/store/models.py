@@ -83,11 +83,20 @@ def load(folder: str | os.PathLike[str], estimator: Any = None) -> Any:
     evenhand._validate.InputError: no/such/folder: no such model folder; create one with ...
     """
     source = Path(folder)
-    model = read_steadily(source, lambda manifest: _rebuilt(manifest, source, estimator))
+    model, _ = load_with_hash(source, estimator)
     stranger = _foreign_certificate(source)
     if stranger is not None:
         warnings.warn(stranger, UserWarning, stacklevel=2)
     return model
+
+
+def load_with_hash(folder: str | os.PathLike[str], estimator: Any = None) -> tuple[Any, str]:
+    """Return the forecaster in a folder, and the SHA-256 of the model, as in its certificate."""
+    source = Path(folder)
+    return read_steadily(
+        source,
+        lambda manifest: (_rebuilt(manifest, source, estimator), str(manifest["sha256"])),
+    )
 
 
 def read_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:

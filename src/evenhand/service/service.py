@@ -1,0 +1,321 @@
+"""Serving of forecasts that are logged before they are returned."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from evenhand._format import one_line
+from evenhand._ids import id_text
+from evenhand._validate import bad_input, check_choice
+from evenhand.columns import Schema
+from evenhand.draws import KeyedDraws, check_person
+from evenhand.forecasters import Forecaster
+from evenhand.service.contexts import (
+    Naming,
+    open_context,
+    person_request,
+    person_subject,
+    versions,
+)
+from evenhand.service.decision_log import DecisionLog, Transaction
+from evenhand.service.entries import Entry, Logged
+from evenhand.service.features import Features, RowReader
+from evenhand.service.forecasts import Decide, Forecasting, check_levels
+from evenhand.service.outcomes import record_outcome
+from evenhand.service.served import Served
+from evenhand.store import foreign_parts, load_with_hash, pack
+
+BLOCK = 500
+"""Number of forecasts in a transaction: others wait for the log for a fraction of a second."""
+
+ID_DIGITS = 32
+"""Length of the id of a forecast, the beginning of the hash of its request."""
+
+
+class Service:
+    """Service that logs each forecast before it returns it.
+
+    It is safe for threads, and for several processes on one log. A forecast depends on the person's
+    draw and features only, not on other requests. A person who is forecast again in the same
+    context with the same features gets the logged answer, whoever asks and whenever. With other
+    features the draw is the same, and the new forecast is logged as a revision.
+
+    Parameters
+    ----------
+    model : path or Forecaster
+        Folder of a fitted model, or a fitted forecaster.
+    draws : KeyedDraws
+        Draws of people. Their context is the context of the service: the name of one decision or
+        period, which belongs to one model and key. The key is not logged.
+    log : DecisionLog
+        The log, from `open_log`.
+    person : {"hash", "id"}, default "hash"
+        How the log names people: by a keyed hash of the id, or by the id itself.
+    keep_features : bool, default False
+        Whether to log the features, and not only their hash. A replay then needs no table.
+    groups : sequence of str, default ()
+        Columns whose values are logged, for the groups of a watch. Rows must have them, also if the
+        model does not use them.
+    levels : sequence of float, default (0.05, 0.25, 0.5, 0.75, 0.95)
+        Levels of the quantiles that are served, increasing, 0 < level < 1.
+    decide : function, BayesDecision or None, default None
+        Rule for actions: a function from a `Forecast` to one action per row, each a JSON value, or
+        a `BayesDecision`.
+
+    Attributes
+    ----------
+    context : str
+        Name of the context.
+    model_sha256 : str
+        SHA-256 of the model, as in its folder and certificate.
+    schema : Schema
+        Columns of a row: their names, kinds, levels, ranges and numbers of missing values in
+        training. Columns of groups that the model does not use have the kind "other".
+
+    Raises
+    ------
+    InputError
+        If the log has the context with another model, key or way of naming people.
+
+    Notes
+    -----
+    The hash of features is not keyed: somebody with the log can test a guess of all features of a
+    forecast.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, pandas as pd
+    >>> from pathlib import Path
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> from evenhand import RandomizedRegressor, Service
+    >>> from evenhand.draws import KeyedDraws
+    >>> from evenhand.service import open_log
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"age": rng.uniform(20, 60, 200)})
+    >>> model = RandomizedRegressor(BayesianRidge()).fit(X, X["age"] + rng.normal(size=200))
+    >>> draws = KeyedDraws(b"sixteen bytes or more", context="2026-11")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     service = Service(model, draws, open_log(Path(folder, "decisions.sqlite")))
+    ...     first = service.forecast("person 17", {"age": 40})
+    ...     again = service.forecast("person 17", {"age": "40.0"})
+    ...     service.close()
+    >>> again.id == first.id, again.is_repeated, list(first.quantiles)
+    (True, True, ['0.05', '0.25', '0.5', '0.75', '0.95'])
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] | Forecaster,
+        draws: KeyedDraws,
+        log: DecisionLog,
+        *,
+        person: Naming = "hash",
+        keep_features: bool = False,
+        groups: Sequence[str] = (),
+        levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95),
+        decide: Decide | None = None,
+    ) -> None:
+        if not isinstance(draws, KeyedDraws):
+            raise bad_input("draws", "be KeyedDraws(key, context)", type(draws).__name__)
+        check_choice("person", person, ("hash", "id"))
+        if isinstance(groups, str):
+            raise bad_input("groups", "be a sequence of names", repr(groups), f"[{groups!r}]")
+        self.log = log
+        self._draws = draws
+        self._names_by_hash = person == "hash"
+        self._keeps_features = keep_features
+        self._model, self.model_sha256, unstored = _loaded(model)
+        self._reader = RowReader(self._model, groups)
+        self._forecasting = Forecasting(self._model, self._reader, check_levels(levels), decide)
+        opened = {
+            "context": draws.context,
+            "model_sha256": self.model_sha256,
+            "unstored": unstored,
+            "key": draws.fingerprint,
+            "person": person,
+            "keep_features": keep_features,
+            "groups": list(self._reader.groups),
+            "levels": list(self._forecasting.levels),
+            "columns": self._reader.names,
+            **self._forecasting.settings(),
+            "versions": versions(),
+        }
+        self._opened = open_context(log, opened).number
+
+    @property
+    def context(self) -> str:
+        """Name of the context."""
+        return self._draws.context
+
+    @property
+    def schema(self) -> Schema:
+        """Columns of a row."""
+        return self._reader.schema
+
+    def __repr__(self) -> str:
+        return one_line(self, context=self.context, model=self.model_sha256[:16])
+
+    def forecast(self, person: str | int, row: Any) -> Served:
+        """Return the forecast of a person, which is in the log once it is returned.
+
+        Parameters
+        ----------
+        person : str or int
+            Id of the person; 17 and "17" are the same id.
+        row : mapping, Series, or table with one row
+            Value of each column of the model, and of `groups`. For a model that was trained on an
+            array, a sequence of numbers too.
+
+        Returns
+        -------
+        Served
+
+        Raises
+        ------
+        InputError
+            If the id cannot be used, a column is missing or unknown or has a value of another kind,
+            or the model refuses the row; nothing is logged then.
+        """
+        return self._served(self._asked([person], ["person"], [self._reader.read(row)]))[0]
+
+    def forecast_many(self, people: Iterable[str | int], X: Any) -> list[Served]:
+        """Return the forecasts of people, as `forecast` does one by one.
+
+        All ids and rows are read before any forecast is logged. Forecasts are then logged in
+        blocks: after an interruption, the same call returns what was logged and adds the rest.
+
+        Parameters
+        ----------
+        people : iterable of str or int, length n
+            Ids of the people.
+        X : table or array with n rows
+            Their rows.
+
+        Returns
+        -------
+        list of Served
+            One for each row, in their order.
+
+        Raises
+        ------
+        InputError
+            If an id or a row cannot be used; the message names the row, from 1.
+        """
+        rows = self._reader.read_all(X)
+        ids = list(people)
+        if len(ids) != len(rows):
+            raise bad_input("people", f"have one id per row ({len(rows)})", f"{len(ids)} ids")
+        asked = self._asked(ids, [f"people[{i}]" for i in range(len(ids))], rows)
+        found: list[Served] = []
+        for start in range(0, len(asked), BLOCK):
+            found += self._served(asked[start : start + BLOCK])
+        return found
+
+    def record_outcome(self, id: str, y: float, *, time: datetime | str | None = None) -> Logged:
+        """Record the outcome of a forecast of the log, or its correction.
+
+        Parameters
+        ----------
+        id : str
+            Id of the forecast.
+        y : float
+            The outcome.
+        time : datetime or str, optional
+            When the outcome was observed; the log has the time of the record besides.
+
+        Raises
+        ------
+        InputError
+            If the log has no such forecast, or the forecast cannot have this outcome.
+        """
+        return record_outcome(self.log, id, y, time=time)
+
+    def close(self) -> None:
+        """Close the log."""
+        self.log.close()
+
+    def _asked(
+        self, ids: Sequence[str | int], places: Sequence[str], rows: Sequence[Features]
+    ) -> list[_Asked]:
+        """Return requests of people, with their names in the log."""
+        people = [check_person(one, place) for one, place in zip(ids, places, strict=True)]
+        names = (
+            self._draws.pseudonyms(people) if self._names_by_hash else list(map(id_text, people))
+        )
+        return [
+            _Asked(person, name, row, person_request(self.context, name, row.sha256))
+            for person, name, row in zip(people, names, rows, strict=True)
+        ]
+
+    def _served(self, asked: Sequence[_Asked]) -> list[Served]:
+        """Return the logged answers, and forecast and log what is not in the log."""
+        known = [self.log.find(one.request) for one in asked]
+        new = {one.request: one for one, entry in zip(asked, known, strict=True) if entry is None}
+        if not new:
+            return [self._answer(entry) for entry in known if entry is not None]
+        # outside the transaction, so that others do not wait for the model
+        values = self._values(list(new.values()))
+
+        def work(transaction: Transaction) -> list[Served]:
+            return [self._logged(transaction, one, values.get(one.request)) for one in asked]
+
+        return self.log.run(work)
+
+    def _values(self, asked: Sequence[_Asked]) -> dict[str, dict[str, Any]]:
+        """Return what is logged of new forecasts by request, all but their revision."""
+        rows = [one.row for one in asked]
+        computed = self._forecasting.values(rows, self._draws([one.person for one in asked]))
+        found = {}
+        for one, forecast in zip(asked, computed, strict=True):
+            own = {
+                "context": self.context,
+                "opened": self._opened,
+                "person": one.name,
+                "features_sha256": one.row.sha256,
+                "groups": one.row.groups,
+            }
+            kept = {"features": one.row.values} if self._keeps_features else {}
+            found[one.request] = own | kept | forecast
+        return found
+
+    def _logged(
+        self, transaction: Transaction, asked: _Asked, values: dict[str, Any] | None
+    ) -> Served:
+        """Return the answer in the log, which another request may have added just before."""
+        known = transaction.find(asked.request)
+        if known is not None or values is None:
+            return self._answer(cast(Logged, known))
+        subject = person_subject(self.context, asked.name)
+        revision = {"revision": transaction.n_of(subject)}
+        id = asked.request[:ID_DIGITS]
+        entry = Entry("forecast", id, asked.request, subject, values | revision)
+        return Served.of(transaction.add(entry), self.model_sha256, is_repeated=False)
+
+    def _answer(self, known: Logged) -> Served:
+        return Served.of(known, self.model_sha256, is_repeated=True)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Request for the forecast of a person."""
+
+    person: str
+    name: str
+    row: Features
+    request: str
+
+
+def _loaded(model: str | os.PathLike[str] | Forecaster) -> tuple[Forecaster, str, list[str]]:
+    """Return a forecaster, its hash, and the names of inner models that the hash does not cover."""
+    if isinstance(model, str | os.PathLike):
+        forecaster, sha256 = load_with_hash(model)
+        return forecaster, sha256, []
+    if not isinstance(model, Forecaster):
+        rule = "be a model folder or a fitted forecaster"
+        raise bad_input("model", rule, type(model).__name__, "randomize(...) has one as .model")
+    packed = pack(model)
+    return model, packed.sha256, [part["name"] for part in foreign_parts(packed.entry)]

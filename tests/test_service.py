@@ -1,0 +1,498 @@
+"""Serving: one answer per person and features, logged once, whoever asks."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import BayesianRidge
+
+from evenhand import Forecast, RandomizedRegressor, Service, save
+from evenhand._validate import InputError
+from evenhand.decisions import BayesDecision, StepLoss
+from evenhand.distributions import from_records
+from evenhand.draws import KeyedDraws
+from evenhand.forecasters import RecalibratedRegressor
+from evenhand.service import Served, open_log, verify
+from forecaster_examples import DISCRETE, EXAMPLES, linear_task, small_boosted, use_small_default
+
+KEY = b"a key of these tests, not secret"
+DRAWS = KeyedDraws(KEY, "2026-11")
+EXACT = 1e-9
+"""Relative difference between forecasts of one row and of many: rounding in other orders."""
+
+
+def table(n: int, seed: int = 0) -> pd.DataFrame:
+    X, _ = linear_task(n, seed)
+    return pd.DataFrame(X, columns=["age", "income", "debt"])
+
+
+@pytest.fixture(scope="module")
+def model() -> RandomizedRegressor:
+    return RandomizedRegressor(BayesianRidge()).fit(table(200), linear_task(200)[1])
+
+
+def mixed(n: int, seed: int = 0) -> pd.DataFrame:
+    """Columns of all kinds, one with missing values."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"age": rng.integers(20, 60, n), "score": rng.normal(size=n)})
+    X["seldom"] = np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n))
+    X["region"] = rng.choice(["north", "süd", "west"], n)
+    X["job"] = pd.Categorical(rng.choice(["baker", "clerk"], n))
+    X["grade"] = pd.Categorical(rng.choice([1, 2, 3], n))
+    X["is_new"] = rng.random(n) < 0.5
+    X["since"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D")
+    return X
+
+
+@pytest.fixture(scope="module")
+def mixed_model() -> Any:
+    X = mixed(200)
+    y = X["score"] + X["is_new"] + np.random.default_rng(1).normal(size=200)
+    return RandomizedRegressor(small_boosted(), random_state=0).fit(X, y)
+
+
+def forecasts(service: Service) -> list[Any]:
+    return list(service.log.entries(kind="forecast"))
+
+
+def same(first: Served, second: Served) -> bool:
+    return first.to_dict() | {"is_repeated": 0} == second.to_dict() | {"is_repeated": 0}
+
+
+ROW = {"age": 0.3, "income": -1.0, "debt": 2}
+
+
+def test_the_answer_is_that_of_the_model_at_the_draw_of_the_person(
+    model: Any, tmp_path: Path
+) -> None:
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), levels=(0.1, 0.9))
+    served = service.forecast("person 17", ROW)
+    forecast = model.forecast(pd.DataFrame([ROW]), DRAWS(["person 17"]))
+    assert served.r == DRAWS(["person 17"])[0]
+    expected = forecast.ppf([0.1, 0.9])[0]
+    np.testing.assert_allclose([served.quantiles["0.1"], served.quantiles["0.9"]], expected)
+    np.testing.assert_allclose(served.mean, model.predict(pd.DataFrame([ROW]))[0])
+    assert (served.probability, served.action, served.revision) == (None, None, 0)
+    (entry,) = forecasts(service)
+    assert (entry.id, entry.number, entry.time) == (served.id, served.number, served.time)
+    again = Forecast(from_records([entry.values["record"]])).randomized(
+        entry.values["alpha"], entry.values["link"], [entry.values["r"]]
+    )
+    np.testing.assert_allclose(again.ppf([0.1, 0.9])[0], expected, rtol=EXACT)
+    assert json.loads(json.dumps(served.to_dict())) == served.to_dict()
+
+
+def test_parallel_requests_have_one_entry_and_one_answer(model: Any, tmp_path: Path) -> None:
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+    with ThreadPoolExecutor(32) as pool:
+        answers = list(pool.map(lambda _: service.forecast(17, ROW), range(96)))
+    assert len(forecasts(service)) == 1
+    assert all(same(answers[0], one) for one in answers)
+    assert sum(not one.is_repeated for one in answers) == 1
+    with ThreadPoolExecutor(32) as pool:
+        others = list(pool.map(lambda i: service.forecast(i, ROW), range(64)))
+    assert len({one.id for one in others}) == 64
+    assert verify(service.log).n_entries == 1 + 64
+
+
+OTHER_PROCESS = """
+import json, sys
+from evenhand import Service
+from evenhand.draws import KeyedDraws
+from evenhand.service import open_log
+folder, log, key, row = sys.argv[1:]
+service = Service(folder, KeyedDraws(key.encode(), "2026-11"), open_log(log))
+print(json.dumps(service.forecast("17", json.loads(row)).to_dict()))
+"""
+
+
+def test_the_answer_is_the_same_after_a_restart_and_from_another_process(
+    model: Any, tmp_path: Path
+) -> None:
+    save(model, tmp_path / "model")
+    path = tmp_path / "a.sqlite"
+    service = Service(tmp_path / "model", DRAWS, open_log(path))
+    first = service.forecast(17, ROW)
+    arguments = [str(tmp_path / "model"), str(path), KEY.decode(), json.dumps(ROW)]
+    other = subprocess.run(
+        [sys.executable, "-c", OTHER_PROCESS, *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert json.loads(other.stdout) == first.to_dict() | {"is_repeated": True}
+    service.close()
+    again = Service(tmp_path / "model", DRAWS, open_log(path))
+    assert same(again.forecast("17", ROW), first)
+    # the context is in the log once
+    assert [entry.kind for entry in again.log.entries()] == ["context", "forecast"]
+
+
+def test_other_features_have_the_same_draw_and_a_revision(model: Any, tmp_path: Path) -> None:
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+    served = [service.forecast("ada", ROW | {"debt": debt}) for debt in (0, 1, 2, 1)]
+    assert [one.revision for one in served] == [0, 1, 2, 1]
+    assert [one.is_repeated for one in served] == [False, False, False, True]
+    assert len({one.r for one in served}) == 1
+    assert len({one.quantiles["0.5"] for one in served}) == 3
+    assert service.forecast("bob", ROW).revision == 0
+
+
+def test_equal_values_of_a_column_are_the_same_features(mixed_model: Any, tmp_path: Path) -> None:
+    service = Service(mixed_model, DRAWS, open_log(tmp_path / "a.sqlite"))
+    row = {
+        "age": 40,
+        "score": 0.0,
+        "seldom": None,
+        "region": "süd",
+        "job": "clerk",
+        "grade": 2,
+        "is_new": True,
+        "since": "2021-03-01",
+    }
+    first = service.forecast("ada", row)
+    spellings: dict[str, list[Any]] = {
+        "age": [40.0, "40", "40.0", np.int32(40), np.float32(40)],
+        "score": [-0.0, 0, "0"],
+        "seldom": [math.nan, np.nan, "", pd.NA],
+        "grade": ["2", 2.0],
+        "is_new": [1, "true", np.True_, 1.0],
+        "since": ["2021-03-01T00:00:00", pd.Timestamp("2021-03-01"), date(2021, 3, 1)],
+    }
+    for name, values in spellings.items():
+        for value in values:
+            again = service.forecast("ada", row | {name: value})
+            assert again.is_repeated, (name, value)
+            assert again.id == first.id
+    turned = dict(reversed(row.items()))
+    for form in (turned, pd.Series(turned), pd.DataFrame([turned])):
+        assert service.forecast("ada", form).id == first.id
+    assert len(forecasts(service)) == 1
+    other = {"age": 41, "seldom": 0, "region": "south", "grade": 3, "is_new": 0, "job": None}
+    for i, (name, value) in enumerate(other.items()):
+        assert service.forecast("ada", row | {name: value}).revision == i + 1
+
+
+def test_many_forecasts_equal_those_one_by_one(mixed_model: Any, tmp_path: Path) -> None:
+    X = mixed(40, 5)
+    many, single = (
+        Service(mixed_model, DRAWS, open_log(tmp_path / name)) for name in ("a.db", "b.db")
+    )
+    at_once = many.forecast_many(range(40), X)
+    for row, served in enumerate(at_once):
+        alone = single.forecast(row, X.iloc[[row]])
+        assert (alone.id, alone.r, alone.revision) == (served.id, served.r, 0)
+        np.testing.assert_allclose(
+            list(alone.quantiles.values()), list(served.quantiles.values()), rtol=EXACT
+        )
+    direct = mixed_model.forecast(X, DRAWS(range(40))).ppf(0.5)
+    np.testing.assert_allclose([one.quantiles["0.5"] for one in at_once], direct, rtol=EXACT)
+    again = many.forecast_many(range(40), X)
+    assert all(one.is_repeated for one in again)
+    assert len(forecasts(many)) == 40
+
+
+def test_a_person_twice_in_one_table_has_one_entry_per_features(model: Any, tmp_path: Path) -> None:
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+    X = table(3).iloc[[0, 1, 0, 2]]
+    served = service.forecast_many(["ada", "ada", "ada", "bob"], X)
+    assert [one.revision for one in served] == [0, 1, 0, 0]
+    assert [one.is_repeated for one in served] == [False, False, True, False]
+
+
+def test_a_context_belongs_to_one_model_key_and_way_of_naming_people(
+    model: Any, tmp_path: Path
+) -> None:
+    log = open_log(tmp_path / "a.sqlite")
+    Service(model, DRAWS, log)
+    other = RandomizedRegressor(BayesianRidge(), 0.2).fit(table(200), linear_task(200)[1])
+    with pytest.raises(InputError, match=r"'2026-11' was opened with another model .*new context"):
+        Service(other, DRAWS, log)
+    foreign = KeyedDraws(b"another key of these tests", "2026-11")
+    with pytest.raises(InputError, match=r"another key \([0-9a-f-]{19}, now [0-9a-f-]{19}\)"):
+        Service(model, foreign, log)
+    with pytest.raises(InputError, match=r"another way of naming people \(hash, now id\)"):
+        Service(model, DRAWS, log, person="id")
+    Service(other, KeyedDraws(KEY, "2026-12"), log)
+    assert [entry.id for entry in log.entries(kind="context")] == ["2026-11", "2026-12"]
+
+
+def test_other_options_of_a_context_are_logged_once(model: Any, tmp_path: Path) -> None:
+    log = open_log(tmp_path / "a.sqlite")
+    for levels in ((0.5,), (0.1, 0.9), (0.5,), (0.1, 0.9)):
+        service = Service(model, DRAWS, log, levels=levels)
+    opened = [entry.values["levels"] for entry in log.entries(kind="context")]
+    assert opened == [[0.5], [0.1, 0.9]]
+    service.forecast(1, ROW)
+    assert forecasts(service)[0].values["opened"] == 2
+
+
+def test_the_context_names_model_options_and_versions(model: Any, tmp_path: Path) -> None:
+    save(model, tmp_path / "model")
+    log = open_log(tmp_path / "a.sqlite")
+    service = Service(tmp_path / "model", DRAWS, log, groups=["age", "sex"])
+    (entry,) = log.entries()
+    values = entry.values
+    manifest = json.loads((tmp_path / "model" / "model.json").read_text())
+    assert values["model_sha256"] == service.model_sha256 == manifest["sha256"]
+    assert values["key"] == DRAWS.fingerprint
+    assert values["columns"] == ["age", "income", "debt"]
+    assert (values["link"], values["alpha"], values["outcome"]) == ("entropic", 0.1, "continuous")
+    assert values["groups"] == ["age", "sex"]
+    assert {"python", "numpy", "scipy", "scikit-learn", "evenhand"} <= set(values["versions"])
+
+
+@pytest.mark.parametrize("id", ["", " ada", "ada\u200b", 1.0, True, None, b"ada", "17.0", "\ud800"])
+def test_ids_follow_the_rules_of_draws(model: Any, tmp_path: Path, id: Any) -> None:
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), person="id")
+    with pytest.raises(InputError, match=r"^person must"):
+        service.forecast(id, ROW)
+    with pytest.raises(InputError, match=r"^people\[1\] must"):
+        service.forecast_many(["ada", id], table(2))
+    assert forecasts(service) == []
+
+
+def test_ids_are_compared_in_normal_form(model: Any, tmp_path: Path) -> None:
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), person="id")
+    first = service.forecast("Zoe\u0308", ROW)
+    assert service.forecast("Zo\u00eb", ROW).id == first.id
+    assert first.person == "Zo\u00eb"
+    assert service.forecast(17, ROW).id == service.forecast("17", ROW).id
+
+
+def test_neither_key_nor_id_nor_features_are_in_the_files_of_the_log(
+    model: Any, tmp_path: Path
+) -> None:
+    key, person, value = b"\x01\xfe secret key \x80 of bytes", "ada lovelace 1815", 0.123456789
+    service = Service(model, KeyedDraws(key, "c"), open_log(tmp_path / "a.sqlite"))
+    served = service.forecast(person, ROW | {"debt": value})
+    service.close()
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert served.person.encode() in content
+    for hidden in (key, key.hex().encode(), person.encode(), str(value).encode()):
+        assert hidden not in content
+    assert key.hex() not in repr(service)
+    assert person not in json.dumps(served.to_dict())
+
+
+def test_features_and_groups_are_logged_if_asked(model: Any, tmp_path: Path) -> None:
+    options = {"keep_features": True, "groups": ["sex", "age"], "person": "id"}
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), **options)
+    service.forecast(1, ROW | {"sex": "f"})
+    service.forecast_many([2, 3], table(2).assign(sex=["m", None]))
+    first, second, third = (entry.values for entry in forecasts(service))
+    assert first["features"] == {"age": 0.3, "income": -1.0, "debt": 2.0}
+    assert first["groups"] == {"sex": "f", "age": 0.3}
+    assert first["person"] == "1"
+    assert [one["groups"]["sex"] for one in (second, third)] == ["m", None]
+    # a column that the model does not use changes no forecast
+    assert service.forecast(1, ROW | {"sex": "m"}).is_repeated
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"age": "old"}, r"column 'age', row 1 must be a number, got 'old'"),
+        ({"age": [1]}, r"column 'age', row 1 must be a single value, got a list"),
+        ({"age": {"a": 1}}, r"column 'age', row 1 must be a single value, got a dict"),
+        ({"age": math.inf}, r"column 'age', row 1 must be finite, got inf"),
+        ({"age": "1e999"}, r"column 'age', row 1 must be finite"),
+        ({"age": 10**400}, r"column 'age'"),
+        ({"age": b"1"}, r"column 'age'"),
+        ({"age": 1j}, r"column 'age'"),
+        ({"age": "\ud800"}, r"column 'age'"),
+        ({"age": object()}, r"column 'age'"),
+        ({"age": None}, r"refuses the row \(.*\); columns without a value: 'age'"),
+        ({"sex": "f"}, r"the row has an unknown column 'sex'; the model has only age, income"),
+        ({"agee": 1}, r"the row has an unknown column 'agee'; did you mean 'age'\?"),
+    ],
+)
+def test_a_bad_row_is_an_error_that_names_the_column(
+    model: Any, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+    with pytest.raises(InputError, match=message) as error:
+        service.forecast(1, ROW | changes)
+    assert "\n" not in str(error.value)
+    assert forecasts(service) == []
+
+
+def test_a_row_of_another_form_is_refused(model: Any, tmp_path: Path) -> None:
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+    for row in (None, [1, 2, 3], "age", 3, {1, 2}):
+        with pytest.raises(InputError, match="row must be a mapping from column names to values"):
+            service.forecast(1, row)
+    with pytest.raises(InputError, match="row must have one row, got 2 rows"):
+        service.forecast(1, table(2))
+    with pytest.raises(InputError, match=r"the row has no column 'age'; did you mean 'Age'\?"):
+        service.forecast(1, {"Age": 1, "income": 1, "debt": 1})
+    with pytest.raises(InputError, match=r"have one id per row \(2\), got 1 ids"):
+        service.forecast_many([1], table(2))
+
+
+def test_an_error_in_one_row_loses_nothing_that_was_logged(
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenhand.service.service.BLOCK", 4)
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+    X = table(10).astype(object)
+    X.iloc[6, 1] = "much"
+    with pytest.raises(InputError, match=r"column 'income', row 7 must be a number, got 'much'"):
+        service.forecast_many(range(10), X)
+    assert forecasts(service) == []
+    # a row that only the model refuses
+    X.iloc[6, 1] = None
+    with pytest.raises(InputError, match="columns without a value: 'income'"):
+        service.forecast_many(range(10), X)
+    logged = [entry.id for entry in forecasts(service)]
+    assert len(logged) == 4
+    X.iloc[6, 1] = 0.5
+    served = service.forecast_many(range(10), X)
+    assert [one.id for one in served][:4] == logged
+    assert [one.is_repeated for one in served] == [True] * 4 + [False] * 6
+    assert verify(service.log).n_entries == 11
+
+
+@pytest.mark.parametrize("name", [*EXAMPLES, *DISCRETE])
+def test_every_forecaster_can_be_served(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_small_default(monkeypatch)
+    X, y = linear_task(200)
+    example: Any = (EXAMPLES | DISCRETE)[name]
+    outcomes = y if name in EXAMPLES else example.outcomes(y)
+    fitted = example.make().fit(X, outcomes)
+    service = Service(fitted, DRAWS, open_log(tmp_path / "a.sqlite"))
+    served = service.forecast_many(range(5), X[:5])
+    for person, row in enumerate(X[:5]):
+        again = service.forecast(person, list(row))
+        assert again.is_repeated
+        assert again.id == served[person].id
+    forecast = fitted.forecast(X[:5], DRAWS(range(5)))
+    entries = [entry.values for entry in forecasts(service)]
+    context = next(service.log.entries(kind="context")).values
+    assert context["outcome"] == forecast.outcome_kind
+    assert [one.r for one in served] == (
+        DRAWS(range(5)).tolist() if example.is_randomized else [None] * 5
+    )
+    rebuilt = Forecast(from_records([one["record"] for one in entries]))
+    if entries[0]["link"] is not None:
+        link, alpha = (context[key] for key in ("link", "alpha"))
+        rebuilt = rebuilt.randomized(alpha, link, [one["r"] for one in entries])
+    assert rebuilt.outcome_kind is forecast.outcome_kind
+    at = np.quantile(outcomes, [0.2, 0.6, 0.9])
+    for value in at:
+        np.testing.assert_allclose(rebuilt.cdf(value), forecast.cdf(value), rtol=1e-7)
+        np.testing.assert_allclose(rebuilt.cdf_left(value), forecast.cdf_left(value), rtol=1e-7)
+    if forecast.outcome_kind == "binary":
+        probability = [one.probability for one in served]
+        np.testing.assert_allclose(probability, forecast.event_probability(), rtol=EXACT)
+        assert served[0].quantiles == {}
+    else:
+        median = [one.quantiles["0.5"] for one in served]
+        np.testing.assert_allclose(median, forecast.ppf(0.5), rtol=1e-7)
+        assert served[0].probability is None
+
+
+def test_a_model_recalibrated_by_group_can_be_served(tmp_path: Path) -> None:
+    X = table(400).assign(group=np.where(np.arange(400) % 2, "a", "b"))
+    y = linear_task(400)[1] * np.where(X["group"] == "a", 1, 2)
+    model = RecalibratedRegressor(small_boosted(), by="group", random_state=0).fit(X, y)
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), groups=["group"])
+    served = service.forecast_many(range(6), X[:6])
+    median = [one.quantiles["0.5"] for one in served]
+    np.testing.assert_allclose(median, model.forecast(X[:6]).ppf(0.5), rtol=1e-9)
+    rebuilt = from_records([entry.values["record"] for entry in forecasts(service)])
+    np.testing.assert_allclose(rebuilt.cdf(y[:6]), model.forecast(X[:6]).cdf(y[:6]), rtol=1e-9)
+
+
+def bank() -> BayesDecision:
+    return BayesDecision(("yes", "no"), {"yes": StepLoss([0.5], [4.0, 0.0]), "no": 1.0})
+
+
+def test_actions_are_those_of_the_served_forecast(model: Any, tmp_path: Path) -> None:
+    X = table(20, 3)
+    forecast = model.forecast(X, DRAWS(range(20)))
+    by_loss = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), decide=bank())
+    served = by_loss.forecast_many(range(20), X)
+    assert [one.action for one in served] == bank().decide(forecast).chosen.tolist()
+    assert {one.action for one in served} == {"yes", "no"}
+
+    def grants(forecast: Forecast) -> Any:
+        return forecast.cdf(0.0) < 0.5
+
+    by_rule = Service(model, DRAWS, open_log(tmp_path / "b.sqlite"), decide=grants)
+    for row in range(20):
+        action = by_rule.forecast(row, X.iloc[row]).action
+        assert action is bool(forecast.cdf(0.0)[row] < 0.5)
+
+
+@pytest.mark.parametrize(
+    ("decide", "message"),
+    [
+        (lambda forecast: ["yes", "no"], r"one action per row \(1\), got 2 actions"),
+        (lambda forecast: [math.nan], "actions that are JSON values"),
+        (lambda forecast: [object()], "actions that are JSON values"),
+    ],
+)
+def test_a_rule_for_actions_that_is_wrong_logs_nothing(
+    model: Any, tmp_path: Path, decide: Any, message: str
+) -> None:
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), decide=decide)
+    with pytest.raises(InputError, match=message):
+        service.forecast(1, ROW)
+    assert forecasts(service) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"person": "name"}, "person must be one of 'hash', 'id'"),
+        ({"levels": ()}, "levels must be increasing fractions"),
+        ({"levels": (0.5, 0.5)}, "levels must be increasing fractions"),
+        ({"levels": (0.5, 95)}, r"levels\[1\] must satisfy 0 < levels\[1\] < 1, got 95"),
+        ({"groups": "age"}, "groups must be a sequence of names"),
+        ({"groups": ["age", "age"]}, "groups must have no repeated names"),
+        ({"draws": KEY}, "draws must be KeyedDraws"),
+        ({"model": BayesianRidge()}, "model must be a model folder or a fitted forecaster"),
+    ],
+)
+def test_wrong_options_are_refused(
+    model: Any, tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    given = {"model": model, "draws": DRAWS, "log": open_log(tmp_path / "a.sqlite")} | options
+    with pytest.raises(InputError, match=message):
+        Service(**given)
+
+
+def test_the_schema_describes_the_columns_of_a_row(mixed_model: Any, tmp_path: Path) -> None:
+    service = Service(mixed_model, DRAWS, open_log(tmp_path / "a.sqlite"), groups=["sex", "job"])
+    schema = service.schema
+    assert schema.names == (*mixed(1).columns, "sex")
+    assert (schema["region"].kind, schema["region"].levels) == (
+        "category",
+        ("north", "süd", "west"),
+    )
+    assert (schema["age"].kind, schema["age"].n_missing) == ("number", 0)
+    assert schema["seldom"].n_missing > 0
+    assert (schema["since"].kind, schema["sex"].kind) == ("date", "other")
+
+
+def test_outcomes_are_recorded_by_id(model: Any, tmp_path: Path) -> None:
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+    served = service.forecast(1, ROW)
+    service.record_outcome(served.id, 0.7)
+    (entry,) = service.log.entries(kind="outcome")
+    assert (entry.id, entry.values["y"]) == (served.id, 0.7)
+    with pytest.raises(InputError, match="no forecast"):
+        service.record_outcome("0" * 32, 0.7)
