@@ -20,6 +20,7 @@ from command_outcome import Command, Outcome
 from evenhand.cli import main
 from forked_command import Forks
 from in_browser import started
+from log_writers import Writers
 from postgresql_server import Server
 from postgresql_server import started as started_server
 from shared_work import made_once, save_blank
@@ -76,6 +77,14 @@ def postgresql() -> Iterator[Server]:
     """Start a server of PostgreSQL, or skip the test if there is none."""
     with started_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def writers() -> Iterator[Writers]:
+    """Yield a program that starts processes that write to a decision log."""
+    program = Writers()
+    yield program
+    program.close()
 
 
 @pytest.fixture(scope="session")

@@ -107,20 +107,22 @@ class Server:
 
 
 @contextmanager
-def started() -> Iterator[Server]:
-    """Start a server of its own; skip the test if that is not possible."""
+def started(folder: Path | None = None) -> Iterator[Server]:
+    """Start a server of its own, in a new folder or this one; skip the test if there is none."""
     for module in ("sqlalchemy", "psycopg"):
         try:
             __import__(module)
         except ImportError:
             missing(module)
     programs()
-    folder = Path(tempfile.mkdtemp())
+    # not in a folder of pytest, which other users may not enter
+    place = folder or Path(tempfile.mkdtemp())
     try:
-        server = Server(folder)
+        server = Server(place)
         server.start()
         yield server
         if server.is_running():
             server.stop("immediate")
     finally:
-        shutil.rmtree(folder)
+        if folder is None:
+            shutil.rmtree(place)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 import stat
 import threading
@@ -16,6 +15,7 @@ import pytest
 
 from evenhand import InputError
 from evenhand.service import DecisionLog, Entry, Head, LogError, open_log, verify
+from log_writers import in_fork
 
 
 @pytest.fixture
@@ -480,19 +480,6 @@ def test_a_changed_entry_is_never_returned(log: DecisionLog, path: Path) -> None
 
 
 # forks
-
-
-def in_fork(work) -> int:  # type: ignore[no-untyped-def]
-    """Return the exit code of a fork of this process: 0 if `work` returns."""
-    process = os.fork()
-    if process == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
 def test_a_fork_and_its_parent_go_on_with_one_log(log: DecisionLog) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from evenhand import InputError
 from evenhand.service import DecisionLog, Entry, LogError, open_log, verify
+from full_disks import fill, small_disk
+from log_writers import Writers, adding, check_log, confirmed_after_kills
 from postgresql_server import PASSWORD, QUOTED, Server, started
+from repeats import repeats, statistical
 
 sa = pytest.importorskip("sqlalchemy", reason="needs evenhand[service]")
 
@@ -206,3 +211,45 @@ def test_a_server_killed_during_a_request_loses_nothing_that_was_confirmed(
     assert verify(log).n_entries == 3
     assert log.find("request-unconfirmed") is None
     log.close()
+
+
+@statistical
+def test_killed_writers_lose_nothing_that_was_confirmed(
+    postgresql: Server, writers: Writers, tmp_path: Path
+) -> None:
+    """No entry may be lost in any round: there is no false alarm."""
+    where = postgresql.new_database()
+    confirmed_after_kills(writers, where, tmp_path, rounds=repeats(50, least=7))
+
+
+@statistical
+def test_servers_killed_under_writers_lose_nothing_that_was_confirmed(
+    mortal: Server, writers: Writers, tmp_path: Path
+) -> None:
+    """No entry may be lost in any round: there is no false alarm."""
+    confirmed_after_kills(
+        writers,
+        mortal.new_database(),
+        tmp_path,
+        rounds=repeats(24, least=3),
+        strike=lambda: mortal.stop("immediate"),
+        recover=mortal.start,
+    )
+
+
+def test_a_full_disk_under_the_server_keeps_what_was_confirmed() -> None:
+    with small_disk(150) as disk, started(disk) as server:
+        log = open_log(server.new_database())
+        log.run(adding("first"))
+        ballast = disk / "ballast"
+        with suppress(OSError), ballast.open("wb") as file:
+            for _ in range(150):
+                file.write(bytes(2**20))
+        confirmed, error = fill(log)
+        assert "free space" in str(error) or "check the server" in str(error)
+        ballast.unlink()
+        if not server.is_running():  # a server that cannot write its own log stops itself
+            server.start()
+        log.run(adding("later"))
+        check_log(log, ["first", *confirmed, "later"], n_unconfirmed=1)
+        log.close()

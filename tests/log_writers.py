@@ -1,0 +1,174 @@
+"""Processes that write to a decision log until they are killed.
+
+This file is also the program that forks them: a process of its own takes a second for imports.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenhand.service import DecisionLog, Entry, LogError, Transaction, open_log, verify
+
+N_THREADS = 4
+"""Threads of each process, so that its transactions have several works."""
+
+
+class Writers:
+    """Starts and kills processes that write to logs."""
+
+    def __init__(self) -> None:
+        program = [sys.executable, __file__]
+        self._program = subprocess.Popen(
+            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def start(self, where: str | Path, confirmed: Path) -> int:
+        """Start a process; the names of entries go to a file once `run` has returned."""
+        return self._ask({"where": str(where), "confirmed": str(confirmed)})
+
+    def kill(self, process: int) -> None:
+        self._ask({"kill": process})
+
+    def close(self) -> None:
+        self._program.communicate()
+
+    def _ask(self, request: dict[str, Any]) -> int:
+        assert self._program.stdin is not None
+        assert self._program.stdout is not None
+        self._program.stdin.write(json.dumps(request) + "\n")
+        self._program.stdin.flush()
+        return int(self._program.stdout.readline())
+
+
+def confirmed_after_kills(
+    writers: Writers,
+    where: str | Path,
+    folder: Path,
+    *,
+    rounds: int,
+    strike: Callable[[], None] = lambda: None,
+    recover: Callable[[], None] = lambda: None,
+) -> None:
+    """Kill two writers of a log at random moments, again and again, and look at what is in it.
+
+    `strike` is called while they write, and `recover` when they are killed.
+    """
+    rng = np.random.default_rng(0)
+    confirmed: list[str] = []
+    n_checked = 0
+    log = open_log(where)
+    for i in range(rounds):
+        files = [folder / f"confirmed-{i}-{k}" for k in range(2)]
+        processes = [writers.start(where, file) for file in files]
+        wait_for(lambda files=files: all(file.exists() and file.stat().st_size for file in files))
+        time.sleep(rng.uniform(0.0, 0.05))
+        strike()
+        for process in processes:
+            time.sleep(rng.uniform(0.0, 0.05))
+            writers.kill(process)
+        recover()
+        now = [name for file in files for name in file.read_text().split()]
+        there = {entry.values["name"] for entry in log.entries(after=n_checked)}
+        assert set(now) <= there
+        n_checked += len(there)
+        confirmed += now
+    check_log(log, confirmed, n_unconfirmed=2 * N_THREADS * rounds)
+    log.close()
+
+
+def check_log(log: DecisionLog, confirmed: list[str], n_unconfirmed: int) -> None:
+    """Assert that a log has each confirmed entry once, and at most some others."""
+    entries = Counter(entry.values["name"] for entry in log.entries())
+    assert verify(log).n_entries >= entries.total() > 0
+    assert set(entries.values()) == {1}
+    assert set(confirmed) <= set(entries)
+    assert len(entries) - len(confirmed) <= n_unconfirmed
+
+
+def in_fork(work: Callable[[], object]) -> int:
+    """Return the exit code of a fork of this process: 0 if `work` returns, else 1."""
+    process = os.fork()
+    if process == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def wait_for(is_true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def adding(name: str) -> Callable[[Transaction], None]:
+    def work(transaction: Transaction) -> None:
+        assert transaction.find(name) is None
+        assert transaction.n_of(name) == 0
+        transaction.add(Entry("forecast", name, name, name, {"name": name, "text": "x" * 500}))
+
+    return work
+
+
+def write(where: str, confirmed: str) -> None:
+    """Add entries in several threads, without an end."""
+    log = open_log(where)
+    handle = os.open(confirmed, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def add(thread: int) -> None:
+        for i in range(sys.maxsize):
+            name = f"{os.getpid()}-{thread}-{i}-{time.time_ns()}"
+            try:
+                log.run(adding(name))
+            except LogError:  # a server that is killed
+                return
+            # what is written is there for others, even if this process is killed now
+            os.write(handle, f"{name}\n".encode())
+
+    for thread in range(N_THREADS):
+        threading.Thread(target=add, args=[thread]).start()
+
+
+def main() -> None:
+    # forks have what is imported here
+    importlib.import_module("sqlalchemy.dialects.postgresql.psycopg")
+    importlib.import_module("sqlalchemy.dialects.sqlite.pysqlite")
+    importlib.import_module("evenhand.service.postgresql")
+    importlib.import_module("evenhand.service.sqlite")
+
+    for line in iter(sys.stdin.readline, ""):
+        request = json.loads(line)
+        if "kill" in request:
+            os.kill(request["kill"], signal.SIGKILL)
+            os.waitpid(request["kill"], 0)
+            print(0, flush=True)
+            continue
+        process = os.fork()
+        if process == 0:
+            write(request["where"], request["confirmed"])
+            return
+        print(process, flush=True)
+
+
+if __name__ == "__main__":
+    main()
