@@ -7,8 +7,7 @@ import random
 from datetime import date, timedelta
 from typing import Any
 
-from evenhand.search import HIGHER, LOWER, NARROW, WIDE
-
+HIGHER, LOWER, NARROW, WIDE = "higher", "lower", "narrow", "wide"
 EVIL = "<script>alert(1)</script>"
 FIRST = date(2026, 1, 5)
 PROMISE_LIMIT = math.log(1 / 0.0125)
@@ -63,6 +62,7 @@ def group_row(name: str, n: int, error: float, direction: str, path: list[float]
         "max_log_evidence": max(path),
         "threshold": limit,
         "is_alarm": max(path) >= limit,
+        "since_start": True,
     }
 
 
@@ -79,6 +79,7 @@ def alarm_of(test: Any, since: int, dates: list[str]) -> Any:
         "log_evidence": path[place],
         "threshold": test["threshold"],
         "n_rows": 50 * (place + 1),
+        "max_log_evidence": max(path),
     }
 
 
@@ -88,6 +89,8 @@ def settings(**changes: Any) -> dict[str, Any]:
         "tolerance": 0.02,
         "period": "day",
         "horizon_days": 30.0,
+        "groups": ["sex", "age", "region"],
+        "kind": "pit",
         "mass": 0.2,
         "target": 0.3,
         "statistic": "mean_pit",
@@ -151,9 +154,12 @@ def watch(n: int = 200, names: list[str] | None = None, n_rows: int | None = Non
         ],
         "draws": {
             "n": rows,
+            "n_repeated": 12,
             "error": 0.0041,
             "log_evidence": draws[-1],
+            "max_log_evidence": max(draws),
             "threshold": math.log(100),
+            "is_alarm": False,
         },
         "delays": {
             "days": [0, 5, 10, 15, 20, 25, 30, 35, 40, 45],
@@ -190,7 +196,7 @@ def raise_alarm(values: Any, place: int, since: int, slope: float, seed: int = 5
         (row,) = (one for one in values["groups"] if one["name"] == test["group"])
         row |= found | {"is_alarm": True, "error": 0.071, "bias_direction": test["direction"]}
     else:
-        values["draws"] |= {"log_evidence": path[-1], "error": 0.061}
+        values["draws"] |= found | {"is_alarm": True, "error": 0.061}
 
 
 def quiet() -> Any:
@@ -213,7 +219,7 @@ def alarm() -> Any:
         {
             "part": "promise",
             "group": None,
-            "direction": "more outcomes above the forecast distribution than certified",
+            "direction": HIGHER,
             "date": values["dates"][221],
             "since": values["dates"][214],
             "log_evidence": PROMISE_LIMIT + 0.02,
@@ -253,7 +259,7 @@ def events() -> Any:
     """Return a watch of 0/1 outcomes, which have no draws."""
     values = watch(120, NAMES[:2])
     values["settings"] = settings(
-        statistic="bias", link=None, alpha=None, target=0.08, horizon_days=365.0
+        statistic="bias", link=None, alpha=None, target=0.08, horizon_days=365.0, kind="event"
     )
     values["draws"] = None
     values["tests"] = [test for test in values["tests"] if test["part"] != "draws"]

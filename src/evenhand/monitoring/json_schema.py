@@ -6,9 +6,6 @@ import json
 from importlib.resources import files
 from typing import Any
 
-SCHEMA = "evenhand.watch/1"
-"""Version of the layout of a watch's JSON."""
-
 
 def watch_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) that the JSON of a watch fulfils.

@@ -22,6 +22,7 @@ from evenhand.report.charts import (
 from evenhand.report.dates import time_axis
 from evenhand.report.document import Section
 from evenhand.report.names import short, tip_name
+from evenhand.report.watch_sentences import direction_words
 from evenhand.report.watched import (
     NEVER,
     PARTS,
@@ -199,7 +200,8 @@ def _signal_points(signals: Sequence[Signal], word: str, color: Color, shape: Sh
         Point(
             one.date.day,
             decimal(one.ratio),
-            f"{one.date.words}: {word}, {one.name}, {one.direction}; since about"
+            f"{one.date.words}: {word}, {one.name},"
+            f" {direction_words(one.part, one.direction)}; since about"
             f" {one.since.words}.",
         )
         for one in signals

@@ -248,7 +248,7 @@ def _signal_table(signals: Sequence[tuple[str, Signal]], watched: Watched) -> Ta
 
     def what(item: tuple[str, Signal]) -> Value:
         kind, one = item
-        below = ", ".join(filter(None, [kind, direction_words(one)]))
+        below = ", ".join(filter(None, [kind, direction_words(one.part, one.direction)]))
         return Value(one.name, below)
 
     def raised(item: tuple[str, Signal]) -> Value:
@@ -256,8 +256,8 @@ def _signal_table(signals: Sequence[tuple[str, Signal]], watched: Watched) -> Ta
         rows = f"after {count(one.n_rows, 'forecast')}"
         if kind == "notice":
             return Value(one.date.words, rows)
-        highest = max(one.ratio, watched.highest(one.part, one.group))
-        return Value(one.date.words, f"{rows}; {rarity(false_alarm, highest)} if nothing is broken")
+        rare = rarity(false_alarm, one.highest)
+        return Value(one.date.words, f"{rows}; {rare} if nothing is broken")
 
     cells: Cells[tuple[str, Signal]] = {
         Column("what"): what,
@@ -277,7 +277,8 @@ def _groups(watched: Watched) -> Section | None:
     cells: Cells[WatchedGroup] = {
         Column("group"): lambda one: one.name,
         Column("status"): lambda one: Value(
-            "alarm" if one.is_alarm else "no alarm", one.direction or UNKNOWN
+            "alarm" if one.is_alarm else "no alarm",
+            direction_words("group", one.direction) or UNKNOWN,
         ),
         reach: lambda one: Value(
             "", order=one.highest, drawing=evidence_cell(one.name, one.latest, one.highest, axis)

@@ -18,7 +18,6 @@ from evenhand.report.document import Sentence, StatusBox
 from evenhand.report.names import short
 from evenhand.report.records import Values, known
 from evenhand.report.watched import Signal, Watched, of_alarm, of_need, rarity
-from evenhand.search import HIGHER, LOWER, NARROW, WIDE
 
 LISTED = 3
 """Most alarms that the status describes one by one."""
@@ -27,20 +26,21 @@ NAME = 60
 """Most characters of the name of a group in a sentence."""
 
 WORDS = {
-    HIGHER: "outcomes are higher than forecast",
-    LOWER: "outcomes are lower than forecast",
-    NARROW: "intervals are too narrow",
-    WIDE: "intervals are too wide",
+    "higher": "outcomes are higher than forecast",
+    "lower": "outcomes are lower than forecast",
+    "narrow": "forecasts are too narrow",
+    "wide": "forecasts are too wide",
+    "gap": "PITs are too far from their draws",
 }
-"""What deviates in outcomes, in a sentence."""
+"""What deviates in outcomes, by direction."""
 
 DRAWS = {
-    HIGHER: "they are too high",
-    LOWER: "they are too low",
-    NARROW: "too many are near 0 or 1",
-    WIDE: "too many are near 1/2",
+    "higher": "they are too high",
+    "lower": "they are too low",
+    "extreme": "too many are near 0 or 1",
+    "central": "too many are near 1/2",
 }
-"""What deviates in draws, by the direction of the same deviation of PITs."""
+"""What deviates in draws, by direction."""
 
 REMEDIES = {
     "promise": "do not rely on the certificate for new forecasts; audit the rows since then to find"
@@ -60,7 +60,8 @@ MEANS = (
     "It does not mean that every forecast is wrong, nor how wrong the worst are: evidence grows"
     " with the number of rows as well as with the size of an error.",
     "The date of an alarm is that of the proof. The break is older, and the period since which"
-    " there is most evidence is an estimate of its start.",
+    " there is most evidence is an estimate of its start. Dates are those at which forecasts"
+    " reached their horizon.",
     "No alarm does not prove that the promise is kept: small breaks need many rows, and errors"
     " of a group within the tolerance raise none by design.",
     "A forecast counts once its horizon has passed, never when its outcome arrives, so a"
@@ -122,8 +123,7 @@ def alarm_sentence(alarm: Signal, watched: Watched) -> str:
 
 
 def _strength(alarm: Signal, watched: Watched) -> str:
-    highest = max(alarm.ratio, watched.highest(alarm.part, alarm.group))
-    rare = rarity(float(watched.settings["false_alarm"]), highest)
+    rare = rarity(float(watched.settings["false_alarm"]), alarm.highest)
     return (
         f"The alarm was raised on {alarm.date.words}. If nothing were broken, the probability of so"
         f" much evidence would be {rare}."
@@ -132,9 +132,8 @@ def _strength(alarm: Signal, watched: Watched) -> str:
 
 def _broken(alarm: Signal, watched: Watched) -> str:
     settings = watched.settings
-    since = f"since about {alarm.since.words}"
-    words = DRAWS if alarm.part == "draws" else WORDS
-    direction = words.get(alarm.direction, alarm.direction)
+    since = f"since about {alarm.since.words}{_served(alarm, settings)}"
+    direction = direction_words(alarm.part, alarm.direction)
     if alarm.part == "promise":
         of = promised_groups(settings)
         return f"The promise for {of} has been broken {since}{_shown(direction)}."
@@ -148,9 +147,15 @@ def _broken(alarm: Signal, watched: Watched) -> str:
     )
 
 
-def direction_words(one: Signal) -> str:
+def direction_words(part: str, direction: str) -> str:
     """Return what deviates; draws are not outcomes, and have words of their own."""
-    return DRAWS.get(one.direction, one.direction) if one.part == "draws" else one.direction
+    return (DRAWS if part == "draws" else WORDS).get(direction, direction)
+
+
+def _served(alarm: Signal, settings: Values) -> str:
+    """Return when the first forecasts of a break were served, a horizon before they count."""
+    horizon = settings.get("horizon_days")
+    return f" (forecasts served since about {alarm.since.before(horizon).words})" if horizon else ""
 
 
 def _shown(direction: str) -> str:
@@ -224,7 +229,7 @@ def findings(watched: Watched) -> list[Sentence]:
         listed.append(
             Sentence(
                 f"Notice, no alarm: the PITs left the certified envelope on {last.date.words}"
-                f"{_shown(WORDS.get(last.direction, last.direction))}."
+                f"{_shown(direction_words(last.part, last.direction))}."
             )
         )
     return listed
@@ -271,8 +276,11 @@ def missing_sentence(watched: Watched) -> str:
     )
     if not n:
         return ""
-    text = f"Of {count(n, 'forecast')} at the horizon, {percent(missing / n)} have no outcome"
-    text += f" ({missing:,}; {late:,} of them late)." if missing else "."
+    who = f"Of {count(n, 'forecast')} at the horizon"
+    text = f"{who}, all have an outcome."
+    if missing:
+        share = percent(missing / n)
+        text = f"{who}, {share} have no outcome ({missing:,}; {late:,} of them late)."
     waiting = watched.values.get("n_waiting")
     if waiting:
         text += f" {count(int(waiting), 'more is', 'more are')} waiting for the horizon."

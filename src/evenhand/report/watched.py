@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
 from evenhand._format import count, is_known, percent, plain_number
@@ -30,6 +30,17 @@ class Moment:
 
     day: float
     words: str
+
+    def before(self, days: float) -> Moment:
+        """Return the day that was so many days before.
+
+        Examples
+        --------
+        >>> Moment.of("2026-03-01").before(30).words
+        '30 January 2026'
+        """
+        date = datetime(1970, 1, 1) + timedelta(days=self.day - days)
+        return Moment.of(date.date().isoformat())
 
     @classmethod
     def of(cls, date: str) -> Moment:
@@ -82,8 +93,8 @@ class Signal:
         What deviates.
     date, since : Moment
         Period of the alarm, and period since about which there is evidence.
-    ratio : float
-        Log of the share of what an alarm needs.
+    ratio, highest : float
+        Log of the share of what an alarm needs: on that date, and at most until now.
     n_rows : int
         Rows until then.
     """
@@ -94,6 +105,7 @@ class Signal:
     date: Moment
     since: Moment
     ratio: float
+    highest: float
     n_rows: int
 
     @property
@@ -154,7 +166,7 @@ class Watched:
     @property
     def is_event(self) -> bool:
         """Whether outcomes are 0/1."""
-        return self.settings.get("statistic") == "bias"
+        return self.settings.get("kind") == "event"
 
     @property
     def promise(self) -> Values | None:
@@ -182,13 +194,10 @@ class Watched:
         listed = {part: [one for one in self.tests if one.part == part] for part in PARTS}
         return {part: tests for part, tests in listed.items() if tests}
 
-    def highest(self, part: str, group: str | None = None) -> float:
-        """Return the most evidence of a part, or of a group in it, at any time."""
-        alike = [one for one in self.tests if one.part == part]
-        alike = [one for one in alike if group is None or one.group == group]
-        signals = [one for one in self.alarms if one.part == part]
-        signals = [one for one in signals if group is None or one.group == group]
-        found = [*(one.highest for one in alike), *(one.ratio for one in signals)]
+    def highest(self, part: str) -> float:
+        """Return the most evidence of a part at any time."""
+        found = [one.highest for one in self.tests if one.part == part]
+        found += [one.highest for one in self.alarms if one.part == part]
         return max(found, default=NEVER)
 
 
@@ -273,7 +282,8 @@ def _signals(rows: Iterable[Values] | None) -> tuple[Signal, ...]:
             str(row.get("direction") or ""),
             Moment.of(row["date"]),
             Moment.of(row["since"]),
-            row["log_evidence"] - row["threshold"],
+            ratio_of(row, "log_evidence"),
+            max(ratio_of(row, "log_evidence"), ratio_of(row, "max_log_evidence")),
             int(row.get("n_rows") or 0),
         )
         for row in rows or ()
