@@ -64,11 +64,13 @@ def test_an_alarm_comes_first_with_what_since_when_how_strong_and_what_to_do() -
         datetime.fromisoformat(of_promise[key]).strftime("%d %B %Y").lstrip("0")
         for key in ("since", "date")
     )
+    served = datetime.fromisoformat(of_promise["since"]) - timedelta(days=30)
+    first = served.strftime("%d %B %Y").lstrip("0")
     for text in (shown(values), printed(values)):
         start = text[: text.lower().index("alarm was raised") + 120]
         assert (
             f"The promise for every group of at least 20% of people has been broken since about"
-            f" {since}: outcomes are higher than forecast."
+            f" {since} (forecasts served since about {first}): outcomes are higher than forecast."
         ) in start
         assert f"The alarm was raised on {raised}." in start
         assert "What to do: do not rely on the certificate" in text
@@ -105,7 +107,7 @@ def test_probability_of_the_evidence_is_the_share_of_a_false_alarm() -> None:
     values["alarms"] = [
         {key: test[key] for key in ("part", "group", "direction", "threshold")}
         | {"date": values["dates"][-1], "since": values["dates"][-9], "n_rows": 10_000}
-        | {"log_evidence": test["threshold"] + 1.0}
+        | {"log_evidence": test["threshold"] + 1.0, "max_log_evidence": test["threshold"] + 2.0}
     ]
     assert "the probability of so much evidence would be at most 1 in 140." in printed(values)
 

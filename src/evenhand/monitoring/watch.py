@@ -18,6 +18,7 @@ from evenhand.monitoring.horizons import as_times
 from evenhand.monitoring.ledger import Ledger
 from evenhand.monitoring.rows import Rows
 from evenhand.monitoring.settings import SCHEMA, Settings, check_schema
+from evenhand.report import watch_html, watch_text
 
 
 class Watch(Summarized):
@@ -179,7 +180,7 @@ class Watch(Summarized):
 
     def summary(self) -> str:
         """Return what is watched, the status, alarms, notices and missing outcomes as text."""
-        return repr(self)
+        return watch_text(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings, alarms, evidence per period and estimates as JSON values."""
@@ -190,6 +191,13 @@ class Watch(Summarized):
         text = json.dumps(self.to_dict(), indent=2)
         if path is not None:
             write_text(path, text + "\n")
+        return text
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the watch as one page of HTML that opens offline; write it to `path` if given."""
+        text = watch_html(self.to_dict())
+        if path is not None:
+            write_text(path, text)
         return text
 
     def __repr__(self) -> str:
