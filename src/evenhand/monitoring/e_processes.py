@@ -13,8 +13,11 @@ from evenhand._validate import Floats, InputError, Ints, Mask, bad_input, check_
 STAKES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 """Share of the capital that a row can lose, one for each of the mixed stakes."""
 
-CHUNK = 1 << 20
-"""Largest number of factors that are computed at once."""
+CHUNK = 1 << 17
+"""Number of factors that are computed at once: few enough for the processor's cache."""
+
+ARRAYS = ("log_sums", "peaks", "starts", "gains")
+"""Arrays of the state, of shape (J, K)."""
 
 
 class EProcesses:
@@ -72,15 +75,17 @@ class EProcesses:
             )
         self.period = 0
         shape = (self.low.size, len(STAKES))
-        # per stake: log S_k, and the largest log product over all starts with its start period
+        # per stake, when the period began: log S_k, and the largest log product over all starts
+        # with its start period; then the log product of the period's rows, which changes both alike
         self._log_sums = np.full(shape, -np.inf)
         self._peaks = np.full(shape, -np.inf)
         self._starts = np.zeros(shape, dtype=np.intp)
+        self._gains = np.zeros(shape)
 
     @property
     def log_evidence(self) -> Floats:
         """Logarithm of the evidence after the last row, shape (J,)."""
-        return self._mixed(self._log_sums)
+        return self._mixed((self._log_sums + self._gains)[..., None])[..., 0]
 
     @property
     def since(self) -> Ints:
@@ -88,7 +93,7 @@ class EProcesses:
 
         It maximizes the product over start periods and stakes, as a CUSUM does.
         """
-        best = self._peaks.argmax(axis=-1)
+        best = (self._peaks + self._gains).argmax(axis=-1)
         return np.take_along_axis(self._starts, best[:, None], axis=-1)[:, 0]
 
     def begin_period(self, period: int) -> None:
@@ -103,7 +108,10 @@ class EProcesses:
         if period != self.period + 1:
             raise bad_input("period", f"be the next one, {self.period + 1}", period)
         self.period = int(period)
-        self._log_sums = np.logaddexp(self._log_sums, -np.log(period * (period + 1.0)))
+        weight = -np.log(period * (period + 1.0))
+        self._log_sums = np.logaddexp(self._log_sums + self._gains, weight)
+        self._peaks = self._peaks + self._gains
+        self._gains = np.zeros(self._gains.shape)
         # a product that has not gained anything since its start is beaten by a new one
         is_new = self._peaks <= 0
         self._peaks[is_new] = 0.0
@@ -158,18 +166,22 @@ class EProcesses:
     def _add(self, excess: Floats) -> Floats:
         """Add rows to all sums; the evidence after each row, (n, J)."""
         stakes = np.array(STAKES) / (self.bound - self.low)[:, None]
-        # (J, K, n): the sum over rows runs along the last axis, one row after another
-        gains = np.log1p(stakes[..., None] * np.ascontiguousarray(excess.T)[:, None, :])
-        sums = np.cumsum(np.concatenate((self._log_sums[..., None], gains), axis=-1), axis=-1)
-        peaks = np.cumsum(np.concatenate((self._peaks[..., None], gains), axis=-1), axis=-1)
-        self._log_sums = sums[..., -1].copy()
-        self._peaks = peaks[..., -1].copy()
-        return self._mixed(np.moveaxis(sums[..., 1:], -1, 0))
+        # (J, K, 1 + n): the sum over rows runs along the last axis, one row after another
+        gains = np.empty((*stakes.shape, 1 + len(excess)))
+        gains[..., 0] = self._gains
+        np.multiply(stakes[..., None], excess.T[:, None, :], out=gains[..., 1:])
+        np.log1p(gains[..., 1:], out=gains[..., 1:])
+        np.cumsum(gains, axis=-1, out=gains)
+        self._gains = gains[..., -1].copy()
+        gains += self._log_sums[..., None]
+        return self._mixed(gains[..., 1:]).T
 
     def _mixed(self, log_sums: Floats) -> Floats:
-        """Mean over stakes, shape (..., J), plus the weight 1/(d + 1) of starts to come."""
-        top = np.maximum(log_sums.max(axis=-1), 0.0)
-        total = np.exp(log_sums - top[..., None]).sum(axis=-1) / len(STAKES)
+        """Log mean over stakes, (J, K, n) -> (J, n), with the weight 1/(d + 1) of later starts."""
+        top = np.maximum(log_sums.max(axis=-2), 0.0)
+        scaled = log_sums - top[:, None, :]
+        np.exp(scaled, out=scaled)
+        total = scaled.sum(axis=-2) / len(STAKES)
         return np.asarray(top + np.log(total + np.exp(-top) / (self.period + 1.0)))
 
     def to_state(self) -> dict[str, Any]:
@@ -183,6 +195,7 @@ class EProcesses:
             "log_sums": self._log_sums.tolist() if has_begun else [],
             "peaks": self._peaks.tolist() if has_begun else [],
             "starts": self._starts.tolist(),
+            "gains": self._gains.tolist(),
         }
 
     @classmethod
@@ -197,7 +210,7 @@ class EProcesses:
         try:
             made = cls(state["low"], state["bound"])
             period = check_count("period", state["period"], least=0)
-            found = {name: np.array(state[name]) for name in ("log_sums", "peaks", "starts")}
+            found = {name: np.array(state[name]) for name in ARRAYS}
         except (KeyError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise InputError(f"state is not the output of to_state ({reason})") from error
@@ -208,4 +221,5 @@ class EProcesses:
             made._log_sums = found["log_sums"].astype(np.float64)
             made._peaks = found["peaks"].astype(np.float64)
             made._starts = found["starts"].astype(np.intp)
+            made._gains = found["gains"].astype(np.float64)
         return made

@@ -1,0 +1,240 @@
+"""Test of a promise for every group of a size, valid however often it is read (outcomes: 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
+from evenhand.certificates import Promise
+from evenhand.monitoring.e_processes import EProcesses
+from evenhand.monitoring.promise_values import RANGES, SIDES, Side, promise_values
+from evenhand.monitoring.quantile_cells import QuantileCells
+from evenhand.monitoring.rows import Rows
+
+BLOCK = 4096
+"""Number of rows that are added at once."""
+
+N_BINS = 2000
+"""Number of bins in which values are counted for estimates."""
+
+
+@dataclass(frozen=True)
+class PromiseEstimates:
+    """Estimated mean of the worst share of people, and its limits given the missing outcomes.
+
+    Parameters
+    ----------
+    estimate : float or None
+        Largest mean, over both sides, of a group of the promised size, of the rows with an outcome;
+        exact to one bin (0.0005 for PITs). None without such rows.
+    best_case, worst_case : float or None
+        The same with all missing outcomes at the least and at the largest values. None without
+        rows.
+    direction : {"higher", "lower", "gap"} or None
+        Side of the estimate.
+    n : int
+        Number of covered rows with an outcome.
+    n_missing : int
+        Number of rows without.
+    """
+
+    estimate: float | None
+    best_case: float | None
+    worst_case: float | None
+    direction: Side | None
+    n: int
+    n_missing: int
+
+
+class PromiseTest:
+    """E-processes for the promise that in every group of a size a mean is at most a target.
+
+    Group errors are not observed, but the mean of a value x per person (`promise_values`) is at
+    most the group error in every group. The largest mean over groups of a share of at least `mass`
+    is at most `target` if and only if there is a quantile q with `E z_q <= 1` (`QuantileCells`). So
+    the null hypothesis is a union over q, and the minimum over cells of q of e-processes tests it.
+
+    *What is a broken promise.* The null hypothesis is that one q serves all rows: each has, given
+    the rows before it, `E z_q <= 1`. Then, in every stretch of time, all groups of a share of at
+    least `mass` of the people in it have a mean of at most the target. The distributions of rows
+    may change from period to period, as long as one q serves them all. What the null hypothesis
+    does not include, and an alarm may therefore report:
+
+    - a period in which the promise does not hold for the people of that period, such as a shock to
+      the outcomes of one day, even if it holds for the people of the year;
+    - periods of which each keeps the promise for its own people, but with different q. A group may
+      then consist of more people of some periods than of others, and the largest mean over such
+      groups exceeds those within the periods: the certificate promised it for them, too.
+
+    A missing outcome counts as the value that is least favourable to an alarm. The alarm is then
+    valid whatever decides which outcomes are missing; without these rows it would not be.
+
+    Each side of the promise has its own evidence. With an alarm at `log_evidence >= log(2 / gamma)`
+    on either of two sides, the probability of an alarm over an unbounded time is at most `gamma` if
+    the promise holds.
+
+    Parameters
+    ----------
+    promise : Promise
+        What was promised.
+
+    Attributes
+    ----------
+    sides : tuple of str
+        Sides that are tested: "higher" and "lower" (outcomes than forecast), or "gap".
+
+    Raises
+    ------
+    InputError
+        If the target does not exceed the least value, or `mass` is not a share.
+
+    Examples
+    --------
+    >>> from evenhand.links import Entropic
+    >>> from evenhand.certificates import Promise
+    >>> promise = Promise("mean_pit", mass=0.2, target=0.25, confidence=0.95, link=Entropic(0.12))
+    >>> test = PromiseTest(promise)
+    >>> test.sides, test.log_evidence
+    (('higher', 'lower'), array([0., 0.]))
+    """
+
+    def __init__(self, promise: Promise) -> None:
+        self.promise = promise
+        self.sides = SIDES[promise.statistic]
+        self._low, self._high = RANGES[promise.statistic]
+        if not (promise.target > self._low and 0 < promise.mass <= 1):
+            rule = f"have a target above {self._low:g} and a mass above 0 and at most 1"
+            raise bad_input("promise", rule, promise)
+        self._cells = QuantileCells.of(promise.target, promise.mass, self._low)
+        n_processes = len(self.sides) * self._cells.n_cells
+        self._processes = EProcesses(np.zeros(n_processes), np.ones(n_processes))
+        self._counts = np.zeros((len(self.sides), N_BINS), dtype=np.int64)
+        self._n_missing = 0
+
+    @property
+    def period(self) -> int:
+        """Number of the current period, from 1; 0 before the first."""
+        return self._processes.period
+
+    @property
+    def log_evidence(self) -> Floats:
+        """Logarithm of the evidence of each side after the last row, shape (n_sides,)."""
+        return np.asarray(self._by_cell(self._processes.log_evidence).min(axis=-1))
+
+    @property
+    def since(self) -> Ints:
+        """Period from which on the evidence of each side is largest, shape (n_sides,)."""
+        least = self._by_cell(self._processes.log_evidence).argmin(axis=-1)
+        starts = self._by_cell(self._processes.since)
+        return np.take_along_axis(starts, least[:, None], axis=-1)[:, 0]
+
+    def begin_period(self, period: int) -> None:
+        """Begin the next period, also if it has no rows; see `EProcesses.begin_period`."""
+        self._processes.begin_period(period)
+
+    def update(self, rows: Rows) -> Floats:
+        """Add rows of the current period and return the evidence after each.
+
+        Parameters
+        ----------
+        rows : Rows
+            n rows in their order.
+
+        Returns
+        -------
+        ndarray of shape (n, n_sides)
+            Logarithms of the evidence of each side.
+
+        Raises
+        ------
+        InputError
+            If no period has begun, or the rows lack what the statistic is computed from.
+        """
+        values, covered = promise_values(self.promise, rows)
+        # without an outcome, the value that is least favourable to an alarm
+        filled = np.where(rows.known[:, None], values, self._low)
+        path = np.empty(filled.shape)
+        for first in range(0, len(filled), BLOCK):
+            some = slice(first, first + BLOCK)
+            path[some] = self._add(filled[some], covered[some])
+        self._count(values[rows.known & covered])
+        self._n_missing += int((covered & ~rows.known).sum())
+        return path
+
+    def estimates(self) -> PromiseEstimates:
+        """Return the estimated mean of the worst share, with limits for missing outcomes."""
+        n = int(self._counts[0].sum())
+        missing = np.zeros(N_BINS, dtype=np.int64)
+        missing[0] = self._n_missing
+        return PromiseEstimates(
+            self._worst_mean(self._counts),
+            self._worst_mean(self._counts + missing),
+            self._worst_mean(self._counts + missing[::-1]),
+            self._worst_side(),
+            n,
+            self._n_missing,
+        )
+
+    def _add(self, x: Floats, covered: Mask) -> Floats:
+        ratios = self._cells.ratios(x).reshape(len(x), -1)
+        path = self._processes.update(ratios, ~np.broadcast_to(covered[:, None], ratios.shape))
+        return np.asarray(self._by_cell(path).min(axis=-1))
+
+    def _by_cell(self, values: Any) -> Any:
+        """(..., n_sides * n_cells) -> (..., n_sides, n_cells)."""
+        return values.reshape(*values.shape[:-1], len(self.sides), self._cells.n_cells)
+
+    def _count(self, values: Floats) -> None:
+        # counts, unlike sums, do not depend on how rows are split into calls
+        places = (values - self._low) / (self._high - self._low) * N_BINS
+        bins = np.clip(places.astype(np.intp), 0, N_BINS - 1)
+        for side, counts in enumerate(self._counts):
+            counts += np.bincount(bins[:, side], minlength=N_BINS)
+
+    def _worst_side(self) -> Side | None:
+        means = [self._worst_mean(counts) for counts in self._counts]
+        known = [mean for mean in means if mean is not None]
+        return self.sides[int(np.argmax(known))] if known else None
+
+    def _worst_mean(self, counts: Ints) -> float | None:
+        """Return the largest mean, over sides, of a share `mass` of counted values."""
+        total = counts.sum(axis=-1, keepdims=True)
+        if not total.any():
+            return None
+        room = self.promise.mass * total
+        middles = self._low + (np.arange(N_BINS) + 0.5) / N_BINS * (self._high - self._low)
+        # the largest values first
+        taken = np.diff(np.minimum(np.cumsum(counts[..., ::-1], axis=-1), room), prepend=0.0)
+        return float((taken @ middles[::-1] / room[..., 0]).max())
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the promise and the evidence as JSON values, exact to the last bit."""
+        return {
+            "promise": self.promise.to_dict(),
+            "processes": self._processes.to_state(),
+            "counts": self._counts.tolist(),
+            "n_missing": self._n_missing,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Rebuild the test from the output of `to_state`; InputError if it is anything else."""
+        try:
+            made = cls(Promise.from_dict(state["promise"]))
+            processes = EProcesses.from_state(state["processes"])
+            counts = np.array(state["counts"], dtype=np.int64)
+            n_missing = int(state["n_missing"])
+        except (KeyError, TypeError, ValueError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise InputError(f"state is not the output of to_state ({reason})") from error
+        sizes = (processes.low.shape, counts.shape)
+        if sizes != (made._processes.low.shape, made._counts.shape):
+            raise InputError("state is not the output of to_state (shapes differ)")
+        made._processes = processes
+        made._counts = counts
+        made._n_missing = n_missing
+        return made

@@ -1,0 +1,499 @@
+"""Tests of promises for every group: theory, validity by enumeration and simulation."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from evenhand import InputError
+from evenhand.certificates import Envelope, Promise
+from evenhand.links import Entropic, Gaussian, Laplace
+from evenhand.monitoring import EnvelopeTest, EProcesses, PromiseTest, QuantileCells, Rows
+from evenhand.monitoring.promise_values import mean_gap, promise_values
+from repeats import most_failures, repeats, statistical
+
+LINK = Entropic(0.12)
+MASS = 0.2
+
+
+def rows_of(u, known=None, **others):
+    """Rows with base PITs `u`; those of unknown rows are removed."""
+    low, high = u if isinstance(u, tuple) else (u, u)
+    known = np.full(low.shape, True) if known is None else known
+    cells = (np.where(known, low, np.nan), np.where(known, high, np.nan))
+    return Rows(np.zeros(known.shape, "datetime64[us]"), known, cells, base=cells, **others)
+
+
+def rows_with(x, known=None):
+    """Rows whose mean served PITs minus 1/2 are `x`."""
+    return rows_of(LINK.mean_pit_inverse(np.asarray(x) + 0.5), known)
+
+
+def cvar(x, mass):
+    """Mean of the largest share of equally likely values."""
+    levels = np.sort(x)[::-1]
+    upto = np.minimum(np.arange(1, levels.size + 1) / levels.size, mass)
+    return float(np.diff(upto, prepend=0.0) @ levels / mass)
+
+
+# --- theory ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("link", [Entropic(0.05), Entropic(0.3), Gaussian(0.12), Laplace(0.12)])
+def test_a_group_error_is_at_least_the_distance_of_the_mean_served_pit_from_one_half(link):
+    # W1 by quantiles of all served PITs of a group on a fine grid of draws
+    rng = np.random.default_rng(1)
+    r = (np.arange(1000) + 0.5) / 1000
+    for shape in ((0.3, 0.3), (1.0, 1.0), (0.5, 2.0), (5.0, 1.0), (0.1, 0.05)):
+        u = rng.beta(*shape, size=40)
+        served = np.sort(link.ppf(u[:, None], r).ravel())
+        error = np.abs(served - (np.arange(served.size) + 0.5) / served.size).mean()
+        distance = abs(link.mean_pit(u).mean() - 0.5)
+        assert error >= distance - 2e-3
+    # in one tail both are equal for exact links
+    if link.calibration_error == 0:
+        u = np.linspace(0.0, 0.2, 41)[1:]
+        served = np.sort(link.ppf(u[:, None], r).ravel())
+        error = np.abs(served - (np.arange(served.size) + 0.5) / served.size).mean()
+        assert error == pytest.approx(abs(link.mean_pit(u).mean() - 0.5), abs=5e-3)
+
+
+def test_cells_have_the_mean_served_pit_of_random_positions():
+    # atoms: served cell [H(l), H(u)], a uniform position in it
+    rng = np.random.default_rng(2)
+    low = rng.uniform(0, 0.8, size=20)
+    high = low + rng.uniform(0, 0.2, size=20)
+    promise = Promise("mean_pit", MASS, 0.25, 0.95, LINK)
+    values, covered = promise_values(promise, rows_of((low, high)))
+    assert covered.all()
+    r = (np.arange(4000) + 0.5) / 4000
+    served = (LINK.ppf(low[:, None], r) + LINK.ppf(high[:, None], r)) / 2
+    np.testing.assert_allclose(values[:, 0], served.mean(axis=-1) - 0.5, atol=1e-4)
+    np.testing.assert_array_equal(values[:, 1], -values[:, 0])
+
+
+def test_gaps_are_means_over_positions_in_the_cell():
+    position = (np.arange(20000) + 0.5) / 20000
+    low = np.array([0.2, 0.2, 0.2, 0.5])
+    high = np.array([0.6, 0.6, 0.6, 0.5])
+    r = np.array([0.1, 0.3, 0.9, 0.75])
+    within = low[:, None] + (high - low)[:, None] * position
+    expected = np.abs(within - r[:, None]).mean(axis=-1)
+    np.testing.assert_allclose(mean_gap((low, high), r), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("mass", [0.05, 0.2, 0.7, 1.0])
+def test_ratios_of_a_cell_are_the_least_over_its_quantiles(mass):
+    target = 0.3
+    cells = QuantileCells.of(target, mass, -0.5)
+    x = np.concatenate((np.random.default_rng(3).uniform(-0.5, 0.5, size=50), [-0.5, 0.3, 0.5]))
+    found = cells.ratios(x)
+    for place in range(cells.n_cells):
+        q = np.linspace(cells.left[place], cells.right[place], 400)
+        q = q[q < target]
+        z = np.maximum(x[:, None] - q, 0) / (mass * (target - q))
+        least = z.min(axis=-1)
+        if cells.right[place] == target:
+            # q = target needs x <= target, whatever the bet
+            least = np.where(x <= target, 0.0, least)
+        np.testing.assert_allclose(found[:, place], least, atol=1e-9)
+
+
+@pytest.mark.parametrize("mass", [0.05, 0.2, 0.7, 1.0])
+def test_cells_cover_every_null_hypothesis(mass):
+    # any sample with CVaR = target has a mean ratio of at most 1 in some cell, and one well above
+    # it in none
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        x = rng.choice([rng.beta(*rng.uniform(0.1, 3, size=2), size=30) - 0.5])
+        x = np.where(rng.uniform(size=30) < 0.3, rng.uniform(-0.5, 0.5), x)
+        # an atom at the target itself must not exceed it by rounding
+        target = cvar(x, mass) + 1e-9
+        if target <= -0.45:
+            continue
+        means = QuantileCells.of(target, mass, -0.5).ratios(x).mean(axis=0)
+        assert means.min() <= 1 + 1e-9
+        margin = 0.9 * target - 0.05
+        if -0.45 < margin < target:
+            assert QuantileCells.of(margin, mass, -0.5).ratios(x).mean(axis=0).min() > 1
+
+
+# --- validity by enumeration ----------------------------------------------------------------------
+
+
+def largest_mean_over_stopping_times(laws, promise, days, side):
+    """Mean of the evidence under the best stopping rule, by backward induction over all paths.
+
+    `laws` maps the values so far to (values, probabilities) of the next row.
+    """
+    n = sum(days)
+    values, _ = laws(())
+    evidence = {}
+    for path in itertools.product(range(len(values)), repeat=n):
+        x = [laws(path[:k])[0][path[k]] for k in range(n)]
+        test = PromiseTest(promise)
+        found = []
+        for number, rows in enumerate(np.split(np.array(x), np.cumsum(days)[:-1]), start=1):
+            test.begin_period(number)
+            found += test.update(rows_with(rows))[:, side].tolist()
+        evidence.update({path[: k + 1]: math.exp(found[k]) for k in range(n)})
+    best = {path: value for path, value in evidence.items() if len(path) == n}
+    for k in range(n - 1, -1, -1):
+        ahead = {}
+        for path in itertools.product(range(len(values)), repeat=k):
+            chances = laws(path)[1]
+            later = sum(p * best[(*path, i)] for i, p in enumerate(chances))
+            ahead[path] = max(evidence.get(path, 0.0), later)
+        best = ahead
+    return best[()]
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize(
+    ("values", "chances"),
+    [
+        ((-0.4, 0.45), (0.9, 0.1)),
+        ((-0.5, 0.1, 0.4), (0.6, 0.25, 0.15)),
+        ((0.2, 0.29, 0.5), (0.5, 0.49, 0.01)),
+    ],
+)
+def test_no_stopping_rule_gains_under_a_discrete_distribution_at_the_boundary(
+    values, chances, side
+):
+    sign = 1 if side == 0 else -1
+    sample = np.repeat(values, np.round(1000 * np.array(chances)).astype(int))
+    promise = Promise("mean_pit", MASS, cvar(sample, MASS), 0.95, LINK)
+    x = tuple(sign * value for value in values)
+    best = largest_mean_over_stopping_times(lambda _: (x, chances), promise, (2, 0, 1, 2), side)
+    assert best <= 1 + 1e-6
+
+
+def test_no_stopping_rule_gains_if_distributions_depend_on_the_past_and_one_quantile_serves():
+    # three-point distributions with E(x)_+ = mass * target: q = 0 serves all of them
+    promise = Promise("mean_pit", MASS, 0.3, 0.95, LINK)
+
+    def laws(past):
+        top = 0.5 if past and past[-1] == 2 else 0.35
+        chance = MASS * 0.3 / top
+        return (-top, 0.0, top), (chance, 1 - 2 * chance, chance)
+
+    assert largest_mean_over_stopping_times(laws, promise, (2, 1, 2), 0) <= 1 + 1e-6
+
+
+# --- validity by simulation -----------------------------------------------------------------------
+
+DAYS = 365
+PEOPLE = 10
+TARGET = 0.25
+
+
+def spread_for(target):
+    """Standard deviation of normal scores at which both sides of the mean PIT have this CVaR."""
+    scores = stats.norm.ppf((np.arange(4000) + 0.5) / 4000)
+
+    def excess(scale):
+        return cvar(LINK.mean_pit(stats.norm.cdf(scale * scores)) - 0.5, MASS) - target
+
+    return optimize.brentq(excess, 0.5, 3.0)
+
+
+SPREAD = spread_for(TARGET)
+
+
+def smooth(rng, shape, day):
+    u = stats.norm.cdf(SPREAD * rng.normal(size=shape))
+    return LINK.mean_pit(u) - 0.5
+
+
+def three_points(top, rng, shape):
+    chance = MASS * TARGET / top
+    return top * rng.choice([-1.0, 0.0, 1.0], p=[chance, 1 - 2 * chance, chance], size=shape)
+
+
+def atoms(rng, shape, day):
+    return three_points(0.5, rng, shape)
+
+
+def mixed_days(rng, shape, day):
+    # every day another distribution, all served by q = 0
+    return three_points(rng.uniform(TARGET + 0.01, 0.5), rng, shape)
+
+
+def false_alarms(draw, runs, seed, days=DAYS):
+    """Runs with an alarm on either side at the level of 5%, read after every row."""
+    rng = np.random.default_rng(seed)
+    cells = QuantileCells.of(TARGET, MASS, -0.5)
+    n_processes = runs * cells.n_cells
+    banks = [EProcesses(np.zeros(n_processes), np.ones(n_processes)) for _ in range(2)]
+    has_alarm = np.zeros(runs, dtype=bool)
+    for day in range(1, days + 1):
+        x = draw(rng, (PEOPLE, runs), day)
+        for sign, bank in zip((1, -1), banks, strict=True):
+            bank.begin_period(day)
+            path = bank.update(cells.ratios(sign * x).reshape(PEOPLE, -1))
+            least = path.reshape(PEOPLE, runs, -1).min(axis=-1).max(axis=0)
+            has_alarm |= least >= math.log(2 / 0.05)
+    return int(has_alarm.sum())
+
+
+@statistical
+@pytest.mark.parametrize(("draw", "runs"), [(smooth, 400), (atoms, 200), (mixed_days, 200)])
+def test_false_alarms_within_a_year_at_the_boundary_are_at_most_as_promised(draw, runs):
+    runs = repeats(runs)
+    assert false_alarms(draw, runs, 50) <= most_failures(runs, 0.05)
+
+
+@statistical
+def test_simulated_processes_are_those_of_a_promise_test():
+    # the simulation above and the class give the same evidence
+    x = smooth(np.random.default_rng(5), (PEOPLE * 3, 1), 1)[:, 0]
+    test = PromiseTest(Promise("mean_pit", MASS, TARGET, 0.95, LINK))
+    cells = QuantileCells.of(TARGET, MASS, -0.5)
+    bank = EProcesses(np.zeros(cells.n_cells), np.ones(cells.n_cells))
+    for day, rows in enumerate(np.split(x, 3), start=1):
+        test.begin_period(day)
+        bank.begin_period(day)
+        found = test.update(rows_with(rows))[:, 0]
+        np.testing.assert_allclose(found, bank.update(cells.ratios(rows)).min(axis=-1), atol=1e-6)
+
+
+def test_days_that_need_different_quantiles_break_the_promise_together():
+    # each day keeps the promise for its own people; groups across days do not
+    calm = np.full(1000, TARGET)
+    # the worst fifth: some at 1/2, the others at -1/2
+    wild = np.where(np.arange(1000) < 1000 * MASS * (TARGET + 0.5), 0.5, -0.5)
+    assert cvar(calm, MASS) == pytest.approx(TARGET)
+    assert cvar(wild, MASS) == pytest.approx(TARGET)
+    assert cvar(np.concatenate((calm, wild)), MASS) > TARGET + 0.09
+    rng = np.random.default_rng(6)
+    test = PromiseTest(Promise("mean_pit", MASS, TARGET, 0.95, LINK))
+    for day in range(1, 101):
+        test.begin_period(day)
+        test.update(rows_with(rng.choice(calm if day % 2 else wild, size=50)))
+    assert test.log_evidence[0] > math.log(40)
+
+
+# --- power ----------------------------------------------------------------------------------------
+
+
+@statistical
+def test_a_shift_of_one_standard_deviation_is_found_within_days():
+    runs = repeats(40)
+    rng = np.random.default_rng(7)
+    delays = []
+    for _ in range(runs):
+        test = PromiseTest(Promise("mean_pit", MASS, 0.236, 0.95, LINK))
+        for day in range(1, 130):
+            test.begin_period(day)
+            shift = 1.0 if day > 100 else 0.0
+            path = test.update(rows_of(stats.norm.cdf(rng.normal(size=50) + shift)))
+            if (path >= math.log(40)).any():
+                delays.append(day - 100)
+                break
+    assert len(delays) == runs
+    assert 0 < np.median(delays) <= 4
+    assert test.sides[int(test.log_evidence.argmax())] == "higher"
+    assert abs(int(test.since[0]) - 101) <= 2
+
+
+# --- missing outcomes, estimates, states ----------------------------------------------------------
+
+
+def test_a_missing_outcome_gives_no_more_evidence_than_any_value():
+    rng = np.random.default_rng(8)
+    promise = Promise("mean_pit", MASS, TARGET, 0.95, LINK)
+    x = rng.uniform(-0.5, 0.5, size=60)
+    known = rng.uniform(size=60) < 0.7
+
+    def path(values, known=None):
+        test = PromiseTest(promise)
+        test.begin_period(1)
+        return test.update(rows_with(values, known))
+
+    with_gaps = path(x, known)
+    for value in (-0.5, -0.1, 0.3, 0.5):
+        assert (with_gaps <= path(np.where(known, x, value)) + 1e-9).all()
+
+
+def test_estimates_are_means_of_the_worst_share_with_limits_for_missing_outcomes():
+    rng = np.random.default_rng(9)
+    x = rng.uniform(-0.5, 0.3, size=5000)
+    known = rng.uniform(size=5000) < 0.9
+    test = PromiseTest(Promise("mean_pit", MASS, TARGET, 0.95, LINK))
+    assert test.estimates().estimate is None
+    test.begin_period(1)
+    test.update(rows_with(x, known))
+    found = test.estimates()
+    assert (found.n, found.n_missing) == (known.sum(), (~known).sum())
+    assert found.direction == "lower"
+    assert found.estimate == pytest.approx(cvar(-x[known], MASS), abs=5e-4)
+    assert found.best_case == pytest.approx(cvar(np.where(known, -x, -0.5), MASS), abs=5e-4)
+    assert found.worst_case == pytest.approx(cvar(np.where(known, -x, 0.5), MASS), abs=5e-4)
+
+
+def test_rows_that_a_promise_does_not_cover_count_only_if_their_outcome_is_missing():
+    rng = np.random.default_rng(10)
+    x = rng.uniform(-0.5, 0.5, size=40)
+    promised = rng.uniform(size=40) < 0.5
+    known = rng.uniform(size=40) < 0.8
+    promise = Promise("mean_pit", MASS, TARGET, 0.95, LINK)
+    test, other = PromiseTest(promise), PromiseTest(promise)
+    for one, kept in ((test, slice(None)), (other, promised | ~known)):
+        one.begin_period(1)
+        some = rows_with(x[kept], known[kept])
+        mask = promised[kept] if one is test else None
+        one.update(Rows(some.time, some.known, some.pit, base=some.base, promised=mask))
+    np.testing.assert_allclose(test.log_evidence, other.log_evidence, atol=1e-9)
+    assert test.estimates() == other.estimates()
+
+
+@pytest.mark.parametrize("statistic", ["mean_pit", "gap", "bias"])
+def test_any_split_of_rows_and_a_saved_state_give_identical_numbers(statistic):
+    rng = np.random.default_rng(11)
+    promise = Promise(statistic, MASS, TARGET, 0.95, LINK if statistic == "mean_pit" else None)
+
+    def some_rows(n):
+        u = rng.uniform(size=n)
+        made = rows_of(u, rng.uniform(size=n) < 0.9, r=rng.uniform(size=n))
+        excess = np.where(made.known, rng.uniform(-1, 1, size=n), np.nan)
+        return Rows(made.time, made.known, made.pit, made.r, made.base, excess)
+
+    def part(rows, cut):
+        pit = (rows.pit[0][cut], rows.pit[1][cut])
+        return Rows(rows.time[cut], rows.known[cut], pit, rows.r[cut], pit, rows.excess[cut])
+
+    whole, parts = PromiseTest(promise), PromiseTest(promise)
+    for day, n in enumerate((17, 0, 40, 3), start=1):
+        rows = some_rows(n)
+        whole.begin_period(day)
+        path = whole.update(rows)
+        parts.begin_period(day)
+        found = []
+        for cut in np.array_split(np.arange(n), 4):
+            found.append(parts.update(part(rows, cut)))
+            parts = PromiseTest.from_state(json.loads(json.dumps(parts.to_state())))
+        np.testing.assert_array_equal(np.concatenate(found), path)
+        assert parts.to_state() == whole.to_state()
+        assert parts.estimates() == whole.estimates()
+        np.testing.assert_array_equal(parts.since, whole.since)
+        assert parts.sides == whole.sides
+
+
+def test_a_thousand_days_at_both_extremes_do_not_overflow():
+    test = PromiseTest(Promise("mean_pit", MASS, 0.1, 0.95, LINK))
+    for day in range(1, 1001):
+        test.begin_period(day)
+        assert np.isfinite(test.update(rows_of(np.ones(5)))).all()
+    higher, lower = test.log_evidence
+    assert higher > 1000
+    assert lower < 0
+
+
+# --- bias and gap ---------------------------------------------------------------------------------
+
+
+def test_a_bias_of_some_people_is_found_on_its_side():
+    rng = np.random.default_rng(12)
+    test = PromiseTest(Promise("bias", 0.5, 0.3, 0.95))
+    for day in range(1, 60):
+        test.begin_period(day)
+        event = rng.uniform(size=50) < 0.2
+        p = np.where(rng.uniform(size=50) < 0.5, 0.7, 0.2)
+        low = np.zeros(50)
+        test.update(
+            Rows(np.zeros(50, "datetime64[us]"), np.full(50, True), (low, low), excess=event - p)
+        )
+    higher, lower = test.log_evidence
+    assert lower > math.log(40) > higher
+    assert test.estimates().direction == "lower"
+
+
+# --- envelope -------------------------------------------------------------------------------------
+
+
+def test_the_envelope_reports_the_side_of_a_tail_that_is_too_heavy():
+    rng = np.random.default_rng(13)
+    envelope = Envelope(low=((0.05, 0.07), (0.2, 0.24)), high=((0.05, 0.07), (0.2, 0.24)))
+    test = EnvelopeTest(envelope)
+    for day in range(1, 61):
+        test.begin_period(day)
+        u = stats.norm.cdf(rng.normal(size=50) + (0.7 if day > 40 else 0.0))
+        path = test.update(rows_of(u))
+        assert path.shape == (50, 2)
+    higher, lower = test.log_evidence
+    assert higher > math.log(40) > lower
+    assert abs(int(test.since[0]) - 41) <= 3
+    again = EnvelopeTest.from_state(envelope, json.loads(json.dumps(test.to_state())))
+    assert again.to_state() == test.to_state()
+    np.testing.assert_array_equal(again.log_evidence, test.log_evidence)
+
+
+def test_an_envelope_counts_shares_of_cells_and_no_missing_outcomes():
+    envelope = Envelope(low=((0.1, 0.2),), high=((0.1, 0.2),))
+    bank = EProcesses([0.0, 0.0], [0.2, 0.2])
+    bank.begin_period(1)
+    # high tail: share above 0.9; low tail: share below 0.1
+    expected = bank.update([[0.5, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    test = EnvelopeTest(envelope)
+    test.begin_period(1)
+    low, high = np.array([0.8, 0.1, 0.0]), np.array([1.0, 0.1, 0.05])
+    found = test.update(rows_of((low, high), np.array([True, True, False])))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@statistical
+def test_false_notices_of_an_envelope_at_its_bounds_are_at_most_as_many_as_allowed():
+    runs = repeats(200)
+    rng = np.random.default_rng(14)
+    bounds = tuple((t, t) for t in (0.05, 0.1, 0.2))
+    n_alarms = 0
+    for _ in range(runs):
+        test = EnvelopeTest(Envelope(bounds, bounds))
+        largest = -math.inf
+        for day in range(1, 101):
+            test.begin_period(day)
+            largest = max(largest, float(test.update(rows_of(rng.uniform(size=20))).max()))
+        n_alarms += largest >= math.log(40)
+    assert n_alarms <= most_failures(runs, 0.05)
+
+
+# --- wrong input ----------------------------------------------------------------------------------
+
+
+def wrong_rows(statistic):
+    test = PromiseTest(Promise(statistic, MASS, TARGET, 0.95, LINK))
+    test.begin_period(1)
+    one = np.array([0.5])
+    return test.update(Rows(np.zeros(1, "datetime64[us]"), np.array([True]), (one, one)))
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: PromiseTest(Promise("gap", MASS, 0.0, 0.95)), "target above 0"),
+        (lambda: PromiseTest(Promise("gap", 1.5, 0.2, 0.95)), "at most 1"),
+        (lambda: wrong_rows("mean_pit"), "no base PITs"),
+        (lambda: wrong_rows("gap"), "no draws"),
+        (lambda: wrong_rows("bias"), "no outcomes minus probabilities"),
+        (lambda: PromiseTest.from_state({}), "to_state"),
+        (
+            lambda: PromiseTest.from_state(
+                PromiseTest(Promise("gap", MASS, 0.2, 0.95)).to_state() | {"counts": [1]}
+            ),
+            "shapes differ",
+        ),
+        (
+            lambda: EnvelopeTest.from_state(
+                Envelope(), EnvelopeTest(Envelope(low=((0.1, 0.2),))).to_state()
+            ),
+            "this envelope",
+        ),
+        (lambda: EnvelopeTest(Envelope()).update(Rows(None, None, None)), "no base PITs"),
+    ],
+)
+def test_wrong_input_is_named(call, match):
+    with pytest.raises(InputError, match=match):
+        call()
