@@ -463,11 +463,21 @@ def test_false_notices_of_an_envelope_at_its_bounds_are_at_most_as_many_as_allow
 # --- wrong input ----------------------------------------------------------------------------------
 
 
+def without_base(**others):
+    pit = np.full(2, 0.5)
+    return Rows(np.zeros(2, "datetime64[us]"), np.full(2, True), (pit, pit), **others)
+
+
 def wrong_rows(statistic):
     test = PromiseTest(Promise(statistic, MASS, TARGET, 0.95, LINK))
     test.begin_period(1)
-    one = np.array([0.5])
-    return test.update(Rows(np.zeros(1, "datetime64[us]"), np.array([True]), (one, one)))
+    return test.update(without_base())
+
+
+def gap_without_draw():
+    test = PromiseTest(Promise("gap", MASS, TARGET, 0.95))
+    test.begin_period(1)
+    return test.update(without_base(r=np.array([0.5, np.nan])))
 
 
 @pytest.mark.parametrize(
@@ -491,7 +501,8 @@ def wrong_rows(statistic):
             ),
             "this envelope",
         ),
-        (lambda: EnvelopeTest(Envelope()).update(Rows(None, None, None)), "no base PITs"),
+        (lambda: EnvelopeTest(Envelope()).update(without_base()), "no base PITs"),
+        (lambda: gap_without_draw(), r"row 1 .*no draw"),
     ],
 )
 def test_wrong_input_is_named(call, match):

@@ -61,7 +61,14 @@ def promise_values(promise: Promise, rows: Rows) -> PromiseValues:
         base = _needed(rows.base, "base PITs", "log the link of the forecasts")
         value = mean_served_pit(promise.link, base, rows.known) - 0.5
     elif promise.statistic == "gap":
-        value = mean_gap(rows.pit, _needed(rows.r, "draws", "log the draws of the forecasts"))
+        draws = _needed(rows.r, "draws", "log the draws of the forecasts")
+        lacks = np.flatnonzero(rows.known & np.isnan(draws))
+        if lacks.size:
+            raise InputError(
+                f"row {lacks[0]} (counted from 0) has an outcome but no draw, which the promise is"
+                " about; remove the forecasts without a draw"
+            )
+        value = mean_gap(rows.pit, draws)
     else:
         value = _needed(
             rows.excess, "outcomes minus probabilities", "watch forecasts of 0/1 outcomes"
