@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from evenhand import InputError
-from evenhand.monitoring import EProcesses
-from evenhand.monitoring.e_processes import STAKES
+from evenhand.monitoring import STAKES, EProcesses
 from repeats import most_failures, repeats, statistical
 
 # days with 2, 0, 1 and 3 rows

@@ -11,8 +11,15 @@ from scipy import optimize, stats
 from evenhand import InputError
 from evenhand.certificates import Envelope, Promise
 from evenhand.links import Entropic, Gaussian, Laplace
-from evenhand.monitoring import EnvelopeTest, EProcesses, PromiseTest, QuantileCells, Rows
-from evenhand.monitoring.promise_values import mean_gap, promise_values
+from evenhand.monitoring import (
+    EnvelopeTest,
+    EProcesses,
+    PromiseTest,
+    QuantileCells,
+    Rows,
+    mean_gap,
+    promise_values,
+)
 from repeats import most_failures, repeats, statistical
 
 LINK = Entropic(0.12)
@@ -502,7 +509,7 @@ def gap_without_draw():
             "this envelope",
         ),
         (lambda: EnvelopeTest(Envelope()).update(without_base()), "no base PITs"),
-        (lambda: gap_without_draw(), r"row 1 .*no draw"),
+        (gap_without_draw, r"row 1 .*no draw"),
     ],
 )
 def test_wrong_input_is_named(call, match):

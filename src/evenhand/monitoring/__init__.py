@@ -2,11 +2,14 @@
 
 # for the watch and for tests; `__all__` is the documented reference
 from evenhand.monitoring.alarms import Alarm, Notice
+from evenhand.monitoring.e_processes import STAKES as STAKES
 from evenhand.monitoring.e_processes import EProcesses as EProcesses
 from evenhand.monitoring.envelope_test import EnvelopeTest as EnvelopeTest
 from evenhand.monitoring.horizons import as_horizon
 from evenhand.monitoring.json_schema import watch_schema
 from evenhand.monitoring.promise_test import PromiseTest as PromiseTest
+from evenhand.monitoring.promise_values import mean_gap as mean_gap
+from evenhand.monitoring.promise_values import promise_values as promise_values
 from evenhand.monitoring.quantile_cells import QuantileCells as QuantileCells
 from evenhand.monitoring.rows import Rows
 from evenhand.monitoring.watch import Watch
