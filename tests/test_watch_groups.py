@@ -1,0 +1,205 @@
+"""Named groups of a watch: their definitions, their risk, and groups that appear later."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand import InputError, Watch
+from evenhand.monitoring import Rows
+from repeats import most_failures, repeats, statistical
+
+START = np.datetime64("2026-01-01T00:00", "us")
+HOUR = np.timedelta64(3_600_000_000, "us")
+
+
+def rows_of(n: int, first: int = 0, seed: int = 0, power: Any = 1.0, **columns: Any) -> Rows:
+    """One row an hour; the served PITs are a power of uniform values."""
+    pit = np.random.default_rng(seed).uniform(size=n) ** power
+    return Rows.of(START + np.arange(first, first + n) * HOUR, pit, groups=columns or None)
+
+
+def names(watch: Watch) -> list[str]:
+    return [group["name"] for group in watch.to_dict()["groups"]]
+
+
+def test_groups_are_values_halves_and_missing_values_of_the_first_update() -> None:
+    random = np.random.default_rng(1)
+    age = random.uniform(20, 80, size=101)
+    columns = {"sex": ["f", "m", None] + ["f"] * 98, "age": age}
+    watch = Watch(groups=["sex", "age"])
+    watch.update(rows_of(101, **columns))
+    cut = f"{np.median(age):.6g}"
+    assert names(watch) == ["sex = f", "sex = m", "sex missing", f"age <= {cut}", f"age > {cut}"]
+    sizes = {group["name"]: group["n"] for group in watch.to_dict()["groups"]}
+    assert sizes["sex = f"] == 99
+    assert sizes["sex missing"] == 1
+    assert sizes[f"age <= {cut}"] == 51
+    # later rows do not move the cut
+    watch.update(rows_of(50, first=101, sex=["m"] * 50, age=[99.0] * 50))
+    assert names(watch)[-1] == f"age > {cut}"
+    assert watch.to_dict()["groups"][-1]["n"] == 100
+
+
+def test_the_risk_of_all_groups_ever_is_at_most_that_of_the_watch() -> None:
+    watch = Watch(groups=["town"], false_alarm=0.1)
+    towns = [f"t{i}" for i in range(4)] * 5
+    watch.update(rows_of(20, town=towns))
+    # four groups and one part for later ones
+    assert {group["threshold"] for group in watch.to_dict()["groups"]} == {math.log(5 / 0.1)}
+    watch.update(rows_of(60, first=20, town=[f"new{i}" for i in range(60)]))
+    found = watch.to_dict()["groups"]
+    assert len(found) == 64
+    assert sum(math.exp(-group["threshold"]) for group in found) < 0.1
+    assert [group["since_start"] for group in found] == [True] * 4 + [False] * 60
+    # the first later group has half of the part
+    assert found[4]["threshold"] == pytest.approx(math.log(2 * 5 / 0.1))
+    assert all(len(test["log_evidence"]) == 4 for test in watch.to_dict()["tests"])
+
+
+def test_a_group_that_appears_later_is_detected_from_its_first_row_on() -> None:
+    watch = Watch(groups=["town"])
+    watch.update(rows_of(600, town=["a", "b"] * 300))
+    later = ["a", "new"] * 300
+    power = np.where(np.array(later) == "new", 0.3, 1.0)
+    found = watch.update(rows_of(600, first=600, power=power, town=later, seed=2))
+    assert [(alarm.group, alarm.direction) for alarm in found] == [("town = new", "higher")]
+    assert found[0].since == "2026-01-26"  # the day of row 600
+    assert found[0].n_rows < 100
+
+
+def test_groups_appear_in_the_order_of_rows_whatever_the_updates_are() -> None:
+    columns = {
+        "a": ["x"] * 20 + ["y", "x", "x", "z"] * 30,
+        "b": ["u"] * 20 + ["u", "u", "v", None] * 30,
+    }
+    rows = rows_of(140, **columns)
+    whole = Watch(groups=["a", "b"])
+    whole.update(rows)
+    first = Watch(groups=["a", "b"])
+    first.update(rows.take(slice(0, 20)))
+    parts = Watch.from_state(first.state())
+    first.update(rows.take(slice(20, 140)))
+    for row in range(20, 140):
+        parts.update(rows.take(slice(row, row + 1)))
+    assert names(parts) == ["a = x", "b = u", "a = y", "b = v", "a = z", "b missing"]
+    assert parts.state() == first.state()
+    # one update of all rows knows all groups from the start
+    assert names(whole) == ["a = x", "a = y", "a = z", "b = u", "b = v", "b missing"]
+
+
+def test_ids_among_later_values_do_not_make_groups_for_ever() -> None:
+    watch = Watch(groups=["town"])
+    watch.update(rows_of(20, town=["a"] * 20))
+    watch.update(rows_of(1000, first=20, town=[f"id{i}" for i in range(1000)]))
+    assert len(names(watch)) == 101
+    text = {"town": [f"t{i}" for i in range(150)]}
+    with pytest.raises(InputError, match="at most 100 distinct values, got 150"):
+        Watch(groups=["town"]).update(rows_of(150, **text))
+
+
+def test_a_group_with_one_row_has_no_alarm_and_an_estimate() -> None:
+    watch = Watch(groups=["town"])
+    assert watch.update(rows_of(400, power=0.99, town=["a"] * 399 + ["b"])) == []
+    small = watch.to_dict()["groups"][1]
+    assert (small["name"], small["n"], small["is_alarm"]) == ("town = b", 1, False)
+    # one PIT is 1/4 or more from uniform
+    assert small["error"] >= 0.25
+
+
+def test_numbers_of_a_log_are_the_same_group_whatever_their_type() -> None:
+    watch = Watch(groups=["class"])
+    watch.update(rows_of(20, **{"class": [1, 2] * 10}))
+    watch.update(rows_of(20, first=20, **{"class": np.array([1.0, 2.0] * 10, dtype=object)}))
+    watch.update(rows_of(20, first=40, **{"class": ["1", "2"] * 10}))
+    watch.update(rows_of(20, first=60, **{"class": pd.Categorical([1, 2] * 10)}))
+    assert [(group["name"], group["n"]) for group in watch.to_dict()["groups"]] == [
+        ("class = 1", 40),
+        ("class = 2", 40),
+    ]
+
+
+@pytest.mark.parametrize("column", [[True, False] * 10, [None] * 20, pd.to_datetime(["2026"] * 20)])
+def test_groups_of_other_kinds_of_columns(column: Any) -> None:
+    watch = Watch(groups=["kind"])
+    watch.update(rows_of(20, kind=column))
+    assert sum(group["n"] for group in watch.to_dict()["groups"]) == 20
+
+
+def test_rows_without_a_column_of_the_groups_are_refused_and_change_nothing() -> None:
+    with pytest.raises(InputError, match="rows have no columns, but the watch has groups"):
+        Watch(groups=["sex"]).update(rows_of(20))
+    with pytest.raises(InputError, match="has no column 'sex', only sax; did you mean 'sax'"):
+        Watch(groups=["sex"]).update(rows_of(20, sax=["f"] * 20))
+    watch = Watch(groups=["age"])
+    watch.update(rows_of(50, age=np.arange(50.0)))
+    before = watch.state()
+    with pytest.raises(InputError, match="has no column 'age'"):
+        watch.update(rows_of(20, first=50, sex=["f"] * 20))
+    with pytest.raises(InputError, match="column 'age' .*number"):
+        watch.update(rows_of(2, first=50, age=["old", "young"]))
+    assert watch.state() == before
+
+
+def test_groups_of_events_have_a_bias() -> None:
+    random = np.random.default_rng(3)
+    group = np.tile(["a", "b"], 1500)
+    p = random.uniform(0.3, 0.7, size=3000)
+    y = random.uniform(size=3000) < p - 0.15 * (group == "b")
+    watch = Watch(groups=["g"])
+    times = START + np.arange(3000) * HOUR
+    found = watch.update(
+        Rows.of(times, outcome=y, probability=p, groups={"g": group}),
+    )
+    assert [(alarm.group, alarm.direction) for alarm in found] == [("g = b", "lower")]
+    with pytest.raises(InputError, match="rows have no excess, but this watch began with 0/1"):
+        watch.update(Rows.of([times[-1]], [0.5], groups={"g": ["a"]}))
+
+
+def test_draws_that_are_chosen_in_one_group_alone_are_named() -> None:
+    random = np.random.default_rng(4)
+    n = 6000
+    group = random.integers(0, 5, size=n)
+    r = random.uniform(size=n)
+    r = np.where(group == 3, np.maximum(r, random.uniform(size=n)), r)
+    rows = Rows.of(
+        START + np.arange(n) * HOUR, random.uniform(size=n), r=r, groups={"branch": group}
+    )
+    watch = Watch(groups=["branch"])
+    found = watch.update(rows)
+    assert ("draws", "branch = 3", "higher") in {(a.part, a.group, a.direction) for a in found}
+    assert all(alarm.part == "draws" for alarm in found)
+    parts = {(test["part"], test["group"]) for test in watch.to_dict()["tests"]}
+    assert len(parts) == 5 + 6
+    # 40% of the risk to groups and 10% to draws, in proportion
+    assert watch.to_dict()["draws"]["threshold"] == pytest.approx(math.log(2 / 0.01))
+
+
+def test_overlapping_groups_count_each_row_in_each() -> None:
+    columns = {"sex": ["f", "m"] * 50, "town": ["a", "a", "b", "b"] * 25}
+    watch = Watch(groups=["sex", "town"])
+    watch.update(rows_of(100, **columns))
+    assert [group["n"] for group in watch.to_dict()["groups"]] == [50, 50, 50, 50]
+
+
+@statistical
+def test_later_groups_at_the_boundary_raise_few_false_alarms() -> None:
+    # every day brings a new town, and the W1 error of each is 0.02: 8% of PITs are uniform on the
+    # upper half (see tests/test_watch.py)
+    n_sets = repeats(200)
+    failures = 0
+    for seed in range(n_sets):
+        random = np.random.default_rng(seed)
+        town = np.concatenate([random.integers(0, day // 2 + 1, size=24) for day in range(150)])
+        u = random.uniform(size=town.size)
+        pit = np.where(random.uniform(size=u.size) < 0.08, (1 + u) / 2, u)
+        rows = Rows.of(START + np.arange(u.size) * HOUR, pit, groups={"town": town.astype(str)})
+        watch = Watch(groups=["town"])
+        watch.update(rows.take(slice(0, 48)))
+        watch.update(rows.take(slice(48, u.size)))
+        failures += bool(watch.alarms)
+    assert failures <= most_failures(n_sets)

@@ -1,0 +1,157 @@
+"""States of a watch: exact continuation, and refusal of other and damaged states."""
+
+from __future__ import annotations
+
+import copy
+import json
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evenhand import InputError, Watch
+from evenhand.certificates import Promise
+from evenhand.links import Entropic
+from evenhand.monitoring import Rows
+
+START = np.datetime64("2026-01-01T00:00", "us")
+MINUTE = np.timedelta64(60_000_000, "us")
+LINK = Entropic(0.12)
+PROMISE = Promise("mean_pit", 0.2, 0.3, 0.95, LINK)
+
+
+def random_rows(n: int, seed: int) -> Rows:
+    """Rows with all parts: missing and late outcomes, repeated draws, several columns, a change."""
+    random = np.random.default_rng(seed)
+    times = START + np.sort(random.integers(0, 40 * 1440, size=n)) * MINUTE
+    r = random.uniform(size=n)
+    r[n // 2 :: 7] = r[: len(r[n // 2 :: 7])]
+    base = random.uniform(size=n) ** np.where(np.arange(n) < n // 2, 1.0, 0.05)
+    delay = random.exponential(1.5, size=n)
+    town = random.integers(0, 2 + (np.arange(n) > n // 3) * 3).astype(object)
+    town[random.uniform(size=n) < 0.05] = None
+    return Rows.of(
+        times,
+        LINK.ppf(base, r),
+        r=r,
+        link=LINK,
+        recorded=times + (delay * 1440).astype(np.int64) * MINUTE,
+        horizon="8d",
+        groups={"town": town, "age": random.uniform(20, 80, size=n)},
+    )
+
+
+def through_json(watch: Watch) -> Watch:
+    return Watch.from_state(json.loads(json.dumps(watch.state(), allow_nan=False)))
+
+
+def new_watch() -> Watch:
+    return Watch(PROMISE, groups=["town", "age"], horizon="8d")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_resumed_watch_equals_an_uninterrupted_one(seed: int) -> None:
+    rows = random_rows(600, seed)
+    random = np.random.default_rng(100 + seed)
+    whole, parts = new_watch(), new_watch()
+    # groups are learned from the first update, which is the same
+    whole.update(rows.take(slice(0, 60)))
+    parts.update(rows.take(slice(0, 60)))
+    expected = whole.update(rows.take(slice(60, 600)), until="2026-03-01")
+    cuts = [60, *np.sort(random.choice(np.arange(61, 600), size=25, replace=False)), 600]
+    found = []
+    for first, last in pairwise(cuts):
+        parts = through_json(parts)
+        found += parts.update(rows.take(slice(first, last)))
+    parts = through_json(parts)
+    found += parts.update(rows.take(slice(0, 0)), until="2026-03-01")
+    assert expected
+    assert found == expected
+    assert parts.to_dict() == whole.to_dict()
+    assert parts.state() == whole.state()
+
+
+def test_a_state_continues_under_the_same_settings_only() -> None:
+    watch = new_watch()
+    watch.update(random_rows(100, 1))
+    state = watch.state()
+    assert Watch.from_state(state, like=new_watch()).state() == state
+    other = Promise("mean_pit", 0.1, 0.3, 0.95, LINK)
+    for like, message in [
+        (Watch(other, groups=["town", "age"], horizon="8d"), "belongs to another certificate"),
+        (Watch(groups=["town", "age"], horizon="8d"), "belongs to another certificate"),
+        (Watch(PROMISE, groups=["town"], horizon="8d"), "groups is .* in the state, not"),
+        (Watch(PROMISE, groups=["town", "age"], horizon="9d"), "horizon is 8.0 in the state"),
+        (Watch(PROMISE, groups=["town", "age"], horizon="8d", tolerance=0.05), "tolerance is 0.02"),
+    ]:
+        with pytest.raises(InputError, match=message) as error:
+            Watch.from_state(state, like=like)
+        assert "\n" not in str(error.value)
+
+
+def test_states_of_newer_versions_and_other_files_are_refused_in_one_line() -> None:
+    state = new_watch().state()
+    for wrong, message in [
+        ({**state, "schema": "evenhand.watch-state/2"}, "newer version of evenhand; update"),
+        ({**state, "schema": "evenhand.watch/1"}, "not the state of a watch"),
+        ({}, "not the state of a watch"),
+        ([1, 2], "not the state of a watch"),
+        ("state", "not the state of a watch"),
+    ]:
+        with pytest.raises(InputError, match=message) as error:
+            Watch.from_state(wrong)
+        assert "\n" not in str(error.value)
+
+
+def paths_of(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Paths of all entries of nested dicts, and of the first entry of each list."""
+    if isinstance(value, dict):
+        pairs = list(value.items())
+    elif isinstance(value, list):
+        pairs = list(enumerate(value[:1]))
+    else:
+        return [path]
+    return [path, *(one for key, item in pairs for one in paths_of(item, (*path, key)))]
+
+
+def test_damaged_states_are_refused_in_one_line() -> None:
+    watch = new_watch()
+    watch.update(random_rows(200, 2))
+    state = json.loads(json.dumps(watch.state()))
+    messages = []
+    for path in paths_of(state)[1:]:
+        for damage in ("remove", {"what": 1}, "text"):
+            broken = copy.deepcopy(state)
+            place = broken
+            for key in path[:-1]:
+                place = place[key]
+            if damage == "remove":
+                place.pop(path[-1])
+            else:
+                place[path[-1]] = damage
+            try:
+                Watch.from_state(broken)
+            except InputError as error:
+                messages.append(str(error))
+    assert len(messages) > 100
+    assert not [message for message in messages if "\n" in message]
+
+
+def test_states_are_small_and_do_not_share_memory() -> None:
+    watch = new_watch()
+    watch.update(random_rows(300, 3))
+    state = watch.state()
+    kept = copy.deepcopy(state)
+    watch.update(
+        Rows.of(["2026-06-01"], [0.5], r=[0.5], link=LINK, groups={"town": [1], "age": [3]})
+    )
+    assert state == kept
+    resumed = Watch.from_state(state)
+    resumed.update(
+        Rows.of(["2026-06-01"], [0.5], r=[0.5], link=LINK, groups={"town": [1], "age": [3]})
+    )
+    assert state == kept
+    assert resumed.state() == watch.state()
+    # of a year and ten groups: evidence per day and test, draws, bins
+    assert len(json.dumps(state)) < 200_000
