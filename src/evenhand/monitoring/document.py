@@ -8,6 +8,7 @@ from typing import Any
 from evenhand.monitoring.alarms import Alarm
 from evenhand.monitoring.ledger import Ledger
 from evenhand.monitoring.watched_parts import FairDraws, GroupErrors
+from evenhand.monitoring.watched_promise import PromiseKept
 
 SCHEMA = "evenhand.watch/1"
 """Name and version of the layout of the values."""
@@ -18,7 +19,7 @@ def watch_values(ledger: Ledger) -> dict[str, Any]:
     start, n_periods = ledger.first, ledger.n_periods
     dates = [ledger.calendar.start((start or 0) + i) for i in range(n_periods)]
     tests = [test for part in ledger.parts.values() for test in part.tests()]
-    groups, draws = ledger.parts.get("group"), ledger.parts.get("draws")
+    promise, groups, draws = (ledger.parts.get(part) for part in ("promise", "group", "draws"))
     return {
         "schema": SCHEMA,
         "status": _status(ledger),
@@ -34,7 +35,7 @@ def watch_values(ledger: Ledger) -> dict[str, Any]:
         "notices": [asdict(notice) for notice in ledger.notices],
         "dates": dates,
         "tests": tests,
-        "promise": None,
+        "promise": promise.record() if isinstance(promise, PromiseKept) else None,
         "groups": groups.records() if isinstance(groups, GroupErrors) else [],
         "draws": draws.record() if isinstance(draws, FairDraws) else None,
         "delays": {
@@ -78,6 +79,8 @@ def _alarm(alarm: Alarm, tests: list[dict[str, Any]]) -> dict[str, Any]:
         test["log_evidence"]
         for test in tests
         if (test["part"], test["group"]) == (alarm.part, alarm.group)
+        # both sides of a promise have tests of their own
+        and (alarm.part != "promise" or test["direction"] == alarm.direction)
     )
     largest = max((max(evidence) for evidence in past), default=alarm.log_evidence)
     return {**asdict(alarm), "max_log_evidence": max(largest, alarm.log_evidence)}

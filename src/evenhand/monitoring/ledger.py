@@ -15,6 +15,7 @@ from evenhand.monitoring.alarms import Alarm, Notice, Part, risk_shares
 from evenhand.monitoring.horizons import as_horizon
 from evenhand.monitoring.named_groups import NamedGroups
 from evenhand.monitoring.periods import Calendar
+from evenhand.monitoring.promise_values import promise_values
 from evenhand.monitoring.rows import Rows
 from evenhand.monitoring.settings import Settings
 from evenhand.monitoring.tallies import Delays
@@ -25,6 +26,7 @@ from evenhand.monitoring.watched_parts import (
     WatchedPart,
     excess_of,
 )
+from evenhand.monitoring.watched_promise import PromiseKept
 from evenhand.monitoring.witness_tests import Crossing
 
 CHUNK = 1 << 16
@@ -114,6 +116,8 @@ class Ledger:
                 f"until is {until}, before {last}, which the watch has reached; leave until out or"
                 " give a later time"
             )
+        if self.promise is not None and len(rows):
+            promise_values(self.promise, rows)
         if self.first is not None:
             self._check_distance(ends[-1] if len(rows) else until)
             if len(rows):
@@ -162,7 +166,10 @@ class Ledger:
             present.append("group")
         if has_draws:
             present.append("draws")
-        risks = risk_shares(self.settings.false_alarm, present)
+        false_alarm = self.settings.false_alarm
+        risks = risk_shares(false_alarm, present)
+        if self.promise is not None:
+            self.parts["promise"] = PromiseKept(self.promise, risks["promise"], false_alarm)
         if groups is not None:
             tolerance = self.settings.tolerance
             self.parts["group"] = GroupErrors(groups, kind, tolerance, risks["group"])
@@ -190,14 +197,20 @@ class Ledger:
     def _add_period(self, rows: Rows, members: Mask) -> None:
         for part in self.parts.values():
             for crossing in part.update(rows, members):
-                self._found.append((self.n_rows + crossing.row, self._alarm(part.part, crossing)))
+                alarm = Alarm(*self._dated(part.part, crossing))
+                self._found.append((self.n_rows + crossing.row, alarm))
+            if isinstance(part, PromiseKept):
+                for crossing in part.notices(rows):
+                    notice = Notice(*self._dated(part.part, crossing))
+                    self._noticed.append((self.n_rows + crossing.row, notice))
         self.n_rows += len(rows)
         order = list(self.parts)
         self._found.sort(key=lambda one: (one[0], order.index(one[1].part)))
 
-    def _alarm(self, part: Part, crossing: Crossing) -> Alarm:
+    def _dated(self, part: Part, crossing: Crossing) -> tuple[Any, ...]:
+        """Return the values of an alarm or a notice."""
         assert self.first is not None
-        return Alarm(
+        return (
             part,
             crossing.name,
             crossing.direction,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import Ints, Mask, about, check_column, coded
+from evenhand._validate import Ints, Mask, about, bad_input, check_column, coded
 from evenhand.columns import EVERYONE, Group, Partition, label
 
 MOST_LATER = 100
@@ -76,7 +76,7 @@ class NamedGroups:
         for j, partition in enumerate(self.partitions):
             values = _column(table, partition.column)
             with about("rows"):
-                codes = partition.codes(values)
+                codes = partition.codes(_comparable(values, partition))
             unknown = np.flatnonzero(codes < 0)
             strangers += self._strangers(j, unknown, values.iloc[unknown])
             found.append(np.where(codes < 0, -1, codes + first))
@@ -145,6 +145,21 @@ def _column(table: pd.DataFrame, name: str) -> pd.Series[Any]:
     check_column(name, table.columns, "the table of groups")
     # columns of numbers in object arrays, such as those of a log, become numbers
     return table[name].infer_objects()
+
+
+def _comparable(values: pd.Series[Any], partition: Partition) -> pd.Series[Any]:
+    """Return the values of a column in halves as numbers or dates."""
+    if partition.cut is None or values.dtype.kind in "iufM":
+        return values
+    is_date = partition.kind == "date"
+    read: Any = pd.to_datetime if is_date else pd.to_numeric
+    converted: pd.Series[Any] = read(values, errors="coerce")
+    wrong = np.flatnonzero((converted.isna() & values.notna()).to_numpy())
+    if wrong.size:
+        row = int(wrong[0])
+        rule = f"contain {'dates' if is_date else 'numbers'}, as in the first update"
+        raise bad_input(f"column {partition.column!r}", rule, f"{values.iloc[row]!r} in row {row}")
+    return converted
 
 
 def _as_lists(state: Mapping[str, Any]) -> dict[str, Any]:
