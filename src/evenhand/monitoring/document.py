@@ -63,7 +63,7 @@ def _settings(ledger: Ledger) -> dict[str, Any]:
         "period": settings.period,
         "horizon_days": settings.horizon_days,
         "groups": list(settings.groups),
-        "kind": ledger.kind,
+        "kind": None if ledger.first is None else ledger.kind,
         "mass": None if promise is None else promise.mass,
         "target": None if promise is None else promise.target,
         "statistic": None if promise is None else promise.statistic,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from evenhand._validate import InputError, Mask
+from evenhand._validate import InputError
 from evenhand.certificates import Promise
 from evenhand.monitoring.alarms import Alarm, Notice, Part, risk_shares
 from evenhand.monitoring.horizons import as_horizon
@@ -26,7 +26,7 @@ from evenhand.monitoring.watched_parts import (
     WatchedPart,
     excess_of,
 )
-from evenhand.monitoring.watched_promise import PromiseKept
+from evenhand.monitoring.watched_promise import EnvelopeKept, PromiseKept
 from evenhand.monitoring.witness_tests import Crossing
 
 CHUNK = 1 << 16
@@ -60,7 +60,7 @@ class Ledger:
         self.last: np.datetime64 | None = None
         self.kind: Kind = "pit"
         self.groups: NamedGroups | None = None
-        self.parts: dict[Part, WatchedPart] = {}
+        self.parts: dict[str, WatchedPart] = {}
         # with the numbers of the rows that raised them, since splits of the rows into updates must
         # not change the order
         self._found: list[tuple[int, Alarm]] = []
@@ -168,8 +168,12 @@ class Ledger:
             present.append("draws")
         false_alarm = self.settings.false_alarm
         risks = risk_shares(false_alarm, present)
-        if self.promise is not None:
-            self.parts["promise"] = PromiseKept(self.promise, risks["promise"], false_alarm)
+        promise = self.promise
+        if promise is not None:
+            self.parts["promise"] = PromiseKept(promise, risks["promise"])
+            # base PITs are known under a known link
+            if promise.envelope is not None and promise.statistic == "mean_pit":
+                self.parts["envelope"] = EnvelopeKept(promise.envelope, false_alarm)
         if groups is not None:
             tolerance = self.settings.tolerance
             self.parts["group"] = GroupErrors(groups, kind, tolerance, risks["group"])
@@ -190,22 +194,23 @@ class Ledger:
         self.delays.add(rows.known, rows.delay)
         numbers = self.calendar.numbers(rows.time + self.horizon)
         starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
+        steps = [(part, part.prepare(rows, members)) for part in self.parts.values()]
         for start, end in pairwise(starts):
             self._advance(int(numbers[start]))
-            self._add_period(rows.take(slice(start, end)), members[start:end])
-
-    def _add_period(self, rows: Rows, members: Mask) -> None:
-        for part in self.parts.values():
-            for crossing in part.update(rows, members):
-                alarm = Alarm(*self._dated(part.part, crossing))
-                self._found.append((self.n_rows + crossing.row, alarm))
-            if isinstance(part, PromiseKept):
-                for crossing in part.notices(rows):
-                    notice = Notice(*self._dated(part.part, crossing))
-                    self._noticed.append((self.n_rows + crossing.row, notice))
+            for part, step in steps:
+                self._note(part, step(slice(start, end)), self.n_rows + start)
         self.n_rows += len(rows)
         order = list(self.parts)
         self._found.sort(key=lambda one: (one[0], order.index(one[1].part)))
+
+    def _note(self, part: WatchedPart, crossings: Iterable[Crossing], n_before: int) -> None:
+        """Keep crossings as alarms or notices, with the numbers of their rows."""
+        for crossing in crossings:
+            values = self._dated(part.part, crossing)
+            if part.is_notice:
+                self._noticed.append((n_before + crossing.row, Notice(*values)))
+            else:
+                self._found.append((n_before + crossing.row, Alarm(*values)))
 
     def _dated(self, part: Part, crossing: Crossing) -> tuple[Any, ...]:
         """Return the values of an alarm or a notice."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -26,16 +26,21 @@ Kind = Literal["pit", "event"]
 """What errors are measured on: served PITs, or outcome minus probability for 0/1 outcomes."""
 
 
+Step = Callable[[slice], list[Crossing]]
+"""Adds a slice of rows, all of the current period, and returns the tests that they complete."""
+
+
 class WatchedPart(Protocol):
-    """A part of a watch; its rows arrive period by period."""
+    """A part of a watch. Rows are prepared together, and tested period by period."""
 
     part: Part
+    is_notice: bool
 
     def begin_period(self) -> None:
         """End the current period and begin the next one."""
 
-    def update(self, rows: Rows, members: Mask) -> list[Crossing]:
-        """Add rows of the current period; `members` has shape (n, G)."""
+    def prepare(self, rows: Rows, members: Mask) -> Step:
+        """Return what adds the rows, slice by slice; `members` has shape (n, G)."""
 
     def tests(self) -> list[dict[str, Any]]:
         """Return the evidence of each test at the end of each period."""
@@ -63,6 +68,7 @@ class GroupErrors:
     """
 
     part: Part = "group"
+    is_notice = False
 
     def __init__(self, groups: NamedGroups, kind: Kind, tolerance: float, risk: float) -> None:
         self.groups = groups
@@ -82,8 +88,8 @@ class GroupErrors:
         """End the current period and begin the next one."""
         self._tests.begin_period()
 
-    def update(self, rows: Rows, members: Mask) -> list[Crossing]:
-        """Add rows of the current period; `members` has shape (n, G)."""
+    def prepare(self, rows: Rows, members: Mask) -> Step:
+        """Return what adds the rows, slice by slice; `members` has shape (n, G)."""
         self._add_groups()
         known = rows.known
         if isinstance(self._sums, BiasSums):
@@ -94,7 +100,8 @@ class GroupErrors:
             low, high = rows.pit
             self._sums.add(low[known], high[known], members[known])
             values = cell_witnesses(low, high)
-        return self._tests.update(self._tests.witnesses.with_missing(values, known), members)
+        filled = self._tests.witnesses.with_missing(values, known)
+        return lambda some: self._tests.update(filled[some], members[some])
 
     def tests(self) -> list[dict[str, Any]]:
         """Return the evidence of each test at the end of each period."""
@@ -144,6 +151,7 @@ class FairDraws:
     """
 
     part: Part = "draws"
+    is_notice = False
 
     def __init__(self, groups: NamedGroups | None, risk: float) -> None:
         self._groups = groups if groups is not None and groups.partitions else None
@@ -164,11 +172,11 @@ class FairDraws:
         """End the current period and begin the next one."""
         self._tests.begin_period()
 
-    def update(self, rows: Rows, members: Mask) -> list[Crossing]:
-        """Add rows of the current period; `members` has shape (n, G)."""
+    def prepare(self, rows: Rows, members: Mask) -> Step:
+        """Return what adds the rows, slice by slice; `members` has shape (n, G)."""
         self._add_groups()
         if rows.r is None:
-            return []
+            return lambda some: []
         # a repeated draw follows from the past, and would be counted as often as people ask
         is_new = self._seen.is_new(rows.r)
         draws = np.where(is_new, rows.r, 0.5)
@@ -176,7 +184,8 @@ class FairDraws:
         counted = is_new[:, None]
         if self._groups is not None:
             counted = np.concatenate((counted, members & counted), axis=-1)
-        return self._tests.update(cell_witnesses(draws, draws), counted)
+        values = cell_witnesses(draws, draws)
+        return lambda some: self._tests.update(values[some], counted[some])
 
     def tests(self) -> list[dict[str, Any]]:
         """Return the evidence of each test at the end of each period."""

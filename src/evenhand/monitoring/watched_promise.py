@@ -1,4 +1,4 @@
-"""Part of a watch that tests the promise for every group of a size, with notices of its envelope."""
+"""Parts of a watch about the promise for every group of a size, and the certified envelope."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import Floats, Mask
-from evenhand.certificates import Promise
+from evenhand.certificates import Envelope, Promise
 from evenhand.monitoring.alarms import Part
 from evenhand.monitoring.envelope_test import EnvelopeTest
 from evenhand.monitoring.promise_test import PromiseTest
 from evenhand.monitoring.rows import Rows
+from evenhand.monitoring.watched_parts import Step
 from evenhand.monitoring.witness_tests import DIGITS, Crossing
 
 SidedTest = PromiseTest | EnvelopeTest
@@ -98,63 +99,69 @@ class SidedEvidence:
         self.test = self._again(state["test"])
 
 
-class PromiseKept:
-    """Tests whether every group of a size keeps the promise, both sides at half of the risk.
+class SidedPart:
+    """Part of a watch with evidence of its own for each side.
 
     Parameters
     ----------
-    promise : Promise
-        What was promised. With an envelope, base PITs that leave it give a notice.
-    risk : float
-        Probability of a false alarm of this part.
-    false_notice : float
-        Probability of a false notice.
+    evidence : SidedEvidence
+        The evidence.
     """
 
     part: Part = "promise"
+    is_notice = False
 
-    def __init__(self, promise: Promise, risk: float, false_notice: float) -> None:
-        self._evidence = SidedEvidence(PromiseTest(promise), PromiseTest.from_state, risk)
-        self._envelope: SidedEvidence | None = None
-        envelope = promise.envelope
-        if envelope is not None and promise.statistic == "mean_pit":
-            self._envelope = SidedEvidence(
-                EnvelopeTest(envelope),
-                lambda state: EnvelopeTest.from_state(envelope, state),
-                false_notice,
-            )
+    def __init__(self, evidence: SidedEvidence) -> None:
+        self.evidence = evidence
 
     def begin_period(self) -> None:
         """End the current period and begin the next one."""
-        self._evidence.begin_period()
-        if self._envelope is not None:
-            self._envelope.begin_period()
+        self.evidence.begin_period()
 
-    def update(self, rows: Rows, members: Mask) -> list[Crossing]:
-        """Add rows of the current period; the promise covers groups that are not named."""
-        return self._evidence.update(rows)
-
-    def notices(self, rows: Rows) -> list[Crossing]:
-        """Add the same rows to the test of the envelope and return its crossings."""
-        return [] if self._envelope is None else self._envelope.update(rows)
+    def prepare(self, rows: Rows, members: Mask) -> Step:
+        """Return what adds the rows, slice by slice; named groups do not matter."""
+        return lambda some: self.evidence.update(rows.take(some))
 
     def tests(self) -> list[dict[str, Any]]:
         """Return the evidence of each side at the end of each period."""
-        now = self._evidence.test.log_evidence
+        now = self.evidence.test.log_evidence
         return [
             {
                 "part": self.part,
                 "group": None,
                 "direction": side,
-                "log_evidence": [*self._evidence.history[i], round(float(now[i]), DIGITS)],
-                "threshold": self._evidence.threshold,
+                "log_evidence": [*self.evidence.history[i], round(float(now[i]), DIGITS)],
+                "threshold": self.evidence.threshold,
             }
-            for i, side in enumerate(self._evidence.test.sides)
+            for i, side in enumerate(self.evidence.test.sides)
         ]
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the state as JSON values."""
+        return self.evidence.to_state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over the output of `to_state`."""
+        self.evidence.restore(state)
+
+
+class PromiseKept(SidedPart):
+    """Tests whether every group of a size keeps the promise, both sides at half of the risk.
+
+    Parameters
+    ----------
+    promise : Promise
+        What was promised.
+    risk : float
+        Probability of a false alarm of this part.
+    """
+
+    def __init__(self, promise: Promise, risk: float) -> None:
+        super().__init__(SidedEvidence(PromiseTest(promise), PromiseTest.from_state, risk))
 
     def record(self) -> dict[str, Any]:
         """Return the estimate of the worst group and the evidence."""
-        test = self._evidence.test
+        test = self.evidence.test
         assert isinstance(test, PromiseTest)
         found = test.estimates()
         return {
@@ -162,17 +169,30 @@ class PromiseKept:
             "best_case": found.best_case,
             "worst_case": found.worst_case,
             "log_evidence": float(test.log_evidence.max()),
-            "max_log_evidence": float(self._evidence.largest.max()),
-            "threshold": self._evidence.threshold,
+            "max_log_evidence": float(self.evidence.largest.max()),
+            "threshold": self.evidence.threshold,
         }
 
-    def to_state(self) -> dict[str, Any]:
-        """Return the state as JSON values."""
-        envelope = None if self._envelope is None else self._envelope.to_state()
-        return {"evidence": self._evidence.to_state(), "envelope": envelope}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over the output of `to_state`."""
-        self._evidence.restore(state["evidence"])
-        if self._envelope is not None:
-            self._envelope.restore(state["envelope"])
+class EnvelopeKept(SidedPart):
+    """Notices if base PITs leave the certified envelope, which breaks no promise by itself.
+
+    Parameters
+    ----------
+    envelope : Envelope
+        Certified bounds of the distribution of base PITs.
+    risk : float
+        Probability of a false notice.
+    """
+
+    is_notice = True
+
+    def __init__(self, envelope: Envelope, risk: float) -> None:
+        def again(state: Mapping[str, Any]) -> EnvelopeTest:
+            return EnvelopeTest.from_state(envelope, state)
+
+        super().__init__(SidedEvidence(EnvelopeTest(envelope), again, risk))
+
+    def tests(self) -> list[dict[str, Any]]:
+        """Return nothing: what gives no alarm is no evidence for one."""
+        return []
