@@ -20,12 +20,14 @@ from evenhand.cli.help_page import short_page as short_page
 from evenhand.cli.help_page import top_page as top_page
 from evenhand.cli.help_page import usage as usage
 from evenhand.cli.messages import stopped_by_signals as stopped_by_signals
+from evenhand.cli.outcomes import outcomes
 from evenhand.cli.pages import PAGES as PAGES
 from evenhand.cli.pages import START as START
 from evenhand.cli.pages import STEPS as STEPS
 from evenhand.cli.planning import plan
 from evenhand.cli.randomizing import randomize
 from evenhand.cli.recalibrating import recalibrate
+from evenhand.cli.replaying import replay
 from evenhand.cli.serving import predict
 from evenhand.cli.streams import safe_streams as safe_streams
 from evenhand.cli.targets import discrete_target as discrete_target
@@ -39,9 +41,11 @@ __all__ = [
     "demo",
     "fit",
     "main",
+    "outcomes",
     "plan",
     "predict",
     "randomize",
     "recalibrate",
+    "replay",
     "reproduce",
 ]

@@ -33,9 +33,11 @@ from evenhand.cli.messages import (
     warn,
 )
 from evenhand.cli.options import refuse_blank
+from evenhand.cli.outcomes import outcomes
 from evenhand.cli.planning import plan
 from evenhand.cli.randomizing import randomize
 from evenhand.cli.recalibrating import recalibrate
+from evenhand.cli.replaying import replay
 from evenhand.cli.serving import predict
 from evenhand.cli.streams import safe_streams
 from evenhand.cli.terminal import width_of
@@ -80,7 +82,8 @@ class Commands(TyperGroup):
 
 
 EXIT_CODES = (
-    "Exit codes: 0 success, 1 a --fail-if condition or --fail-if-worse is true, 2 bad input or a"
+    "Exit codes: 0 success, 1 a --fail-if condition or --fail-if-worse is true, or a"
+    " replay differs, 2 bad input or a"
     " condition that cannot be evaluated, 70 internal error, 74 results could not be written to"
     " standard output, 130 interrupted, 143 terminated (129 by SIGHUP)."
 )
@@ -115,7 +118,20 @@ def _options(
 
 
 # the order of the help
-for command in (demo, audit, compare, recalibrate, plan, randomize, fit, predict, reproduce):
+COMMANDS = (
+    demo,
+    audit,
+    compare,
+    recalibrate,
+    plan,
+    randomize,
+    fit,
+    predict,
+    outcomes,
+    replay,
+    reproduce,
+)
+for command in COMMANDS:
     app.command(cls=Command)(command)
 
 

@@ -189,8 +189,46 @@ PAGES: dict[str, Page] = {
                 " --out forecasts.csv",
             ),
             Example(
+                "Add each forecast to a decision log before it is written",
+                "evenhand predict model new.csv --id person --key-file draws.key"
+                " --context 2026-11 --log log.sqlite --out forecasts.csv",
+            ),
+            Example(
                 "Write probabilities of a 0/1 outcome, which need no key",
                 "evenhand predict events new.csv --id person --out probabilities.csv",
+            ),
+        ),
+    ),
+    "outcomes": Page(
+        TRAIN,
+        "Record outcomes of logged forecasts",
+        "docs/replay.rst",
+        (
+            Example(
+                "Record outcomes by the ids of forecasts that predict --log has written",
+                "evenhand outcomes log.sqlite paid.csv --id forecast_id --target loss",
+            ),
+            Example(
+                "Record outcomes by the ids of people",
+                "evenhand outcomes log.sqlite paid.csv --id person --target loss"
+                " --context 2026-11 --key-file draws.key",
+            ),
+        ),
+    ),
+    "replay": Page(
+        TRAIN,
+        "Compute a logged forecast again and compare",
+        "docs/replay.rst",
+        (
+            Example(
+                "Compare a forecast with the model, the key and the row of the person",
+                "evenhand replay log.sqlite 5f3c62e0a91b4d77 --model model"
+                " --key-file draws.key --features new.csv --id person",
+            ),
+            Example(
+                "Check draw, model and key without the features",
+                "evenhand replay log.sqlite 5f3c62e0a91b4d77 --model model"
+                " --key-file draws.key --person 17",
             ),
         ),
     ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand._format import count
-from evenhand._validate import InputError, bad_input
+from evenhand._validate import InputError, bad_input, check_choice
 from evenhand.cli.arguments import (
     DEFAULT_LEVELS,
     DRAWS,
@@ -25,7 +25,9 @@ from evenhand.cli.arguments import (
     Table,
     Workers,
 )
+from evenhand.cli.forecast_logging import logged_forecasts
 from evenhand.cli.keys import read_key
+from evenhand.cli.log_arguments import LOG, refuse_workers
 from evenhand.cli.messages import inform, show
 from evenhand.cli.options import check_apart, listed_names, refuse_without_effect
 
@@ -35,8 +37,12 @@ if TYPE_CHECKING:
 
 SCHEMA = "evenhand.forecasts/1"
 
-DRAWING = ("key_file", "context", "levels", "moments")
+WRITTEN = ("levels", "moments")
+DRAWING = ("key_file", "context", *WRITTEN)
 """Parameters of `predict` for forecasts that are not probabilities of events."""
+
+LOGGING = ("groups", "keep_features", "person")
+"""Parameters of `predict` for a decision log."""
 
 
 def predict(
@@ -58,6 +64,39 @@ def predict(
     levels: Levels = DEFAULT_LEVELS,
     moments: Moments = False,
     keep: Keep = None,
+    log: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOG",
+            rich_help_panel=LOG,
+            help="decision log to which forecasts are added before they are written: a .sqlite"
+            " file, or a URL such as postgresql://USER@HOST/DATABASE",
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMNS",
+            rich_help_panel=LOG,
+            help="columns whose values are logged, for the groups of a watch, comma-separated",
+        ),
+    ] = None,
+    keep_features: Annotated[
+        bool,
+        typer.Option(
+            "--keep-features",
+            rich_help_panel=LOG,
+            help="log the features of each person, and not only their hash",
+        ),
+    ] = False,
+    person: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMING",
+            rich_help_panel=LOG,
+            help="how the log names people: hash, a keyed hash of the id, or id",
+        ),
+    ] = "hash",
     as_json: AsJson = False,
     workers: Workers = None,
     scheduler: Scheduler = None,
@@ -68,6 +107,9 @@ def predict(
     Each person's draw is a keyed hash of the id, so repeated runs give the same forecasts.
 
     For a 0/1 target the probability is written, which needs no draw and no key.
+
+    With --log, each forecast is in a decision log before it is written, and its id in the column
+    forecast_id. A person who is in the log with the same features gets the logged answer.
     """
     from evenhand import scale, store, tables
 
@@ -75,6 +117,11 @@ def predict(
     # checked before the table is read
     asked = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
     asked["keep"] = listed_names("--keep", keep)
+    if log is None:
+        refuse_without_effect(options, LOGGING, "without --log")
+    else:
+        check_choice("--person", person, ("hash", "id"))
+        refuse_workers(workers, scheduler)
     subject = scale.ModelSubject(store.load(model))
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
     # missing columns are named before the kind of forecast is read off the first row
@@ -84,11 +131,17 @@ def predict(
             f"with {model}: its forecast of a 0/1 outcome is one probability, which needs no draw"
             " because a draw cannot improve it"
         )
-        refuse_without_effect(options, DRAWING, reason)
+        # the key and the context of a log name people, also without draws
+        unused = DRAWING if log is None else WRITTEN
+        refuse_without_effect(options, unused, reason)
     elif key_file is None:
         raise InputError(
             f"--key-file is missing: the forecasts of {model} depend on draws; name a file with a"
             " secret key of at least 16 bytes"
+        )
+    if log is not None:
+        asked["recorder"] = logged_forecasts(
+            model, log, asked["key"], context, groups, keep_features, person, asked["levels"]
         )
     serve(subject, parts, out, asked, workers, scheduler, "forecast", as_json)
 
@@ -156,8 +209,12 @@ def serve(
     # the fingerprint identifies the key of these draws without revealing it
     key = "" if done.key is None else f"; fingerprint of the key: {done.key}"
     inform(f"{count(done.n_rows, noun)} written to {out}{key}")
+    recorder = asked.get("recorder")
+    if recorder is not None:
+        inform(recorder.text())
     if as_json:
-        show(json.dumps(_written(done, out), indent=2))
+        log = {} if recorder is None else {"log": recorder.record()}
+        show(json.dumps(_written(done, out) | log, indent=2))
 
 
 def _written(done: Written, out: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from evenhand.scale.column_options import FORMS as FORMS
 from evenhand.scale.column_options import OUTCOMES as OUTCOMES
 from evenhand.scale.engine import dask_client
 from evenhand.scale.forecasts import ForecastJob as ForecastJob
+from evenhand.scale.forecasts import Recorder as Recorder
 from evenhand.scale.forecasts import Written, forecast_parts
 from evenhand.scale.foreign_columns import forecast_from_columns as forecast_from_columns
 from evenhand.scale.parts_audit import audit_parts

@@ -11,8 +11,9 @@ from functools import partial, reduce
 from itertools import chain
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import pandas as pd
 
 from evenhand._files import Partial, link_target
@@ -22,6 +23,7 @@ from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
 from evenhand.links import Link
 from evenhand.scale.engine import Advance, over_parts
+from evenhand.scale.kinds import typed_parts
 from evenhand.scale.people import People, Repeated
 from evenhand.scale.served_columns import served_columns
 from evenhand.scale.subjects import Subject, as_subject, refusals
@@ -38,6 +40,20 @@ from evenhand.tables import (
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 LIKE_AN_ENDING = re.compile(r"\.[A-Za-z]{2,5}")
+
+
+class Recorder(Protocol):
+    """Record of forecasts, such as a decision log, that is made before they are written."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the table that are recorded or needed for it."""
+
+    def __call__(self, ids: Sequence[str | int], rows: pd.DataFrame) -> dict[str, Any]:
+        """Record the forecasts of people with these rows of `columns`.
+
+        Returns columns that are written after the others, or in place of those of the same name.
+        """
 
 
 @dataclass(frozen=True)
@@ -80,6 +96,7 @@ def forecast_parts(
     client: Any = None,
     skip_bad: bool = False,
     verbose: bool = False,
+    recorder: Recorder | None = None,
 ) -> Written:
     """Forecast each person in a table in parts, with keyed draws.
 
@@ -118,6 +135,8 @@ def forecast_parts(
         Whether to skip parts that cannot be read.
     verbose : bool, default False
         Whether to show progress on a terminal.
+    recorder : Recorder, optional
+        Record of the forecasts of each block, made before the block is written; not with `client`.
 
     Returns
     -------
@@ -158,16 +177,20 @@ def forecast_parts(
     source = parts.source
     used = subject.columns(parts.columns, source)
     kept = [check_column(name, parts.columns, source) for name in keep if name != id_column]
+    recorded = () if recorder is None else recorder.columns
+    for name in recorded:
+        check_column(name, parts.columns, source)
     job = ForecastJob(
         subject,
         check_column(id_column, parts.columns, source),
-        tuple(dict.fromkeys((id_column, *used, *kept))),
+        tuple(dict.fromkeys((id_column, *used, *kept, *recorded))),
         key,
         context,
         link,
         tuple(levels),
         moments,
         tuple(dict.fromkeys(kept)),
+        recorder,
     )
     skipped = dict(parts.skipped)
     over = partial(
@@ -178,6 +201,10 @@ def forecast_parts(
         verbose=verbose,
         description="forecasting",
     )
+    if recorder is not None:
+        # columns of groups that the model does not use have the types of all parts
+        typed = typed_parts(over, parts, recorded, subject.schema, skipped if skip_bad else None)
+        over = partial(over, parts=typed)
     written = (_to_file if _is_file(target) else _to_folder)(job, over, target)
     people = People.joined([one for one, _ in written])
     return Written(
@@ -239,6 +266,7 @@ class ForecastJob:
     levels: tuple[float, ...]
     moments: bool = False
     keep: tuple[str, ...] = ()
+    recorder: Recorder | None = None
 
     def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, Kept]]:
         """Yield the forecasts of each block of a part, with its people and unseen values."""
@@ -256,6 +284,12 @@ class ForecastJob:
             made = served_columns(forecast, mean, r, self.levels, moments=self.moments)
             if draws is not None and "r" in made:
                 made |= {"context": self.context, "key": draws.fingerprint}
+            if self.recorder is not None:
+                recorded = self.recorder(ids, table[list(self.recorder.columns)])
+                # counts, for example, remain integers
+                for name in made.keys() & recorded.keys():
+                    recorded[name] = np.asarray(recorded[name]).astype(np.asarray(made[name]).dtype)
+                made |= recorded
             for name in (self.id_column, *self.keep):
                 if name in made:
                     role = "id" if name == self.id_column else "kept"

@@ -1,29 +1,41 @@
 """Serving of forecasts: decision log, replay and outcomes."""
 
+from evenhand.service.contexts import Naming as Naming
 from evenhand.service.decision_log import DecisionLog, Transaction
 from evenhand.service.entries import Entry, Head, Logged
 from evenhand.service.entries import EntryKind as EntryKind
+from evenhand.service.feature_tables import row_of as row_of
 from evenhand.service.features import Features as Features
 from evenhand.service.features import RowReader as RowReader
 from evenhand.service.forecasts import Forecasting as Forecasting
 from evenhand.service.forecasts import inside_link as inside_link
+from evenhand.service.loading import loaded as loaded
 from evenhand.service.log_errors import LogError
+from evenhand.service.logged_forecasts import context_of as context_of
+from evenhand.service.logged_forecasts import logged_forecast as logged_forecast
 from evenhand.service.matured import matured_rows
 from evenhand.service.opening import open_log
 from evenhand.service.outcome_values import check_outcome as check_outcome
 from evenhand.service.outcomes import Recorded, record_outcome, record_outcomes
+from evenhand.service.replay import ReplayModel as ReplayModel
+from evenhand.service.replay import replay_forecast
+from evenhand.service.replay import replay_with as replay_with
+from evenhand.service.replay_result import Check, Difference, Replay
 from evenhand.service.row_places import RowPlaces as RowPlaces
 from evenhand.service.served import Served
 from evenhand.service.service import Service
 from evenhand.service.verification import Verification, verify
 
 __all__ = [
+    "Check",
     "DecisionLog",
+    "Difference",
     "Entry",
     "Head",
     "LogError",
     "Logged",
     "Recorded",
+    "Replay",
     "Served",
     "Service",
     "Transaction",
@@ -32,5 +44,6 @@ __all__ = [
     "open_log",
     "record_outcome",
     "record_outcomes",
+    "replay_forecast",
     "verify",
 ]

@@ -97,6 +97,17 @@ def context_values(log: DecisionLog, context: str) -> dict[str, Any]:
     return found
 
 
+def context_of(log: DecisionLog, entry: Logged) -> dict[str, Any]:
+    """Return what the log has of the context of a forecast, at the time of it."""
+    number = int(entry.values["opened"])
+    found = next(log.entries(after=number - 1, kind="context"), None)
+    if found is None or found.number != number:
+        raise InputError(
+            f"{log.source}: entry {entry.number} names entry {number} as its context, which is none"
+        )
+    return found.values
+
+
 def only_context(log: DecisionLog, context: str | None) -> str | None:
     """Return the context that is meant; None for a log without contexts.
 

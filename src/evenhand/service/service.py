@@ -25,9 +25,11 @@ from evenhand.service.decision_log import DecisionLog, Transaction
 from evenhand.service.entries import Entry, Logged
 from evenhand.service.features import Features, RowReader
 from evenhand.service.forecasts import Decide, Forecasting, check_levels
+from evenhand.service.loading import loaded
 from evenhand.service.outcomes import record_outcome
+from evenhand.service.replay import ReplayModel, replay_with
+from evenhand.service.replay_result import Replay
 from evenhand.service.served import Served
-from evenhand.store import foreign_parts, load_with_hash, pack
 
 BLOCK = 500
 """Number of forecasts in a transaction: others wait for the log for a fraction of a second."""
@@ -128,7 +130,7 @@ class Service:
         self._draws = draws
         self._names_by_hash = person == "hash"
         self._keeps_features = keep_features
-        self._model, self.model_sha256, unstored = _loaded(model)
+        self._model, self.model_sha256, unstored = loaded(model)
         self._reader = RowReader(self._model, groups)
         self._forecasting = Forecasting(self._model, self._reader, check_levels(levels), decide)
         opened = {
@@ -234,6 +236,33 @@ class Service:
         """
         return record_outcome(self.log, id, y, time=time)
 
+    def replay(self, id: str, *, row: Any = None, person: str | int | None = None) -> Replay:
+        """Compute a forecast of the log again, and compare it with the logged one.
+
+        Parameters
+        ----------
+        id : str
+            Id of the forecast.
+        row : mapping, Series, or table with one row, optional
+            Its features; needed unless the log keeps them.
+        person : str or int, optional
+            Id of the person, to compare the draw; needed unless the log names people by their ids.
+
+        Returns
+        -------
+        Replay
+            What is equal and what differs: model, key, context, person, features, draw, values and
+            library versions.
+
+        Raises
+        ------
+        InputError
+            If an entry of the log has been changed, the log has no such forecast, or the row cannot
+            be read.
+        """
+        model = ReplayModel(self._model, self.model_sha256, self._forecasting.decide)
+        return replay_with(self.log, id, model, draws=self._draws, row=row, person=person)
+
     def close(self) -> None:
         """Close the log."""
         self.log.close()
@@ -307,15 +336,3 @@ class _Asked:
     name: str
     row: Features
     request: str
-
-
-def _loaded(model: str | os.PathLike[str] | Forecaster) -> tuple[Forecaster, str, list[str]]:
-    """Return a forecaster, its hash, and the names of inner models that the hash does not cover."""
-    if isinstance(model, str | os.PathLike):
-        forecaster, sha256 = load_with_hash(model)
-        return forecaster, sha256, []
-    if not isinstance(model, Forecaster):
-        rule = "be a model folder or a fitted forecaster"
-        raise bad_input("model", rule, type(model).__name__, "randomize(...) has one as .model")
-    packed = pack(model)
-    return model, packed.sha256, [part["name"] for part in foreign_parts(packed.entry)]

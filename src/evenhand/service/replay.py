@@ -1,0 +1,350 @@
+"""Replay of logged forecasts: the same model, key and features give the same forecast again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from evenhand._validate import InputError
+from evenhand.columns import as_pandas
+from evenhand.draws import KeyedDraws, check_person
+from evenhand.forecasters import Forecaster
+from evenhand.service.contexts import versions
+from evenhand.service.decision_log import DecisionLog
+from evenhand.service.entries import Head, Logged
+from evenhand.service.features import Features, RowReader
+from evenhand.service.forecasts import Decide, Forecasting
+from evenhand.service.loading import loaded
+from evenhand.service.logged_forecasts import context_of, logged_forecast, logged_name, served_of
+from evenhand.service.replay_result import Check, Difference, Part, Replay
+from evenhand.service.verification import verify
+
+TOLERANCE = 1e-9
+"""Largest relative difference of numbers that are equal: other processors change last digits."""
+
+LEVEL_TOLERANCE = 1e-3
+"""Largest distance of the level of a logged quantile under the logged distribution, which is within
+0.0005 for families without exact records."""
+
+HASH_DIGITS = 16
+"""Digits of a hash in messages."""
+
+
+@dataclass(frozen=True)
+class ReplayModel:
+    """Fitted forecaster with which a forecast is computed again.
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+        The forecaster.
+    sha256 : str
+        Hash of the model.
+    decide : function, BayesDecision or None
+        Rule for actions; without it, actions are not compared.
+    """
+
+    forecaster: Any
+    sha256: str
+    decide: Decide | None = None
+
+
+def replay_forecast(
+    log: DecisionLog,
+    id: str,
+    model: str | os.PathLike[str] | Forecaster,
+    *,
+    draws: KeyedDraws | None = None,
+    row: Any = None,
+    person: str | int | None = None,
+    decide: Decide | None = None,
+    anchor: Head | None = None,
+) -> Replay:
+    """Compute a logged forecast again, and compare all that belongs to it.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        The log; its chain is verified first.
+    id : str
+        Id of the forecast.
+    model : path or Forecaster
+        Folder of the model, or the fitted forecaster.
+    draws : KeyedDraws, optional
+        Draws with the key and the context that the forecast should have; without them, neither key
+        nor draw are compared.
+    row : mapping, Series, or table with one row, optional
+        Features; needed if the log keeps their hash only. Columns that the model does not use are
+        ignored.
+    person : str or int, optional
+        Id of the person; needed to compare the draw if the log names people by hashes.
+    decide : function, BayesDecision or None, default None
+        Rule for actions; without it, actions are not compared.
+    anchor : Head, optional
+        Last entry at an earlier time, noted outside of the log (see `verify`).
+
+    Returns
+    -------
+    Replay
+        The forecast is computed at the logged draw, so that another key does not hide whether the
+        model computes the same.
+
+    Raises
+    ------
+    InputError
+        If the log has been changed or has no such forecast, or the row cannot be read.
+    """
+    made = loaded(model)
+    again = ReplayModel(made.forecaster, made.sha256, decide)
+    return replay_with(log, id, again, draws=draws, row=row, person=person, anchor=anchor)
+
+
+def replay_with(
+    log: DecisionLog,
+    id: str,
+    model: ReplayModel,
+    *,
+    draws: KeyedDraws | None = None,
+    row: Any = None,
+    person: str | int | None = None,
+    anchor: Head | None = None,
+) -> Replay:
+    """Do the same as `replay_forecast` with a model that is loaded already."""
+    verification = verify(log, anchor)
+    entry = logged_forecast(log, id)
+    opened = context_of(log, entry)
+    checks = [
+        _model_check(model, opened),
+        *_draw_checks(entry, opened, draws, person),
+    ]
+    features, read = _features(model, entry, row, is_same_model=checks[0].status == "equal")
+    values, is_identical = _values_check(model, entry, features, read.text)
+    others = [read, _record_check(entry), values, _libraries_check(opened, values)]
+    order = get_args(Part)
+    checks = sorted([*checks, *others], key=lambda one: order.index(one.part))
+    assert verification.head is not None  # the forecast is an entry
+    return Replay(
+        entry.id,
+        entry.number,
+        entry.time,
+        entry.values["context"],
+        entry.values["person"],
+        entry.values["revision"],
+        verification.n_entries,
+        verification.head,
+        tuple(checks),
+        is_identical,
+    )
+
+
+def _model_check(model: ReplayModel, opened: Mapping[str, Any]) -> Check:
+    logged = opened["model_sha256"]
+    differs = [] if logged == model.sha256 else [Difference("sha256", logged, model.sha256)]
+    text = "another model" if differs else f"sha256 {logged[:HASH_DIGITS]}"
+    if opened["unstored"]:
+        text += f"; the hash does not cover {', '.join(opened['unstored'])}"
+    return Check.of("model", differs, text)
+
+
+def _draw_checks(
+    entry: Logged, opened: Mapping[str, Any], draws: KeyedDraws | None, person: str | int | None
+) -> list[Check]:
+    """Compare key, context, person and draw."""
+    context = entry.values["context"]
+    is_named = opened["person"] == "id"
+    if draws is None:
+        why = "needs the key"
+        checks = [Check("key", "not checked", why), Check("context", "equal", repr(context))]
+        is_known = is_named and person is not None
+        checks.append(
+            _person_check(entry, str(person))
+            if is_known
+            else Check("person", "not checked", "needs the id" if is_named else why)
+        )
+        return [*checks, _without_draw(entry) or Check("draw", "not checked", why)]
+    logged = opened["key"]
+    same = logged == draws.fingerprint
+    found = [] if same else [Difference("fingerprint", logged, draws.fingerprint)]
+    key = Check.of("key", found, f"fingerprint {logged}" if same else "another key")
+    found = [] if context == draws.context else [Difference("name", context, draws.context)]
+    named = Check.of("context", found, "another context" if found else repr(context))
+    return [key, named, *_own_checks(entry, is_named, draws, person, is_same_key=same)]
+
+
+def _own_checks(
+    entry: Logged,
+    is_named: bool,
+    draws: KeyedDraws,
+    person: str | int | None,
+    *,
+    is_same_key: bool,
+) -> list[Check]:
+    """Compare the person and the draw."""
+    mode = "id" if is_named else "hash"
+    known = entry.values["person"] if person is None and is_named else person
+    if known is None:
+        why = "the log has a keyed hash of the id; give the id of the person"
+        asked = Check("person", "not checked", why)
+        return [asked, _without_draw(entry) or Check("draw", "not checked", why)]
+    id = check_person(known, "person")
+    if person is None:
+        who = Check("person", "equal", "the id in the log")
+    elif is_named or is_same_key:
+        who = _person_check(entry, logged_name(draws, mode, id))
+    else:
+        who = Check("person", "not checked", "the log names people by hashes with another key")
+    no_draw = _without_draw(entry)
+    if no_draw is not None:
+        return [who, no_draw]
+    if who.status == "differs":
+        return [who, Check("draw", "not checked", "it is that of another person")]
+    logged, found = entry.values["r"], float(draws([id])[0])
+    differs = [] if logged == found else [Difference("r", logged, found)]
+    text = "not the draw of this person, key and context" if differs else f"r = {logged:.10g}"
+    return [who, Check.of("draw", differs, text)]
+
+
+def _person_check(entry: Logged, name: str) -> Check:
+    logged = entry.values["person"]
+    if logged == name:
+        return Check("person", "equal", "the id belongs to the name in the log")
+    return Check.of("person", [Difference("name", logged, name)], "another person")
+
+
+def _without_draw(entry: Logged) -> Check | None:
+    is_drawn = entry.values["r"] is not None
+    return None if is_drawn else Check("draw", "equal", "the forecast does not depend on a draw")
+
+
+def _features(
+    model: ReplayModel, entry: Logged, row: Any, *, is_same_model: bool
+) -> tuple[Features | None, Check]:
+    """Return the features with which a forecast is computed, and their comparison."""
+    logged, kept = entry.values["features_sha256"], entry.values.get("features")
+    given = kept if row is None else row
+    if given is None:
+        why = "the log has only the hash of the features; give the row"
+        return None, Check("features", "not checked", why)
+    reader = RowReader(model.forecaster)
+    try:
+        found = reader.read(_own_columns(given, reader.names))
+    except InputError as error:
+        if is_same_model and row is not None:
+            raise
+        # another model may need other columns
+        return None, Check("features", "not checked", f"the model cannot read them: {error}")
+    if found.sha256 == logged:
+        return found, Check("features", "equal", f"sha256 {logged[:HASH_DIGITS]}")
+    if kept is None:
+        text = "other features; the log has only their hash, so that the columns are not known"
+        return found, Check.of("features", [Difference("sha256", logged, found.sha256)], text)
+    names = list(dict.fromkeys([*kept, *found.values]))
+    pairs = [(name, kept.get(name), found.values.get(name)) for name in names]
+    differs = [Difference(name, before, now) for name, before, now in pairs if before != now]
+    differs = differs or [Difference("sha256", logged, found.sha256)]
+    return found, Check.of("features", differs, "other features")
+
+
+def _own_columns(row: Any, names: Sequence[str]) -> Any:
+    """Return a row without the columns that the model does not use."""
+    found = as_pandas(row, "row")
+    if isinstance(found, Mapping):
+        return {name: value for name, value in found.items() if str(name) in names}
+    if hasattr(found, "columns"):
+        return found[[name for name in found.columns if str(name) in names]]
+    if hasattr(found, "index"):
+        return found[[name for name in found.index if str(name) in names]]
+    return found
+
+
+def _values_check(
+    model: ReplayModel, entry: Logged, features: Features | None, why: str
+) -> tuple[Check, bool | None]:
+    """Compute the forecast again at the logged draw; return whether it has the same digits too."""
+    logged = entry.values
+    if features is None:
+        return Check("values", "not checked", why), None
+    levels = tuple(float(level) for level in logged["quantiles"])
+    reader = RowReader(model.forecaster)
+    forecasting = Forecasting(model.forecaster, reader, levels, model.decide)
+    r = 0.5 if logged["r"] is None else logged["r"]
+    found = forecasting.values([features], [r])[0]
+    compared = _compared(logged)
+    numbers = [abs(value) for value in compared.values() if value is not None]
+    compared |= _rules(logged)
+    now = _compared(found) | _rules(found)
+    has_action = model.decide is not None or logged["action"] is None
+    if model.decide is not None:
+        compared |= {"action": logged["action"]}
+        now |= {"action": found["action"]}
+    differs = [
+        Difference(name, before, now.get(name))
+        for name, before in compared.items()
+        if not _is_close(before, now.get(name), max(numbers, default=0.0))
+    ]
+    exact = ("record", "link", "alpha", "quantiles", "mean", "probability")
+    is_identical = not differs and all(logged[name] == found[name] for name in exact)
+    text = "at the logged draw"
+    if not differs:
+        digits = "to all digits" if is_identical else "up to rounding"
+        text = f"{', '.join(compared)}: equal {digits} {text}"
+    text += "" if has_action else "; the action was not compared, as its rule is not given"
+    return Check.of("values", differs, text), is_identical
+
+
+def _compared(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers of a forecast by name."""
+    found = {f"quantile {level}": value for level, value in values["quantiles"].items()}
+    if values["probability"] is not None:
+        return {"probability": values["probability"]}
+    return found | {"mean": values["mean"]}
+
+
+def _rules(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the link around a forecast, if there is one."""
+    return {} if values["link"] is None else {name: values[name] for name in ("link", "alpha")}
+
+
+def _is_close(before: Any, now: Any, scale: float) -> bool:
+    if isinstance(before, float) and isinstance(now, float | int):
+        return abs(before - now) <= TOLERANCE * max(abs(before), abs(now), scale)
+    return bool(before == now)
+
+
+def _record_check(entry: Logged) -> Check:
+    """Compare the logged quantiles with those of the logged distribution at the logged draw."""
+    values = entry.values
+    served = served_of([entry])
+    if values["probability"] is not None:
+        found = float(served.event_probability()[0])
+        is_same = _is_close(values["probability"], found, 1.0)
+        differs = [] if is_same else [Difference("probability", values["probability"], found)]
+        return Check.of("record", differs, "probability of the logged distribution")
+    differs = []
+    for level, value in values["quantiles"].items():
+        if value is None:
+            continue
+        low, high = (float(end[0]) for end in served.pit_interval([value]))
+        if not low - LEVEL_TOLERANCE <= float(level) <= high + LEVEL_TOLERANCE:
+            found = float(served.ppf(float(level))[0])
+            differs.append(Difference(f"quantile {level}", value, found))
+    return Check.of("record", differs, "quantiles of the logged distribution at the logged draw")
+
+
+def _libraries_check(opened: Mapping[str, Any], values: Check) -> Check:
+    logged, now = opened["versions"], versions()
+    differs = [
+        Difference(name, logged.get(name), now.get(name))
+        for name in dict.fromkeys([*logged, *now])
+        if logged.get(name) != now.get(name)
+    ]
+    if not differs:
+        return Check("libraries", "equal", "the same versions")
+    remark: dict[str, str] = {
+        "equal": "the values are nevertheless equal",
+        "differs": "they may be why values differ",
+        "not checked": "the values were not computed again",
+    }
+    return Check.of("libraries", differs, remark[values.status])

@@ -1,0 +1,443 @@
+"""`predict --log`, `outcomes` and `replay`: from a table to a log and back."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import BayesianRidge, LogisticRegression
+
+from command_outcome import Command, Outcome
+from evenhand import RandomizedRegressor, save
+from evenhand.draws import KeyedDraws
+from evenhand.forecasters import ClassifierForecaster, CountRegressor, HurdleRegressor
+from evenhand.service import matured_rows, open_log, verify
+
+KEY = b"a secret of enough bytes"
+CONTEXT = "2026-11"
+N = 40
+
+ROOT = Path(__file__).parents[1]
+
+
+def table_of(n: int = 300) -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"x": random.normal(size=n), "z": random.uniform(size=n)})
+    table["person"] = [f"p{row}" for row in range(n)]
+    table["region"] = random.choice(["north", "south"], size=n)
+    table["size"] = random.integers(1, 4, size=n)
+    table["y"] = table["x"] + random.normal(size=n)
+    return table
+
+
+def read(path: Path, **options: Any) -> pd.DataFrame:
+    """Return a csv file with all digits of its numbers."""
+    return pd.read_csv(path, float_precision="round_trip", **options)
+
+
+def key_file(path: Path, key: bytes = KEY) -> Path:
+    path.write_bytes(key)
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with models, keys and tables; nothing in it is changed by tests."""
+    folder = tmp_path_factory.mktemp("service")
+    table = table_of()
+    X = table[["x", "z"]]
+    save(RandomizedRegressor(BayesianRidge(), random_state=0).fit(X, table["y"]), folder / "model")
+    other = RandomizedRegressor(BayesianRidge(), random_state=0).fit(X, table["y"] + 1)
+    save(other, folder / "other")
+    event = (table["y"] > 0).astype(float)
+    save(ClassifierForecaster(LogisticRegression()).fit(X, event), folder / "events")
+    counts = np.random.default_rng(1).poisson(3.0, size=len(table)).astype(float)
+    save(RandomizedRegressor(CountRegressor(random_state=0)).fit(X, counts), folder / "counts")
+    amounts = np.where(event == 1, np.exp(table["y"]), 0.0)
+    hurdle = HurdleRegressor(LogisticRegression(), BayesianRidge(), random_state=0)
+    save(RandomizedRegressor(hurdle, random_state=0).fit(X, amounts), folder / "amounts")
+    table[:N].drop(columns="y").to_csv(folder / "new.csv", index=False)
+    key_file(folder / "key")
+    key_file(folder / "other.key", b"another secret of enough bytes")
+    return folder
+
+
+def predict(place: Path, to: Path, *more: Any, model: str = "model") -> tuple[Any, ...]:
+    return (
+        *("predict", place / model, place / "new.csv", "--id", "person"),
+        *("--key-file", place / "key", "--context", CONTEXT),
+        *("--log", to / "log.sqlite", "--out", to / "out.csv", *more),
+    )
+
+
+@pytest.fixture
+def served(place: Path, tmp_path: Path, evenhand: Command) -> pd.DataFrame:
+    """Return forecasts that were added to the log of this test."""
+    done = evenhand(*predict(place, tmp_path))
+    assert done.code == 0, done.err
+    return read(tmp_path / "out.csv")
+
+
+def replay(evenhand: Command, place: Path, to: Path, id: str, *more: Any) -> Outcome:
+    options = ("--model", place / "model", "--key-file", place / "key")
+    return evenhand("replay", to / "log.sqlite", id, *options, *more)
+
+
+def features(place: Path) -> tuple[Any, ...]:
+    return ("--features", place / "new.csv", "--id", "person")
+
+
+# predict --log.
+
+
+def test_predict_writes_what_it_logs(
+    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    log = open_log(tmp_path / "log.sqlite", create=False)
+    entries = list(log.entries(kind="forecast"))
+    assert [one.id for one in entries] == served["forecast_id"].tolist()
+    for level in ("0.05", "0.5", "0.95"):
+        assert [one.values["quantiles"][level] for one in entries] == served[f"q{level}"].tolist()
+    assert [one.values["r"] for one in entries] == served["r"].tolist()
+    assert [one.values["mean"] for one in entries] == served["mean"].tolist()
+    # the same table as without a log, but for the ids
+    plain = [
+        one for one in predict(place, tmp_path) if one not in ("--log", tmp_path / "log.sqlite")
+    ]
+    assert evenhand(*plain).code == 0
+    again = read(tmp_path / "out.csv")
+    pd.testing.assert_frame_equal(again, served.drop(columns="forecast_id"))
+
+
+def test_a_repeated_run_adds_nothing_and_writes_the_same(
+    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    log = open_log(tmp_path / "log.sqlite", create=False)
+    before = verify(log)
+    done = evenhand(*predict(place, tmp_path, "--json"))
+    assert verify(log) == before
+    pd.testing.assert_frame_equal(read(tmp_path / "out.csv"), served)
+    assert f"0 forecasts added to {tmp_path / 'log.sqlite'}; {N} were in it before" in done.err
+    shown = json.loads(done.out)["log"]
+    assert (shown["n_new"], shown["n_repeated"], shown["context"]) == (0, N, CONTEXT)
+
+
+def test_groups_and_features_are_logged_if_asked(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    more = ("--groups", "region,size", "--keep-features", "--person", "id")
+    assert evenhand(*predict(place, tmp_path, *more)).code == 0
+    log = open_log(tmp_path / "log.sqlite", create=False)
+    entries = list(log.entries(kind="forecast"))
+    table = read(place / "new.csv")
+    assert [one.values["groups"]["region"] for one in entries] == table["region"].tolist()
+    # a column of numbers that the model does not use is one of numbers in csv too
+    assert [one.values["groups"]["size"] for one in entries] == table["size"].tolist()
+    assert [one.values["person"] for one in entries] == table["person"].tolist()
+    assert [one.values["features"]["x"] for one in entries] == table["x"].tolist()
+
+
+@pytest.mark.parametrize("model", ["events", "counts", "amounts"])
+def test_each_kind_of_outcome_is_logged_and_replayed(
+    model: str, place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    done = evenhand(*predict(place, tmp_path, model=model))
+    assert done.code == 0, done.err
+    written = read(tmp_path / "out.csv", dtype={"forecast_id": str})
+    if model == "counts":
+        assert written["q0.5"].dtype.kind == "i"
+    if model == "amounts":
+        assert "chance_of_zero" in written
+    key = ("--model", place / model, "--key-file", place / "key")
+    id = written["forecast_id"][3]
+    found = evenhand("replay", tmp_path / "log.sqlite", id, *key, *features(place))
+    assert found.code == 0, found.out
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--groups", "nowhere"), "has no column 'nowhere'"),
+        (("--person", "name"), "--person must be one of 'hash', 'id', got 'name'"),
+        (("--workers", 2), "--workers cannot be used with --log"),
+        (("--log", "log.txt"), "a decision log must be a path that ends in .sqlite"),
+    ],
+)
+def test_wrong_options_of_the_log_are_refused(
+    more: tuple[Any, ...], message: str, place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    assert message in evenhand(*predict(place, tmp_path, *more)).complaint()
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_options_of_the_log_need_the_log(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    args = ("predict", place / "model", place / "new.csv", "--id", "person")
+    out = ("--key-file", place / "key", "--out", tmp_path / "out.csv")
+    for option in (("--groups", "region"), ("--keep-features",), ("--person", "id")):
+        complaint = evenhand(*args, *out, *option).complaint()
+        assert f"{option[0]} has no effect without --log" in complaint
+    complaint = evenhand(
+        *args, "--out", tmp_path / "out.csv", "--log", tmp_path / "log.sqlite"
+    ).complaint()
+    assert "--key-file" in complaint
+
+
+def test_a_context_belongs_to_one_model(
+    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    complaint = evenhand(*predict(place, tmp_path, model="other")).complaint()
+    assert "was opened with another model" in complaint
+    assert "use a new context" in complaint
+
+
+# outcomes.
+
+
+def record(evenhand: Command, to: Path, table: pd.DataFrame, *more: Any) -> Outcome:
+    table.to_csv(to / "known.csv", index=False)
+    log = to / "log.sqlite"
+    return evenhand("outcomes", log, to / "known.csv", "--target", "y", *more)
+
+
+def test_outcomes_are_recorded_by_forecast(
+    tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    y = np.random.default_rng(3).normal(size=N).round(3)
+    known = pd.DataFrame({"forecast_id": served["forecast_id"], "y": y})
+    done = record(evenhand, tmp_path, known, "--id", "forecast_id")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"{N} outcomes recorded, of which 0 corrections; 0 in the log")
+    log = open_log(tmp_path / "log.sqlite", create=False)
+    assert [one.values["y"] for one in log.entries(kind="outcome")] == y.tolist()
+    known.loc[0, "y"] = 9.0
+    again = record(evenhand, tmp_path, known, "--id", "forecast_id", "--json")
+    expected = {"n_first": 0, "n_corrections": 1, "n_repeated": N - 1, "n_unknown": 0}
+    assert json.loads(again.out) == {"schema": "evenhand.outcomes/1"} | expected
+    assert all(f"``{name}``" in described() for name in json.loads(again.out))
+
+
+def test_outcomes_are_recorded_by_person_and_enter_the_watch(
+    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    known = table_of()[:N][["person", "y"]][::-1]
+    person = ("--id", "person", "--context", CONTEXT, "--key-file", place / "key")
+    assert record(evenhand, tmp_path, known, *person).code == 0
+    log = open_log(tmp_path / "log.sqlite", create=False)
+    rows = matured_rows(log, horizon=1, until="2999-01-01")
+    assert rows.known.all()
+    np.testing.assert_array_equal(rows.r, served["r"])
+    # the served PIT is below the level of a quantile if and only if the outcome is
+    y = known["y"].to_numpy()[::-1]
+    np.testing.assert_array_equal(rows.pit[0] < 0.25, y < served["q0.25"])
+
+
+def test_outcomes_that_do_not_fit_are_refused_together(
+    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    ids = ["nobody", *served["forecast_id"][:2], "nothing"]
+    known = pd.DataFrame({"forecast_id": ids, "y": [1.0, 2.0, 3.0, 4.0]})
+    refused = record(evenhand, tmp_path, known, "--id", "forecast_id").complaint()
+    assert "known.csv, rows 1, 4: 2 ids without a forecast" in refused
+    assert "nothing was recorded" in refused
+    log = open_log(tmp_path / "log.sqlite", create=False)
+    assert not list(log.entries(kind="outcome"))
+    done = record(evenhand, tmp_path, known, "--id", "forecast_id", "--skip-unknown")
+    assert done.code == 0
+    assert done.err.startswith("warning: known.csv, rows 1, 4: skipped")
+    assert len(list(log.entries(kind="outcome"))) == 2
+    known.loc[1, "y"] = np.inf
+    refused = record(evenhand, tmp_path, known, "--id", "forecast_id").complaint()
+    assert "known.csv: column 'y', row 2 must be finite" in refused
+    person = ("--id", "forecast_id", "--context", "2026-12", "--key-file", place / "key")
+    known.loc[1, "y"] = 1.0
+    refused = record(evenhand, tmp_path, known, *person).complaint()
+    assert "has no context '2026-12', only '2026-11'; did you mean '2026-11'?" in refused
+
+
+def test_times_of_observation_are_kept(
+    tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    known = pd.DataFrame({"forecast_id": served["forecast_id"][:2], "y": 1.0})
+    known["seen"] = ["2027-01-02", None]
+    done = record(evenhand, tmp_path, known, "--id", "forecast_id", "--observed", "seen")
+    assert done.code == 0, done.err
+    log = open_log(tmp_path / "log.sqlite", create=False)
+    found = [one.values["observed"] for one in log.entries(kind="outcome")]
+    assert found == ["2027-01-02T00:00:00.000000Z", None]
+
+
+# replay.
+
+
+def test_a_replay_of_the_same_is_equal(
+    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    id = served["forecast_id"][7]
+    done = replay(evenhand, place, tmp_path, id, *features(place))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[0].startswith(f"Forecast {id} of ")
+    # sums of a batch and of one row may differ in their last digits
+    assert re.search(": equal( up to rounding)?$", done.out.splitlines()[0])
+    assert "differs" not in done.out
+    assert "not checked" not in done.out
+
+
+def described() -> str:
+    return (ROOT / "docs" / "replay.rst").read_text(encoding="utf-8")
+
+
+def keys_of(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
+
+
+@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the documentation is not here")
+def test_the_json_of_a_replay_is_described(
+    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    id = served["forecast_id"][7]
+    more = ("--person", "p8", *features(place), "--json")
+    found = json.loads(replay(evenhand, place, tmp_path, id, *more).out)
+    assert found["schema"] == "evenhand.replay/1"
+    assert found["status"] == "differs"
+    page = described().partition("As JSON\n-------")[2]
+    for key in keys_of(found):
+        assert f"``{key}``" in page or key in page.replace("{", " ").replace("}", " "), key
+    listed = page.partition("in the order ")[2].partition(".")[0].replace("\n", " ").split()
+    assert [one.rstrip(",") for one in listed] == [one["part"] for one in found["checks"]]
+
+
+def test_the_row_is_found_by_its_features(
+    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    id = served["forecast_id"][N - 1]
+    done = replay(evenhand, place, tmp_path, id, "--features", place / "new.csv")
+    assert done.code == 0
+    # without ids nothing is known of the person
+    assert "person      not checked" in done.out
+    table = read(place / "new.csv")[: N - 1]
+    table.to_csv(tmp_path / "fewer.csv", index=False)
+    refused = replay(evenhand, place, tmp_path, id, "--features", tmp_path / "fewer.csv")
+    assert (
+        f"fewer.csv: none of {N - 1} rows has the features of the forecast" in refused.complaint()
+    )
+
+
+def test_changed_features_of_the_person_are_a_difference(
+    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    table = read(place / "new.csv")
+    table.loc[7, "x"] += 0.5
+    table.to_csv(tmp_path / "changed.csv", index=False)
+    more = ("--features", tmp_path / "changed.csv", "--id", "person", "--json")
+    done = replay(evenhand, place, tmp_path, served["forecast_id"][7], *more)
+    assert done.code == 1
+    found = {one["part"]: one for one in json.loads(done.out)["checks"]}
+    assert {part for part, one in found.items() if one["status"] == "differs"} == {
+        "features",
+        "values",
+    }
+    assert found["person"]["status"] == found["draw"]["status"] == "equal"
+
+
+def test_another_model_and_another_key_are_named(
+    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    id = served["forecast_id"][7]
+    common = ("replay", tmp_path / "log.sqlite", id, *features(place), "--json")
+    done = evenhand(*common, "--model", place / "other", "--key-file", place / "key")
+    assert done.code == 1
+    assert differing(done) == {"model", "values"}
+    done = evenhand(
+        *common, "--model", place / "model", "--key-file", place / "other.key", "--person", "p7"
+    )
+    assert done.code == 1
+    assert differing(done) == {"key", "draw"}
+    assert "secret" not in done.out + done.err
+    done = evenhand(
+        *common, "--model", place / "model", "--key-file", place / "key", "--context", "2026-12"
+    )
+    assert differing(done) == {"context", "draw"}
+
+
+def differing(done: Outcome) -> set[str]:
+    checks = json.loads(done.out)["checks"]
+    return {one["part"] for one in checks if one["status"] == "differs"}
+
+
+def test_without_features_the_rest_is_compared(
+    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    done = replay(evenhand, place, tmp_path, served["forecast_id"][7], "--person", "p7")
+    assert done.code == 2
+    assert done.err.startswith("error: the forecast was not computed again: the log has only the")
+    for part in ("model", "key", "context", "person", "draw", "record"):
+        assert f"\n{part:12}equal" in done.out
+    done = replay(evenhand, place, tmp_path, served["forecast_id"][7], "--person", "p8")
+    assert done.code == 1
+
+
+def test_kept_features_need_no_table(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    assert evenhand(*predict(place, tmp_path, "--keep-features", "--person", "id")).code == 0
+    id = read(tmp_path / "out.csv")["forecast_id"][0]
+    done = replay(evenhand, place, tmp_path, id)
+    assert (done.code, done.err) == (0, "")
+    assert "not checked" not in done.out
+
+
+def test_an_unknown_forecast_is_one_line(
+    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    known = served["forecast_id"][0]
+    wrong = known[:-1] + ("0" if known[-1] != "0" else "1")
+    assert f"did you mean '{known}'" in replay(evenhand, place, tmp_path, wrong).complaint()
+    complaint = replay(evenhand, place, tmp_path, "nothing").complaint()
+    assert f"has no forecast 'nothing'; it has {N} forecasts" in complaint
+
+
+def test_a_changed_log_is_an_error(
+    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    with sqlite3.connect(tmp_path / "log.sqlite") as connection:
+        triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        for (name,) in triggers.fetchall():
+            connection.execute(f'DROP TRIGGER "{name}"')
+        connection.execute("UPDATE entries SET content = replace(content, '0.5', '0.6')")
+    complaint = replay(evenhand, place, tmp_path, served["forecast_id"][7]).complaint()
+    assert "has been changed" in complaint
+
+
+def test_an_anchor_shows_a_log_that_was_written_anew(
+    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    id = served["forecast_id"][7]
+    log = open_log(tmp_path / "log.sqlite", create=False)
+    head = log.head()
+    assert head is not None
+    good = ("--anchor", f"{head.number}:{head.sha256}")
+    assert replay(evenhand, place, tmp_path, id, *features(place), *good).code == 0
+    bad = ("--anchor", f"{head.number}:{'0' * 64}")
+    complaint = replay(evenhand, place, tmp_path, id, *features(place), *bad).complaint()
+    assert "the log has been rewritten" in complaint
+    complaint = replay(evenhand, place, tmp_path, id, "--anchor", "12").complaint()
+    assert "--anchor must be the number and hash of an entry" in complaint
+
+
+def test_a_log_that_is_not_there_is_not_made(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    replay(evenhand, place, tmp_path, "f0").complaint()
+    assert not (tmp_path / "log.sqlite").exists()
+
+
+def test_the_draw_of_a_person_is_that_of_the_key(served: pd.DataFrame) -> None:
+    draws = KeyedDraws(KEY, CONTEXT)
+    np.testing.assert_array_equal(served["r"], draws(served["person"]))
