@@ -15,9 +15,11 @@ from sklearn.linear_model import LinearRegression
 from typer.main import get_command
 
 from command_outcome import Command
-from evenhand import RandomizedRegressor, save
+from evenhand import RandomizedRegressor, Service, save
 from evenhand.cli import app
 from evenhand.demo import Finished
+from evenhand.draws import KeyedDraws
+from evenhand.service import open_log
 
 FORECASTS = ("--mean", "mu", "--std", "sigma")
 QUICK = ("--id", "id")
@@ -39,7 +41,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "key").chmod(0o600)
     model = RandomizedRegressor(LinearRegression(), random_state=0)
     save(model.fit(table[["x", "z"]], table["y"]), folder / "model")
+    draws = KeyedDraws((folder / "key").read_bytes(), "2026-11")
+    service = Service(folder / "model", draws, open_log(folder / "log.sqlite"))
+    served = service.forecast(0, table.loc[0, ["x", "z"]])
+    service.close()
+    known = pd.DataFrame({"forecast_id": [served.id], "y": [1.0]})
+    known.to_csv(folder / "known.csv", index=False)
     return folder
+
+
+def logged_id(place: Path) -> str:
+    return str(pd.read_csv(place / "known.csv")["forecast_id"][0])
 
 
 def audited(place: Path, evenhand: Command, name: str, std: str, *more: Any) -> Any:
@@ -124,6 +136,29 @@ CALLS: dict[str, Callable[[Path, Path], tuple[Any, ...]]] = {
         out / "page.html",
         "--tables",
         out / "tables",
+        "--json",
+    ),
+    "outcomes": lambda place, out: (
+        "outcomes",
+        place / "log.sqlite",
+        place / "known.csv",
+        "--id",
+        "forecast_id",
+        "--target",
+        "y",
+        "--json",
+    ),
+    "replay": lambda place, out: (
+        "replay",
+        place / "log.sqlite",
+        logged_id(place),
+        "--model",
+        place / "model",
+        "--key-file",
+        place / "key",
+        "--features",
+        place / "table.csv",
+        *QUICK,
         "--json",
     ),
     "reproduce": lambda place, out: ("reproduce", "toy", "--out", out / "toy", "--json"),

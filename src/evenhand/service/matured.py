@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from evenhand._validate import Floats, InputError, bad_input
+from evenhand._validate import Floats, InputError
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
-from evenhand.monitoring import Rows
+from evenhand.monitoring import Rows, as_horizon
 from evenhand.service.decision_log import DecisionLog
 from evenhand.service.entries import Logged
 from evenhand.service.logged_forecasts import (
@@ -40,7 +40,7 @@ Record = tuple[Time, float]
 def matured_rows(
     log: DecisionLog,
     *,
-    horizon: timedelta,
+    horizon: float | str | timedelta,
     until: datetime | np.datetime64 | str | None = None,
     context: str | None = None,
     after: datetime | np.datetime64 | str | None = None,
@@ -56,8 +56,9 @@ def matured_rows(
     ----------
     log : DecisionLog
         The log.
-    horizon : timedelta
-        Time from serving to the use of the outcome; the same in all calls for one watch.
+    horizon : float, str or timedelta
+        Time from serving to the use of the outcome, in days or as "365d", "12h"; the same in all
+        calls for one watch.
     until : datetime, datetime64 or str, optional
         Time for which the log is read: later entries are ignored. Now by default; in UTC unless it
         has a zone.
@@ -74,7 +75,7 @@ def matured_rows(
     Raises
     ------
     InputError
-        If the horizon is negative, the context is unknown or not named, or an entry cannot be read.
+        If the horizon or an entry cannot be read, or the context is unknown or not named.
 
     Notes
     -----
@@ -82,14 +83,11 @@ def matured_rows(
     within 0.0005 of those of the forecaster. For amounts with an atom, `base` is the PIT given that
     the outcome is not the atom, and the whole interval from 0 to 1 at the atom.
     """
-    if not isinstance(horizon, timedelta) or horizon < timedelta(0):
-        remedy = "write timedelta(days=365) for a year"
-        raise bad_input("horizon", "be a timedelta of at least 0", repr(horizon), remedy)
+    wait = as_horizon(horizon)
     name = only_context(log, context)
     # before the log is read: what others write in the meantime is later
     end = as_time("until", datetime.now(UTC) if until is None else until)
     begin = None if after is None else as_time("after", after)
-    wait = np.timedelta64(horizon)
     outcomes = _recorded(log, end)
     blocks = [
         _Block.of(block, outcomes, wait)

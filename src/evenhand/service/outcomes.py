@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from evenhand._validate import InputError, as_floats, bad_input
 from evenhand.draws import KeyedDraws
 from evenhand.service.decision_log import DecisionLog, Transaction
 from evenhand.service.entries import Entry, Logged
+from evenhand.service.features import digest_of
 from evenhand.service.logged_forecasts import (
     as_time,
     context_values,
@@ -85,6 +84,16 @@ def record_outcome(
     ------
     InputError
         If the log has no such forecast, or the forecast cannot have this outcome.
+
+    Examples
+    --------
+    >>> from evenhand.service import open_log
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = open_log(f"{folder}/log.sqlite")
+    ...     record_outcome(log, "5f3c", 1.5)
+    Traceback (most recent call last):
+    evenhand._validate.InputError: ...log.sqlite has no forecast '5f3c'; it has 0 forecasts; ...
     """
     forecast = logged_forecast(log, id)
     value = check_outcome(y, forecast.values["record"], "y")
@@ -221,18 +230,14 @@ def _adding(
 def _add(transaction: Transaction, id: str, y: float, observed: str | None) -> tuple[Logged, News]:
     """Add an outcome of a forecast, unless the last one has the same value."""
     # outcomes of a forecast are numbered, so that the last one is found without a search
-    subject = _hash("outcomes", id)
+    subject = digest_of("outcomes", id)
     n = transaction.n_of(subject)
-    last = transaction.find(_hash("outcome", id, n)) if n else None
+    last = transaction.find(digest_of("outcome", id, n)) if n else None
     if last is not None and last.values["y"] == y:
         return last, "repeated"
     values = {"y": y, "observed": observed}
-    entry = Entry("outcome", id, _hash("outcome", id, n + 1), subject, values)
+    entry = Entry("outcome", id, digest_of("outcome", id, n + 1), subject, values)
     return transaction.add(entry), "correction" if n else "first"
-
-
-def _hash(*parts: str | int) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _observed(name: str, time: Any) -> str:
