@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import io
-import json
 import zipfile
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from evenhand._validate import InputError
 from evenhand.store.archives import check_archive
 from evenhand.store.manifest import error_text
+from evenhand.store.reproducible import reproducible
 from evenhand.store.structures import check_structures
 
 _DISTANCES = "Chebyshev Euclidean Manhattan Minkowski"
@@ -49,10 +47,6 @@ No functions. Trees and other structures used by compiled code are checked after
 detect damage but not who wrote a file: load only models from people you trust.
 """
 
-CONSTANTS = ("JsonNode", "TypeNode", "FunctionNode")
-"""Loaders of skops for objects that never change, of which it does not matter whether two are the
-same object."""
-
 _OLD_MODULE = b'"__module__": "evenhand.forecasters._foreign_bases"'
 _MODULE = b'"__module__": "evenhand.forecasters.adapters"'
 """Module of `QuantileGrid` in older folders, and in new ones."""
@@ -63,68 +57,13 @@ def dump_part(part: Any) -> bytes:
     import skops.io
 
     try:
-        content = _reproducible(skops.io.dumps(part))
+        content = reproducible(skops.io.dumps(part))
         refused = _refused(content)
     except Exception as error:  # the foreign object may raise anything
         raise InputError(f"cannot be stored without pickle ({error_text(error)})") from error
     if refused:
         raise InputError(f"cannot be stored safely, as it contains {', '.join(refused)}")
     return content
-
-
-def _reproducible(content: bytes) -> bytes:
-    """Return an archive that depends on the estimator only, not on this process.
-
-    skops identifies objects by their addresses in memory, which also name the files of arrays, and
-    its archives have the time of writing. Here objects and files are numbered in the order of
-    their first occurrence, and all files have one time.
-    """
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    schema = json.loads(files.pop("schema.json"))
-    _number_objects(schema)
-    # two names of equal content remain two, as arrays may be changed one by one
-    names: dict[str, str] = {}
-    for entry in _entries(schema):
-        if entry.get("file") in files:
-            ending = entry["file"].partition(".")[2]
-            entry["file"] = names.setdefault(entry["file"], f"{len(names)}.{ending}")
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        renamed = {new: files[old] for old, new in names.items()}
-        for name, data in (renamed | {"schema.json": json.dumps(schema, indent=2)}).items():
-            member = zipfile.ZipInfo(name)
-            member.create_system = 3  # the same on every system
-            archive.writestr(member, data)
-    return buffer.getvalue()
-
-
-def _number_objects(schema: dict[str, Any]) -> None:
-    """Replace the addresses of objects that occur several times by numbers from 1.
-
-    All others have no number: skops needs none, and whether equal constants are one object depends
-    on the process. The order of sets does, too.
-    """
-    counts = Counter(entry["__id__"] for entry in _entries(schema) if "__id__" in entry)
-    numbers: dict[int, int] = {}
-    for entry in _entries(schema):
-        address = entry.pop("__id__", None)
-        if counts[address] > 1 and entry["__loader__"] not in CONSTANTS:
-            entry["__id__"] = numbers.setdefault(address, len(numbers) + 1)
-        if entry.get("__loader__") == "SetNode":
-            entry["content"].sort(key=lambda one: json.dumps(one | {"__id__": 0}))
-
-
-def _entries(state: Any) -> Iterator[dict[str, Any]]:
-    """Yield the dictionaries inside JSON values, each before those inside it."""
-    waiting = [state]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            yield one
-            waiting += reversed(one.values())
-        elif isinstance(one, list):
-            waiting += reversed(one)
 
 
 def load_part(content: bytes, source: Path) -> Any:

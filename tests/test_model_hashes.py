@@ -1,0 +1,135 @@
+"""Hashes of models: the same for the same fitted model, in every process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.svm import SVR
+
+from evenhand import RandomizedRegressor, RecalibratedRegressor, load, save
+from evenhand.store import foreign_parts, load_with_hash, pack
+from forecaster_examples import (
+    DISCRETE,
+    EXAMPLES,
+    linear_task,
+    small_boosted,
+    use_small_default,
+)
+
+PRINT_HASH = """
+import sys
+from evenhand import load
+from evenhand.store import pack
+for folder in sys.argv[1:]:
+    print(pack(load(folder)).sha256)
+"""
+
+
+def hashes(folders: list[Path], seed: str) -> list[str]:
+    """Return the hashes of saved models, loaded and packed in another process."""
+    done = subprocess.run(
+        [sys.executable, "-c", PRINT_HASH, *map(str, folders)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONHASHSEED": seed},
+    )
+    return done.stdout.split()
+
+
+def fitted() -> dict[str, Any]:
+    """Return a fitted model of each kind, by name."""
+    X, y = linear_task(120)
+    found = {name: example.make().fit(X, y) for name, example in EXAMPLES.items()}
+    found |= {
+        name: example.make().fit(X, example.outcomes(y)) for name, example in DISCRETE.items()
+    }
+    others = (
+        RandomForestRegressor(5, random_state=0),
+        GradientBoostingRegressor(n_estimators=5, random_state=0),
+        KNeighborsRegressor(),
+        SVR(),
+        GaussianProcessRegressor(alpha=0.3),
+    )
+    for estimator in others:
+        found[type(estimator).__name__] = RandomizedRegressor(estimator, random_state=0).fit(X, y)
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(group=np.where(X[:, 0] > 0, "u", "v"))
+    found["by group"] = RecalibratedRegressor(small_boosted(), by="group").fit(table, y)
+    one_hot = make_pipeline(OneHotEncoder(handle_unknown="ignore"), RandomForestRegressor(3))
+    found["pipeline"] = RandomizedRegressor(one_hot, random_state=0).fit(table[["group"]], y)
+    # a set, whose order depends on the process
+    words = {"a", "add", "all", "of", "one", "the", "to", "word"}
+    counts = make_column_transformer((CountVectorizer(vocabulary=words), "text"))
+    texts = pd.DataFrame({"text": np.where(X[:, 0] > 0, "the one of those", "a word below")})
+    with_words = make_pipeline(counts, RandomForestRegressor(3, random_state=0))
+    found["words"] = RandomizedRegressor(with_words, random_state=0).fit(texts, y)
+    return found
+
+
+def test_the_same_model_has_one_hash_in_every_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_small_default(monkeypatch)
+    models = fitted()
+    packed = {name: pack(model) for name, model in models.items()}
+    # a part that is not stored would not change the hash
+    assert [name for name, one in packed.items() if list(foreign_parts(one.entry))] == []
+    first = {name: one.sha256 for name, one in packed.items()}
+    assert len(set(first.values())) == len(models)
+    folders = [tmp_path / str(number) for number in range(len(models))]
+    for folder, (name, model) in zip(folders, models.items(), strict=True):
+        assert pack(model).sha256 == first[name], name
+        save(model, folder)
+        again, sha256 = load_with_hash(folder)
+        assert sha256 == first[name], name
+        assert pack(again).sha256 == first[name], name
+    for seed in ("1", "2"):
+        assert dict(zip(models, hashes(folders, seed), strict=True)) == first
+
+
+def test_use_of_a_model_does_not_change_its_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_small_default(monkeypatch)
+    for name, model in fitted().items():
+        before = pack(model).sha256
+        names = getattr(model, "feature_names_in_", None)
+        X = linear_task(5)[0]
+        if names is not None:
+            table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(group="u", text="one word")
+            X = table[list(names)]
+        model.forecast(X, 0.3).ppf(0.5)
+        model.predict(X)
+        assert pack(model).sha256 == before, name
+
+
+def test_another_model_has_another_hash() -> None:
+    X, y = linear_task(120)
+    forests = [RandomForestRegressor(3, random_state=seed) for seed in (0, 0, 1)]
+    packed = [pack(RandomizedRegressor(one, random_state=0).fit(X, y)) for one in forests]
+    assert packed[0].sha256 == packed[1].sha256 != packed[2].sha256
+
+
+def test_shared_objects_remain_shared(tmp_path: Path) -> None:
+    X, y = linear_task(120)
+    shared = RandomForestRegressor(3, random_state=np.random.RandomState(0))
+    fitted = RandomizedRegressor(shared, random_state=0).fit(X, y)
+    save(fitted, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.forecast(X, 0.2).ppf(0.5), fitted.forecast(X, 0.2).ppf(0.5))
+    for model in (fitted, again):
+        forest = model.estimator_
+        assert forest.estimators_[0].criterion == forest.criterion
+    assert pack(again).sha256 == pack(fitted).sha256
