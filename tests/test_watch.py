@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from evenhand import InputError, Watch
+from evenhand.certificates import Envelope, Promise
 from evenhand.draws import KeyedDraws
 from evenhand.links import Entropic
 from evenhand.monitoring import Rows, as_horizon
@@ -18,6 +19,7 @@ from repeats import most_failures, repeats, statistical
 
 START = np.datetime64("2026-01-01T00:00", "us")
 DAY = np.timedelta64(86_400_000_000, "us")
+LINK = Entropic(0.12)
 
 
 def times_of(n_days: int, per_day: int) -> Any:
@@ -115,6 +117,71 @@ def test_counts_are_watched_by_their_cells_averaged() -> None:
     assert found[0].direction == "higher"
 
 
+# --- the promise
+
+
+def shifted(shift: float, change: int, seed: int = 0, n_days: int = 120) -> Rows:
+    """Randomized forecasts of 50 people a day, with base PITs shifted from a day on."""
+    random = np.random.default_rng(seed)
+    n = n_days * 50
+    score = random.normal(size=n) + shift * (np.arange(n) >= change * 50)
+    r = random.uniform(size=n)
+    return Rows.of(times_of(n_days, 50), LINK.ppf(stats.norm.cdf(score), r), r=r, link=LINK)
+
+
+def test_a_broken_promise_is_detected_within_days() -> None:
+    # outcomes: 6: entropic 0.12, groups of 20%, a promise of 0.30 and a shift of 1.0 standard
+    # deviations; there the promise has the whole risk, and a fixed quantile
+    promise = Promise("mean_pit", 0.2, 0.30, 0.95, LINK)
+    watch = Watch(promise)
+    rows = shifted(1.0, change=100)
+    (alarm,) = watch.update(rows)
+    assert served([alarm]) == [("promise", None, "higher")]
+    assert 100 <= (np.datetime64(alarm.date) - START) / DAY <= 112
+    assert abs((np.datetime64(alarm.since) - START) / DAY - 100) <= 3
+    values = watch.to_dict()
+    # the promise has 5 parts of 6 of the risk beside the draws, each side a half
+    assert values["promise"]["threshold"] == pytest.approx(np.log(2 / (0.05 * 5 / 6)))
+    assert rows.base is not None
+    worst = np.sort(LINK.mean_pit(rows.base[0]))[-len(rows) // 5 :] - 0.5
+    assert values["promise"]["estimate"] == pytest.approx(worst.mean(), abs=0.001)
+    assert values["settings"]["link"] == "entropic"
+    assert values["groups"] == []
+    assert Watch(promise).update(shifted(-1.0, change=100))[0].direction == "lower"
+
+
+def test_the_promise_of_a_gap_and_of_a_bias_are_watched() -> None:
+    random = np.random.default_rng(20)
+    n = 100 * 50
+    r = random.uniform(size=n)
+    far = Rows.of(times_of(100, 50), random.uniform(size=n), r=r)
+    gap = Watch(Promise("gap", 0.2, 0.3, 0.95))
+    assert served(gap.update(far)) == [("promise", None, "gap")]
+    p = random.uniform(0.2, 0.8, size=n)
+    y = random.uniform(size=n) < p + 0.2
+    # of calibrated forecasts the half with most outcomes of 1 has a bias of 2 E p(1 - p) = 0.44
+    bias = Watch(Promise("bias", 0.5, 0.45, 0.95))
+    assert served(bias.update(Rows.of(times_of(100, 50), outcome=y, probability=p))) == [
+        ("promise", None, "higher")
+    ]
+    with pytest.raises(InputError, match="rows have no base PITs"):
+        Watch(Promise("mean_pit", 0.2, 0.3, 0.95, LINK)).update(far)
+
+
+def test_base_pits_outside_the_certified_envelope_give_a_notice_and_no_alarm() -> None:
+    envelope = Envelope(low=((0.1, 0.12),), high=((0.1, 0.12),))
+    promise = Promise("mean_pit", 0.2, 0.45, 0.95, LINK, envelope)
+    watch = Watch(promise)
+    assert watch.update(shifted(0.5, change=60)) == []
+    (notice,) = watch.notices
+    assert (notice.part, notice.direction) == ("promise", "higher")
+    values = watch.to_dict()
+    assert values["status"] == "no alarm"
+    assert values["notices"][0]["date"] >= "2026-03-02"
+    assert {test["part"] for test in values["tests"]} == {"promise", "draws"}
+    assert Watch.from_state(json.loads(json.dumps(watch.state()))).to_dict() == values
+
+
 # --- draws
 
 
@@ -181,17 +248,56 @@ def test_a_draw_that_is_repeated_is_counted_once() -> None:
 # --- false alarms and delays
 
 
+def boundary() -> tuple[float, Promise]:
+    """Shift of base PITs with a W1 error of served PITs of 0.02, and the promise just kept.
+
+    Under a shift, served PITs are stochastically larger than uniform, so that W1 is the shift of
+    their mean, and the worst 20% of people are those with the largest base PITs.
+    """
+    scores = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+
+    def errors(shift: float) -> Any:
+        return LINK.mean_pit(stats.norm.cdf(scores + shift)) - 0.5
+
+    shift = optimize.brentq(lambda one: errors(one).mean() - 0.02, 0.0, 1.0)
+    return shift, Promise("mean_pit", 0.2, float(errors(shift)[16_000:].mean()), 0.95, LINK)
+
+
+def year_at_the_boundary(seed: int, shift: float) -> Rows:
+    """A year of 20 people a day in 10 groups, all shifted alike, with fair draws."""
+    random = np.random.default_rng(seed)
+    n = 365 * 20
+    base = stats.norm.cdf(random.normal(size=n) + shift)
+    r = random.uniform(size=n)
+    return Rows.of(
+        times_of(365, 20),
+        LINK.ppf(base, r),
+        r=r,
+        link=LINK,
+        groups={"g": random.integers(0, 10, size=n)},
+    )
+
+
 @statistical
-def test_false_alarms_of_a_year_with_groups_and_draws_are_rare() -> None:
-    # 10 groups whose W1 error is exactly the tolerance, in the direction of a witness, and uniform
-    # draws; the limit of the failures is that of `repeats.most_failures`
-    n_sets = repeats(400)
+def test_false_alarms_of_a_year_of_all_parts_are_rare() -> None:
+    # promise, W1 error of ten groups and draws are all at the boundary of their hypotheses
+    shift, promise = boundary()
+    n_sets = repeats(400, shorter=40)
+    found = [
+        Watch(promise, groups=["g"]).update(year_at_the_boundary(seed, shift))
+        for seed in range(n_sets)
+    ]
+    assert sum(map(bool, found)) <= most_failures(n_sets)
+
+
+@statistical
+def test_false_alarms_of_a_year_of_groups_and_draws_are_rare() -> None:
+    # another distribution with a W1 error of 0.02, see the test below
+    n_sets = repeats(400, shorter=40)
     failures = 0
     for seed in range(n_sets):
         random = np.random.default_rng(seed)
         n = 365 * 20
-        # mean shift of 0.02: mixing 4% of PITs at uniform on the upper half with uniform PITs
-        # moves the mean by 0.04 * 0.25; a share of 8% gives W1 = 0.02
         u = random.uniform(size=n)
         pit = np.where(random.uniform(size=n) < 0.08, (1 + u) / 2, u)
         rows = Rows.of(
@@ -220,7 +326,7 @@ def test_the_error_at_the_boundary_is_exactly_the_tolerance() -> None:
 def test_delays_of_named_groups_are_those_of_the_study(
     shift: float, scale: float, median: float, late: float
 ) -> None:
-    delays = [delay_of(shift, scale, seed) for seed in range(repeats(80))]
+    delays = [delay_of(shift, scale, seed) for seed in range(repeats(80, shorter=16))]
     assert np.median(delays) <= 1.25 * median
     assert np.quantile(delays, 0.9) <= 1.5 * late
 
