@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from evenhand._format import one_line
 from evenhand._ids import id_text
-from evenhand._validate import bad_input, check_choice
+from evenhand._validate import InputError, bad_input, check_choice
 from evenhand.columns import Schema
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
@@ -271,7 +271,7 @@ class Service:
         self, ids: Sequence[str | int], places: Sequence[str], rows: Sequence[Features]
     ) -> list[_Asked]:
         """Return requests of people, with their names in the log."""
-        people = [check_person(one, place) for one, place in zip(ids, places, strict=True)]
+        people = [self._checked(one, place) for one, place in zip(ids, places, strict=True)]
         names = (
             self._draws.pseudonyms(people) if self._names_by_hash else list(map(id_text, people))
         )
@@ -279,6 +279,18 @@ class Service:
             _Asked(person, name, row, person_request(self.context, name, row.sha256))
             for person, name, row in zip(people, names, rows, strict=True)
         ]
+
+    def _checked(self, person: str | int, place: str) -> str:
+        """Return the id of a person as text."""
+        try:
+            return check_person(person, place)
+        except InputError:
+            if not self._names_by_hash:
+                raise
+            # messages may be logged, and then the id must not be in them, nor in their causes
+            rule = "be an integer, or text without hidden characters or blanks at its ends"
+            got = "an id that is not shown, as the log names people by a hash"
+            raise bad_input(place, rule, got, "write 17.0 as 17") from None
 
     def _served(self, asked: Sequence[_Asked]) -> list[Served]:
         """Return the logged answers, and forecast and log what is not in the log."""

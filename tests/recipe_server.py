@@ -1,0 +1,283 @@
+"""The recipe of a server, started with uvicorn in a process of its own on a free port.
+
+The benchmark of the recipe's load uses it as well.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pandas as pd
+
+from evenhand import BoostedDistributionRegressor, RandomizedRegressor, save
+from evenhand.draws import KeyedDraws
+from evenhand.service import DecisionLog, verify
+
+RECIPE = Path(__file__).parents[1] / "docs" / "recipes" / "serve.py"
+
+KEY = "the key of recipe tests only, 4f1c"
+TOKEN = "token-of-recipe-tests-0123456789abcdef"
+HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+CONTEXT = "2026-11"
+
+ROW = {"age": 41, "income": None, "region": "north", "is new": True, "since": "2020-01-03"}
+"""A row that the model accepts; only incomes were missing in training."""
+
+PATIENCE = 120.0
+"""Seconds to wait for a server that starts, on a machine with much other work."""
+
+
+def make_table(n: int, seed: int) -> tuple[pd.DataFrame, Any]:
+    """Generate people with a column of each kind, and their outcomes."""
+    rng = np.random.default_rng(seed)
+    days = pd.to_timedelta(rng.integers(0, 1500, n), unit="D")
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n),
+            "income": np.where(rng.random(n) < 0.1, np.nan, rng.lognormal(10, 1, n).round(2)),
+            "region": rng.choice(["north", "south", "west"], n),
+            "is new": rng.random(n) < 0.4,
+            "since": pd.Timestamp("2020-01-01") + days,
+        }
+    )
+    return table, table["age"] / 10 + table["is new"] + rng.normal(size=n)
+
+
+def make_setting(folder: Path) -> Path:
+    """Save a model, a key and a token in a folder, and return it."""
+    X, y = make_table(300, 0)
+    base = BoostedDistributionRegressor(n_estimators=20, random_state=0)
+    save(RandomizedRegressor(base, random_state=0).fit(X, y), folder / "model")
+    return write_secrets(folder)
+
+
+def write_secrets(folder: Path) -> Path:
+    """Write a key and a token to a folder, and return it."""
+    for name, secret in (("key", KEY), ("token", TOKEN)):
+        (folder / name).write_text(f"{secret}\n", encoding="utf-8")
+        (folder / name).chmod(0o600)
+    return folder
+
+
+def rows_of(n: int, seed: int) -> list[dict[str, Any]]:
+    """Return generated rows as JSON values."""
+    table, _ = make_table(n, seed)
+    table["since"] = table["since"].dt.strftime("%Y-%m-%d")
+    columns = (table[name].astype(object).where(table[name].notna(), None) for name in table)
+    return [dict(zip(table, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def asked(person: str, /, **changes: Any) -> dict[str, Any]:
+    """Return the body of a request for a forecast."""
+    return {"person": person, "row": ROW | changes}
+
+
+@dataclass
+class Server:
+    """A running recipe.
+
+    Parameters
+    ----------
+    setting : Path
+        Folder with "model", "key" and "token".
+    log : str
+        Path or URL of the decision log.
+    output : Path
+        File for all that the server prints.
+    options : sequence of str
+        Further options of uvicorn.
+    """
+
+    setting: Path
+    log: str
+    output: Path
+    options: Sequence[str] = ()
+    url: str = ""
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    def start(self) -> Server:
+        """Start the server, and wait until it answers."""
+        given = {
+            "MODEL": self.setting / "model",
+            "KEY_FILE": self.setting / "key",
+            "TOKEN_FILE": self.setting / "token",
+            "LOG": self.log,
+            "CONTEXT": CONTEXT,
+        }
+        environment = os.environ | {f"EVENHAND_{name}": str(to) for name, to in given.items()}
+        command = [sys.executable, "-m", "uvicorn", f"{RECIPE.stem}:app"]
+        command += ["--app-dir", str(RECIPE.parent), "--port", "0", *self.options]
+        start = self.output.stat().st_size if self.output.exists() else 0
+        with self.output.open("ab") as output:
+            self.process = subprocess.Popen(
+                command,
+                stdout=output,
+                stderr=output,
+                env=environment,
+                start_new_session=True,
+            )
+        self._wait(start)
+        return self
+
+    def _wait(self, start: int) -> None:
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until and self.process.poll() is None:
+            printed = self.output.read_bytes()[start:].decode(errors="replace")
+            # the parent of several workers prints it before they have started
+            if found := re.search(r"running on (http://[0-9.:]+)", printed):
+                self.url = found[1]
+                try:
+                    if self.client().get("/health").status_code == httpx.codes.OK:
+                        return
+                except httpx.HTTPError:
+                    pass
+            time.sleep(0.05)
+        self.kill()
+        raise AssertionError(f"the server does not start: {self.printed()}")
+
+    def client(self, **options: Any) -> httpx.Client:
+        """Return a client that sends the token."""
+        return httpx.Client(base_url=self.url, headers=HEADERS, timeout=PATIENCE, **options)
+
+    def forecast(self, person: str, /, **changes: Any) -> dict[str, Any]:
+        """Ask for a forecast that must be answered."""
+        answer = self.client().post("/forecasts", json=asked(person, **changes))
+        assert answer.status_code == httpx.codes.OK, answer.text
+        return answer.json()
+
+    def printed(self) -> str:
+        """Return all that the server has printed."""
+        return self.output.read_text(encoding="utf-8", errors="replace")
+
+    def processes(self) -> dict[int, list[str]]:
+        """Return the state of each of the server's processes, as /proc has it, by number."""
+        found = {}
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                state = (process / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            except OSError:  # it has just ended
+                continue
+            if int(state[3]) == self.process.pid and state[0] != "Z":
+                found[int(process.name)] = state
+        return found
+
+    def workers(self) -> set[int]:
+        """Return the processes that were started by uvicorn's own."""
+        own = self.process.pid
+        return {number for number, state in self.processes().items() if int(state[1]) == own}
+
+    def memory(self) -> int:
+        """Return the resident memory of all processes in bytes."""
+        page = os.sysconf("SC_PAGE_SIZE")
+        return page * sum(int(state[21]) for state in self.processes().values())
+
+    def cpu_seconds(self) -> float:
+        """Return user and system time of all processes."""
+        ticks = sum(int(state[11]) + int(state[12]) for state in self.processes().values())
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def stop(self) -> None:
+        """Stop the server in its own time."""
+        self.process.terminate()
+        self.process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        """Kill the server and its workers at once, as `kill -9` does."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(PATIENCE)
+
+
+@contextmanager
+def running(server: Server) -> Iterator[Server]:
+    """Start a server, and kill what is left of it in the end."""
+    server.start()
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.kill()
+
+
+class Load:
+    """Clients that ask for forecasts of new people, each as fast as it is answered.
+
+    Parameters
+    ----------
+    server : Server
+        The server.
+    name : str
+        Beginning of the ids of people.
+    n_clients : int, default 8
+        Number of clients, each a thread with a connection.
+
+    Attributes
+    ----------
+    answers : list of (str, dict)
+        Person and body of each answer with status 200.
+    refusals : list of httpx.Response
+        All other answers.
+    """
+
+    def __init__(self, server: Server, name: str, n_clients: int = 8) -> None:
+        self.answers: list[tuple[str, dict[str, Any]]] = []
+        self.refusals: list[httpx.Response] = []
+        self._server = server
+        self._is_stopped = threading.Event()
+        names = [f"{name}-{i}" for i in range(n_clients)]
+        self._threads = [threading.Thread(target=self._ask, args=(one,)) for one in names]
+
+    def __enter__(self) -> Load:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_stopped.set()
+        for thread in self._threads:
+            thread.join(PATIENCE)
+
+    def _ask(self, name: str) -> None:
+        with self._server.client() as client:
+            for i in itertools.count():
+                if self._is_stopped.is_set():
+                    return
+                person = f"{name}-{i}"
+                try:
+                    answer = client.post("/forecasts", json=asked(person, age=18 + i % 70))
+                except httpx.TransportError:  # the server was killed
+                    time.sleep(0.02)
+                    continue
+                if answer.status_code == httpx.codes.OK:
+                    self.answers.append((person, answer.json()))
+                else:
+                    self.refusals.append(answer)
+
+
+def check_logged(log: DecisionLog, answers: Iterable[tuple[str, dict[str, Any]]]) -> int:
+    """Check that each answer is in the log exactly once, as it was given; return the entries.
+
+    Also checks that the log has one entry per forecast, and that its chain of hashes is complete.
+    """
+    logged = list(log.entries(kind="forecast"))
+    by_id = {entry.id: entry for entry in logged}
+    assert len(by_id) == len({entry.request for entry in logged}) == len(logged)
+    names = KeyedDraws(KEY.encode()).pseudonyms
+    for person, answer in answers:
+        values = by_id[answer["id"]].values
+        assert values["person"] == names([person])[0]
+        assert {name: answer[name] for name in ("r", "quantiles")}.items() <= values.items()
+    return verify(log).n_entries
