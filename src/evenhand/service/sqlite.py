@@ -14,6 +14,9 @@ import sqlalchemy as sa
 from evenhand._validate import InputError
 from evenhand.service.databases import BUSY, FULL, PATIENCE_SECONDS, READ_ONLY, Database, first_line
 
+POLL_SECONDS = 0.0005
+"""Time between attempts to begin while another process writes."""
+
 _REASONS = {
     sqlite3.SQLITE_FULL: FULL,
     sqlite3.SQLITE_BUSY: BUSY,
@@ -85,7 +88,16 @@ class SQLite(Database):
         return connection
 
     def lock(self, connection: sa.Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        driver: Any = connection.connection.driver_connection
+        end = time.monotonic() + PATIENCE_SECONDS
+        # SQLite itself waits in steps of up to 0.1 seconds, much longer than a transaction takes:
+        # of several busy processes, one would get the lock again and again
+        driver.execute("PRAGMA busy_timeout = 0")
+        while not _begins(driver) and time.monotonic() < end:
+            time.sleep(POLL_SECONDS)
+        driver.execute(f"PRAGMA busy_timeout = {1000 * PATIENCE_SECONDS:.0f}")
+        if not driver.in_transaction:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     def reason(self, error: sa.exc.SQLAlchemyError) -> str:
         code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
@@ -101,6 +113,15 @@ class SQLite(Database):
         beside = Path(f"{self._path}-wal")
         is_whole = not beside.exists() or beside.stat().st_size == 0
         return "mode=ro&immutable=1" if is_whole else "mode=ro"
+
+
+def _begins(driver: sqlite3.Connection) -> bool:
+    """Begin a transaction; return False if another process writes."""
+    try:
+        driver.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        return error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY
+    return True
 
 
 def _make_private(path: Path) -> None:
