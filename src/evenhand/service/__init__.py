@@ -4,6 +4,7 @@ from evenhand.service.contexts import Naming as Naming
 from evenhand.service.decision_log import DecisionLog, Transaction
 from evenhand.service.entries import Entry, Head, Logged
 from evenhand.service.entries import EntryKind as EntryKind
+from evenhand.service.exporting import export
 from evenhand.service.feature_tables import row_of as row_of
 from evenhand.service.features import Features as Features
 from evenhand.service.features import RowReader as RowReader
@@ -40,6 +41,7 @@ __all__ = [
     "Service",
     "Transaction",
     "Verification",
+    "export",
     "matured_rows",
     "open_log",
     "record_outcome",

@@ -11,6 +11,9 @@ from evenhand._validate import InputError, bad_input, check_choice
 from evenhand.service.entries import Entry, EntryKind, Logged
 from evenhand.service.log_errors import changed
 
+FORMAT = 1
+"""Version of logs; logs of later versions are refused."""
+
 BEFORE_FIRST = "0" * 64
 """Hash in place of that of a previous entry, in the first."""
 
@@ -30,12 +33,25 @@ class Row(NamedTuple):
 def next_row(entry: Entry, last: Logged | None, source: str) -> Row:
     """Return the row that appends an entry to a log with this last entry."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    number = 1 if last is None else last.number + 1
+    if last is None:
+        return _row(entry, 1, now, BEFORE_FIRST, source)
+    # a clock that was set back must not change the order; texts of this form sort by time
+    return _row(entry, last.number + 1, max(now, last.time), last.sha256, source)
+
+
+def stored_row(entry: Logged, source: str) -> Row:
+    """Return the row of an entry of a log."""
+    row = _row(entry, entry.number, entry.time, entry.previous, source)
+    if row.sha256 != entry.sha256:
+        raise changed(source, entry.number, "has been replaced by other content")
+    return row
+
+
+def _row(entry: Entry, number: int, time: str, previous: str, source: str) -> Row:
     content = {
         "number": number,
-        # a clock that was set back must not change the order; texts of this form sort by time
-        "time": now if last is None else max(now, last.time),
-        "previous": BEFORE_FIRST if last is None else last.sha256,
+        "time": time,
+        "previous": previous,
         "kind": entry.kind,
         "id": entry.id,
         "request": entry.request,
@@ -68,6 +84,15 @@ def check_entry(entry: Entry) -> None:
         text = getattr(entry, name)
         if (text is not None or name == "id") and not is_storable(text):
             raise bad_input(f"{name} of an entry", "be valid text", ascii(text))
+
+
+def check_format(version: int | None, source: str) -> None:
+    """Raise InputError if a log has a version that is not known here."""
+    if version is None or version > FORMAT:
+        raise InputError(
+            f"{source} has version {version} of decision logs, and this evenhand reads versions up"
+            f" to {FORMAT}; update evenhand"
+        )
 
 
 def is_storable(text: Any) -> bool:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import Any, Protocol
-from weakref import WeakSet
+from typing import Any
 
 import sqlalchemy as sa
 
 from evenhand.service.databases import Database
-from evenhand.service.log_errors import LogError
+from evenhand.service.log_errors import CLOSED, LogError
 
 POOL_SIZE = 8
 """Connections kept open for the next request; others are closed after use."""
@@ -43,7 +40,7 @@ class Connections:
             yield connection
 
     def close(self) -> None:
-        self._refusal = "the log is closed; open it anew"
+        self._refusal = CLOSED
         self._engine.dispose()
 
     def before_fork(self) -> None:
@@ -85,36 +82,3 @@ class Connections:
     def _count_closed(self, *_: Any) -> None:
         with self._lock:
             self._n_open -= 1
-
-
-class Forkable(Protocol):
-    """A log that must prepare for forks of its process."""
-
-    def before_fork(self) -> None:
-        """Release what must not be shared."""
-
-    def after_fork(self) -> None:
-        """Replace, in the fork, what threads of its parent may have locked."""
-
-
-def prepare_for_forks(log: Forkable) -> None:
-    """Call `before_fork` and `after_fork` of a log whenever its process is forked."""
-    _prepared_logs().add(log)
-
-
-@cache
-def _prepared_logs() -> WeakSet[Forkable]:
-    """Return the logs to prepare; the first call registers what prepares them."""
-    logs: WeakSet[Forkable] = WeakSet()
-
-    def before_fork() -> None:
-        for log in list(logs):
-            log.before_fork()
-
-    def after_fork() -> None:
-        for log in list(logs):
-            log.after_fork()
-
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=before_fork, after_in_child=after_fork)
-    return logs

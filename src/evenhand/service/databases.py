@@ -14,12 +14,10 @@ from evenhand.service.log_errors import LogError
 PATIENCE_SECONDS = 60.0
 """Time to wait for writers of other processes."""
 
-FULL = "the disk is full; free space and repeat the request"
 BUSY = (
     f"another process has been writing for {PATIENCE_SECONDS:.0f} seconds; end it, or repeat the"
     " request later"
 )
-READ_ONLY = "the log can only be read; make it writable to add entries"
 
 
 class Database(ABC):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from evenhand._validate import InputError
 
+FULL = "the disk is full; free space and repeat the request"
+CLOSED = "the log is closed; open it anew"
+READ_ONLY = "the log can only be read; make it writable to add entries"
+
 
 class LogError(InputError):
     """A decision log cannot be read or written. The message is one line with a remedy.

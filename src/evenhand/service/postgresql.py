@@ -6,7 +6,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from evenhand.service.databases import BUSY, FULL, PATIENCE_SECONDS, READ_ONLY, Database, first_line
+from evenhand.service.databases import BUSY, PATIENCE_SECONDS, Database, first_line
+from evenhand.service.log_errors import FULL, READ_ONLY
 
 _REASONS = {"53100": FULL, "55P03": BUSY, "25006": READ_ONLY}
 """By SQLSTATE."""

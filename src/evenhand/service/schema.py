@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-FORMAT = 1
-"""Version of the layout; logs of later versions are refused."""
-
 METADATA = sa.MetaData()
 
 ENTRIES = sa.Table(

@@ -8,16 +8,17 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from evenhand._validate import InputError
-from evenhand.service.chain import is_storable, logged
-from evenhand.service.connections import Connections, prepare_for_forks
-from evenhand.service.databases import READ_ONLY, Database
+from evenhand.service.chain import FORMAT, check_format, is_storable, logged
+from evenhand.service.connections import Connections
+from evenhand.service.databases import Database
 from evenhand.service.decision_log import DecisionLog, Transaction
 from evenhand.service.entries import EntryKind, Head, Logged
+from evenhand.service.forks import prepare_for_forks
 from evenhand.service.group_commit import GroupCommit, Ticket
-from evenhand.service.log_errors import LogError
+from evenhand.service.log_errors import READ_ONLY, LogError
 from evenhand.service.lookups import Lookups
 from evenhand.service.pending import Pending
-from evenhand.service.schema import ENTRIES, FORMAT, LOG_FORMAT, METADATA
+from evenhand.service.schema import ENTRIES, LOG_FORMAT, METADATA
 
 T = TypeVar("T")
 
@@ -125,11 +126,7 @@ class SqlLog(DecisionLog):
                     " not a decision log; name another one"
                 )
             version = connection.execute(sa.select(LOG_FORMAT.c.version)).scalar()
-        if version is None or version > FORMAT:
-            raise InputError(
-                f"{self.source} has version {version} of decision logs, and this evenhand reads"
-                f" versions up to {FORMAT}; update evenhand"
-            )
+        check_format(version, self.source)
 
     def _create(self, connection: sa.Connection) -> None:
         METADATA.create_all(connection, checkfirst=False)

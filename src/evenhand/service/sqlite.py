@@ -12,7 +12,8 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from evenhand._validate import InputError
-from evenhand.service.databases import BUSY, FULL, PATIENCE_SECONDS, READ_ONLY, Database, first_line
+from evenhand.service.databases import BUSY, PATIENCE_SECONDS, Database, first_line
+from evenhand.service.log_errors import FULL, READ_ONLY
 
 POLL_SECONDS = 0.0005
 """Time between attempts to begin while another process writes."""
@@ -93,9 +94,11 @@ class SQLite(Database):
         # SQLite itself waits in steps of up to 0.1 seconds, much longer than a transaction takes:
         # of several busy processes, one would get the lock again and again
         driver.execute("PRAGMA busy_timeout = 0")
-        while not _begins(driver) and time.monotonic() < end:
-            time.sleep(POLL_SECONDS)
-        driver.execute(f"PRAGMA busy_timeout = {1000 * PATIENCE_SECONDS:.0f}")
+        try:
+            while not _begins(driver) and time.monotonic() < end:
+                time.sleep(POLL_SECONDS)
+        finally:
+            driver.execute(f"PRAGMA busy_timeout = {1000 * PATIENCE_SECONDS:.0f}")
         if not driver.in_transaction:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
 

@@ -17,6 +17,8 @@ from evenhand.tables.cells import (
     text_array,
 )
 from evenhand.tables.files import TABLE_ENDINGS
+from evenhand.tables.files import open_parquet as open_parquet
+from evenhand.tables.files import readable as readable
 from evenhand.tables.parts import Parts, open_parts
 from evenhand.tables.reading import holds_text, read_table
 from evenhand.tables.spreadsheet import guarded as guarded
