@@ -33,6 +33,7 @@ COMMANDS = (
     "recalibrate",
     "audit",
     "compare",
+    "watch",
     "reproduce",
 )
 

@@ -34,6 +34,7 @@ from evenhand.cli.targets import discrete_target as discrete_target
 from evenhand.cli.targets import has_classes as has_classes
 from evenhand.cli.terminal import has_colour as has_colour
 from evenhand.cli.terminal import width_of as width_of
+from evenhand.cli.watching import watch
 
 __all__ = [
     "audit",
@@ -48,4 +49,5 @@ __all__ = [
     "recalibrate",
     "replay",
     "reproduce",
+    "watch",
 ]

@@ -41,6 +41,7 @@ from evenhand.cli.replaying import replay
 from evenhand.cli.serving import predict
 from evenhand.cli.streams import safe_streams
 from evenhand.cli.terminal import width_of
+from evenhand.cli.watching import watch
 
 
 class Command(TyperCommand):
@@ -82,9 +83,8 @@ class Commands(TyperGroup):
 
 
 EXIT_CODES = (
-    "Exit codes: 0 success, 1 a --fail-if condition or --fail-if-worse is true, or a"
-    " replay differs, 2 bad input or a"
-    " condition that cannot be evaluated, 70 internal error, 74 results could not be written to"
+    "Exit codes: 0 success, 1 a --fail-if condition, --fail-if-worse or --fail-if-alarm is true, or"
+    " a replay differs, 2 bad input or a condition that cannot be evaluated, 70 internal error, 74 results could not be written to"
     " standard output, 130 interrupted, 143 terminated (129 by SIGHUP)."
 )
 
@@ -129,6 +129,7 @@ COMMANDS = (
     predict,
     outcomes,
     replay,
+    watch,
     reproduce,
 )
 for command in COMMANDS:

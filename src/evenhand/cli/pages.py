@@ -232,6 +232,27 @@ PAGES: dict[str, Page] = {
             ),
         ),
     ),
+    "watch": Page(
+        TRAIN,
+        "Watch whether a promise still holds in service",
+        "docs/watch.rst",
+        (
+            Example(
+                "Watch the served model's promise, and each group that the log has",
+                "evenhand watch decisions.sqlite --certificate model --horizon 365d"
+                " --out watch.html",
+            ),
+            Example(
+                "Continue every day from a state, and exit with code 1 if there is an alarm",
+                "evenhand watch decisions.sqlite --certificate model --horizon 365d"
+                " --state watch.json --fail-if-alarm",
+            ),
+            Example(
+                "Watch two groups by week, without a certificate",
+                "evenhand watch decisions.sqlite --groups sex,region --horizon 6w --period week",
+            ),
+        ),
+    ),
     "reproduce": Page(
         PAPER,
         "Rerun an experiment of the paper",

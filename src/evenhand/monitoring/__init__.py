@@ -7,6 +7,7 @@ from evenhand.monitoring.e_processes import EProcesses as EProcesses
 from evenhand.monitoring.envelope_test import EnvelopeTest as EnvelopeTest
 from evenhand.monitoring.horizons import as_horizon
 from evenhand.monitoring.json_schema import watch_schema
+from evenhand.monitoring.periods import PERIODS as PERIODS
 from evenhand.monitoring.promise_test import PromiseTest as PromiseTest
 from evenhand.monitoring.promise_values import mean_gap as mean_gap
 from evenhand.monitoring.promise_values import promise_values as promise_values

@@ -12,6 +12,9 @@ from evenhand.service.forecasts import Forecasting as Forecasting
 from evenhand.service.forecasts import inside_link as inside_link
 from evenhand.service.loading import loaded as loaded
 from evenhand.service.log_errors import LogError
+from evenhand.service.log_watch import LogWatch as LogWatch
+from evenhand.service.log_watch import WatchedContext as WatchedContext
+from evenhand.service.log_watch import WatchState as WatchState
 from evenhand.service.logged_forecasts import context_of as context_of
 from evenhand.service.logged_forecasts import logged_forecast as logged_forecast
 from evenhand.service.matured import matured_rows

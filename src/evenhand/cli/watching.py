@@ -1,0 +1,230 @@
+"""Subcommand `watch`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from evenhand._format import count
+from evenhand._validate import InputError, bad_input, check_choice, check_fraction
+from evenhand.cli.arguments import GATE, GROUPS, OUTPUT, AsJson
+from evenhand.cli.log_arguments import LOG, Log, LogContext, opened_log
+from evenhand.cli.messages import Verdict, inform
+from evenhand.cli.options import check_apart, listed_names
+from evenhand.cli.reports import command_line, show_result
+
+if TYPE_CHECKING:
+    from evenhand.monitoring import Watch
+    from evenhand.service import LogWatch, Verification
+
+WATCHED = "What is watched"
+"""Panel of options in the help page."""
+
+
+def watch(
+    log: Log,
+    horizon: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            rich_help_panel=WATCHED,
+            help="time from a forecast to the reading of its outcome, such as 365d, 12h or 6w; the"
+            " same in every run",
+        ),
+    ],
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            rich_help_panel=WATCHED,
+            help="folder of the served model, whose certificate is the promise; without it, groups"
+            " and draws are watched",
+        ),
+    ] = None,
+    context: LogContext = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATE",
+            rich_help_panel=LOG,
+            help="date or time in UTC for which the log is read, e.g. 2026-11-23; by default now",
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=LOG,
+            help="file of the state: if it exists, the watch continues from it; written in the end",
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMNS",
+            rich_help_panel=GROUPS,
+            help="columns that define groups, comma-separated; by default all that the log has",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=GROUPS,
+            help="error of a group that raises no alarm; 0.02 for 2 points",
+        ),
+    ] = 0.02,
+    false_alarm: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=GATE,
+            help="probability of ever raising a false alarm, however often the log is watched",
+        ),
+    ] = 0.05,
+    period: Annotated[
+        str,
+        typer.Option(
+            metavar="PERIOD",
+            rich_help_panel=WATCHED,
+            help="period in which a change may begin: hour, day, week or month",
+        ),
+    ] = "day",
+    fail_if_alarm: Annotated[
+        bool,
+        typer.Option(
+            "--fail-if-alarm",
+            rich_help_panel=GATE,
+            help="exit with code 1 if there is an alarm, new or old",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+            help="file to write: an .html page, or .json",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Watch a decision log: whether the promise of a certificate still holds, by group and draw.
+
+    First, the hash chain of the whole log is verified. An alarm means that a promise, the tolerance
+    of a group or the uniformity of the draws is broken; it names what, since about when, and how
+    strong the evidence is. The log may be watched as often as you like.
+    """
+    from evenhand import service
+    from evenhand.report import watch_text
+
+    options = _checked(horizon, tolerance, false_alarm, period)
+    _check_files(out, state, log, certificate)
+    listed = None if groups is None else listed_names("--groups", groups)
+    before = None if state is None else service.WatchState.read(state)
+    decisions = opened_log(log)
+    verified = service.verify(decisions, None if before is None else before.head)
+    chosen = service.WatchedContext.of(decisions, context, _model_of(certificate))
+    if chosen.n_alike > 1:
+        inform(
+            f"watching the context {chosen.name!r}, the newest of {chosen.n_alike:,}; --context"
+            " names another"
+        )
+    options["groups"] = chosen.group_columns(listed, decisions.source)
+    found = service.LogWatch(decisions, chosen, _begun(certificate, options), before)
+    alarms = found.update(until)
+    values = found.to_dict(
+        verified,
+        certificate=None if certificate is None else str(certificate),
+        # the URL of a database may contain a password
+        command=command_line().replace(shlex.quote(log), shlex.quote(decisions.source)),
+    )
+    if out is not None:
+        _write(out, values)
+    show_result(values, watch_text(values), as_json)
+    _inform(found, len(alarms), verified)
+    # last, so that a run that failed is repeated by the next one
+    if state is not None:
+        found.state(verified.head).write(state)
+    if fail_if_alarm:
+        _judge(found)
+
+
+def _checked(horizon: str, tolerance: float, false_alarm: float, period: str) -> dict[str, Any]:
+    """Return the settings of a watch by the names of its parameters."""
+    from evenhand.monitoring import PERIODS, as_horizon
+
+    try:
+        as_horizon(horizon)
+    except InputError as error:
+        rule = "be a number of days or a time such as 365d, 12h or 6w"
+        raise bad_input("--horizon", rule, repr(horizon)) from error
+    return {
+        "horizon": horizon,
+        "tolerance": check_fraction("--tolerance", tolerance),
+        "false_alarm": check_fraction("--false-alarm", false_alarm),
+        "period": check_choice("--period", period, PERIODS),
+    }
+
+
+def _check_files(out: Path | None, state: Path | None, log: str, certificate: Path | None) -> None:
+    """Refuse outputs that are inputs or cannot be written, before the log is read."""
+    from evenhand.tables import check_writable
+
+    inputs = {"the log": Path(log.removeprefix("sqlite:///")), "the certificate": certificate}
+    if out is not None:
+        check_apart(out, {**inputs, "the state": state})
+        check_writable(out, (".html", ".json"))
+    if state is not None:
+        check_apart(state, inputs, option="--state")
+
+
+def _model_of(certificate: Path | None) -> str | None:
+    """Return the hash of the model that a certificate is about; None if it is about forecasts."""
+    from evenhand import store
+
+    if certificate is None:
+        return None
+    folder = certificate.parent if certificate.name == store.CERTIFICATE else certificate
+    # forecasts of another model have a certificate without a model
+    has_model = (folder / "model.json").exists() or not (folder / store.CERTIFICATE).exists()
+    return str(store.read_certificate(folder)["model_sha256"]) if has_model else None
+
+
+def _begun(certificate: Path | None, options: dict[str, Any]) -> Watch:
+    from evenhand.monitoring import Watch
+
+    return Watch(certificate, **options)
+
+
+def _write(out: Path, values: Mapping[str, Any]) -> None:
+    """Write the values of a watch as a page or as JSON."""
+    from evenhand._files import write_text
+    from evenhand.report import watch_html
+
+    is_page = out.suffix.lower() == ".html"
+    write_text(out, watch_html(values) if is_page else json.dumps(values, indent=2) + "\n")
+    inform(f"watch written to {out}")
+
+
+def _inform(found: LogWatch, n_new: int, verified: Verification) -> None:
+    """Print what the text of a watch does not have: what was verified, and what is new."""
+    head = verified.head
+    last = "" if head is None else f"; last: {head.number}:{head.sha256}"
+    inform(f"hash chain of {count(verified.n_entries, 'entry', 'entries')} verified{last}")
+    if found.note:
+        inform(f"warning: {found.note}")
+    if n_new:
+        inform(f"{count(n_new, 'new alarm')}")
+
+
+def _judge(found: LogWatch) -> NoReturn:
+    """Exit with code 1 if there is an alarm."""
+    n = len(found.watch.alarms)
+    if n:
+        inform(f"failed: {count(n, 'alarm')}")
+    raise Verdict(1 if n else 0)

@@ -1,0 +1,338 @@
+"""The command `watch`, from a log to text, page, state and exit code."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from command_outcome import Command, Outcome
+from evenhand.monitoring import Rows, Watch, watch_schema
+from evenhand.service import matured_rows, open_log
+from evenhand.store import pack, write_model
+from watched_logs import fitted, serve
+
+UNTIL = "2026-03-05"
+PROMISE = {
+    "statistic": "mean_pit",
+    "mass": 0.2,
+    "target": 0.3,
+    "confidence": 0.95,
+    "link": "entropic",
+    "alpha": 0.1,
+    "envelope": None,
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with certified models and logs; nothing in it is changed by tests."""
+    folder = tmp_path_factory.mktemp("watched")
+    model, other = fitted(), fitted(1)
+    for name, one in (("model", model), ("other", other)):
+        write_model(pack(one), folder / name, {"schema": "x", "promise": PROMISE})
+    serve(model, folder / "broken.sqlite", 40, broken_from=20)
+    serve(model, folder / "right.sqlite", 15)
+    return folder
+
+
+def watch(evenhand: Command, log: Path, *options: Any) -> Outcome:
+    return evenhand("watch", log, "--horizon", "7d", "--until", UNTIL, *options)
+
+
+def values(evenhand: Command, log: Path, *options: Any) -> Any:
+    done = watch(evenhand, log, "--json", *options)
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+# What is watched.
+
+
+def test_the_values_are_those_of_a_watch_over_the_rows_of_the_log(
+    place: Path, evenhand: Command
+) -> None:
+    found = values(evenhand, place / "broken.sqlite")
+    jsonschema.validate(found, watch_schema())
+    log = open_log(place / "broken.sqlite")
+    horizon = Watch(horizon="7d")
+    rows = matured_rows(log, horizon=_days(7), until=UNTIL)
+    other = Watch(groups=["sex"], horizon="7d")
+    other.update(rows.take(slice(0, 100)))
+    other.update(rows.take(slice(100, None)), until=UNTIL)
+    assert horizon.to_dict()["settings"]["horizon_days"] == 7
+    assert found["alarms"] == other.to_dict()["alarms"]
+    assert found["tests"] == json.loads(json.dumps(other.to_dict()["tests"]))
+    log.close()
+
+
+def _days(n: int) -> Any:
+    from datetime import timedelta
+
+    return timedelta(days=n)
+
+
+def test_an_alarm_names_the_group_the_direction_and_the_date(
+    place: Path, evenhand: Command
+) -> None:
+    done = watch(evenhand, place / "broken.sqlite")
+    text = " ".join(done.out.split())
+    assert done.code == 0
+    assert "ALARM. In the group sex = f, the error has been above the tolerance of 2 points" in text
+    # served from 25 January on, counted a week later; the estimate of the start is near
+    since = re.search(r"forecasts served since about (\d+) (\w+) 2026\): outcomes are higher", text)
+    assert since is not None
+    day = {"January": 0, "February": 31}[since[2]] + int(since[1])
+    assert 20 <= day <= 30
+    assert re.search(
+        r"^hash chain of \d[\d,]* entries verified; last: \d+:[0-9a-f]{64}$", done.err, re.M
+    )
+    assert re.search(r"^\d+ new alarms?$", done.err, re.MULTILINE)
+
+
+def test_forecasts_wait_for_their_horizon(place: Path, evenhand: Command) -> None:
+    found = values(evenhand, place / "right.sqlite", "--until", "2026-01-15T12:00:00Z")
+    # served daily from 5 January at 11:00, 20 people a day
+    assert (found["n_rows"], found["n_waiting"]) == (4 * 20, 7 * 20)
+    assert found["first"] == "2026-01-12"
+    empty = values(evenhand, place / "right.sqlite", "--until", "2026-01-06")
+    assert (empty["status"], empty["n_waiting"]) == ("no rows yet", 20)
+
+
+def test_the_groups_of_the_log_are_watched_unless_others_are_named(
+    place: Path, evenhand: Command
+) -> None:
+    found = values(evenhand, place / "right.sqlite")
+    assert sorted(row["name"] for row in found["groups"]) == ["sex = f", "sex = m"]
+    refused = watch(evenhand, place / "right.sqlite", "--groups", "sx").complaint()
+    assert "'sx'" in refused
+    assert "did you mean 'sex'?" in refused
+
+
+def test_settings_are_those_of_the_options(place: Path, evenhand: Command) -> None:
+    options = ("--tolerance", "0.3", "--false-alarm", "0.01", "--period", "week")
+    found = values(evenhand, place / "broken.sqlite", *options)
+    settings = found["settings"]
+    assert (settings["tolerance"], settings["false_alarm"]) == (0.3, 0.01)
+    assert (settings["period"], settings["horizon_days"]) == ("week", 7)
+    assert found["status"] == "no alarm"  # an error of women of under 30 points is tolerated
+
+
+# The certificate.
+
+
+def test_the_promise_of_the_served_model_is_watched(place: Path, evenhand: Command) -> None:
+    found = values(evenhand, place / "broken.sqlite", "--certificate", place / "model")
+    jsonschema.validate(found, watch_schema())
+    assert found["settings"]["target"] == 0.3
+    assert found["sources"]["certificate"] == str(place / "model")
+    assert found["promise"]["estimate"] > 0.3
+    assert {one["part"] for one in found["alarms"]} >= {"promise", "group"}
+    right = values(evenhand, place / "right.sqlite", "--certificate", place / "model")
+    assert right["status"] == "no alarm"
+
+
+def test_the_certificate_of_another_model_is_refused(place: Path, evenhand: Command) -> None:
+    log, other = place / "right.sqlite", place / "other"
+    for more in ((), ("--context", "2026")):
+        refused = watch(evenhand, log, "--certificate", other, *more).complaint()
+        assert "its context '2026' has another model" in refused
+        assert "give the certificate of the served model" in refused
+
+
+def test_a_folder_without_a_certificate_is_refused(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    for folder in (tmp_path, tmp_path / "none"):
+        watch(evenhand, place / "right.sqlite", "--certificate", folder).complaint()
+
+
+# Contexts.
+
+
+@pytest.fixture(scope="module")
+def two(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a log with a second context of the same model, and a third of another."""
+    log = tmp_path_factory.mktemp("two") / "log.sqlite"
+    shutil.copy(place / "right.sqlite", log)
+    serve(fitted(), log, 3, context="refreshed", first=30)
+    serve(fitted(1), log, 2, context="other model", first=50)
+    return log
+
+
+def test_the_newest_context_with_the_model_of_the_certificate_is_watched(
+    two: Path, place: Path, evenhand: Command
+) -> None:
+    done = watch(evenhand, two, "--json", "--certificate", place / "model")
+    assert json.loads(done.out)["sources"]["context"] == "refreshed"
+    message = "watching the context 'refreshed', the newest of 2; --context names another\n"
+    assert message in done.err
+    done = watch(evenhand, two, "--json", "--certificate", place / "other")
+    assert json.loads(done.out)["sources"]["context"] == "other model"
+    assert "newest" not in done.err
+
+
+def test_another_context_is_watched_if_it_is_named(
+    two: Path, place: Path, evenhand: Command
+) -> None:
+    more = ("--certificate", place / "model", "--context", "2026")
+    assert values(evenhand, two, *more)["n_rows"] == 300
+    refused = watch(evenhand, two, "--context", "refresht").complaint()
+    assert "did you mean 'refreshed'?" in refused
+
+
+# The state.
+
+
+def test_a_resumed_watch_equals_one_run(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    log, state = place / "broken.sqlite", tmp_path / "state.json"
+    whole = values(evenhand, log)
+    for until in ("2026-01-08", "2026-01-14", "2026-01-25", "2026-01-25", "2026-02-09", UNTIL):
+        found = values(evenhand, log, "--state", state, "--until", until)
+    for one in (whole, found):
+        del one["sources"]["command"]
+    assert found == whole
+
+
+def test_only_new_alarms_are_counted_as_new(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    more = ("--state", tmp_path / "state.json", "--fail-if-alarm")
+    first, second = (watch(evenhand, place / "broken.sqlite", *more) for _ in range(2))
+    assert (first.code, second.code) == (1, 1)
+    assert "new alarm" in first.err
+    assert "new alarm" not in second.err
+
+
+def test_a_state_shows_a_log_that_was_cut_off(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    log, state = tmp_path / "log.sqlite", tmp_path / "state.json"
+    shutil.copy(place / "right.sqlite", log)
+    assert watch(evenhand, log, "--state", state).code == 0
+    with sqlite3.connect(log) as base:
+        base.execute("DROP TRIGGER IF EXISTS entries_delete")
+        names = [
+            name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type='trigger'")
+        ]
+        for name in names:
+            base.execute(f"DROP TRIGGER {name}")
+        base.execute("DELETE FROM entries WHERE number = (SELECT max(number) FROM entries)")
+    assert "are missing" in watch(evenhand, log, "--state", state).complaint()
+    # without the state, the end of the chain cannot be known
+    assert watch(evenhand, log).code == 0
+
+
+def test_a_changed_log_is_refused(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    log = tmp_path / "log.sqlite"
+    shutil.copy(place / "right.sqlite", log)
+    with sqlite3.connect(log) as base:
+        names = [
+            name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type='trigger'")
+        ]
+        for name in names:
+            base.execute(f"DROP TRIGGER {name}")
+        base.execute(
+            "UPDATE entries SET content = replace(content, '\"y\":', '\"y\":1') WHERE number = 200"
+        )
+        base.execute("UPDATE entries SET sha256 = ? WHERE number = 100", ("0" * 64,))
+    assert "entry 100" in watch(evenhand, log).complaint()
+
+
+def test_states_of_other_watches_are_refused(
+    two: Path, place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    state = tmp_path / "state.json"
+    assert watch(evenhand, two, "--context", "2026", "--state", state).code == 0
+    before = state.read_bytes()
+    other = watch(evenhand, two, "--context", "refreshed", "--state", state).complaint()
+    assert "the state is of the context '2026', not of 'refreshed'" in other
+    changed = ("--context", "2026", "--state", state, "--tolerance", "0.1")
+    assert "tolerance" in watch(evenhand, two, *changed).complaint()
+    early = ("--context", "2026", "--state", state, "--until", "2026-01-20")
+    assert "before 2026-03-05" in watch(evenhand, two, *early).complaint()
+    assert state.read_bytes() == before
+    for content in ("{}", "no JSON", '{"schema": "x/1"}', "[" * 100_000):
+        state.write_text(content)
+        refused = watch(evenhand, two, "--context", "2026", "--state", state).complaint()
+        assert "remove it to begin again" in refused
+        assert state.read_text() == content
+
+
+# Files, gate and bad options.
+
+
+def test_page_and_json_are_written(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    page, data = tmp_path / "watch.html", tmp_path / "watch.json"
+    for out in (page, data):
+        done = watch(evenhand, place / "broken.sqlite", "--out", out)
+        assert done.code == 0
+        assert f"watch written to {out}" in done.err
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>Watch of 2026</h1>" in text
+    assert "Entries of the log, verified" in text
+    assert "evenhand watch" in text
+    jsonschema.validate(json.loads(data.read_text()), watch_schema())
+
+
+def test_the_gate_fails_on_an_alarm_alone(place: Path, evenhand: Command) -> None:
+    failed = watch(evenhand, place / "broken.sqlite", "--fail-if-alarm")
+    assert failed.code == 1
+    assert re.search(r"^failed: \d alarms?$", failed.err, re.MULTILINE)
+    assert "ALARM" in failed.out
+    assert watch(evenhand, place / "right.sqlite", "--fail-if-alarm").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--horizon", "one year"), "--horizon must be a number of days or a time such as 365d"),
+        (("--horizon", "-3d"), "--horizon must be"),
+        (("--tolerance", "2"), "--tolerance must satisfy 0 < tolerance < 1"),
+        (("--false-alarm", "5"), "give a fraction: 0.05, not 5"),
+        (("--period", "days"), "did you mean 'day'?"),
+        (("--until", "2126-01-01"), "in the future"),
+        (("--until", "tomorrow"), "until must be a date or time"),
+        (("--out", "watch.pdf"), ".html"),
+        (("--context", "other"), "has no context 'other'"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(
+    place: Path, evenhand: Command, options: tuple[str, ...], message: str
+) -> None:
+    assert message in watch(evenhand, place / "right.sqlite", *options).complaint()
+
+
+def test_files_that_are_read_are_not_overwritten(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    log = tmp_path / "log.sqlite"
+    shutil.copy(place / "right.sqlite", log)
+    before = log.read_bytes()
+    assert "--state" in watch(evenhand, log, "--state", log).complaint()
+    assert watch(evenhand, tmp_path / "none.sqlite").complaint()
+    assert not (tmp_path / "none.sqlite").exists()
+    assert log.read_bytes() == before
+
+
+def test_missing_horizon_is_named(place: Path, evenhand: Command) -> None:
+    done = evenhand("watch", place / "right.sqlite")
+    assert done.code == 2
+    assert "--horizon" in done.err
+
+
+def test_a_log_without_contexts_is_refused(tmp_path: Path, evenhand: Command) -> None:
+    open_log(tmp_path / "log.sqlite").close()
+    assert "has no forecasts yet" in watch(evenhand, tmp_path / "log.sqlite").complaint()
+
+
+def test_rows_of_a_log_are_those_of_the_watch(place: Path) -> None:
+    log = open_log(place / "right.sqlite")
+    rows = matured_rows(log, horizon=_days(7), until=UNTIL)
+    log.close()
+    assert isinstance(rows, Rows)
+    assert len(rows) == 300

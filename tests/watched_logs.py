@@ -1,0 +1,88 @@
+"""Decision logs of many days, with a clock that is set, for tests of watches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import BayesianRidge
+
+from evenhand import RandomizedRegressor, Service
+from evenhand.draws import KeyedDraws
+from evenhand.service import chain, open_log
+
+KEY = b"a secret of enough bytes"
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+PER_DAY = 20
+
+
+@contextmanager
+def clock() -> Iterator[Any]:
+    """Let a function set the time of the entries of logs."""
+
+    class Clock(datetime):
+        time = START
+
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return cls.time
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chain, "datetime", Clock)
+        yield lambda time: setattr(Clock, "time", time)
+
+
+def people(n: int, seed: int) -> tuple[pd.DataFrame, Any]:
+    """Return features, and outcomes of which the model knows the distribution."""
+    random = np.random.default_rng(seed)
+    X = pd.DataFrame({"age": random.uniform(20, 80, n), "sex": random.choice(["f", "m"], n)})
+    return X, X["age"].to_numpy() / 10 + random.normal(size=n)
+
+
+def fitted(seed: int = 0) -> RandomizedRegressor:
+    X, y = people(400, seed)
+    return RandomizedRegressor(BayesianRidge(), 0.1, random_state=seed).fit(X[["age"]], y)
+
+
+def serve(
+    model: Any,
+    place: Path,
+    n_days: int,
+    *,
+    context: str = "2026",
+    broken_from: int | None = None,
+    first: int = 0,
+    missing: float = 0.05,
+) -> None:
+    """Log the forecasts of some days, and outcomes after 1 to 6 days, some of them late or never.
+
+    Outcomes of women are higher by 3 from the day `broken_from` on.
+    """
+    X, y = people(n_days * PER_DAY, 7 + first)
+    day = np.repeat(np.arange(first, first + n_days), PER_DAY)
+    if broken_from is not None:
+        y += 3.0 * ((X["sex"] == "f") & (day >= broken_from)).to_numpy()
+    random = np.random.default_rng(1 + first)
+    delay = np.where(random.random(day.size) < missing, 9, random.integers(1, 7, day.size))
+    known = random.random(day.size) > missing
+    ids = np.full(day.size, "", dtype=object)
+    with clock() as set_time:
+        set_time(START + timedelta(days=first))
+        service = Service(model, KeyedDraws(KEY, context), open_log(place), groups=["sex"])
+        for now in range(first, first + n_days + 10):
+            set_time(START + timedelta(days=int(now), hours=1))
+            for row in np.flatnonzero(known & (day + delay == now)):
+                service.record_outcome(ids[row], float(y[row]))
+            rows = np.flatnonzero(day == now)
+            set_time(START + timedelta(days=int(now), hours=2))
+            if rows.size:
+                names = [f"p{first}-{row}" for row in rows]
+                served = service.forecast_many(names, X.iloc[rows])
+                ids[rows] = [one.id for one in served]
+    service.close()
