@@ -235,7 +235,7 @@ PAGES: dict[str, Page] = {
     "watch": Page(
         TRAIN,
         "Watch whether a promise still holds in service",
-        "docs/watch.rst",
+        "docs/watch-schema.rst",
         (
             Example(
                 "Watch the served model's promise, and each group that the log has",
