@@ -197,6 +197,62 @@ def test_a_context_belongs_to_one_model(
     assert "use a new context" in complaint
 
 
+def several_rows(place: Path, to: Path) -> Path:
+    """Write a table in which the person p0 has two rows with other features, and return it."""
+    table = read(place / "new.csv")
+    table["person"] = table["person"].replace("p1", "p0")
+    table.to_csv(to / "several.csv", index=False)
+    return to / "several.csv"
+
+
+def test_rows_of_a_person_are_revisions_and_the_first_has_the_outcome(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    table = several_rows(place, tmp_path)
+    args = [table if one == place / "new.csv" else one for one in predict(place, tmp_path)]
+    assert evenhand(*args).code == 0
+    log = open_log(tmp_path / "log.sqlite", create=False)
+    first, second, *_ = log.entries(kind="forecast")
+    assert first.values["person"] == second.values["person"]
+    assert (first.values["revision"], second.values["revision"]) == (0, 1)
+    assert first.values["r"] == second.values["r"]
+    known = pd.DataFrame({"person": ["p0"], "y": [1.0]})
+    person = ("--id", "person", "--context", CONTEXT, "--key-file", place / "key")
+    assert record(evenhand, tmp_path, known, *person).code == 0
+    assert [one.id for one in log.entries(kind="outcome")] == [first.id]
+    # each is replayed with its own row
+    for one in (first, second):
+        done = replay(evenhand, place, tmp_path, one.id, "--features", table, "--id", "person")
+        assert done.code == 0, done.out
+
+
+def test_forecasts_of_an_interrupted_run_are_those_of_the_next(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    table = read(place / "new.csv")
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    table[:30].to_csv(parts / "a.csv", index=False)
+    wrong = table[30:].astype({"x": str})
+    wrong.iloc[5, 0] = "much"
+    wrong.to_csv(parts / "b.csv", index=False)
+
+    def run() -> Outcome:
+        out = {place / "new.csv": parts, tmp_path / "out.csv": tmp_path / "out"}
+        return evenhand(*(out.get(one, one) for one in predict(place, tmp_path)))
+
+    assert "b.csv: column 'x', row 6 must be a number, got 'much'" in run().complaint()
+    assert not (tmp_path / "out").exists()
+    log = open_log(tmp_path / "log.sqlite", create=False)
+    before = [one.id for one in log.entries(kind="forecast")]
+    table[30:].to_csv(parts / "b.csv", index=False)
+    assert run().code == 0
+    written = pd.concat([read(tmp_path / "out" / name) for name in ("a.csv", "b.csv")])
+    ids = [one.id for one in log.entries(kind="forecast")]
+    assert ids == written["forecast_id"].tolist()
+    assert ids[: len(before)] == before
+
+
 # outcomes.
 
 

@@ -1,6 +1,7 @@
 """Serving of forecasts: decision log, replay and outcomes."""
 
 from evenhand.service.contexts import Naming as Naming
+from evenhand.service.contexts import versions as versions
 from evenhand.service.decision_log import DecisionLog, Transaction
 from evenhand.service.entries import Entry, Head, Logged
 from evenhand.service.entries import EntryKind as EntryKind
@@ -25,6 +26,7 @@ from evenhand.service.replay import ReplayModel as ReplayModel
 from evenhand.service.replay import replay_forecast
 from evenhand.service.replay import replay_with as replay_with
 from evenhand.service.replay_result import Check, Difference, Replay
+from evenhand.service.replay_result import ReplayPart as ReplayPart
 from evenhand.service.row_places import RowPlaces as RowPlaces
 from evenhand.service.served import Served
 from evenhand.service.service import Service

@@ -145,6 +145,15 @@ def record_outcomes(
     InputError
         If ids have no forecast in the log (all of them are listed), or a forecast cannot have its
         outcome; nothing is recorded then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.service import open_log
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = open_log(f"{folder}/log.sqlite")
+    ...     record_outcomes(log, ["5f3c", "77ab"], [1.5, 0.3], skip_unknown=True)
+    Recorded(n_first=0, n_corrections=0, n_repeated=0, unknown=(0, 1))
     """
     values = as_floats("y", y)
     if values.shape != (len(ids),):

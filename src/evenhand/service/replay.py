@@ -18,7 +18,7 @@ from evenhand.service.features import Features, RowReader
 from evenhand.service.forecasts import Decide, Forecasting
 from evenhand.service.loading import loaded
 from evenhand.service.logged_forecasts import context_of, logged_forecast, logged_name, served_of
-from evenhand.service.replay_result import Check, Difference, Part, Replay
+from evenhand.service.replay_result import Check, Difference, Replay, ReplayPart
 from evenhand.service.verification import verify
 
 TOLERANCE = 1e-9
@@ -95,6 +95,27 @@ def replay_forecast(
     ------
     InputError
         If the log has been changed or has no such forecast, or the row cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> from evenhand import RandomizedRegressor, Service
+    >>> from evenhand.service import open_log
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(200, 1)), rng.normal(size=200)
+    >>> model = RandomizedRegressor(BayesianRidge()).fit(X, y)
+    >>> draws = KeyedDraws(b"sixteen bytes or more", context="2026-11")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = open_log(Path(folder, "decisions.sqlite"))
+    ...     served = Service(model, draws, log).forecast("ada", [0.4])
+    ...     again = replay_forecast(log, served.id, model, draws=draws, row=[0.4], person="ada")
+    ...     other = replay_forecast(log, served.id, model, draws=draws, row=[0.5], person="ada")
+    ...     log.close()
+    >>> again.is_equal, [check.part for check in other.checks if check.status == "differs"]
+    (True, ['features', 'values'])
     """
     made = loaded(model)
     again = ReplayModel(made.forecaster, made.sha256, decide)
@@ -122,7 +143,7 @@ def replay_with(
     features, read = _features(model, entry, row, is_same_model=checks[0].status == "equal")
     values, is_identical = _values_check(model, entry, features, read.text)
     others = [read, _record_check(entry), values, _libraries_check(opened, values)]
-    order = get_args(Part)
+    order = get_args(ReplayPart)
     checks = sorted([*checks, *others], key=lambda one: order.index(one.part))
     assert verification.head is not None  # the forecast is an entry
     return Replay(
@@ -250,13 +271,13 @@ def _features(
 def _own_columns(row: Any, names: Sequence[str]) -> Any:
     """Return a row without the columns that the model does not use."""
     found = as_pandas(row, "row")
-    if isinstance(found, Mapping):
-        return {name: value for name, value in found.items() if str(name) in names}
     if hasattr(found, "columns"):
         return found[[name for name in found.columns if str(name) in names]]
-    if hasattr(found, "index"):
-        return found[[name for name in found.index if str(name) in names]]
-    return found
+    # a Series of pandas
+    values = found.to_dict() if hasattr(found, "to_dict") else found
+    if isinstance(values, Mapping):
+        return {name: value for name, value in values.items() if str(name) in names}
+    return values
 
 
 def _values_check(

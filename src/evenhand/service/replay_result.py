@@ -16,7 +16,7 @@ SCHEMA = "evenhand.replay/1"
 HASH = re.compile("[0-9a-f]{32,}")
 """Format of hashes, of which text shows the first digits."""
 
-Part = Literal[
+ReplayPart = Literal[
     "model", "key", "context", "person", "features", "draw", "record", "values", "libraries"
 ]
 """What is compared. "record": whether the logged quantiles follow from the logged distribution and
@@ -67,13 +67,13 @@ class Check:
         All values that differ.
     """
 
-    part: Part
+    part: ReplayPart
     status: Status
     text: str
     differences: tuple[Difference, ...] = ()
 
     @classmethod
-    def of(cls, part: Part, differences: list[Difference], text: str) -> Check:
+    def of(cls, part: ReplayPart, differences: list[Difference], text: str) -> Check:
         """Return a comparison that was made."""
         return cls(part, "differs" if differences else "equal", text, tuple(differences))
 
@@ -125,11 +125,11 @@ class Replay(Summarized):
         return self.status == "equal"
 
     @property
-    def differences(self) -> tuple[tuple[Part, Difference], ...]:
+    def differences(self) -> tuple[tuple[ReplayPart, Difference], ...]:
         """All values that differ, with their parts."""
         return tuple((check.part, one) for check in self.checks for one in check.differences)
 
-    def of(self, part: Part) -> Check:
+    def of(self, part: ReplayPart) -> Check:
         """Return the comparison of a part."""
         return next(one for one in self.checks if one.part == part)
 

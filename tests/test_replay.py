@@ -1,0 +1,389 @@
+"""Replay of logged forecasts: what is equal, what differs, and what cannot be compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import BayesianRidge, LinearRegression
+
+from evenhand import RandomizedRegressor, Service, save
+from evenhand._validate import Floats, InputError
+from evenhand.draws import KeyedDraws
+from evenhand.service import (
+    Check,
+    DecisionLog,
+    Difference,
+    Entry,
+    Replay,
+    ReplayPart,
+    Served,
+    open_log,
+    replay_forecast,
+    versions,
+)
+from served_examples import EXAMPLES, example
+
+KEY = b"a secret of enough bytes"
+CONTEXT = "2026-11"
+ROW = {"x": 0.5, "z": 0.25}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Any:
+    found = open_log(tmp_path / "log.sqlite")
+    yield found
+    found.close()
+
+
+def draws(key: bytes = KEY, context: str = CONTEXT) -> KeyedDraws:
+    return KeyedDraws(key, context)
+
+
+def service(log: DecisionLog, **options: Any) -> Service:
+    return Service(example("normal").model, draws(), log, **options)
+
+
+def parts(replay: Replay, status: str) -> set[str]:
+    return {check.part for check in replay.checks if check.status == status}
+
+
+EVERY_PART = set(get_args(ReplayPart))
+
+
+def rewritten(served: Served, log: DecisionLog, **changes: Any) -> str:
+    """Log a forecast with changed values, as a service that forges them would; return its id."""
+    entry = log.get(served.id)
+    assert entry is not None
+    forged = Entry("forecast", f"{entry.id}-forged", None, None, entry.values | changes)
+    return log.run(lambda found: found.add(forged)).id
+
+
+# Equal.
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "tabulated"])
+def test_a_forecast_of_each_kind_is_equal_to_all_digits(name: str, log: DecisionLog) -> None:
+    one = example(name)
+    found = Service(one.model, draws(), log)
+    served = found.forecast("ada", one.X.iloc[[3]])
+    replay = found.replay(served.id, row=one.X.iloc[3], person="ada")
+    assert parts(replay, "equal") == EVERY_PART
+    assert replay.is_equal
+    assert replay.is_identical
+    assert replay.differences == ()
+
+
+def test_batches_are_equal_up_to_rounding(log: DecisionLog) -> None:
+    one = example("residuals")
+    found = Service(one.model, draws(), log, keep_features=True, person="id")
+    people = [f"p{row}" for row in range(len(one.X))]
+    for served in found.forecast_many(people, one.X)[::7]:
+        # the log has all that is needed
+        assert found.replay(served.id).is_equal
+
+
+def test_a_model_folder_is_equal_to_the_model_that_was_saved(
+    log: DecisionLog, tmp_path: Path
+) -> None:
+    served = service(log).forecast("ada", ROW)
+    save(example("normal").model, tmp_path / "model")
+    given = {"draws": draws(), "row": ROW, "person": "ada"}
+    assert replay_forecast(log, served.id, tmp_path / "model", **given).is_equal
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"z": "0.25", "x": "0.5"},
+        pd.Series({"x": 0.5, "z": 0.25}),
+        pd.DataFrame({"x": [0.5], "z": [0.25], "person": ["ada"]}),
+        {"x": np.float32(0.5), "z": 0.25, "region": "north"},
+    ],
+)
+def test_rows_are_read_as_for_the_forecast(log: DecisionLog, row: Any) -> None:
+    found = service(log)
+    served = found.forecast("ada", ROW)
+    assert found.replay(served.id, row=row, person="ada").is_equal
+
+
+def test_an_action_is_compared_by_a_service_with_the_rule(log: DecisionLog) -> None:
+    def lend(forecast: Any) -> list[str]:
+        return ["yes" if value > 0 else "no" for value in forecast.ppf(0.25)]
+
+    found = service(log, decide=lend)
+    served = found.forecast("ada", ROW)
+    assert found.replay(served.id, row=ROW, person="ada").is_equal
+    other = service(log, decide=lambda forecast: ["never"] * len(forecast))
+    replay = other.replay(served.id, row=ROW, person="ada")
+    assert replay.differences == (("values", Difference("action", served.action, "never")),)
+    without = replay_forecast(log, served.id, example("normal").model, row=ROW)
+    assert without.of("values").text.endswith(
+        "the action was not compared, as its rule is not given"
+    )
+
+
+# What differs.
+
+
+def test_another_model_is_named_with_its_values(log: DecisionLog) -> None:
+    served = service(log).forecast("ada", ROW)
+    one = example("normal")
+    other = RandomizedRegressor(BayesianRidge(), 0.1, random_state=0).fit(one.X, one.y)
+    replay = replay_forecast(log, served.id, other, draws=draws(), row=ROW, person="ada")
+    assert parts(replay, "differs") == {"model", "values"}
+    assert replay.status == "differs"
+    found = {one.name: one for one in replay.of("values").differences}
+    assert set(found) == {*(f"quantile {level}" for level in served.quantiles), "mean"}
+    r = served.r
+    assert r is not None
+    expected = other.forecast(pd.DataFrame([ROW]), [r]).ppf(0.25)[0]
+    median = found["quantile 0.25"]
+    assert (median.logged, median.found) == (served.quantiles["0.25"], pytest.approx(expected))
+
+
+def test_a_model_with_other_columns_is_another_model(log: DecisionLog) -> None:
+    served = service(log).forecast("ada", ROW)
+    one = example("normal")
+    X = one.X.rename(columns={"z": "w"})
+    other = RandomizedRegressor(BayesianRidge(), 0.1, random_state=0).fit(X, one.y)
+    replay = replay_forecast(log, served.id, other, row=ROW)
+    assert parts(replay, "differs") == {"model"}
+    assert "the model cannot read them: the row has no column 'w'" in replay.of("features").text
+    # with the same model, the row is wrong
+    with pytest.raises(InputError, match="the row has no column 'z'"):
+        service(log).replay(served.id, row={"x": 1.0})
+
+
+def test_another_key_and_another_context_are_named(log: DecisionLog) -> None:
+    served = service(log).forecast("ada", ROW)
+    model = example("normal").model
+    other = draws(KEY + b"!")
+    replay = replay_forecast(log, served.id, model, draws=other, row=ROW, person="ada")
+    assert parts(replay, "differs") == {"key", "draw"}
+    assert replay.of("key").differences == (
+        Difference("fingerprint", draws().fingerprint, other.fingerprint),
+    )
+    # names depend on the key: nothing is known of the person
+    assert parts(replay, "not checked") == {"person"}
+    other = draws(context="2026-12")
+    replay = replay_forecast(log, served.id, model, draws=other, row=ROW, person="ada")
+    assert parts(replay, "differs") == {"context", "draw"}
+    assert KEY.decode() not in replay.summary() + json.dumps(replay.to_dict())
+
+
+def test_another_person_is_named(log: DecisionLog) -> None:
+    for naming in ("hash", "id"):
+        context = f"by {naming}"
+        found = Service(example("normal").model, draws(context=context), log, person=naming)
+        served = found.forecast("ada", ROW)
+        replay = found.replay(served.id, row=ROW, person="bob")
+        assert parts(replay, "differs") == {"person"}
+        # the draw of somebody else shows nothing
+        assert parts(replay, "not checked") == {"draw"}
+
+
+def test_columns_that_differ_are_named_if_the_log_has_the_features(log: DecisionLog) -> None:
+    changed = ROW | {"z": 0.75}
+    served = service(log).forecast("ada", ROW)
+    replay = service(log).replay(served.id, row=changed, person="ada")
+    assert [one.name for one in replay.of("features").differences] == ["sha256"]
+    assert "the log has only their hash" in replay.of("features").text
+    kept = service(log, keep_features=True).forecast("bob", ROW)
+    replay = service(log).replay(kept.id, row=changed, person="bob")
+    assert replay.of("features").differences == (Difference("z", 0.25, 0.75),)
+    assert parts(replay, "differs") == {"features", "values"}
+
+
+def test_a_draw_that_was_chosen_is_found(log: DecisionLog) -> None:
+    class Chosen(KeyedDraws):
+        def __call__(self, ids: Iterable[Any]) -> Floats:
+            return np.maximum(super().__call__(ids), 0.987)
+
+    one = example("normal")
+    forged = Service(one.model, Chosen(KEY, CONTEXT), log)
+    served = forged.forecast("ada", ROW)
+    assert served.r == 0.987
+    replay = service(log).replay(served.id, row=ROW, person="ada")
+    # everything else is consistent with the draw that was logged
+    assert parts(replay, "differs") == {"draw"}
+    (difference,) = replay.of("draw").differences
+    assert (difference.logged, difference.found) == (0.987, draws()(["ada"])[0])
+
+
+def test_a_quantile_that_was_changed_before_it_was_logged_is_found(log: DecisionLog) -> None:
+    found = service(log)
+    served = found.forecast("ada", ROW)
+    forged = rewritten(served, log, quantiles=served.quantiles | {"0.5": 1.0})
+    replay = found.replay(forged, row=ROW, person="ada")
+    assert parts(replay, "differs") == {"record", "values"}
+    assert [one.name for one in replay.of("record").differences] == ["quantile 0.5"]
+    # without the features it shows too
+    replay = found.replay(forged, person="ada")
+    assert parts(replay, "differs") == {"record"}
+    assert replay.status == "differs"
+
+
+@pytest.mark.parametrize("name", ["events", "counts", "hurdle"])
+def test_records_of_other_kinds_are_compared(name: str, log: DecisionLog) -> None:
+    one = example(name)
+    found = Service(one.model, draws(), log)
+    served = found.forecast("ada", one.X.iloc[[3]])
+    assert found.replay(served.id).of("record").status == "equal"
+    changes: dict[str, Any] = {"probability": 0.123}
+    if name != "events":
+        last = served.quantiles["0.95"]
+        assert last is not None
+        changes = {"quantiles": served.quantiles | {"0.95": last + 9}}
+    forged = rewritten(served, log, **changes)
+    assert parts(found.replay(forged), "differs") == {"record"}
+
+
+def test_a_tiny_change_is_rounding_and_a_small_one_is_not(log: DecisionLog) -> None:
+    found = service(log)
+    served = found.forecast("ada", ROW)
+    middle = served.quantiles["0.5"]
+    assert middle is not None
+    for change, is_equal in ((1e-12, True), (1e-6, False)):
+        quantiles = served.quantiles | {"0.5": middle + change}
+        forged = Entry(
+            "forecast", f"{change}", None, None, _values(log, served) | {"quantiles": quantiles}
+        )
+        log.run(lambda added, forged=forged: added.add(forged))
+        replay = found.replay(forged.id, row=ROW, person="ada")
+        assert (replay.is_equal, replay.is_identical) == (is_equal, False)
+
+
+def _values(log: DecisionLog, served: Served) -> dict[str, Any]:
+    entry = log.get(served.id)
+    assert entry is not None
+    return entry.values
+
+
+def test_tolerances_do_not_depend_on_the_unit_of_the_outcome(log: DecisionLog) -> None:
+    one = example("normal")
+    for unit in (1e-9, 1e9):
+        model = RandomizedRegressor(LinearRegression(), 0.1, random_state=0).fit(
+            one.X, one.y * unit
+        )
+        found = Service(model, draws(context=f"{unit}"), log)
+        served = found.forecast("ada", ROW)
+        middle = served.quantiles["0.5"]
+        assert middle is not None
+        for change, is_equal in ((1e-12, True), (1e-7, False)):
+            quantiles = served.quantiles | {"0.5": middle + change * unit}
+            values = _values(log, served) | {"quantiles": quantiles}
+            forged = Entry("forecast", f"{unit} {change}", None, None, values)
+            log.run(lambda added, forged=forged: added.add(forged))
+            assert found.replay(forged.id, row=ROW, person="ada").is_equal is is_equal
+
+
+def test_other_libraries_alone_are_no_difference(
+    log: DecisionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = service(log).forecast("ada", ROW)
+    now = versions() | {"numpy": "99.0"}
+    del now["scipy"]
+    monkeypatch.setattr("evenhand.service.replay.versions", lambda: now)
+    model = example("normal").model
+    replay = replay_forecast(log, served.id, model, draws=draws(), row=ROW, person="ada")
+    assert replay.is_equal
+    before = versions()
+    assert replay.of("libraries") == Check(
+        "libraries",
+        "differs",
+        "the values are nevertheless equal",
+        (
+            Difference("numpy", before["numpy"], "99.0"),
+            Difference("scipy", before["scipy"], None),
+        ),
+    )
+    assert "scipy: " in replay.summary()
+    assert "nothing now; the values are nevertheless equal" in " ".join(replay.summary().split())
+    replay = replay_forecast(log, served.id, model, row=ROW | {"x": 2.0})
+    assert replay.of("libraries").text == "they may be why values differ"
+
+
+def test_libraries_are_those_of_the_time_of_the_forecast(
+    log: DecisionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = service(log).forecast("ada", ROW)
+    before = versions()
+    monkeypatch.setattr("evenhand.service.service.versions", lambda: before | {"numpy": "99.0"})
+    second = service(log).forecast("bob", ROW)
+    model = example("normal").model
+    assert replay_forecast(log, first.id, model).of("libraries").status == "equal"
+    (difference,) = replay_forecast(log, second.id, model).of("libraries").differences
+    assert difference == Difference("numpy", "99.0", before["numpy"])
+
+
+# What cannot be compared.
+
+
+def test_without_features_and_person_the_rest_is_compared(log: DecisionLog) -> None:
+    found = service(log)
+    served = found.forecast("ada", ROW)
+    replay = found.replay(served.id)
+    assert parts(replay, "not checked") == {"person", "features", "draw", "values"}
+    assert parts(replay, "differs") == set()
+    assert (replay.status, replay.is_equal, replay.is_identical) == ("incomplete", False, None)
+    assert "not computed again" in replay.summary().splitlines()[0]
+    bare = replay_forecast(log, served.id, example("normal").model)
+    assert parts(bare, "not checked") == {"person", "features", "draw", "values", "key"}
+
+
+def test_people_named_by_ids_need_nothing_more(log: DecisionLog) -> None:
+    found = service(log, person="id", keep_features=True)
+    served = found.forecast(17, ROW)
+    assert parts(found.replay(served.id), "equal") == EVERY_PART
+    assert parts(found.replay(served.id, person="17"), "equal") == EVERY_PART
+
+
+def test_revisions_are_forecasts_of_their_own(log: DecisionLog) -> None:
+    found = service(log, keep_features=True, person="id")
+    first = found.forecast("ada", ROW)
+    second = found.forecast("ada", ROW | {"x": 2.0})
+    assert second.revision == 1
+    for served in (first, second):
+        replay = found.replay(served.id)
+        assert replay.is_equal
+        assert replay.revision == served.revision
+
+
+def test_an_unknown_id_is_refused_with_similar_ones(log: DecisionLog) -> None:
+    found = service(log)
+    served = found.forecast("ada", ROW)
+    with pytest.raises(
+        InputError, match=f"has no forecast '{served.id[:8]}'; did you mean '{served.id}'"
+    ):
+        found.replay(served.id[:8])
+    with pytest.raises(InputError, match="has no forecast 'other'; it has 1 forecast; give"):
+        found.replay("other")
+
+
+def test_a_forecast_without_its_context_is_refused(log: DecisionLog) -> None:
+    values = {"opened": 1, "context": CONTEXT}
+    log.run(lambda found: found.add(Entry("forecast", "f", None, None, values)))
+    with pytest.raises(InputError, match="entry 1 names entry 1 as its context, which is none"):
+        replay_forecast(log, "f", example("normal").model)
+
+
+def test_text_and_json_name_each_part(log: DecisionLog) -> None:
+    found = service(log)
+    served = found.forecast("ada", ROW)
+    replay = found.replay(served.id, row=ROW, person="ada")
+    text, values = replay.summary(), replay.to_dict()
+    head = log.head()
+    assert head is not None
+    # as text to be noted as the anchor of later replays
+    assert f"{head.number}:{head.sha256}" in text
+    assert [one["part"] for one in values["checks"]] == list(get_args(ReplayPart))
+    for part in EVERY_PART:
+        assert f"\n{part}" in text
+    assert json.loads(json.dumps(values, allow_nan=False)) == values
+    assert repr(replay) == f"Replay('{served.id}', equal)"
