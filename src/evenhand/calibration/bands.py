@@ -60,6 +60,11 @@ class SurvivalBand:
     def __repr__(self) -> str:
         return one_line(self, steps=self.starts.size, top=self.top)
 
+    def reaches(self, t: Floats) -> Floats:
+        """Return bounds for `P(V >= t)`, same shape as `t`: the band just below t."""
+        before = np.searchsorted(self.starts, t, side="left") - 1
+        return np.where(before < 0, 1.0, self.upper[np.maximum(before, 0)])
+
     def cvar(self, mass: float) -> float:
         """Upper bound for the mean of the worst `mass`; simultaneous for all masses."""
         widths = np.diff(self.starts, append=self.top)

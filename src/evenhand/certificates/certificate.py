@@ -30,6 +30,7 @@ from evenhand.certificates.assumptions import (
     SMALLER_GROUPS,
 )
 from evenhand.certificates.event_certificate import MASSES, EventCertificate
+from evenhand.certificates.promise import Promise
 from evenhand.distributions import OutcomeKind
 
 Method = Literal["local-levels", "betting", "dkw"]
@@ -152,6 +153,21 @@ class Certificate(Summarized, ABC):
         -------
         float
             Between 0 and 1.
+        """
+
+    @abstractmethod
+    def promise(self, mass: float) -> Promise:
+        """Return what is promised for every group of a size, in the form that a watch tests.
+
+        Parameters
+        ----------
+        mass : float
+            Smallest share of people in the group, 0 < mass <= 1.
+
+        Raises
+        ------
+        InputError
+            If nothing is promised that served forecasts can show; the message gives the reason.
         """
 
     def event_rate(

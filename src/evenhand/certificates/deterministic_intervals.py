@@ -15,6 +15,9 @@ from evenhand.calibration import PITs, as_pits, covered_whole, share_bound
 WIDER_LEVELS = (0.9, 0.95, 0.98, 0.99)
 """Nominal levels of the wider intervals, among which the risk is shared equally."""
 
+LOW_SHARE = 0.9
+"""Share of the risk of coverage that is spent on the lower bound: undercoverage does the harm."""
+
 LEAST_FLOOR = 0.01
 """Least lower bound of a coverage that texts give; a smaller one is uninformative."""
 
@@ -207,6 +210,29 @@ def coverage_floor(n_missed: int, n: int, level: float, mass: float, confidence:
     missed = share_bound(n_missed, n, 1 - (1 - confidence) / shared)
     # all of the misses may be in one group
     return max(1 - missed / mass, 0.0)
+
+
+def plain_coverage(
+    n_missed: int, n: int, level: float, mass: float, confidence: float
+) -> tuple[float, float]:
+    """Bounds for the coverage of a deterministic interval in every group; as `coverage_floor`."""
+    # a group of a share `mass` of people has at most all misses, and at most all hits, of all
+    # people (method.md, 11)
+    if level in WIDER_LEVELS:  # the lower bounds of these levels share the whole risk
+        return coverage_floor(n_missed, n, level, mass, confidence), 1.0
+    risk = 1 - confidence
+    low = coverage_floor(n_missed, n, level, mass, 1 - risk * LOW_SHARE)
+    high = share_bound(n - n_missed, n, 1 - risk * (1 - LOW_SHARE)) / mass
+    return low, min(high, 1.0)
+
+
+def floors_line(intervals: Sequence[WiderInterval], of: str) -> str:
+    """Return the line of a summary about intervals without a draw; "" if it is uninformative."""
+    text = floors_in_words((one.level, one.floor) for one in intervals)
+    if not text:
+        return ""
+    opening = f"- without a draw, in every group of at least {in_full(intervals[0].mass)} of {of},"
+    return f"{opening} {text}; there is no upper bound"
 
 
 def floors_in_words(floors: Iterable[tuple[float, float]]) -> str:

@@ -31,6 +31,7 @@ from evenhand.certificates.assumptions import (
     SMALLER_GROUPS,
 )
 from evenhand.certificates.event_evidence import EventCounts, EventSample, event_sample
+from evenhand.certificates.promise import Promise
 from evenhand.draws import RandomState, one_row_each
 
 MASSES = (0.1, 0.2, 0.5, 1.0)
@@ -177,6 +178,24 @@ class EventCertificate(Summarized):
         """
         check_fraction("mass", mass, high_open=False)
         return 1 - self.below_forecast.cvar(mass), self.above_forecast.cvar(mass) - 1
+
+    def promise(self, mass: float) -> Promise:
+        """Return the larger bound of both sides of the bias as a promise for every group of a size.
+
+        Parameters
+        ----------
+        mass : float
+            Smallest share of all people in the group, 0 < mass <= 1.
+
+        Examples
+        --------
+        >>> proof = certify_events([0.2, 0.3] * 50, [0, 0, 0, 1] * 25)
+        >>> promise = proof.promise(0.5)
+        >>> promise.statistic, promise.target == max(proof.bias(0.5)[1], -proof.bias(0.5)[0])
+        ('bias', True)
+        """
+        low, high = self.bias(mass)
+        return Promise("bias", mass, max(high, -low), self.confidence)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

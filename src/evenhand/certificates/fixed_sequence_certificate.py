@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evenhand._validate import InputError, check_fraction
+from evenhand._validate import InputError, bad_input, check_fraction
 from evenhand.certificates.assumptions import SAMPLE, UNIFORM_DRAWS
 from evenhand.certificates.certificate import WORST, Certificate
+from evenhand.certificates.promise import Promise
 from evenhand.distributions import OutcomeKind
+from evenhand.links import Link
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class FixedSequenceCertificate(Certificate):
         Whether people have several rows and one row per person was used.
     kind : OutcomeKind, default "continuous"
         Kind of outcome that the forecasts describe.
+    link : Link, optional
+        Link of the model that passed; None if it is not a link around a deterministic one.
     """
 
     target: float
@@ -41,6 +45,7 @@ class FixedSequenceCertificate(Certificate):
     n_people: int
     one_row_each: bool = False
     kind: OutcomeKind = OutcomeKind.CONTINUOUS
+    link: Link | None = None
 
     method = "betting"
     is_randomized = True
@@ -64,6 +69,25 @@ class FixedSequenceCertificate(Certificate):
         check_fraction("mass", mass, high_open=False)
         # a bound for every group of a size holds for larger groups, which are mixtures of them
         return self.target if mass >= self.mass else WORST
+
+    def promise(self, mass: float) -> Promise:
+        """Return the target as a promise about mean served PITs; needs the link of the model.
+
+        Parameters
+        ----------
+        mass : float
+            Smallest share of people in the group, at least the tested size.
+        """
+        check_fraction("mass", mass, high_open=False)
+        if self.link is None:
+            raise InputError(
+                "nothing is promised that served forecasts can show: the model is not a link around"
+                " a deterministic one, so its mean PIT over draws is not known after one draw;"
+                " certify it on other rows with certify_pit(..., r=...), which bounds |PIT - r|"
+            )
+        if mass < self.mass:
+            raise bad_input("mass", f"be at least {self.mass:g}, the tested group size", mass)
+        return Promise("mean_pit", mass, self.target, self.confidence, self.link)
 
     def coverage(self, level: float, mass: float) -> tuple[float, float]:
         """Return 0 and 1: coverage was not tested."""

@@ -23,6 +23,7 @@ from evenhand.certificates.certificate import Certificate
 from evenhand.certificates.deterministic_intervals import WiderInterval
 from evenhand.certificates.link_certificate import LinkCertificate
 from evenhand.certificates.pit_certificate import PITCertificate
+from evenhand.certificates.promise import Promise
 from evenhand.certificates.questions import hurdle_questions
 from evenhand.distributions import OutcomeKind
 from evenhand.links import Link
@@ -128,6 +129,16 @@ class HurdleCertificate(PITCertificate):
             Smallest share of the people whose outcome is not the atom, 0 < mass <= 1.
         """
         return self.positive.group_error(mass)
+
+    def promise(self, mass: float) -> Promise:
+        """Return what is promised for every group of the people whose outcome is not the atom.
+
+        Parameters
+        ----------
+        mass : float
+            Smallest share of the people whose outcome is not the atom, 0 < mass <= 1.
+        """
+        return self.positive.promise(mass)
 
     def coverage(self, level: float, mass: float) -> tuple[float, float]:
         """Bounds for the coverage of central intervals, given that the outcome is no atom.

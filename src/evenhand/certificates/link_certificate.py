@@ -18,6 +18,7 @@ from evenhand.certificates.certificate import Certificate
 from evenhand.certificates.event_certificate import SHOWN_MASS
 from evenhand.certificates.least_alpha import LEAST_ALPHA, enough_rows, largest_alpha
 from evenhand.certificates.link_evidence import Bound, LinkEvidence, Sample
+from evenhand.certificates.promise import Promise
 from evenhand.draws import nodes
 from evenhand.links import Link, check_link
 
@@ -124,6 +125,22 @@ class LinkCertificate(Certificate):
         """Upper bound for the W1 error, 0 to 1/2, of every group of at least this share."""
         check_fraction("mass", mass, high_open=False)
         return self.evidence.group_error(self.link, mass)
+
+    def promise(self, mass: float) -> Promise:
+        """Return the bound of group errors as a promise about mean served PITs.
+
+        A group error is at least the distance of the group's mean served PIT from 1/2, whatever the
+        link and whichever bound was certified. The sharp bound also gives the certified envelope of
+        the forecaster's own PITs.
+
+        Parameters
+        ----------
+        mass : float
+            Smallest share of people in the group, 0 < mass <= 1.
+        """
+        target = self.group_error(mass)
+        envelope = self.evidence.envelope(mass)
+        return Promise("mean_pit", mass, target, self.confidence, self.link, envelope)
 
     def mean_error(self) -> float:
         """Return the mean pathwise error of these people under the link.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from evenhand._format import one_line
 from evenhand._validate import Floats
 from evenhand.calibration import CDFBand, SurvivalBand
+from evenhand.certificates.promise import Envelope
 from evenhand.links import Link
 
 Bound = Literal["sharp", "pathwise"]
@@ -85,6 +86,10 @@ class LinkEvidence(ABC):
     @abstractmethod
     def group_error(self, link: Link, mass: float) -> float:
         """Return the bound for the W1 error of every group of at least this share."""
+
+    def envelope(self, mass: float) -> Envelope | None:
+        """Return bounds of both tails of the PIT, for groups of a size; None without such bands."""
+        return None
 
     def searched(self, family: type[Link], mass: float) -> Callable[[float], float]:
         """Return the bound as a function of alpha for a search; it may be approximate."""

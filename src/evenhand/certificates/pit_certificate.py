@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand._format import four_digits, in_full, one_line
+from evenhand._format import four_digits, one_line
 from evenhand._validate import Floats, InputError, bad_input, check_fraction
 from evenhand.calibration import SurvivalBand, share_bound
 from evenhand.certificates.assumptions import (
@@ -24,16 +24,17 @@ from evenhand.certificates.assumptions import (
 )
 from evenhand.certificates.certificate import NAMED_COLUMNS, WORST, Certificate, Method
 from evenhand.certificates.deterministic_intervals import (
-    WIDER_LEVELS,
+    LOW_SHARE,
     WiderInterval,
-    coverage_floor,
-    floors_in_words,
+    floors_line,
+    plain_coverage,
 )
 from evenhand.certificates.event_certificate import MASSES, SHOWN_MASS, EventCertificate
 from evenhand.certificates.evidence import CountEvidence, RowEvidence, Values
 from evenhand.certificates.link_certificate import LinkCertificate
 from evenhand.certificates.link_evidence import Bound
 from evenhand.certificates.paper_chain import chained_bound
+from evenhand.certificates.promise import NOTHING_PROMISED, Promise
 from evenhand.certificates.questions import questions
 from evenhand.distributions import OutcomeKind
 from evenhand.links import Link
@@ -43,9 +44,6 @@ AVERAGE_SHARE = 0.1
 
 The overall error tightens the bound at large masses.
 """
-
-LOW_SHARE = 0.9
-"""Share of the risk of `coverage` that is spent on the lower bound: undercoverage does the harm."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -251,26 +249,14 @@ class PITCertificate(Certificate):
         if self.bounds is not None:
             return self.bounds.coverage(level, mass)
         if not self.is_randomized:
-            return self._plain_coverage(level, mass)
+            n_missed = self.n_samples - self.evidence.inside(level).at_least(1.0)
+            return plain_coverage(n_missed, self.n_samples, level, mass, self.confidence)
         # the CVaR of people's shares of misses bounds coverage from below, that of their shares of
         # hits from above; the risk is split between both (method.md, 5: no loss from Jensen)
         inside = self.evidence.inside(level)
         risk = 1 - self.confidence
         missed = self._worst_mean(inside.complement(), mass, 1.0, 1 - risk * LOW_SHARE)
         return 1 - missed, self._worst_mean(inside, mass, 1.0, 1 - risk * (1 - LOW_SHARE))
-
-    def _plain_coverage(self, level: float, mass: float) -> tuple[float, float]:
-        """Bounds for the coverage of the intervals of a deterministic forecaster."""
-        # a group of a share `mass` of people has at most all misses, and at most all hits, of all
-        # people (method.md, 11)
-        n = self.n_samples
-        hits = self.evidence.inside(level).at_least(1.0)
-        if level in WIDER_LEVELS:  # the lower bounds of these levels share the whole risk
-            return coverage_floor(n - hits, n, level, mass, self.confidence), 1.0
-        risk = 1 - self.confidence
-        low = coverage_floor(n - hits, n, level, mass, 1 - risk * LOW_SHARE)
-        high = share_bound(hits, n, 1 - risk * (1 - LOW_SHARE)) / mass
-        return low, min(high, 1.0)
 
     def plain_intervals(self, mass: float) -> tuple[WiderInterval, ...]:
         """Return the floors of intervals of the deterministic forecaster, without a draw.
@@ -313,10 +299,7 @@ class PITCertificate(Certificate):
         thresholds = np.asarray(errors, dtype=np.float64)
         for error in thresholds.ravel():
             check_fraction("error", error, low_open=False, high_open=False)
-        band = self._known_gaps().band("dkw", 1.0, self.confidence)
-        # P(gap >= e) is at most the band just below e
-        before = np.searchsorted(band.starts, thresholds, side="left") - 1
-        return np.where(before < 0, 1.0, band.upper[np.maximum(before, 0)])
+        return self._known_gaps().band("dkw", 1.0, self.confidence).reaches(thresholds)
 
     def chain(self, mass: float) -> float:
         """Return the bound for every group, 0 to 1/2, that follows from the paper's own results.
@@ -327,6 +310,24 @@ class PITCertificate(Certificate):
         """
         check_fraction("mass", mass, high_open=False)
         return chained_bound(self.mpaic_curve, mass)
+
+    def promise(self, mass: float) -> Promise:
+        """Return what is promised for every group of a size, in the form that a watch tests.
+
+        With `bounds` it is their promise; of 0/1 forecasts it is the bias. Of other randomized
+        forecasters it is the mean of `|PIT - r|`, r the one draw that is served: the CVaR of these
+        gaps, which the certificate's own band for them bounds with `confidence`. In every group it
+        is at least the group error; it may exceed `group_error`.
+        """
+        check_fraction("mass", mass, high_open=False)
+        if self.bounds is not None:
+            return self.bounds.promise(mass)
+        if self.events is not None and self.kind is OutcomeKind.BINARY:
+            return self.events.promise(mass)
+        if not self.is_randomized:
+            raise InputError(NOTHING_PROMISED)
+        target = self._worst_mean(self._known_gaps(), mass, 1.0, self.confidence)
+        return Promise("gap", mass, target, self.confidence)
 
     def _known_gaps(self) -> Values:
         if self.evidence.gaps is None:
@@ -386,10 +387,8 @@ class PITCertificate(Certificate):
         return lines
 
     def _plain_lines(self, of: str) -> list[str]:
-        mass = self.mass or SHOWN_MASS
-        text = floors_in_words((one.level, one.floor) for one in self.plain_intervals(mass))
-        opening = f"- without a draw, in every group of at least {in_full(mass)} of {of},"
-        return [f"{opening} {text}; there is no upper bound"] if text else []
+        floors = floors_line(self.plain_intervals(self.mass or SHOWN_MASS), of)
+        return [floors] if floors else []
 
     def _remarks(self) -> list[str]:
         meaning = [MEANINGS[self.kind]] if self.kind in MEANINGS else []

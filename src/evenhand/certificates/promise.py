@@ -6,10 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+import numpy as np
+
 from evenhand._validate import InputError
+from evenhand.calibration import CDFBand, CDFBands
 from evenhand.links import Link, make_link
 
 Statistic = Literal["mean_pit", "gap", "bias"]
+
+NOTHING_PROMISED = (
+    "nothing is promised for every group: the forecasts are deterministic, and no rows can prove a"
+    " small error in every group of them; randomize them with evenhand.randomize, or watch named"
+    " groups"
+)
+"""Message about deterministic forecasts."""
+
+SHARES_OF_MASS = (0.125, 0.25, 0.5, 1.0)
+"""Tail probabilities, as shares of the group size, at which an envelope has bounds."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +39,18 @@ class Envelope:
 
     low: tuple[tuple[float, float], ...] = ()
     high: tuple[tuple[float, float], ...] = ()
+
+    @classmethod
+    def of(cls, bands: CDFBands, mass: float) -> Self:
+        """Read bands where they bind the error of groups of a size: in tails of at most its share.
+
+        Examples
+        --------
+        >>> envelope = Envelope.of(CDFBands.of_uniform(2000, 0.95), 0.2)
+        >>> len(envelope.low), all(t < bound <= 0.2 for t, bound in envelope.low)
+        (4, True)
+        """
+        return cls(*(_tails(band, mass) for band in (bands.upper, bands.mirrored)))
 
 
 @dataclass(frozen=True)
@@ -97,3 +122,15 @@ class Promise:
         except (KeyError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise InputError(f"promise is not the output of Promise.to_dict ({reason})") from error
+
+
+def _tails(band: CDFBand, mass: float) -> tuple[tuple[float, float], ...]:
+    """Return the largest t, each with its bound, at which a band is at most a share of the mass."""
+    found = {}
+    for share in SHARES_OF_MASS:
+        # the band is constant from one start to just below the next one
+        step = int(np.searchsorted(band.upper, share * mass, side="right")) - 1
+        if 0 <= step < band.upper.size - 1:
+            t = float(np.nextafter(band.starts[step + 1], 0.0))
+            found[t] = float(band.upper[step])
+    return tuple((t, bound) for t, bound in found.items() if t > 0)

@@ -11,6 +11,7 @@ from evenhand.certificates.certificate import WORST
 from evenhand.certificates.contraction import Contraction
 from evenhand.certificates.link_evidence import LinkEvidence, Sample
 from evenhand.certificates.pointwise import pointwise_bound
+from evenhand.certificates.promise import Envelope
 from evenhand.links import Link
 
 
@@ -44,6 +45,9 @@ class SharpEvidence(LinkEvidence):
 
     def group_error(self, link: Link, mass: float) -> float:
         return _group_error(link, self.bands, mass)
+
+    def envelope(self, mass: float) -> Envelope | None:
+        return Envelope.of(self.bands, mass)
 
 
 # a search evaluates its result once more, and an audit reads the same masses several times

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.audits import Audit
-    from evenhand.certificates import EventCertificate
+    from evenhand.certificates import EventCertificate, Promise
     from evenhand.distributions import OutcomeKind
     from evenhand.selection import Selection
 
@@ -254,6 +254,7 @@ def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any
         **chosen.target.to_dict(),
         "group_error": chosen.group_error,
         "bound": chosen.bound,
+        "promise": promise_record(chosen.promise),
         "coverage_80": list(chosen.certificate.coverage(0.8, chosen.group_mass)),
         "price": chosen.price,
         # counts that are nearly always equal have intervals without a width
@@ -280,6 +281,15 @@ def _atom(chosen: Selection) -> dict[str, Any]:
         return {}
     atom = {"atom": chosen.atom, "n_off_atom": chosen.n_off_atom}
     return atom | event_bounds(events, chosen.group_mass)
+
+
+def promise_record(promise: Callable[[], Promise]) -> dict[str, Any] | None:
+    """Return what a watch can test of a certificate as JSON values; None for nothing."""
+    try:
+        return promise().to_dict()
+    except InputError:
+        # randomized models without a link promise nothing that served forecasts can show
+        return None
 
 
 def certified_people(rows: Ints, people: list[str] | None) -> dict[str, Any]:

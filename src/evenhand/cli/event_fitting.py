@@ -160,6 +160,7 @@ def _record(proof: EventCertificate, mass: float) -> dict[str, Any]:
         "group_mass": mass,
         "confidence": proof.confidence,
         **event_bounds(proof, mass),
+        "promise": proof.promise(mass).to_dict(),
         "assumes": list(proof.assumptions),
         "does_not_cover": list(proof.not_covered),
         "written_by": f"evenhand {__version__}",

@@ -11,8 +11,9 @@ from evenhand.monitoring.periods import PERIODS as PERIODS
 from evenhand.monitoring.promise_test import PromiseTest as PromiseTest
 from evenhand.monitoring.promise_values import mean_gap as mean_gap
 from evenhand.monitoring.promise_values import promise_values as promise_values
+from evenhand.monitoring.promised import promise_of
 from evenhand.monitoring.quantile_cells import QuantileCells as QuantileCells
 from evenhand.monitoring.rows import Rows
 from evenhand.monitoring.watch import Watch
 
-__all__ = ["Alarm", "Notice", "Rows", "Watch", "as_horizon", "watch_schema"]
+__all__ = ["Alarm", "Notice", "Rows", "Watch", "as_horizon", "promise_of", "watch_schema"]

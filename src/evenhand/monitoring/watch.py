@@ -11,11 +11,11 @@ from typing import Any, Self
 from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
 from evenhand._validate import InputError, bad_input
-from evenhand.certificates import Promise
 from evenhand.monitoring.alarms import Alarm, Notice
 from evenhand.monitoring.document import watch_values
 from evenhand.monitoring.horizons import as_times
 from evenhand.monitoring.ledger import Ledger
+from evenhand.monitoring.promised import promise_of
 from evenhand.monitoring.rows import Rows
 from evenhand.monitoring.settings import SCHEMA, Settings, check_schema
 from evenhand.report import watch_html, watch_text
@@ -107,7 +107,7 @@ class Watch(Summarized):
         horizon: float | str | timedelta | None = None,
     ) -> None:
         settings = Settings.checked(groups, tolerance, false_alarm, period, horizon)
-        self._ledger = Ledger(settings, _promise_of(certificate))
+        self._ledger = Ledger(settings, None if certificate is None else promise_of(certificate))
 
     @property
     def alarms(self) -> list[Alarm]:
@@ -209,10 +209,3 @@ class Watch(Summarized):
     def __repr__(self) -> str:
         facts = {"n_rows": self._ledger.n_rows, "alarms": len(self.alarms)}
         return one_line(self, **facts, groups=self._ledger.settings.groups or None)
-
-
-def _promise_of(certificate: Any) -> Promise | None:
-    """Return the promise of a certificate in any accepted form."""
-    if certificate is None or isinstance(certificate, Promise):
-        return certificate
-    raise bad_input("certificate", "be a Certificate, a Promise or a path", repr(certificate)[:80])

@@ -166,6 +166,7 @@ def least_randomized(
         tests.n_people,
         one_row_each,
         kind=OutcomeKind.COUNT,
+        link=kind(alpha),
     )
     return kind(alpha), bounds
 
@@ -187,6 +188,7 @@ def affordable_link(
         tests.n_people,
         one_row_each,
         kind=OutcomeKind.COUNT,
+        link=link,
         n_links=len(ALPHAS),
     )
     return link, bounds

@@ -24,6 +24,7 @@ from evenhand.certificates import (
     HurdleCertificate,
     LinkCertificate,
     PITCertificate,
+    Promise,
     WiderInterval,
 )
 from evenhand.distributions import OutcomeKind
@@ -181,6 +182,16 @@ class Selection(Summarized):
     def group_error(self) -> float:
         """Certified bound on the W1 error of every group of `group_mass`, given the choice."""
         return self.certificate.group_error(self.group_mass)
+
+    def promise(self) -> Promise:
+        """Return what is promised for every group of `group_mass`, in the form that a watch tests.
+
+        Raises
+        ------
+        InputError
+            If nothing is promised that served forecasts can show; the message gives the reason.
+        """
+        return self.certificate.promise(self.group_mass)
 
     @property
     def n_off_atom(self) -> int | None:

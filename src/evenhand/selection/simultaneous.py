@@ -29,6 +29,8 @@ class SimultaneousCertificate(FixedSequenceCertificate):
         Whether people have several rows and one row per person was used.
     kind : OutcomeKind
         Kind of outcome that the forecasts describe.
+    link : Link or None
+        The chosen link.
     n_links : int
         Number of links, fixed beforehand.
     """

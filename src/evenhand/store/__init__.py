@@ -10,6 +10,7 @@ interrupted save leaves the old model unchanged, with its certificate and report
 from evenhand.store.archives import check_archive as check_archive
 from evenhand.store.certificates import CERTIFICATE, REPORT, ids_digest, people_record
 from evenhand.store.folder import check_folder, write_model
+from evenhand.store.forecast_certificates import forecast_certificate as forecast_certificate
 from evenhand.store.forecast_certificates import (
     read_forecast_certificate as read_forecast_certificate,
 )

@@ -76,6 +76,28 @@ def read_forecast_certificate(folder: str | os.PathLike[str]) -> CertifiedForeca
     InputError
         If there is no certificate, it is damaged, or it certifies a model.
     """
+    path = Path(folder) / CERTIFICATE
+    certificate = forecast_certificate(folder)
+    try:
+        forecasts = certificate["forecasts"]
+        kind = str(forecasts["kind"])
+        columns = tuple(map(str, forecasts["columns"]))
+        name, alpha = str(certificate["link"]), float(certificate["alpha"])
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error_text(error)}"
+        raise InputError(f"{path} is damaged ({reason}); {_CERTIFY_AGAIN}") from error
+    with about(str(path)):
+        return CertifiedForecasts(kind, columns, make_link(name, alpha))
+
+
+def forecast_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the content of the certificate of given forecasts.
+
+    Raises
+    ------
+    InputError
+        If there is no certificate, it is damaged, or it certifies a model.
+    """
     source = Path(folder)
     path = source / CERTIFICATE
     if source.exists() and not source.is_dir():
@@ -91,14 +113,4 @@ def read_forecast_certificate(folder: str | os.PathLike[str]) -> CertifiedForeca
             f"{path} certifies the model in this folder, not forecasts of another model; use"
             f" evenhand predict {source}, or certify the forecasts with evenhand randomize --target"
         )
-    certificate = read_sealed(path, "a certificate of forecasts", _CERTIFY_AGAIN)
-    try:
-        forecasts = certificate["forecasts"]
-        kind = str(forecasts["kind"])
-        columns = tuple(map(str, forecasts["columns"]))
-        name, alpha = str(certificate["link"]), float(certificate["alpha"])
-    except (KeyError, TypeError, ValueError) as error:
-        reason = f"{type(error).__name__}: {error_text(error)}"
-        raise InputError(f"{path} is damaged ({reason}); {_CERTIFY_AGAIN}") from error
-    with about(str(path)):
-        return CertifiedForecasts(kind, columns, make_link(name, alpha))
+    return read_sealed(path, "a certificate of forecasts", _CERTIFY_AGAIN)

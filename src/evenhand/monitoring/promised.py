@@ -1,0 +1,100 @@
+"""Promises of certificates, of selected randomizations, and of folders with a certificate."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from evenhand._validate import InputError, about, bad_input, check_fraction
+from evenhand.certificates import Certificate, EventCertificate, Promise
+from evenhand.links import make_link
+from evenhand.selection import Selection
+from evenhand.store import CERTIFICATE, forecast_certificate, read_certificate
+
+DEFAULT_MASS = 0.2
+"""Group size of a promise, if neither the certificate nor the caller gives one."""
+
+Promising = Certificate | EventCertificate | Selection | Promise | str | os.PathLike[str]
+"""What contains a promise: a certificate, a selected randomization, or the path of a folder."""
+
+
+def promise_of(source: Promising, mass: float | None = None) -> Promise:
+    """Return what is promised for every group of a size, in the form that a watch tests.
+
+    Parameters
+    ----------
+    source : Certificate, EventCertificate, Selection, Promise or path
+        A certificate; the result of `randomize`; or a folder with `certificate.json`, which
+        `evenhand fit` and `evenhand randomize` write, or that file itself.
+    mass : float, optional
+        Smallest share of people in a group, for certificates that bound all sizes. By default 0.2,
+        or the one size that was certified.
+
+    Returns
+    -------
+    Promise
+
+    Raises
+    ------
+    InputError
+        If nothing is promised, the certificate is damaged, or `mass` is not the certified size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.certificates import certify_link
+    >>> from evenhand.links import Entropic
+    >>> proof = certify_link(np.random.default_rng(0).uniform(size=2000), link=Entropic(0.12))
+    >>> promise = promise_of(proof)
+    >>> promise.statistic, promise.mass, promise.target == proof.group_error(0.2)
+    ('mean_pit', 0.2, True)
+    """
+    if mass is not None:
+        check_fraction("mass", mass, high_open=False)
+    if isinstance(source, Certificate | EventCertificate):
+        only = getattr(source, "mass", None)
+        return source.promise((only or DEFAULT_MASS) if mass is None else mass)
+    if isinstance(source, Promise):
+        found = source
+    elif isinstance(source, Selection):
+        found = source.promise()
+    elif isinstance(source, str | os.PathLike):
+        found = _of_folder(Path(source))
+    else:
+        rule = "be a Certificate, a Selection, a Promise or a path"
+        raise bad_input("certificate", rule, type(source).__name__)
+    if mass not in (None, found.mass):
+        raise bad_input("mass", f"be {found.mass:g}, the size of the groups promised", mass)
+    return found
+
+
+def _of_folder(path: Path) -> Promise:
+    folder = path.parent if path.name == CERTIFICATE else path
+    # the folder of a model, or that of forecasts of another model
+    has_model = (folder / "model.json").exists() or not (folder / CERTIFICATE).exists()
+    content = read_certificate(folder) if has_model else forecast_certificate(folder)
+    with about(str(folder / CERTIFICATE)):
+        if "promise" not in content:
+            return _of_older(content)
+        if content["promise"] is None:
+            raise InputError(
+                "nothing is promised that served forecasts can show; watch named groups without a"
+                " certificate"
+            )
+        return Promise.from_dict(content["promise"])
+
+
+def _of_older(content: dict[str, Any]) -> Promise:
+    """Return the promise of a certificate that was written without an object `promise`."""
+    try:
+        mass = float(content["group_mass"])
+        confidence = float(content["confidence"])
+        if content.get("outcome") == "binary":
+            low, high = map(float, content["bias"])
+            return Promise("bias", mass, max(high, -low), confidence)
+        link = make_link(content["link"], float(content["alpha"]))
+        return Promise("mean_pit", mass, float(content["group_error"]), confidence, link)
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f"the file contains no promise ({reason}); certify again") from error

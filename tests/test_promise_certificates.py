@@ -1,0 +1,299 @@
+"""Promises of certificates: what is bounded, which files contain it, and what promises nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from command_outcome import Command
+from evenhand import Forecast, InputError, randomize
+from evenhand.calibration import PITs
+from evenhand.certificates import (
+    FixedSequenceCertificate,
+    LinkBase,
+    Promise,
+    certify_events,
+    certify_hurdle,
+    certify_link,
+    certify_pit,
+)
+from evenhand.links import Entropic, Laplace
+from evenhand.monitoring import promise_of
+from repeats import most_failures, repeats, statistical
+
+LINK = Entropic(0.12)
+U = np.random.default_rng(0).uniform(size=2000)
+ALL_MASSES = (0.1, 0.2, 0.5, 1.0)
+
+
+@pytest.mark.parametrize("bound", ["sharp", "pathwise"])
+@pytest.mark.parametrize("link", [LINK, Laplace(0.2)])
+def test_a_link_promises_its_bound_of_group_errors_about_mean_pits(link, bound):
+    proof = certify_link(U, link=link, bound=bound)
+    for mass in ALL_MASSES:
+        promise = proof.promise(mass)
+        expected = (proof.group_error(mass), link, "mean_pit", mass, 0.95)
+        found = (promise.target, promise.link, promise.statistic, promise.mass)
+        assert (*found, promise.confidence) == expected
+        # only the sharp bound has bands of both tails
+        assert (promise.envelope is not None) == (bound == "sharp")
+
+
+@statistical
+def test_envelopes_hold_jointly_with_the_confidence_of_the_certificate():
+    # uniform PITs with atoms at both ends: P(U <= t) = 0.05 + 0.9 t
+    runs = repeats(300)
+    rng = np.random.default_rng(1)
+    n_broken = 0
+    for _ in range(runs):
+        kind = rng.uniform(size=300)
+        u = np.where(kind < 0.05, 0.0, np.where(kind > 0.95, 1.0, rng.uniform(size=300)))
+        proof = certify_link(u, link=LINK, confidence=0.9, bound="sharp")
+        envelope = proof.promise(0.3).envelope
+        assert min(len(envelope.low), len(envelope.high)) > 1
+        both = np.array([*envelope.low, *envelope.high])
+        n_broken += bool((0.05 + 0.9 * both[:, 0] > both[:, 1]).any())
+    assert n_broken <= most_failures(runs, 0.1)
+
+
+def test_an_envelope_has_bounds_up_to_the_group_size():
+    for mass in (0.05, 0.2, 0.5):
+        envelope = certify_link(U, link=LINK).promise(mass).envelope
+        for side in (envelope.low, envelope.high):
+            tails, bounds = np.array(side).T
+            assert (np.diff(tails) > 0).all()
+            assert (np.diff(bounds) > 0).all()
+            # the band lies above the distribution of the rows
+            assert (tails < bounds).all()
+            assert bounds[-1] <= mass
+            assert bounds[-1] > 0.9 * mass
+
+
+def drawn_pits(rng, n):
+    u = rng.uniform(size=n)
+    r = rng.uniform(size=n)
+    return LINK.ppf(u, r), r
+
+
+@statistical
+@pytest.mark.parametrize("method", ["local-levels", "betting"])
+def test_gaps_of_a_randomized_forecaster_without_a_link_are_bounded_with_confidence(method):
+    pit, r = drawn_pits(np.random.default_rng(2), 400_000)
+    gaps = np.sort(np.abs(pit - r))[::-1]
+    truth = gaps[: gaps.size // 5].mean()
+    runs = repeats(200)
+    rng = np.random.default_rng(3)
+    targets = []
+    for _ in range(runs):
+        pit, r = drawn_pits(rng, 300)
+        mass = 0.2 if method == "betting" else None
+        pits = PITs(pit[:, None], r[:, None])
+        proof = certify_pit(pits, method=method, mass=mass, random_state=0)
+        promise = proof.promise(0.2)
+        assert (promise.statistic, promise.link) == ("gap", None)
+        targets.append(promise.target)
+    # the simulated truth is exact to 0.0005
+    assert (np.array(targets) < truth - 0.0005).sum() <= most_failures(runs, 0.05)
+    assert np.median(targets) < truth + 0.15
+    # at least the mean pathwise error of the worst people
+    assert truth > LINK.pathwise_cvar(0.2)
+
+
+def test_a_certificate_with_the_pits_inside_a_link_promises_what_the_link_does():
+    r = np.random.default_rng(4).uniform(size=U.size)
+    pits = PITs(LINK.ppf(U, r)[:, None], r[:, None])
+    proof = certify_pit(pits, base=LinkBase(U, LINK), random_state=0)
+    assert proof.promise(0.2) == certify_link(U, link=LINK).promise(0.2)
+
+
+def test_a_sequence_of_tests_promises_its_target_for_links_only():
+    proof = FixedSequenceCertificate(0.3, 0.2, 0.95, 500, link=LINK)
+    assert proof.promise(0.5) == Promise("mean_pit", 0.5, 0.3, 0.95, LINK)
+    with pytest.raises(InputError, match=r"mass must be at least 0\.2"):
+        proof.promise(0.1)
+    with pytest.raises(InputError, match=r"not a link .* certify_pit"):
+        FixedSequenceCertificate(0.3, 0.2, 0.95, 500).promise(0.2)
+
+
+def test_amounts_with_an_atom_promise_the_bound_of_their_positive_part():
+    rng = np.random.default_rng(5)
+    n = 1500
+    positive = rng.uniform(size=n) < 0.5
+    u = rng.uniform(size=int(positive.sum()))
+    r = rng.uniform(size=(n, 1))
+    served = LINK.ppf(u[:, None], r[positive])
+    low, high = np.zeros((n, 1)), np.full((n, 1), 0.5)
+    low[positive] = high[positive] = 0.5 + served / 2
+    whole = PITs.of_cells(low, high, rng.uniform(size=n), draws=r)
+    inner = PITs(served, r[positive])
+    chance = np.full(n, 0.5)
+    proof = certify_hurdle(whole, inner, positive, chance, base=LinkBase(u, LINK), random_state=0)
+    assert proof.promise(0.2) == certify_link(u, link=LINK).promise(0.2)
+    # without a link: the gaps of the positive part
+    plain = certify_hurdle(whole, inner, positive, chance, random_state=0)
+    assert plain.promise(0.2) == certify_pit(inner, random_state=0).promise(0.2)
+    assert plain.promise(0.2).statistic == "gap"
+
+
+def test_events_promise_the_larger_of_both_biases():
+    rng = np.random.default_rng(6)
+    p = rng.beta(1, 9, size=2000)
+    event = rng.uniform(size=2000) < p
+    proof = certify_events(p, event)
+    for mass in ALL_MASSES:
+        low, high = proof.bias(mass)
+        assert proof.promise(mass) == Promise("bias", mass, max(high, -low), 0.95)
+
+
+def test_deterministic_forecasts_promise_nothing():
+    with pytest.raises(InputError, match=r"deterministic.*evenhand\.randomize"):
+        certify_pit(U).promise(0.2)
+
+
+def test_unknown_draws_promise_nothing():
+    rng = np.random.default_rng(7)
+    matrix = LINK.ppf(rng.uniform(size=(300, 1)), rng.uniform(size=(300, 2)))
+    with pytest.raises(InputError, match="no draws"):
+        certify_pit(matrix, random_state=0).promise(0.2)
+
+
+# Selections.
+
+
+def normal_table(seed=0, n=600):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    return pd.DataFrame({"x": x}), x + rng.normal(size=n)
+
+
+def right_model(X):
+    return Forecast.from_normal(np.asarray(X)[:, 0], 1.0)
+
+
+def right_counts(X):
+    return Forecast.from_poisson(np.exp(3 + 0.1 * np.asarray(X)[:, 0]))
+
+
+def test_a_selected_link_promises_its_certified_bound():
+    chosen = randomize(right_model, *normal_table(), max_group_error=0.35, random_state=0)
+    promise = promise_of(chosen)
+    assert promise.target == chosen.group_error <= 0.35
+    assert (promise.mass, promise.link.alpha) == (chosen.group_mass, chosen.alpha)
+
+
+@pytest.mark.parametrize("goal", [{"max_group_error": 0.4}, {"max_wider": 0.5}])
+def test_a_selected_link_of_counts_promises_its_tested_bound(goal):
+    X, _ = normal_table()
+    y = np.random.default_rng(8).poisson(np.exp(3 + 0.1 * X["x"].to_numpy()))
+    chosen = randomize(right_counts, X, y, **goal, random_state=0)
+    promise = promise_of(chosen)
+    assert (promise.statistic, promise.target) == ("mean_pit", chosen.group_error)
+    assert promise.link == Entropic(chosen.alpha)
+
+
+# Forms of a promise.
+
+
+def test_promises_of_certificates_have_the_size_that_is_asked():
+    proof = certify_link(U, link=LINK)
+    assert promise_of(proof) == proof.promise(0.2)
+    assert promise_of(proof, 0.5) == proof.promise(0.5)
+    tested = FixedSequenceCertificate(0.3, 0.35, 0.95, 500, link=LINK)
+    assert promise_of(tested).mass == 0.35
+    promise = proof.promise(0.1)
+    assert promise_of(promise) is promise
+    with pytest.raises(InputError, match=r"mass must be 0\.1"):
+        promise_of(promise, 0.2)
+    with pytest.raises(InputError, match="a path, got int"):
+        promise_of(3)
+
+
+def test_a_promise_survives_json():
+    proof = certify_link(U, link=LINK)
+    for promise in (proof.promise(0.2), Promise("gap", 0.2, 0.3, 0.95)):
+        again = Promise.from_dict(json.loads(json.dumps(promise.to_dict())))
+        assert again == promise
+
+
+# Files.
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    X, y = normal_table(1)
+    event = (np.random.default_rng(9).uniform(size=y.size) < stats.norm.cdf(X["x"])).astype(int)
+    X.assign(y=y, mu=X["x"], sigma=1.0, event=event, id=np.arange(y.size)).to_csv(
+        "t.csv", index=False
+    )
+    return tmp_path
+
+
+def rewritten(path: Path, change) -> None:
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def test_fit_writes_the_promise_and_older_certificates_still_give_it(
+    evenhand: Command, folder: Path
+) -> None:
+    done = evenhand(
+        *("fit", "t.csv", "--target", "y", "--drop", "mu,sigma,event", "--id", "id"),
+        *("--max-group-error", "0.4", "--out", "m", "--json"),
+    )
+    assert done.code == 0, done.err
+    found = json.loads(done.out)["certificate"]
+    promise = promise_of("m")
+    assert promise == Promise.from_dict(found["promise"])
+    assert (promise.target, promise.mass) == (found["group_error"], found["group_mass"])
+    assert promise.envelope is not None or found["bound"] == "pathwise"
+    path = folder / "m" / "certificate.json"
+    assert promise_of(path) == promise
+    # a file without the object
+    rewritten(path, lambda content: content.pop("promise"))
+    older = promise_of(folder / "m")
+    assert older == Promise("mean_pit", promise.mass, promise.target, 0.95, promise.link)
+    rewritten(path, lambda content: content.update(promise=None))
+    with pytest.raises(InputError, match="nothing is promised"):
+        promise_of("m")
+    rewritten(path, lambda content: content.update(promise={"mass": 0.2}))
+    with pytest.raises(InputError, match=r"certificate\.json.*Promise\.to_dict"):
+        promise_of("m")
+
+
+def test_fit_of_events_writes_their_bias(evenhand: Command, folder: Path) -> None:
+    done = evenhand(
+        *("fit", "t.csv", "--target", "event", "--outcome", "binary", "--drop", "mu,sigma,y"),
+        *("--id", "id", "--group-mass", "0.3", "--out", "m", "--json"),
+    )
+    assert done.code == 0, done.err
+    low, high = json.loads(done.out)["certificate"]["bias"]
+    expected = Promise("bias", 0.3, max(high, -low), 0.95)
+    assert promise_of("m") == expected
+    rewritten(folder / "m" / "certificate.json", lambda content: content.pop("promise"))
+    assert promise_of("m") == expected
+
+
+def test_certified_forecasts_contain_their_promise(evenhand: Command, folder: Path) -> None:
+    done = evenhand(
+        *("randomize", "t.csv", "--mean", "mu", "--std", "sigma", "--target", "y", "--id", "id"),
+        *("--max-group-error", "0.35", "--out", "proof", "--json"),
+    )
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert promise_of("proof") == Promise.from_dict(found["promise"])
+    assert promise_of("proof").link == Entropic(found["alpha"])
+
+
+def test_folders_without_a_certificate_are_named(folder: Path) -> None:
+    with pytest.raises(InputError, match="no/such/folder: no such model folder"):
+        promise_of("no/such/folder")
+    Path("empty").mkdir()
+    with pytest.raises(InputError, match="empty is not a model folder"):
+        promise_of("empty")
