@@ -50,7 +50,7 @@ def new_watch() -> Watch:
     return Watch(PROMISE, groups=["town", "age"], horizon="8d")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_resumed_watch_equals_an_uninterrupted_one(seed: int) -> None:
     rows = random_rows(600, seed)
     random = np.random.default_rng(100 + seed)

@@ -29,7 +29,7 @@ from evenhand.monitoring.watched_parts import (
 from evenhand.monitoring.watched_promise import EnvelopeKept, PromiseKept
 from evenhand.monitoring.witness_tests import Crossing
 
-CHUNK = 1 << 16
+CHUNK = 1 << 14
 """Most rows that are added at once, which limits the memory of an update."""
 
 MOST_PERIODS = 200_000

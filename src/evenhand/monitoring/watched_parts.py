@@ -156,21 +156,23 @@ class FairDraws:
     def __init__(self, groups: NamedGroups | None, risk: float) -> None:
         self._groups = groups if groups is not None and groups.partitions else None
         self._risk = risk if self._groups is None else risk / 2
-        self._tests = WitnessTests(DRAW_WITNESSES, 0.0)
-        self._tests.add([None], [-math.log(self._risk)])
+        self._all = WitnessTests(DRAW_WITNESSES, 0.0)
+        self._all.add([None], [-math.log(self._risk)])
+        self._by_group = WitnessTests(DRAW_WITNESSES, 0.0)
         self._seen = SeenDraws()
         self._sums = PITSums(1)
         self._add_groups()
 
     def _add_groups(self) -> None:
         if self._groups is not None:
-            n_known = len(self._tests.names) - 1
+            n_known = len(self._by_group.names)
             thresholds = self._groups.log_thresholds(self._risk)
-            self._tests.add(self._groups.names[n_known:], thresholds[n_known:])
+            self._by_group.add(self._groups.names[n_known:], thresholds[n_known:])
 
     def begin_period(self) -> None:
         """End the current period and begin the next one."""
-        self._tests.begin_period()
+        self._all.begin_period()
+        self._by_group.begin_period()
 
     def prepare(self, rows: Rows, members: Mask) -> Step:
         """Return what adds the rows, slice by slice; `members` has shape (n, G)."""
@@ -178,42 +180,49 @@ class FairDraws:
         if rows.r is None:
             return lambda some: []
         # a repeated draw follows from the past, and would be counted as often as people ask
-        is_new = self._seen.is_new(rows.r)
-        draws = np.where(is_new, rows.r, 0.5)
-        self._sums.add(draws[is_new], draws[is_new], np.full((int(is_new.sum()), 1), True))
-        counted = is_new[:, None]
-        if self._groups is not None:
-            counted = np.concatenate((counted, members & counted), axis=-1)
+        is_new = self._seen.is_new(rows.r)[:, None]
+        draws = np.where(is_new[:, 0], rows.r, 0.5)
+        self._sums.add(draws, draws, is_new)
         values = cell_witnesses(draws, draws)
-        return lambda some: self._tests.update(values[some], counted[some])
+        counted = members & is_new
+
+        def add(some: slice) -> list[Crossing]:
+            found = self._all.update(values[some], is_new[some])
+            if self._groups is not None:
+                found += self._by_group.update(values[some], counted[some])
+            return found
+
+        return add
 
     def tests(self) -> list[dict[str, Any]]:
         """Return the evidence of each test at the end of each period."""
-        return test_records(self._tests, self.part)
+        return test_records(self._all, self.part) + test_records(self._by_group, self.part)
 
     def record(self) -> dict[str, Any]:
         """Return the estimate and the evidence of the draws of all rows."""
         return {
-            "n": int(self._tests.n_rows[0]),
+            "n": int(self._all.n_rows[0]),
             "n_repeated": self._seen.n_repeated,
             "error": self._sums.error(0),
-            "log_evidence": float(self._tests.log_evidence[0]),
-            "max_log_evidence": float(self._tests.largest[0]),
-            "threshold": float(self._tests.thresholds[0]),
-            "is_alarm": bool(self._tests.has_alarm[0]),
+            "log_evidence": float(self._all.log_evidence[0]),
+            "max_log_evidence": float(self._all.largest[0]),
+            "threshold": float(self._all.thresholds[0]),
+            "is_alarm": bool(self._all.has_alarm[0]),
         }
 
     def to_state(self) -> dict[str, Any]:
         """Return the state as JSON values."""
         return {
-            "tests": self._tests.to_state(),
+            "all": self._all.to_state(),
+            "by_group": self._by_group.to_state(),
             "seen": self._seen.to_state(),
             "sums": self._sums.to_state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over the output of `to_state`."""
-        self._tests.restore(state["tests"])
+        self._all.restore(state["all"])
+        self._by_group.restore(state["by_group"])
         self._seen.restore(state["seen"])
         self._sums.restore(state["sums"])
 

@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from evenhand._validate import Floats, Mask
+from evenhand._validate import Floats, Ints, Mask
 from evenhand.monitoring.alarms import Direction
 from evenhand.monitoring.e_processes import EProcesses
 from evenhand.monitoring.witnesses import Witnesses
+
+BLOCK = 1 << 20
+"""Most values of witnesses in an array."""
 
 DIGITS = 4
 """Decimals of the evidence that is kept per period, for drawings."""
@@ -144,12 +147,23 @@ class WitnessTests:
         members : ndarray of bool, shape (n, G)
             Rows of each set.
         """
-        n_witnesses = len(self.witnesses.low)
-        values = np.tile(x, (1, len(self.names)))
-        skip = np.repeat(~members, n_witnesses, axis=-1)
+        rows, counts = _packed(members)
+        step = max(1, BLOCK // max(1, members.shape[-1] * x.shape[-1]))
+        found = []
+        for first in range(0, len(rows), step):
+            some = rows[first : first + step]
+            found += self._update(x, some, np.clip(counts - first, 0, len(some)))
+        return found
+
+    def _update(self, x: Floats, rows: Ints, counts: Ints) -> list[Crossing]:
+        """Add the first `counts` rows of each column of row numbers, (m, G)."""
+        values = x[rows].reshape(len(rows), -1)
+        is_padding = np.arange(len(rows))[:, None] >= counts
+        skip = np.repeat(is_padding, x.shape[-1], axis=-1)
         # arrays are replaced by an update, never changed
         before = copy.copy(self._processes)
         path = self._mean(self._processes.update(values, skip))
+        path[is_padding] = -np.inf
         is_reached = (path >= self.thresholds) & ~self.has_alarm
         found = []
         for j in np.flatnonzero(is_reached.any(axis=0)):
@@ -158,20 +172,20 @@ class WitnessTests:
             # update brings must not matter
             then = copy.copy(before)
             then.update(values[:end], skip[:end])
-            own = slice(j * n_witnesses, (j + 1) * n_witnesses)
+            own = slice(j * x.shape[-1], (j + 1) * x.shape[-1])
             best = int(np.argmax(then.log_evidence[own]))
             crossing = Crossing(
-                end - 1,
+                int(rows[end - 1, j]),
                 self.names[j],
                 self.witnesses.directions[best],
                 int(then.since[own][best]),
                 float(path[end - 1, j]),
                 float(self.thresholds[j]),
-                int(self.n_rows[j] + members[:end, j].sum()),
+                int(self.n_rows[j]) + end,
             )
             found.append(crossing)
         self.has_alarm |= is_reached.any(axis=0)
-        self.n_rows += members.sum(axis=0)
+        self.n_rows += counts
         self.largest = np.maximum(self.largest, path.max(axis=0, initial=0.0))
         return found
 
@@ -203,6 +217,26 @@ class WitnessTests:
         self.has_alarm = np.array(state["has_alarm"], dtype=np.bool_)
         self.history = [list(map(float, past)) for past in state["history"]]
         self._processes = EProcesses.from_state(state["processes"])
+
+
+def _packed(members: Mask) -> tuple[Ints, Ints]:
+    """Return the row numbers of each set, one set per column, (m, G), and their counts.
+
+    The evidence of a set does not depend on other rows, so each set needs its own rows alone; m is
+    the size of the largest set. Columns are padded with 0.
+
+    Examples
+    --------
+    >>> rows, counts = _packed(np.array([[True, False], [False, True], [True, False]]))
+    >>> rows.tolist(), counts.tolist()
+    ([[0, 1], [2, 0]], [2, 1])
+    """
+    counts = members.sum(axis=0)
+    packed = np.zeros((int(counts.max(initial=0)), members.shape[-1]), dtype=np.intp)
+    sets, rows = np.nonzero(members.T)
+    places = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    packed[places, sets] = rows
+    return packed, counts
 
 
 def _joined(first: EProcesses, second: EProcesses) -> EProcesses:
