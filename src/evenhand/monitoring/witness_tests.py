@@ -108,7 +108,8 @@ class WitnessTests:
     @property
     def directions(self) -> list[Direction]:
         """Direction of the witness with the largest evidence in each set."""
-        evidence = self._processes.log_evidence.reshape(len(self.names), -1)
+        shape = (len(self.names), len(self.witnesses.low))
+        evidence = self._processes.log_evidence.reshape(shape)
         return [self.witnesses.directions[best] for best in evidence.argmax(axis=-1)]
 
     def add(self, names: Sequence[str | None], thresholds: Sequence[float]) -> None:
