@@ -22,7 +22,7 @@ from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import from_records
 from evenhand.draws import KeyedDraws
 from evenhand.forecasters import RecalibratedRegressor
-from evenhand.service import Served, open_log, verify
+from evenhand.service import RowReader, Served, open_log, verify
 from forecaster_examples import DISCRETE, EXAMPLES, linear_task, small_boosted, use_small_default
 
 KEY = b"a key of these tests, not secret"
@@ -181,6 +181,38 @@ def test_equal_values_of_a_column_are_the_same_features(mixed_model: Any, tmp_pa
     other = {"age": 41, "seldom": 0, "region": "south", "grade": 3, "is_new": 0, "job": None}
     for i, (name, value) in enumerate(other.items()):
         assert service.forecast("ada", row | {name: value}).revision == i + 1
+
+
+VALUES: tuple[Any, ...] = (
+    *(None, 0, 1, -0.0, 2.5, 3, 2**53 + 1, 1e300, True, False, math.nan, math.inf, 10**30, 1j),
+    *("", "1", "1.0", "2", "3", "clerk", "Clerk", "süd", " west", "true", "yes", "nan", "\ud800"),
+    *("2021-02-29", "2021-03-01", "1500-01-01", "9999-12-31", "2021-03-01T10:00:00+02:00"),
+    *(np.float32(0.1), np.int8(3), np.bool_(False), np.str_("west"), np.float64("nan"), pd.NaT),
+    *(pd.Timestamp("2021-03-01", tz="Europe/Paris"), date(2021, 3, 1), pd.NA, [1], {}, b"1"),
+)
+
+
+@pytest.mark.parametrize("name", mixed(1).columns)
+def test_a_value_alone_is_read_as_in_a_column(mixed_model: Any, name: str) -> None:
+    reader = RowReader(mixed_model)
+    row = reader.read(mixed(1)).values
+
+    def read(value: Any, *, alone: bool) -> Any:
+        try:
+            if alone:
+                return reader.read(row | {name: value}).values[name]
+            column = pd.Series([value, value], dtype=object, name=name)
+            table = pd.DataFrame([row, row]).astype({name: object}).assign(**{name: column})
+            first, second = (features.values[name] for features in reader.read_all(table))
+            assert first == second
+            return first
+        except InputError as error:
+            return InputError if f"column {name!r}" in str(error) else error
+
+    for value in VALUES:
+        found = read(value, alone=True)
+        assert found == read(value, alone=False), value
+        assert type(found) in (type(None), float, bool, str, type)
 
 
 def test_many_forecasts_equal_those_one_by_one(mixed_model: Any, tmp_path: Path) -> None:
