@@ -158,21 +158,25 @@ class FairDraws:
         self._risk = risk if self._groups is None else risk / 2
         self._all = WitnessTests(DRAW_WITNESSES, 0.0)
         self._all.add([None], [-math.log(self._risk)])
-        self._by_group = WitnessTests(DRAW_WITNESSES, 0.0)
+        self._by_group = None if self._groups is None else WitnessTests(DRAW_WITNESSES, 0.0)
         self._seen = SeenDraws()
         self._sums = PITSums(1)
         self._add_groups()
 
+    @property
+    def _families(self) -> list[WitnessTests]:
+        return [self._all] if self._by_group is None else [self._all, self._by_group]
+
     def _add_groups(self) -> None:
-        if self._groups is not None:
+        if self._groups is not None and self._by_group is not None:
             n_known = len(self._by_group.names)
             thresholds = self._groups.log_thresholds(self._risk)
             self._by_group.add(self._groups.names[n_known:], thresholds[n_known:])
 
     def begin_period(self) -> None:
         """End the current period and begin the next one."""
-        self._all.begin_period()
-        self._by_group.begin_period()
+        for tests in self._families:
+            tests.begin_period()
 
     def prepare(self, rows: Rows, members: Mask) -> Step:
         """Return what adds the rows, slice by slice; `members` has shape (n, G)."""
@@ -184,19 +188,19 @@ class FairDraws:
         draws = np.where(is_new[:, 0], rows.r, 0.5)
         self._sums.add(draws, draws, is_new)
         values = cell_witnesses(draws, draws)
-        counted = members & is_new
+        counted = (is_new, members & is_new)
 
         def add(some: slice) -> list[Crossing]:
-            found = self._all.update(values[some], is_new[some])
-            if self._groups is not None:
-                found += self._by_group.update(values[some], counted[some])
-            return found
+            pairs = zip(self._families, counted, strict=False)
+            return [
+                found for tests, mine in pairs for found in tests.update(values[some], mine[some])
+            ]
 
         return add
 
     def tests(self) -> list[dict[str, Any]]:
         """Return the evidence of each test at the end of each period."""
-        return test_records(self._all, self.part) + test_records(self._by_group, self.part)
+        return [one for tests in self._families for one in test_records(tests, self.part)]
 
     def record(self) -> dict[str, Any]:
         """Return the estimate and the evidence of the draws of all rows."""
@@ -213,16 +217,15 @@ class FairDraws:
     def to_state(self) -> dict[str, Any]:
         """Return the state as JSON values."""
         return {
-            "all": self._all.to_state(),
-            "by_group": self._by_group.to_state(),
+            "tests": [tests.to_state() for tests in self._families],
             "seen": self._seen.to_state(),
             "sums": self._sums.to_state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over the output of `to_state`."""
-        self._all.restore(state["all"])
-        self._by_group.restore(state["by_group"])
+        for tests, kept in zip(self._families, state["tests"], strict=True):
+            tests.restore(kept)
         self._seen.restore(state["seen"])
         self._sums.restore(state["sums"])
 
