@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +16,10 @@ from evenhand.service import (
     Recorded,
     RowPlaces,
     check_outcome,
+    open_log,
     record_outcome,
     record_outcomes,
+    verify,
 )
 from log_in_memory import LogInMemory
 from served_examples import example, open_context, serve
@@ -123,6 +128,18 @@ def test_outcomes_that_a_forecast_cannot_have_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=f"^{message}$"):
         check_outcome(y, record, "y")
+
+
+def test_an_outcome_that_many_threads_record_is_logged_once(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "log.sqlite")
+    open_context(log)
+    serve(log, replace(example("normal"), X=example("normal").X[:2], y=example("normal").y[:2]))
+    with ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(lambda _: record_outcome(log, "f0", 1.5).number, range(32)))
+    assert len(set(done)) == 1
+    assert [one.id for one in log.entries(kind="outcome")] == ["f0"]
+    verify(log)
+    log.close()
 
 
 # From tables.

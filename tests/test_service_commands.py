@@ -434,11 +434,22 @@ def test_without_features_the_rest_is_compared(
 ) -> None:
     done = replay(evenhand, place, tmp_path, served["forecast_id"][7], "--person", "p7")
     assert done.code == 2
-    assert done.err.startswith("error: the forecast was not computed again: the log has only the")
+    assert "the forecast was not computed again: the log has only the hash" in done.err
+    assert done.err.endswith("(--features TABLE)\n")
     for part in ("model", "key", "context", "person", "draw", "record"):
         assert f"\n{part:12}equal" in done.out
     done = replay(evenhand, place, tmp_path, served["forecast_id"][7], "--person", "p8")
     assert done.code == 1
+
+
+def test_options_of_a_replay_that_have_no_effect_are_refused(
+    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
+) -> None:
+    id = served["forecast_id"][7]
+    assert "--id has no effect" in replay(evenhand, place, tmp_path, id, "--id", "x").complaint()
+    model = ("--model", place / "model")
+    done = evenhand("replay", tmp_path / "log.sqlite", id, *model, "--context", CONTEXT)
+    assert "--context has no effect without --key-file" in done.complaint()
 
 
 def test_kept_features_need_no_table(place: Path, tmp_path: Path, evenhand: Command) -> None:

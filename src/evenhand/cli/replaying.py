@@ -79,6 +79,10 @@ def replay(
 
     if id_column is not None and features is None:
         raise InputError("--id has no effect without --features; leave it out, or name the table")
+    if context is not None and key_file is None:
+        raise InputError(
+            "--context has no effect without --key-file; leave it out, or name the key file"
+        )
     noted = anchor_of(anchor)
     made = service.loaded(model)
     decisions = opened_log(log)
@@ -124,4 +128,7 @@ def _given(
 def _incomplete(found: Any) -> str:
     """Return why a forecast was not computed again, and what to do."""
     why = found.of("values").text
-    return f"the forecast was not computed again: {why}; nothing that was compared differs"
+    return (
+        f"nothing that was compared differs, but the forecast was not computed again: {why}"
+        " (--features TABLE)"
+    )

@@ -285,7 +285,8 @@ class ForecastJob:
             if draws is not None and "r" in made:
                 made |= {"context": self.context, "key": draws.fingerprint}
             if self.recorder is not None:
-                recorded = self.recorder(ids, table[list(self.recorder.columns)])
+                with refusals(source, start, start + len(table) - 1):
+                    recorded = self.recorder(ids, table[list(self.recorder.columns)])
                 # counts, for example, remain integers
                 for name in made.keys() & recorded.keys():
                     recorded[name] = np.asarray(recorded[name]).astype(np.asarray(made[name]).dtype)

@@ -145,7 +145,9 @@ def logged_name(draws: KeyedDraws | None, mode: str, person: str | int) -> str:
     if mode == "id":
         return id_text(person)
     if draws is None:
-        raise InputError("people are named by keyed hashes in this context; give the key")
+        raise InputError(
+            "people are named by keyed hashes in this context; give the key (draws, or --key-file)"
+        )
     return draws.pseudonyms([person])[0]
 
 

@@ -167,7 +167,7 @@ def record_outcomes(
         what = "a forecast" if context is None else f"a first forecast in the context {context!r}"
         raise InputError(
             f"{where.listed(unknown)}: {count(len(unknown), 'id')} without {what} in {log.source};"
-            " nothing was recorded; correct these ids, or skip unknown ones"
+            " nothing was recorded; correct these ids, or skip them (skip_unknown, --skip-unknown)"
         )
     known = [
         (found[name], value, time)
