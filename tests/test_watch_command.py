@@ -16,6 +16,7 @@ from command_outcome import Command, Outcome
 from evenhand.monitoring import Rows, Watch, watch_schema
 from evenhand.service import matured_rows, open_log
 from evenhand.store import pack, write_model
+from postgresql_server import PASSWORD, QUOTED, Server
 from watched_logs import fitted, serve
 
 UNTIL = "2026-03-05"
@@ -42,7 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def watch(evenhand: Command, log: Path, *options: Any) -> Outcome:
+def watch(evenhand: Command, log: Path | str, *options: Any) -> Outcome:
     return evenhand("watch", log, "--horizon", "7d", "--until", UNTIL, *options)
 
 
@@ -127,7 +128,6 @@ def test_settings_are_those_of_the_options(place: Path, evenhand: Command) -> No
 # The certificate.
 
 
-@pytest.mark.xfail(reason="paths of certificates are not read yet")
 def test_the_promise_of_the_served_model_is_watched(place: Path, evenhand: Command) -> None:
     found = values(evenhand, place / "broken.sqlite", "--certificate", place / "model")
     jsonschema.validate(found, watch_schema())
@@ -167,7 +167,6 @@ def two(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return log
 
 
-@pytest.mark.xfail(reason="paths of certificates are not read yet")
 def test_the_newest_context_with_the_model_of_the_certificate_is_watched(
     two: Path, place: Path, evenhand: Command
 ) -> None:
@@ -180,7 +179,6 @@ def test_the_newest_context_with_the_model_of_the_certificate_is_watched(
     assert "newest" not in done.err
 
 
-@pytest.mark.xfail(reason="paths of certificates are not read yet")
 def test_another_context_is_watched_if_it_is_named(
     two: Path, place: Path, evenhand: Command
 ) -> None:
@@ -326,6 +324,18 @@ def test_missing_horizon_is_named(place: Path, evenhand: Command) -> None:
     done = evenhand("watch", place / "right.sqlite")
     assert done.code == 2
     assert "--horizon" in done.err
+
+
+def test_a_log_in_postgresql_is_watched_and_its_password_not_shown(
+    postgresql: Server, tmp_path: Path, evenhand: Command
+) -> None:
+    url = postgresql.new_database()
+    serve(fitted(), url, 10)
+    done = watch(evenhand, url, "--json", "--out", tmp_path / "watch.html")
+    assert json.loads(done.out)["n_rows"] == 200
+    for text in (done.out, done.err, (tmp_path / "watch.html").read_text()):
+        assert PASSWORD not in text
+        assert QUOTED not in text
 
 
 def test_a_log_without_contexts_is_refused(tmp_path: Path, evenhand: Command) -> None:

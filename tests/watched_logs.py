@@ -52,7 +52,7 @@ def fitted(seed: int = 0) -> RandomizedRegressor:
 
 def serve(
     model: Any,
-    place: Path,
+    place: Path | str,
     n_days: int,
     *,
     context: str = "2026",

@@ -276,17 +276,16 @@ def _groups(watched: Watched) -> Section | None:
     error = "bias (points)" if watched.is_event else "error (points)"
     cells: Cells[WatchedGroup] = {
         Column("group"): lambda one: one.name,
-        Column("status"): lambda one: Value(
-            "alarm" if one.is_alarm else "no alarm",
-            direction_words("group", one.direction) or UNKNOWN,
-        ),
+        Column("status"): lambda one: "alarm" if one.is_alarm else "no alarm",
         reach: lambda one: Value(
             "", order=one.highest, drawing=evidence_cell(one.name, one.latest, one.highest, axis)
         ),
         numeric("of an alarm's evidence"): lambda one: Value(
             of_alarm(one.highest), order=one.highest
         ),
-        numeric(error): lambda one: Value(points(one.error), order=one.error),
+        numeric(error): lambda one: Value(
+            points(one.error), one.direction or UNKNOWN, order=one.error
+        ),
         numeric("forecasts"): lambda one: Value(whole(one.n), order=one.n),
         numeric("missing", in_text=False): lambda one: Value(
             percent(one.n_missing / one.n) if one.n else UNKNOWN, order=one.n_missing
@@ -295,7 +294,8 @@ def _groups(watched: Watched) -> Section | None:
     limit = points_in_full(float(watched.settings["tolerance"]))
     text = (
         f"Groups with most evidence first. An alarm means an error above the tolerance of {limit}"
-        " points; evidence is the most so far."
+        " points; evidence is the most so far. Below an error is its direction: outcomes higher or"
+        " lower than forecast, or forecasts too narrow or too wide."
     )
     quiet = [i for i, one in enumerate(groups) if not one.is_alarm]
     dim = quiet if len(quiet) < len(groups) else ()

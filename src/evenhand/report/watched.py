@@ -144,7 +144,7 @@ class Watched:
     def __init__(self, values: Values) -> None:
         self.values = values
         self.settings: Values = values.get("settings") or {}
-        self.alarms = _signals(values.get("alarms"))
+        self.alarms = _signals([_with_highest(row, values) for row in values.get("alarms") or ()])
         self.notices = _signals(values.get("notices"))
         self.moments = tuple(map(Moment.of, values.get("dates") or ()))
         self.tests = tuple(map(_evidence, values.get("tests") or ()))
@@ -289,6 +289,15 @@ def _signals(rows: Iterable[Values] | None) -> tuple[Signal, ...]:
         for row in rows or ()
     ]
     return tuple(sorted(found, key=lambda one: one.date.day))
+
+
+def _with_highest(row: Values, values: Values) -> Values:
+    """Return an alarm with the most evidence of its group within a period, not only at its end."""
+    known = {one["name"]: one["max_log_evidence"] for one in values.get("groups") or ()}
+    within = known.get(row.get("group")) if row["part"] == "group" else None
+    at_ends = row.get("max_log_evidence")
+    found = [one for one in (within, at_ends, row["log_evidence"]) if one is not None]
+    return {**row, "max_log_evidence": max(found)}
 
 
 def _evidence(row: Values) -> Evidence:
