@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand._format import (
-    UNKNOWN,
     confidence_in_full,
     count,
     in_full,
@@ -35,11 +34,10 @@ from evenhand.report.page_data import PageData
 from evenhand.report.records import Values, without_nan
 from evenhand.report.text import document_text
 from evenhand.report.watch_charts import (
-    evidence_axis,
-    evidence_cell,
     evidence_chart,
     nearness,
 )
+from evenhand.report.watch_groups import groups_section
 from evenhand.report.watch_sentences import (
     direction_words,
     estimate_sentence,
@@ -56,15 +54,10 @@ from evenhand.report.watched import (
     Moment,
     Signal,
     Watched,
-    WatchedGroup,
-    of_alarm,
     rarity,
     ratio_of,
 )
 from evenhand.report.watched_outcomes import delays_chart, promise_chart
-
-PRINTED = 8
-"""Most groups in text."""
 
 EMBEDDED = 80
 """Most tests of groups whose evidence by period a page embeds."""
@@ -121,7 +114,7 @@ def watch_document(values: Values) -> Document:
     sections = [
         _promise(watched),
         _evidence(watched),
-        _groups(watched),
+        groups_section(watched),
         _draws(watched),
         _delays(watched),
         Section("What an alarm means", [Bullets.of(meanings(watched))], "meaning", in_text=False),
@@ -265,42 +258,6 @@ def _signal_table(signals: Sequence[tuple[str, Signal]], watched: Watched) -> Ta
         Column("raised on"): raised,
     }
     return Table.of("Alarms and notices", signals, cells)
-
-
-def _groups(watched: Watched) -> Section | None:
-    groups = watched.groups
-    if not groups:
-        return None
-    axis = evidence_axis(end for one in groups for end in (one.latest, one.highest))
-    reach = Column("evidence, now and at most (alarm at the line)", in_text=False)
-    error = "bias (points)" if watched.is_event else "error (points)"
-    cells: Cells[WatchedGroup] = {
-        Column("group"): lambda one: one.name,
-        Column("status"): lambda one: "alarm" if one.is_alarm else "no alarm",
-        reach: lambda one: Value(
-            "", order=one.highest, drawing=evidence_cell(one.name, one.latest, one.highest, axis)
-        ),
-        numeric("of an alarm's evidence"): lambda one: Value(
-            of_alarm(one.highest), order=one.highest
-        ),
-        numeric(error): lambda one: Value(
-            points(one.error), one.direction or UNKNOWN, order=one.error
-        ),
-        numeric("forecasts"): lambda one: Value(whole(one.n), order=one.n),
-        numeric("missing", in_text=False): lambda one: Value(
-            percent(one.n_missing / one.n) if one.n else UNKNOWN, order=one.n_missing
-        ),
-    }
-    limit = points_in_full(float(watched.settings["tolerance"]))
-    text = (
-        f"Groups with most evidence first. An alarm means an error above the tolerance of {limit}"
-        " points; evidence is the most so far. Below an error is its direction: outcomes higher or"
-        " lower than forecast, or forecasts too narrow or too wide."
-    )
-    quiet = [i for i, one in enumerate(groups) if not one.is_alarm]
-    dim = quiet if len(quiet) < len(groups) else ()
-    table = Table.of("Groups", groups, cells, dim=dim, search="Find a group", printed=PRINTED)
-    return Section("Groups", [Paragraph(text), table], "groups")
 
 
 def _draws(watched: Watched) -> Section | None:
