@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import optimize, stats
 
@@ -530,6 +532,30 @@ def test_rows_of_a_log_carry_base_pits_and_delays() -> None:
     late = Rows.of(["2026-01-01"], [0.5], recorded=["2026-03-01"], horizon=30)
     assert late.known.tolist() == [False]
     assert np.isnan(late.pit[0][0])
+
+
+def test_columns_of_any_library_and_zone_are_the_same_rows() -> None:
+    times = ["2026-01-01T10:00", "2026-01-01T11:30"]
+    pit = [0.25, None]
+    zoned = pd.Series(pd.to_datetime(times)).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")
+    expected = Rows.of(times, pit)
+    for time, values in (
+        (pd.Series(pd.to_datetime(times)), pd.Series(pit, dtype="Float64")),
+        (zoned, pd.Series(pit)),
+        (pl.Series(times).str.to_datetime(), pl.Series(pit)),
+        (np.array(times, dtype="M8[m]"), np.array(pit, dtype=object)),
+        ([datetime.fromisoformat(one) for one in times], pit),
+    ):
+        rows = Rows.of(time, values)
+        assert rows.time.tolist() == expected.time.tolist()
+        assert rows.time.dtype == "M8[us]"
+        assert rows.known.tolist() == [True, False]
+        assert rows.pit[0][0] == 0.25
+    for wrong in ("yesterday", "2026-13-01", 3.5):
+        with pytest.raises(InputError, match=r"^time must contain dates in ISO format"):
+            Rows.of([wrong, wrong], pit)
+    with pytest.raises(InputError, match=r"time\[1\] is missing"):
+        Rows.of(["2026-01-01", None], pit)
 
 
 @pytest.mark.parametrize(

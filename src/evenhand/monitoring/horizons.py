@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import InputError, bad_input
+from evenhand.columns import as_pandas
 
 UNITS = {"w": 7 * 24 * 60, "d": 24 * 60, "h": 60, "min": 1}
 """Minutes in the units of a horizon given as text."""
@@ -77,15 +78,18 @@ def as_times(name: str, values: Any, *, allow_missing: bool = False) -> NDArray[
     >>> as_times("time", ["2026-03-01T09:00+02:00"])
     array(['2026-03-01T07:00:00.000000'], dtype='datetime64[us]')
     """
+    values = as_pandas(values, name)
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         times = values.astype("datetime64[us]")
     else:
+        is_read = getattr(getattr(values, "dtype", None), "kind", "") == "M"
         try:
-            index = pd.to_datetime(pd.Series(values, dtype=object), utc=True, format="ISO8601")
+            column = pd.Series(values) if is_read else pd.Series(values, dtype=object)
+            read = pd.to_datetime(column, utc=True, format=None if is_read else "ISO8601")
         except (TypeError, ValueError, OverflowError) as error:
             reason = str(error).partition(",")[0]
             raise bad_input(name, "contain dates in ISO format", reason) from error
-        times = index.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
+        times = read.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
     if times.ndim != 1:
         raise bad_input(name, "have 1 dimension", f"shape {times.shape}")
     if not allow_missing and np.isnat(times).any():

@@ -71,10 +71,12 @@ class Watch(Summarized):
     come in several updates.
 
     Missing outcomes have the value least favourable to an alarm, so alarms are valid whatever is
-    missing. Rows of a person who appears in several contexts have different draws, which are
-    evidence each; a draw that is repeated is counted once. Draws are tested when their rows enter,
-    which is at the end of the horizon. For detection without that delay, use another watch without
-    a horizon on rows without outcomes.
+    missing.
+
+    Draws are watched if the rows of the first update have any. Rows of a person who appears in
+    several contexts have different draws, which are evidence each; a draw that is repeated is
+    counted once. Draws are tested when their rows enter, at the end of the horizon. For detection
+    without that delay, use another watch without a horizon on rows without outcomes.
 
     Values of a column that appear after the first update define further groups, up to 100 for each
     column, which share a part of the risk that was set aside for them. Numbers and dates in halves
