@@ -475,6 +475,20 @@ def test_rows_out_of_the_order_of_serving_are_refused_by_row() -> None:
     assert before["n_rows"] == watch.state()["n_rows"]
 
 
+def test_a_watch_never_goes_back_in_time_nor_far_ahead() -> None:
+    watch = Watch(horizon=10)
+    watch.update(Rows.of(["1969-12-22", "1970-01-10"], [0.5, 0.5]))
+    before = watch.state()
+    with pytest.raises(InputError, match=r"until is 1970-01-15.*, before 1970-01-20"):
+        watch.update(stream(0, 1, 0), until="1970-01-15")
+    for until in ("3000-01-01", "9999-01-01"):
+        with pytest.raises(InputError, match=r"periods after the rows before; check the clock"):
+            watch.update(Rows.of(["1970-01-11"], [0.5]), until=until)
+        with pytest.raises(InputError, match=r"periods after the rows before; check the clock"):
+            Watch().update(Rows.of(["1970-01-01"], [0.5]), until=until)
+    assert watch.state() == before
+
+
 def test_rows_of_one_time_need_ids_if_the_log_is_in_another_order() -> None:
     times = ["2026-01-02", "2026-01-01", "2026-01-01"]
     with pytest.raises(InputError, match=r"time\[2\] is 2026-01-01.*give the ids"):

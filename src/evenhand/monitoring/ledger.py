@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand._validate import InputError
 from evenhand.certificates import Promise
@@ -110,32 +111,36 @@ class Ledger:
                 f"the horizon of row 0 ends at {ends[0]}, before {self.until}, up to which the"
                 " watch has been moved on; add all rows of a time before moving on"
             )
-        last = ends[-1] if len(rows) else self.until
-        if until is not None and last is not None and until < last:
+        times = (self.until, self._end_of(self.last), *ends[-1:])
+        reached = [one for one in times if one is not None]
+        if until is not None and reached and until < max(reached):
             raise InputError(
-                f"until is {until}, before {last}, which the watch has reached; leave until out or"
-                " give a later time"
+                f"until is {until}, before {max(reached)}, which the watch has reached; leave until"
+                " out or give a later time"
             )
-        if self.promise is not None and len(rows):
-            promise_values(self.promise, rows)
-        if self.first is not None:
-            self._check_distance(ends[-1] if len(rows) else until)
-            if len(rows):
-                self._check_columns(rows)
-        elif len(rows):
-            self._check_distance(ends[-1], int(self.calendar.numbers(ends[:1])[0]))
+        if len(rows):
+            self._check_columns(rows)
+        new = [*ends[:1], *ends[-1:], *([] if until is None else [until])]
+        self._check_distance(np.array(new, dtype="datetime64[us]"))
 
-    def _check_distance(self, end: Any, start: int | None = None) -> None:
-        if end is None:
-            return
-        ahead = int(self.calendar.numbers(np.array([end]))[0]) - (start or self.current)
-        if ahead > MOST_PERIODS:
+    def _end_of(self, time: np.datetime64 | None) -> np.datetime64 | None:
+        return None if time is None else time + self.horizon
+
+    def _check_distance(self, times: NDArray[Any]) -> None:
+        """Refuse times that are many periods later than those seen, which take long to count."""
+        numbers = self.calendar.numbers(times)
+        start = numbers[:1] if self.first is None else [self.current]
+        if numbers.size and numbers[-1] - start[0] > MOST_PERIODS:
             raise InputError(
-                f"{end} is {ahead:,} periods after the rows before; check the clock, or use a"
-                " longer period"
+                f"{times[-1]} is {numbers[-1] - start[0]:,} periods after the rows before; check"
+                " the clock, or use a longer period"
             )
 
     def _check_columns(self, rows: Rows) -> None:
+        if self.promise is not None:
+            promise_values(self.promise, rows)
+        if self.first is None:  # the first rows define what the later ones need
+            return
         if self.kind == "event":
             excess_of(rows)
         if self.groups is not None and self.groups.partitions:
