@@ -173,6 +173,17 @@ def filled_with(log: DecisionLog, prefix: str) -> None:
         log.run(lambda t, i=i: t.add(forecast(f"{prefix}-{i}")))
 
 
+def test_a_writer_that_never_ends_is_named(
+    log: DecisionLog, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenhand.service.postgresql.PATIENCE_SECONDS", 1)
+    other = open_log(url)
+    with pytest.raises(LogError, match="another process has been writing for 60 seconds; end it"):
+        other.run(lambda _: log.run(lambda t: t.add(forecast("a"))))
+    other.close()
+    assert log.run(lambda t: t.add(forecast("a"))).number == 1
+
+
 def test_a_log_can_be_used_again_after_its_server_was_killed(
     mortal: Server,
 ) -> None:

@@ -127,6 +127,33 @@ def test_eight_threads_open_a_new_log_at_once(path: Path) -> None:
         log.close()
 
 
+def test_nothing_is_written_to_a_file_that_was_moved_away(log: DecisionLog, path: Path) -> None:
+    filled(log, 3)
+    path.rename(path.with_name("archive.sqlite"))
+    with pytest.raises(LogError, match="was moved or replaced while the log was open; open"):
+        log.run(lambda t: t.add(forecast("a")))
+    new = open_log(path)
+    with pytest.raises(LogError, match="was moved or replaced"):
+        log.run(lambda t: t.add(forecast("a")))
+    new.run(lambda t: t.add(forecast("b")))
+    assert verify(new).n_entries == 1
+    new.close()
+
+
+def test_a_writer_that_never_ends_is_named(
+    log: DecisionLog, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenhand.service.sqlite.PATIENCE_SECONDS", 0.2)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LogError, match="another process has been writing for 60 seconds; end it"):
+        log.run(lambda t: t.add(forecast("a")))
+    assert log.find("request-a") is None
+    other.rollback()
+    other.close()
+    assert log.run(lambda t: t.add(forecast("a"))).number == 1
+
+
 def as_another_user(work: Callable[[], None], folder: Path) -> None:
     """Call `work` in a fork that may read everything in a folder and change nothing."""
     for place in (folder, *folder.iterdir()):

@@ -56,6 +56,9 @@ class Connections:
                 "the process was forked while it used the log; open logs in the forks, or fork"
                 " when no request is running"
             )
+        else:
+            # another thread may have locked the pool, which is empty
+            self._engine = self._new_engine()
 
     def _new_engine(self) -> sa.Engine:
         engine = sa.create_engine(

@@ -70,14 +70,14 @@ class GroupCommit:
             self._waiting.append(ticket)
             leads = not self._is_led
             self._is_led = True
-        if not leads:
-            try:
+        try:
+            if not leads:
                 ticket.wakes.wait()
-            except BaseException:  # an interrupt by the user
-                self._withdraw(ticket)
-                raise
-        if not ticket.is_done:
-            self._lead()
+            if not ticket.is_done:
+                self._lead()
+        except BaseException:  # an interrupt by the user
+            self._withdraw(ticket, leads=leads or ticket.wakes.is_set())
+            raise
         result: T = ticket.result()
         return result
 
@@ -105,12 +105,13 @@ class GroupCommit:
             if self._is_led:
                 self._waiting[0].wakes.set()
 
-    def _withdraw(self, ticket: Ticket) -> None:
+    def _withdraw(self, ticket: Ticket, *, leads: bool) -> None:
+        """Remove a ticket that no leader has taken; if it was to lead itself, another does."""
         with self._lock:
             if ticket not in self._waiting:
                 return
             self._waiting.remove(ticket)
-        if ticket.wakes.is_set():  # it was to lead
+        if leads:
             self._hand_over()
 
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from evenhand._validate import InputError
 from evenhand.service.databases import BUSY, PATIENCE_SECONDS, Database, first_line
-from evenhand.service.log_errors import FULL, READ_ONLY
+from evenhand.service.log_errors import FULL, READ_ONLY, LogError
 
 POLL_SECONDS = 0.0005
 """Time between attempts to begin while another process writes."""
@@ -69,8 +69,10 @@ class SQLite(Database):
             wrong = "is not a file" if path.exists() else "does not exist"
             raise InputError(f"{path} {wrong}; name the file of a decision log")
         self.is_read_only = not os.access(path, os.W_OK)
+        self._file = os.stat(self._path)
 
     def connect(self, dialect: Any, arguments: Any, options: Any) -> sqlite3.Connection:
+        self._check_in_place()
         connection = sqlite3.connect(
             f"file:{quote(os.fsencode(self._path))}?{self._mode()}",
             uri=True,
@@ -89,6 +91,7 @@ class SQLite(Database):
         return connection
 
     def lock(self, connection: sa.Connection) -> None:
+        self._check_in_place()
         driver: Any = connection.connection.driver_connection
         end = time.monotonic() + PATIENCE_SECONDS
         # SQLite itself waits in steps of up to 0.1 seconds, much longer than a transaction takes:
@@ -107,6 +110,18 @@ class SQLite(Database):
         # extended codes have the kind of error in their lowest byte
         known = None if code is None else _REASONS.get(code & 0xFF)
         return known or f"the log cannot be read or written ({first_line(error)}); check the disk"
+
+    def _check_in_place(self) -> None:
+        """Refuse to write to a file that was moved away, where nobody would look for entries."""
+        try:
+            is_in_place = os.path.samestat(os.stat(self._path), self._file)
+        except FileNotFoundError:
+            is_in_place = False
+        if not is_in_place:
+            raise LogError(
+                f"{self.source}: the file was moved or replaced while the log was open; open the"
+                " log anew, and move logs only when no process has them open"
+            )
 
     def _mode(self) -> str:
         if not self.is_read_only:
