@@ -44,8 +44,8 @@ class PostgreSQL(Database):
     @property
     def options(self) -> dict[str, Any]:
         return {
-            # a transaction that waited for the lock must see what the one before it added
-            "isolation_level": "READ COMMITTED",
+            # reads need no transaction, and `lock` begins those that write
+            "isolation_level": "AUTOCOMMIT",
             # connections from before a restart of the server are replaced
             "pool_pre_ping": True,
             # of a database without an encoding, too
@@ -56,11 +56,13 @@ class PostgreSQL(Database):
         return dialect.connect(*arguments, **options)
 
     def lock(self, connection: sa.Connection) -> None:
-        # not LOCK TABLE, which needs more rights than INSERT, and stops for each VACUUM
+        # what waited for the lock must see what the transaction before it added: READ COMMITTED.
+        # Not LOCK TABLE, which needs more rights than INSERT, and stops for each VACUUM
         connection.exec_driver_sql(
-            "SELECT set_config('synchronous_commit', 'on', true),"
-            f" set_config('lock_timeout', '{PATIENCE_SECONDS:.0f}s', true),"
-            " pg_advisory_xact_lock(hashtextextended('evenhand ' || current_schema(), 0))"
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on;"
+            f" SET LOCAL lock_timeout = '{PATIENCE_SECONDS:.0f}s';"
+            " SELECT pg_advisory_xact_lock(hashtextextended('evenhand ' || current_schema(), 0))",
+            execution_options={"no_parameters": True},  # several statements at once
         )
 
     def reason(self, error: sa.exc.SQLAlchemyError) -> str:
