@@ -15,7 +15,7 @@ import pytest
 from command_outcome import Command, Outcome
 from evenhand.monitoring import Rows, Watch, watch_schema
 from evenhand.service import matured_rows, open_log
-from evenhand.store import pack, write_model
+from evenhand.store import pack, write_forecast_certificate, write_model
 from postgresql_server import PASSWORD, QUOTED, Server
 from watched_logs import fitted, serve
 
@@ -145,6 +145,23 @@ def test_the_certificate_of_another_model_is_refused(place: Path, evenhand: Comm
         refused = watch(evenhand, log, "--certificate", other, *more).complaint()
         assert "its context '2026' has another model" in refused
         assert "give the certificate of the served model" in refused
+
+
+def test_a_certificate_of_another_link_is_refused(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    forecasts = {"kind": "mean_std", "columns": ["mu", "sigma"]}
+    for alpha in (0.1, 0.2):
+        link = {"link": "entropic", "alpha": alpha}
+        folder = tmp_path / str(alpha)
+        promise = {**PROMISE, "alpha": alpha}
+        write_forecast_certificate({**link, "forecasts": forecasts, "promise": promise}, folder)
+    log = place / "right.sqlite"
+    found = values(evenhand, log, "--certificate", tmp_path / "0.1")
+    assert found["settings"]["alpha"] == 0.1
+    refused = watch(evenhand, log, "--certificate", tmp_path / "0.2").complaint()
+    assert "serves forecasts with the entropic link, alpha 0.1" in refused
+    assert "about the entropic link, alpha 0.2" in refused
 
 
 def test_a_folder_without_a_certificate_is_refused(

@@ -29,7 +29,9 @@ found = evenhand.audit(forecast, y=y, groups={"first half": np.arange(300) < 150
 assert found.score("average error") < 0.1, found.summary()
 assert "<h1>Audit of " in found.to_html()
 from evenhand.audits import audit_schema
+from evenhand.monitoring import Watch, watch_schema
 assert set(audit_schema()["required"]) <= set(found.to_dict())
+assert set(watch_schema()["required"]) <= set(Watch().to_dict())
 from sklearn.linear_model import Ridge
 X = rng.normal(size=(300, 2))
 model = evenhand.RandomizedRegressor(Ridge(), random_state=0).fit(X, X[:, 0] + y)

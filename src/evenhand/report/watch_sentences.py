@@ -155,7 +155,10 @@ def direction_words(part: str, direction: str) -> str:
 def _served(alarm: Signal, settings: Values) -> str:
     """Return when the first forecasts of a break were served, a horizon before they count."""
     horizon = settings.get("horizon_days")
-    return f" (forecasts served since about {alarm.since.before(horizon).words})" if horizon else ""
+    # a week or a month is too long for a date
+    if not horizon or settings["period"] not in ("hour", "day"):
+        return ""
+    return f" (forecasts served since about {alarm.since.before(horizon).words})"
 
 
 def _shown(direction: str) -> str:
