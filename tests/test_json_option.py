@@ -161,6 +161,7 @@ CALLS: dict[str, Callable[[Path, Path], tuple[Any, ...]]] = {
         *QUICK,
         "--json",
     ),
+    "watch": lambda place, out: ("watch", place / "log.sqlite", "--horizon", "1d", "--json"),
     "reproduce": lambda place, out: ("reproduce", "toy", "--out", out / "toy", "--json"),
 }
 COMMANDS = sorted(get_command(app).commands)  # type: ignore[attr-defined]

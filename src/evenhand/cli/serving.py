@@ -70,7 +70,8 @@ def predict(
             metavar="LOG",
             rich_help_panel=LOG,
             help="decision log to which forecasts are added before they are written: a .sqlite"
-            " file, or a URL such as postgresql://USER@HOST/DATABASE",
+            " file, a folder of parquet files (.parquet), or a URL such as"
+            " postgresql://USER@HOST/DATABASE",
         ),
     ] = None,
     groups: Annotated[
