@@ -68,7 +68,8 @@ class Served:
             values["person"],
             values["r"],
             values["revision"],
-            values["quantiles"],
+            # as JSON, levels are in the order of their text
+            dict(sorted(values["quantiles"].items(), key=lambda one: float(one[0]))),
             values["mean"],
             values["probability"],
             values["action"],

@@ -1,0 +1,141 @@
+"""Serving with logs of all kinds, from several threads and processes at once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import BayesianRidge
+
+from evenhand import RandomizedRegressor, Service, save
+from evenhand.draws import KeyedDraws
+from evenhand.service import DecisionLog, open_log, verify
+from forecaster_examples import linear_task, small_boosted
+
+KEY = b"a key of these tests, not secret"
+DRAWS = KeyedDraws(KEY, "2026-11")
+N_PEOPLE = 40
+
+SERVING = """
+import json, sys
+from multiprocessing import get_context
+from pathlib import Path
+import numpy as np
+import pandas as pd
+from evenhand import Service
+from evenhand.draws import KeyedDraws
+from evenhand.service import open_log
+folder, log, key = sys.argv[1:]
+X = pd.read_csv(Path(folder).parent / "rows.csv")
+
+def serve(seed, begin):
+    begin.wait()
+    # a context that all processes open at once
+    service = Service(folder, KeyedDraws(key.encode(), "2026-11"), open_log(log))
+    order = np.random.default_rng(seed).permutation(len(X))
+    served = {int(i): service.forecast(int(i), X.iloc[i]).to_dict() for i in order}
+    Path(folder).with_name(f"{seed}.json").write_text(json.dumps(served))
+
+# forks, as the imports take seconds
+forks = get_context("fork")
+begin = forks.Barrier(3)
+workers = [forks.Process(target=serve, args=(seed, begin)) for seed in range(3)]
+for worker in workers:
+    worker.start()
+for worker in workers:
+    worker.join(100)
+sys.exit(max(abs(worker.exitcode) for worker in workers))
+"""
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    X, y = linear_task(200)
+    table = pd.DataFrame(X, columns=["age", "income", "debt"])
+    return RandomizedRegressor(BayesianRidge()).fit(table, y)
+
+
+def rows(n: int) -> pd.DataFrame:
+    return pd.DataFrame(linear_task(n, 3)[0], columns=["age", "income", "debt"])
+
+
+def place(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if kind == "postgresql":
+        return str(request.getfixturevalue("postgresql").new_database())
+    return str(tmp_path / f"log.{kind}")
+
+
+@pytest.fixture(params=["sqlite", "parquet", "postgresql"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DecisionLog]:
+    opened = open_log(place(request.param, request, tmp_path))
+    yield opened
+    opened.close()
+
+
+def without_flag(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**one, "is_repeated": None} for one in answers]
+
+
+def test_every_log_serves_the_same(model: Any, log: DecisionLog) -> None:
+    service = Service(model, DRAWS, log)
+    X = rows(6)
+    many = service.forecast_many(range(6), X)
+    with ThreadPoolExecutor(8) as pool:
+        again = list(pool.map(lambda i: service.forecast(i, X.iloc[i]), [*range(6)] * 2))
+    assert without_flag([one.to_dict() for one in again]) == without_flag(
+        [one.to_dict() for one in many] * 2
+    )
+    changed = service.forecast(0, X.iloc[1])
+    assert (changed.revision, changed.r) == (1, many[0].r)
+    service.record_outcome(many[0].id, 0.5)
+    assert verify(log).n_entries == 1 + 6 + 1 + 1
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_processes_on_one_log_give_one_answer_per_person(
+    kind: str, model: Any, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    where = place(kind, request, tmp_path)
+    save(model, tmp_path / "model")
+    rows(N_PEOPLE).to_csv(tmp_path / "rows.csv", index=False)
+    arguments = [str(tmp_path / "model"), where, KEY.decode()]
+    subprocess.run([sys.executable, "-c", SERVING, *arguments], check=True, timeout=200)
+    found = [json.loads((tmp_path / f"{seed}.json").read_text()) for seed in range(3)]
+    log = open_log(where)
+    entries = list(log.entries(kind="forecast"))
+    assert len(entries) == N_PEOPLE
+    assert len(list(log.entries(kind="context"))) == 1
+    assert all(entry.values["revision"] == 0 for entry in entries)
+    for person in map(str, range(N_PEOPLE)):
+        answers = [one[person] for one in found]
+        assert without_flag(answers) == without_flag(answers[:1] * 3)
+        # one process logged it, and the others found it
+        assert sum(not one["is_repeated"] for one in answers) == 1
+    assert verify(log).n_entries == 1 + N_PEOPLE
+    log.close()
+
+
+def test_threads_do_not_change_each_others_forecasts(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=200), "b": rng.choice(["x", "y", "z"], 200)})
+    model = RandomizedRegressor(small_boosted(), random_state=0).fit(
+        X, X["a"] + rng.normal(size=200)
+    )
+    # a model that no thread has used before
+    save(model, tmp_path / "model")
+    parallel, alone = (
+        Service(tmp_path / "model", DRAWS, open_log(tmp_path / name)) for name in ("p.db", "a.db")
+    )
+    with ThreadPoolExecutor(32) as pool:
+        found = list(pool.map(lambda i: parallel.forecast(i, X.iloc[i]), range(64)))
+    for i, served in enumerate(found):
+        other = alone.forecast(i, X.iloc[i])
+        assert (served.quantiles, served.r, served.mean) == (other.quantiles, other.r, other.mean)
