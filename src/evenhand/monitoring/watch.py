@@ -34,7 +34,9 @@ class Watch(Summarized):
     ----------
     certificate : Certificate, Selection, Promise, path or None, default None
         What was promised: a certificate, a selected randomization, or the folder of a model or of
-        certified forecasts. None watches groups and draws only.
+        certified forecasts. The promise of a certificate is for groups of at least 20%, or of the
+        size that was certified; `certificate.promise(mass)` is for another size. None watches
+        groups and draws only.
     groups : list of str, default ()
         Columns that define named groups, as in an audit. The groups and the cuts of numbers are
         learned from the rows of the first update, so give it enough rows, at least 20. With neither

@@ -48,6 +48,7 @@ from evenhand.report.watch_sentences import (
     meanings,
     missing_sentence,
     promise_sentence,
+    repeated_sentence,
     status_box,
 )
 from evenhand.report.watched import (
@@ -276,7 +277,8 @@ def _draws(watched: Watched) -> Section | None:
         f"The draws of {count(int(draws['n']), 'forecast')} are {points(draws.get('error'))} points"
         " from uniform."
     )
-    parts = [Paragraph(text), Paragraph(f"{distance} {evidence}")]
+    repeated = repeated_sentence(draws)
+    parts = [Paragraph(text), Paragraph(" ".join(filter(None, [distance, evidence, repeated])))]
     return Section("Draws", parts, "draws", in_text=False)
 
 

@@ -267,9 +267,27 @@ def _group_finding(watched: Watched, parts: set[str]) -> list[Sentence]:
 
 
 def _draws_finding(watched: Watched, parts: set[str]) -> list[Sentence]:
-    if watched.draws is None or "draws" in parts or watched.is_empty:
+    if watched.draws is None or watched.is_empty:
+        return []
+    repeated = repeated_sentence(watched.draws)
+    if repeated:
+        return [Sentence(repeated, is_warning=True)]
+    if "draws" in parts:
         return []
     return [Sentence("The draws show no sign of repeated or chosen draws.")]
+
+
+def repeated_sentence(draws: Values) -> str:
+    """Return how many draws were those of earlier forecasts; empty if none was."""
+    n = int(draws.get("n_repeated") or 0)
+    if not n:
+        return ""
+    total = n + int(draws["n"])
+    return (
+        f"{n:,} of {count(total, 'draw')} {'was' if n == 1 else 'were'} the same as an earlier one"
+        " and not counted. In one context each person has a draw of their own: check how the draws"
+        " are made."
+    )
 
 
 def missing_sentence(watched: Watched) -> str:
