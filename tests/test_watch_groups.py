@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from evenhand import InputError, Watch
+from evenhand.calibration import calibration_error
 from evenhand.monitoring import Rows
 from repeats import most_failures, repeats, statistical
 
@@ -205,3 +206,63 @@ def test_later_groups_at_the_boundary_raise_few_false_alarms() -> None:
         watch.update(rows.take(slice(48, u.size)))
         failures += bool(watch.alarms)
     assert failures <= most_failures(n_sets)
+
+
+def evidence_by_hand(days: list[list[float]], last_day: int, tolerance: float) -> float:
+    """Evidence of one group after the last day, by the formulas of outcomes: 6, in plain loops."""
+    shares = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+    total = 0.0
+    for sign, low, witness in (
+        (1, -0.5, lambda c: c - 0.5),
+        (-1, -0.5, lambda c: c - 0.5),
+        (1, -0.25, lambda c: abs(c - 0.5) - 0.25),
+        (-1, -0.25, lambda c: abs(c - 0.5) - 0.25),
+    ):
+        sums = [0.0] * len(shares)
+        for d, pits in enumerate(days, start=1):
+            sums = [one + 1 / (d * (d + 1)) for one in sums]
+            for c in pits:
+                # a missing outcome has the least value
+                x = low if math.isnan(c) else sign * witness(c)
+                sums = [
+                    one * (1 + f / (tolerance - low) * (x - tolerance))
+                    for one, f in zip(sums, shares, strict=True)
+                ]
+        total += sum(sums) / len(shares) + 1 / (last_day + 1)
+    return total / 4
+
+
+def test_the_evidence_of_a_group_is_that_of_the_formulas() -> None:
+    random = np.random.default_rng(5)
+    n = 30
+    day = np.sort(random.integers(0, 6, size=n))
+    day[0], day[-1] = 0, 5
+    group = random.integers(0, 2, size=n)
+    pit = np.where(random.uniform(size=n) < 0.1, np.nan, random.uniform(size=n) ** 0.3)
+    times = START + day * 24 * HOUR + np.arange(n) * HOUR / 60
+    watch = Watch(groups=["g"], tolerance=0.05)
+    watch.update(Rows.of(times, pit, groups={"g": group}))
+    for j, found in enumerate(watch.to_dict()["groups"]):
+        days = [pit[(day == d) & (group == j)].tolist() for d in range(6)]
+        expected = math.log(evidence_by_hand(days, last_day=6, tolerance=0.05))
+        assert found["log_evidence"] == pytest.approx(expected, abs=1e-9)
+        known = pit[(group == j) & ~np.isnan(pit)]
+        assert found["error"] == pytest.approx(calibration_error(known), abs=0.005)
+
+
+def test_witnesses_of_cells_are_means_over_the_cells() -> None:
+    low, high = np.array([0.1, 0.3, 0.6, 0.45]), np.array([0.4, 0.9, 0.61, 0.5])
+    inside = low + (high - low) * (np.arange(100_000)[:, None] + 0.5) / 100_000
+    rows = Rows.of(START + np.arange(4) * HOUR, (low, high), groups={"g": [0, 1, 2, 3]})
+    watch = Watch(groups=["g"], tolerance=0.05)
+    watch.update(rows)
+    for j, found in enumerate(watch.to_dict()["groups"]):
+        c = inside[:, j]
+        values = [np.mean(c - 0.5), np.mean(np.abs(c - 0.5) - 0.25)]
+        expected = 0.0
+        for x, lowest in zip(
+            [values[0], -values[0], values[1], -values[1]], [0.5] * 2 + [0.25] * 2, strict=True
+        ):
+            stakes = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.8]) / (0.05 + lowest)
+            expected += (0.5 * np.mean(1 + stakes * (x - 0.05)) + 0.5) / 4
+        assert found["log_evidence"] == pytest.approx(math.log(expected), abs=1e-8)
