@@ -41,7 +41,7 @@ pytestmark = pytest.mark.skipif(not PAGES.exists(), reason="the documentation is
 COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
 
 
-SHELL_RUNS = ("tutorial", "evidence")
+SHELL_RUNS = ("tutorial", "evidence", "refresh")
 """Pages whose shell lines are run, each with the exit code that its comment names."""
 
 
@@ -142,7 +142,7 @@ def test_pages_with_examples_are_not_lost() -> None:
         "decide",
         "report",
     }
-    guides |= {"scale", "outcomes", "counts", "amounts", "events"}
+    guides |= {"scale", "outcomes", "counts", "amounts", "events", "service", "watch", "refresh"}
     theory = {"links", "price-of-proof", "sharp-certificate", "costs", "method"}
     assert with_blocks >= guides | theory
 
@@ -240,6 +240,20 @@ def test_numbers_beside_other_packages_are_those_measured() -> None:
     tables = re.findall(r"on (\d+ of \d+) in both scores", page)
     assert tables == ["9 of 10"]
     assert f"three quarters of the tables: {tables[0]}" in forecasts
+
+
+def test_delays_of_a_watch_are_those_measured() -> None:
+    page = (PAGES / "watch.rst").read_text(encoding="utf-8")
+    shown = page.partition("Why not test every day?")[2].partition("Horizon, late and missing")[0]
+    measured = (ROOT / "benchmarks" / "results" / "watch_delays.md").read_text(encoding="utf-8")
+    delays = re.findall(r"- (\d+ / \d+)\n", shown)
+    rates = re.findall(r"- (\d+\.\d%)\n", shown)
+    errors = re.findall(r"- (\d+\.\d) points\n", shown)
+    assert (len(delays), len(rates), len(errors)) == (9, 3, 9)
+    for number in [*delays, *rates, *(f"{float(error) / 100:.3f}" for error in errors)]:
+        assert number in measured, number
+    daily = f"{float(rates[0].rstrip('%')):.0f}% of simulated years"
+    assert daily in " ".join((PAGES / "faq.rst").read_text(encoding="utf-8").split())
 
 
 def test_every_public_module_has_a_page_made_from_its_names() -> None:

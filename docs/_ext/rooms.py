@@ -57,7 +57,7 @@ class GalleryOrder:
             "randomize",
             "price_of_proof",
         ),
-        *("paic_network", "keyed_draws", "decide", "lending"),
+        *("paic_network", "keyed_draws", "watch", "decide", "lending"),
     )
 
     def __init__(self, src_dir: str) -> None:
