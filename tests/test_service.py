@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn.linear_model import BayesianRidge
 
 from evenhand import Forecast, RandomizedRegressor, Service, save
 from evenhand._validate import InputError
+from evenhand.columns import Schema
 from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import from_records
 from evenhand.draws import KeyedDraws
@@ -518,6 +520,19 @@ def test_the_schema_describes_the_columns_of_a_row(mixed_model: Any, tmp_path: P
     assert (schema["age"].kind, schema["age"].n_missing) == ("number", 0)
     assert schema["seldom"].n_missing > 0
     assert (schema["since"].kind, schema["sex"].kind) == ("date", "other")
+
+
+@pytest.mark.parametrize("dtype", ["datetime64[s]", "datetime64[ns]", "datetime64[us, Asia/Tokyo]"])
+@pytest.mark.parametrize("value", ["2020-01-03", "2021-05-06T07:08:09.654321+02:00", None])
+def test_dates_reach_the_model_as_its_own_reader_gives_them(dtype: str, value: Any) -> None:
+    days = pd.Series(pd.to_datetime(["2020-01-01", "2021-12-31"], utc=True))
+    has_zone = "," in dtype
+    days = (days if has_zone else days.dt.tz_localize(None)).astype(dtype)
+    model = SimpleNamespace(schema_=Schema.learn(pd.DataFrame({"since": days})), n_features_in_=1)
+    reader = RowReader(model)
+    served = reader.table([reader.read({"since": value})])
+    own = model.schema_.apply(pd.DataFrame({"since": pd.Series([value], dtype=object)}), "")
+    pd.testing.assert_frame_equal(model.schema_.apply(served, ""), own)
 
 
 def test_outcomes_are_recorded_by_id(model: Any, tmp_path: Path) -> None:

@@ -35,18 +35,12 @@ if len(token) < 32:
     raise SystemExit("the token needs at least 32 characters, as secrets.token_hex() has")
 service = Service(model, KeyedDraws(key, context), open_log(log))
 
-types = {
-    "number": float,
-    "boolean": bool,
-    "category": str,
-    "date": str,
-    "other": str | float | bool,
-}
-# null is accepted in the columns that had missing values in training
-columns = {
-    column.name: types[column.kind] | None if column.n_missing else types[column.kind]
-    for column in service.schema.columns
-}
+types = {"number": float, "boolean": bool, "category": str, "date": str}
+columns = {}
+for column in service.schema.columns:
+    kind = types.get(column.kind, str | float | bool | None)
+    # null stands for a missing value, where training had some
+    columns[column.name] = kind | None if column.n_missing else kind
 Id = Annotated[str, Field(max_length=200)]
 
 

@@ -89,6 +89,10 @@ class Cells:
             return np.array(values, dtype=np.float64)  # None becomes NaN
         if self._kind == "boolean" and None not in values:
             return np.array(values, dtype=np.bool_)
+        if self._kind == "date" and "," not in self.column.dtype:  # without a zone
+            is_known = self.column.dtype.startswith("datetime64")
+            stamps = np.array(values, dtype="datetime64[us]")  # None becomes NaT
+            return stamps.astype(self.column.dtype) if is_known else stamps
         codes = self._codes
         if codes is not None and all(value is None or value in codes for value in values):
             numbers = np.array([-1 if value is None else codes[str(value)] for value in values])
