@@ -9,10 +9,10 @@ Beside it, in the same minutes, another process measures twice a second the mode
 forecast of one person with five quantiles, and the time to write a page to the disk of the log.
 
 In the end each answer is compared with the log, which must have it exactly once, and the chain of
-hashes is verified. The exit code is 1 if an answer is lost or a request was not answered.
+hashes is verified. Shorter runs follow with two workers, and with a log in PostgreSQL where its
+package is installed. The exit code is 1 if an answer is lost or a request was not answered.
 
-    OMP_NUM_THREADS=1 python benchmarks/service_load.py [--seconds 300] [--rate 200] [--workers 1]
-        [--postgresql]
+    OMP_NUM_THREADS=1 python benchmarks/service_load.py [--seconds 300] [--others 30] [--rate 200]
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,18 +33,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from evenhand import BoostedDistributionRegressor, RandomizedRegressor, load, save
 from evenhand.service import open_log
+from postgresql_server import started
 from recipe_server import HEADERS, Server, check_logged, running, write_secrets
 
 N_COLUMNS, N_TREES = 10, 100
 """Columns of the table, and trees per parameter of the distribution."""
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-PERCENTAGES = (50, 95, 99, 100)
 
 
 def make_table(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
@@ -158,54 +160,45 @@ def measuring(folder: Path) -> Iterator[list[list[float]]]:
 
 
 @contextmanager
-def log_in(folder: Path, is_postgresql: bool) -> Iterator[str]:
-    """Return the path or URL of an empty log."""
-    if not is_postgresql:
+def log_in(folder: Path, in_sqlite: bool) -> Iterator[str]:
+    """Give the path or URL of an empty log; raise what skips a test without PostgreSQL."""
+    if in_sqlite:
         yield str(folder / "log.sqlite")
         return
-    from postgresql_server import started
-
     with started() as server:
         yield server.new_database()
 
 
 def shown(name: str, seconds: Any) -> str:
     """Return a line with percentiles in milliseconds."""
-    times = np.percentile(1000 * np.asarray(seconds), PERCENTAGES)
+    times = np.percentile(1000 * np.asarray(seconds), (50, 95, 99, 100))
     return f"{name:34}" + "".join(f"{ms:9.2f}" for ms in times)
 
 
-def measure(options: argparse.Namespace, folder: Path) -> bool:
-    """Run the load and print; returns whether all requests were answered and none was lost."""
-    setting = make_setting(folder)
-    n = round(options.rate * options.seconds)
-    workers = ("--workers", str(options.workers)) if options.workers > 1 else ()
-    with log_in(folder, options.postgresql) as log:
-        with (
-            running(Server(setting, log, folder / "output", workers)) as server,
-            measuring(folder) as beside,
-        ):
+def measure(setting: Path, rate: float, seconds: float, workers: int, *, in_sqlite: bool) -> bool:
+    """Run one load and print it; returns whether all requests were answered and none was lost."""
+    n = round(rate * seconds)
+    options = ("--workers", str(workers)) if workers > 1 else ()
+    with tempfile.TemporaryDirectory() as name, log_in(Path(name), in_sqlite) as log:
+        server = Server(setting, log, Path(name) / "output", options)
+        with running(server), measuring(setting) as beside:
             memory, cpu = server.memory(), server.cpu_seconds()
-            found = asyncio.run(ask_all(server.url, options.rate, n))
+            found = asyncio.run(ask_all(server.url, rate, n))
             memory, cpu = server.memory() - memory, server.cpu_seconds() - cpu
         answers = [(person, json.loads(body)) for person, _, status, body in found if status == 200]
         with closing(open_log(log, create=False)) as opened:
             n_entries = check_logged(opened, answers)
-    where = "PostgreSQL" if options.postgresql else "SQLite"
-    print(f"{n:,} requests, {options.rate:g} a second; log in {where}; workers: {options.workers}")
-    print(f"answered {len(answers):,}, refused or failed {n - len(answers):,}")
-    print(
-        f"{'milliseconds':34}" + "".join(f"{f'p{p}' if p < 100 else 'max':>9}" for p in PERCENTAGES)
-    )
-    print(shown("answer, from arrival", [seconds for _, seconds, _, _ in found]))
+    where = "SQLite" if in_sqlite else "PostgreSQL"
+    print(f"{where}, {'two workers' if workers == 2 else 'one worker'}:", end=" ")
+    print(f"{n:,} requests in {seconds:g} seconds, {len(answers):,} answered, 0 of them lost;")
+    print(f"{n_entries:,} entries in the log, whose chain of hashes is complete")
+    print(f"{'milliseconds':34}" + "".join(f"{name:>9}" for name in ("p50", "p95", "p99", "max")))
+    print(shown("answer, from arrival", [time for _, time, _, _ in found]))
     own, disk = zip(*beside, strict=True)
     print(shown("model alone, one forecast", own))
     print(shown("a page written to the disk", disk))
-    print(
-        f"the server used {1000 * cpu / n:.2f} ms of CPU time per request; its memory grew by"
-        f" {memory / 1e6:.1f} MB"
-    )
-    print(f"lost: 0; the chain of {n_entries:,} entries is complete")
+    print(f"CPU time of the server per request: {1000 * cpu / n:.2f} ms;", end=" ")
+    print(f"growth of its memory: {memory / 1e6:.1f} MB\n", flush=True)
     return len(answers) == n
 
 
@@ -215,15 +208,29 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--others", type=float, default=30)
     parser.add_argument("--rate", type=float, default=200)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--postgresql", action="store_true")
     parser.add_argument("--beside", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.beside:
         measure_beside(options.beside)
-    with tempfile.TemporaryDirectory() as folder:
-        is_good = measure(options, Path(folder))
+    # so that servers are stopped if this program is
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    runs = [(options.seconds, 1, True)]
+    if options.others:
+        runs += [(options.others, 2, True), (options.others, 1, False), (options.others, 2, False)]
+    is_good = True
+    with tempfile.TemporaryDirectory() as name:
+        setting = make_setting(Path(name))
+        print(
+            f"{options.rate:g} requests a second at random times; {os.cpu_count()} cores, of which"
+        )
+        print("the server has what this program leaves\n", flush=True)
+        for seconds, workers, in_sqlite in runs:
+            try:
+                is_good &= measure(setting, options.rate, seconds, workers, in_sqlite=in_sqlite)
+            except pytest.skip.Exception as reason:
+                print(reason)
     raise SystemExit(0 if is_good else 1)
 
 
