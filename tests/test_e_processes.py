@@ -3,11 +3,14 @@
 import itertools
 import json
 import math
+from functools import cache
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from evenhand import InputError
+from evenhand.links import Entropic
 from evenhand.monitoring import STAKES, EProcesses
 from repeats import most_failures, repeats, statistical
 
@@ -182,6 +185,72 @@ def test_three_thousand_days_do_not_overflow(x):
     assert EProcesses.from_state(json.loads(json.dumps(bank.to_state()))).to_state() == (
         bank.to_state()
     )
+
+
+LINK = Entropic(0.12)
+PEOPLE, CHANGE_DAY = 50, 100
+
+
+@cache
+def pathwise_errors():
+    """Normal scores, and the pathwise errors of people whose outcomes have them."""
+    grid = np.linspace(-8.0, 8.0, 801)
+    return grid, LINK.pathwise_error(stats.norm.cdf(grid))
+
+
+def pathwise_ratios(score):
+    """Excess of pathwise errors over their 80% quantile, as a share of that promised for 0.30."""
+    errors = np.interp(score, *pathwise_errors())
+    # 80% of the absolute scores lie below that of 0.9
+    q = float(np.interp(stats.norm.ppf(0.9), *pathwise_errors()))
+    return np.maximum(errors - q, 0.0) / (0.2 * (0.30 - q))
+
+
+@statistical
+def test_a_prior_over_start_days_finds_a_change_in_4_days_and_one_product_in_33():
+    # the first table of outcomes: 6, all outcomes shifted by 1 sd after day 100
+    runs = repeats(100, least=40)
+    rng = np.random.default_rng(8)
+    bank = EProcesses(np.zeros(runs), np.ones(runs))
+    product = np.zeros((len(STAKES), 1, runs))
+    stakes = np.array(STAKES)[:, None, None]
+    first = np.full((2, runs), np.inf)
+    for day in range(1, CHANGE_DAY + 51):
+        x = pathwise_ratios(rng.normal(size=(PEOPLE, runs)) + (day > CHANGE_DAY))
+        bank.begin_period(day)
+        ours = bank.update(x).max(axis=0)
+        path = product + np.cumsum(np.log1p(stakes * (x - 1)), axis=1)
+        product = path[:, -1:, :]
+        theirs = np.log(np.exp(path).mean(axis=0)).max(axis=0)
+        for place, evidence in enumerate((ours, theirs)):
+            is_new = (evidence >= math.log(20)) & np.isinf(first[place])
+            first[place, is_new] = day - CHANGE_DAY
+    assert (first[0] <= 0).sum() <= most_failures(runs, 0.05)
+    median = np.median(first, axis=-1)
+    assert 3 <= median[0] <= 5
+    assert 30 <= median[1] <= 36
+
+
+@statistical
+@pytest.mark.parametrize(("shift", "most"), [(0.25, 60), (0.5, 13), (1.0, 6)])
+def test_delays_of_a_named_group_are_at_most_those_of_the_specification(shift, most):
+    # the second table of outcomes: 6: 20 people a day, 10 groups, tolerance 0.02
+    runs = repeats(100, least=40)
+    rng = np.random.default_rng(9)
+    low = np.tile([-0.5, -0.5, -0.25, -0.25], runs)
+    bank = EProcesses(low, np.full(low.shape, 0.02))
+    first = np.full(runs, np.inf)
+    for day in range(1, CHANGE_DAY + 121):
+        u = stats.norm.cdf(rng.normal(size=(20, runs)) + shift * (day > CHANGE_DAY))
+        level, width = u - 0.5, np.abs(u - 0.5) - 0.25
+        bank.begin_period(day)
+        path = bank.update(np.stack((level, -level, width, -width), axis=-1).reshape(20, -1))
+        evidence = np.log(np.exp(path.reshape(20, runs, 4)).mean(axis=-1)).max(axis=0)
+        first[(evidence >= math.log(200)) & np.isinf(first)] = day - CHANGE_DAY
+        if np.isfinite(first).all():
+            break
+    assert (first <= 0).sum() <= most_failures(runs, 0.005)
+    assert np.median(first) <= most
 
 
 def test_since_is_the_period_of_the_change():

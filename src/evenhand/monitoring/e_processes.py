@@ -125,7 +125,8 @@ class EProcesses:
         x : array-like of shape (n, J)
             Values of n rows in their order.
         skip : array-like of bool, shape (n, J), or None
-            Rows that are not counted in a process; the choice must not depend on the row's values.
+            Rows that are not counted in a process. The hypothesis is then about the counted rows:
+            given the past, and that it is counted, a row's mean is at most the bound.
 
         Returns
         -------
