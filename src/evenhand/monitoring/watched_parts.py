@@ -13,7 +13,7 @@ from evenhand.monitoring.alarms import Part
 from evenhand.monitoring.named_groups import NamedGroups
 from evenhand.monitoring.rows import Rows
 from evenhand.monitoring.tallies import BiasSums, PITSums, SeenDraws
-from evenhand.monitoring.witness_tests import DIGITS, Crossing, WitnessTests
+from evenhand.monitoring.witness_tests import Crossing, WitnessTests, rounded
 from evenhand.monitoring.witnesses import (
     DRAW_WITNESSES,
     EVENT_WITNESSES,
@@ -249,7 +249,7 @@ def test_records(tests: WitnessTests, part: Part) -> list[dict[str, Any]]:
             "part": part,
             "group": name,
             "direction": directions[j],
-            "log_evidence": [*tests.history[j], round(float(now[j]), DIGITS)],
+            "log_evidence": [*tests.history[j], rounded(now[j])],
             "threshold": float(tests.thresholds[j]),
         }
         for j, name in enumerate(tests.names)

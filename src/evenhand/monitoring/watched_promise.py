@@ -15,7 +15,7 @@ from evenhand.monitoring.envelope_test import EnvelopeTest
 from evenhand.monitoring.promise_test import PromiseTest
 from evenhand.monitoring.rows import Rows
 from evenhand.monitoring.watched_parts import Step
-from evenhand.monitoring.witness_tests import DIGITS, Crossing
+from evenhand.monitoring.witness_tests import Crossing, rounded
 
 SidedTest = PromiseTest | EnvelopeTest
 """Test with evidence of each of its sides."""
@@ -49,7 +49,7 @@ class SidedEvidence:
         """End the current period and begin the next one."""
         if self.test.period > 0:
             for past, now in zip(self.history, self.test.log_evidence, strict=True):
-                past.append(round(float(now), DIGITS))
+                past.append(rounded(now))
         self.test.begin_period(self.test.period + 1)
 
     def update(self, rows: Rows) -> list[Crossing]:
@@ -130,7 +130,7 @@ class SidedPart:
                 "part": self.part,
                 "group": None,
                 "direction": side,
-                "log_evidence": [*self.evidence.history[i], round(float(now[i]), DIGITS)],
+                "log_evidence": [*self.evidence.history[i], rounded(now[i])],
                 "threshold": self.evidence.threshold,
             }
             for i, side in enumerate(self.evidence.test.sides)

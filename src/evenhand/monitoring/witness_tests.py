@@ -135,7 +135,7 @@ class WitnessTests:
         """End the current period and begin the next one."""
         if self._processes.period > 0:
             for past, now in zip(self.history, self.log_evidence, strict=True):
-                past.append(round(float(now), DIGITS))
+                past.append(rounded(now))
         self._processes.begin_period(self._processes.period + 1)
 
     def update(self, x: Floats, members: Mask) -> list[Crossing]:
@@ -218,6 +218,17 @@ class WitnessTests:
         self.has_alarm = np.array(state["has_alarm"], dtype=np.bool_)
         self.history = [list(map(float, past)) for past in state["history"]]
         self._processes = EProcesses.from_state(state["processes"])
+
+
+def rounded(log_evidence: float) -> float:
+    """Return log evidence with the decimals that are kept per period; never -0.0.
+
+    Examples
+    --------
+    >>> rounded(2.34567), rounded(-1e-17)
+    (2.3457, 0.0)
+    """
+    return round(float(log_evidence), DIGITS) + 0.0
 
 
 def _packed(members: Mask) -> tuple[Ints, Ints]:
