@@ -94,7 +94,7 @@ def test_a_resumed_watch_of_unusual_columns_equals_an_uninterrupted_one(seed: in
         groups=columns,
     )
     period = ("hour", "day", "week", "month")[seed % 4]
-    whole = Watch(groups=columns, period=period, false_alarm=0.3)
+    whole = Watch(groups=[*columns], period=period, false_alarm=0.3)
     # values that the first rows do not have define groups later
     first = int(random.integers(1, 20))
     whole.update(rows.take(slice(0, first)))
