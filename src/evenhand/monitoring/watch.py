@@ -54,13 +54,6 @@ class Watch(Summarized):
         period in which its horizon ends, never to that in which its outcome arrived. None: rows
         belong to the period in which they were served.
 
-    Attributes
-    ----------
-    alarms : list of Alarm
-        All alarms so far, in the order of the rows that raised them.
-    notices : list of Notice
-        Changes that break no promise.
-
     Raises
     ------
     InputError

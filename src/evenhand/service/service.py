@@ -70,13 +70,8 @@ class Service:
 
     Attributes
     ----------
-    context : str
-        Name of the context.
     model_sha256 : str
         SHA-256 of the model, as in its folder and certificate.
-    schema : Schema
-        Columns of a row: their names, kinds, levels, ranges and numbers of missing values in
-        training. Columns of groups that the model does not use have the kind "other".
 
     Raises
     ------
@@ -155,7 +150,10 @@ class Service:
 
     @property
     def schema(self) -> Schema:
-        """Columns of a row."""
+        """Columns of a row: their names, kinds, and levels, ranges and missing values in training.
+
+        Columns of groups that the model does not use have the kind "other".
+        """
         return self._reader.schema
 
     def __repr__(self) -> str:
