@@ -43,6 +43,8 @@ SLOWEST = (
     "test_cli.py",
     "test_cli_process.py",
     "test_scale_cluster.py",
+    "test_log_postgresql.py",
+    "test_log_process.py",
     "test_docs.py",
     "test_credit.py",
     "test_report_browser.py",

@@ -140,6 +140,32 @@ def test_nothing_is_written_to_a_file_that_was_moved_away(log: DecisionLog, path
     new.close()
 
 
+def test_the_file_beside_a_log_stays_small(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = 200_000
+    monkeypatch.setattr("evenhand.service.sqlite.WAL_BYTES", limit)
+    log = open_log(path)
+
+    def size_after(first: int, last: int) -> int:
+        """Add entries, and return the largest size of the file."""
+        sizes = []
+        for i in range(first, last):
+            log.run(lambda t, i=i: [t.add(forecast(f"{i}-{k}")) for k in range(20)])
+            sizes.append(path.with_name("log.sqlite-wal").stat().st_size)
+        return max(sizes)
+
+    assert size_after(0, 40) < 3 * limit
+    # a reader that is slow, of another program, delays this and stops no writer
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM entries LIMIT 1").fetchall()
+    assert size_after(40, 80) > 5 * limit
+    reader.close()
+    size_after(80, 120)
+    assert size_after(120, 130) < 3 * limit
+    assert verify(log).n_entries == 2600
+    log.close()
+
+
 def test_a_writer_that_never_ends_is_named(
     log: DecisionLog, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

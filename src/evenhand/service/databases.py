@@ -46,6 +46,10 @@ class Database(ABC):
     def lock(self, connection: sa.Connection) -> None:
         """Begin a transaction that excludes other writers until it ends."""
 
+    def after_commit(self, connection: sa.Connection) -> None:
+        """Do what has to be done now and then; entries are durable, so that nothing may fail."""
+        return
+
     @abstractmethod
     def reason(self, error: sa.exc.SQLAlchemyError) -> str:
         """Return what an error means, with a remedy, in one line."""

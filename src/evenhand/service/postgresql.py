@@ -9,6 +9,9 @@ import sqlalchemy as sa
 from evenhand.service.databases import BUSY, PATIENCE_SECONDS, Database, first_line
 from evenhand.service.log_errors import FULL, READ_ONLY
 
+CONNECT_SECONDS = 10
+"""Time to wait for a server that does not answer, unless the URL has its own."""
+
 _REASONS = {"53100": FULL, "55P03": BUSY, "25006": READ_ONLY}
 """By SQLSTATE."""
 
@@ -43,13 +46,18 @@ class PostgreSQL(Database):
 
     @property
     def options(self) -> dict[str, Any]:
+        defaults = {
+            "client_encoding": "utf8",  # of a database without an encoding, too
+            "connect_timeout": CONNECT_SECONDS,
+            # a connection whose other end is gone without a word is given up
+            "tcp_user_timeout": 1000 * round(PATIENCE_SECONDS),
+        }
         return {
             # reads need no transaction, and `lock` begins those that write
             "isolation_level": "AUTOCOMMIT",
             # connections from before a restart of the server are replaced
             "pool_pre_ping": True,
-            # of a database without an encoding, too
-            "connect_args": {"client_encoding": "utf8"},
+            "connect_args": {k: v for k, v in defaults.items() if k not in self.url.query},
         }
 
     def connect(self, dialect: Any, arguments: Any, options: Any) -> Any:

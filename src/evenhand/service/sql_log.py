@@ -108,6 +108,7 @@ class SqlLog(DecisionLog):
             if pending.rows:
                 connection.execute(sa.insert(ENTRIES), [row._asdict() for row in pending.rows])
                 connection.commit()
+                self._database.after_commit(connection)
 
     def _check_format(self, create: bool) -> None:
         with self._connections.open() as connection:

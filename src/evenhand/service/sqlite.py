@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +19,15 @@ from evenhand.service.log_errors import FULL, READ_ONLY, LogError
 
 POLL_SECONDS = 0.0005
 """Time between attempts to begin while another process writes."""
+
+WAL_BYTES = 16 * 2**20
+"""Size of the file beside the log above which entries are moved into the log.
+
+An entry takes some 20 kB there, five pages, so that a busy service does this every few seconds.
+"""
+
+CHECKPOINT_SECONDS = 0.02
+"""Time to wait for readers before that is done later."""
 
 _REASONS = {
     sqlite3.SQLITE_FULL: FULL,
@@ -45,6 +56,7 @@ class SQLite(Database):
         If the file is missing and is not to be made, or cannot be made.
     """
 
+    # chooses the dialect alone: `connect` opens the file
     url = sa.URL.create("sqlite", database="log")
 
     triggers = (
@@ -70,6 +82,8 @@ class SQLite(Database):
             raise InputError(f"{path} {wrong}; name the file of a decision log")
         self.is_read_only = not os.access(path, os.W_OK)
         self._file = os.stat(self._path)
+        self._wal = Path(f"{self._path}-wal")
+        self._wal_limit = WAL_BYTES
 
     def connect(self, dialect: Any, arguments: Any, options: Any) -> sqlite3.Connection:
         self._check_in_place()
@@ -85,6 +99,7 @@ class SQLite(Database):
                 _use_wal(connection)
             # a committed entry survives a loss of power
             connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA wal_autocheckpoint=0")
         except BaseException:
             connection.close()
             raise
@@ -92,18 +107,32 @@ class SQLite(Database):
 
     def lock(self, connection: sa.Connection) -> None:
         self._check_in_place()
-        driver: Any = connection.connection.driver_connection
+        driver = _driver(connection)
         end = time.monotonic() + PATIENCE_SECONDS
         # SQLite itself waits in steps of up to 0.1 seconds, much longer than a transaction takes:
         # of several busy processes, one would get the lock again and again
-        driver.execute("PRAGMA busy_timeout = 0")
-        try:
+        with _patience(driver, 0.0):
             while not _begins(driver) and time.monotonic() < end:
                 time.sleep(POLL_SECONDS)
-        finally:
-            driver.execute(f"PRAGMA busy_timeout = {1000 * PATIENCE_SECONDS:.0f}")
         if not driver.in_transaction:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def after_commit(self, connection: sa.Connection) -> None:
+        """Move entries from the file beside the log into the log, when there are many.
+
+        SQLite would do so itself, but without excluding writers, and may then, before version
+        3.51.3, destroy the file: https://www.sqlite.org/wal.html#walresetbug
+        """
+        with suppress(OSError, sqlite3.Error):
+            size = self._wal.stat().st_size
+            if size > self._wal_limit:
+                # wait for slow readers next time
+                self._wal_limit = size + WAL_BYTES
+                driver = _driver(connection)
+                with _patience(driver, CHECKPOINT_SECONDS):
+                    (is_busy, *_) = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if not is_busy:
+                    self._wal_limit = WAL_BYTES
 
     def reason(self, error: sa.exc.SQLAlchemyError) -> str:
         code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
@@ -128,9 +157,24 @@ class SQLite(Database):
             return "mode=rw"
         # files beside a log are needed to read what has not been moved from there, and can often
         # not be made where the log can only be read
-        beside = Path(f"{self._path}-wal")
-        is_whole = not beside.exists() or beside.stat().st_size == 0
+        is_whole = not self._wal.exists() or self._wal.stat().st_size == 0
         return "mode=ro&immutable=1" if is_whole else "mode=ro"
+
+
+def _driver(connection: sa.Connection) -> sqlite3.Connection:
+    driver: Any = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
+
+
+@contextmanager
+def _patience(driver: sqlite3.Connection, seconds: float) -> Iterator[None]:
+    """Let SQLite wait for other connections for another time in the block."""
+    driver.execute(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
+    try:
+        yield
+    finally:
+        driver.execute(f"PRAGMA busy_timeout = {1000 * PATIENCE_SECONDS:.0f}")
 
 
 def _begins(driver: sqlite3.Connection) -> bool:
