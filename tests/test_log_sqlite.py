@@ -8,6 +8,7 @@ import os
 import shutil
 import sqlite3
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from evenhand import InputError
+from evenhand import InputError, MissingExtraError
 from evenhand.service import DecisionLog, Entry, LogError, open_log, verify
 from log_examples import filled, forecast
 from log_writers import in_fork
@@ -115,6 +116,25 @@ def test_what_is_not_a_log_is_refused_in_one_line(tmp_path: Path) -> None:
         assert "secret" not in str(caught.value)
     with pytest.raises(InputError, match="cannot be made: No such file or directory; name a file"):
         open_log(tmp_path / "none" / "log.db")
+
+
+@pytest.mark.parametrize(
+    ("module", "where", "extra"),
+    [
+        ("sqlalchemy", "log.sqlite", "service"),
+        ("sqlalchemy", "postgresql://me:secret@host/base", "service"),
+        ("psycopg", "postgresql://me:secret@host/base", "postgresql"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, module: str, where: str, extra: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf"run: pip install 'evenhand\[{extra}\]'"):
+        open_log(where)
+    assert list(tmp_path.iterdir()) == []
+    open_log(tmp_path / "log.parquet").run(lambda t: t.add(forecast("a")))
 
 
 def test_eight_threads_open_a_new_log_at_once(path: Path) -> None:
