@@ -256,6 +256,22 @@ def test_delays_of_a_watch_are_those_measured() -> None:
     assert daily in " ".join((PAGES / "faq.rst").read_text(encoding="utf-8").split())
 
 
+def test_the_guide_to_the_page_of_a_watch_shows_and_names_what_it_has() -> None:
+    picture = PAGES / "_static" / "watch.png"
+    assert picture.stat().st_size < 300_000
+    shown = Image.open(picture).info["Description"]
+    watch = runpy.run_path(str(ROOT / "tools" / "draw_watch_picture.py"))["simulated"]()
+    text = " ".join(watch.summary().split())
+    status, headline = shown.split(" Main findings ")
+    assert status.replace("Alarm.", "ALARM.") in text
+    assert headline in text
+    # and its sections are those that the guide describes
+    guide = (PAGES / "watch.rst").read_text(encoding="utf-8")
+    listed = guide.partition("\nReading the page\n")[2].partition("\nAfter an alarm\n")[0]
+    named = ", ".join(re.findall(r"^(\w.*)\n    \w", listed, re.MULTILINE)).split(", ")
+    assert named == re.findall(r"<h2>(.*?)</h2>", watch.to_html())
+
+
 def test_every_public_module_has_a_page_made_from_its_names() -> None:
     rooms = {"evenhand", *(f"evenhand.{room}" for room in evenhand._ROOMS)}
     described = {}

@@ -11,12 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from PIL import Image, PngImagePlugin
-from playwright.sync_api import sync_playwright
+from page_picture import take_picture
 
-ROOT = Path(__file__).parents[1]
-PICTURE = ROOT / "docs" / "_static" / "report.png"
-CHROMIUM = "/usr/bin/chromium"
+PICTURE = Path(__file__).parents[1] / "docs" / "_static" / "report.png"
 
 
 def main() -> None:
@@ -24,28 +21,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "evenhand", "demo", "--out", "demo"]
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
-        shown = photographed(Path(folder, "demo", "report.html"))
-    about = PngImagePlugin.PngInfo()
-    about.add_text("Description", shown)
-    with Image.open(PICTURE) as picture:
-        # few colours are enough for a page
-        picture.convert("P", palette=Image.Palette.ADAPTIVE, colors=128).save(
-            PICTURE, pnginfo=about, optimize=True
-        )
-
-
-def photographed(page: Path) -> str:
-    """Save the first screen of a page, and return its status and headline."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        screen = browser.new_page(
-            viewport={"width": 1180, "height": 620}, device_scale_factor=1.5, color_scheme="light"
-        )
-        screen.goto(page.as_uri())
-        PICTURE.write_bytes(screen.screenshot())
-        parts = [screen.locator(name).first.inner_text() for name in (".status", ".verdict")]
-        browser.close()
-    return " ".join(" ".join(parts).split())
+        take_picture(Path(folder, "demo", "report.html"), PICTURE)
 
 
 if __name__ == "__main__":
