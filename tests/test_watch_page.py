@@ -86,15 +86,15 @@ def test_a_watch_without_an_alarm_names_what_is_nearest_to_one() -> None:
     ratios = [max(t["log_evidence"]) - t["threshold"] for t in values["tests"]]
     assert max(ratios) == pytest.approx(math.log(share))  # of these tests, that of a group
     for text in (shown(values), printed(values)):
-        assert re.search("no alarm. ?Nothing that is watched is shown to be broken", text, re.I)
-        words = f"The most evidence so far is that on the group {row['name']}: {100 * share:.1f}"
-        assert words[:-1] in text
+        assert re.search("no alarm. ?No test has reached its threshold", text, re.I)
+        assert f"The highest evidence so far is {100 * share:.1f}"[:-1] in text
+        assert f"in the test of the group {row['name']}." in text
 
 
-def test_before_the_first_horizon_there_is_nothing_to_judge() -> None:
+def test_before_the_first_horizon_there_is_no_evidence() -> None:
     for text in (shown(empty()), printed(empty())):
         assert "No forecast has reached its horizon of 30 days yet: 214 forecasts are" in text
-        assert "There is nothing to judge" in text
+        assert "Evidence is computed once forecasts have reached their horizon." in text
         assert "The promise: every group of at least 20% of people" in text
 
 
@@ -125,7 +125,7 @@ def test_alarms_of_draws_speak_of_draws() -> None:
     text = printed(WATCHES["redrawn"]())
     assert "The draws have not been uniform since about" in text
     assert "they are too high" in text
-    assert "look for people who were served under several ids" in text
+    assert "check whether people were served under several ids" in text
 
 
 # The promise.
@@ -241,6 +241,20 @@ def test_outcomes_known_missing_and_late_add_up() -> None:
     bars = [bar for layer in chart.layers if hasattr(layer, "bars") for bar in layer.bars]
     assert [bar.height for bar in bars] == values["delays"]["counts"]
     assert [bar.is_off for bar in bars] == [start >= 30 for start in values["delays"]["days"][:-1]]
+
+
+@pytest.mark.parametrize(("n_late", "is_named"), [(4_900, False), (5_100, True), (10_000, True)])
+def test_outcomes_that_are_mostly_late_are_a_reason_for_a_longer_horizon(
+    n_late: int, is_named: bool
+) -> None:
+    values = quiet() | {"n_missing": n_late, "n_late": n_late}
+    assert values["n_rows"] == 10_000
+    remedy = (
+        f"{n_late:,} of 10,000 outcomes were recorded after the horizon of 30 days and count as"
+        " missing: begin a new watch with a longer horizon."
+    )
+    assert (remedy in printed(values)) == is_named
+    assert (remedy in shown(values)) == is_named
 
 
 def test_the_page_embeds_its_data() -> None:

@@ -31,7 +31,7 @@ from evenhand.report.watched import (
     Watched,
     leading,
     of_alarm,
-    of_need,
+    of_threshold,
 )
 
 MARKS: dict[str, tuple[Color, Shape]] = {
@@ -59,7 +59,7 @@ NAME = 40
 
 @dataclass(frozen=True)
 class Curve:
-    """Evidence of a part by period, in decimal logs of its share of what an alarm needs."""
+    """Evidence of a part by period, in decimal logs of its share of the alarm threshold."""
 
     part: str
     places: Sequence[tuple[int, float, str | None]]
@@ -75,7 +75,7 @@ def decimal(ratio: float) -> float:
 
 
 def share_words(power: float) -> str:
-    """Write a tick of evidence: a multiple or a part of what an alarm needs.
+    """Write a tick of evidence: a multiple or a part of the alarm threshold.
 
     Examples
     --------
@@ -145,7 +145,9 @@ def _note(watched: Watched, *, is_cut: bool) -> str:
     n_groups = len(watched.groups)
     note = "A line that reaches the dashed line raises an alarm."
     if n_groups > 1:
-        note += f" The line of groups is that of the group with most evidence, of {n_groups:,}."
+        note += (
+            f" The line of groups is that of the group with the highest evidence, of {n_groups:,}."
+        )
     ends = f"{share_words(LOWEST)} and {share_words(TOP)}"
     return note + (f" Evidence is drawn between {ends}." if is_cut else "")
 
@@ -163,7 +165,7 @@ def _curve_points(curve: Curve, watched: Watched) -> Points:
 
 def _tip(curve: Curve, place: int, ratio: float, group: str | None, watched: Watched) -> str:
     name = tip_name(group) if group is not None else curve.words
-    return f"{watched.moments[place].words}, {name}: {of_need(ratio)}."
+    return f"{watched.moments[place].words}, {name}: {of_threshold(ratio)}."
 
 
 def _some(
@@ -215,7 +217,7 @@ def _numbers(curves: Sequence[Curve], watched: Watched) -> Table:
     places = sorted({place for curve in curves for place, _, _ in _some(curve.places)})
     cells: Cells[int] = {Column("period"): lambda place: watched.moments[place].words}
     for curve, values in zip(curves, known, strict=True):
-        cells[numeric(f"{curve.words}, of an alarm")] = _reader(values)
+        cells[numeric(f"{curve.words}, of threshold")] = _reader(values)
     return Table.of("Evidence by period", places, cells)
 
 
@@ -228,7 +230,7 @@ def nearness(watched: Watched) -> Section | None:
     rows = list(_nearest(watched))
     if watched.is_empty or not rows:
         return None
-    axis = evidence_axis((ratio for *_, ratio in rows), "Most evidence so far (log scale)", n=4)
+    axis = evidence_axis((ratio for *_, ratio in rows), "Maximum evidence so far (log scale)", n=4)
     zone = [(0.0, -float(len(rows))), (0.0, 0.0)]
     layers: list[Layer] = [
         Area(zone, [(axis.high, y) for _, y in zone], "alarm"),
@@ -238,7 +240,7 @@ def nearness(watched: Watched) -> Section | None:
             Point(
                 decimal(ratio),
                 -i - 0.7,
-                f"{tip_name(name)}: at most {of_need(ratio)} so far.",
+                f"{tip_name(name)}: {of_threshold(ratio)} at its maximum so far.",
                 is_off=ratio >= 0,
                 across=(axis.low, decimal(ratio)),
             )
@@ -247,7 +249,8 @@ def nearness(watched: Watched) -> Section | None:
         ]
         layers.append(Points(marks, "", color, shape))
     chart = Chart(
-        "Most evidence so far of each part, on a logarithmic scale; the numbers are in the tables.",
+        "Maximum evidence of each part so far, on a logarithmic scale; the numbers are in the"
+        " tables.",
         axis,
         layers,
         size="rows",
@@ -270,7 +273,7 @@ def _nearest(watched: Watched) -> Iterable[tuple[str, str, float]]:
 
 def evidence_cell(name: str, latest: float, highest: float, axis: Axis) -> Chart:
     """Draw the evidence of a group: now, and the most until now as the end of a whisker."""
-    tip = f"{tip_name(name)}: {of_need(latest)} now, {of_need(highest)} at most so far."
+    tip = f"{tip_name(name)}: {of_threshold(latest)} now, {of_threshold(highest)} at its maximum."
     now, most = decimal(latest), decimal(highest)
     point = Point(now, 0.5, tip, is_off=highest >= 0, across=(now, most))
     alt = "Evidence of a group; an alarm is raised at the line"

@@ -18,7 +18,7 @@ def groups_section(watched: Watched) -> Section | None:
     if not groups:
         return None
     axis = evidence_axis(end for one in groups for end in (one.latest, one.highest))
-    reach = Column("evidence, now and at most (alarm at the line)", in_text=False)
+    reach = Column("evidence, now and maximum (line: alarm threshold)", in_text=False)
     error = "bias (points)" if watched.is_event else "error (points)"
     cells: Cells[WatchedGroup] = {
         Column("group"): lambda one: one.name,
@@ -26,7 +26,7 @@ def groups_section(watched: Watched) -> Section | None:
         reach: lambda one: Value(
             "", order=one.highest, drawing=evidence_cell(one.name, one.latest, one.highest, axis)
         ),
-        numeric("of an alarm's evidence"): lambda one: Value(
+        numeric("maximum, of threshold"): lambda one: Value(
             of_alarm(one.highest), order=one.highest
         ),
         numeric(error): lambda one: Value(
@@ -39,9 +39,9 @@ def groups_section(watched: Watched) -> Section | None:
     }
     limit = points_in_full(float(watched.settings["tolerance"]))
     text = (
-        f"Groups with most evidence first. An alarm means an error above the tolerance of {limit}"
-        " points; evidence is the most so far. Below an error is its direction: outcomes higher or"
-        " lower than forecast, or forecasts too narrow or too wide."
+        "Groups with the highest evidence first. An alarm means an error above the tolerance of"
+        f" {limit} points; evidence is the maximum so far. Below an error is its direction:"
+        " outcomes higher or lower than forecast, or forecasts too narrow or too wide."
     )
     quiet = [i for i, one in enumerate(groups) if not one.is_alarm]
     dim = quiet if len(quiet) < len(groups) else ()

@@ -47,6 +47,7 @@ from evenhand.report.watch_sentences import (
     lead,
     meanings,
     missing_sentence,
+    n_outcomes,
     promise_sentence,
     repeated_sentence,
     status_box,
@@ -70,22 +71,22 @@ NAME = 60
 """Most characters of the name of a source."""
 
 ESTIMATE = (
-    "An estimate is no test: the worst group is selected after seeing the outcomes, so it looks"
-    " worse than it is, the more the fewer the rows. Evidence alone raises an alarm."
+    "The estimate is not a test: the worst group is selected on the same outcomes, so its error is"
+    " overestimated, most with few rows. Only evidence raises an alarm."
 )
 
 READING = (
-    "Evidence is the gain of bets against each promise. It falls or wanders while a promise is"
-    " kept, and grows by a factor in every period once it is broken. If nothing is broken, the"
-    " probability that any line ever reaches the dashed line is at most {false_alarm}."
+    "Evidence fluctuates or decreases while a promise is kept, and grows exponentially once it is"
+    " broken. If nothing is broken, the probability that any line ever reaches the dashed line is"
+    " at most {false_alarm}."
 )
 
 HOW = (
-    "Each part is tested by e-processes, whose evidence is the gain of a bet against the promise"
-    " that starts anew in every period. They are valid however often they are looked at: if"
-    " nothing is broken, the probability that the evidence of a test ever reaches 1/p is at most p"
-    " (Ville's inequality). The parts share the probability of a false alarm, and groups share that"
-    " of their part equally, so the threshold of each is the inverse of its share."
+    "Each part is tested by e-processes that allow for a change in any period. They are valid"
+    " however often they are read: if nothing is broken, the probability that the evidence of a"
+    " test ever reaches 1/p is at most p (Ville's inequality). The parts share the probability of a"
+    " false alarm, and groups share that of their part equally, so the threshold of each test is"
+    " the inverse of its share."
 )
 
 SOURCES = {
@@ -194,8 +195,8 @@ def _cards(watched: Watched) -> list[Section]:
         "Named groups": whole(len(watched.groups)) if watched.groups else "none",
         "Draws": "none" if watched.draws is None else "watched",
         "Horizon": horizon_words(settings.get("horizon_days")),
-        "False alarms": f"probability of at most {in_full(float(settings['false_alarm']))}, for"
-        " ever",
+        "False alarms": f"probability of at most {in_full(float(settings['false_alarm']))}, over"
+        " unlimited time",
     }
     return [Section("What is watched", [Facts(facts)])]
 
@@ -269,7 +270,8 @@ def _draws(watched: Watched) -> Section | None:
     state = "They raised an alarm." if alarms else "They raised no alarm."
     text = (
         "Each person's draw is fixed by a keyed hash, so draws are uniform in every group. They"
-        " are not if somebody asks again under other ids until a draw pleases, or knows the key."
+        " are not if somebody repeats requests under other ids to obtain a better draw, or knows"
+        " the key."
         f" {state}"
     )
     evidence = evidence_sentence(ratio_of(draws, "log_evidence"), watched.highest("draws"))
@@ -286,11 +288,11 @@ def _delays(watched: Watched) -> Section | None:
     if watched.is_empty:
         return None
     values = watched.values
-    n, missing = int(values["n_rows"]), int(values.get("n_missing") or 0)
-    late, waiting = int(values.get("n_late") or 0), values.get("n_waiting")
+    n, missing, late = n_outcomes(watched)
+    waiting = values.get("n_waiting")
     rows = [
         ("known at the horizon", n - missing),
-        ("missing: never recorded", missing - late),
+        ("missing: not recorded", missing - late),
         ("missing: recorded after the horizon", late),
     ]
     cells: Cells[tuple[str, int]] = {
@@ -299,8 +301,8 @@ def _delays(watched: Watched) -> Section | None:
         numeric("share"): lambda row: percent(row[1] / n),
     }
     text = (
-        "A forecast counts when its horizon has passed, whenever its outcome arrived: the order of"
-        " arrival would be evidence by itself."
+        "A forecast counts when its horizon has passed, whenever its outcome arrived, because early"
+        " outcomes differ from late ones."
     )
     if waiting:
         text += f" {count(int(waiting), 'forecast')} have not reached their horizon."

@@ -17,7 +17,7 @@ from evenhand._format import (
 from evenhand.report.document import Sentence, StatusBox
 from evenhand.report.names import short
 from evenhand.report.records import Values, known
-from evenhand.report.watched import Signal, Watched, of_alarm, of_need, rarity
+from evenhand.report.watched import Signal, Watched, of_alarm, of_threshold, rarity
 
 LISTED = 3
 """Most alarms that the status describes one by one."""
@@ -46,22 +46,22 @@ REMEDIES = {
     "promise": "do not rely on the certificate for new forecasts; audit the rows since then to find"
     " the people concerned, and certify again, in a new context",
     "group": "audit the rows of the group since then, and recalibrate or refit the model",
-    "draws": "look for people who were served under several ids until a draw pleased, and for a"
-    " lost or replaced key",
+    "draws": "check whether people were served under several ids to obtain a better draw, and"
+    " whether the key was lost or replaced",
 }
 """What to do after an alarm of each part."""
 
 MEANS = (
     "An alarm means that something is broken: a promise, the tolerance of a group, or the draws. If"
-    " nothing is broken, the probability of any alarm, in all parts together and however often"
-    " and however long it is looked at, is at most {false_alarm}.",
-    "It does not name the cause: new kinds of people, a change of the data, or a changed world."
-    " An audit of the rows since then finds the people concerned.",
-    "It does not mean that every forecast is wrong, nor how wrong the worst are: evidence grows"
-    " with the number of rows as well as with the size of an error.",
-    "The date of an alarm is that of the proof. The break is older, and the period since which"
-    " there is most evidence is an estimate of its start. Dates are those at which forecasts"
-    " reached their horizon.",
+    " nothing is broken, the probability of any alarm is at most {false_alarm}, in all tests"
+    " together, over unlimited time and however often the watch is read.",
+    "It does not identify the cause, such as new kinds of people, a change of the data or of the"
+    " outcomes. An audit of the rows since then finds the people concerned.",
+    "It does not mean that every forecast is wrong, and does not measure the size of an error:"
+    " evidence grows with the number of rows as well as with the size.",
+    "The date of an alarm is the period in which the evidence reached the threshold. The change"
+    " came earlier; its start is estimated by the period since which there is most evidence. A"
+    " forecast belongs to the period in which its horizon ends.",
     "No alarm does not prove that the promise is kept: small breaks need many rows, and errors"
     " of a group within the tolerance raise none by design.",
     "A forecast counts once its horizon has passed, never when its outcome arrives, so a"
@@ -84,14 +84,14 @@ def status_box(watched: Watched) -> StatusBox:
     if watched.is_empty:
         return StatusBox("No rows yet", "undecided", _waiting_sentences(watched))
     rows = count(int(watched.values["n_rows"]), "forecast")
-    text = f"Nothing that is watched is shown to be broken by {rows}, {watched.span}."
+    text = f"No test has reached its threshold: {rows}, {watched.span}."
     return StatusBox("No alarm", "pass", [text])
 
 
 def lead(watched: Watched) -> str:
     """Return how strong the evidence is."""
     if watched.is_empty:
-        return "There is nothing to judge before a forecast has reached its horizon."
+        return "Evidence is computed once forecasts have reached their horizon."
     return _strength(watched.alarms[0], watched) if watched.is_alarm else nearest_sentence(watched)
 
 
@@ -107,14 +107,14 @@ def _waiting_sentences(watched: Watched) -> list[str]:
 
 
 def nearest_sentence(watched: Watched) -> str:
-    """Return which part has been nearest to an alarm; empty without evidence."""
+    """Return which test has the highest evidence; empty without evidence."""
     found = [("the promise for every group", watched.highest("promise"))]
     found += [(f"the group {short(g.name, NAME)}", g.highest) for g in watched.groups[:1]]
     found += [("the draws", watched.highest("draws"))]
     name, ratio = max(found, key=lambda one: one[1])
     if ratio == float("-inf"):
         return ""
-    return f"The most evidence so far is that on {name}: {of_need(ratio)}."
+    return f"The highest evidence so far is {of_threshold(ratio)}, in the test of {name}."
 
 
 def alarm_sentence(alarm: Signal, watched: Watched) -> str:
@@ -172,11 +172,11 @@ def promised_groups(settings: Values) -> str:
 
 
 def evidence_sentence(latest: float, highest: float) -> str:
-    """Return the evidence of a part, now and at most so far."""
-    now, most = of_need(latest), of_need(highest)
+    """Return the evidence of a part, now and at its maximum so far."""
+    now, most = of_threshold(latest), of_threshold(highest)
     if now == most:
-        return f"Evidence: {now}, the most so far."
-    return f"Evidence: {now} now; the most so far was {of_alarm(highest)}."
+        return f"The evidence is {now}, its maximum so far."
+    return f"The evidence is now {now}; its maximum so far was {of_alarm(highest)}."
 
 
 def promise_sentence(settings: Values) -> str:
@@ -226,7 +226,7 @@ def findings(watched: Watched) -> list[Sentence]:
         listed.append(Sentence(f"{count(more, 'further alarm')} in other groups or parts."))
     parts = {one.part for one in watched.alarms}
     listed += [*_promise_finding(watched, parts), *_group_finding(watched, parts)]
-    listed += _draws_finding(watched, parts)
+    listed += [*_draws_finding(watched, parts), *_late_finding(watched)]
     if watched.notices:
         last = watched.notices[-1]
         listed.append(
@@ -240,7 +240,7 @@ def findings(watched: Watched) -> list[Sentence]:
 
 def _promise_finding(watched: Watched, parts: set[str]) -> list[Sentence]:
     if watched.settings.get("target") is None:
-        return [Sentence("No promise is watched: the watch was made without a certificate.")]
+        return [Sentence("No promise is watched, as no certificate was given.")]
     kept = promise_sentence(watched.settings)
     is_quiet = "promise" not in parts and not watched.is_empty
     before = "The promise has raised no alarm: " if is_quiet else "The promise: "
@@ -274,7 +274,31 @@ def _draws_finding(watched: Watched, parts: set[str]) -> list[Sentence]:
         return [Sentence(repeated, is_warning=True)]
     if "draws" in parts:
         return []
-    return [Sentence("The draws show no sign of repeated or chosen draws.")]
+    return [Sentence("There is no evidence of repeated or selected draws.")]
+
+
+def _late_finding(watched: Watched) -> list[Sentence]:
+    """Return the remedy if more outcomes came after the horizon than by it."""
+    n, missing, late = n_outcomes(watched)
+    horizon = watched.settings.get("horizon_days")
+    if horizon is None or late <= n - missing:
+        return []
+    return [
+        Sentence(
+            f"{late:,} of {count(n - missing + late, 'outcome')} were recorded after the horizon of"
+            f" {_days(horizon)} and count as missing: begin a new watch with a longer horizon."
+            " Delays are measured from the time at which the forecast was logged.",
+            is_warning=True,
+        )
+    ]
+
+
+def n_outcomes(watched: Watched) -> tuple[int, int, int]:
+    """Return the numbers of forecasts, of missing outcomes, and of the late ones among these."""
+    n, missing, late = (
+        int(watched.values.get(key) or 0) for key in ("n_rows", "n_missing", "n_late")
+    )
+    return n, missing, late
 
 
 def repeated_sentence(draws: Values) -> str:
@@ -292,19 +316,20 @@ def repeated_sentence(draws: Values) -> str:
 
 def missing_sentence(watched: Watched) -> str:
     """Return how many outcomes were known at the horizon, missing, late or still waited for."""
-    n, missing, late = (
-        int(watched.values.get(key) or 0) for key in ("n_rows", "n_missing", "n_late")
-    )
+    n, missing, late = n_outcomes(watched)
     if not n:
         return ""
-    who = f"Of {count(n, 'forecast')} at the horizon"
-    text = f"{who}, all have an outcome."
+    text = f"Outcomes at the horizon: all known, of {count(n, 'forecast')}."
     if missing:
-        share = percent(missing / n)
-        text = f"{who}, {share} have no outcome ({missing:,}; {late:,} of them late)."
+        text = (
+            f"Outcomes at the horizon: {missing:,} missing of {count(n, 'forecast')}"
+            f" ({percent(missing / n)}), of which {late:,} were recorded later."
+        )
     waiting = watched.values.get("n_waiting")
     if waiting:
-        text += f" {count(int(waiting), 'more is', 'more are')} waiting for the horizon."
+        text += (
+            f" {count(int(waiting), 'more forecast has', 'more forecasts have')} not reached it."
+        )
     return text
 
 
@@ -322,4 +347,4 @@ def _days(days: float) -> str:
 
 def horizon_words(days: float | None) -> str:
     """Return the horizon in words."""
-    return "not set: an outcome counts as it is known" if days is None else _days(days)
+    return "none: an outcome counts once it is known" if days is None else _days(days)

@@ -60,7 +60,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence of one test by period, as the log of its share of what an alarm needs.
+    """Evidence of one test by period, as the log of its share of the alarm threshold.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Signal:
     date, since : Moment
         Period of the alarm, and period since about which there is evidence.
     ratio, highest : float
-        Log of the share of what an alarm needs: on that date, and at most until now.
+        Log of the share of the alarm threshold: on that date, and at most until now.
     n_rows : int
         Rows until then.
     """
@@ -120,7 +120,7 @@ class Signal:
 
 @dataclass(frozen=True)
 class WatchedGroup:
-    """Named group with its evidence, as the log of its share of what an alarm needs."""
+    """Named group with its evidence, as the log of its share of the alarm threshold."""
 
     name: str
     n: int
@@ -213,7 +213,7 @@ def leading(tests: Sequence[Evidence]) -> list[tuple[int, float, str | None]]:
 
 
 def of_alarm(ratio: float) -> str:
-    """Write evidence as a share or a multiple of what an alarm needs.
+    """Write evidence as a share or a multiple of the alarm threshold.
 
     Parameters
     ----------
@@ -237,15 +237,15 @@ def of_alarm(ratio: float) -> str:
     return percent(share, "down", 1 if share < 0.1 else 0)
 
 
-def of_need(ratio: float) -> str:
-    """Write evidence relative to what an alarm needs, for a sentence.
+def of_threshold(ratio: float) -> str:
+    """Write evidence relative to the alarm threshold, for a sentence.
 
     Examples
     --------
-    >>> of_need(math.log(0.5)), of_need(math.log(3))
-    ('50% of what an alarm needs', '3 times what an alarm needs')
+    >>> of_threshold(math.log(0.5)), of_threshold(math.log(3))
+    ('50% of the alarm threshold', '3 times the alarm threshold')
     """
-    return f"{of_alarm(ratio)}{' of' if ratio < 0 else ''} what an alarm needs"
+    return f"{of_alarm(ratio)}{' of' if ratio < 0 else ''} the alarm threshold"
 
 
 def rarity(false_alarm: float, ratio: float) -> str:
