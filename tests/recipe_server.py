@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -176,9 +176,22 @@ class Server:
         return found
 
     def workers(self) -> set[int]:
-        """Return the processes that were started by uvicorn's own."""
-        own = self.process.pid
-        return {number for number, state in self.processes().items() if int(state[1]) == own}
+        """Return the processes of uvicorn's workers, if it has been asked for any."""
+        found = set()
+        for one in self.processes():
+            with suppress(OSError):  # it has just ended
+                if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes():
+                    found.add(one)
+        return found
+
+    def kill_worker(self, rng: np.random.Generator) -> None:
+        """Kill a worker, as `kill -9` does, and wait until uvicorn has replaced it."""
+        before = self.workers()
+        os.kill(int(rng.choice(sorted(before))), signal.SIGKILL)
+        until = time.monotonic() + PATIENCE
+        while len(self.workers()) < len(before) or self.workers() == before:
+            assert time.monotonic() < until
+            time.sleep(0.05)
 
     def memory(self) -> int:
         """Return the resident memory of all processes in bytes."""
@@ -249,6 +262,13 @@ class Load:
         self._is_stopped.set()
         for thread in self._threads:
             thread.join(PATIENCE)
+
+    def wait_for(self, n: int, found: list[Any] | None = None) -> None:
+        """Wait until there are `n` answers, or others of the lists."""
+        until = time.monotonic() + PATIENCE
+        while len(self.answers if found is None else found) < n:
+            assert time.monotonic() < until
+            time.sleep(0.01)
 
     def _ask(self, name: str) -> None:
         with self._server.client() as client:
