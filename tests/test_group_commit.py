@@ -105,7 +105,7 @@ def test_an_interrupted_waiter_takes_its_work_back(log: DecisionLog) -> None:
 
 def test_a_leader_that_takes_its_work_back_leaves_the_lead_to_another(log: DecisionLog) -> None:
     """An interrupt between the wake-up and the work, made by hand: threads cannot be timed."""
-    from evenhand.service import Ticket
+    from evenhand.service.group_commit import Ticket
 
     group = log._group  # type: ignore[attr-defined]
     slow = Slow()

@@ -13,8 +13,9 @@ import jsonschema
 import pytest
 
 from command_outcome import Command, Outcome
+from evenhand import InputError
 from evenhand.monitoring import Rows, Watch, watch_schema
-from evenhand.service import matured_rows, open_log
+from evenhand.service import WatchedContext, matured_rows, open_log
 from evenhand.store import pack, write_forecast_certificate, write_model
 from postgresql_server import PASSWORD, QUOTED, Server
 from watched_logs import fitted, serve
@@ -114,6 +115,13 @@ def test_the_groups_of_the_log_are_watched_unless_others_are_named(
     refused = watch(evenhand, place / "right.sqlite", "--groups", "sx").complaint()
     assert "'sx'" in refused
     assert "did you mean 'sex'?" in refused
+
+
+def test_groups_of_a_log_without_any_are_refused() -> None:
+    context = WatchedContext("2026-11", {"groups": []})
+    assert context.group_columns(None, "log.sqlite") == []
+    with pytest.raises(InputError, match="'2026-11' logs no columns for groups; leave --groups"):
+        context.group_columns(["sex"], "log.sqlite")
 
 
 def test_settings_are_those_of_the_options(place: Path, evenhand: Command) -> None:

@@ -11,7 +11,6 @@ from evenhand.service.features import Features as Features
 from evenhand.service.features import RowReader as RowReader
 from evenhand.service.forecasts import Forecasting as Forecasting
 from evenhand.service.forecasts import inside_link as inside_link
-from evenhand.service.group_commit import Ticket as Ticket
 from evenhand.service.loading import loaded as loaded
 from evenhand.service.log_errors import LogError
 from evenhand.service.log_watch import LogWatch as LogWatch

@@ -90,6 +90,12 @@ class WatchedContext:
     def group_columns(self, names: list[str] | None, source: str) -> list[str]:
         """Return columns whose values are logged, all of them by default; others are refused."""
         logged = list(self.values.get("groups") or ())
+        if names and not logged:
+            raise InputError(
+                f"{source}: the context {self.name!r} logs no columns for groups; leave --groups"
+                " out, and log columns in the next context, by --groups of evenhand predict or"
+                " groups of Service"
+            )
         for name in names or ():
             check_column(name, logged, f"{source}, context {self.name!r}, which logs groups")
         return logged if names is None else names
