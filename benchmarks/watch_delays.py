@@ -30,6 +30,7 @@ Change = Callable[[Values, np.random.Generator], Values]
 LINK, MASS, RISK = Entropic(0.12), 0.2, 0.05
 PEOPLE, DAYS, CHANGE_DAY = 50, 365, 100
 GROUP_PEOPLE, N_GROUPS, TOLERANCE = 20, 10, 0.02
+SHOCKS = (0.1, 0.2, 0.3)
 WINDOW = 30
 """Days of the z-test over the last days."""
 
@@ -306,6 +307,30 @@ def mean_pits(tables: Tables, runs: int) -> None:
         print(f"{label:36s}{delays}", flush=True)
 
 
+def shocks(tables: Tables, runs: int) -> None:
+    """Print alarms in years whose days have common shocks, which break the promise of some days."""
+    few = max(1, runs // 4)
+    score = population()
+    margin = 0.30 - cvar(tables.errors(score), MASS)
+    print()
+    print(
+        "alarms in a year if all outcomes of a day have a common shock; the promise holds for the"
+    )
+    print(f"people of the year: just, and by {margin:.3f}; {few} runs")
+    for size in SHOCKS:
+        truth = cvar(tables.mean_pits(score * math.hypot(1.0, size)), MASS)
+        shares = ""
+        for target in (truth, truth + margin):
+            rng = np.random.default_rng(7)
+            stream = (
+                (day, rng.normal(size=(PEOPLE, few)) + size * rng.normal(size=few))
+                for day in range(1, DAYS + 1)
+            )
+            found = first_alarms([both_sides(tables, target, few)], stream, few)
+            shares += f"{found.alarms(0):>16s}"
+        print(f"{f'shock of {size:g} sd ({truth:.3f})':36s}{shares}", flush=True)
+
+
 def witnesses(u: Values) -> tuple[Values, Values]:
     """Return the four witnesses of PITs, (..., 4), and their least values."""
     level, width = u - 0.5, np.abs(u - 0.5) - 0.25
@@ -354,6 +379,7 @@ def main() -> None:
     tables = Tables.make()
     pathwise(tables, runs)
     mean_pits(tables, runs)
+    shocks(tables, runs)
     named_group(runs)
 
 

@@ -341,6 +341,27 @@ def test_estimates_are_means_of_the_worst_share_with_limits_for_missing_outcomes
     assert found.worst_case == pytest.approx(cvar(np.where(known, -x, 0.5), MASS), abs=5e-4)
 
 
+def test_estimates_of_recent_periods_leave_out_at_most_half_of_the_time():
+    rng = np.random.default_rng(15)
+    test = PromiseTest(Promise("mean_pit", MASS, TARGET, 0.95, LINK))
+    by_day = rng.uniform(-0.5, 0.5, size=(101, 20)) + np.linspace(0, 0.3, 101)[:, None]
+    by_day = np.clip(by_day, -0.5, 0.5)
+    known = rng.uniform(size=by_day.shape) < 0.9
+    for day in range(1, 101):
+        test.begin_period(day)
+        test.update(rows_with(by_day[day], known[day]))
+    for since in (1, 2, 37, 60, 90, 99, 100):
+        found = test.estimates(since)
+        assert since <= found.since <= 100 - (100 - since) // 2
+        x, some = by_day[found.since : 101].ravel(), known[found.since : 101].ravel()
+        assert (found.n, found.n_missing) == (some.sum(), (~some).sum())
+        assert found.estimate == pytest.approx(cvar(x[some], MASS), abs=6e-4)
+        assert found.worst_case == pytest.approx(cvar(np.where(some, x, 0.5), MASS), abs=6e-4)
+    assert test.estimates(1).since == 1
+    # two blocks of each power of two
+    assert len(json.dumps(test.to_state()["counts"])) < 14 * 1000 * 4
+
+
 def test_rows_that_a_promise_does_not_cover_count_only_if_their_outcome_is_missing():
     rng = np.random.default_rng(10)
     x = rng.uniform(-0.5, 0.5, size=40)
@@ -498,7 +519,14 @@ def gap_without_draw():
         (lambda: PromiseTest.from_state({}), "to_state"),
         (
             lambda: PromiseTest.from_state(
-                PromiseTest(Promise("gap", MASS, 0.2, 0.95)).to_state() | {"counts": [1]}
+                PromiseTest(Promise("gap", MASS, 0.2, 0.95)).to_state() | {"counts": [{}]}
+            ),
+            "to_state .*KeyError",
+        ),
+        (
+            lambda: PromiseTest.from_state(
+                PromiseTest(Promise("gap", MASS, 0.2, 0.95)).to_state()
+                | {"processes": EProcesses([0.0], [1.0]).to_state()}
             ),
             "shapes differ",
         ),

@@ -14,12 +14,10 @@ from evenhand.monitoring.e_processes import EProcesses
 from evenhand.monitoring.promise_values import RANGES, SIDES, Side, promise_values
 from evenhand.monitoring.quantile_cells import QuantileCells
 from evenhand.monitoring.rows import Rows
+from evenhand.monitoring.value_counts import ValueCounts
 
 BLOCK = 4096
 """Number of rows that are added at once."""
-
-N_BINS = 2000
-"""Number of bins in which values are counted for estimates."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class PromiseEstimates:
     ----------
     estimate : float or None
         Largest mean, over both sides, of a group of the promised size, of the rows with an outcome;
-        exact to one bin (0.0005 for PITs). None without such rows.
+        exact to 0.0005, or 0.001 for biases. None without such rows.
     best_case, worst_case : float or None
         The same with all missing outcomes at the least and at the largest values. None without
         rows.
@@ -40,6 +38,8 @@ class PromiseEstimates:
         Number of covered rows with an outcome.
     n_missing : int
         Number of rows without.
+    since : int
+        Number of the period, from 1, from which on rows were used.
     """
 
     estimate: float | None
@@ -48,6 +48,7 @@ class PromiseEstimates:
     direction: Side | None
     n: int
     n_missing: int
+    since: int
 
 
 class PromiseTest:
@@ -64,8 +65,9 @@ class PromiseTest:
     may change from period to period, as long as one q serves them all. What the null hypothesis
     does not include, and an alarm may therefore report:
 
-    - a period in which the promise does not hold for the people of that period, such as a shock to
-      the outcomes of one day, even if it holds for the people of the year;
+    - a period in which the promise does not hold for the people of that period, even if it holds
+      for the people of the year, such as days with shocks that are common to all outcomes
+      (`benchmarks/watch_delays.py` has examples);
     - periods of which each keeps the promise for its own people, but with different q. A group may
       then consist of more people of some periods than of others, and the largest mean over such
       groups exceeds those within the periods: the certificate promised it for them, too.
@@ -112,8 +114,7 @@ class PromiseTest:
         self._cells = QuantileCells.of(promise.target, promise.mass, self._low)
         n_processes = len(self.sides) * self._cells.n_cells
         self._processes = EProcesses(np.zeros(n_processes), np.ones(n_processes))
-        self._counts = np.zeros((len(self.sides), N_BINS), dtype=np.int64)
-        self._n_missing = 0
+        self._counts = ValueCounts(self._low, self._high)
 
     @property
     def period(self) -> int:
@@ -135,6 +136,7 @@ class PromiseTest:
     def begin_period(self, period: int) -> None:
         """Begin the next period, also if it has no rows; see `EProcesses.begin_period`."""
         self._processes.begin_period(period)
+        self._counts.begin_period(period)
 
     def update(self, rows: Rows) -> Floats:
         """Add rows of the current period and return the evidence after each.
@@ -161,22 +163,41 @@ class PromiseTest:
         for first in range(0, len(filled), BLOCK):
             some = slice(first, first + BLOCK)
             path[some] = self._add(filled[some], covered[some])
-        self._count(values[rows.known & covered])
-        self._n_missing += int((covered & ~rows.known).sum())
+        # of the first side; values of the other one are their negatives
+        self._counts.add(values[rows.known & covered, 0], int((covered & ~rows.known).sum()))
         return path
 
-    def estimates(self) -> PromiseEstimates:
-        """Return the estimated mean of the worst share, with limits for missing outcomes."""
-        n = int(self._counts[0].sum())
-        missing = np.zeros(N_BINS, dtype=np.int64)
-        missing[0] = self._n_missing
+    def estimates(self, since: int = 1) -> PromiseEstimates:
+        """Return the estimated mean of the worst share, with limits for missing outcomes.
+
+        An estimate is no test: it is that of the worst group, which is selected after seeing the
+        outcomes, and after an alarm also that of a selected stretch of time.
+
+        Parameters
+        ----------
+        since : int, default 1
+            Number of the period from which on rows are used; the first ones may be left out, as
+            only recent periods are kept one by one.
+        """
+        found = self._counts.since(since)
+        n_sides = len(self.sides)
+        by_side = np.stack((found.counts, found.counts[::-1]))[:n_sides]
+        missing = np.zeros_like(found.counts)
+        missing[0] = found.n_missing
+        means, best, worst = (
+            self._worst_means(counts)
+            for counts in (by_side, by_side + missing, by_side + missing[::-1])
+        )
+        n = int(found.counts.sum())
+        has_any = n + found.n_missing > 0
         return PromiseEstimates(
-            self._worst_mean(self._counts),
-            self._worst_mean(self._counts + missing),
-            self._worst_mean(self._counts + missing[::-1]),
-            self._worst_side(),
+            float(means.max()) if n else None,
+            float(best.max()) if has_any else None,
+            float(worst.max()) if has_any else None,
+            self.sides[int(means.argmax())] if n else None,
             n,
-            self._n_missing,
+            found.n_missing,
+            found.start,
         )
 
     def _add(self, x: Floats, covered: Mask) -> Floats:
@@ -188,36 +209,19 @@ class PromiseTest:
         """(..., n_sides * n_cells) -> (..., n_sides, n_cells)."""
         return values.reshape(*values.shape[:-1], len(self.sides), self._cells.n_cells)
 
-    def _count(self, values: Floats) -> None:
-        # counts, unlike sums, do not depend on how rows are split into calls
-        places = (values - self._low) / (self._high - self._low) * N_BINS
-        bins = np.clip(places.astype(np.intp), 0, N_BINS - 1)
-        for side, counts in enumerate(self._counts):
-            counts += np.bincount(bins[:, side], minlength=N_BINS)
-
-    def _worst_side(self) -> Side | None:
-        means = [self._worst_mean(counts) for counts in self._counts]
-        known = [mean for mean in means if mean is not None]
-        return self.sides[int(np.argmax(known))] if known else None
-
-    def _worst_mean(self, counts: Ints) -> float | None:
-        """Return the largest mean, over sides, of a share `mass` of counted values."""
-        total = counts.sum(axis=-1, keepdims=True)
-        if not total.any():
-            return None
-        room = self.promise.mass * total
-        middles = self._low + (np.arange(N_BINS) + 0.5) / N_BINS * (self._high - self._low)
+    def _worst_means(self, counts: Ints) -> Floats:
+        """Return the mean of the largest share `mass` of counted values, of each side."""
+        room = self.promise.mass * np.maximum(counts.sum(axis=-1, keepdims=True), 1)
         # the largest values first
         taken = np.diff(np.minimum(np.cumsum(counts[..., ::-1], axis=-1), room), prepend=0.0)
-        return float((taken @ middles[::-1] / room[..., 0]).max())
+        return np.asarray(taken @ self._counts.middles[::-1] / room[..., 0])
 
     def to_state(self) -> dict[str, Any]:
         """Return the promise and the evidence as JSON values, exact to the last bit."""
         return {
             "promise": self.promise.to_dict(),
             "processes": self._processes.to_state(),
-            "counts": self._counts.tolist(),
-            "n_missing": self._n_missing,
+            "counts": self._counts.to_state(),
         }
 
     @classmethod
@@ -226,15 +230,12 @@ class PromiseTest:
         try:
             made = cls(Promise.from_dict(state["promise"]))
             processes = EProcesses.from_state(state["processes"])
-            counts = np.array(state["counts"], dtype=np.int64)
-            n_missing = int(state["n_missing"])
+            counts = made._counts.restored(state["counts"])
         except (KeyError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise InputError(f"state is not the output of to_state ({reason})") from error
-        sizes = (processes.low.shape, counts.shape)
-        if sizes != (made._processes.low.shape, made._counts.shape):
+        if processes.low.shape != made._processes.low.shape:
             raise InputError("state is not the output of to_state (shapes differ)")
         made._processes = processes
         made._counts = counts
-        made._n_missing = n_missing
         return made
