@@ -17,6 +17,7 @@ from evenhand.monitoring import (
     PromiseTest,
     QuantileCells,
     Rows,
+    Watch,
     mean_gap,
     promise_values,
 )
@@ -418,6 +419,31 @@ def test_a_thousand_days_at_both_extremes_do_not_overflow():
     higher, lower = test.log_evidence
     assert higher > 1000
     assert lower < 0
+
+
+def test_a_watch_with_an_alarm_estimates_the_worst_group_since_the_change():
+    # over a year the worst fifth keeps the promise, since the change it does not
+    rng = np.random.default_rng(16)
+    n = 40 * 200
+    day = np.repeat(np.arange(200), 40)
+    u = stats.norm.cdf(rng.normal(size=n) + 0.7 * (day >= 180))
+    time = np.datetime64("2026-01-01") + day.astype("timedelta64[D]")
+    watch = Watch(Promise("mean_pit", MASS, 0.236, 0.95, LINK))
+    watch.update(Rows(time, np.full(n, True), (u, u), base=(u, u)))
+    found = watch.to_dict()["promise"]
+    assert found["estimate"] < 0.236 < found["recent"]["estimate"]
+    # 30 June is the first day of the change
+    assert "2026-06-28" <= found["recent"]["since"] <= "2026-07-09"
+    since = np.flatnonzero(time >= np.datetime64(found["recent"]["since"]))[0]
+    expected = cvar(LINK.mean_pit(u[since:]) - 0.5, MASS)
+    assert found["recent"]["estimate"] == pytest.approx(expected, abs=6e-4)
+    assert "2026 on, it is an estimated" in " ".join(watch.summary().split())
+    calm = Watch(Promise("mean_pit", MASS, 0.236, 0.95, LINK))
+    calm.update(
+        Rows(time[: n // 2], np.full(n // 2, True), (u[: n // 2],) * 2, base=(u[: n // 2],) * 2)
+    )
+    assert calm.to_dict()["promise"]["recent"] is None
+    assert "on, it is" not in " ".join(calm.summary().split())
 
 
 # --- bias and gap ---------------------------------------------------------------------------------

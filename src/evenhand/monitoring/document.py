@@ -8,7 +8,7 @@ from typing import Any
 from evenhand.monitoring.alarms import Alarm
 from evenhand.monitoring.ledger import Ledger
 from evenhand.monitoring.watched_parts import FairDraws, GroupErrors
-from evenhand.monitoring.watched_promise import PromiseKept
+from evenhand.monitoring.watched_promise import PromiseKept, cases
 
 SCHEMA = "evenhand.watch/1"
 """Name and version of the layout of the values."""
@@ -35,7 +35,7 @@ def watch_values(ledger: Ledger) -> dict[str, Any]:
         "notices": [asdict(notice) for notice in ledger.notices],
         "dates": dates,
         "tests": tests,
-        "promise": promise.record() if isinstance(promise, PromiseKept) else None,
+        "promise": _promise(promise, ledger, dates) if isinstance(promise, PromiseKept) else None,
         "groups": groups.records() if isinstance(groups, GroupErrors) else [],
         "draws": draws.record() if isinstance(draws, FairDraws) else None,
         "delays": {
@@ -71,6 +71,16 @@ def _settings(ledger: Ledger) -> dict[str, Any]:
         "link": None if link is None else link.name,
         "alpha": None if link is None else link.alpha,
     }
+
+
+def _promise(promise: PromiseKept, ledger: Ledger, dates: list[str]) -> dict[str, Any]:
+    """Return estimates and evidence; after an alarm with the estimate of the rows since then."""
+    alarm = next((one for one in ledger.alarms if one.part == "promise"), None)
+    recent = None
+    if alarm is not None:
+        found = promise.estimates(dates.index(alarm.since) + 1)
+        recent = {"since": dates[found.since - 1], **cases(found)}
+    return promise.record() | {"recent": recent}
 
 
 def _alarm(alarm: Alarm, tests: list[dict[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from evenhand._validate import Floats, Mask
 from evenhand.certificates import Envelope, Promise
 from evenhand.monitoring.alarms import Part
 from evenhand.monitoring.envelope_test import EnvelopeTest
-from evenhand.monitoring.promise_test import PromiseTest
+from evenhand.monitoring.promise_test import PromiseEstimates, PromiseTest
 from evenhand.monitoring.rows import Rows
 from evenhand.monitoring.watched_parts import Step
 from evenhand.monitoring.witness_tests import Crossing, rounded
@@ -159,19 +159,29 @@ class PromiseKept(SidedPart):
     def __init__(self, promise: Promise, risk: float) -> None:
         super().__init__(SidedEvidence(PromiseTest(promise), PromiseTest.from_state, risk))
 
+    def estimates(self, since: int = 1) -> PromiseEstimates:
+        """Return the estimate of the worst group of the rows from a period on, counted from 1."""
+        assert isinstance(self.evidence.test, PromiseTest)
+        return self.evidence.test.estimates(since)
+
     def record(self) -> dict[str, Any]:
         """Return the estimate of the worst group and the evidence."""
         test = self.evidence.test
-        assert isinstance(test, PromiseTest)
-        found = test.estimates()
         return {
-            "estimate": found.estimate,
-            "best_case": found.best_case,
-            "worst_case": found.worst_case,
+            **cases(self.estimates()),
             "log_evidence": float(test.log_evidence.max()),
             "max_log_evidence": float(self.evidence.largest.max()),
             "threshold": self.evidence.threshold,
         }
+
+
+def cases(found: PromiseEstimates) -> dict[str, float | None]:
+    """Return an estimate, with missing outcomes at best and at worst."""
+    return {
+        "estimate": found.estimate,
+        "best_case": found.best_case,
+        "worst_case": found.worst_case,
+    }
 
 
 class EnvelopeKept(SidedPart):

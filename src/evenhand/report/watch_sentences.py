@@ -17,7 +17,7 @@ from evenhand._format import (
 from evenhand.report.document import Sentence, StatusBox
 from evenhand.report.names import short
 from evenhand.report.records import Values, known
-from evenhand.report.watched import Signal, Watched, of_alarm, of_threshold, rarity
+from evenhand.report.watched import Moment, Signal, Watched, of_alarm, of_threshold, rarity
 
 LISTED = 3
 """Most alarms that the status describes one by one."""
@@ -211,6 +211,10 @@ def estimate_sentence(promise: Values, settings: Values) -> str:
             f". It is between {points(best, 'down')} and {points(worst, 'up')} points, whatever the"
             " missing outcomes are"
         )
+    recent = promise.get("recent")
+    if recent is not None and known(recent["estimate"]):
+        date = Moment.of(recent["since"]).words
+        text += f". From {date} on, it is an estimated {points(recent['estimate'])} points"
     return f"{text}."
 
 
