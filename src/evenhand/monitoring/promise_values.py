@@ -58,6 +58,11 @@ def promise_values(promise: Promise, rows: Rows) -> PromiseValues:
     """
     if promise.statistic == "mean_pit":
         assert promise.link is not None
+        if rows.link not in (None, promise.link):
+            raise InputError(
+                f"rows have the link {rows.link}, but the promise is about {promise.link}; give the"
+                " certificate of the forecasts that were served"
+            )
         base = _needed(rows.base, "base PITs", "log the link of the forecasts")
         value = mean_served_pit(promise.link, base, rows.known) - 0.5
     elif promise.statistic == "gap":

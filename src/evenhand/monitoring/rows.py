@@ -50,6 +50,9 @@ class Rows:
     delay : ndarray of shape (n,) or None
         Days from serving to the record of the outcome; NaN without an outcome, also beyond the
         horizon for late outcomes.
+    link : Link or None
+        The link around the forecaster of `base`. With both, errors of named groups are averaged
+        over draws, unless `promised` is given.
 
     Raises
     ------
@@ -73,6 +76,7 @@ class Rows:
     promised: Mask | None = None
     columns: Any = None
     delay: Floats | None = None
+    link: Link | None = None
 
     def __post_init__(self) -> None:
         time = as_times("time", self.time)
@@ -103,8 +107,8 @@ class Rows:
         """Return some rows: a slice, a mask, or increasing row numbers."""
 
         def chosen(value: Any) -> Any:
-            if value is None:
-                return None
+            if value is None or isinstance(value, Link):
+                return value
             if isinstance(value, tuple):
                 return tuple(map(chosen, value))
             return value.iloc[rows] if hasattr(value, "iloc") else value[rows]
@@ -141,7 +145,8 @@ class Rows:
             Draws of the served forecasts.
         link : Link, optional
             The link of randomized forecasts, by which the PITs of the deterministic forecaster
-            follow from `pit` and `r` (outcomes: 6).
+            follow from `pit` and `r` (outcomes: 6). Both need at least four decimals. Not for
+            amounts with an atom, of which a link randomizes a part; make `Rows` for them.
         outcome, probability : array-like of shape (n,), optional
             For 0/1 forecasts, in place of `pit`: outcomes, None or NaN where missing, and predicted
             probabilities of 1.
@@ -184,6 +189,7 @@ class Rows:
             None,
             None if groups is None else check_table(groups, n).iloc[order],
             None if delay is None else delay[order],
+            link,
         )
         if until is None:
             return rows

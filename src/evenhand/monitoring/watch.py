@@ -68,6 +68,10 @@ class Watch(Summarized):
     Missing outcomes have the value least favourable to an alarm, so alarms are valid whatever is
     missing.
 
+    Under a known link, errors of groups are averaged over draws: they are found in about a third of
+    the time, and do not depend on draws that are not fair, which the test of the draws finds. Other
+    rows must have independent draws: a person who returns with the same draw counts once more.
+
     Draws are watched if the rows of the first update have any. Rows of a person who appears in
     several contexts have different draws, which are evidence each; a draw that is repeated is
     counted once. Draws are tested when their rows enter, at the end of the horizon. For detection

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from evenhand._validate import InputError, Mask
+from evenhand._validate import Floats, InputError, Mask
 from evenhand.monitoring.alarms import Part
 from evenhand.monitoring.named_groups import NamedGroups
 from evenhand.monitoring.rows import Rows
@@ -18,6 +18,7 @@ from evenhand.monitoring.witnesses import (
     DRAW_WITNESSES,
     EVENT_WITNESSES,
     PIT_WITNESSES,
+    averaged_witnesses,
     cell_witnesses,
     event_witnesses,
 )
@@ -99,7 +100,7 @@ class GroupErrors:
         else:
             low, high = rows.pit
             self._sums.add(low[known], high[known], members[known])
-            values = cell_witnesses(low, high)
+            values = _pit_witnesses(rows)
         filled = self._tests.witnesses.with_missing(values, known)
         return lambda some: self._tests.update(filled[some], members[some])
 
@@ -228,6 +229,15 @@ class FairDraws:
             tests.restore(kept)
         self._seen.restore(state["seen"])
         self._sums.restore(state["sums"])
+
+
+def _pit_witnesses(rows: Rows) -> Floats:
+    """Return the witnesses of served PITs, (n, 4), averaged over draws where that is possible."""
+    # of amounts with an atom the link randomizes a part alone
+    if rows.link is None or rows.base is None or rows.promised is not None:
+        return cell_witnesses(*rows.pit)
+    low, high = (np.where(rows.known, end, 0.5) for end in rows.base)
+    return averaged_witnesses(rows.link, low, high)
 
 
 def excess_of(rows: Rows) -> Any:

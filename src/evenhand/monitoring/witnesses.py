@@ -12,7 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand._validate import Floats, Mask
+from evenhand.links import Link
 from evenhand.monitoring.alarms import Direction
+
+N_DRAWS = 64
+"""Draws over which witnesses are averaged: their means are exact to 0.0001."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,40 @@ def cell_witnesses(low: Floats, high: Floats) -> Floats:
     distance = np.where(is_across, (left**2 + right**2) / (2 * width), np.abs(shift))
     spread = distance - 0.25
     return np.stack((shift, -shift, spread, -spread), axis=-1)
+
+
+def averaged_witnesses(link: Link, low: Floats, high: Floats) -> Floats:
+    """Return the means over draws of the witnesses of served PITs under a link.
+
+    In a group they have the same mean as those at the draws that were served, since draws are
+    independent of everything else, and a smaller variance. They do not depend on the draws, so
+    that draws which are not fair, or return with the same person, do not matter here.
+
+    Parameters
+    ----------
+    link : Link
+        The link.
+    low, high : ndarray of shape (n,)
+        Ends of the PIT cells of the deterministic forecaster.
+
+    Returns
+    -------
+    ndarray of shape (n, 4)
+
+    Examples
+    --------
+    With much randomization an outcome is little evidence about a group:
+
+    >>> from evenhand.links import Entropic
+    >>> u = np.array([0.1, 0.9])
+    >>> averaged_witnesses(Entropic(0.05), u, u)[:, 0].round(2).tolist()
+    [-0.08, 0.08]
+    """
+    r = (np.arange(N_DRAWS) + 0.5) / N_DRAWS
+    first = link.ppf(low[:, None], r)
+    last = first if np.array_equal(low, high) else link.ppf(high[:, None], r)
+    at_draws = cell_witnesses(first.ravel(), last.ravel()).T.reshape(-1, low.size, N_DRAWS)
+    return np.ascontiguousarray(at_draws.mean(axis=-1).T)
 
 
 def event_witnesses(excess: Floats) -> Floats:

@@ -12,6 +12,7 @@ import numpy as np
 from evenhand._validate import Floats, InputError
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
+from evenhand.links import Link
 from evenhand.monitoring import Rows, as_horizon
 from evenhand.service.decision_log import DecisionLog
 from evenhand.service.entries import Logged
@@ -134,6 +135,7 @@ class _Block:
     promised: Any
     groups: list[dict[str, Any]]
     delay: Floats
+    link: Link | None
 
     @classmethod
     def of(
@@ -167,6 +169,7 @@ class _Block:
             np.isnan(y) | (y != as_hurdle(base).at) if is_hurdle else None,
             [entry.values.get("groups") or {} for entry in entries],
             delay,
+            link,
         )
 
 
@@ -225,4 +228,5 @@ def _joined(blocks: Sequence[_Block]) -> Rows:
         **{name: joined(name) for name in names},
         r=None if np.isnan(r).all() else r,
         columns=columns,
+        link=blocks[0].link,  # one model for all forecasts of a context
     )
