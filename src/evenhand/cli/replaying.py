@@ -91,10 +91,10 @@ def replay(
     given = _given(decisions, entry, made.forecaster, features, id_column, draws)
     if given is not None and person is None:
         person = given.person
-    found = service.replay_with(
+    found = service.replay_forecast(
         decisions,
         id,
-        service.ReplayModel(made.forecaster, made.sha256),
+        made,
         draws=draws,
         row=None if given is None else given.values,
         person=person,

@@ -19,7 +19,6 @@ from evenhand.cli.options import check_apart, listed_names
 from evenhand.cli.reports import command_line, show_result
 
 if TYPE_CHECKING:
-    from evenhand.monitoring import Watch
     from evenhand.service import LogWatch, Verification
 
 WATCHED = "What is watched"
@@ -120,6 +119,7 @@ def watch(
     strong the evidence is. The log may be watched as often as you like.
     """
     from evenhand import service
+    from evenhand.monitoring import Watch
     from evenhand.report import watch_text
 
     options = _checked(horizon, tolerance, false_alarm, period)
@@ -135,7 +135,7 @@ def watch(
             " names another"
         )
     options["groups"] = chosen.group_columns(listed, decisions.source)
-    found = service.LogWatch(decisions, chosen, _begun(certificate, options), before)
+    found = service.LogWatch(decisions, chosen, Watch(certificate, **options), before)
     alarms = found.update(until)
     values = found.to_dict(
         verified,
@@ -195,12 +195,6 @@ def _model_of(certificate: Path | None) -> str | None:
     return str(store.read_certificate(folder)["model_sha256"]) if has_model else None
 
 
-def _begun(certificate: Path | None, options: dict[str, Any]) -> Watch:
-    from evenhand.monitoring import Watch
-
-    return Watch(certificate, **options)
-
-
 def _write(out: Path, values: Mapping[str, Any]) -> None:
     """Write the values of a watch as a page or as JSON."""
     from evenhand._files import write_text
@@ -213,8 +207,7 @@ def _write(out: Path, values: Mapping[str, Any]) -> None:
 
 def _inform(found: LogWatch, n_new: int, verified: Verification) -> None:
     """Print what the text of a watch does not have: what was verified, and what is new."""
-    head = verified.head
-    last = "" if head is None else f"; last: {head.number}:{head.sha256}"
+    last = "" if verified.head is None else f"; last: {verified.head}"
     inform(f"hash chain of {count(verified.n_entries, 'entry', 'entries')} verified{last}")
     if found.note:
         inform(f"warning: {found.note}")

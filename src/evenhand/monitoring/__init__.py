@@ -5,7 +5,8 @@ from evenhand.monitoring.alarms import Alarm, Notice
 from evenhand.monitoring.e_processes import STAKES as STAKES
 from evenhand.monitoring.e_processes import EProcesses as EProcesses
 from evenhand.monitoring.envelope_test import EnvelopeTest as EnvelopeTest
-from evenhand.monitoring.horizons import as_horizon
+from evenhand.monitoring.horizons import as_horizon as as_horizon
+from evenhand.monitoring.horizons import as_time as as_time
 from evenhand.monitoring.json_schema import watch_schema
 from evenhand.monitoring.periods import PERIODS as PERIODS
 from evenhand.monitoring.promise_test import PromiseTest as PromiseTest
@@ -16,4 +17,4 @@ from evenhand.monitoring.quantile_cells import QuantileCells as QuantileCells
 from evenhand.monitoring.rows import Rows
 from evenhand.monitoring.watch import Watch
 
-__all__ = ["Alarm", "Notice", "Rows", "Watch", "as_horizon", "promise_of", "watch_schema"]
+__all__ = ["Alarm", "Notice", "Rows", "Watch", "promise_of", "watch_schema"]

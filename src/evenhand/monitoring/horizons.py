@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,32 @@ def _days(value: Any) -> float | None:
         return None if isinstance(value, bool) or not math.isfinite(value) else float(value)
     except TypeError:
         return None
+
+
+def as_time(name: str, value: datetime | np.datetime64 | str) -> np.datetime64:
+    """Return one time in UTC with microseconds; a time without a zone is in UTC.
+
+    Examples
+    --------
+    >>> as_time("until", "2026-11-23T12:00:00+01:00")
+    np.datetime64('2026-11-23T11:00:00.000000')
+    """
+    remedy = "write it as 2026-11-23 or 2026-11-23T12:00:00Z"
+    try:
+        if isinstance(value, np.datetime64):
+            return _known(np.datetime64(str(value), "us"))
+        time = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if time.tzinfo is not None:
+            time = time.astimezone(UTC).replace(tzinfo=None)
+        return _known(np.datetime64(time, "us"))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise bad_input(name, "be a date or time", repr(value), remedy) from error
+
+
+def _known(time: np.datetime64) -> np.datetime64:
+    if np.isnat(time):
+        raise ValueError("the time is missing")
+    return time
 
 
 def as_times(name: str, values: Any, *, allow_missing: bool = False) -> NDArray[Any]:

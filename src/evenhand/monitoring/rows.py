@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._validate import Floats, InputError, Mask, bad_input
 from evenhand.links import Link
-from evenhand.monitoring.horizons import as_horizon, as_times
+from evenhand.monitoring.horizons import as_horizon, as_time, as_times
 from evenhand.monitoring.row_checks import check_cells, check_column, check_promised, check_table
 
 Times = NDArray[Any]
@@ -193,7 +193,7 @@ class Rows:
         )
         if until is None:
             return rows
-        ended = rows.time + as_horizon(horizon) <= as_times("until", [until])[0]
+        ended = rows.time + as_horizon(horizon) <= as_time("until", until)
         return rows.take(ended)  # type: ignore[return-value]
 
 

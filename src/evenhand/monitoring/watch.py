@@ -13,7 +13,7 @@ from evenhand._format import Summarized, one_line
 from evenhand._validate import InputError, bad_input
 from evenhand.monitoring.alarms import Alarm, Notice
 from evenhand.monitoring.document import watch_values
-from evenhand.monitoring.horizons import as_times
+from evenhand.monitoring.horizons import as_time
 from evenhand.monitoring.ledger import Ledger
 from evenhand.monitoring.promised import promise_of
 from evenhand.monitoring.rows import Rows
@@ -146,7 +146,7 @@ class Watch(Summarized):
         if not isinstance(rows, Rows):
             got = type(rows).__name__
             raise bad_input("rows", "be Rows", got, "make them with Rows.of")
-        end = None if until is None else as_times("until", [until])[0]
+        end = None if until is None else as_time("until", until)
         n_before = {id(alarm) for alarm in self._ledger.alarms}
         self._ledger.add(rows, end)
         return [alarm for alarm in self._ledger.alarms if id(alarm) not in n_before]

@@ -1,5 +1,6 @@
 """Serving of forecasts: decision log, replay and outcomes."""
 
+# for the commands and for tests; `__all__` is the documented reference
 from evenhand.service.contexts import Naming as Naming
 from evenhand.service.contexts import versions as versions
 from evenhand.service.decision_log import DecisionLog, Transaction
@@ -22,9 +23,7 @@ from evenhand.service.matured import matured_rows
 from evenhand.service.opening import open_log
 from evenhand.service.outcome_values import check_outcome as check_outcome
 from evenhand.service.outcomes import Recorded, record_outcome, record_outcomes
-from evenhand.service.replay import ReplayModel as ReplayModel
 from evenhand.service.replay import replay_forecast
-from evenhand.service.replay import replay_with as replay_with
 from evenhand.service.replay_result import Check, Difference, Replay
 from evenhand.service.replay_result import ReplayPart as ReplayPart
 from evenhand.service.row_places import RowPlaces as RowPlaces

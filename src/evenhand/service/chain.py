@@ -58,7 +58,12 @@ def _row(entry: Entry, number: int, time: str, previous: str, source: str) -> Ro
         "subject": entry.subject,
         "values": entry.values,
     }
-    text = _canonical(content, source)
+    try:
+        text = _canonical(content)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{source}: the values of an entry must be finite JSON values ({error})"
+        ) from error
     return Row(number, entry.kind, entry.id, entry.request, entry.subject, text, _sha256(text))
 
 
@@ -109,14 +114,20 @@ def is_storable(text: Any) -> bool:
     return True
 
 
-def _canonical(content: dict[str, Any], source: str) -> str:
-    """Return the one JSON text of a content: sorted keys, no blanks, ASCII, finite numbers."""
-    try:
-        return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"{source}: the values of an entry must be finite JSON values ({error})"
-        ) from error
+def digest_of(*parts: Any) -> str:
+    """Return the SHA-256 of JSON values, which depends on no order of keys.
+
+    Examples
+    --------
+    >>> digest_of({"a": 1.0, "b": None}) == digest_of({"b": None, "a": 1.0})
+    True
+    """
+    return _sha256(_canonical(parts))
+
+
+def _canonical(value: Any) -> str:
+    """Return the one JSON text of a value: sorted keys, no blanks, ASCII, finite numbers."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _sha256(text: str) -> str:

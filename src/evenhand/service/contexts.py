@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from evenhand._validate import InputError
+from evenhand.service.chain import digest_of
 from evenhand.service.decision_log import DecisionLog, Transaction
 from evenhand.service.entries import Entry, Logged
-from evenhand.service.features import digest_of
 
 Naming = Literal["hash", "id"]
 """How the log names people: by a keyed hash of the id, or by the id."""

@@ -61,7 +61,13 @@ class Logged(Entry):
 
 @dataclass(frozen=True)
 class Head:
-    """Last entry of a log; kept elsewhere, it shows later that no entry before it has changed."""
+    """Last entry of a log; kept elsewhere, it shows later that no entry before it has changed.
+
+    Its text, NUMBER:SHA256, is what commands print and read.
+    """
 
     number: int
     sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.number}:{self.sha256}"

@@ -25,13 +25,10 @@ class FoundRow:
         Features by column, as the model reads them.
     person : str, int or None
         Id of the person; None without a column of ids.
-    place : str
-        File and row, from 1.
     """
 
     values: dict[str, Any]
     person: str | int | None
-    place: str
 
 
 def row_of(
@@ -106,6 +103,5 @@ def _rows(parts: Parts, reader: RowReader, ids: str | None) -> Iterator[tuple[Fo
                 people = list(id_column(block, ids, source=source, start=start))
             with about(source):
                 read = reader.read_all(block[names])
-            for row, (features, person) in enumerate(zip(read, people, strict=True), start=start):
-                place = f"{source}, row {row + 1}"
-                yield FoundRow(features.values, person, place), features.sha256
+            for features, person in zip(read, people, strict=True):
+                yield FoundRow(features.values, person), features.sha256

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +17,7 @@ from evenhand._validate import (
 )
 from evenhand.columns import Column, Schema, as_pandas, refuse_repeated_names
 from evenhand.service.cells import Cells, Value
+from evenhand.service.chain import digest_of
 
 
 @dataclass(frozen=True)
@@ -39,18 +38,6 @@ class Features:
     values: dict[str, Value]
     groups: dict[str, Value]
     sha256: str
-
-
-def digest_of(*parts: Any) -> str:
-    """Return the SHA-256 of JSON values, which depends on no order of keys.
-
-    Examples
-    --------
-    >>> digest_of({"a": 1.0, "b": None}) == digest_of({"b": None, "a": 1.0})
-    True
-    """
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class RowReader:

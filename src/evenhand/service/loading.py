@@ -18,14 +18,18 @@ class Loaded(NamedTuple):
     unstored: list[str]
 
 
-def loaded(model: str | os.PathLike[str] | Forecaster) -> Loaded:
+def loaded(model: str | os.PathLike[str] | Forecaster | Loaded) -> Loaded:
     """Return a forecaster from its folder, or as given, with the hash that its folder would have.
+
+    What is loaded already is returned as it is.
 
     Raises
     ------
     InputError
         If it is neither a model folder nor a fitted forecaster of this package.
     """
+    if isinstance(model, Loaded):
+        return model
     if isinstance(model, str | os.PathLike):
         forecaster, sha256 = load_with_hash(model)
         return Loaded(forecaster, sha256, [])

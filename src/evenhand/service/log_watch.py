@@ -14,11 +14,11 @@ import numpy as np
 from evenhand._files import write_text
 from evenhand._validate import InputError, check_column, first_names
 from evenhand._version import __version__
-from evenhand.monitoring import Alarm, Rows, Watch, as_horizon
+from evenhand.monitoring import Alarm, Rows, Watch, as_horizon, as_time
 from evenhand.service.decision_log import DecisionLog
 from evenhand.service.entries import Head
-from evenhand.service.logged_forecasts import as_time, context_values, time_of
-from evenhand.service.matured import matured_rows
+from evenhand.service.logged_forecasts import context_values, first_forecasts, time_of
+from evenhand.service.matured import matured_rows, outcomes_until
 from evenhand.service.verification import Verification
 
 SCHEMA = "evenhand.log-watch/1"
@@ -303,17 +303,13 @@ class LogWatch:
 
     def _count(self, end: np.datetime64) -> None:
         """Count first forecasts that wait for their horizon, and those whose outcome came late."""
-        recorded: dict[str, np.datetime64] = {}
-        for entry in self.log.entries(kind="outcome"):
-            recorded.setdefault(entry.id, time_of(entry))
+        recorded = outcomes_until(self.log, end)
         self.n_waiting = self.n_late = 0
-        for entry in self.log.entries(kind="forecast"):
-            values, time = entry.values, time_of(entry)
-            if values["context"] != self.context.name or values["revision"] or time > end:
-                continue
-            due = time + np.timedelta64(self._horizon)
+        for entry in first_forecasts(self.log, self.context.name, until=end):
+            due = time_of(entry) + np.timedelta64(self._horizon)
             self.n_waiting += bool(due > end)
-            self.n_late += bool(due < recorded.get(entry.id, due) <= end)
+            first = recorded.get(entry.id, [(due, 0.0)])[0]
+            self.n_late += bool(first[0] > due)
 
     def state(self, head: Head | None) -> WatchState:
         """Return the state, for a later watch over the same log.

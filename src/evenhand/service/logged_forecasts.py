@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
 
 from evenhand._format import count
-from evenhand._validate import InputError, bad_input, did_you_mean, first_names
+from evenhand._validate import InputError, did_you_mean, first_names
 from evenhand.distributions import Distribution, from_records
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
@@ -34,26 +33,6 @@ def in_blocks(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield block
 
 
-def as_time(name: str, value: datetime | np.datetime64 | str) -> np.datetime64:
-    """Return a time in UTC with microseconds; times without a zone are in UTC.
-
-    Examples
-    --------
-    >>> as_time("until", "2026-11-23T12:00:00+01:00")
-    np.datetime64('2026-11-23T11:00:00.000000')
-    """
-    try:
-        if isinstance(value, np.datetime64):
-            return np.datetime64(str(value), "us")
-        time = datetime.fromisoformat(value) if isinstance(value, str) else value
-        if time.tzinfo is not None:
-            time = time.astimezone(UTC).replace(tzinfo=None)
-        return np.datetime64(time, "us")
-    except (AttributeError, TypeError, ValueError) as error:
-        remedy = "write it as 2026-11-23 or 2026-11-23T12:00:00Z"
-        raise bad_input(name, "be a date or time", repr(value), remedy) from error
-
-
 def time_of(entry: Logged) -> np.datetime64:
     """Return the time of an entry in UTC, of type datetime64[us]."""
     return np.datetime64(entry.time.removesuffix("Z"), "us")
@@ -71,6 +50,17 @@ def logged_forecast(log: DecisionLog, id: str) -> Logged:
     else:
         remedy = f"it has {count(len(known), 'forecast')}; give the id of one of them"
     raise InputError(f"{log.source} has no forecast {id!r}; {remedy}")
+
+
+def first_forecasts(
+    log: DecisionLog, context: str | None, *, until: np.datetime64 | None = None
+) -> Iterator[Logged]:
+    """Yield the first forecast of each person in a context, up to a time."""
+    for entry in log.entries(kind="forecast"):
+        if until is not None and time_of(entry) > until:
+            return
+        if entry.values["context"] == context and entry.values["revision"] == 0:
+            yield entry
 
 
 def _is_similar(given: str, known: str) -> bool:

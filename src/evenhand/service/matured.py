@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,12 +13,12 @@ from evenhand._validate import Floats, InputError
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.links import Link
-from evenhand.monitoring import Rows, as_horizon
+from evenhand.monitoring import Rows, as_horizon, as_time
 from evenhand.service.decision_log import DecisionLog
 from evenhand.service.entries import Logged
 from evenhand.service.logged_forecasts import (
-    as_time,
     base_of,
+    first_forecasts,
     in_blocks,
     link_of,
     only_context,
@@ -89,15 +89,13 @@ def matured_rows(
     # before the log is read: what others write in the meantime is later
     end = as_time("until", datetime.now(UTC) if until is None else until)
     begin = None if after is None else as_time("after", after)
-    outcomes = _recorded(log, end)
-    blocks = [
-        _Block.of(block, outcomes, wait)
-        for block in in_blocks(_served(log, name, begin, end - wait), BLOCK)
-    ]
-    return _joined(blocks)
+    outcomes = outcomes_until(log, end)
+    served = first_forecasts(log, name, until=end - wait)
+    new = (entry for entry in served if begin is None or time_of(entry) > begin)
+    return _joined([_Block.of(block, outcomes, wait) for block in in_blocks(new, BLOCK)])
 
 
-def _recorded(log: DecisionLog, end: Time) -> dict[str, list[Record]]:
+def outcomes_until(log: DecisionLog, end: Time) -> dict[str, list[Record]]:
     """Return the outcomes of each forecast that were recorded up to a time, in order."""
     found: dict[str, list[Record]] = {}
     for entry in log.entries(kind="outcome"):
@@ -106,20 +104,6 @@ def _recorded(log: DecisionLog, end: Time) -> dict[str, list[Record]]:
             break
         found.setdefault(entry.id, []).append((time, float(entry.values["y"])))
     return found
-
-
-def _served(
-    log: DecisionLog, context: str | None, after: Time | None, last: Time
-) -> Iterator[Logged]:
-    """Yield the first forecasts of people of a context, after one time and up to another."""
-    for entry in log.entries(kind="forecast"):
-        time = time_of(entry)
-        if time > last:
-            return
-        values = entry.values
-        is_meant = values["context"] == context and values["revision"] == 0
-        if is_meant and (after is None or time > after):
-            yield entry
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -15,12 +15,13 @@ from evenhand._format import count
 from evenhand._ids import check_id
 from evenhand._validate import InputError, as_floats, bad_input
 from evenhand.draws import KeyedDraws
+from evenhand.monitoring import as_time
+from evenhand.service.chain import digest_of
 from evenhand.service.decision_log import DecisionLog, Transaction
 from evenhand.service.entries import Entry, Logged
-from evenhand.service.features import digest_of
 from evenhand.service.logged_forecasts import (
-    as_time,
     context_values,
+    first_forecasts,
     in_blocks,
     logged_forecast,
     logged_name,
@@ -212,21 +213,14 @@ def _matched(
     for row, name in enumerate(names):
         rows.setdefault(name, []).append(row)
     found: dict[str, str] = {}
-    for entry in _meant(log, context):
+    meant = log.entries(kind="forecast") if context is None else first_forecasts(log, context)
+    for entry in meant:
         name = entry.id if context is None else entry.values["person"]
         for row in rows.get(name, ()):
             place = f"{places.of(row)}: the outcome"
             check_outcome(values[row], entry.values["record"], place, CORRECT)
             found[name] = entry.id
     return found
-
-
-def _meant(log: DecisionLog, context: str | None) -> Iterator[Logged]:
-    """Yield all forecasts, or the first forecast of each person in a context."""
-    for entry in log.entries(kind="forecast"):
-        values = entry.values
-        if context is None or (values["context"] == context and values["revision"] == 0):
-            yield entry
 
 
 def _adding(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, get_args
 
 from evenhand._validate import InputError
@@ -16,7 +15,7 @@ from evenhand.service.decision_log import DecisionLog
 from evenhand.service.entries import Head, Logged
 from evenhand.service.features import Features, RowReader
 from evenhand.service.forecasts import Decide, Forecasting
-from evenhand.service.loading import loaded
+from evenhand.service.loading import Loaded, loaded
 from evenhand.service.logged_forecasts import context_of, logged_forecast, logged_name, served_of
 from evenhand.service.replay_result import Check, Difference, Replay, ReplayPart
 from evenhand.service.verification import verify
@@ -32,29 +31,10 @@ HASH_DIGITS = 16
 """Digits of a hash in messages."""
 
 
-@dataclass(frozen=True)
-class ReplayModel:
-    """Fitted forecaster with which a forecast is computed again.
-
-    Parameters
-    ----------
-    forecaster : Forecaster
-        The forecaster.
-    sha256 : str
-        Hash of the model.
-    decide : function, BayesDecision or None
-        Rule for actions; without it, actions are not compared.
-    """
-
-    forecaster: Any
-    sha256: str
-    decide: Decide | None = None
-
-
 def replay_forecast(
     log: DecisionLog,
     id: str,
-    model: str | os.PathLike[str] | Forecaster,
+    model: str | os.PathLike[str] | Forecaster | Loaded,
     *,
     draws: KeyedDraws | None = None,
     row: Any = None,
@@ -118,30 +98,16 @@ def replay_forecast(
     (True, ['features', 'values'])
     """
     made = loaded(model)
-    again = ReplayModel(made.forecaster, made.sha256, decide)
-    return replay_with(log, id, again, draws=draws, row=row, person=person, anchor=anchor)
-
-
-def replay_with(
-    log: DecisionLog,
-    id: str,
-    model: ReplayModel,
-    *,
-    draws: KeyedDraws | None = None,
-    row: Any = None,
-    person: str | int | None = None,
-    anchor: Head | None = None,
-) -> Replay:
-    """Do the same as `replay_forecast` with a model that is loaded already."""
     verification = verify(log, anchor)
     entry = logged_forecast(log, id)
     opened = context_of(log, entry)
     checks = [
-        _model_check(model, opened),
+        _model_check(made, opened),
         *_draw_checks(entry, opened, draws, person),
     ]
-    features, read = _features(model, entry, row, is_same_model=checks[0].status == "equal")
-    values, is_identical = _values_check(model, entry, features, read.text)
+    is_same_model = checks[0].status == "equal"
+    features, read = _features(made.forecaster, entry, row, is_same_model=is_same_model)
+    values, is_identical = _values_check(made.forecaster, decide, entry, features, read.text)
     others = [read, _record_check(entry), values, _libraries_check(opened, values)]
     order = get_args(ReplayPart)
     checks = sorted([*checks, *others], key=lambda one: order.index(one.part))
@@ -160,7 +126,7 @@ def replay_with(
     )
 
 
-def _model_check(model: ReplayModel, opened: Mapping[str, Any]) -> Check:
+def _model_check(model: Loaded, opened: Mapping[str, Any]) -> Check:
     logged = opened["model_sha256"]
     differs = [] if logged == model.sha256 else [Difference("sha256", logged, model.sha256)]
     text = "another model" if differs else f"sha256 {logged[:HASH_DIGITS]}"
@@ -240,7 +206,7 @@ def _without_draw(entry: Logged) -> Check | None:
 
 
 def _features(
-    model: ReplayModel, entry: Logged, row: Any, *, is_same_model: bool
+    model: Forecaster, entry: Logged, row: Any, *, is_same_model: bool
 ) -> tuple[Features | None, Check]:
     """Return the features with which a forecast is computed, and their comparison."""
     logged, kept = entry.values["features_sha256"], entry.values.get("features")
@@ -248,7 +214,7 @@ def _features(
     if given is None:
         why = "the log has only the hash of the features; give the row"
         return None, Check("features", "not checked", why)
-    reader = RowReader(model.forecaster)
+    reader = RowReader(model)
     try:
         found = reader.read(_own_columns(given, reader.names))
     except InputError as error:
@@ -281,23 +247,26 @@ def _own_columns(row: Any, names: Sequence[str]) -> Any:
 
 
 def _values_check(
-    model: ReplayModel, entry: Logged, features: Features | None, why: str
+    model: Forecaster,
+    decide: Decide | None,
+    entry: Logged,
+    features: Features | None,
+    why: str,
 ) -> tuple[Check, bool | None]:
     """Compute the forecast again at the logged draw; return whether it has the same digits too."""
     logged = entry.values
     if features is None:
         return Check("values", "not checked", why), None
     levels = tuple(float(level) for level in logged["quantiles"])
-    reader = RowReader(model.forecaster)
-    forecasting = Forecasting(model.forecaster, reader, levels, model.decide)
+    forecasting = Forecasting(model, RowReader(model), levels, decide)
     r = 0.5 if logged["r"] is None else logged["r"]
     found = forecasting.values([features], [r])[0]
     compared = _compared(logged)
     numbers = [abs(value) for value in compared.values() if value is not None]
     compared |= _rules(logged)
     now = _compared(found) | _rules(found)
-    has_action = model.decide is not None or logged["action"] is None
-    if model.decide is not None:
+    has_action = decide is not None or logged["action"] is None
+    if decide is not None:
         compared |= {"action": logged["action"]}
         now |= {"action": found["action"]}
     differs = [

@@ -136,8 +136,7 @@ class Replay(Summarized):
     def summary(self) -> str:
         """Return the comparison as text."""
         chain = (
-            f"{count(self.n_entries, 'entry', 'entries')}, none changed; the last is"
-            f" {self.head.number}:{self.head.sha256}"
+            f"{count(self.n_entries, 'entry', 'entries')}, none changed; the last is {self.head}"
         )
         rows = [["log", "equal", chain]]
         for check in self.checks:

@@ -27,7 +27,7 @@ from evenhand.service.features import Features, RowReader
 from evenhand.service.forecasts import Decide, Forecasting, check_levels
 from evenhand.service.loading import loaded
 from evenhand.service.outcomes import record_outcome
-from evenhand.service.replay import ReplayModel, replay_with
+from evenhand.service.replay import replay_forecast
 from evenhand.service.replay_result import Replay
 from evenhand.service.served import Served
 
@@ -125,13 +125,15 @@ class Service:
         self._draws = draws
         self._names_by_hash = person == "hash"
         self._keeps_features = keep_features
-        self._model, self.model_sha256, unstored = loaded(model)
-        self._reader = RowReader(self._model, groups)
-        self._forecasting = Forecasting(self._model, self._reader, check_levels(levels), decide)
+        self._loaded = loaded(model)
+        self._reader = RowReader(self._loaded.forecaster, groups)
+        self._forecasting = Forecasting(
+            self._loaded.forecaster, self._reader, check_levels(levels), decide
+        )
         opened = {
             "context": draws.context,
             "model_sha256": self.model_sha256,
-            "unstored": unstored,
+            "unstored": self._loaded.unstored,
             "key": draws.fingerprint,
             "person": person,
             "keep_features": keep_features,
@@ -142,6 +144,11 @@ class Service:
             "versions": versions(),
         }
         self._opened = open_context(log, opened).number
+
+    @property
+    def model_sha256(self) -> str:
+        """SHA-256 of the model, as in its folder and certificate."""
+        return self._loaded.sha256
 
     @property
     def context(self) -> str:
@@ -260,8 +267,15 @@ class Service:
             If an entry of the log has been changed, the log has no such forecast, or the row cannot
             be read.
         """
-        model = ReplayModel(self._model, self.model_sha256, self._forecasting.decide)
-        return replay_with(self.log, id, model, draws=self._draws, row=row, person=person)
+        return replay_forecast(
+            self.log,
+            id,
+            self._loaded,
+            draws=self._draws,
+            row=row,
+            person=person,
+            decide=self._forecasting.decide,
+        )
 
     def close(self) -> None:
         """Close the log."""
