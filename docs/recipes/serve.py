@@ -128,4 +128,5 @@ async def refuse(request: Request, error: Exception) -> JSONResponse:
         first = error.errors(include_input=False)[0]
         field = ".".join(map(str, first["loc"]))[:200]
         error = f"{field or 'body'}: {first['msg']}"
-    return JSONResponse({"detail": str(error)}, 422)
+    # clients need not know where the log is
+    return JSONResponse({"detail": str(error).replace(service.log.source, "the log")}, 422)
