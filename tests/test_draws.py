@@ -189,6 +189,8 @@ def test_keys_that_are_short_or_no_bytes_are_refused() -> None:
     assert "secret secret" not in line(caught)
     with pytest.raises(InputError, match=r"^context must be text, got 2026"):
         KeyedDraws(KEY, 2026)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^context must be valid Unicode text, got '.ud800'"):
+        KeyedDraws(KEY, "\ud800")
 
 
 def test_the_key_is_not_shown() -> None:

@@ -261,6 +261,20 @@ def test_a_context_belongs_to_one_model_key_and_way_of_naming_people(
     assert [entry.id for entry in log.entries(kind="context")] == ["2026-11", "2026-12"]
 
 
+def test_contexts_that_look_alike_are_one_context_or_refused(model: Any, tmp_path: Path) -> None:
+    """They would give one person two first forecasts, and accents do not change the draws."""
+    log = open_log(tmp_path / "a.sqlite")
+    first, again = (
+        Service(model, KeyedDraws(KEY, name), log).forecast("ada", ROW)
+        for name in ("Zoe\u0308", "Zo\u00eb")
+    )
+    assert (again.id, again.is_repeated, first.context) == (first.id, True, "Zo\u00eb")
+    for name in (" a", "a\n", "a\u200b", "a\u3164", "\u202ea"):
+        with pytest.raises(InputError, match="name of a context must have no hidden") as caught:
+            Service(model, KeyedDraws(KEY, name), log)
+        assert str(caught.value).isascii()
+
+
 def test_other_options_of_a_context_are_logged_once(model: Any, tmp_path: Path) -> None:
     log = open_log(tmp_path / "a.sqlite")
     for levels in ((0.5,), (0.1, 0.9), (0.5,), (0.1, 0.9)):

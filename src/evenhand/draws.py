@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._ids import check_cluster, check_id
+from evenhand._ids import check_cluster, check_id, id_text
 from evenhand._validate import Floats, bad_input, check_count, check_draws
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -202,7 +202,12 @@ class KeyedDraws:
         secret = _secret(check_key(key))
         if not isinstance(context, str):
             raise bad_input("context", "be text", repr(context))
-        self.context = context
+        try:
+            context.encode()
+        except UnicodeEncodeError as error:
+            raise bad_input("context", "be valid Unicode text", ascii(context)) from error
+        # one context, however its accents are written: it has the same draws
+        self.context = id_text(context)
         # with dashes, as csv readers would parse 1 in 1,000 fingerprints as a number, such as
         # 12345678e1234567
         self.fingerprint = (

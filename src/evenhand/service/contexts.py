@@ -7,7 +7,8 @@ import platform
 from contextlib import suppress
 from typing import Any, Literal
 
-from evenhand._validate import InputError
+from evenhand._ids import INVISIBLE
+from evenhand._validate import InputError, bad_input
 from evenhand.service.chain import digest_of
 from evenhand.service.decision_log import DecisionLog, Transaction
 from evenhand.service.entries import Entry, Logged
@@ -67,9 +68,13 @@ def open_context(log: DecisionLog, values: dict[str, Any]) -> Logged:
     Raises
     ------
     InputError
-        If the context belongs to another model, key or way of naming people.
+        If the context belongs to another model, key or way of naming people, or its name looks like
+        that of another one.
     """
     name = values["context"]
+    if not name.isprintable() or INVISIBLE.search(name) or name != name.strip():
+        rule = "have no hidden characters, and no blanks at its ends"
+        raise bad_input("the name of a context", rule, ascii(name)[:80])
     requests = digest_of("context", name), digest_of("context", name, values)
 
     def work(transaction: Transaction) -> Logged:
