@@ -69,8 +69,11 @@ def test_the_time_of_observation_is_kept_in_utc(log: LogInMemory) -> None:
 
 
 def test_the_outcome_of_an_unknown_forecast_is_refused(log: LogInMemory) -> None:
-    with pytest.raises(InputError, match=r"memory has no forecast 'g1'; it has 60 forecasts"):
+    with pytest.raises(InputError, match=r"memory has no forecast 'g1'; give the id that"):
         record_outcome(log, "g1", 1.0)
+    for id in (None, 17, ["f0"]):
+        with pytest.raises(InputError, match="has no forecast"):
+            record_outcome(log, id, 1.0)  # type: ignore[arg-type]
     assert outcomes(log) == []
 
 
@@ -113,6 +116,7 @@ def test_outcomes_of_the_kind_of_the_forecast_are_accepted(record: Any, y: Any) 
         (NORMAL, np.nan, "y must be a finite number, got nan"),
         (NORMAL, np.inf, "y must be a finite number, got inf"),
         (NORMAL, "much", "y must be a finite number, got 'much'"),
+        (NORMAL, 10**400, "y must be a finite number, got a larger integer"),
         (NORMAL, None, "y must be a finite number, got None"),
         (COUNT, -1, "y must be a whole number of at least 0, got -1"),
         (COUNT, 0.5, "y must be a whole number of at least 0, got 0.5"),

@@ -41,14 +41,23 @@ def check_outcome(y: Any, record: Mapping[str, Any], place: str, remedy: str = "
     Traceback (most recent call last):
     evenhand._validate.InputError: y must be a whole number of at least 0, got 2.5
     """
-    is_number = isinstance(y, numbers.Real)
-    if not is_number or not math.isfinite(y):
-        raise bad_input(place, "be a finite number", f"{y:g}" if is_number else repr(y), remedy)
-    value = float(y)
+    try:
+        value = float(y) if isinstance(y, numbers.Real) else math.nan
+    except OverflowError:  # of an integer
+        value = math.inf
+    if not math.isfinite(value):
+        raise bad_input(place, "be a finite number", _shown(y), remedy)
     rule = _broken_rule(value, record)
     if rule is not None:
         raise bad_input(place, rule, f"{value:g}", remedy)
     return value
+
+
+def _shown(y: Any) -> str:
+    # the digits of a large integer would fill the message, and above 4,300 are an error
+    if isinstance(y, int):
+        return "a larger integer"
+    return f"{y:g}" if isinstance(y, numbers.Real) else f"{y!r:.80}"
 
 
 def _broken_rule(y: float, record: Mapping[str, Any]) -> str | None:

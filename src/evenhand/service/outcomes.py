@@ -23,7 +23,6 @@ from evenhand.service.logged_forecasts import (
     context_values,
     first_forecasts,
     in_blocks,
-    logged_forecast,
     logged_name,
 )
 from evenhand.service.outcome_values import check_outcome
@@ -94,9 +93,13 @@ def record_outcome(
     ...     log = open_log(f"{folder}/log.sqlite")
     ...     record_outcome(log, "5f3c", 1.5)
     Traceback (most recent call last):
-    evenhand._validate.InputError: ...log.sqlite has no forecast '5f3c'; it has 0 forecasts; ...
+    evenhand._validate.InputError: ...log.sqlite has no forecast '5f3c'; give the id ...
     """
-    forecast = logged_forecast(log, id)
+    # without a search for similar ids, which reads the whole log: a server may be asked for any
+    forecast = log.get(id) if isinstance(id, str) else None
+    if forecast is None:
+        remedy = "give the id that was served with the forecast"
+        raise InputError(f"{log.source} has no forecast {id!r:.80}; {remedy}")
     value = check_outcome(y, forecast.values["record"], "y")
     observed = None if time is None else _observed("time", time)
     return log.run(lambda transaction: _add(transaction, id, value, observed))[0]
