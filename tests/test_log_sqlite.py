@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -117,6 +118,14 @@ def test_what_is_not_a_log_is_refused_in_one_line(tmp_path: Path) -> None:
         open_log(tmp_path / "none" / "log.db")
 
 
+@pytest.mark.parametrize("url", ["postgresql://ada@host:trust/d", "postgresql://a:b@h:trust/d"])
+def test_a_password_that_breaks_the_url_is_not_shown(url: str) -> None:
+    """A mistyped URL has the password in the place of the port."""
+    with pytest.raises(InputError, match="got another URL; name one") as caught:
+        open_log(url)
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
 @pytest.mark.parametrize(
     ("module", "where", "extra"),
     [
@@ -154,9 +163,66 @@ def test_nothing_is_written_to_a_file_that_was_moved_away(log: DecisionLog, path
     new = open_log(path)
     with pytest.raises(LogError, match="was moved or replaced"):
         log.run(lambda t: t.add(forecast("a")))
+    # an answer that is repeated would be in no log either
+    with pytest.raises(LogError, match="was moved or replaced"):
+        log.find("request-1")
     new.run(lambda t: t.add(forecast("b")))
     assert verify(new).n_entries == 1
     new.close()
+
+
+def test_a_removed_file_beside_the_log_is_noticed_and_loses_nothing(
+    log: DecisionLog, path: Path
+) -> None:
+    filled(log, 3)
+    head = log.head()
+    path.with_name("log.sqlite-wal").unlink()
+    with pytest.raises(LogError, match=r"log\.sqlite-wal was removed or replaced while the"):
+        log.run(lambda t: t.add(forecast("a")))
+    log.close()
+    again = open_log(path, create=False)
+    assert verify(again).head == head
+    again.close()
+
+
+def test_a_link_to_a_log_is_the_log(log: DecisionLog, path: Path) -> None:
+    """Read by another user, who must find the entries that are beside the linked file."""
+    filled(log, 3)
+    head = log.head()
+    with TemporaryDirectory() as name:
+        for file in path.parent.iterdir():
+            shutil.copy(file, name)
+        link = Path(name, "link.sqlite")
+        link.symlink_to("log.sqlite")
+
+        def read() -> None:
+            assert verify(open_log(link, create=False)).head == head
+
+        as_another_user(read, Path(name))
+
+
+def test_pages_of_one_kind_of_entries_need_no_sorting(
+    log: DecisionLog, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the time for n entries grows as n^2."""
+    monkeypatch.setattr("evenhand.service.lookups.PAGE", 2)
+    filled(log, 5)
+    statements: list[str] = []
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+
+    def note(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        statements.append(statement)
+
+    sqlalchemy.event.listen(sqlalchemy.Engine, "before_cursor_execute", note)
+    try:
+        assert [one.number for one in log.entries(kind="forecast")] == [1, 2, 3, 4, 5]
+    finally:
+        sqlalchemy.event.remove(sqlalchemy.Engine, "before_cursor_execute", note)
+    page = next(one for one in statements if "LIMIT" in one)
+    with sqlite3.connect(path) as connection:
+        values = ["" if "||" in page else None] * page.count("?")
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {page}", values).fetchall()
+    assert not any("B-TREE" in step[-1] for step in plan)
 
 
 def test_the_file_beside_a_log_stays_small(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,10 @@ class Database(ABC):
     def connect(self, dialect: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Return a new connection of the driver."""
 
+    def check_in_place(self) -> None:
+        """Raise LogError if the log is no longer where it was opened."""
+        return
+
     @abstractmethod
     def lock(self, connection: sa.Connection) -> None:
         """Begin a transaction that excludes other writers until it ends."""

@@ -78,7 +78,7 @@ def _at_url(text: str, create: bool) -> DecisionLog:
 
     try:
         url = sa.make_url(text)
-    except sa.exc.ArgumentError:
+    except (sa.exc.ArgumentError, ValueError):  # of a port, which may be a part of a password
         url = None
     # from here on without the text, which may contain a password
     if url is None:

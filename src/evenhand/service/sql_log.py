@@ -59,6 +59,8 @@ class SqlLog(DecisionLog):
     def find(self, request: str) -> Logged | None:
         if not is_storable(request):
             return None
+        # a repeated answer must be in the log that others see
+        self._database.check_in_place()
         with self._connections.open() as connection:
             return Lookups(connection, self._database).find(request)
 

@@ -82,11 +82,12 @@ class SQLite(Database):
             raise InputError(f"{path} {wrong}; name the file of a decision log")
         self.is_read_only = not os.access(path, os.W_OK)
         self._file = os.stat(self._path)
-        self._wal = Path(f"{self._path}-wal")
+        # SQLite follows links, and has its files beside the file itself
+        self._wal = Path(f"{self._path.resolve()}-wal")
         self._wal_limit = WAL_BYTES
 
     def connect(self, dialect: Any, arguments: Any, options: Any) -> sqlite3.Connection:
-        self._check_in_place()
+        self.check_in_place()
         connection = sqlite3.connect(
             f"file:{quote(os.fsencode(self._path))}?{self._mode()}",
             uri=True,
@@ -106,7 +107,7 @@ class SQLite(Database):
         return connection
 
     def lock(self, connection: sa.Connection) -> None:
-        self._check_in_place()
+        self.check_in_place()
         driver = _driver(connection)
         end = time.monotonic() + PATIENCE_SECONDS
         # SQLite itself waits in steps of up to 0.1 seconds, much longer than a transaction takes:
@@ -116,6 +117,7 @@ class SQLite(Database):
                 time.sleep(POLL_SECONDS)
         if not driver.in_transaction:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
+        self._check_wal(connection)
 
     def after_commit(self, connection: sa.Connection) -> None:
         """Move entries from the file beside the log into the log, when there are many.
@@ -140,8 +142,8 @@ class SQLite(Database):
         known = None if code is None else _REASONS.get(code & 0xFF)
         return known or f"the log cannot be read or written ({first_line(error)}); check the disk"
 
-    def _check_in_place(self) -> None:
-        """Refuse to write to a file that was moved away, where nobody would look for entries."""
+    def check_in_place(self) -> None:
+        # entries of a file that was moved away are where nobody would look for them
         try:
             is_in_place = os.path.samestat(os.stat(self._path), self._file)
         except FileNotFoundError:
@@ -150,6 +152,20 @@ class SQLite(Database):
             raise LogError(
                 f"{self.source}: the file was moved or replaced while the log was open; open the"
                 " log anew, and move logs only when no process has them open"
+            )
+
+    def _check_wal(self, connection: sa.Connection) -> None:
+        """Refuse to write to a removed file beside the log, which no other process would read."""
+        try:
+            found = os.stat(self._wal)
+            is_in_place = os.path.samestat(connection.info.setdefault("wal", found), found)
+        except FileNotFoundError:
+            is_in_place = False
+        if not is_in_place:
+            raise LogError(
+                f"{self.source}: the file {self._wal.name} was removed or replaced while the log"
+                " was open; end all processes that have the log open, and not by force: the last"
+                " entries are still with them"
             )
 
     def _mode(self) -> str:
