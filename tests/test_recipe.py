@@ -105,6 +105,10 @@ def test_outcomes_are_logged(client: httpx.Client, server: Server) -> None:
     assert answer.status_code == OK
     *_, last = open_log(server.log).entries(kind="outcome")
     assert (last.id, last.values["y"]) == (served["id"], 4.25)
+    # clients need not know where the log is
+    refused = client.post("/outcomes", json={"id": "5f3c", "y": 4.25})
+    assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert refused.json()["detail"].startswith("the log has no forecast '5f3c'; give the id")
 
 
 def test_only_the_state_of_health_needs_no_token(server: Server) -> None:
