@@ -11,8 +11,7 @@ from scipy import stats
 from evenhand import InputError, Watch
 from evenhand.certificates import Promise
 from evenhand.links import Entropic, Gaussian, Laplace, Link
-from evenhand.monitoring import Rows
-from evenhand.monitoring.witnesses import averaged_witnesses, cell_witnesses
+from evenhand.monitoring import Rows, averaged_witnesses, cell_witnesses
 from repeats import most_failures
 
 LINK = Entropic(0.12)

@@ -235,7 +235,7 @@ PAGES: dict[str, Page] = {
     "watch": Page(
         TRAIN,
         "Watch whether a promise still holds in service",
-        "docs/watch-schema.rst",
+        "docs/watch.rst",
         (
             Example(
                 "Watch the served model's promise, and each group that the log has",

@@ -189,10 +189,8 @@ def _model_of(certificate: Path | None) -> str | None:
 
     if certificate is None:
         return None
-    folder = certificate.parent if certificate.name == store.CERTIFICATE else certificate
-    # forecasts of another model have a certificate without a model
-    has_model = (folder / "model.json").exists() or not (folder / store.CERTIFICATE).exists()
-    return str(store.read_certificate(folder)["model_sha256"]) if has_model else None
+    sha256: str | None = store.certificate_at(certificate).get("model_sha256")
+    return sha256
 
 
 def _write(out: Path, values: Mapping[str, Any]) -> None:

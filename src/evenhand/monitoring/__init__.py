@@ -16,5 +16,7 @@ from evenhand.monitoring.promised import promise_of
 from evenhand.monitoring.quantile_cells import QuantileCells as QuantileCells
 from evenhand.monitoring.rows import Rows
 from evenhand.monitoring.watch import Watch
+from evenhand.monitoring.witnesses import averaged_witnesses as averaged_witnesses
+from evenhand.monitoring.witnesses import cell_witnesses as cell_witnesses
 
 __all__ = ["Alarm", "Notice", "Rows", "Watch", "promise_of", "watch_schema"]

@@ -10,7 +10,7 @@ from evenhand._validate import InputError, about, bad_input, check_fraction
 from evenhand.certificates import Certificate, EventCertificate, Promise
 from evenhand.links import make_link
 from evenhand.selection import Selection
-from evenhand.store import CERTIFICATE, forecast_certificate, read_certificate
+from evenhand.store import CERTIFICATE, certificate_at
 
 DEFAULT_MASS = 0.2
 """Group size of a promise, if neither the certificate nor the caller gives one."""
@@ -70,11 +70,8 @@ def promise_of(source: Promising, mass: float | None = None) -> Promise:
 
 
 def _of_folder(path: Path) -> Promise:
-    folder = path.parent if path.name == CERTIFICATE else path
-    # the folder of a model, or that of forecasts of another model
-    has_model = (folder / "model.json").exists() or not (folder / CERTIFICATE).exists()
-    content = read_certificate(folder) if has_model else forecast_certificate(folder)
-    with about(str(folder / CERTIFICATE)):
+    content = certificate_at(path)
+    with about(str(path if path.name == CERTIFICATE else path / CERTIFICATE)):
         if "promise" not in content:
             return _of_older(content)
         if content["promise"] is None:

@@ -10,7 +10,6 @@ interrupted save leaves the old model unchanged, with its certificate and report
 from evenhand.store.archives import check_archive as check_archive
 from evenhand.store.certificates import CERTIFICATE, REPORT, ids_digest, people_record
 from evenhand.store.folder import check_folder, write_model
-from evenhand.store.forecast_certificates import forecast_certificate as forecast_certificate
 from evenhand.store.forecast_certificates import (
     read_forecast_certificate as read_forecast_certificate,
 )
@@ -20,6 +19,7 @@ from evenhand.store.forecast_certificates import (
 from evenhand.store.manifest import FORMAT
 from evenhand.store.manifest import digest as digest
 from evenhand.store.manifest import sealed as sealed
+from evenhand.store.models import certificate_at as certificate_at
 from evenhand.store.models import load, read_certificate, save
 from evenhand.store.models import load_with_hash as load_with_hash
 from evenhand.store.packing import PackedModel, pack

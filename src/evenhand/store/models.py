@@ -11,6 +11,7 @@ from evenhand._validate import InputError, MissingExtraError
 from evenhand.forecasters import Forecaster
 from evenhand.store.certificates import CERTIFICATE, parsed, staged
 from evenhand.store.folder import check_folder, is_being_saved, read_steadily, write_model
+from evenhand.store.forecast_certificates import forecast_certificate
 from evenhand.store.manifest import error_text, mark, read_file, read_manifest
 from evenhand.store.packing import attached_parts, foreign_parts, pack, unpack
 
@@ -125,6 +126,26 @@ def read_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """
     source = Path(folder)
     return read_steadily(source, lambda manifest: _certificate_of(manifest, source))
+
+
+def certificate_at(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the certificate of a model, or that of forecasts of another model.
+
+    Parameters
+    ----------
+    path : path
+        Folder of the certificate, or the file itself.
+
+    Raises
+    ------
+    InputError
+        If there is no certificate, it is damaged, or it belongs to another model than that in its
+        folder.
+    """
+    folder = Path(path)
+    folder = folder.parent if folder.name == CERTIFICATE else folder
+    has_model = (folder / "model.json").exists() or not (folder / CERTIFICATE).exists()
+    return read_certificate(folder) if has_model else forecast_certificate(folder)
 
 
 def _certificate_of(manifest: dict[str, Any], source: Path) -> dict[str, Any]:
