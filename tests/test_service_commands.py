@@ -187,6 +187,9 @@ def test_options_of_the_log_need_the_log(place: Path, tmp_path: Path, evenhand: 
         *args, "--out", tmp_path / "out.csv", "--log", tmp_path / "log.sqlite"
     ).complaint()
     assert "--key-file" in complaint
+    complaint = evenhand(*args, *out, "--log", tmp_path / "log.sqlite").complaint()
+    assert "--log needs --context: each context has its own draws" in complaint
+    assert not (tmp_path / "log.sqlite").exists()
 
 
 def test_a_context_belongs_to_one_model(
@@ -194,7 +197,7 @@ def test_a_context_belongs_to_one_model(
 ) -> None:
     complaint = evenhand(*predict(place, tmp_path, model="other")).complaint()
     assert "was opened with another model" in complaint
-    assert "use a new context" in complaint
+    assert "give the model of the context, or use a new context" in complaint
 
 
 def test_a_log_of_parquet_files_serves_batches(

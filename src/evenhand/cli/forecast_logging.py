@@ -97,6 +97,12 @@ def logged_forecasts(
             "--log needs --key-file: the key belongs to the context, and names people in the log;"
             " name a file with a secret key of at least 16 bytes"
         )
+    # without one, a job that forgets it once gives everybody a second draw (outcomes: 6)
+    if not context:
+        raise InputError(
+            "--log needs --context: each context has its own draws; name the decision, such as"
+            " 2026-11"
+        )
     naming: Naming = "id" if person == "id" else "hash"
     service = Service(
         model,

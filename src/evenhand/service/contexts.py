@@ -97,7 +97,8 @@ def _check_bound(first: Logged, values: dict[str, Any], source: str) -> None:
             before, now = (str(one[name])[:19] for one in (first.values, values))
             raise InputError(
                 f"{source}: the context {values['context']!r} was opened with another {noun}"
-                f" ({before}, now {now}); use a new context, KeyedDraws(key, context=...)"
+                f" ({before}, now {now}); give the {noun} of"
+                " the context, or use a new context"
             )
 
 

@@ -271,8 +271,8 @@ class LogWatch:
         end = now if until is None else as_time("until", until)
         if end > now:
             raise InputError(
-                f"until is {end}, in the future: outcomes may still arrive by then; name a time"
-                " that has passed"
+                f"until is {end.item():%Y-%m-%dT%H:%M}, in the future: outcomes may still arrive by"
+                " then; name a time that has passed"
             )
         if self._until is not None and end < self._until:
             raise InputError(

@@ -19,7 +19,7 @@ def open_log(where: str | os.PathLike[str], *, create: bool = True) -> DecisionL
     ----------
     where : str or path
         A path that ends in `.sqlite`, `.sqlite3` or `.db`, or `sqlite:///PATH`: a file of SQLite,
-        the default. `postgresql://USER:PASSWORD@HOST/DATABASE`: tables in PostgreSQL, for servers
+        the default. `postgresql://USER@HOST/DATABASE`: tables in PostgreSQL, for servers
         on several machines. A folder, or a new path that ends in `.parquet`: parquet files, for
         batches. A parquet file that `export` wrote can only be read.
     create : bool, default True
@@ -107,5 +107,5 @@ def _unknown(got: str) -> InputError:
     return InputError(
         f"a decision log must be a path that ends in {', '.join(SQLITE_ENDINGS)} or .parquet, a"
         " folder, or a URL such as"
-        f" postgresql://USER:PASSWORD@HOST/DATABASE, got {got}; name one of these"
+        f" postgresql://USER@HOST/DATABASE, got {got}; name one of these"
     )

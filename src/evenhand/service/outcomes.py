@@ -168,10 +168,13 @@ def record_outcomes(
     found = _matched(log, names, values, context, where)
     unknown = [row for row, name in enumerate(names) if name not in found]
     if unknown and not skip_unknown:
+        # without a context, the ids of people are taken for those of forecasts
+        hint = "" if context is not None else ", name the context if they are ids of people"
         what = "a forecast" if context is None else f"a first forecast in the context {context!r}"
         raise InputError(
             f"{where.listed(unknown)}: {count(len(unknown), 'id')} without {what} in {log.source};"
-            " nothing was recorded; correct these ids, or skip them (skip_unknown, --skip-unknown)"
+            f" nothing was recorded; correct these ids{hint}, or skip them (skip_unknown,"
+            " --skip-unknown)"
         )
     known = [
         (found[name], value, time)
