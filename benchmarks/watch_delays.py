@@ -5,7 +5,7 @@ brackets. There a promise about mean pathwise errors is watched at one quantile 
 by e-processes with a prior over start days and by three other methods. Below them is the test of
 `evenhand.Watch`: the promise about mean served PITs, for all quantiles, on two sides, each at half
 of the risk. An oracle that knows the quantile and the side shows what that costs. The last tables
-are those of a named group.
+are those of a named group, of deterministic forecasts and under a link.
 
     OMP_NUM_THREADS=1 python benchmarks/watch_delays.py [--runs 200]
 """
@@ -23,6 +23,7 @@ from scipy import optimize, special
 from evenhand.calibration import cvar
 from evenhand.links import Entropic
 from evenhand.monitoring import STAKES, EProcesses, QuantileCells
+from evenhand.monitoring.witnesses import averaged_witnesses
 
 Values = np.ndarray
 Change = Callable[[Values, np.random.Generator], Values]
@@ -337,14 +338,21 @@ def witnesses(u: Values) -> tuple[Values, Values]:
     return np.stack((level, -level, width, -width), axis=-1), np.array([-0.5, -0.5, -0.25, -0.25])
 
 
-def group_test(runs: int, tolerance: float) -> tuple[Callable[[int, Values], Values], float]:
+def without_draws(score: Values) -> Values:
+    """Return the witnesses of deterministic forecasts at normal scores."""
+    return witnesses(special.ndtr(score))[0]
+
+
+def group_test(
+    runs: int, tolerance: float, values: Callable[[Values], Values] = without_draws
+) -> tuple[Callable[[int, Values], Values], float]:
     """Return the test of one of several named groups: the mean over four witnesses."""
     low = np.tile(witnesses(np.zeros(1))[1], runs)
     processes = EProcesses(low, np.full(low.shape, tolerance))
 
     def largest(day: int, score: Values) -> Values:
         processes.begin_period(day)
-        path = processes.update(witnesses(special.ndtr(score))[0].reshape(len(score), -1))
+        path = processes.update(values(score).reshape(len(score), -1))
         logs = path.reshape(len(score), runs, 4)
         return (special.logsumexp(logs, axis=-1) - math.log(4)).max(axis=0)
 
@@ -371,6 +379,40 @@ def named_group(runs: int) -> None:
         print(f"{f'{name} (W1 {w1:.3f})':36s}{found.delay(0):>16s}   ({expected})", flush=True)
 
 
+def named_group_under_link(runs: int) -> None:
+    """Print delays of a named group under a link, from means over draws and from single draws."""
+    few = max(1, runs // 2)
+    print()
+    print(f"the same under {LINK}: witnesses averaged over draws, as in the watch,")
+    print(f"and witnesses at the one draw that was served; {few} runs")
+    print(f"{'':36s}{'averaged':>16s}{'one draw':>16s}")
+    u = special.ndtr(SCORES)
+    table = averaged_witnesses(LINK, u, u)
+
+    def averaged(score: Values) -> Values:
+        return np.stack([np.interp(score, SCORES, one) for one in table.T], axis=-1)
+
+    draws = np.random.default_rng(8)
+
+    def at_draws(score: Values) -> Values:
+        return witnesses(LINK.ppf(special.ndtr(score), draws.uniform(size=score.shape)))[0]
+
+    for name, (change, _) in GROUP_CHANGES.items():
+        score = population(change)
+        pit = np.sort(
+            LINK.ppf(
+                special.ndtr(score),
+                np.random.default_rng(7).permutation((np.arange(score.size) + 0.5) / score.size),
+            )
+        )
+        w1 = float(np.abs(pit - (np.arange(pit.size) + 0.5) / pit.size).mean())
+        stream = days(few, DAYS, GROUP_PEOPLE, change, 6)
+        tests = [group_test(few, TOLERANCE, values) for values in (averaged, at_draws)]
+        found = first_alarms(tests, stream, few)
+        delays = "".join(f"{found.delay(i):>16s}" for i in range(2))
+        print(f"{f'{name} (W1 {w1:.3f})':36s}{delays}", flush=True)
+
+
 def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -381,6 +423,7 @@ def main() -> None:
     mean_pits(tables, runs)
     shocks(tables, runs)
     named_group(runs)
+    named_group_under_link(runs)
 
 
 if __name__ == "__main__":
