@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evenhand import InputError
-from evenhand.service import DecisionLog, open_log, verify
+from evenhand.service import DecisionLog, Head, open_log, verify
 from log_examples import filled, forecast
 
 
@@ -156,6 +156,9 @@ def test_only_an_anchor_shows_that_the_end_was_cut_off(log: DecisionLog, path: P
     assert verify(log).head is None
     with pytest.raises(InputError, match="ends with entry 0, and the anchor is entry 10"):
         verify(log, anchor)
+    # which would be compared with no entry
+    with pytest.raises(InputError, match="the anchor must be an entry, from 1, got 0"):
+        verify(log, Head(0, "0" * 64))
 
 
 def test_a_changed_entry_is_never_returned(log: DecisionLog, path: Path) -> None:

@@ -282,7 +282,8 @@ def test_states_of_other_watches_are_refused(
     early = ("--context", "2026", "--state", state, "--until", "2026-01-20")
     assert "before 2026-03-05" in watch(evenhand, two, *early).complaint()
     assert state.read_bytes() == before
-    for content in ("{}", "no JSON", '{"schema": "x/1"}', "[" * 100_000):
+    edited = json.dumps(json.loads(before) | {"after": None})
+    for content in ("{}", "no JSON", '{"schema": "x/1"}', "[" * 100_000, edited):
         state.write_text(content)
         refused = watch(evenhand, two, "--context", "2026", "--state", state).complaint()
         assert "remove it to begin again" in refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -159,7 +160,7 @@ class WatchState:
             "after": self.after,
             "watch": self.watch,
         }
-        write_text(path, json.dumps(values) + "\n")
+        write_text(path, json.dumps(values | {"sha256": _checksum(values)}) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
@@ -168,13 +169,16 @@ class WatchState:
         Raises
         ------
         InputError
-            If the file is something else, which would be overwritten.
+            If the file is something else, which would be overwritten, or has been changed.
         """
         remedy = "name another file, or remove it to begin again"
         try:
             values = json.loads(path.read_bytes())
             if values["schema"] != SCHEMA:
                 raise InputError(f"{path} has schema {values['schema']!r:.60}; {remedy}")
+            # a changed number would be evidence that nobody saw
+            if values.pop("sha256") != _checksum(values):
+                raise InputError(f"{path} has been changed since a watch wrote it; {remedy}")
             head = values["head"]
             return cls(
                 str(values["context"]),
@@ -188,10 +192,15 @@ class WatchState:
             return None
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror}; {remedy}") from error
-        except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"{path} is no state of a watch over a log; {remedy}") from error
+
+
+def _checksum(values: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of values of JSON."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 class LogWatch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from evenhand._validate import InputError
+from evenhand._validate import InputError, bad_input
 from evenhand.service.chain import BEFORE_FIRST
 from evenhand.service.decision_log import DecisionLog
 from evenhand.service.entries import Head, Logged
@@ -63,6 +63,8 @@ def verify(log: DecisionLog, anchor: Head | None = None) -> Verification:
     ...     log.close()
     1
     """
+    if anchor is not None and anchor.number < 1:
+        raise bad_input("the anchor", "be an entry, from 1", anchor.number)
     last = None
     for last in verified(log.entries(), log.source):
         if anchor is not None and last.number == anchor.number and last.sha256 != anchor.sha256:
