@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import BayesianRidge
 
+from evenhand import RandomizedRegressor, Service
 from evenhand._validate import InputError
 from evenhand.draws import KeyedDraws
 from evenhand.service import (
@@ -81,10 +83,19 @@ COUNT = {"family": "poisson", "rate": 2.0}
 STARS = {"family": "categorical", "support": [1.0, 2.0, 3.0], "probabilities": [0.0, 0.5, 0.5]}
 EVENT = {"family": "bernoulli", "probability": 0.3}
 NORMAL = {"family": "normal", "loc": 0.0, "scale": 1.0}
+SAMPLES = {"family": "samples", "values": [1.0, 2.0, 3.0]}
+BELOW_100 = "100 or below, the bound of the forecast"
 
 
 def amount(at: float, end: str) -> dict[str, Any]:
     return {"family": "hurdle", "at": at, "end": end, "chance": 0.5, "positive": NORMAL}
+
+
+def bounded(
+    family: str, base: dict[str, Any], low: float | None = 0.0, high: float | None = 100.0
+) -> dict[str, Any]:
+    support = {"low": low, "high": high, "bend": None, "edge": 0.0, "is_map": True}
+    return {"family": family, "support": support, "base": base}
 
 
 def wrapped(record: dict[str, Any]) -> dict[str, Any]:
@@ -104,6 +115,13 @@ def wrapped(record: dict[str, Any]) -> dict[str, Any]:
         (amount(0.0, "low"), 3.5),
         (amount(10.0, "high"), -1.0),
         (wrapped(amount(0.0, "low")), 2.0),
+        (bounded("truncated", NORMAL), 0.0),
+        (wrapped(bounded("transformed", NORMAL)), 100.0),
+        (bounded("truncated", NORMAL, high=None), 1e9),
+        # supports of the scale on which a model was fitted are none of outcomes
+        (bounded("transformed", bounded("truncated", NORMAL), low=None, high=None), -3.0),
+        (amount(-1.0, "low") | {"positive": bounded("truncated", NORMAL)}, -1.0),
+        (SAMPLES, -9.0),
     ],
 )
 def test_outcomes_of_the_kind_of_the_forecast_are_accepted(record: Any, y: Any) -> None:
@@ -125,6 +143,18 @@ def test_outcomes_of_the_kind_of_the_forecast_are_accepted(record: Any, y: Any) 
         (EVENT, 2, "y must be 0 or 1, got 2"),
         (amount(0.0, "low"), -1.0, "y must be 0 or above, got -1"),
         (amount(10.0, "high"), 11.0, "y must be 10 or below, got 11"),
+        (
+            bounded("truncated", NORMAL),
+            -3,
+            "y must be 0 or above, the bound of the forecast, got -3",
+        ),
+        (wrapped(bounded("transformed", NORMAL)), 101, f"y must be {BELOW_100}, got 101"),
+        (bounded("truncated", bounded("truncated", NORMAL), high=None), 101, f".* {BELOW_100}, .*"),
+        (
+            amount(0.0, "low") | {"positive": bounded("truncated", NORMAL)},
+            101,
+            f".* {BELOW_100}, .*",
+        ),
     ],
 )
 def test_outcomes_that_a_forecast_cannot_have_are_refused(
@@ -132,6 +162,19 @@ def test_outcomes_that_a_forecast_cannot_have_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=f"^{message}$"):
         check_outcome(y, record, "y")
+
+
+def test_the_bound_of_a_fitted_model_is_that_of_its_outcomes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 1))
+    model = RandomizedRegressor(BayesianRidge(), support=(0, None))
+    model.fit(X, np.exp(X[:, 0] + rng.normal(size=200)))
+    service = Service(model, KeyedDraws(KEY, "2026-11"), open_log(tmp_path / "a.sqlite"))
+    served = service.forecast("ada", [0.5])
+    rule = "y must be 0 or above, the bound of the forecast, got -3"
+    with pytest.raises(InputError, match=f"^{rule}$"):
+        service.record_outcome(served.id, -3.0)
+    assert service.record_outcome(served.id, 0.0).values["y"] == 0.0
 
 
 def test_an_outcome_that_many_threads_record_is_logged_once(tmp_path: Path) -> None:

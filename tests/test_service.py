@@ -19,12 +19,13 @@ from sklearn.linear_model import BayesianRidge
 
 from evenhand import Forecast, RandomizedRegressor, Service, save
 from evenhand._validate import InputError
-from evenhand.columns import Schema
+from evenhand.columns import Schema, UnseenValues
 from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import from_records
 from evenhand.draws import KeyedDraws
 from evenhand.forecasters import RecalibratedRegressor
 from evenhand.service import RowReader, Served, open_log, verify
+from evenhand.service.unseen_features import UnseenFeatures
 from forecaster_examples import DISCRETE, EXAMPLES, linear_task, small_boosted, use_small_default
 
 KEY = b"a key of these tests, not secret"
@@ -138,6 +139,61 @@ def test_the_answer_is_the_same_after_a_restart_and_from_another_process(
     assert same(again.forecast("17", ROW), first)
     # the context is in the log once
     assert [entry.kind for entry in again.log.entries()] == ["context", "forecast"]
+
+
+def test_unseen_values_are_warnings_of_the_answer_and_in_the_log(
+    mixed_model: Any, tmp_path: Path
+) -> None:
+    service = Service(mixed_model, DRAWS, open_log(tmp_path / "a.sqlite"))
+    usual: dict[str, Any] = mixed(1).iloc[0].to_dict() | {"age": 30, "since": "2035-01-01"}
+    unusual = usual | {"age": 710, "region": "south", "score": None, "seldom": None}
+    served = service.forecast(1, unusual)
+    ages = mixed(200)["age"]
+    assert served.warnings == (
+        f"column 'age': the number lies above the range of training, {ages.min()} to {ages.max()};"
+        " check the units",
+        "column 'score': the number is missing; training had no missing ones",
+        "column 'region': the category never occurred in training, which had 'north', 'süd',"
+        " 'west'",
+    )
+    assert service.forecast(2, usual).warnings == ()
+    first, second = (entry.values for entry in forecasts(service))
+    assert first["warnings"] == list(served.warnings)
+    assert "warnings" not in second
+    again = service.forecast(1, unusual)
+    assert again.is_repeated
+    assert again.warnings == served.warnings
+    assert json.loads(json.dumps(again.to_dict())) == again.to_dict()
+    assert again.to_dict()["warnings"] == list(served.warnings)
+    assert service.replay(served.id, row=unusual, person=1).is_equal
+
+
+@pytest.mark.parametrize(
+    ("changes", "n_warnings"),
+    [
+        # no value beyond the range but near it is a reason for a warning
+        ({"age": 61}, 0),
+        ({"age": -400}, 1),
+        ({"grade": 2}, 0),
+        ({"grade": 4}, 1),
+        ({"is_new": None}, 1),
+        ({"job": ""}, 1),
+        ({"since": "1950-01-01"}, 0),
+        ({"seldom": None}, 0),
+        ({"seldom": 1e9}, 1),
+    ],
+)
+def test_warnings_are_those_of_a_table_of_one_row(
+    mixed_model: Any, changes: dict[str, Any], n_warnings: int
+) -> None:
+    reader = RowReader(mixed_model)
+    row = reader.read(mixed(1).iloc[0].to_dict() | {"age": 30} | changes)
+    found = UnseenFeatures(reader.schema.columns).warnings(row.values)
+    assert len(found) == n_warnings
+    dated = {column.name for column in reader.schema.columns if column.kind == "date"}
+    expected = UnseenValues.of(mixed_model.schema_, reader.table([row])).records()
+    columns = [one["column"] for one in expected if one["column"] not in dated]
+    assert [one.split("'")[1] for one in found] == columns
 
 
 def test_other_features_have_the_same_draw_and_a_revision(model: Any, tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ def check_outcome(y: Any, record: Mapping[str, Any], place: str, remedy: str = "
     ------
     InputError
         If the outcome is not a finite number, or not one that the forecast can have: 0 or 1 for
-        events, a value of the lattice for counts and scores, no amount beyond the atom.
+        events, a value of the lattice for counts and scores, no amount beyond the atom, and nothing
+        beyond a bound of the model's `support`.
 
     Examples
     --------
@@ -62,6 +63,7 @@ def _shown(y: Any) -> str:
 
 def _broken_rule(y: float, record: Mapping[str, Any]) -> str | None:
     """Return the rule of the forecast that an outcome breaks."""
+    whole = record
     while record["family"] != "hurdle" and "base" in record:
         record = record["base"]
     match record["family"]:
@@ -77,5 +79,25 @@ def _broken_rule(y: float, record: Mapping[str, Any]) -> str | None:
             at = record["at"]
             is_beyond = y < at if record["end"] == "low" else y > at
             side = "above" if record["end"] == "low" else "below"
-            return f"be {at:g} or {side}" if is_beyond else None
-    return None
+            if is_beyond:
+                return f"be {at:g} or {side}"
+    return _broken_bound(y, whole)
+
+
+def _broken_bound(y: float, record: Mapping[str, Any]) -> str | None:
+    """Return the bound of the support, in units of the outcome, that an outcome is beyond.
+
+    The ends of samples are no bounds: an outcome beyond them is a surprise, but possible.
+    """
+    if record["family"] == "hurdle":
+        return None if y == record["at"] else _broken_bound(y, record["positive"])
+    support = record.get("support") if record["family"] in ("transformed", "truncated") else None
+    if support is not None:
+        low, high = support["low"], support["high"]
+        if low is not None and y < low:
+            return f"be {low:g} or above, the bound of the forecast"
+        if high is not None and y > high:
+            return f"be {high:g} or below, the bound of the forecast"
+    # inside of these, supports have other units
+    has_own_units = record["family"] in ("transformed", "location_scale")
+    return None if has_own_units or "base" not in record else _broken_bound(y, record["base"])

@@ -41,6 +41,9 @@ class Served:
         SHA-256 of the model.
     is_repeated : bool
         Whether the answer was in the log before this request.
+    warnings : tuple of str
+        A sentence for each value of the row that is unusual for the training table: outside the
+        range of its column, a new category, or missing. As it was logged with the forecast.
     """
 
     id: str
@@ -56,6 +59,7 @@ class Served:
     time: str
     model_sha256: str
     is_repeated: bool
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, entry: Logged, model_sha256: str, *, is_repeated: bool) -> Self:
@@ -76,8 +80,9 @@ class Served:
             entry.time,
             model_sha256,
             is_repeated,
+            tuple(values.get("warnings", ())),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values, for the response of a server."""
-        return asdict(self)
+        return asdict(self) | {"warnings": list(self.warnings)}

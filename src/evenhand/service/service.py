@@ -31,6 +31,7 @@ from evenhand.service.outcomes import record_outcome
 from evenhand.service.replay import replay_forecast
 from evenhand.service.replay_result import Replay
 from evenhand.service.served import Served
+from evenhand.service.unseen_features import UnseenFeatures
 
 BLOCK = 500
 """Number of forecasts in a transaction: others wait for the log for a fraction of a second."""
@@ -129,6 +130,7 @@ class Service:
         self._turn = threading.RLock()
         self._loaded = loaded(model)
         self._reader = RowReader(self._loaded.forecaster, groups)
+        self._unseen = UnseenFeatures(self._reader.schema.columns)
         self._forecasting = Forecasting(
             self._loaded.forecaster, self._reader, check_levels(levels), decide
         )
@@ -340,7 +342,10 @@ class Service:
                 "groups": one.row.groups,
             }
             kept = {"features": one.row.values} if self._keeps_features else {}
-            found[one.request] = own | kept | forecast
+            warnings = self._unseen.warnings(one.row.values)
+            found[one.request] = (
+                own | kept | forecast | ({"warnings": warnings} if warnings else {})
+            )
         return found
 
     def _logged(
