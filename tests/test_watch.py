@@ -250,6 +250,48 @@ def test_a_draw_that_is_repeated_is_counted_once() -> None:
     assert again.to_dict() == watch.to_dict()
 
 
+# --- amounts with an atom
+
+
+def amounts(seed: int, n_days: int, shift: float = 0.0) -> dict[str, Any]:
+    """Amounts of which half are 0, forecast rightly but for a shift of those that are not."""
+    random = np.random.default_rng(seed)
+    n = n_days * 50
+    r, is_atom = random.uniform(size=n), random.uniform(size=n) < 0.5
+    u = stats.norm.cdf(random.normal(size=n) + shift)
+    high = np.where(is_atom, 0.5, 0.5 + LINK.ppf(u, r) / 2)
+    return {
+        "time": times_of(n_days, 50),
+        "pit": (np.where(is_atom, 0.0, high), high),
+        "r": r,
+        "base": (np.where(is_atom, 0.0, u), np.where(is_atom, 1.0, u)),
+        "promised": ~is_atom,
+        "link": LINK,
+    }
+
+
+PROMISED_AMOUNTS = Promise("mean_pit", 0.2, 0.25, 0.95, LINK, atom=0.0)
+
+
+def test_the_promise_of_amounts_is_about_those_beside_the_atom() -> None:
+    for shift, expected in ((0.0, []), (1.0, ["higher"])):
+        columns = amounts(0, 40, shift)
+        rows = Rows(known=np.full(columns["r"].size, True), **columns)
+        watch = Watch(PROMISED_AMOUNTS)
+        assert [alarm.direction for alarm in watch.update(rows)] == expected
+        text = " ".join(watch.summary().split())
+        assert "every group of at least 20% of the people whose outcome is not 0" in text
+        assert "worst group of 20% of the people whose outcome is not 0" in text
+
+
+def test_amounts_without_what_is_beside_the_atom_are_refused() -> None:
+    # a link randomizes the part beside the atom: base PITs of the whole would raise false alarms
+    columns = amounts(0, 10)
+    rows = Rows.of(columns["time"], columns["pit"], r=columns["r"], link=LINK)
+    with pytest.raises(InputError, match="about outcomes other than 0, but rows do not have which"):
+        Watch(PROMISED_AMOUNTS).update(rows)
+
+
 # --- false alarms and delays
 
 

@@ -29,6 +29,7 @@ PROMISE = {
     "link": "entropic",
     "alpha": 0.1,
     "envelope": None,
+    "atom": None,
 }
 
 

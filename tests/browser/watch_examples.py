@@ -97,6 +97,7 @@ def settings(**changes: Any) -> dict[str, Any]:
         "link": "entropic",
         "alpha": 0.12,
         "confidence": 0.95,
+        "atom": None,
     } | changes
 
 

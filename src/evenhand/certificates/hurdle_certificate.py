@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand._format import at_most, count, plain_number
-from evenhand._validate import Floats
+from evenhand._validate import Floats, InputError
 from evenhand.certificates.assumptions import (
     ATOM,
     CHOSEN_HURDLE,
@@ -137,8 +137,20 @@ class HurdleCertificate(PITCertificate):
         ----------
         mass : float
             Smallest share of the people whose outcome is not the atom, 0 < mass <= 1.
+
+        Raises
+        ------
+        InputError
+            If the randomization is no link around a deterministic forecaster.
         """
-        return self.positive.promise(mass)
+        found = self.positive.promise(mass)
+        if found.statistic == "gap":
+            raise InputError(
+                "nothing is promised that served forecasts can show: the gaps between PITs and"
+                " draws were certified for the positive part alone; randomize with a link"
+                " (evenhand.randomize), or watch named groups"
+            )
+        return replace(found, atom=self.at)
 
     def coverage(self, level: float, mass: float) -> tuple[float, float]:
         """Bounds for the coverage of central intervals, given that the outcome is no atom.

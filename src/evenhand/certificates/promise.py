@@ -74,6 +74,9 @@ class Promise:
         The link; None unless the statistic is "mean_pit".
     envelope : Envelope or None
         Bounds of the certified distribution of base PITs; None if they are not known.
+    atom : float or None
+        Outcome beside which the promise holds: `mass` is then a share of the people with another
+        outcome. None if it holds for all people.
     """
 
     statistic: Statistic
@@ -82,6 +85,7 @@ class Promise:
     confidence: float
     link: Link | None = None
     envelope: Envelope | None = None
+    atom: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the promise as JSON values."""
@@ -96,6 +100,7 @@ class Promise:
             "envelope": None
             if envelope is None
             else {"low": [*map(list, envelope.low)], "high": [*map(list, envelope.high)]},
+            "atom": self.atom,
         }
 
     @classmethod
@@ -118,6 +123,7 @@ class Promise:
                 float(values["confidence"]),
                 None if link is None else make_link(link, float(values["alpha"])),
                 envelope,
+                None if values.get("atom") is None else float(values["atom"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"

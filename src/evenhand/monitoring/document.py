@@ -68,6 +68,7 @@ def _settings(ledger: Ledger) -> dict[str, Any]:
         "target": None if promise is None else promise.target,
         "statistic": None if promise is None else promise.statistic,
         "confidence": None if promise is None else promise.confidence,
+        "atom": None if promise is None else promise.atom,
         "link": None if link is None else link.name,
         "alpha": None if link is None else link.alpha,
     }

@@ -63,6 +63,12 @@ def promise_values(promise: Promise, rows: Rows) -> PromiseValues:
                 f"rows have the link {rows.link}, but the promise is about {promise.link}; give the"
                 " certificate of the forecasts that were served"
             )
+        if promise.atom is not None and rows.promised is None:
+            raise InputError(
+                f"the promise is about outcomes other than {promise.atom:g}, but rows do not have"
+                " which outcomes these are; read them from a log, or make Rows with promised, and"
+                " with base of the part beside this atom"
+            )
         base = _needed(rows.base, "base PITs", "log the link of the forecasts")
         value = mean_served_pit(promise.link, base, rows.known) - 0.5
     elif promise.statistic == "gap":

@@ -91,7 +91,9 @@ def _of_older(content: dict[str, Any]) -> Promise:
             low, high = map(float, content["bias"])
             return Promise("bias", mass, max(high, -low), confidence)
         link = make_link(content["link"], float(content["alpha"]))
-        return Promise("mean_pit", mass, float(content["group_error"]), confidence, link)
+        atom = content.get("atom")
+        at = None if atom is None else float(atom)
+        return Promise("mean_pit", mass, float(content["group_error"]), confidence, link, atom=at)
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise InputError(f"the file contains no promise ({reason}); certify again") from error

@@ -168,7 +168,15 @@ def _shown(direction: str) -> str:
 def promised_groups(settings: Values) -> str:
     """Return the groups that a promise covers."""
     mass = settings.get("mass")
-    return "every group" if mass is None else f"every group of at least {in_full(mass)} of people"
+    if mass is None:
+        return "every group"
+    return f"every group of at least {in_full(mass)} of {_promised_people(settings)}"
+
+
+def _promised_people(settings: Values) -> str:
+    """Return the people of whom the promised groups are a share."""
+    atom = settings.get("atom")
+    return "people" if atom is None else f"the people whose outcome is not {plain_number(atom)}"
 
 
 def evidence_sentence(latest: float, highest: float) -> str:
@@ -205,7 +213,8 @@ def estimate_sentence(promise: Values, settings: Values) -> str:
         return "It is not estimated yet."
     mass = settings.get("mass")
     size = "" if mass is None else f" of {in_full(mass)}"
-    text = f"Estimated for the worst group{size} of the people watched: {points(estimate)} points"
+    who = "the people watched" if settings.get("atom") is None else _promised_people(settings)
+    text = f"Estimated for the worst group{size} of {who}: {points(estimate)} points"
     if known(best, worst) and (best, worst) != (estimate, estimate):
         text += (
             f". It is between {points(best, 'down')} and {points(worst, 'up')} points, whatever the"
