@@ -165,7 +165,7 @@ def test_data_are_saved_as_json(opened):
     assert saving.value.suggested_filename == "Watch of script alert 1 script.json"
     saved = json.loads(Path(saving.value.path()).read_text(encoding="utf-8"))
     assert saved["schema"] == "evenhand.watch/1"
-    assert saved["sources"]["context"] == EVIL
+    assert saved["sources"]["contexts"] == [EVIL]
 
 
 def test_page_reads_without_javascript(opened):

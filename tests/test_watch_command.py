@@ -15,7 +15,9 @@ import pytest
 from command_outcome import Command, Outcome
 from evenhand import InputError
 from evenhand.monitoring import Rows, Watch, watch_schema
-from evenhand.service import WatchedContext, matured_rows, open_log
+from evenhand.report import watch_html
+from evenhand.service import WatchedContexts, matured_rows, open_log
+from evenhand.service.watched_contexts import Scope
 from evenhand.store import pack, write_forecast_certificate, write_model
 from postgresql_server import PASSWORD, QUOTED, Server
 from watched_logs import fitted, serve
@@ -67,8 +69,9 @@ def test_the_values_are_those_of_a_watch_over_the_rows_of_the_log(
     horizon = Watch(horizon="7d")
     rows = matured_rows(log, horizon=_days(7), until=UNTIL)
     other = Watch(groups=["sex"], horizon="7d")
-    other.update(rows.take(slice(0, 100)))
-    other.update(rows.take(slice(100, None)), until=UNTIL)
+    assert rows.columns is not None
+    other.learn(rows.columns[:100])
+    other.update(rows, until=UNTIL)
     assert horizon.to_dict()["settings"]["horizon_days"] == 7
     assert found["alarms"] == other.to_dict()["alarms"]
     assert found["tests"] == json.loads(json.dumps(other.to_dict()["tests"]))
@@ -119,10 +122,11 @@ def test_the_groups_of_the_log_are_watched_unless_others_are_named(
 
 
 def test_groups_of_a_log_without_any_are_refused() -> None:
-    context = WatchedContext("2026-11", {"groups": []})
-    assert context.group_columns(None, "log.sqlite") == []
-    with pytest.raises(InputError, match="'2026-11' logs no columns for groups; leave --groups"):
-        context.group_columns(["sex"], "log.sqlite")
+    values = {"2026-11": {"groups": []}}
+    contexts = WatchedContexts(values, Scope(model_sha256="m"), ((),))
+    assert contexts.group_columns(None, "log.sqlite") == []
+    with pytest.raises(InputError, match="the contexts log no columns for groups; leave --groups"):
+        contexts.group_columns(["sex"], "log.sqlite")
 
 
 def test_settings_are_those_of_the_options(place: Path, evenhand: Command) -> None:
@@ -193,25 +197,45 @@ def two(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return log
 
 
-def test_the_newest_context_with_the_model_of_the_certificate_is_watched(
+def test_all_contexts_of_the_model_are_watched_as_one(
     two: Path, place: Path, evenhand: Command
 ) -> None:
     done = watch(evenhand, two, "--json", "--certificate", place / "model")
-    assert json.loads(done.out)["sources"]["context"] == "refreshed"
-    message = "watching the context 'refreshed', the newest of 2; --context names another\n"
-    assert message in done.err
+    found = json.loads(done.out)
+    assert found["sources"]["contexts"] == ["2026", "refreshed"]
+    assert "watching 2 contexts as one: '2026', 'refreshed'\n" in done.err
+    # 15 and 3 days of 20 people, who are others
+    assert (found["n_rows"], found["n_repeated"]) == (360, 0)
+    assert "<h1>Watch of 2 contexts</h1>" in watch_html(found)
     done = watch(evenhand, two, "--json", "--certificate", place / "other")
-    assert json.loads(done.out)["sources"]["context"] == "other model"
-    assert "newest" not in done.err
+    assert json.loads(done.out)["sources"]["contexts"] == ["other model"]
+    # without a certificate, those of the newest context's model
+    done = watch(evenhand, two, "--json")
+    assert json.loads(done.out)["sources"]["contexts"] == ["other model"]
 
 
-def test_another_context_is_watched_if_it_is_named(
+def test_contexts_are_watched_alone_if_they_are_named(
     two: Path, place: Path, evenhand: Command
 ) -> None:
-    more = ("--certificate", place / "model", "--context", "2026")
-    assert values(evenhand, two, *more)["n_rows"] == 300
+    more = ("--certificate", place / "model", "--context")
+    assert values(evenhand, two, *more, "2026")["n_rows"] == 300
+    assert values(evenhand, two, *more, "refreshed,2026")["n_rows"] == 360
     refused = watch(evenhand, two, "--context", "refresht").complaint()
     assert "did you mean 'refreshed'?" in refused
+    refused = watch(evenhand, two, *more, "2026,other model").complaint()
+    assert "its context 'other model' has another model" in refused
+
+
+def test_a_certificate_of_forecasts_watches_all_contexts_with_its_link(
+    two: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    link = {"link": "entropic", "alpha": 0.1}
+    forecasts = {"kind": "mean_std", "columns": ["mu", "sigma"]}
+    write_forecast_certificate({**link, "forecasts": forecasts, "promise": PROMISE}, tmp_path / "c")
+    found = values(evenhand, two, "--certificate", tmp_path / "c")
+    assert found["sources"]["contexts"] == ["2026", "refreshed", "other model"]
+    assert found["sources"]["model_sha256"] is None
+    assert found["n_rows"] == 400
 
 
 # The state.
@@ -225,6 +249,73 @@ def test_a_resumed_watch_equals_one_run(place: Path, tmp_path: Path, evenhand: C
     for one in (whole, found):
         del one["sources"]["command"]
     assert found == whole
+
+
+def test_a_new_context_of_the_model_joins_a_running_watch(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    log, state = tmp_path / "log.sqlite", tmp_path / "state.json"
+    shutil.copy(place / "right.sqlite", log)
+    more = ("--state", state)
+    assert values(evenhand, log, *more, "--until", "2026-02-01")["n_rows"] == 300
+    serve(fitted(), log, 3, context="refreshed", first=30)
+    serve(fitted(1), log, 2, context="other model", first=50)
+    found = values(evenhand, log, *more)
+    # without the state, the newest context is of another model
+    whole = values(evenhand, log, "--certificate", place / "model")
+    assert found["sources"]["contexts"] == whole["sources"]["contexts"] == ["2026", "refreshed"]
+    assert found["n_rows"] == whole["n_rows"] == 360
+    alone = values(evenhand, log, "--context", "2026,refreshed")
+    assert found["tests"] == alone["tests"]
+    assert found["groups"] == alone["groups"]
+
+
+def test_a_restricted_watch_stays_restricted(two: Path, tmp_path: Path, evenhand: Command) -> None:
+    state = tmp_path / "state.json"
+    values(evenhand, two, "--context", "2026", "--state", state)
+    found = values(evenhand, two, "--state", state)
+    assert found["sources"]["contexts"] == ["2026"]
+
+
+def test_groups_are_defined_by_the_first_people_served_before_their_outcomes(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    log, state = place / "right.sqlite", tmp_path / "state.json"
+    # 80 people were served in four days: the watch has not begun, whatever has matured
+    done = watch(evenhand, log, "--horizon", "1d", "--json", "--until", "2026-01-09")
+    found = json.loads(done.out)
+    assert (found["status"], found["n_waiting"]) == ("no rows yet", 80)
+    assert "begins when 100 people were served" in found["notes"][0]
+    assert "warning: the watch begins when 100 people" in done.err
+    # on the fifth day they are 100; no horizon of a week has passed
+    values(evenhand, log, "--state", state, "--until", "2026-01-10")
+    kept = json.loads(state.read_text())["watch"]
+    assert kept["n_rows"] == 0
+    assert kept["groups"] is not None
+    later = values(evenhand, log, "--state", state)
+    assert later["n_rows"] == 300
+    # the people who defined the groups do not count in them
+    assert sum(row["n"] for row in later["groups"]) == 200
+    assert later["draws"]["n"] == 300
+
+
+# Late outcomes.
+
+
+def test_a_horizon_that_is_too_short_is_named_with_a_longer_one(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    page = tmp_path / "watch.html"
+    done = evenhand(
+        "watch", place / "right.sqlite", "--horizon", "1d", "--until", UNTIL, "--out", page
+    )
+    assert done.code == 0
+    # outcomes come after 1 to 6 days, less an hour; few after 9
+    for text in (done.out, done.err, page.read_text(encoding="utf-8")):
+        joined = " ".join(text.split())
+        assert re.search(r"were recorded after the horizon of 1 day and count as missing", joined)
+        assert "90% of the recorded outcomes were recorded within 6 days" in joined
+    assert "longer horizon" not in watch(evenhand, place / "right.sqlite").out
 
 
 def test_only_new_alarms_are_counted_as_new(place: Path, tmp_path: Path, evenhand: Command) -> None:
@@ -277,7 +368,7 @@ def test_states_of_other_watches_are_refused(
     assert watch(evenhand, two, "--context", "2026", "--state", state).code == 0
     before = state.read_bytes()
     other = watch(evenhand, two, "--context", "refreshed", "--state", state).complaint()
-    assert "the state is of the context '2026', not of 'refreshed'" in other
+    assert "the state is of the context '2026', not of the context 'refreshed'" in other
     changed = ("--context", "2026", "--state", state, "--tolerance", "0.1")
     assert "tolerance" in watch(evenhand, two, *changed).complaint()
     early = ("--context", "2026", "--state", state, "--until", "2026-01-20")

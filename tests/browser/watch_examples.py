@@ -137,6 +137,7 @@ def watch(n: int = 200, names: list[str] | None = None, n_rows: int | None = Non
         "n_missing": missing,
         "n_late": missing // 4,
         "n_waiting": 1489,
+        "n_repeated": 0,
         "alarms": [],
         "notices": [],
         "dates": dates,
@@ -170,7 +171,7 @@ def watch(n: int = 200, names: list[str] | None = None, n_rows: int | None = Non
         },
         "sources": {
             "log": "decisions.sqlite",
-            "context": "loans 2026",
+            "contexts": ["loans 2026"],
             "model_sha256": "a3" * 32,
             "key": "5f2b90c1",
             "certificate": "model",
@@ -294,7 +295,7 @@ def hostile() -> Any:
     """Return a watch whose names are markup and control characters."""
     values = watch(60, [EVIL, "a\x1b[31m & b", "\u202eright to left", "x" * 400])
     raise_alarm(values, 2, 20, 0.8)
-    values["sources"]["context"] = EVIL
+    values["sources"]["contexts"] = [EVIL]
     values["sources"]["log"] = "</script><img src=x onerror=alert(1)>"
     values["events"] = [{"date": values["dates"][3], "text": EVIL}]
     return values

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from evenhand._format import count
-from evenhand._validate import InputError, bad_input, check_choice, check_fraction
+from evenhand._validate import InputError, bad_input, check_choice, check_fraction, first_names
 from evenhand.cli.arguments import GATE, GROUPS, OUTPUT, AsJson
-from evenhand.cli.log_arguments import LOG, Log, LogContext, opened_log
+from evenhand.cli.log_arguments import LOG, Log, opened_log
 from evenhand.cli.messages import Verdict, inform
 from evenhand.cli.options import check_apart, listed_names
 from evenhand.cli.reports import command_line, show_result
 
 if TYPE_CHECKING:
-    from evenhand.service import LogWatch, Verification
+    from evenhand.service import DecisionLog, LogWatch, WatchedContexts, WatchState
 
 WATCHED = "What is watched"
 """Panel of options in the help page."""
@@ -45,7 +45,14 @@ def watch(
             " and draws are watched",
         ),
     ] = None,
-    context: LogContext = None,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            rich_help_panel=LOG,
+            help="contexts, comma-separated; by default all of the served model, also later ones",
+        ),
+    ] = None,
     until: Annotated[
         str | None,
         typer.Option(
@@ -114,31 +121,27 @@ def watch(
 ) -> None:
     """Watch a decision log: whether the promise of a certificate still holds, by group and draw.
 
-    First, the hash chain of the whole log is verified. An alarm means that a promise, the tolerance
+    First, the hash chain of the whole log is verified. All contexts of the model are watched as one
+    stream, in which each person counts once. An alarm means that a promise, the tolerance
     of a group or the uniformity of the draws is broken; it names what, since about when, and how
     strong the evidence is. The log may be watched as often as you like.
     """
     from evenhand import service
     from evenhand.monitoring import Watch
-    from evenhand.report import watch_text
+    from evenhand.report import late_sentence, watch_text
 
     options = _checked(horizon, tolerance, false_alarm, period)
     _check_files(out, state, log, certificate)
     listed = None if groups is None else listed_names("--groups", groups)
     before = None if state is None else service.WatchState.read(state)
     decisions = opened_log(log)
-    verified = service.verify(decisions, None if before is None else before.head)
-    chosen = service.WatchedContext.of(decisions, context, _model_of(certificate))
-    if chosen.n_alike > 1:
-        inform(
-            f"watching the context {chosen.name!r}, the newest of {chosen.n_alike:,}; --context"
-            " names another"
-        )
+    chosen = _chosen(decisions, context, certificate, options, before)
+    if listed is None and before is not None:
+        listed = before.groups
     options["groups"] = chosen.group_columns(listed, decisions.source)
     found = service.LogWatch(decisions, chosen, Watch(certificate, **options), before)
     alarms = found.update(until)
     values = found.to_dict(
-        verified,
         certificate=None if certificate is None else str(certificate),
         # the URL of a database may contain a password
         command=command_line().replace(shlex.quote(log), shlex.quote(decisions.source)),
@@ -146,10 +149,10 @@ def watch(
     if out is not None:
         _write(out, values)
     show_result(values, watch_text(values), as_json)
-    _inform(found, len(alarms), verified)
+    _inform(found, len(alarms), late_sentence(values))
     # last, so that a run that failed is repeated by the next one
     if state is not None:
-        found.state(verified.head).write(state)
+        found.state().write(state)
     if fail_if_alarm:
         _judge(found)
 
@@ -193,6 +196,28 @@ def _model_of(certificate: Path | None) -> str | None:
     return sha256
 
 
+def _chosen(
+    log: DecisionLog,
+    names: str | None,
+    certificate: Path | None,
+    options: dict[str, Any],
+    before: WatchState | None,
+) -> WatchedContexts:
+    """Return the contexts that are watched: named, or all of the certificate's model or link."""
+    from evenhand.monitoring import Watch
+    from evenhand.service import WatchedContexts
+
+    promise = Watch(certificate, **options).to_dict()["settings"]
+    has_link = promise["statistic"] == "mean_pit"
+    return WatchedContexts.of(
+        log,
+        None if names is None else listed_names("--context", names),
+        model_sha256=_model_of(certificate),
+        link=(promise["link"], promise["alpha"]) if has_link else None,
+        before=None if before is None else before.scope,
+    )
+
+
 def _write(out: Path, values: Mapping[str, Any]) -> None:
     """Write the values of a watch as a page or as JSON."""
     from evenhand._files import write_text
@@ -203,12 +228,17 @@ def _write(out: Path, values: Mapping[str, Any]) -> None:
     inform(f"watch written to {out}")
 
 
-def _inform(found: LogWatch, n_new: int, verified: Verification) -> None:
+def _inform(found: LogWatch, n_new: int, late: str) -> None:
     """Print what the text of a watch does not have: what was verified, and what is new."""
+    verified = found.verified
     last = "" if verified.head is None else f"; last: {verified.head}"
     inform(f"hash chain of {count(verified.n_entries, 'entry', 'entries')} verified{last}")
-    if found.note:
-        inform(f"warning: {found.note}")
+    names = found.contexts.names
+    if len(names) > 1:
+        inform(f"watching {len(names):,} contexts as one: {first_names(list(map(repr, names)))}")
+    for note in [*found.notes, late]:
+        if note:
+            inform(f"warning: {note}")
     if n_new:
         inform(f"{count(n_new, 'new alarm')}")
 

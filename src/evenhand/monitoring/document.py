@@ -31,6 +31,7 @@ def watch_values(ledger: Ledger) -> dict[str, Any]:
         "n_missing": ledger.delays.n_missing,
         "n_late": ledger.delays.n_late,
         "n_waiting": None,
+        "n_repeated": None,
         "alarms": [_alarm(alarm, tests) for alarm in ledger.alarms],
         "notices": [asdict(notice) for notice in ledger.notices],
         "dates": dates,

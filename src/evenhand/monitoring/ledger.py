@@ -61,6 +61,7 @@ class Ledger:
         self.last: np.datetime64 | None = None
         self.kind: Kind = "pit"
         self.groups: NamedGroups | None = None
+        self.n_learned = 0
         self.parts: dict[str, WatchedPart] = {}
         # with the numbers of the rows that raised them, since splits of the rows into updates must
         # not change the order
@@ -81,6 +82,14 @@ class Ledger:
     def n_periods(self) -> int:
         """Number of periods so far, the current one included."""
         return 0 if self.first is None else self.current - self.first + 1
+
+    def learn(self, table: Any) -> None:
+        """Define the groups by the features of the first rows, which do not count in them."""
+        if self.first is not None or self.groups is not None:
+            raise InputError("the groups are defined already; begin another watch for others")
+        if self.settings.groups:
+            self.groups = NamedGroups.learn(table, self.settings.groups)
+            self.n_learned = len(table)
 
     def add(self, rows: Rows, until: np.datetime64 | None) -> None:
         """Add rows, and move time on to `until`."""
@@ -149,10 +158,10 @@ class Ledger:
     def _begin(self, rows: Rows) -> None:
         """Learn groups and kinds from the rows of the first update, and share out the risk."""
         kind: Kind = "pit" if rows.excess is None else "event"
-        groups = None
-        if self.settings.groups:
+        groups = self.groups
+        if groups is None and self.settings.groups:
             groups = NamedGroups.learn(_table_of(rows), self.settings.groups)
-        elif self.promise is None:
+        elif groups is None and self.promise is None:
             groups = NamedGroups([])
         has_draws = rows.r is not None and not bool(np.isnan(rows.r).all())
         self._make_parts(kind, groups, has_draws)
@@ -196,6 +205,8 @@ class Ledger:
         members = np.zeros((len(rows), 0), dtype=np.bool_)
         if self.groups is not None:
             members = self.groups.members(_table_of(rows) if self.groups.partitions else rows.time)
+            # cuts by people served later would not be known when these were served
+            members[: max(0, self.n_learned - self.n_rows)] = False
         self.delays.add(rows.known, rows.delay)
         numbers = self.calendar.numbers(rows.time + self.horizon)
         starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
@@ -255,6 +266,7 @@ class Ledger:
             "last": _text(self.last),
             "kind": self.kind,
             "groups": None if self.groups is None else self.groups.to_state(),
+            "n_learned": self.n_learned,
             "delays": self.delays.to_state(),
             "parts": {name: part.to_state() for name, part in self.parts.items()},
             "alarms": [[row, asdict(alarm)] for row, alarm in self._found],
@@ -268,10 +280,11 @@ class Ledger:
         settings = Settings(**{**values, "groups": tuple(values["groups"])})
         promise = None if state["promise"] is None else Promise.from_dict(state["promise"])
         ledger = cls(settings, promise)
+        found = state["groups"]
+        ledger.groups = None if found is None else NamedGroups.from_state(found)
+        ledger.n_learned = int(state["n_learned"])
         if state["first"] is not None:
-            found = state["groups"]
-            groups = None if found is None else NamedGroups.from_state(found)
-            ledger._make_parts(state["kind"], groups, "draws" in state["parts"])
+            ledger._make_parts(state["kind"], ledger.groups, "draws" in state["parts"])
             for name, part in ledger.parts.items():
                 part.restore(state["parts"][name])
             ledger.first = int(state["first"])

@@ -69,12 +69,13 @@ class Watch(Summarized):
     missing.
 
     Under a known link, errors of groups are averaged over draws: they are found in about a third of
-    the time, and do not depend on draws that are not fair, which the test of the draws finds. Other
-    rows must have independent draws: a person who returns with the same draw counts once more.
+    the time, and do not depend on draws that are not fair, which the test of the draws finds.
 
-    Draws are watched if the rows of the first update have any. Rows of a person who appears in
-    several contexts have different draws, which are evidence each; a draw that is repeated is
-    counted once. Draws are tested when their rows enter, at the end of the horizon. For detection
+    Give each person once, with the first forecast: outcomes of one person are dependent given the
+    past, and repeats of them look like evidence. `evenhand.service.matured_rows` does so.
+
+    Draws are watched if the rows of the first update have any. A draw that is repeated is counted
+    once. Draws are tested when their rows enter, at the end of the horizon. For detection
     without that delay, use another watch without a horizon on rows without outcomes.
 
     Values of a column that appear after the first update define further groups, up to 100 for each
@@ -119,6 +120,26 @@ class Watch(Summarized):
     def notices(self) -> list[Notice]:
         """Changes so far that break no promise."""
         return self._ledger.notices
+
+    def learn(self, table: Any) -> None:
+        """Define the groups before the first update, by the first people who were served.
+
+        Their outcomes are not needed, so groups are known before the first horizon has passed.
+        Without this call, groups are learned from the rows of the first update.
+
+        Parameters
+        ----------
+        table : DataFrame
+            Columns of `groups` of the first n people. Their n rows, the first of the updates, do
+            not count in named groups: so no test of a group has a cut that depends on people who
+            were served after its rows.
+
+        Raises
+        ------
+        InputError
+            If the groups are defined already, or a column is missing or has only ids.
+        """
+        self._ledger.learn(table)
 
     def update(self, rows: Rows, *, until: Any = None) -> list[Alarm]:
         """Add rows and return the alarms that they raise.

@@ -30,6 +30,7 @@ from evenhand.report.tolerance import Tolerance
 from evenhand.report.verdict import Verdict, verdict_of
 from evenhand.report.watch_page import watch_document as watch_document
 from evenhand.report.watch_page import watch_html, watch_text
+from evenhand.report.watch_sentences import late_sentence as late_sentence
 
 __all__ = [
     "Bullets",

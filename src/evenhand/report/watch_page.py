@@ -16,6 +16,7 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
+from evenhand._validate import first_names
 from evenhand.report.document import (
     Bullets,
     Document,
@@ -91,7 +92,7 @@ HOW = (
 
 SOURCES = {
     "log": "Log",
-    "context": "Context",
+    "contexts": "Contexts",
     "model_sha256": "Hash of the model",
     "key": "Fingerprint of the key",
     "certificate": "Certificate",
@@ -163,8 +164,10 @@ def _rounded(test: Values) -> list[float | None]:
 
 
 def _title(watched: Watched) -> str:
-    context = (watched.values.get("sources") or {}).get("context")
-    return "Watch of served forecasts" if not context else f"Watch of {short(context, NAME)}"
+    contexts = (watched.values.get("sources") or {}).get("contexts") or ()
+    if len(contexts) > 1:
+        return f"Watch of {count(len(contexts), 'context')}"
+    return f"Watch of {short(contexts[0], NAME)}" if contexts else "Watch of served forecasts"
 
 
 def _facts(watched: Watched) -> list[str]:
@@ -351,4 +354,6 @@ def _sources(sources: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def _source(value: Any) -> str:
+    if isinstance(value, list):
+        return first_names([short(one, NAME) for one in value])
     return whole(value) if isinstance(value, int) else short(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from evenhand._format import (
@@ -240,6 +241,10 @@ def findings(watched: Watched) -> list[Sentence]:
     parts = {one.part for one in watched.alarms}
     listed += [*_promise_finding(watched, parts), *_group_finding(watched, parts)]
     listed += [*_draws_finding(watched, parts), *_late_finding(watched)]
+    listed += [
+        Sentence(f"{note[:1].upper()}{note[1:]}.", is_warning=True)
+        for note in watched.values.get("notes") or ()
+    ]
     if watched.notices:
         last = watched.notices[-1]
         listed.append(
@@ -291,19 +296,27 @@ def _draws_finding(watched: Watched, parts: set[str]) -> list[Sentence]:
 
 
 def _late_finding(watched: Watched) -> list[Sentence]:
-    """Return the remedy if more outcomes came after the horizon than by it."""
+    text = late_sentence(watched.values)
+    return [Sentence(text, is_warning=True)] if text else []
+
+
+def late_sentence(values: Values) -> str:
+    """Return the remedy if more outcomes came after the horizon than by it; empty if not."""
+    watched = Watched(values)
     n, missing, late = n_outcomes(watched)
     horizon = watched.settings.get("horizon_days")
     if horizon is None or late <= n - missing:
-        return []
-    return [
-        Sentence(
-            f"{late:,} of {count(n - missing + late, 'outcome')} were recorded after the horizon of"
-            f" {_days(horizon)} and count as missing: begin a new watch with a longer horizon."
-            " Delays are measured from the time at which the forecast was logged.",
-            is_warning=True,
-        )
-    ]
+        return ""
+    text = (
+        f"{late:,} of {count(n - missing + late, 'outcome')} were recorded after the horizon of"
+        f" {_days(horizon)} and count as missing: begin a new watch with a longer horizon."
+        " Delays are measured from the time at which the forecast was logged."
+    )
+    usual = (values.get("delays") or {}).get("days_90")
+    if usual is None:
+        return text
+    within = _days(math.ceil(usual))
+    return f"{text} 90% of the recorded outcomes were recorded within {within}."
 
 
 def n_outcomes(watched: Watched) -> tuple[int, int, int]:
@@ -343,6 +356,9 @@ def missing_sentence(watched: Watched) -> str:
         text += (
             f" {count(int(waiting), 'more forecast has', 'more forecasts have')} not reached it."
         )
+    repeated = watched.values.get("n_repeated")
+    if repeated:
+        text += f" {count(int(repeated), 'forecast')} of people counted before left out."
     return text
 
 

@@ -15,8 +15,6 @@ from evenhand.service.forecasts import inside_link as inside_link
 from evenhand.service.loading import loaded as loaded
 from evenhand.service.log_errors import LogError
 from evenhand.service.log_watch import LogWatch as LogWatch
-from evenhand.service.log_watch import WatchedContext as WatchedContext
-from evenhand.service.log_watch import WatchState as WatchState
 from evenhand.service.logged_forecasts import context_of as context_of
 from evenhand.service.logged_forecasts import logged_forecast as logged_forecast
 from evenhand.service.matured import matured_rows
@@ -30,6 +28,8 @@ from evenhand.service.row_places import RowPlaces as RowPlaces
 from evenhand.service.served import Served
 from evenhand.service.service import Service
 from evenhand.service.verification import Verification, verify
+from evenhand.service.watch_state import WatchState as WatchState
+from evenhand.service.watched_contexts import WatchedContexts as WatchedContexts
 
 __all__ = [
     "Check",

@@ -98,26 +98,6 @@ def context_of(log: DecisionLog, entry: Logged) -> dict[str, Any]:
     return found.values
 
 
-def only_context(log: DecisionLog, context: str | None) -> str | None:
-    """Return the context that is meant; None for a log without contexts.
-
-    InputError if it is not named and the log has several, or it is named and the log has others.
-    """
-    if context is not None:
-        known = {str(entry.values["context"]) for entry in log.entries(kind="context")}
-        if known:
-            context_values(log, context)
-        return context
-    names = list(dict.fromkeys(str(one.values["context"]) for one in log.entries(kind="context")))
-    if len(names) > 1:
-        listed = first_names([repr(name) for name in names])
-        raise InputError(
-            f"{log.source} has {len(names)} contexts ({listed}), each with its own model and draws;"
-            " name one as the context"
-        )
-    return names[0] if names else None
-
-
 def logged_name(draws: KeyedDraws | None, mode: str, person: str | int) -> str:
     """Return the name of a person in the log: a keyed hash, or the id itself.
 

@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
-from evenhand._validate import Floats, InputError
+from evenhand._validate import Floats, InputError, Mask
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.links import Link
 from evenhand.monitoring import Rows, as_horizon, as_time
 from evenhand.service.decision_log import DecisionLog
 from evenhand.service.entries import Logged
+from evenhand.service.first_forecasts import FirstForecasts, Record
 from evenhand.service.logged_forecasts import (
     base_of,
-    first_forecasts,
     in_blocks,
     link_of,
-    only_context,
     served_of,
     time_of,
 )
-
-Time = np.datetime64
-"""Time in UTC with microseconds."""
+from evenhand.service.watched_contexts import WatchedContexts
 
 DAY = np.timedelta64(1, "D")
 
 BLOCK = 2000
 """Number of forecasts whose distributions are in memory at once."""
-
-Record = tuple[Time, float]
-"""Time at which an outcome was recorded, and its value."""
 
 
 def matured_rows(
@@ -43,10 +37,10 @@ def matured_rows(
     *,
     horizon: float | str | timedelta,
     until: datetime | np.datetime64 | str | None = None,
-    context: str | None = None,
+    contexts: str | Sequence[str] | None = None,
     after: datetime | np.datetime64 | str | None = None,
 ) -> Rows:
-    """Return the forecasts of a context whose horizon has passed, in the order of serving.
+    """Return the forecasts whose horizon has passed, in the order of serving.
 
     The outcome of a forecast is the last one recorded up to its horizon, measured from the time at
     which the forecast was logged. An outcome first recorded later counts as missing, with its
@@ -63,20 +57,22 @@ def matured_rows(
     until : datetime, datetime64 or str, optional
         Time for which the log is read: later entries are ignored. Now by default; in UTC unless it
         has a zone.
-    context : str, optional
-        The context; needed if the log has several.
+    contexts : str or sequence of str, optional
+        Names of the contexts; by default all contexts with the model of the newest one.
     after : datetime, datetime64 or str, optional
         Time of the last row of an earlier call; only rows served later are returned.
 
     Returns
     -------
     Rows
-        First forecasts of people only: revisions are answers to somebody who knows the draw.
+        The first forecast of each person in any of the contexts, and no revisions: outcomes of one
+        person are dependent, and revisions are answers to somebody who knows the draw. People are
+        compared by their names in the log, which differ between contexts with different keys.
 
     Raises
     ------
     InputError
-        If the horizon or an entry cannot be read, or the context is unknown or not named.
+        If the horizon or an entry cannot be read, or a context is unknown.
 
     Notes
     -----
@@ -85,25 +81,58 @@ def matured_rows(
     the outcome is not the atom, and the whole interval from 0 to 1 at the atom.
     """
     wait = as_horizon(horizon)
-    name = only_context(log, context)
     # before the log is read: what others write in the meantime is later
     end = as_time("until", datetime.now(UTC) if until is None else until)
     begin = None if after is None else as_time("after", after)
-    outcomes = outcomes_until(log, end)
-    served = first_forecasts(log, name, until=end - wait)
-    new = (entry for entry in served if begin is None or time_of(entry) > begin)
-    return _joined([_Block.of(block, outcomes, wait) for block in in_blocks(new, BLOCK)])
-
-
-def outcomes_until(log: DecisionLog, end: Time) -> dict[str, list[Record]]:
-    """Return the outcomes of each forecast that were recorded up to a time, in order."""
-    found: dict[str, list[Record]] = {}
+    names = [contexts] if isinstance(contexts, str) else contexts
+    if next(log.entries(kind="context"), None) is None:
+        return _joined([])
+    found = FirstForecasts(WatchedContexts.of(log, names).values, end)
     for entry in log.entries(kind="outcome"):
+        found.add(entry)
+    return _joined(_blocks(_served(log, found, begin, end - wait), found, wait))
+
+
+def _served(
+    log: DecisionLog, found: FirstForecasts, after: np.datetime64 | None, last: np.datetime64
+) -> Iterator[Logged]:
+    """Yield the first forecasts of people, after one time and up to another."""
+    for entry in log.entries(kind="forecast"):
         time = time_of(entry)
-        if time > end:
-            break
-        found.setdefault(entry.id, []).append((time, float(entry.values["y"])))
-    return found
+        if time > last:
+            return
+        # also those of people who were served before, who count once
+        if found.add(entry) and (after is None or time > after):
+            yield entry
+
+
+def rows_of(
+    log: DecisionLog,
+    found: FirstForecasts,
+    wait: np.timedelta64,
+    chosen: Mask,
+    groups: Sequence[str] = (),
+) -> Rows:
+    """Return rows of some of the first forecasts of people, whose horizon has passed.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        The log.
+    found : FirstForecasts
+        First forecasts of people in the log.
+    wait : timedelta64
+        The horizon.
+    chosen : ndarray of bool, shape (n,)
+        The forecasts.
+    groups : sequence of str, optional
+        Columns that the rows have even if no forecast has a value; by default, those with one.
+    """
+    return _joined(_blocks(found.entries(log, chosen), found, wait), groups)
+
+
+def _blocks(entries: Iterable[Logged], found: FirstForecasts, wait: np.timedelta64) -> list[_Block]:
+    return [_Block.of(block, found.outcomes, wait) for block in in_blocks(entries, BLOCK)]
 
 
 @dataclass(frozen=True)
@@ -126,15 +155,15 @@ class _Block:
         cls, entries: Sequence[Logged], outcomes: dict[str, list[Record]], wait: np.timedelta64
     ) -> _Block:
         """Compute the columns of forecasts with the outcomes recorded within a horizon."""
-        time = np.array([time_of(entry) for entry in entries])
+        time = np.array([entry.time[:-1] for entry in entries], dtype="datetime64[us]")
         y = np.full(len(entries), np.nan)
         delay = np.full(len(entries), np.nan)
         for row, entry in enumerate(entries):
             mine = outcomes.get(entry.id, [])
             if mine:
-                delay[row] = (mine[0][0] - time[row]) / DAY
+                delay[row] = (np.datetime64(mine[0][0]) - time[row]) / DAY
             for recorded, value in mine:
-                if recorded <= time[row] + wait:
+                if np.datetime64(recorded) <= time[row] + wait:
                     y[row] = value
         base = _distribution(entries)
         link = link_of(entries[0].values)
@@ -187,7 +216,7 @@ def _base_cells(base: Distribution, y: Floats) -> tuple[Floats, Floats]:
     return np.where(is_atom, 0.0, low), np.where(is_atom, 1.0, high)
 
 
-def _joined(blocks: Sequence[_Block]) -> Rows:
+def _joined(blocks: Sequence[_Block], names: Sequence[str] = ()) -> Rows:
     """Return the rows of all blocks, in order."""
     import pandas as pd
 
@@ -205,11 +234,11 @@ def _joined(blocks: Sequence[_Block]) -> Rows:
         return np.concatenate(parts)
 
     groups = [values for block in blocks for values in block.groups]
-    columns = pd.DataFrame(groups) if any(groups) else None
-    names = ("time", "known", "pit", "base", "excess", "promised", "delay")
+    columns = pd.DataFrame(groups, columns=list(names) or None) if any(groups) or names else None
+    fields = ("time", "known", "pit", "base", "excess", "promised", "delay")
     r = joined("r")
     return Rows(
-        **{name: joined(name) for name in names},
+        **{name: joined(name) for name in fields},
         r=None if np.isnan(r).all() else r,
         columns=columns,
         link=blocks[0].link,  # one model for all forecasts of a context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from evenhand._validate import InputError, bad_input
@@ -29,7 +29,12 @@ class Verification:
     head: Head | None
 
 
-def verify(log: DecisionLog, anchor: Head | None = None) -> Verification:
+def verify(
+    log: DecisionLog,
+    anchor: Head | None = None,
+    *,
+    each: Callable[[Logged], object] | None = None,
+) -> Verification:
     """Verify that no entry of a log has been changed, removed, added later or moved.
 
     The chain alone cannot show that the last entries were cut off, or that someone computed all
@@ -41,6 +46,9 @@ def verify(log: DecisionLog, anchor: Head | None = None) -> Verification:
         The log; entries that are added during the verification are not part of it.
     anchor : Head, optional
         Head of the log at an earlier time.
+    each : function, optional
+        Called with every entry once its place in the chain is verified, so that the log is read
+        only once.
 
     Returns
     -------
@@ -71,6 +79,8 @@ def verify(log: DecisionLog, anchor: Head | None = None) -> Verification:
             raise changed(
                 log.source, last.number, "is not the one of the anchor: the log has been rewritten"
             )
+        if each is not None:
+            each(last)
     n_entries = 0 if last is None else last.number
     if anchor is not None and n_entries < anchor.number:
         raise InputError(
