@@ -141,14 +141,16 @@ def test_amounts_with_an_atom_promise_the_bound_of_their_positive_part():
         plain.promise(0.2)
 
 
-def test_events_promise_the_larger_of_both_biases():
+def test_events_promise_the_bounds_of_both_sides_of_the_bias():
     rng = np.random.default_rng(6)
     p = rng.beta(1, 9, size=2000)
     event = rng.uniform(size=2000) < p
     proof = certify_events(p, event)
     for mass in ALL_MASSES:
         low, high = proof.bias(mass)
-        assert proof.promise(mass) == Promise("bias", mass, max(high, -low), 0.95)
+        assert proof.promise(mass) == Promise(
+            "bias", mass, max(high, -low), 0.95, targets=(high, -low)
+        )
 
 
 def test_deterministic_forecasts_promise_nothing():
@@ -216,9 +218,13 @@ def test_promises_of_certificates_have_the_size_that_is_asked():
 
 def test_a_promise_survives_json():
     proof = certify_link(U, link=LINK)
-    for promise in (proof.promise(0.2), Promise("gap", 0.2, 0.3, 0.95)):
+    both = Promise.of_bias(-0.1, 0.3, 0.2, 0.95)
+    for promise in (proof.promise(0.2), Promise("gap", 0.2, 0.3, 0.95), both):
         again = Promise.from_dict(json.loads(json.dumps(promise.to_dict())))
         assert again == promise
+    # dicts of earlier versions have one bound
+    older = {key: value for key, value in both.to_dict().items() if key != "targets"}
+    assert Promise.from_dict(older) == Promise("bias", 0.2, 0.3, 0.95)
 
 
 # Files.
@@ -275,7 +281,7 @@ def test_fit_of_events_writes_their_bias(evenhand: Command, folder: Path) -> Non
     )
     assert done.code == 0, done.err
     low, high = json.loads(done.out)["certificate"]["bias"]
-    expected = Promise("bias", 0.3, max(high, -low), 0.95)
+    expected = Promise("bias", 0.3, max(high, -low), 0.95, targets=(high, -low))
     assert promise_of("m") == expected
     rewritten(folder / "m" / "certificate.json", lambda content: content.pop("promise"))
     assert promise_of("m") == expected

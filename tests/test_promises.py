@@ -465,6 +465,44 @@ def test_a_bias_of_some_people_is_found_on_its_side():
     assert test.estimates().direction == "lower"
 
 
+BOTH = Promise.of_bias(-0.1, 0.5, mass=MASS, confidence=0.95)
+
+
+def bias_evidence(rng, above, below, days=60):
+    """Most evidence of each side if the worst fifths have these mean biases, above and below."""
+    test = PromiseTest(BOTH)
+    most = np.zeros(2)
+    for day in range(1, days + 1):
+        test.begin_period(day)
+        kind = rng.uniform(size=20)
+        # a certain probability where there is no bias, so that the worst fifth is known
+        p = np.where(kind < MASS, 1 - above, np.where(kind > 1 - MASS, below, 0.0))
+        event = kind < MASS
+        low = np.zeros(20)
+        path = test.update(
+            Rows(np.zeros(20, "datetime64[us]"), np.full(20, True), (low, low), excess=event - p)
+        )
+        most = np.maximum(most, path.max(axis=0))
+    return most, test
+
+
+@statistical
+def test_each_side_of_a_bias_has_its_own_bound_and_is_silent_there():
+    runs = repeats(80)
+    rng = np.random.default_rng(21)
+    found = np.array([bias_evidence(rng, 0.5, 0.1)[0] for _ in range(runs)])
+    assert (found >= math.log(40)).any(axis=-1).sum() <= most_failures(runs, 0.05)
+
+
+def test_a_break_of_the_tighter_side_is_found():
+    rng = np.random.default_rng(22)
+    (higher, lower), test = bias_evidence(rng, 0.5, 0.3, days=90)
+    assert lower > math.log(40) > higher
+    found = test.estimates()
+    assert found.direction == "lower"
+    assert found.estimate == pytest.approx(0.3, abs=0.05)
+
+
 # --- envelope -------------------------------------------------------------------------------------
 
 

@@ -134,7 +134,7 @@ def test_alarms_of_draws_speak_of_draws() -> None:
 def test_the_promise_is_shown_with_missing_outcomes_at_best_and_at_worst() -> None:
     text = shown(quiet())
     assert (
-        "Every group of at least 20% of people, named or not, has an error of at most 30 points,"
+        "Every group of at least 20% of people, named or not, has an error of at most 30.0 points,"
         " certified with 95% confidence. Estimated for the worst group of 20% of the people"
         " watched: 26.1 points. It is between 25.3 and 29.0 points, whatever"
     ) in text
@@ -142,7 +142,7 @@ def test_the_promise_is_shown_with_missing_outcomes_at_best_and_at_worst() -> No
 
 def test_probabilities_have_a_bias_and_no_draws() -> None:
     text = shown(events())
-    assert "a bias of its probabilities of at most 8 points" in text
+    assert "a bias of its probabilities of at most 8.0 points" in text
     assert "bias (points)" in text
     assert "[Draws" not in text
     assert "Each person's draw" not in text

@@ -180,7 +180,7 @@ class EventCertificate(Summarized):
         return 1 - self.below_forecast.cvar(mass), self.above_forecast.cvar(mass) - 1
 
     def promise(self, mass: float) -> Promise:
-        """Return the larger bound of both sides of the bias as a promise for every group of a size.
+        """Return the bounds of both sides of the bias as a promise for every group of a size.
 
         Parameters
         ----------
@@ -191,11 +191,11 @@ class EventCertificate(Summarized):
         --------
         >>> proof = certify_events([0.2, 0.3] * 50, [0, 0, 0, 1] * 25)
         >>> promise = proof.promise(0.5)
-        >>> promise.statistic, promise.target == max(proof.bias(0.5)[1], -proof.bias(0.5)[0])
+        >>> promise.statistic, promise.targets == (proof.bias(0.5)[1], -proof.bias(0.5)[0])
         ('bias', True)
         """
         low, high = self.bias(mass)
-        return Promise("bias", mass, max(high, -low), self.confidence)
+        return Promise.of_bias(low, high, mass, self.confidence)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

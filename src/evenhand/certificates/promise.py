@@ -67,7 +67,8 @@ class Promise:
     mass : float
         Smallest share of people in a group, 0 < mass <= 1.
     target : float
-        Promised bound: group error from 0 to 1/2, gap from 0 to 1, bias from 0 to 1.
+        Promised bound: group error from 0 to 1/2, gap from 0 to 1, bias from 0 to 1; the larger of
+        both sides.
     confidence : float
         Confidence with which it was certified.
     link : Link or None
@@ -77,6 +78,8 @@ class Promise:
     atom : float or None
         Outcome beside which the promise holds: `mass` is then a share of the people with another
         outcome. None if it holds for all people.
+    targets : tuple of (float, float) or None
+        Bounds of the statistic and of its negative, from -1 to 1; None if both are `target`.
     """
 
     statistic: Statistic
@@ -86,6 +89,19 @@ class Promise:
     link: Link | None = None
     envelope: Envelope | None = None
     atom: float | None = None
+    targets: tuple[float, float] | None = None
+
+    @classmethod
+    def of_bias(cls, low: float, high: float, mass: float, confidence: float) -> Self:
+        """Return the promise that the bias of every group lies between two bounds.
+
+        Examples
+        --------
+        >>> promise = Promise.of_bias(-0.354, 0.812, mass=0.2, confidence=0.95)
+        >>> promise.target, promise.targets
+        (0.812, (0.812, 0.354))
+        """
+        return cls("bias", mass, max(high, -low), confidence, targets=(high, -low))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the promise as JSON values."""
@@ -101,6 +117,7 @@ class Promise:
             if envelope is None
             else {"low": [*map(list, envelope.low)], "high": [*map(list, envelope.high)]},
             "atom": self.atom,
+            "targets": None if self.targets is None else list(self.targets),
         }
 
     @classmethod
@@ -116,6 +133,11 @@ class Promise:
                     for side in ("low", "high")
                 )
                 envelope = Envelope(low, high)
+            # promises written without it have one bound for both sides
+            both = values.get("targets")
+            if both is not None:
+                above, below = map(float, both)
+                both = (above, below)
             return cls(
                 values["statistic"],
                 float(values["mass"]),
@@ -124,6 +146,7 @@ class Promise:
                 None if link is None else make_link(link, float(values["alpha"])),
                 envelope,
                 None if values.get("atom") is None else float(values["atom"]),
+                both,
             )
         except (KeyError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"

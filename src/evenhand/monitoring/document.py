@@ -67,6 +67,7 @@ def _settings(ledger: Ledger) -> dict[str, Any]:
         "kind": None if ledger.first is None else ledger.kind,
         "mass": None if promise is None else promise.mass,
         "target": None if promise is None else promise.target,
+        "targets": None if promise is None or promise.targets is None else [*promise.targets],
         "statistic": None if promise is None else promise.statistic,
         "confidence": None if promise is None else promise.confidence,
         "atom": None if promise is None else promise.atom,

@@ -28,7 +28,8 @@ class PromiseEstimates:
     ----------
     estimate : float or None
         Largest mean, over both sides, of a group of the promised size, of the rows with an outcome;
-        exact to 0.0005, or 0.001 for biases. None without such rows.
+        exact to 0.0005, or 0.001 for biases. None without such rows. If the sides have bounds of
+        their own, all estimates are of the side that is nearest to, or furthest above, its bound.
     best_case, worst_case : float or None
         The same with all missing outcomes at the least and at the largest values. None without
         rows.
@@ -108,11 +109,16 @@ class PromiseTest:
         self.promise = promise
         self.sides = SIDES[promise.statistic]
         self._low, self._high = RANGES[promise.statistic]
-        if not (promise.target > self._low and 0 < promise.mass <= 1):
+        self._targets = promise.targets or (promise.target,) * len(self.sides)
+        if not (
+            len(self._targets) == len(self.sides)
+            and min(self._targets) > self._low
+            and 0 < promise.mass <= 1
+        ):
             rule = f"have a target above {self._low:g} and a mass above 0 and at most 1"
             raise bad_input("promise", rule, promise)
-        self._cells = QuantileCells.of(promise.target, promise.mass, self._low)
-        n_processes = len(self.sides) * self._cells.n_cells
+        self._cells = [QuantileCells.of(one, promise.mass, self._low) for one in self._targets]
+        n_processes = sum(cells.n_cells for cells in self._cells)
         self._processes = EProcesses(np.zeros(n_processes), np.ones(n_processes))
         self._counts = ValueCounts(self._low, self._high)
 
@@ -180,7 +186,8 @@ class PromiseTest:
             only recent periods are kept one by one.
         """
         found = self._counts.since(since)
-        n_sides = len(self.sides)
+        sides = self.sides
+        n_sides = len(sides)
         by_side = np.stack((found.counts, found.counts[::-1]))[:n_sides]
         missing = np.zeros_like(found.counts)
         missing[0] = found.n_missing
@@ -188,26 +195,32 @@ class PromiseTest:
             self._worst_means(counts)
             for counts in (by_side, by_side + missing, by_side + missing[::-1])
         )
+        # all of one side if each has its own bound, as estimates are compared with that bound
+        if self.promise.targets is not None:
+            side = int((means - np.array(self._targets)).argmax())
+            means, best, worst = (values[[side]] for values in (means, best, worst))
+            sides = self.sides[side : side + 1]
         n = int(found.counts.sum())
         has_any = n + found.n_missing > 0
         return PromiseEstimates(
             float(means.max()) if n else None,
             float(best.max()) if has_any else None,
             float(worst.max()) if has_any else None,
-            self.sides[int(means.argmax())] if n else None,
+            sides[int(means.argmax())] if n else None,
             n,
             found.n_missing,
             found.start,
         )
 
     def _add(self, x: Floats, covered: Mask) -> Floats:
-        ratios = self._cells.ratios(x).reshape(len(x), -1)
+        by_side = zip(self._cells, x.T, strict=True)
+        ratios = np.concatenate([cells.ratios(values) for cells, values in by_side], axis=-1)
         path = self._processes.update(ratios, ~np.broadcast_to(covered[:, None], ratios.shape))
         return np.asarray(self._by_cell(path).min(axis=-1))
 
     def _by_cell(self, values: Any) -> Any:
         """(..., n_sides * n_cells) -> (..., n_sides, n_cells)."""
-        return values.reshape(*values.shape[:-1], len(self.sides), self._cells.n_cells)
+        return values.reshape(*values.shape[:-1], len(self.sides), self._cells[0].n_cells)
 
     def _worst_means(self, counts: Ints) -> Floats:
         """Return the mean of the largest share `mass` of counted values, of each side."""

@@ -89,7 +89,7 @@ def _of_older(content: dict[str, Any]) -> Promise:
         confidence = float(content["confidence"])
         if content.get("outcome") == "binary":
             low, high = map(float, content["bias"])
-            return Promise("bias", mass, max(high, -low), confidence)
+            return Promise.of_bias(low, high, mass, confidence)
         link = make_link(content["link"], float(content["alpha"]))
         atom = content.get("atom")
         at = None if atom is None else float(atom)

@@ -175,12 +175,13 @@ class PromiseKept(SidedPart):
         }
 
 
-def cases(found: PromiseEstimates) -> dict[str, float | None]:
+def cases(found: PromiseEstimates) -> dict[str, Any]:
     """Return an estimate, with missing outcomes at best and at worst."""
     return {
         "estimate": found.estimate,
         "best_case": found.best_case,
         "worst_case": found.worst_case,
+        "direction": found.direction,
     }
 
 

@@ -12,7 +12,6 @@ from evenhand._format import (
     percent,
     points,
     points_in_full,
-    points_with_digits,
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
@@ -40,6 +39,7 @@ from evenhand.report.watch_charts import (
 )
 from evenhand.report.watch_groups import groups_section
 from evenhand.report.watch_sentences import (
+    bound_words,
     direction_words,
     estimate_sentence,
     evidence_sentence,
@@ -194,7 +194,7 @@ def _cards(watched: Watched) -> list[Section]:
     facts = {
         "Promise": "none"
         if target is None
-        else f"{points_with_digits(target)} points, groups of {in_full(mass)}",
+        else f"{bound_words(settings)}, groups of {in_full(mass)}",
         "Named groups": whole(len(watched.groups)) if watched.groups else "none",
         "Draws": "none" if watched.draws is None else "watched",
         "Horizon": horizon_words(settings.get("horizon_days")),
@@ -323,6 +323,7 @@ def _method(watched: Watched, data: PageData) -> Section:
     facts: dict[str, str | None] = {
         "Probability of a false alarm": in_full(float(settings["false_alarm"])),
         "Tolerance of groups": f"{points_in_full(float(settings['tolerance']))} points",
+        "Promised bound": _bound_in_full(settings),
         "Period": str(settings["period"]),
         "Horizon": horizon_words(settings.get("horizon_days")),
         "Statistic": settings.get("statistic"),
@@ -340,6 +341,16 @@ def _method(watched: Watched, data: PageData) -> Section:
     if command:
         parts += [Heading("Command"), Paragraph(str(command), "code")]
     return Section("How it was computed", parts, "method", in_text=False)
+
+
+def _bound_in_full(settings: Values) -> str | None:
+    """Return the promised bounds with all digits, which sentences round."""
+    target, targets = settings.get("target"), settings.get("targets")
+    if target is None:
+        return None
+    if targets is None:
+        return f"{100 * target:.15g} points"
+    return f"bias from {-100 * targets[1]:.15g} to {100 * targets[0]:.15g} points"
 
 
 def _thresholds(watched: Watched) -> str | None:

@@ -6,19 +6,30 @@ import math
 from collections.abc import Sequence
 
 from evenhand._format import (
+    Show,
+    Toward,
+    at_most,
     confidence_in_full,
     count,
     in_full,
+    is_known,
     percent,
     plain_number,
     points,
     points_in_full,
-    points_with_digits,
 )
 from evenhand.report.document import Sentence, StatusBox
 from evenhand.report.names import short
 from evenhand.report.records import Values, known
-from evenhand.report.watched import Moment, Signal, Watched, of_alarm, of_threshold, rarity
+from evenhand.report.watched import (
+    Moment,
+    Signal,
+    Watched,
+    days_in_words,
+    of_alarm,
+    of_threshold,
+    rarity,
+)
 
 LISTED = 3
 """Most alarms that the status describes one by one."""
@@ -101,7 +112,7 @@ def _waiting_sentences(watched: Watched) -> list[str]:
     waiting = watched.values.get("n_waiting")
     if horizon is None:
         return ["No forecast has been watched yet."]
-    until = f"No forecast has reached its horizon of {_days(horizon)} yet"
+    until = f"No forecast has reached its horizon of {days_in_words(horizon)} yet"
     if not waiting:
         return [f"{until}."]
     return [f"{until}: {count(int(waiting), 'forecast is', 'forecasts are')} waiting for it."]
@@ -191,12 +202,13 @@ def evidence_sentence(latest: float, highest: float) -> str:
 def promise_sentence(settings: Values) -> str:
     """Return what was promised, to whom and with which confidence."""
     who = promised_groups(settings)
-    target = settings.get("target")
-    bound = "-" if target is None else points_with_digits(float(target))
+    bound = bound_words(settings)
     what = {
-        "mean_pit": f"an error of at most {bound} points",
-        "gap": f"a mean distance between PIT and draw of at most {bound} points",
-        "bias": f"a bias of its probabilities of at most {bound} points",
+        "mean_pit": f"an error of {bound}",
+        "gap": f"a mean distance between PIT and draw of {bound}",
+        "bias": f"a bias {bound}"
+        if settings.get("targets")
+        else f"a bias of its probabilities of {bound}",
     }[str(settings["statistic"])]
     confidence = settings.get("confidence")
     proof = (
@@ -207,6 +219,26 @@ def promise_sentence(settings: Values) -> str:
     return f"{who[:1].upper()}{who[1:]}, named or not, has {what}{proof}."
 
 
+def bound_words(settings: Values) -> str:
+    """Return the promised bound, or both of them, rounded away from the claim.
+
+    Examples
+    --------
+    >>> bound_words({"target": 0.349884}), bound_words({"target": 0.812, "targets": [0.812, 0.354]})
+    ('at most 35.0 points', 'between -35.4 and +81.2 points')
+    """
+    targets = settings.get("targets")
+    if targets is None:
+        return f"at most {at_most(settings.get('target'))} points"
+    above, below = targets
+    return f"between {_signed(-below, 'down')} and {_signed(above, 'up')} points"
+
+
+def _signed(value: float | None, toward: Toward) -> str:
+    """Return percentage points with their sign."""
+    return f"{'+' if is_known(value) and value > 0 else ''}{points(value, toward)}"
+
+
 def estimate_sentence(promise: Values, settings: Values) -> str:
     """Return the estimate of the promised quantity, with missing outcomes at best and at worst."""
     estimate, best, worst = (promise.get(key) for key in ("estimate", "best_case", "worst_case"))
@@ -215,17 +247,34 @@ def estimate_sentence(promise: Values, settings: Values) -> str:
     mass = settings.get("mass")
     size = "" if mass is None else f" of {in_full(mass)}"
     who = "the people watched" if settings.get("atom") is None else _promised_people(settings)
-    text = f"Estimated for the worst group{size} of {who}: {points(estimate)} points"
+    shown = _shown_of(promise, settings)
+    text = f"Estimated for the worst group{size} of {who}: {shown(estimate, 'nearest')} points"
     if known(best, worst) and (best, worst) != (estimate, estimate):
-        text += (
-            f". It is between {points(best, 'down')} and {points(worst, 'up')} points, whatever the"
-            " missing outcomes are"
-        )
+        # those of the lower side are negative
+        ends = [shown(best, "down"), shown(worst, "up")]
+        low, high = ends if not _is_below(promise, settings) else ends[::-1]
+        text += f". It is between {low} and {high} points, whatever the missing outcomes are"
     recent = promise.get("recent")
     if recent is not None and known(recent["estimate"]):
         date = Moment.of(recent["since"]).words
-        text += f". From {date} on, it is an estimated {points(recent['estimate'])} points"
+        now = _shown_of(recent, settings)(recent["estimate"], "nearest")
+        text += f". From {date} on, it is an estimated {now} points"
     return f"{text}."
+
+
+def _is_below(found: Values, settings: Values) -> bool:
+    """Whether an estimate is one of the lower of two bounds."""
+    return settings.get("targets") is not None and found.get("direction") == "lower"
+
+
+def _shown_of(found: Values, settings: Values) -> Show:
+    """Return what writes an estimate: with its sign if both sides have bounds of their own."""
+    if settings.get("targets") is None:
+        return points
+    if not _is_below(found, settings):
+        return _signed
+    opposite: dict[Toward, Toward] = {"down": "up", "up": "down", "nearest": "nearest"}
+    return lambda value, toward: _signed(-value if is_known(value) else None, opposite[toward])
 
 
 def findings(watched: Watched) -> list[Sentence]:
@@ -309,13 +358,13 @@ def late_sentence(values: Values) -> str:
         return ""
     text = (
         f"{late:,} of {count(n - missing + late, 'outcome')} were recorded after the horizon of"
-        f" {_days(horizon)} and count as missing: begin a new watch with a longer horizon."
+        f" {days_in_words(horizon)} and count as missing: begin a new watch with a longer horizon."
         " Delays are measured from the time at which the forecast was logged."
     )
     usual = (values.get("delays") or {}).get("days_90")
     if usual is None:
         return text
-    within = _days(math.ceil(usual))
+    within = days_in_words(math.ceil(usual))
     return f"{text} 90% of the recorded outcomes were recorded within {within}."
 
 
@@ -370,10 +419,6 @@ def meanings(watched: Watched) -> Sequence[str]:
     return [*listed, NOTICE] if watched.notices or envelope else listed
 
 
-def _days(days: float) -> str:
-    return f"{plain_number(days)} day{'' if days == 1 else 's'}"
-
-
 def horizon_words(days: float | None) -> str:
     """Return the horizon in words."""
-    return "none: an outcome counts once it is known" if days is None else _days(days)
+    return "none: an outcome counts once it is known" if days is None else days_in_words(days)

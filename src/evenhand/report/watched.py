@@ -248,6 +248,20 @@ def of_threshold(ratio: float) -> str:
     return f"{of_alarm(ratio)}{' of' if ratio < 0 else ''} the alarm threshold"
 
 
+def days_in_words(days: float) -> str:
+    """Return a length of time, below one day in hours or minutes.
+
+    Examples
+    --------
+    >>> days_in_words(365), days_in_words(1), days_in_words(0.5), days_in_words(0.5 / 24)
+    ('365 days', '1 day', '12 hours', '30 minutes')
+    """
+    units = (("day", 1), ("hour", 24), ("minute", 24 * 60))
+    name, per_day = next((one for one in units if days * one[1] >= 1), units[-1])
+    n = plain_number(days * per_day)
+    return f"{n} {name}{'' if n == '1' else 's'}"
+
+
 def rarity(false_alarm: float, ratio: float) -> str:
     """Write how rare so much evidence is if nothing is broken, by Ville's inequality.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evenhand._format import (
+    at_most,
     count,
     in_full,
     is_known,
@@ -10,7 +11,6 @@ from evenhand._format import (
     plain_number,
     points,
     points_in_full,
-    points_with_digits,
     whole,
 )
 from evenhand._table import Cells, Column, Table, numeric
@@ -28,14 +28,17 @@ from evenhand.report.charts import (
     nice_ticks,
 )
 from evenhand.report.records import Values
-from evenhand.report.watched import Watched
+from evenhand.report.watched import Watched, days_in_words
 
 
 def promise_chart(watched: Watched) -> Chart | None:
     """Draw the estimate of the worst group beside what was promised; None without an estimate."""
     promise, settings = watched.promise or {}, watched.settings
     estimate, best, worst = (promise.get(key) for key in ("estimate", "best_case", "worst_case"))
-    target = settings.get("target")
+    targets, target = settings.get("targets"), settings.get("target")
+    if targets is not None:
+        # the bound of the side that is estimated
+        target = targets[promise.get("direction") == "lower"]
     if not (is_known(estimate) and is_known(target)):
         return None
     ends = (best, worst) if is_known(best) and is_known(worst) else (estimate, estimate)
@@ -44,7 +47,7 @@ def promise_chart(watched: Watched) -> Chart | None:
         f"Estimate: {points(estimate)} points; {points(ends[0])} to {points(ends[1])} with missing"
         " outcomes at best and at worst."
     )
-    promised = f"promised: {points_with_digits(target)} points or less"
+    promised = f"promised: {at_most(target)} points or less"
     return Chart(
         "Estimate of the worst group, with missing outcomes at best and at worst, beside the bound"
         " that was promised.",
@@ -86,9 +89,7 @@ def delays_chart(delays: Values, horizon: float | None) -> Chart | None:
     low, high = bins[0][0], bins[-1][1]
     layers: list[Layer] = [Bars(bars, "outcomes", "after the horizon")]
     if horizon is not None and low < horizon <= high:
-        layers.append(
-            Line([(horizon, 0), (horizon, top)], f"horizon: {plain_number(horizon)} days")
-        )
+        layers.append(Line([(horizon, 0), (horizon, top)], f"horizon: {days_in_words(horizon)}"))
     cells: Cells[tuple[float, float, int]] = {
         Column("days"): lambda one: f"{plain_number(one[0])} to {plain_number(one[1])}",
         numeric("outcomes"): lambda one: whole(one[2]),

@@ -148,7 +148,7 @@ def _draw_checks(
         checks.append(
             _person_check(entry, str(person))
             if is_known
-            else Check("person", "not checked", "needs the id" if is_named else why)
+            else Check("person", "not checked", "needs the id (--person)" if is_named else why)
         )
         return [*checks, _without_draw(entry) or Check("draw", "not checked", why)]
     logged = opened["key"]
@@ -172,7 +172,7 @@ def _own_checks(
     mode = "id" if is_named else "hash"
     known = entry.values["person"] if person is None and is_named else person
     if known is None:
-        why = "the log has a keyed hash of the id; give the id of the person"
+        why = "the log has a keyed hash of the id; give the id of the person (--person)"
         asked = Check("person", "not checked", why)
         return [asked, _without_draw(entry) or Check("draw", "not checked", why)]
     id = check_person(known, "person")
@@ -279,7 +279,7 @@ def _values_check(
     text = "at the logged draw"
     if not differs:
         digits = "to all digits" if is_identical else "up to rounding"
-        text = f"{', '.join(compared)}: equal {digits} {text}"
+        text = f"{_counted(compared)} equal {digits} {text}"
     text += "" if has_action else "; the action was not compared, as its rule is not given"
     return Check.of("values", differs, text), is_identical
 
@@ -290,6 +290,14 @@ def _compared(values: Mapping[str, Any]) -> dict[str, Any]:
     if values["probability"] is not None:
         return {"probability": values["probability"]}
     return found | {"mean": values["mean"]}
+
+
+def _counted(compared: Mapping[str, Any]) -> str:
+    """Return what was compared, numbers only counted."""
+    others = [name for name in ("link", "action") if name in compared]
+    n = len(compared) - len(others)
+    numbers = f"all {n} numbers" if n > 1 else next(iter(compared))
+    return ", ".join([numbers, *others])
 
 
 def _rules(values: Mapping[str, Any]) -> dict[str, Any]:
