@@ -222,12 +222,12 @@ PAGES: dict[str, Page] = {
         (
             Example(
                 "Compare a forecast with the model, the key and the row of the person",
-                "evenhand replay log.sqlite 5f3c62e0a91b4d7788c0d4e21b6f9a35 --model model"
+                "evenhand replay log.sqlite FORECAST_ID --model model"
                 " --key-file draws.key --features new.csv --id person",
             ),
             Example(
                 "Check draw, model and key without the features",
-                "evenhand replay log.sqlite 5f3c62e0a91b4d7788c0d4e21b6f9a35 --model model"
+                "evenhand replay log.sqlite FORECAST_ID --model model"
                 " --key-file draws.key --person 17",
             ),
         ),

@@ -31,6 +31,7 @@ from evenhand.report.document import (
 from evenhand.report.names import short
 from evenhand.report.page import document_html
 from evenhand.report.page_data import PageData
+from evenhand.report.promised_bounds import bound_words
 from evenhand.report.records import Values, without_nan
 from evenhand.report.text import document_text
 from evenhand.report.watch_charts import (
@@ -39,7 +40,6 @@ from evenhand.report.watch_charts import (
 )
 from evenhand.report.watch_groups import groups_section
 from evenhand.report.watch_sentences import (
-    bound_words,
     direction_words,
     estimate_sentence,
     evidence_sentence,

@@ -6,20 +6,16 @@ import math
 from collections.abc import Sequence
 
 from evenhand._format import (
-    Show,
-    Toward,
-    at_most,
     confidence_in_full,
     count,
     in_full,
-    is_known,
     percent,
     plain_number,
-    points,
     points_in_full,
 )
 from evenhand.report.document import Sentence, StatusBox
 from evenhand.report.names import short
+from evenhand.report.promised_bounds import bound_words, is_below, shown_of
 from evenhand.report.records import Values, known
 from evenhand.report.watched import (
     Moment,
@@ -219,26 +215,6 @@ def promise_sentence(settings: Values) -> str:
     return f"{who[:1].upper()}{who[1:]}, named or not, has {what}{proof}."
 
 
-def bound_words(settings: Values) -> str:
-    """Return the promised bound, or both of them, rounded away from the claim.
-
-    Examples
-    --------
-    >>> bound_words({"target": 0.349884}), bound_words({"target": 0.812, "targets": [0.812, 0.354]})
-    ('at most 35.0 points', 'between -35.4 and +81.2 points')
-    """
-    targets = settings.get("targets")
-    if targets is None:
-        return f"at most {at_most(settings.get('target'))} points"
-    above, below = targets
-    return f"between {_signed(-below, 'down')} and {_signed(above, 'up')} points"
-
-
-def _signed(value: float | None, toward: Toward) -> str:
-    """Return percentage points with their sign."""
-    return f"{'+' if is_known(value) and value > 0 else ''}{points(value, toward)}"
-
-
 def estimate_sentence(promise: Values, settings: Values) -> str:
     """Return the estimate of the promised quantity, with missing outcomes at best and at worst."""
     estimate, best, worst = (promise.get(key) for key in ("estimate", "best_case", "worst_case"))
@@ -247,34 +223,20 @@ def estimate_sentence(promise: Values, settings: Values) -> str:
     mass = settings.get("mass")
     size = "" if mass is None else f" of {in_full(mass)}"
     who = "the people watched" if settings.get("atom") is None else _promised_people(settings)
-    shown = _shown_of(promise, settings)
-    text = f"Estimated for the worst group{size} of {who}: {shown(estimate, 'nearest')} points"
+    shown = shown_of(promise, settings)
+    value = shown(estimate, "nearest")
+    text = f"Estimated for the worst group{size} of {who}: {value} points"
     if known(best, worst) and (best, worst) != (estimate, estimate):
         # those of the lower side are negative
         ends = [shown(best, "down"), shown(worst, "up")]
-        low, high = ends if not _is_below(promise, settings) else ends[::-1]
+        low, high = ends if not is_below(promise, settings) else ends[::-1]
         text += f". It is between {low} and {high} points, whatever the missing outcomes are"
     recent = promise.get("recent")
     if recent is not None and known(recent["estimate"]):
         date = Moment.of(recent["since"]).words
-        now = _shown_of(recent, settings)(recent["estimate"], "nearest")
+        now = shown_of(recent, settings)(recent["estimate"], "nearest")
         text += f". From {date} on, it is an estimated {now} points"
     return f"{text}."
-
-
-def _is_below(found: Values, settings: Values) -> bool:
-    """Whether an estimate is one of the lower of two bounds."""
-    return settings.get("targets") is not None and found.get("direction") == "lower"
-
-
-def _shown_of(found: Values, settings: Values) -> Show:
-    """Return what writes an estimate: with its sign if both sides have bounds of their own."""
-    if settings.get("targets") is None:
-        return points
-    if not _is_below(found, settings):
-        return _signed
-    opposite: dict[Toward, Toward] = {"down": "up", "up": "down", "nearest": "nearest"}
-    return lambda value, toward: _signed(-value if is_known(value) else None, opposite[toward])
 
 
 def findings(watched: Watched) -> list[Sentence]:
