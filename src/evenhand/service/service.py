@@ -329,7 +329,7 @@ class Service:
         rows = [one.row for one in asked]
         # One thread at a time: the forecast of a row is mostly Python, which threads cannot run at
         # the same time. Models release the interpreter's lock for microseconds, and passing it on
-        # each time would cost a third more CPU time. Writing the log goes on meanwhile.
+        # each time would cost more CPU time. Writing the log goes on meanwhile.
         with self._turn:
             computed = self._forecasting.values(rows, self._draws([one.person for one in asked]))
         found = {}
