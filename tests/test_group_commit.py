@@ -94,9 +94,14 @@ def test_an_interrupted_waiter_takes_its_work_back(log: DecisionLog) -> None:
             wait_for(lambda: n_waiting(log) == 1)
             os.kill(os.getpid(), signal.SIGINT)
 
-        pool.submit(interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            log.run(lambda t: t.add(forecast("interrupted")))
+        # a process that was started in the background ignores SIGINT
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            pool.submit(interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                log.run(lambda t: t.add(forecast("interrupted")))
+        finally:
+            signal.signal(signal.SIGINT, before)
         assert n_waiting(log) == 0
         slow.may_end.set()
         assert first.result() is None
