@@ -24,8 +24,7 @@ from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import from_records
 from evenhand.draws import KeyedDraws
 from evenhand.forecasters import RecalibratedRegressor
-from evenhand.service import RowReader, Served, open_log, verify
-from evenhand.service.unseen_features import UnseenFeatures
+from evenhand.service import RowReader, Served, UnseenFeatures, open_log, verify
 from forecaster_examples import DISCRETE, EXAMPLES, linear_task, small_boosted, use_small_default
 
 KEY = b"a key of these tests, not secret"

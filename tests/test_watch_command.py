@@ -16,8 +16,7 @@ from command_outcome import Command, Outcome
 from evenhand import InputError
 from evenhand.monitoring import Rows, Watch, watch_schema
 from evenhand.report import watch_html
-from evenhand.service import WatchedContexts, matured_rows, open_log
-from evenhand.service.watched_contexts import Scope
+from evenhand.service import Scope, WatchedContexts, matured_rows, open_log
 from evenhand.store import pack, write_forecast_certificate, write_model
 from postgresql_server import PASSWORD, QUOTED, Server
 from watched_logs import fitted, serve

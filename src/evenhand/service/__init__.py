@@ -27,8 +27,10 @@ from evenhand.service.replay_result import ReplayPart as ReplayPart
 from evenhand.service.row_places import RowPlaces as RowPlaces
 from evenhand.service.served import Served
 from evenhand.service.service import Service
+from evenhand.service.unseen_features import UnseenFeatures as UnseenFeatures
 from evenhand.service.verification import Verification, verify
 from evenhand.service.watch_state import WatchState as WatchState
+from evenhand.service.watched_contexts import Scope as Scope
 from evenhand.service.watched_contexts import WatchedContexts as WatchedContexts
 
 __all__ = [
