@@ -70,11 +70,6 @@ class Service:
         Rule for actions: a function from a `Forecast` to one action per row, each a JSON value, or
         a `BayesDecision`.
 
-    Attributes
-    ----------
-    model_sha256 : str
-        SHA-256 of the model, as in its folder and certificate.
-
     Raises
     ------
     InputError
