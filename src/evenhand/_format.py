@@ -133,6 +133,17 @@ def points_with_digits(share: float) -> str:
     return f"{100 * share:.6g}"
 
 
+def points_exactly(share: float) -> str:
+    """Write a share as percentage points with all of its digits.
+
+    Examples
+    --------
+    >>> points_exactly(0.349884)
+    '34.9884'
+    """
+    return f"{100 * share:.15g}"
+
+
 def percent(share: float | None, toward: Toward = "nearest", decimals: int = 1) -> str:
     """Write an estimated share, or an end of its interval.
 

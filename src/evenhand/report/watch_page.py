@@ -11,6 +11,7 @@ from evenhand._format import (
     in_full,
     percent,
     points,
+    points_exactly,
     points_in_full,
     whole,
 )
@@ -349,8 +350,8 @@ def _bound_in_full(settings: Values) -> str | None:
     if target is None:
         return None
     if targets is None:
-        return f"{100 * target:.15g} points"
-    return f"bias from {-100 * targets[1]:.15g} to {100 * targets[0]:.15g} points"
+        return f"{points_exactly(target)} points"
+    return f"bias from {points_exactly(-targets[1])} to {points_exactly(targets[0])} points"
 
 
 def _thresholds(watched: Watched) -> str | None:
