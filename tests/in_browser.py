@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -37,6 +38,34 @@ def started() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+@contextmanager
+def pages_of(chromium: Any, folder: Path, names: Collection[str]) -> Iterator[Callable[..., Any]]:
+    """Open pages of a folder; check in the end for messages and for requests beyond the pages."""
+    contexts, complaints, requests = [], [], []
+
+    def open_page(name: str, size: Any = WIDE, scheme: str = "light", **options: Any) -> Any:
+        context = chromium.new_context(offline=True, viewport=size, color_scheme=scheme, **options)
+        context.set_default_timeout(10_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto((folder / f"{name}.html").as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    # the file that a button saves is made in the page itself
+    others = [url for url in requests if not url.startswith("blob:")]
+    files = {url.rpartition("/")[2].partition("#")[0] for url in others}
+    assert files <= {f"{name}.html" for name in names}
+    assert all(url.startswith("file://") for url in others)
 
 
 def serious_findings(page: Any) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ import evenhand
 from browser.report_examples import AUDITS, EVIL
 from evenhand.draws import jittered
 from evenhand.report import audit_html
-from in_browser import PHONE, WIDE, serious_findings
+from in_browser import PHONE, WIDE, pages_of, serious_findings
 
 SIZES = pytest.mark.parametrize("size", [WIDE, PHONE], ids=["1280", "390"])
 MADE = [
@@ -102,29 +102,8 @@ def demo(chromium, reports, demo_run):
 
 @pytest.fixture
 def opened(chromium, reports):
-    """Open reports; check in the end for errors and for requests beyond the page."""
-    contexts, complaints, requests = [], [], []
-
-    def open_report(name, size=WIDE, scheme="light", **options):
-        context = chromium.new_context(offline=True, viewport=size, color_scheme=scheme, **options)
-        context.set_default_timeout(10_000)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto((reports / f"{name}.html").as_uri())
-        return page
-
-    yield open_report
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    assert {url.rpartition("/")[2].partition("#")[0] for url in requests} <= {
-        f"{name}.html" for name in MADE + REAL + OTHERS + DEMO
-    }
-    assert all(url.startswith("file://") for url in requests)
+    with pages_of(chromium, reports, MADE + REAL + OTHERS + DEMO) as open_report:
+        yield open_report
 
 
 def picture(page, name, **options):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +18,11 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import BayesianRidge
 
-from evenhand import RandomizedRegressor, Service, save
+from evenhand import InputError, RandomizedRegressor, Service, save
 from evenhand.draws import KeyedDraws
 from evenhand.service import DecisionLog, open_log, verify
 from forecaster_examples import linear_task, small_boosted
+from log_writers import wait_for
 
 KEY = b"a key of these tests, not secret"
 DRAWS = KeyedDraws(KEY, "2026-11")
@@ -138,4 +142,56 @@ def test_threads_do_not_change_each_others_forecasts(tmp_path: Path) -> None:
         found = list(pool.map(lambda i: parallel.forecast(i, X.iloc[i]), range(64)))
     for i, served in enumerate(found):
         other = alone.forecast(i, X.iloc[i])
-        assert (served.quantiles, served.r, served.mean) == (other.quantiles, other.r, other.mean)
+        # requests are forecast in batches, whose rounding differs
+        assert served.r == other.r
+        assert served.mean == pytest.approx(other.mean, rel=1e-9)
+        assert served.quantiles == pytest.approx(other.quantiles, rel=1e-9)
+
+
+class Refusing:
+    """A forecaster that waits in its first call, and refuses some rows."""
+
+    def __init__(self, model: RandomizedRegressor) -> None:
+        self._model = model
+        self.n_rows: list[int] = []
+        self.has_started = threading.Event()
+        self.may_end = threading.Event()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._model, name)
+
+    def forecast_and_predict(self, X: pd.DataFrame, r: object) -> object:
+        self.n_rows.append(len(X))
+        self.has_started.set()
+        self.may_end.wait(60)
+        if (X["a"] > 9).any():
+            raise ValueError("a is too large")
+        return self._model.forecast_and_predict(X, r)
+
+
+def test_requests_that_wait_share_one_call_of_the_model_but_no_refusal(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=100)})
+    fitted = RandomizedRegressor(BayesianRidge()).fit(X, X["a"] + rng.normal(size=100))
+    with closing(Service(fitted, DRAWS, open_log(tmp_path / "a.db"))) as service:
+        slow = Refusing(fitted)
+        forecasting = service._forecasting
+        service._forecasting = replace(forecasting, model=slow)
+        with ThreadPoolExecutor(9) as pool:
+            first = pool.submit(service.forecast, "first", {"a": 0.0})
+            assert slow.has_started.wait(60)
+            calls = [pool.submit(service.forecast, i, {"a": i / 10}) for i in range(7)]
+            refused = pool.submit(service.forecast, "refused", {"a": 10.0})
+            wait_for(lambda: len(service._computing._waiting) == 8)
+            slow.may_end.set()
+            found = [call.result(60) for call in calls]
+            with pytest.raises(InputError, match="a is too large"):
+                refused.result(60)
+        # all that wait in one call, and, as one row was refused, each by itself
+        assert slow.n_rows == [1, 8] + 8 * [1]
+        service._forecasting = forecasting
+        assert first.result().quantiles == service.forecast("first", {"a": 0.0}).quantiles
+        assert [one.number for one in found] == [
+            service.forecast(i, {"a": i / 10}).number for i in range(7)
+        ]
+        assert len(list(service.log.entries(kind="forecast"))) == 8

@@ -14,7 +14,7 @@ import pytest
 
 from browser.watch_examples import EVIL, WATCHES
 from evenhand.report import watch_html
-from in_browser import PHONE, WIDE, serious_findings
+from in_browser import PHONE, WIDE, pages_of, serious_findings
 
 NARROW = {"width": 360, "height": 800}
 SIZES = pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "360"])
@@ -30,31 +30,8 @@ def pages(tmp_path_factory):
 
 @pytest.fixture
 def opened(chromium, pages):
-    """Open pages; check in the end for messages and for requests beyond the page."""
-    contexts, complaints, requests = [], [], []
-
-    def open_page(name, size=WIDE, scheme="light", **options):
-        context = chromium.new_context(offline=True, viewport=size, color_scheme=scheme, **options)
-        context.set_default_timeout(10_000)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto((pages / f"{name}.html").as_uri())
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    # the file that a button saves is made in the page itself
-    others = [url for url in requests if not url.startswith("blob:")]
-    assert {url.rpartition("/")[2].partition("#")[0] for url in others} <= {
-        f"{name}.html" for name in WATCHES
-    }
-    assert all(url.startswith("file://") for url in others)
+    with pages_of(chromium, pages, WATCHES) as open_page:
+        yield open_page
 
 
 def picture(page, name, **options):

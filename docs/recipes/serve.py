@@ -1,9 +1,9 @@
 """Server of the forecasts of one model, each of which is logged before it is sent.
 
-    pip install 'evenhand[service]' fastapi uvicorn
+    pip install 'evenhand[service]' fastapi uvicorn httptools uvloop
     export EVENHAND_MODEL=model EVENHAND_LOG=decisions.sqlite EVENHAND_CONTEXT=2026-11
     export EVENHAND_KEY_FILE=key EVENHAND_TOKEN_FILE=token
-    uvicorn serve:app --workers 2
+    uvicorn serve:app --workers 2 --limit-concurrency 500
 
 Run it behind a proxy that adds TLS and limits slow and frequent requests.
 """

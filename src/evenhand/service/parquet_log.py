@@ -14,7 +14,7 @@ from evenhand.service.chain import logged
 from evenhand.service.decision_log import DecisionLog, Transaction
 from evenhand.service.entries import EntryKind, Head, Logged
 from evenhand.service.forks import prepare_for_forks
-from evenhand.service.group_commit import GroupCommit, Ticket
+from evenhand.service.group_commit import GroupCommit, Work
 from evenhand.service.log_errors import CLOSED, FULL, READ_ONLY, LogError
 from evenhand.service.parquet_parts import Parts, part_name, part_names, read_rows, write_rows
 from evenhand.service.pending import Pending
@@ -95,7 +95,7 @@ class ParquetLog(DecisionLog):
         self._parts = Parts(folder, self.source)
         self._group = GroupCommit(self._commit, self.source)
 
-    def _commit(self, tickets: list[Ticket]) -> None:
+    def _commit(self, works: list[Work]) -> None:
         if self._path.is_file():
             raise LogError(f"{self.source}: an exported log can only be read; open the log itself")
         with self._translated(), one_writer(self._path) as is_alone:
@@ -106,8 +106,8 @@ class ParquetLog(DecisionLog):
                 )
             self._refresh()
             pending = Pending(self._parts, self._parts.last())
-            for ticket in tickets:
-                ticket.call(pending)
+            for work in works:
+                work.call(pending)
             if pending.rows:
                 write_rows(self._path / part_name(pending.rows), pending.rows)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 from evenhand.service.entries import Logged
@@ -85,4 +85,4 @@ class Served:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values, for the response of a server."""
-        return asdict(self) | {"warnings": list(self.warnings)}
+        return vars(self) | {"warnings": list(self.warnings)}

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, cast
+
+import numpy as np
 
 from evenhand._format import one_line
 from evenhand._ids import id_text
-from evenhand._validate import InputError, bad_input, check_choice
+from evenhand._validate import Floats, InputError, bad_input, check_choice
 from evenhand.columns import Schema
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
+from evenhand.service.batches import Batches, Ticket
 from evenhand.service.contexts import (
     Naming,
     open_context,
@@ -44,7 +47,8 @@ class Service:
     """Service that logs each forecast before it returns it.
 
     It is safe for threads, and for several processes on one log. A forecast depends on the person's
-    draw and features only, not on other requests. A person who is forecast again in the same
+    draw and features only, not on other requests: requests that wait for the model are forecast in
+    one call, which changes no more than the last digits of a number. A person who is forecast again in the same
     context with the same features gets the logged answer, whoever asks and whenever. With other
     features the draw is the same, and the new forecast is logged as a revision.
 
@@ -122,7 +126,6 @@ class Service:
         self._draws = draws
         self._names_by_hash = person == "hash"
         self._keeps_features = keep_features
-        self._turn = threading.RLock()
         self._loaded = loaded(model)
         self._reader = RowReader(self._loaded.forecaster, groups)
         self._unseen = UnseenFeatures(self._reader.schema.columns)
@@ -142,6 +145,9 @@ class Service:
             **self._forecasting.settings(),
             "versions": versions(),
         }
+        self._computing: Batches[_Computation] = Batches(
+            self._compute, lambda: RuntimeError("a forecast was interrupted; repeat the request")
+        )
         self._opened = open_context(log, opened).number
 
     @property
@@ -321,12 +327,9 @@ class Service:
 
     def _values(self, asked: Sequence[_Asked]) -> dict[str, dict[str, Any]]:
         """Return what is logged of new forecasts by request, all but their revision."""
-        rows = [one.row for one in asked]
-        # One thread at a time: the forecast of a row is mostly Python, which threads cannot run at
-        # the same time. Models release the interpreter's lock for microseconds, and passing it on
-        # each time would cost more CPU time. Writing the log goes on meanwhile.
-        with self._turn:
-            computed = self._forecasting.values(rows, self._draws([one.person for one in asked]))
+        computed = self._computed(
+            _Computation([one.row for one in asked], self._draws([one.person for one in asked]))
+        )
         found = {}
         for one, forecast in zip(asked, computed, strict=True):
             own = {
@@ -343,6 +346,34 @@ class Service:
             )
         return found
 
+    def _computed(self, one: _Computation) -> list[dict[str, Any]]:
+        """Return the forecasts of rows, computed together with those of other threads.
+
+        The forecast of a row is mostly Python, which threads cannot run at the same time, and of
+        many rows takes hardly longer than of one. Writing the log goes on meanwhile.
+        """
+        if self._computing.is_led_here:  # by a rule for actions that asks for other forecasts
+            return self._forecasting.values(one.rows, one.r)
+        found: list[dict[str, Any]] = self._computing.run(one)
+        return found
+
+    def _compute(self, waiting: list[_Computation]) -> None:
+        rows = [row for one in waiting for row in one.rows]
+        try:
+            found = iter(self._forecasting.values(rows, np.concatenate([one.r for one in waiting])))
+        except Exception:
+            if len(waiting) == 1:
+                raise
+            # a row that the model refuses concerns only those who asked for it
+            for one in waiting:
+                try:
+                    one.answer = self._forecasting.values(one.rows, one.r)
+                except Exception as error:
+                    one.error = error
+            return
+        for one in waiting:
+            one.answer = list(islice(found, len(one.rows)))
+
     def _logged(
         self, transaction: Transaction, asked: _Asked, values: dict[str, Any] | None
     ) -> Served:
@@ -358,6 +389,15 @@ class Service:
 
     def _answer(self, known: Logged) -> Served:
         return Served.of(known, self.model_sha256, is_repeated=True)
+
+
+class _Computation(Ticket):
+    """Rows that wait for their forecasts, with their draws."""
+
+    def __init__(self, rows: Sequence[Features], r: Floats) -> None:
+        super().__init__()
+        self.rows = rows
+        self.r = r
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from evenhand.service.databases import Database
 from evenhand.service.decision_log import DecisionLog, Transaction
 from evenhand.service.entries import EntryKind, Head, Logged
 from evenhand.service.forks import prepare_for_forks
-from evenhand.service.group_commit import GroupCommit, Ticket
+from evenhand.service.group_commit import GroupCommit, Work
 from evenhand.service.log_errors import READ_ONLY, LogError
 from evenhand.service.lookups import Lookups
 from evenhand.service.pending import Pending
@@ -98,15 +98,15 @@ class SqlLog(DecisionLog):
         self._connections.after_fork()
         self._group = GroupCommit(self._commit, self.source)
 
-    def _commit(self, tickets: list[Ticket]) -> None:
+    def _commit(self, works: list[Work]) -> None:
         if self._database.is_read_only:
             raise LogError(f"{self.source}: {READ_ONLY}")
         with self._connections.open() as connection:
             self._database.lock(connection)
             stored = Lookups(connection, self._database)
             pending = Pending(stored, stored.last())
-            for ticket in tickets:
-                ticket.call(pending)
+            for work in works:
+                work.call(pending)
             if pending.rows:
                 connection.execute(sa.insert(ENTRIES), [row._asdict() for row in pending.rows])
                 connection.commit()

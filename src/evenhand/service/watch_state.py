@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, Self
 
 from evenhand._files import write_text
 from evenhand._validate import InputError
+from evenhand.service.chain import digest_of
 from evenhand.service.entries import Head
 from evenhand.service.watched_contexts import Scope
 
@@ -52,7 +52,7 @@ class WatchState:
             "after": self.after,
             "watch": self.watch,
         }
-        write_text(path, json.dumps(values | {"sha256": _checksum(values)}) + "\n")
+        write_text(path, json.dumps(values | {"sha256": digest_of(values)}) + "\n")
 
     @property
     def groups(self) -> list[str] | None:
@@ -74,7 +74,7 @@ class WatchState:
             if values["schema"] != SCHEMA:
                 raise InputError(f"{path} has schema {values['schema']!r:.60}; {remedy}")
             # a changed number would be evidence that nobody saw
-            if values.pop("sha256") != _checksum(values):
+            if values.pop("sha256") != digest_of(values):
                 raise InputError(f"{path} has been changed since a watch wrote it; {remedy}")
             head = values["head"]
             return cls(
@@ -92,8 +92,3 @@ class WatchState:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"{path} is no state of a watch over a log; {remedy}") from error
-
-
-def _checksum(values: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of values of JSON."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
