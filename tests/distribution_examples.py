@@ -25,6 +25,7 @@ from evenhand.distributions import (
     Recalibrated,
     Samples,
     Support,
+    SurvivalCurves,
     Transformed,
     Truncated,
 )
@@ -133,6 +134,15 @@ def crossing_quantiles(shape: Shape) -> Quantiles:
     values = np.random.default_rng(5).normal(0, 1, (*shape, 5))
     values[..., 3] = values[..., 1]
     return Quantiles(frozen([0.06, 0.21, 0.46, 0.74, 0.93]), frozen(values), sort=True)
+
+
+def survival_curves(shape: Shape) -> SurvivalCurves:
+    """Return curves with a flat part in some rows."""
+    drops = np.random.default_rng(15).uniform(0.02, 0.15, (*shape, 6))
+    drops[:2, ..., 3] = 0.0
+    return SurvivalCurves(
+        frozen([0.3, 0.7, 1.5, 2.0, 3.5, 6.0]), frozen(1 - np.cumsum(drops, axis=-1))
+    )
 
 
 def samples(shape: Shape) -> Samples:
@@ -279,6 +289,7 @@ CONTINUOUS: tuple[Example, ...] = (
     Example("quantiles", quantiles, CLOSED),
     Example("crossing quantiles", crossing_quantiles, CLOSED_WITH_JUMP),
     Example("samples", samples, CLOSED),
+    Example("survival curves", survival_curves, CLOSED_WITH_JUMP, low=0.0),
     Example("two samples", two_samples, CLOSED),
     *(
         Example(f"randomized {base} {link}", randomized(build, link, 0.15), tolerance)

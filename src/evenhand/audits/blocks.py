@@ -146,7 +146,8 @@ def spread_pits(distribution: Distribution, ends: Ends, ties: Floats) -> tuple[F
     low, high = ends
     if len(distribution.batch_shape) == 2:
         low, high, ties = low[:, None], high[:, None], ties[:, None]
-    upper = distribution.cdf(high)
+    # exactly 1 where nothing is known above
+    upper = np.where(np.isposinf(high), 1.0, distribution.cdf(high))
     # without atoms and a grid both ends of a cell are the outcome: one evaluation suffices
     if not distribution.has_atoms and np.array_equal(low, high):
         return upper, None

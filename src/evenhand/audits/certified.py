@@ -10,6 +10,7 @@ from evenhand import certificates
 from evenhand._validate import InputError, check_finite
 from evenhand.audits.certifying import certificate_of
 from evenhand.audits.forecasts import check_model, check_rows, read_subject
+from evenhand.audits.times import check_times
 from evenhand.columns import check_groups
 from evenhand.draws import RandomState, generator
 
@@ -19,6 +20,9 @@ def certify(
     X: Any = None,
     y: ArrayLike | None = None,
     *,
+    event: ArrayLike | None = None,
+    horizon: float | None = None,
+    entered: Any = None,
     confidence: float = 0.95,
     groups: Any = None,
     method: certificates.Method = "local-levels",
@@ -39,6 +43,16 @@ def certify(
         Input rows of the forecaster, and the table that contains the columns listed in `groups`.
     y : array-like of shape (n,)
         Outcomes.
+    event : array-like of shape (n,), optional
+        For times until an event: 1 or True where the event was observed, 0 or False where the time
+        is cut off, so that `y` is when the person was last seen without it.
+    horizon : float, optional
+        For times: up to when outcomes are followed, in units of `y`. The outcome is then the time
+        or the horizon, whichever is first.
+    entered : array-like of shape (n,), optional
+        For times with a horizon: when each person entered, as dates (`y` is then in days) or as
+        numbers in units of `y`. The guarantee uses the people who entered at least a horizon before
+        the end of follow-up, the latest `entered + y`.
     confidence, method, mass, cluster, sample_weight, random_state
         As in `certificates.certify_pit`. With the default method, a forecaster or a forecast that
         is a link around a deterministic forecaster has the bounds of `certificates.certify_link`,
@@ -69,11 +83,12 @@ def certify(
     if y is None:
         raise InputError("y is missing: a certificate needs outcomes; pass y=")
     random = generator(random_state)
-    outcomes = check_finite("y", y)
+    times = check_times(y, event, horizon, entered, model, sample_weight)
+    outcomes = check_finite("y", y) if times is None else times.time
     masks = check_groups(groups, outcomes.size, y if X is None else X)
     audited = check_model(model)
     rows = check_rows(audited, X, outcomes.size)
-    subject = read_subject(audited, rows, outcomes, random)
+    subject = read_subject(audited, rows, outcomes, random, times=times)
     return certificate_of(
         subject.rows,
         confidence=confidence,

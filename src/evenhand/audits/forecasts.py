@@ -25,6 +25,7 @@ from evenhand.audits.reading import Reading
 from evenhand.audits.rounding import RoundingCells
 from evenhand.audits.scores import forecast_scores
 from evenhand.calibration import Grid, PITs
+from evenhand.censoring import CensoredTimes
 from evenhand.certificates import LinkBase
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh
@@ -90,6 +91,10 @@ class Subject:
     simulate : callable or None
         Draws outcomes of some rows from their forecasts and returns the PITs of these outcomes;
         None if no outcome has a cell.
+    times : CensoredTimes or None
+        Times that may be cut off; None for outcomes that are all known.
+    at_horizon : ndarray of shape (n,) or None
+        See `RowPITs`.
     """
 
     kind: OutcomeKind
@@ -107,11 +112,22 @@ class Subject:
     events: Events | None = None
     positive: PositivePart | None = None
     simulate: Simulate | None = None
+    times: CensoredTimes | None = None
+    at_horizon: Floats | None = None
 
     @property
     def rows(self) -> RowPITs:
         """PITs of the rows, and what is known of the forecasts behind them."""
-        return RowPITs(self.pits, self.kind, self.base, self.events, self.positive, self.simulate)
+        return RowPITs(
+            self.pits,
+            self.kind,
+            self.base,
+            self.events,
+            self.positive,
+            self.simulate,
+            self.times,
+            self.at_horizon,
+        )
 
 
 def read_subject(
@@ -121,11 +137,13 @@ def read_subject(
     random: np.random.Generator,
     *,
     weights: Floats | None = None,
+    times: CensoredTimes | None = None,
 ) -> Subject:
     """Forecast each row once, and store PITs and scores.
 
     A forecaster is evaluated with jittered draws; given forecasts keep their own draws. Outcomes
-    must be finite, and `X` must come from `check_rows`.
+    must be finite, and `X` must come from `check_rows`. Of `times` that may be cut off, `outcomes`
+    are the times.
     """
     n = outcomes.size
     is_own = not isinstance(model, Forecast)
@@ -136,7 +154,7 @@ def read_subject(
     # the intervals of mean scores are narrow at this size: more rows would only take time
     if n > BLOCK_ROWS:
         scored = np.sort(random.choice(n, BLOCK_ROWS, replace=False))
-    read = Reading(outcomes, ties)
+    read = Reading(outcomes, ties, times)
     kept: list[_Kept] = []
     for block in row_blocks(n, BLOCK_ROWS):
         forecast = forecast_of(*_block_of(model, X, block), random)
@@ -165,7 +183,14 @@ def read_subject(
         merged.plain,
         events=read.events,
         positive=read.positive(weights),
-        simulate=None if pits.cells is None else _simulation(model, X, pits, read, random),
+        # outcomes that are cut off cannot be drawn: who leaves when is not forecast
+        simulate=(
+            None
+            if pits.cells is None or times is not None
+            else _simulation(model, X, pits, read, random)
+        ),
+        times=times,
+        at_horizon=read.at_horizon,
     )
 
 

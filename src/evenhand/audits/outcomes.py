@@ -11,6 +11,7 @@ from evenhand._validate import Floats, Ints, Mask
 from evenhand.audits.blocks import Block, Ends, inside_link, spread_pits
 from evenhand.audits.rounding import RoundingCells
 from evenhand.calibration import PITs
+from evenhand.censoring import CensoredTimes
 from evenhand.certificates import LinkBase
 from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh
@@ -81,6 +82,7 @@ class PositivePart:
         outcomes: Floats,
         weights: Floats | None,
         at: float,
+        times: CensoredTimes | None = None,
     ) -> PositivePart:
         """Concatenate the blocks of these people, whose row numbers are `rows`."""
         pit = np.concatenate([part.pit for part in parts])
@@ -95,8 +97,12 @@ class PositivePart:
         draws = [part.r for part in parts if part.r is not None]
         base = [part.base for part in parts if part.base is not None]
         some = None if weights is None else weights[rows]
-        pits = PITs(pit, np.concatenate(draws) if draws else None, some, ends)
-        link = LinkBase(np.concatenate([one.pit for one in base]), base[0].link) if base else None
+        censored = None if times is None else times.is_lost[rows]
+        pits = PITs(pit, np.concatenate(draws) if draws else None, some, ends, censored)
+        link = None
+        if base:
+            low = [one.pit if one.cells is None or times is None else one.cells[0] for one in base]
+            link = LinkBase(np.concatenate(low), base[0].link)
         residual = outcomes[rows] - np.concatenate([part.mean for part in parts])
         return cls(rows, pits, residual, link, at)
 
@@ -119,6 +125,11 @@ class RowPITs:
         PITs of the people whose outcome is not the atom of a hurdle.
     simulate : callable or None
         See `Subject`.
+    times : CensoredTimes or None
+        Times that may be cut off; None for outcomes that are all known.
+    at_horizon : ndarray of shape (n,) or None
+        CDF at the horizon of the deterministic forecaster inside the link, or of a deterministic
+        forecast; None without a horizon, and for other randomized forecasts.
     """
 
     pits: PITs
@@ -127,6 +138,8 @@ class RowPITs:
     events: Events | None = None
     positive: PositivePart | None = None
     simulate: Simulate | None = None
+    times: CensoredTimes | None = None
+    at_horizon: Floats | None = None
 
     @property
     def binary_outcomes(self) -> Floats | None:
@@ -150,12 +163,28 @@ def is_off_atom(forecast: Forecast, outcomes: Floats) -> Mask:
     return np.asarray(outcomes != as_hurdle(forecast.distribution).at)
 
 
-def outcome_ends(forecast: Forecast, outcomes: Floats, rounding: RoundingCells) -> Ends:
+def outcome_ends(
+    forecast: Forecast,
+    outcomes: Floats,
+    rounding: RoundingCells,
+    times: CensoredTimes | None = None,
+) -> Ends:
     """Return the ends of the cells of outcomes, see `read_block`.
 
     The cell of a rounded outcome ends at the atom of a hurdle: the outcome is known not to be the
-    atom.
+    atom. Times that are cut off have no upper end, and neither have outcomes at the horizon, unless
+    the forecast has an atom there (outcomes: 5).
     """
+    low, high = _known_ends(forecast, outcomes, rounding)
+    if times is None:
+        return low, high
+    is_open = times.is_lost
+    if forecast.outcome_kind is not OutcomeKind.HURDLE:
+        is_open = ~times.happened
+    return np.where(is_open, outcomes, low), np.where(is_open, np.inf, high)
+
+
+def _known_ends(forecast: Forecast, outcomes: Floats, rounding: RoundingCells) -> Ends:
     low, high = rounding.ends(outcomes)
     if forecast.outcome_kind is not OutcomeKind.HURDLE or not rounding.is_used:
         return low, high

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand._validate import Floats, check_outcomes
-from evenhand.audits.blocks import Block, Ends, read_forecast
+from evenhand.audits.blocks import Block, Ends, inside_link, read_forecast
 from evenhand.audits.outcomes import (
     Events,
     PositivePart,
@@ -15,6 +15,7 @@ from evenhand.audits.outcomes import (
 )
 from evenhand.audits.rounding import RoundingCells
 from evenhand.calibration import Grid, PITs
+from evenhand.censoring import CensoredTimes
 from evenhand.certificates import LinkBase
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
@@ -31,10 +32,14 @@ class Reading:
         Outcomes of all rows, finite.
     ties : ndarray of shape (n,)
         Position of each person's PITs within their cells, between 0 and 1.
+    times : CensoredTimes or None
+        Which of the outcomes are times that are cut off; None if all are known.
     """
 
-    def __init__(self, outcomes: Floats, ties: Floats) -> None:
+    def __init__(self, outcomes: Floats, ties: Floats, times: CensoredTimes | None = None) -> None:
         self.outcomes = outcomes
+        self.times = times
+        self.at_horizon: Floats | None = None
         self.mean = np.empty(outcomes.size)
         self.base: LinkBase | None = None
         self.kind = OutcomeKind.CONTINUOUS
@@ -56,9 +61,12 @@ class Reading:
         if rows.start == 0:
             self._start(forecast)
         outcomes, ties = self.outcomes[rows], self._ties[rows]
-        ends = outcome_ends(forecast, outcomes, self.rounding)
+        times = None if self.times is None else self.times.take(rows)
+        ends = outcome_ends(forecast, outcomes, self.rounding, times)
         block = read_forecast(forecast, ends, ties, random, is_own=is_own)
         self._fill(rows, block)
+        if times is not None and times.horizon is not None:
+            self._fill_horizon(rows, forecast, times.horizon)
         found = Events.of(forecast, outcomes)
         if found is not None and self._events is not None:
             self._events.probability[rows] = found.probability
@@ -70,6 +78,15 @@ class Reading:
                 part = forecast.positive_part()[off]
                 ends = ends[0][off], ends[1][off]
                 self._positive.append(read_forecast(part, ends, ties[off], random, is_own=is_own))
+
+    def _fill_horizon(self, rows: slice, forecast: Forecast, horizon: float) -> None:
+        inside = inside_link(forecast)
+        known = forecast.distribution if inside is None else inside.base
+        if inside is None and forecast.is_randomized:
+            return
+        if self.at_horizon is None:
+            self.at_horizon = np.empty(self.outcomes.size)
+        self.at_horizon[rows] = known.cdf_left(horizon).reshape(-1)
 
     def _start(self, forecast: Forecast) -> None:
         """Read the kind of outcome off the first forecasts, and check all outcomes."""
@@ -90,7 +107,7 @@ class Reading:
             self._pit = np.empty(shape)
             self._r = None if block.r is None else np.empty((n, block.r.shape[1]))
             # a block without atoms at the ends has no cells, although others may have them
-            has_cells = block.cells is not None or self.rounding.is_used
+            has_cells = block.cells is not None or self.rounding.is_used or self.times is not None
             self._cells = (np.empty(shape), np.empty(shape)) if has_cells else None
             self.base = None if block.base is None else _empty_base(n, block.base, has_cells)
         self._pit[rows] = block.pit
@@ -108,7 +125,8 @@ class Reading:
 
     def pits(self, weights: Floats | None) -> PITs:
         """Return the PITs of all rows."""
-        return PITs(self._pit, self._r, weights, self._cells)
+        censored = None if self.times is None else self.times.is_lost
+        return PITs(self._pit, self._r, weights, self._cells, censored)
 
     @property
     def events(self) -> Events | None:
@@ -120,7 +138,9 @@ class Reading:
         if not self._positive:
             return None
         rows = np.flatnonzero(self._off_atom)
-        return PositivePart.joined(rows, self._positive, self.outcomes, weights, self._at)
+        return PositivePart.joined(
+            rows, self._positive, self.outcomes, weights, self._at, self.times
+        )
 
 
 def _empty_base(n: int, base: LinkBase, has_cells: bool) -> LinkBase:

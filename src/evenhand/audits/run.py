@@ -22,6 +22,7 @@ from evenhand.audits.result import Audit
 from evenhand.audits.row_record import MOST_ROWS, RowRecord, group_masks
 from evenhand.audits.rows import HeldOut, hold_out, without_leaks
 from evenhand.audits.scores import AVERAGE_ERROR, mean_scores, pit_scores
+from evenhand.audits.times import check_times
 from evenhand.calibration import Pit, as_pits
 from evenhand.columns import Schema, UnseenValues, as_pandas, unreported
 from evenhand.distributions import OutcomeKind
@@ -42,6 +43,9 @@ def audit(
     X: Any = None,
     y: ArrayLike | None = None,
     *,
+    event: ArrayLike | None = None,
+    horizon: float | None = None,
+    entered: Any = None,
     groups: Any = None,
     features: Any = None,
     sample_weight: ArrayLike | None = None,
@@ -73,6 +77,16 @@ def audit(
         Input rows of the forecaster, and the table that contains the columns listed in `groups`.
     y : array-like of shape (n,)
         Outcomes.
+    event : array-like of shape (n,), optional
+        For times until an event: 1 or True where the event was observed, 0 or False where the time
+        is cut off, so that `y` is when the person was last seen without it.
+    horizon : float, optional
+        For times: up to when outcomes are followed, in units of `y`. The outcome is then the time
+        or the horizon, whichever is first.
+    entered : array-like of shape (n,), optional
+        For times with a horizon: when each person entered, as dates (`y` is then in days) or as
+        numbers in units of `y`. Guarantees use the people who entered at least a horizon before the
+        end of follow-up, the latest `entered + y`.
     groups : DataFrame, Series, dict of name to values, or list of column names, optional
         Named groups, known before the outcome. A DataFrame, Series or dict holds masks (booleans:
         one group each), probabilities of membership (floats from 0 to 1, some strictly between: one
@@ -170,7 +184,8 @@ def audit(
         within=within,
     )
     random = generator(random_state)
-    outcomes = check_finite("y", y)
+    times = check_times(y, event, horizon, entered, model, sample_weight)
+    outcomes = check_finite("y", y) if times is None else times.time
     target = name_of(y) if target_name is None else target_name
     people = check_people(ids, outcomes.size)
     given, model = model, check_model(model)
@@ -180,7 +195,14 @@ def audit(
     title = name or ("forecast" if is_given else type(given).__name__)
     audited = model[held.kept] if is_given and held.kept.size < outcomes.size else model
     with unreported():  # the audit itself reports unseen values
-        subject = read_subject(audited, held.X, outcomes[held.kept], random, weights=held.weights)
+        subject = read_subject(
+            audited,
+            held.X,
+            outcomes[held.kept],
+            random,
+            weights=held.weights,
+            times=None if times is None else times.take(held.kept),
+        )
     if subject.scored.size < held.kept.size:
         scored = Note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
         held = replace(held, notes=(*held.notes, scored))

@@ -13,6 +13,7 @@ from evenhand._format import one_line
 from evenhand._validate import (
     Floats,
     InputError,
+    Mask,
     bad_input,
     check_draws,
     check_rows,
@@ -51,6 +52,11 @@ class PITs:
         the outcome. `matrix` then contains randomized PITs, one position `V` per person within the
         cells: tests and bounds with exact null distributions use it, and estimates average over
         `V` (outcomes: 4.3). Stored as None if all cells are empty.
+    censored : array-like of bool, shape (n,), optional
+        People whose outcome is only known to be beyond a time: their cell is what is known of their
+        PIT, and reaches to 1 (outcomes: 5). Tests use the position `V` in it, which is uniform
+        there under calibrated forecasts; the size of an error is not known from it. Stored as None
+        if there is nobody.
 
     Raises
     ------
@@ -75,12 +81,16 @@ class PITs:
     draws: Floats | None = None
     weights: Floats | None = None
     cells: tuple[Floats, Floats] | None = None
+    censored: Mask | None = None
 
     def __post_init__(self) -> None:
         matrix = _matrix(self.matrix)
         draws = None if self.draws is None else _draws(self.draws, matrix.shape)
         cells = None if self.cells is None else _cells(self.cells, matrix)
-        self._set(matrix, draws, _weights(self.weights, matrix.shape[0]), cells)
+        censored = (
+            None if self.censored is None else _censored(self.censored, matrix.shape[0], cells)
+        )
+        self._set(matrix, draws, _weights(self.weights, matrix.shape[0]), cells, censored)
 
     def _set(
         self,
@@ -88,12 +98,14 @@ class PITs:
         draws: Floats | None,
         weights: Floats | None,
         cells: tuple[Floats, Floats] | None,
+        censored: Mask | None,
     ) -> None:
         # the fields of a frozen dataclass cannot be assigned
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "draws", draws)
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "cells", cells)
+        object.__setattr__(self, "censored", censored)
 
     @classmethod
     def of_cells(
@@ -104,6 +116,7 @@ class PITs:
         *,
         draws: ArrayLike | None = None,
         weights: ArrayLike | None = None,
+        censored: ArrayLike | None = None,
     ) -> PITs:
         """Make PITs from the ends of their cells and a position of each person within them.
 
@@ -114,7 +127,7 @@ class PITs:
         ties : array-like of shape (n,)
             Position `V` of each person between 0 and 1, uniform and independent of the draws; it is
             shared by all of the person's draws.
-        draws, weights : optional
+        draws, weights, censored : optional
             As for `PITs`.
 
         Examples
@@ -130,7 +143,7 @@ class PITs:
         if not ((share >= 0) & (share <= 1)).all():
             raise bad_input("ties", "lie between 0 and 1", "a value outside")
         matrix = np.clip(ends[0] + share[:, None] * (ends[1] - ends[0]), *ends)
-        return cls(matrix, draws, weights, ends)  # type: ignore[arg-type]
+        return cls(matrix, draws, weights, ends, censored)  # type: ignore[arg-type]
 
     @property
     def low(self) -> Floats:
@@ -154,7 +167,7 @@ class PITs:
         >>> PITs.of_cells([0.0, 0.75], [0.9, 1.0], ties=[0.5, 0.5]).events()
         (array([0., 1.]), array([0.1 , 0.25]))
         """
-        if self.cells is None or self.n_draws > 1:
+        if self.cells is None or self.n_draws > 1 or self.censored is not None:
             return None
         low, high = (end[:, 0] for end in self.cells)
         is_zero = low == 0
@@ -217,7 +230,8 @@ class PITs:
         draws = None if self.draws is None else self.draws[rows]
         weights = None if self.weights is None or not matrix.size else self.weights[rows]
         cells = None if self.cells is None else (self.cells[0][rows], self.cells[1][rows])
-        return self._unchecked(matrix, draws, _weights(weights, matrix.shape[0]), cells)
+        censored = None if self.censored is None else _some(self.censored[rows])
+        return self._unchecked(matrix, draws, _weights(weights, matrix.shape[0]), cells, censored)
 
     def weighted_by(self, membership: Floats) -> PITs:
         """Return the PITs with the weight of each person multiplied by a probability.
@@ -234,7 +248,7 @@ class PITs:
         """
         weights = self.shares * membership
         return self._unchecked(
-            self.matrix, self.draws, _weights(weights, self.n_samples), self.cells
+            self.matrix, self.draws, _weights(weights, self.n_samples), self.cells, self.censored
         )
 
     def without_copies(self) -> PITs:
@@ -249,7 +263,7 @@ class PITs:
         if not all((x == x[:, :1]).all() for x in (self.matrix, *(self.cells or ()))):
             return self
         cells = None if self.cells is None else (self.low[:, :1], self.high[:, :1])
-        return self._unchecked(first, None, self.weights, cells)
+        return self._unchecked(first, None, self.weights, cells, self.censored)
 
     @classmethod
     def _unchecked(
@@ -258,10 +272,11 @@ class PITs:
         draws: Floats | None,
         weights: Floats | None,
         cells: tuple[Floats, Floats] | None,
+        censored: Mask | None,
     ) -> PITs:
         """Make a `PITs` from values that are already validated."""
         some = object.__new__(cls)
-        some._set(matrix, draws, weights, cells)
+        some._set(matrix, draws, weights, cells, censored)
         return some
 
 
@@ -357,6 +372,21 @@ def _cells(cells: tuple[ArrayLike, ArrayLike], matrix: Floats) -> tuple[Floats, 
         got = f"{matrix[i, j]:g} in [{low[i, j]:g}, {high[i, j]:g}]"
         raise bad_input(f"pit[{i}, {j}]", "lie in its cell", got)
     return None if np.array_equal(low, high) else (low, high)
+
+
+def _censored(censored: ArrayLike, n: int, cells: tuple[Floats, Floats] | None) -> Mask | None:
+    """Check who is censored; None if nobody is."""
+    mask = np.asarray(censored)
+    if mask.shape != (n,) or mask.dtype.kind != "b":
+        raise bad_input("censored", f"be {n} booleans", f"{mask.dtype} of shape {mask.shape}")
+    high = None if cells is None else cells[1][mask]
+    if mask.any() and (high is None or (high < 1).any()):
+        raise bad_input("cells", "reach to 1 for people who are censored", "other cells")
+    return _some(mask)
+
+
+def _some(mask: Mask) -> Mask | None:
+    return mask if mask.any() else None
 
 
 def _draws(r: ArrayLike, shape: tuple[int, ...]) -> Floats:

@@ -23,6 +23,7 @@ from evenhand.distributions.recalibrated import Recalibrated
 from evenhand.distributions.records import from_records, to_records
 from evenhand.distributions.samples import Samples
 from evenhand.distributions.support import Support
+from evenhand.distributions.survival import SurvivalCurves, describes_times
 from evenhand.distributions.tabulation import from_ppf
 from evenhand.distributions.transformed import Transformed
 from evenhand.distributions.truncated import Truncated
@@ -36,6 +37,7 @@ FAMILIES: tuple[type[Distribution], ...] = (
     Poisson,
     Quantiles,
     Samples,
+    SurvivalCurves,
 )
 
 WRAPPERS: tuple[type[Distribution], ...] = (
@@ -70,10 +72,12 @@ __all__ = [
     "Recalibrated",
     "Samples",
     "Support",
+    "SurvivalCurves",
     "Transformed",
     "Truncated",
     "as_hurdle",
     "beyond",
+    "describes_times",
     "empirical",
     "from_ppf",
     "from_records",

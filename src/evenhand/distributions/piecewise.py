@@ -61,6 +61,16 @@ def std(levels: Floats, values: Floats) -> Floats:
     return np.asarray(np.sqrt(np.maximum(second - first**2, 0.0)))
 
 
+def tail_crps(mass: Floats, scale: Floats, distance: Floats) -> Floats:
+    """Return the CRPS that an exponential tail adds to a CDF with a jump by `mass` at its start.
+
+    At distance d beyond the end let F = mass exp(-d / scale). The tail adds `integral F^2 = mass^2
+    scale / 2` in total, and up to the outcome the integrand is (1 - F)^2 instead of 1.
+    """
+    at = mass * np.exp(-distance / scale)
+    return np.asarray(mass**2 * scale / 2 - 2 * scale * (mass - at))
+
+
 def crps(levels: Floats, values: Floats, y: Floats) -> Floats:
     """Return the CRPS at `y`, `integral (F(z) - 1{z >= y})^2 dz`."""
     shape = np.broadcast_shapes(levels.shape[:-1], values.shape[:-1], y.shape)

@@ -183,21 +183,13 @@ class Quantiles(Distribution):
         point = np.asarray(y, dtype=np.float64)
         inner = piecewise.crps(self.levels, self.values, point)
         low, high = self._tail_scales
-        left = _tail_crps(self.levels[..., 0], low, np.maximum(self.values[..., 0] - point, 0.0))
-        right = _tail_crps(
+        left = piecewise.tail_crps(
+            self.levels[..., 0], low, np.maximum(self.values[..., 0] - point, 0.0)
+        )
+        right = piecewise.tail_crps(
             1 - self.levels[..., -1], high, np.maximum(point - self.values[..., -1], 0.0)
         )
         return np.asarray(inner + left + right)
-
-
-def _tail_crps(mass: Floats, scale: Floats, distance: Floats) -> Floats:
-    """Return the CRPS that an exponential tail adds to a CDF with a jump by `mass` at its start.
-
-    At distance d beyond the end let F = mass exp(-d / scale). The tail adds `integral F^2 = mass^2
-    scale / 2` in total, and up to the outcome the integrand is (1 - F)^2 instead of 1.
-    """
-    at = mass * np.exp(-distance / scale)
-    return np.asarray(mass**2 * scale / 2 - 2 * scale * (mass - at))
 
 
 def _check_order(values: Floats) -> None:

@@ -21,6 +21,7 @@ from evenhand.distributions.randomized import Randomized
 from evenhand.distributions.recalibrated import Recalibrated
 from evenhand.distributions.samples import Samples
 from evenhand.distributions.support import Support
+from evenhand.distributions.survival import SurvivalCurves
 from evenhand.distributions.tabulation import fine_quantiles
 from evenhand.distributions.transformed import Transformed
 from evenhand.distributions.truncated import Truncated
@@ -37,6 +38,7 @@ FAMILIES: dict[str, type[Distribution]] = {
     "poisson": Poisson,
     "quantiles": Quantiles,
     "samples": Samples,
+    "survival_curves": SurvivalCurves,
 }
 """Families that a record describes by its own arrays, which are named in `event_dims`."""
 

@@ -28,6 +28,7 @@ from evenhand.distributions import (
     Randomized,
     Rearranged,
     Samples,
+    SurvivalCurves,
     as_hurdle,
     beyond,
     empirical,
@@ -186,6 +187,39 @@ class Forecast(ForecastValues):
         if len(part.batch_shape) == 2:
             chance = chance[:, None]
         return cls(Hurdle(chance, part, at, end), positive.r)
+
+    @classmethod
+    def from_survival(
+        cls, times: ArrayLike, survival: ArrayLike, horizon: float | None = None
+    ) -> Forecast:
+        """Make a deterministic forecast of times from survival probabilities (outcomes: 5).
+
+        Parameters
+        ----------
+        times : array-like of shape (q,)
+            Increasing times above 0, in units of the outcome.
+        survival : array-like of shape (n, q)
+            Probability of each person's time being beyond each of `times`; falls in each row. The
+            curve begins at 1 at time 0, is linear between `times`, and has a constant hazard beyond
+            the last of them.
+        horizon : float, optional
+            Time, above 0, beyond which outcomes are not followed. The forecast is then of
+            `min(T, horizon)`, a hurdle forecast: whether the event happens by the horizon, and
+            when, given that it does.
+
+        Examples
+        --------
+        >>> forecast = Forecast.from_survival([1, 2, 5], [[0.9, 0.7, 0.4]], horizon=2)
+        >>> forecast.event_probability().round(2), forecast.ppf(0.05).round(2)
+        (array([0.3]), array([0.5]))
+        """
+        curves = SurvivalCurves(times, np.atleast_2d(survival))
+        if horizon is None:
+            return cls(curves)
+        tau = float(as_floats("horizon", horizon))
+        if not (np.isfinite(tau) and tau > 0):
+            raise bad_input("horizon", "be a time above 0", tau)
+        return cls.from_hurdle(curves.sf(tau), cls(curves), at=tau, end="high")
 
     def positive_part(self) -> Forecast:
         """Forecast of the outcomes that are not at the atom of a hurdle forecast, all rows.

@@ -127,6 +127,7 @@ class ForecastValues:
         self,
         y: ArrayLike,
         *,
+        upper: ArrayLike | None = None,
         step: float | None = None,
         span: tuple[float, float] | None = None,
     ) -> tuple[Floats, Floats]:
@@ -135,7 +136,10 @@ class ForecastValues:
         Parameters
         ----------
         y : array-like of shape (n,)
-            Outcomes.
+            Outcomes, or lower ends of what is known of them.
+        upper : array-like of shape (n,), optional
+            Upper ends of what is known of the outcomes, at least `y`: infinite for a time that is
+            cut off (outcomes: 5). The interval then contains the PIT, and says no more about it.
         step : float, optional
             Rounding step of the outcomes of a continuous forecast: the cells are then those between
             the CDF values at `y -+ step / 2`.
@@ -149,9 +153,9 @@ class ForecastValues:
         """
         if step is None:
             values = self._per_person(y)
-            high = self.distribution.cdf(values)
+            high = self.distribution.cdf(self._ends_above(values, upper))
             if not self.has_atoms:
-                return high, high
+                return (high, high) if upper is None else (self.distribution.cdf(values), high)
             # between atoms both are equal up to rounding
             return np.minimum(self.distribution.cdf_left(values), high), high
         low, high = (self.distribution.cdf(end) for end in self._rounding_cells(y, step, span))
@@ -270,6 +274,15 @@ class ForecastValues:
         open_ends = (-np.inf, np.inf) if span is None else span
         low, high = cell_ends(check_finite("y", y), step, open_ends)
         return self._per_person(low), self._per_person(high)
+
+    def _ends_above(self, values: Floats, upper: ArrayLike | None) -> Floats:
+        """Check the upper ends of what is known of outcomes; the outcomes by default."""
+        if upper is None:
+            return values
+        ends = self._per_person(upper)
+        if not (ends >= values).all():
+            raise bad_input("upper", "be at least y", "a smaller value, or one that is missing")
+        return ends
 
     def _of_batch(self, values: Floats) -> Floats:
         return np.broadcast_to(values, self.distribution.batch_shape)

@@ -1,0 +1,8 @@
+"""Times that are cut off: what is known of them, and the Kaplan-Meier estimate (outcomes: 5)."""
+
+from __future__ import annotations
+
+from evenhand.censoring.kaplan_meier import KaplanMeier
+from evenhand.censoring.times import CensoredTimes
+
+__all__ = ["CensoredTimes", "KaplanMeier"]

@@ -1,0 +1,232 @@
+"""Times until an event, of which some are cut off before it (outcomes: 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from evenhand._format import one_line, plain_number
+from evenhand._validate import Floats, InputError, Mask, bad_input, check_finite
+
+DAY = np.timedelta64(1, "D")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CensoredTimes:
+    """Times of people until an event, or until they were last seen without it.
+
+    With a horizon the outcome is `min(T, horizon)`: who is seen without the event until then is
+    known to have the outcome `horizon`, and only who is lost before it is not known.
+
+    Parameters
+    ----------
+    time : ndarray of shape (n,)
+        Time of the event, or time at which the person was last seen without it; at least 0, and
+        at most the horizon.
+    happened : ndarray of bool, shape (n,)
+        Whether the event was observed, by the horizon.
+    horizon : float or None
+        Time up to which outcomes are followed, in units of `time`; None without one.
+    entered : ndarray of shape (n,) or None
+        When each person entered, in units of `time` from any origin; None if unknown.
+    followed : ndarray of shape (n,)
+        Time as it was given, before it was cut at the horizon.
+
+    See Also
+    --------
+    CensoredTimes.of : times from user input, with validation.
+
+    Examples
+    --------
+    >>> times = CensoredTimes.of([2.0, 5.0, 9.0], [1, 0, 1], horizon=6)
+    >>> times.time, times.happened, times.is_lost
+    (array([2., 5., 6.]), array([ True, False, False]), array([False,  True, False]))
+    """
+
+    time: Floats
+    happened: Mask
+    horizon: float | None
+    entered: Floats | None
+    followed: Floats
+
+    @classmethod
+    def of(
+        cls,
+        y: ArrayLike,
+        event: ArrayLike,
+        horizon: float | None = None,
+        entered: Any = None,
+    ) -> Self:
+        """Check times, events, the horizon and dates of entry.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Time of the event, or of the last observation without it; at least 0.
+        event : array-like of shape (n,)
+            1 or True where the event was observed, 0 or False where the time is cut off.
+        horizon : float, optional
+            Time up to which outcomes are followed, > 0, in units of `y`.
+        entered : array-like of shape (n,), optional
+            When each person entered, on one calendar: numbers in units of `y`, or dates if `y` is
+            in days. Follow-up ends at the latest `entered + y`. Needs a horizon.
+
+        Raises
+        ------
+        InputError
+            If an input is invalid, or no event was observed.
+        """
+        if y is None:
+            raise InputError("y is missing: it contains the times; pass y=")
+        time = _times(y)
+        happened = _events(event, time.size)
+        tau = None if horizon is None else _horizon(horizon)
+        if entered is not None and tau is None:
+            raise InputError(
+                "entered is given without horizon: it selects the people who entered at least a"
+                " horizon before the end of follow-up; pass horizon="
+            )
+        start = None if entered is None else _entered(entered, time.size)
+        seen = happened if tau is None else happened & (time <= tau)
+        if not seen.any():
+            before = "" if tau is None else f" by the horizon {plain_number(tau)}"
+            remedy = (
+                "check that 1 stands for an observed event"
+                if not happened.any()
+                else ("give a later horizon")
+            )
+            raise InputError(f"no event was observed{before}, so nothing can be compared; {remedy}")
+        if tau is None:
+            return cls(time, seen, tau, start, time)
+        # the outcome `horizon` is that of people without an event until then
+        last = np.where(seen, np.nextafter(tau, 0.0), tau)
+        return cls(np.minimum(time, last), seen, tau, start, time)
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            n_samples=self.n_samples,
+            n_events=int(self.happened.sum()),
+            n_lost=int(self.is_lost.sum()),
+            horizon=self.horizon,
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of people."""
+        return self.time.size
+
+    @property
+    def has_reached(self) -> Mask:
+        """Who was seen without the event until the horizon, shape (n,)."""
+        if self.horizon is None:
+            return np.zeros(self.n_samples, dtype=np.bool_)
+        return np.asarray(~self.happened & (self.time >= self.horizon))
+
+    @property
+    def is_lost(self) -> Mask:
+        """Whose outcome is not known: no event, and not seen until a horizon; shape (n,)."""
+        return ~self.happened & ~self.has_reached
+
+    @property
+    def upper(self) -> Floats:
+        """Upper ends of what is known of the outcomes: infinite for who is lost; shape (n,)."""
+        return np.where(self.is_lost, np.inf, self.time)
+
+    @property
+    def is_followed(self) -> Mask:
+        """Who entered at least a horizon before the end of follow-up, whatever happened; (n,).
+
+        Everybody if the times of entry are unknown. Of these people only those are lost who left:
+        nobody is cut off by the end of the study (outcomes: 5, administrative censoring).
+        """
+        if self.entered is None or self.horizon is None:
+            return np.ones(self.n_samples, dtype=np.bool_)
+        end = float((self.entered + self.followed).max())
+        # dates and times in units such as years are rounded
+        slack = 1e-9 * max(abs(end), self.horizon)
+        return np.asarray(self.entered + self.horizon <= end + slack)
+
+    def take(self, rows: Any) -> Self:
+        """Return the times of some people, by a mask, a slice or row numbers."""
+        return type(self)(
+            self.time[rows],
+            self.happened[rows],
+            self.horizon,
+            None if self.entered is None else self.entered[rows],
+            self.followed[rows],
+        )
+
+
+def _times(y: ArrayLike) -> Floats:
+    if np.isnan(_as_floats_or_nan(y)).any():
+        missing = int(np.flatnonzero(np.isnan(_as_floats_or_nan(y)))[0])
+        remedy = (
+            "where no event was observed, give the time at which the person was last seen: without"
+            " these people, times would seem shorter than they are"
+        )
+        raise bad_input(f"y[{missing}]", "be a time", "a missing value", remedy)
+    time = check_finite("y", y)
+    if time.min() < 0:
+        first = int(np.argmax(time < 0))
+        raise bad_input(f"y[{first}]", "be at least 0, as it is a time", float(time[first]))
+    return time
+
+
+def _as_floats_or_nan(y: ArrayLike) -> Floats:
+    """Return values as floats; zeros if they are no numbers, which later checks refuse."""
+    try:
+        return np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.zeros(1)
+
+
+def _events(event: ArrayLike, n: int) -> Mask:
+    remedy = "give 1 where the event was observed, 0 where the time is cut off"
+    values = np.asarray(event)
+    if values.shape != (n,):
+        raise bad_input("event", f"have shape ({n},), one value per time", f"shape {values.shape}")
+    if values.dtype.kind == "b":
+        return values
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError):
+        first = next(one for one in values.tolist() if not isinstance(one, int | float))
+        raise bad_input("event", "be 0 or 1", repr(first)[:80], remedy) from None
+    wrong = (numbers != 0) & (numbers != 1)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise bad_input(f"event[{first}]", "be 0 or 1", float(numbers[first]), remedy)
+    return np.asarray(numbers == 1)
+
+
+def _horizon(horizon: float) -> float:
+    try:
+        value = float(horizon)
+    except (TypeError, ValueError):
+        raise bad_input("horizon", "be a time above 0", repr(horizon)[:80]) from None
+    if not (np.isfinite(value) and value > 0):
+        raise bad_input("horizon", "be a time above 0", value)
+    return value
+
+
+def _entered(entered: Any, n: int) -> Floats:
+    values = np.asarray(entered)
+    if values.dtype.kind in "OUS":
+        try:
+            values = pd.to_datetime(pd.Series(values), format="ISO8601").to_numpy()
+        except (TypeError, ValueError):
+            values = np.asarray(entered)
+    if values.dtype.kind == "M":
+        if np.isnat(values).any():
+            first = int(np.argmax(np.isnat(values)))
+            raise bad_input(f"entered[{first}]", "be a date", "a missing value")
+        values = (values - values.min()) / DAY
+    found = check_finite("entered", values)
+    if found.shape != (n,):
+        raise bad_input("entered", f"have shape ({n},), one value per time", f"shape {found.shape}")
+    return found
