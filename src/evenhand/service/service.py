@@ -48,9 +48,9 @@ class Service:
 
     It is safe for threads, and for several processes on one log. A forecast depends on the person's
     draw and features only, not on other requests: requests that wait for the model are forecast in
-    one call, which changes no more than the last digits of a number. A person who is forecast again in the same
-    context with the same features gets the logged answer, whoever asks and whenever. With other
-    features the draw is the same, and the new forecast is logged as a revision.
+    one call, which changes no more than the last digits of a number. A person who is forecast again
+    in the same context with the same features gets the logged answer, whoever asks and whenever.
+    With other features the draw is the same, and the new forecast is logged as a revision.
 
     Parameters
     ----------
