@@ -2,8 +2,8 @@
 
 `percent`, `points`, `nats`, `number` and, in sentences, `plain_number` write estimates. `at_most`,
 `at_least` and `band` write bounds and intervals with one of these, rounded away from the claim, so
-that a printed bound is valid. `in_full` writes numbers that were given. Rounding is that of
-decimals, not of binary fractions: 0.1075 is 10.75%.
+that a printed bound is valid. `in_full` writes shares that were given, `number_in_full` other
+numbers that were given. Rounding is that of decimals, not of binary fractions: 0.1075 is 10.75%.
 """
 
 from __future__ import annotations
@@ -206,6 +206,17 @@ def plain_number(value: float | None, toward: Toward = "nearest") -> str:
     ('7,950', '0.31')
     """
     return f"{_digits(value, 3, toward):,.10g}" if is_known(value) else UNKNOWN
+
+
+def number_in_full(value: float) -> str:
+    """Write a number that was given, such as a horizon or an atom, in full.
+
+    Examples
+    --------
+    >>> number_in_full(1825.0), number_in_full(0.5), number_in_full(12345.678)
+    ('1,825', '0.5', '12,345.678')
+    """
+    return f"{value + 0.0:,.12g}"
 
 
 def at_most(value: float | None, show: Show = points) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand._format import one_line, plain_number
+from evenhand._format import number_in_full, one_line
 from evenhand._validate import Floats, InputError, Mask, bad_input, check_finite
 
 DAY = np.timedelta64(1, "D")
@@ -93,7 +93,7 @@ class CensoredTimes:
         start = None if entered is None else _entered(entered, time.size)
         seen = happened if tau is None else happened & (time <= tau)
         if not seen.any():
-            before = "" if tau is None else f" by the horizon {plain_number(tau)}"
+            before = "" if tau is None else f" by the horizon {number_in_full(tau)}"
             remedy = (
                 "check that 1 stands for an observed event"
                 if not happened.any()

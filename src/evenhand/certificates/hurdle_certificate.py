@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand._format import at_most, count, plain_number
+from evenhand._format import at_most, count, number_in_full
 from evenhand._validate import Floats, InputError
 from evenhand.certificates.assumptions import (
     ATOM,
@@ -192,7 +192,7 @@ class HurdleCertificate(PITCertificate):
 
     @property
     def _atom(self) -> str:
-        return plain_number(self.at)
+        return number_in_full(self.at)
 
     def _coverage_80(self, mass: float) -> tuple[float, float]:
         return self.positive._coverage_80(mass)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evenhand._format import number, plain_number, points
+from evenhand._format import number, number_in_full, plain_number, points
 from evenhand.distributions import OutcomeKind
 from evenhand.report.measures import one_line, units_of
 from evenhand.search import HIGHER, LOWER, NARROW, WIDE
@@ -100,7 +100,7 @@ class Terms:
         ('0.3 visits', '0.3 units of y')
         """
         known = OutcomeKind(kind) if kind in list(OutcomeKind) else None
-        name = plain_number(atom) if isinstance(atom, int | float) else "the atom"
+        name = number_in_full(atom) if isinstance(atom, int | float) else "the atom"
         plain = units_of(target)
         if unit:
             shown = one_line(unit)

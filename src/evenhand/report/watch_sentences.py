@@ -9,8 +9,8 @@ from evenhand._format import (
     confidence_in_full,
     count,
     in_full,
+    number_in_full,
     percent,
-    plain_number,
     points_in_full,
 )
 from evenhand.report.document import Sentence, StatusBox
@@ -184,7 +184,7 @@ def promised_groups(settings: Values) -> str:
 def _promised_people(settings: Values) -> str:
     """Return the people of whom the promised groups are a share."""
     atom = settings.get("atom")
-    return "people" if atom is None else f"the people whose outcome is not {plain_number(atom)}"
+    return "people" if atom is None else f"the people whose outcome is not {number_in_full(atom)}"
 
 
 def evidence_sentence(latest: float, highest: float) -> str:
