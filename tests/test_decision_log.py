@@ -97,7 +97,7 @@ def test_times_never_go_back(log: DecisionLog, monkeypatch: pytest.MonkeyPatch) 
 
             return datetime(2001, 1, 1, tzinfo=UTC)
 
-    monkeypatch.setattr("evenhand.service.chain.datetime", Earlier)
+    monkeypatch.setattr("evenhand.logs.chain.datetime", Earlier)
     assert log.run(lambda t: t.add(forecast("b"))).time == first.time
     assert verify(log).n_entries == 2
 
@@ -137,7 +137,7 @@ def test_a_failing_work_takes_no_other_work_of_its_group_with_it(log: DecisionLo
         first = pool.submit(log.run, slow)
         started.wait(30)
         calls = [pool.submit(log.run, numbered(i)) for i in range(16)]
-        while len(log._group._waiting) < 16:  # type: ignore[attr-defined]
+        while len(log._group._batches._waiting) < 16:  # type: ignore[attr-defined]
             pass
         go_on.set()
         assert first.result() is None

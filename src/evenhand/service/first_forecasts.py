@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import Mask
-from evenhand.service.decision_log import DecisionLog
-from evenhand.service.entries import Logged
+from evenhand.logs import DecisionLog, Logged
 
 LEARNING = 100
 """Number of first forecasts that define the groups: the same ones, however often it is resumed."""

@@ -13,9 +13,8 @@ from evenhand._validate import Floats, InputError, Mask
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.links import Link
+from evenhand.logs import DecisionLog, Logged
 from evenhand.monitoring import Rows, as_horizon, as_time
-from evenhand.service.decision_log import DecisionLog
-from evenhand.service.entries import Logged
 from evenhand.service.first_forecasts import FirstForecasts, Record
 from evenhand.service.logged_forecasts import (
     base_of,

@@ -10,8 +10,7 @@ from typing import Any, Self
 
 from evenhand._files import write_text
 from evenhand._validate import InputError
-from evenhand.service.chain import digest_of
-from evenhand.service.entries import Head
+from evenhand.logs import Head, digest_of
 from evenhand.service.watched_contexts import Scope
 
 SCHEMA = "evenhand.log-watch/1"

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, get_args
 
 from evenhand._validate import InputError, bad_input, check_choice
-from evenhand.service.entries import Entry, EntryKind, Logged
-from evenhand.service.log_errors import changed
+from evenhand.logs.entries import Entry, EntryKind, Logged
+from evenhand.logs.log_errors import changed
 
 FORMAT = 1
 """Version of logs; logs of later versions are refused."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from evenhand._files import link_target
 from evenhand._validate import InputError, bad_input
-from evenhand.service.chain import Row, stored_row
-from evenhand.service.decision_log import DecisionLog
-from evenhand.service.entries import Head, Logged
-from evenhand.service.log_errors import LogError
-from evenhand.service.verification import Verification, verified
+from evenhand.logs.chain import Row, stored_row
+from evenhand.logs.decision_log import DecisionLog
+from evenhand.logs.entries import Head, Logged
+from evenhand.logs.log_errors import LogError
+from evenhand.logs.verification import Verification, verified
 
 
 def export(log: DecisionLog, path: str | os.PathLike[str]) -> Verification:
@@ -46,7 +46,7 @@ def export(log: DecisionLog, path: str | os.PathLike[str]) -> Verification:
     ...     log.close()
     True
     """
-    from evenhand.service.parquet_parts import write_rows
+    from evenhand.logs.parquet_parts import write_rows
 
     target = link_target(path)
     if target.suffix.lower() != ".parquet" or target.is_dir():

@@ -10,14 +10,14 @@ from typing import TypeVar
 
 from evenhand._locks import one_writer
 from evenhand._validate import InputError
-from evenhand.service.chain import logged
-from evenhand.service.decision_log import DecisionLog, Transaction
-from evenhand.service.entries import EntryKind, Head, Logged
-from evenhand.service.forks import prepare_for_forks
-from evenhand.service.group_commit import GroupCommit, Work
-from evenhand.service.log_errors import CLOSED, FULL, READ_ONLY, LogError
-from evenhand.service.parquet_parts import Parts, part_name, part_names, read_rows, write_rows
-from evenhand.service.pending import Pending
+from evenhand.logs.chain import logged
+from evenhand.logs.decision_log import DecisionLog, Transaction
+from evenhand.logs.entries import EntryKind, Head, Logged
+from evenhand.logs.forks import prepare_for_forks
+from evenhand.logs.group_commit import GroupCommit, Work
+from evenhand.logs.log_errors import CLOSED, FULL, READ_ONLY, LogError
+from evenhand.logs.parquet_parts import Parts, part_name, part_names, read_rows, write_rows
+from evenhand.logs.pending import Pending
 
 T = TypeVar("T")
 

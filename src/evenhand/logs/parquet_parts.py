@@ -16,9 +16,9 @@ from pyarrow import parquet
 
 from evenhand._files import Partial
 from evenhand._validate import InputError
-from evenhand.service.chain import FORMAT, Row, check_format, logged
-from evenhand.service.entries import Logged
-from evenhand.service.log_errors import changed
+from evenhand.logs.chain import FORMAT, Row, check_format, logged
+from evenhand.logs.entries import Logged
+from evenhand.logs.log_errors import changed
 from evenhand.tables import open_parquet, readable
 
 GROUP = 1000

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from evenhand._validate import InputError, require_extra
-from evenhand.service.decision_log import DecisionLog
-from evenhand.service.log_errors import LogError
+from evenhand.logs.decision_log import DecisionLog
+from evenhand.logs.log_errors import LogError
 
 SQLITE_ENDINGS = (".sqlite", ".sqlite3", ".db")
 
@@ -66,7 +66,7 @@ def _at_path(path: Path, create: bool) -> DecisionLog:
     if path.suffix.lower() in SQLITE_ENDINGS:
         return _in_sqlite(path, create)
     if path.suffix.lower() == ".parquet" or path.is_dir():
-        from evenhand.service.parquet_log import ParquetLog
+        from evenhand.logs.parquet_log import ParquetLog
 
         return ParquetLog(path, create=create)
     raise _unknown(repr(str(path)))
@@ -88,8 +88,8 @@ def _at_url(text: str, create: bool) -> DecisionLog:
         return _in_sqlite(Path(str(url.database)), create)
     if backend in ("postgresql", "postgres"):
         require_extra("psycopg", "postgresql")
-        from evenhand.service.postgresql import PostgreSQL
-        from evenhand.service.sql_log import SqlLog
+        from evenhand.logs.postgresql import PostgreSQL
+        from evenhand.logs.sql_log import SqlLog
 
         return SqlLog(PostgreSQL(url), create=create)
     raise _unknown(repr(url.render_as_string(hide_password=True)))
@@ -97,8 +97,8 @@ def _at_url(text: str, create: bool) -> DecisionLog:
 
 def _in_sqlite(path: Path, create: bool) -> DecisionLog:
     require_extra("sqlalchemy", "service")
-    from evenhand.service.sql_log import SqlLog
-    from evenhand.service.sqlite import SQLite
+    from evenhand.logs.sql_log import SqlLog
+    from evenhand.logs.sqlite import SQLite
 
     return SqlLog(SQLite(path, create=create), create=create)
 
