@@ -15,7 +15,8 @@ from sklearn.linear_model import BayesianRidge
 
 from evenhand import RandomizedRegressor, Service
 from evenhand.draws import KeyedDraws
-from evenhand.service import chain, open_log
+from evenhand.logs import chain
+from evenhand.service import open_log
 
 KEY = b"a secret of enough bytes"
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
