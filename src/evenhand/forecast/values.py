@@ -139,7 +139,7 @@ class ForecastValues:
             Outcomes, or lower ends of what is known of them.
         upper : array-like of shape (n,), optional
             Upper ends of what is known of the outcomes, at least `y`: infinite for a time that is
-            cut off (outcomes: 5). All that is known of the PIT is then that it lies in the interval.
+            cut off (outcomes: 5). Of its PIT no more is known than the interval.
         step : float, optional
             Rounding step of the outcomes of a continuous forecast: the cells are then those between
             the CDF values at `y -+ step / 2`.
