@@ -93,7 +93,7 @@ class Subject:
         None if no outcome has a cell.
     times : CensoredTimes or None
         Times that may be cut off; None for outcomes that are all known.
-    at_horizon : ndarray of shape (n,) or None
+    at_horizon, by_horizon : ndarray of shape (n,) or None
         See `RowPITs`.
     """
 
@@ -114,6 +114,7 @@ class Subject:
     simulate: Simulate | None = None
     times: CensoredTimes | None = None
     at_horizon: Floats | None = None
+    by_horizon: Floats | None = None
 
     @property
     def rows(self) -> RowPITs:
@@ -127,6 +128,7 @@ class Subject:
             self.simulate,
             self.times,
             self.at_horizon,
+            self.by_horizon,
         )
 
 
@@ -191,6 +193,7 @@ def read_subject(
         ),
         times=times,
         at_horizon=read.at_horizon,
+        by_horizon=read.by_horizon,
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.audits.blocks import Block, Ends, inside_link, spread_pits
-from evenhand.audits.rounding import RoundingCells
+from evenhand.audits.rounding import OPEN, RoundingCells
 from evenhand.calibration import PITs
 from evenhand.censoring import CensoredTimes
 from evenhand.certificates import LinkBase
@@ -130,6 +130,9 @@ class RowPITs:
     at_horizon : ndarray of shape (n,) or None
         CDF at the horizon of the deterministic forecaster inside the link, or of a deterministic
         forecast; None without a horizon, and for other randomized forecasts.
+    by_horizon : ndarray of shape (n,) or None
+        Predicted probability of the event before the horizon, mean over draws; None without a
+        horizon.
     """
 
     pits: PITs
@@ -140,6 +143,12 @@ class RowPITs:
     simulate: Simulate | None = None
     times: CensoredTimes | None = None
     at_horizon: Floats | None = None
+    by_horizon: Floats | None = None
+
+    @property
+    def is_censored(self) -> bool:
+        """Whether outcomes are times that may be cut off."""
+        return self.times is not None or self.pits.censored is not None
 
     @property
     def binary_outcomes(self) -> Floats | None:
@@ -197,8 +206,17 @@ def _known_ends(forecast: Forecast, outcomes: Floats, rounding: RoundingCells) -
     return np.where(is_off, low, outcomes), np.where(is_off, high, outcomes)
 
 
-def rounding_of(forecast: Forecast, outcomes: Floats) -> RoundingCells:
-    """Return the rounding cells of all outcomes, which only continuous parts of forecasts need."""
+def rounding_of(
+    forecast: Forecast, outcomes: Floats, times: CensoredTimes | None = None
+) -> RoundingCells:
+    """Return the rounding cells of all outcomes, which only continuous parts of forecasts need.
+
+    Of times only those of events are rounded. Many people may be cut off on one day, or reach the
+    horizon: that is no rounding, and none of these times stands for all beyond it.
+    """
+    if times is not None:
+        cells = RoundingCells.of(outcomes[times.happened])
+        return replace(cells, span=OPEN)
     if forecast.outcome_kind is OutcomeKind.CONTINUOUS:
         return RoundingCells.of(outcomes)
     if forecast.outcome_kind is OutcomeKind.HURDLE:

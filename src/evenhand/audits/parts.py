@@ -11,6 +11,7 @@ import pandas as pd
 
 from evenhand._validate import Floats
 from evenhand.audits import tables
+from evenhand.audits.censored_groups import censored_scores, with_learned_sizes, with_sizes
 from evenhand.audits.group_tests import tested_groups
 from evenhand.audits.membership import membership_table
 from evenhand.audits.off_groups import off_learned
@@ -23,7 +24,8 @@ from evenhand.audits.result import Audit
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import Band, pit_scores, score_table
 from evenhand.audits.searches import certify_rows, conditional_coverage, learn_groups
-from evenhand.calibration import pit_histogram
+from evenhand.audits.survival import CensoringCounts, survival_reliability, survival_table
+from evenhand.calibration import CensoredError, censored_error, pit_histogram
 from evenhand.report import Measure, Note, NoteKind, units_of
 from evenhand.search import FEW_ROWS
 
@@ -41,8 +43,18 @@ def audit_rows(
     pits = rows.pits
     # all share one random generator, so the order of these calls affects the numbers
     proof, unproven = certify_rows(rows, held, options.confidence, random)
+    everyone: CensoredError | None = None
+    if rows.is_censored:
+        # the mean of times that are cut off is not that of times until the event
+        residual = None
+        everyone = censored_error(pits, random_state=random)
+        scores = censored_scores(scores, everyone)
     tested = tested_groups(pits, residual, held, options, scores, random, rows.binary_outcomes)
     learned, unlearned = learn_groups(pits, residual, held, options, random)
+    of_learned = tables.learned_table(learned)
+    if everyone is not None:
+        tested = with_sizes(tested, pits, everyone, held, options, random)
+        of_learned = with_learned_sizes(of_learned, learned, pits, options, random)
     miscoverage, unmeasured = conditional_coverage(pits, held, options)
     is_searched = held.searched is not None and (len(tested.scan) > 0 or len(learned) > 0)
     # the note names them: by default they are all other columns of a table of forecasts
@@ -65,13 +77,15 @@ def audit_rows(
         off_groups=(*tested.off, *off_learned(learned, held.kept)),
         family=tested.family,
         within=options.within,
-        learned=tables.learned_table(learned),
+        learned=of_learned,
         learned_rows=tables.learned_rows(learned, held.kept),
         worst_groups=tables.worst_group_table(
             pits, options.masses, proof, options.n_simulations, random, rows.simulate
         ),
         outcome_kind=rows.kind,
-        reliability=reliability_table(rows.events, pits.weights, held.groups, options.confidence),
+        reliability=_reliability(rows, held, options.confidence),
+        censoring=None if rows.times is None else CensoringCounts.of(rows.times),
+        survival=survival_table(rows, held.groups, options.confidence),
         positive_part=_positive_groups(rows.positive, held, options, random),
         certificate=proof,
         leaks=held.leaks,
@@ -84,6 +98,12 @@ def audit_rows(
         profiles=profile_table(rows, held.groups, tested, learned, options.confidence),
         membership=membership_table(pits, residual, held.groups, options.confidence),
     )
+
+
+def _reliability(rows: RowPITs, held: HeldOut, confidence: float) -> pd.DataFrame:
+    if rows.times is not None:
+        return survival_reliability(rows, held.groups, confidence)
+    return reliability_table(rows.events, rows.pits.weights, held.groups, confidence)
 
 
 def _positive_groups(

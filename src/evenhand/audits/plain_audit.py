@@ -69,6 +69,9 @@ def plain_audit(audit: Audit) -> dict[str, Any]:
         "possible_leaks": plain_records(audit.leaks),
         "unseen": unseen.records(),
     }
+    if audit.censoring is not None:
+        plain["censoring"] = asdict(audit.censoring)
+        plain["survival"] = plain_records(audit.survival)
     plain["status"] = str(status_of(findings_of(plain, audit.notes)).decision)
     # an audit is immutable: callers get a copy
     return deepcopy(plain)
@@ -77,6 +80,8 @@ def plain_audit(audit: Audit) -> dict[str, Any]:
 def csv_tables(audit: Audit) -> dict[str, pd.DataFrame]:
     """Return the tables of an audit by the names of their csv files."""
     tables = {key: getattr(audit, key) for key in TABLES}
+    if audit.censoring is not None:
+        tables |= {"survival": audit.survival}
     tables |= {"possible_leaks": audit.leaks, "histogram": audit.histogram}
     tables |= {"learned_rows": audit.learned_rows, "members": audit.members}
     return tables | {"every_group": audit.every_group}

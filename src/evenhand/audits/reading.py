@@ -40,6 +40,7 @@ class Reading:
         self.outcomes = outcomes
         self.times = times
         self.at_horizon: Floats | None = None
+        self.by_horizon: Floats | None = None
         self.mean = np.empty(outcomes.size)
         self.base: LinkBase | None = None
         self.kind = OutcomeKind.CONTINUOUS
@@ -80,6 +81,10 @@ class Reading:
                 self._positive.append(read_forecast(part, ends, ties[off], random, is_own=is_own))
 
     def _fill_horizon(self, rows: slice, forecast: Forecast, horizon: float) -> None:
+        if self.by_horizon is None:
+            self.by_horizon = np.empty(self.outcomes.size)
+        served = forecast.cdf_left(horizon)
+        self.by_horizon[rows] = served.reshape(served.shape[0], -1).mean(axis=-1)
         inside = inside_link(forecast)
         known = forecast.distribution if inside is None else inside.base
         if inside is None and forecast.is_randomized:
@@ -92,8 +97,9 @@ class Reading:
         """Read the kind of outcome off the first forecasts, and check all outcomes."""
         self.kind = forecast.outcome_kind
         check_outcomes(self.outcomes, kind=str(self.kind))
-        self.rounding = rounding_of(forecast, self.outcomes)
-        if self.kind is OutcomeKind.CONTINUOUS:
+        self.rounding = rounding_of(forecast, self.outcomes, self.times)
+        # the grid is for scores of rounding cells, which times that are cut off do not have
+        if self.kind is OutcomeKind.CONTINUOUS and self.times is None:
             self.grid = Grid.of(self.outcomes)
         if self.kind is OutcomeKind.HURDLE:
             self._at = as_hurdle(forecast.distribution).at

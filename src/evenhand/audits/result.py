@@ -29,6 +29,7 @@ from evenhand.audits.repairing import Repairable
 from evenhand.audits.reported import Reported
 from evenhand.audits.row_record import RowRecord
 from evenhand.audits.scores import AVERAGE_ERROR
+from evenhand.audits.survival import SURVIVAL_COLUMNS, CensoringCounts
 from evenhand.calibration import Family
 from evenhand.columns import UnseenValues
 from evenhand.distributions import OutcomeKind
@@ -158,8 +159,9 @@ class Audit(Reported, Repairable):
         Predicted probabilities of an event against its rate: `group` ("everyone" first), `bin`
         (from 0, by increasing probability), `n`, the mean predicted `probability`, the `rate` of
         the event and its interval from `low` to `high`, simultaneous for all bins of the group with
-        the confidence of the audit. The event is `y = 1` for 0/1 outcomes, and an outcome that is
-        not the atom for hurdles. Empty for other outcomes.
+        the confidence of the audit. The event is `y = 1` for 0/1 outcomes, an outcome that is not
+        the atom for hurdles, and an event by the horizon for times, whose rates are Kaplan-Meier
+        estimates. Empty for other outcomes.
     grid_share : float or None
         Share of the average error that may be due to rounding, where PITs are spread over rounding
         cells: `(d - I) / d` with the average error `d` and the least error `I` of any positions in
@@ -176,6 +178,21 @@ class Audit(Reported, Repairable):
         `share`. For 0/1 outcomes instead `reliability`: the mean predicted probability, the rate
         and the ends of its simultaneous interval in each bin. At most 100 scanned groups, those
         with the smallest p-values; no groups known by probability.
+    censoring : CensoringCounts or None
+        Numbers of events, of people who reached the horizon and of people who are lost; None unless
+        outcomes are times that may be cut off. The tables `groups`, `scan` (significant groups, at
+        most 100) and `learned` then have these columns too: `km_error`, the error of the
+        Kaplan-Meier estimate of PITs, with its asymptotic interval from `km_low` to `km_high`, and
+        the bounds `least_error` and `most_error`, which hold whoever is cut off
+        (`calibration.CensoredError`); `mean_pit` and coverages are those of the Kaplan-Meier
+        estimate. Errors and tests are those of randomized PITs of the censored distribution:
+        `error` understates the size.
+    survival : DataFrame
+        Probability of the event by the horizon: `group` ("everyone" first), `n`, `n_events`,
+        `n_lost`, the mean `predicted` probability, the Kaplan-Meier estimate `observed` and its
+        interval from `low` to `high`, and the bounds `least` and `most` of Clopper and Pearson, for
+        which the lost count as people without the event and with it. Intervals and bounds are
+        simultaneous for all groups. Empty without a horizon.
     rows : RowRecord or None
         Values of each row, with which `compare` gives paired intervals: see docs/audit-schema.rst.
         None for more than 20,000 rows, for tables in parts and if only PITs are known.
@@ -229,6 +246,10 @@ class Audit(Reported, Repairable):
     about: Mapping[str, str] = field(default_factory=dict)
     profiles: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*PROFILE_COLUMNS]))
     conditions: tuple[JudgedCondition, ...] = ()
+    censoring: CensoringCounts | None = None
+    survival: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame(columns=[*SURVIVAL_COLUMNS])
+    )
 
     def __post_init__(self) -> None:
         # decided here, once for all that read the tables: an audit with another tolerance or with

@@ -210,7 +210,7 @@ def audit(
     # `read_subject` validated the PITs: nothing below checks them again
     pits = subject.pits
     weights = None if pits.weights is None else pits.weights[subject.scored]
-    has_whole = subject.kind in (OutcomeKind.COUNT, OutcomeKind.HURDLE)
+    has_whole = times is None and subject.kind in (OutcomeKind.COUNT, OutcomeKind.HURDLE)
     scores = mean_scores(subject.scores, weights) | pit_scores(pits, random, has_whole=has_whole)
     share, notes = grid_findings(subject, scores[AVERAGE_ERROR]["value"])
     held = replace(held, notes=(*held.notes, *notes, *excluded_outcomes(subject)))

@@ -11,6 +11,13 @@ from evenhand.calibration.betting import pivots_and_stakes as pivots_and_stakes
 from evenhand.calibration.binning import count_pits
 from evenhand.calibration.cdf_bands import CDFBand as CDFBand
 from evenhand.calibration.cdf_bands import CDFBands as CDFBands
+from evenhand.calibration.censored import (
+    CensoredError,
+    censored_bounds,
+    censored_error,
+    censored_range,
+)
+from evenhand.calibration.censored import Estimate as Estimate
 from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts, binned_error
 from evenhand.calibration.distances import binned_distance as binned_distance
 from evenhand.calibration.distances import line_distance as line_distance
@@ -25,6 +32,7 @@ from evenhand.calibration.errors import (
 from evenhand.calibration.errors import error_with_band as error_with_band
 from evenhand.calibration.errors import n_effective as n_effective
 from evenhand.calibration.event_rates import Reliability, reliability
+from evenhand.calibration.event_rates import probability_bins as probability_bins
 from evenhand.calibration.event_sums import event_values as event_values
 from evenhand.calibration.event_sums import most_events as most_events
 from evenhand.calibration.event_sums import most_tail as most_tail
@@ -78,6 +86,7 @@ __all__ = [
     "ERROR_BINS",
     "GAP_BINS",
     "PIT_BINS",
+    "CensoredError",
     "PITCounts",
     "PITHistogram",
     "PITs",
@@ -88,6 +97,9 @@ __all__ = [
     "calibration_error",
     "cell_error",
     "cell_log_score",
+    "censored_bounds",
+    "censored_error",
+    "censored_range",
     "count_pits",
     "covered",
     "covered_whole",

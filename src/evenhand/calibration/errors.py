@@ -147,9 +147,9 @@ def cell_error(pit: Pit, sample_weight: ArrayLike | None = None) -> float:
     """
     pits = as_pits(pit, sample_weight=sample_weight)
     weights = None if pits.weights is None else _weights_of_draws(pits)
-    above = _excess(pits.high.ravel(), weights)
+    above = cell_excess(pits.high.ravel(), weights)
     # the mirror image of B(c) - c below 0: P(1 - low < c') - c' above 0
-    return above + _excess(1 - pits.low.ravel(), weights)
+    return above + cell_excess(1 - pits.low.ravel(), weights)
 
 
 def _weights_of_draws(pits: PITs) -> Floats:
@@ -157,8 +157,8 @@ def _weights_of_draws(pits: PITs) -> Floats:
     return np.repeat(pits.shares / pits.n_draws, pits.n_draws)
 
 
-def _excess(ends: Floats, weights: Floats | None) -> float:
-    """Return `integral_0^1 (P(ends <= c) - c)_+ dc`."""
+def cell_excess(ends: Floats, weights: Floats | None, margin: float = 0.0) -> float:
+    """Return `integral_0^1 (P(ends <= c) - margin - c)_+ dc`; the weights add up to 1."""
     if weights is None:
         left = np.sort(ends)
         share = np.arange(1, ends.size + 1) / ends.size
@@ -166,6 +166,7 @@ def _excess(ends: Floats, weights: Floats | None) -> float:
         order = np.argsort(ends)
         left = ends[order]
         share = np.cumsum(weights[order])
+    share = share - margin
     right = np.append(left[1:], 1.0)
     # the antiderivative of (s - c)_+ is -(s - c)_+^2 / 2
     squares = np.maximum(share - left, 0.0) ** 2 - np.maximum(share - right, 0.0) ** 2

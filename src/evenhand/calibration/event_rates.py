@@ -104,11 +104,9 @@ def reliability(
     w = check_weights(weights, predicted.size)
     count = check_count("n_bins", n_bins)
     check_fraction("confidence", confidence)
-    # edges depend on the probabilities alone: given these, events remain independent
-    edges = np.unique(np.quantile(predicted, np.arange(1, count) / count, method="lower"))
     kept = w > 0
+    place = probability_bins(predicted, count, kept)
     predicted, occurred, w = predicted[kept], occurred[kept], w[kept]
-    _, place = np.unique(np.searchsorted(edges, predicted), return_inverse=True)
     number = np.bincount(place)
     weight = np.bincount(place, w)
     rate = np.bincount(place, w * occurred) / weight
@@ -119,6 +117,30 @@ def reliability(
         hits, trials = np.rint(hits), np.rint(trials)
     low, high = binomial_intervals(hits, hits, trials, (1 - confidence) / (2 * number.size))
     return Reliability(np.bincount(place, w * predicted) / weight, rate, low, high, number)
+
+
+def probability_bins(probability: Floats, n_bins: int = 10, kept: Mask | None = None) -> Ints:
+    """Return the bin of each probability, from 0, in bins of equal numbers of people.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n,)
+        Probabilities. Equal ones are in the same bin, so there may be fewer than `n_bins`.
+    n_bins : int, default 10
+        Largest number of bins.
+    kept : ndarray of bool, shape (n,), optional
+        People whose bins are returned; the bins are those of all.
+
+    Examples
+    --------
+    >>> probability_bins(np.array([0.1, 0.5, 0.1, 0.9]), n_bins=2)
+    array([0, 1, 0, 1])
+    """
+    # edges depend on the probabilities alone: given these, events remain independent
+    levels = np.arange(1, n_bins) / n_bins
+    edges = np.unique(np.quantile(probability, levels, method="lower"))
+    some = probability if kept is None else probability[kept]
+    return np.unique(np.searchsorted(edges, some), return_inverse=True)[1]
 
 
 def _checked(probability: ArrayLike, event: ArrayLike) -> tuple[Floats, Floats]:

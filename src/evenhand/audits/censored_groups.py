@@ -1,0 +1,166 @@
+"""Sizes of the errors of groups where times are cut off, beside their tests (outcomes: 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand import search
+from evenhand.audits.group_tests import TestedGroups
+from evenhand.audits.options import SearchOptions
+from evenhand.audits.rows import HeldOut
+from evenhand.audits.scores import LEVELS, Band
+from evenhand.calibration import (
+    CensoredError,
+    Estimate,
+    PITs,
+    censored_bounds,
+    censored_error,
+    coverage_name,
+)
+from evenhand.columns import EVERYONE
+from evenhand.report import Measure
+
+SIZE_COLUMNS = ("km_error", "km_low", "km_high", "least_error", "most_error")
+"""Columns of tables of groups of an audit of times that may be cut off."""
+
+MOST_SCANNED = 100
+"""Most scanned groups with these columns, the significant ones with the smallest p-values."""
+
+Columns = dict[str, float]
+
+
+def censored_scores(scores: Mapping[Measure, Band], everyone: CensoredError) -> dict[Measure, Band]:
+    """Return the scores with the coverage and the error of the Kaplan-Meier estimate."""
+    found = {key: dict(band) for key, band in scores.items()}
+    found |= {Measure("coverage", level): one._asdict() for level, one in everyone.coverage.items()}
+    size = Estimate(everyone.error, everyone.low, everyone.high)
+    return found | {Measure("Kaplan-Meier error"): size._asdict()}
+
+
+def with_sizes(
+    tested: TestedGroups,
+    pits: PITs,
+    everyone: CensoredError,
+    held: HeldOut,
+    options: SearchOptions,
+    random: np.random.Generator,
+) -> TestedGroups:
+    """Add the columns of sizes to the tables of named and of scanned groups.
+
+    Mean PITs and coverages become those of the Kaplan-Meier estimates.
+    """
+    n_groups = max(tested.family.n_groups, 1)
+
+    def sized(some: PITs) -> CensoredError:
+        return censored_error(some, options.confidence, n_groups=n_groups, random_state=random)
+
+    found = {EVERYONE: _columns(everyone) | {"mean_pit": everyone.mean}}
+    for name, mask in held.groups.items():
+        one = sized(pits.take(mask))
+        found[name] = _columns(one) | {"mean_pit": one.mean}
+    for group, members in held.groups.probable():
+        some = members > 0
+        one = sized(pits.take(some).weighted_by(members[some]))
+        # the members are not known, and the bounds are for the weighted rows
+        unproven = dict.fromkeys(("least_error", "most_error"), np.nan)
+        found[group.name] = _columns(one) | {"mean_pit": one.mean} | unproven
+    groups = _replaced(tested.groups, found)
+    of_scan = {
+        name: _columns(sized(pits.take(mask))) for name, mask in _significant(tested, options)
+    }
+    scan = _replaced(tested.scan, of_scan)
+    if options.within is not None:
+        scan = scan.assign(most_error=_most_of_scan(tested, scan, pits, options, random))
+    groups, scan = (_within(table, options.within) for table in (groups, scan))
+    return replace(tested, groups=groups, scan=scan)
+
+
+def with_learned_sizes(
+    learned: pd.DataFrame,
+    found: Sequence[search.FoundGroup],
+    pits: PITs,
+    options: SearchOptions,
+    random: np.random.Generator,
+) -> pd.DataFrame:
+    """Add the columns of sizes to the table of learned groups.
+
+    Rows of several folds were selected by different models: bounds without an assumption would need
+    one for each, and are not known.
+    """
+    unknown = dict.fromkeys(SIZE_COLUMNS, np.nan)
+    sizes = []
+    for group in found:
+        one = censored_error(
+            pits.take(group.rows),
+            options.confidence,
+            n_groups=len(found),
+            random_state=random,
+        )
+        size = {"km_error": one.error, "km_low": one.low, "km_high": one.high}
+        sizes.append(unknown | size | {"coverage_80": one.coverage[0.8].value})
+    columns = pd.DataFrame(sizes, columns=[*SIZE_COLUMNS, "coverage_80"], dtype=np.float64)
+    return learned.assign(**{str(name): columns[name].to_numpy() for name in columns})
+
+
+def _columns(one: CensoredError) -> Columns:
+    sizes = (one.error, one.low, one.high, one.least, one.most)
+    found = dict(zip(SIZE_COLUMNS, sizes, strict=True))
+    for level in LEVELS:
+        key = coverage_name(level)
+        value, low, high = one.coverage[level]
+        found |= {key: value, f"{key}_low": low, f"{key}_high": high}
+    return found
+
+
+def _replaced(table: pd.DataFrame, found: Mapping[str, Columns]) -> pd.DataFrame:
+    """Return a table with columns of the groups that were found, NaN for others."""
+    keys = [key for one in found.values() for key in one] or [*SIZE_COLUMNS, *_covered_columns()]
+    names = table["group"]
+    empty: Columns = {}
+    return table.assign(
+        **{
+            key: np.array([found.get(name, empty).get(key, np.nan) for name in names], dtype=float)
+            for key in dict.fromkeys(keys)
+        }
+    )
+
+
+def _covered_columns() -> Iterable[str]:
+    return (f"{coverage_name(level)}{end}" for level in LEVELS for end in ("", "_low", "_high"))
+
+
+def _significant(tested: TestedGroups, options: SearchOptions) -> Iterable[tuple[str, Any]]:
+    level = 1 - options.confidence
+    count = min(int((tested.scanned_p < level).sum()), MOST_SCANNED)
+    return tested.scanned_rows(count)
+
+
+def _most_of_scan(
+    tested: TestedGroups,
+    scan: pd.DataFrame,
+    pits: PITs,
+    options: SearchOptions,
+    random: np.random.Generator,
+) -> pd.Series[float]:
+    """Return `most_error` of all scanned groups, which the column `within` needs."""
+    n_groups = max(tested.family.n_groups, 1)
+    known = scan.set_index("group")["most_error"].to_dict()
+    for name, mask in tested.scanned_rows(tested.scanned_p.size):
+        if np.isnan(known[name]):
+            bounds = censored_bounds(
+                pits.take(mask), options.confidence, n_groups=n_groups, random_state=random
+            )
+            known[name] = bounds[1]
+    return scan["group"].map(known).astype(float)
+
+
+def _within(table: pd.DataFrame, within: float | None) -> pd.DataFrame:
+    """Decide by the bound that needs no assumption whether an error is within a limit."""
+    if within is None:
+        return table
+    return table.assign(within=(table["most_error"] <= within).to_numpy(dtype=np.bool_))

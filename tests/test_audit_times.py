@@ -1,0 +1,165 @@
+"""Audits of times that may be cut off: sizes beside tests, and the probability at a horizon.
+
+Times are lognormal given a feature, people enter over six years and drop out at random; in a fifth
+of the people, "b", log times are larger by one standard deviation than forecast (outcomes: 5).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any, NamedTuple
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from evenhand import Audit, Forecast, audit
+from evenhand.audits import CensoringCounts, audit_schema
+from evenhand.calibration import PITs, calibration_error, censored_error, censored_range
+
+GRID = np.geomspace(0.02, 400.0, 100)
+QUICK: dict[str, Any] = {
+    "masses": (0.2, 1.0),
+    "learned_masses": (0.2,),
+    "n_simulations": 2,
+    "random_state": 5,
+}
+
+
+class People(NamedTuple):
+    """Simulated people: `shifted` are in group b; `latent` times are those until the event."""
+
+    table: pd.DataFrame
+    time: np.ndarray[Any, Any]
+    event: np.ndarray[Any, Any]
+    entered: np.ndarray[Any, Any]
+    latent: np.ndarray[Any, Any]
+    shifted: np.ndarray[Any, Any]
+
+    def forecast(self, horizon: float | None = None) -> Forecast:
+        x = self.table["x"].to_numpy()
+        curves = stats.norm.sf(np.log(GRID) - 0.5 * x[:, None] - 0.5)
+        return Forecast.from_survival(GRID, curves, horizon=horizon)
+
+
+@functools.cache
+def people(n: int = 2000, seed: int = 0, shift: float = 1.0) -> People:
+    random = np.random.default_rng([1, seed])
+    x = random.normal(size=n)
+    shifted = random.random(n) < 0.2
+    latent = np.exp(0.5 * x + 0.5 + shift * shifted + random.normal(size=n))
+    entered = random.uniform(0, 6, n)
+    cut = np.minimum(6 - entered, random.exponential(8.0, n))
+    table = pd.DataFrame({"x": x, "age": random.uniform(20, 80, n), "site": shifted})
+    table["site"] = np.where(shifted, "b", "a")
+    return People(table, np.minimum(latent, cut), latent <= cut, entered, latent, shifted)
+
+
+@functools.cache
+def audited(horizon: float | None = None, **options: Any) -> Audit:
+    who = people()
+    given: dict[str, Any] = {"entered": who.entered} if horizon else {}
+    return audit(
+        who.forecast(horizon),
+        who.table,
+        who.time,
+        event=who.event,
+        horizon=horizon,
+        groups=["site"],
+        **(QUICK | given | options),
+    )
+
+
+def row(table: pd.DataFrame, name: str) -> Any:
+    return table.set_index("group").loc[name]
+
+
+def test_sizes_are_those_of_kaplan_meier_estimates_and_tests_those_of_randomized_pits() -> None:
+    found, who = audited(), people()
+    truth = stats.norm.cdf(np.log(who.latent) - 0.5 * who.table["x"] - 0.5)
+    b = row(found.groups, "site = b")
+    true_error = calibration_error(truth[who.shifted])
+    assert true_error > 0.2
+    # the estimate differs by its standard error, at most 0.02 for 400 people
+    assert b["km_error"] == pytest.approx(true_error, abs=0.06)
+    assert b["km_low"] < true_error < b["km_high"]
+    assert b["least_error"] <= true_error <= b["most_error"]
+    # randomized PITs dilute the size
+    assert b["error"] < 0.8 * b["km_error"]
+    assert b["off"]
+    assert b["beyond_tolerance"]
+    a = row(found.groups, "site = a")
+    assert a["km_error"] < 0.04
+    assert not a["off"]
+
+
+def test_bias_is_unknown_and_coverage_that_of_the_kaplan_meier_estimate() -> None:
+    found = audited()
+    for table in (found.groups, found.scan, found.learned):
+        assert table["bias"].isna().all()
+    a = row(found.groups, "site = a")
+    # 1,600 people, half of them cut off: a standard error of about 0.02
+    assert a["coverage_80"] == pytest.approx(0.8, abs=0.07)
+    assert a["coverage_80_low"] < 0.8 < a["coverage_80_high"]
+    assert found.score("80% coverage") == row(found.groups, "everyone")["coverage_80"]
+    km = row(found.groups, "everyone")["km_error"]
+    assert found.score("average error, Kaplan-Meier") == km
+
+
+def test_everybody_is_counted_by_what_is_known() -> None:
+    who, found = people(), audited(2.0)
+    event = who.event & (who.time <= 2)
+    reached = ~event & (who.time >= 2)
+    counts = int(event.sum()), int(reached.sum()), int((~event & ~reached).sum())
+    last = (who.entered + who.time).max()
+    followed = int((who.entered + 2 <= last).sum())
+    assert found.censoring == CensoringCounts(*counts, 2.0, followed)
+    whole = audited().censoring
+    assert whole == CensoringCounts(int(who.event.sum()), 0, int((~who.event).sum()), None, None)
+
+
+def test_the_probability_at_the_horizon_is_compared_with_kaplan_meier() -> None:
+    who, found = people(), audited(2.0)
+    for name, mask in (("site = a", ~who.shifted), ("site = b", who.shifted)):
+        one = row(found.survival, name)
+        x = who.table["x"][mask]
+        assert one["predicted"] == pytest.approx(
+            stats.norm.cdf(np.log(2) - 0.5 * x - 0.5).mean(), abs=2e-3
+        )
+        true = stats.norm.cdf(np.log(2) - 0.5 * x - 0.5 - who.shifted[mask]).mean()
+        assert one["least"] <= one["low"] < true < one["high"] <= one["most"]
+        assert one["n"] == mask.sum()
+    b = row(found.survival, "site = b")
+    assert b["high"] < b["predicted"]
+    assert audited().survival.empty
+    assert audited().reliability.empty
+    bins = found.reliability[found.reliability["group"] == "site = a"]
+    assert ((bins["low"] < bins["probability"]) & (bins["probability"] < bins["high"])).all()
+
+
+def test_within_is_decided_by_the_bound_without_an_assumption() -> None:
+    found = audited(2.0, within=0.35)
+    for table in (found.groups, found.scan):
+        assert (table["within"] == (table["most_error"] <= 0.35)).all()
+        assert table["most_error"].notna().all()
+    assert found.groups["within"].any()
+    assert not found.groups["within"].all()
+
+
+@pytest.mark.parametrize("horizon", [None, 2.0])
+def test_audits_of_times_fulfil_the_schema(horizon: float | None) -> None:
+    plain = json.loads(audited(horizon).to_json())
+    jsonschema.Draft202012Validator(audit_schema()).validate(plain)
+    assert (plain["censoring"]["horizon"], len(plain["survival"])) == (
+        (None, 0) if horizon is None else (2.0, 3)
+    )
+
+
+def test_nobody_cut_off_gives_the_errors_of_all_pits() -> None:
+    u = np.random.default_rng(0).beta(2, 2, 500)
+    found = censored_error(PITs(u))
+    assert found.error == pytest.approx(calibration_error(u))
+    assert censored_range(PITs(u)) == pytest.approx((found.error, found.error))
