@@ -297,6 +297,15 @@ CONTINUOUS: tuple[Example, ...] = (
         for link in LINKS
     ),
     *(
+        Example(
+            f"randomized survival curves {link}",
+            randomized(survival_curves, link, 0.15),
+            SMOOTH,
+            low=0.0,
+        )
+        for link in LINKS
+    ),
+    *(
         Example(f"randomized normal {link} {alpha}", randomized(normal, link, alpha), SMOOTH)
         for link in LINKS
         for alpha in (0.03, 1.0)

@@ -215,7 +215,8 @@ def check_model(model: Any) -> Any:
     """Return a forecaster or a Forecast; fitted models of other libraries become forecasters."""
     if isinstance(model, Forecast) or hasattr(model, "forecast"):
         return model
-    if not hasattr(model, "predict") and not callable(model):
+    methods = ("predict", "predict_survival_function")
+    if not any(hasattr(model, name) for name in methods) and not callable(model):
         remedy = (
             "pass a fitted model, such as a RecalibratedRegressor, or its forecasts as"
             " Forecast.from_probability(p) or Forecast.from_normal(mean, std)"

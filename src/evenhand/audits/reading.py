@@ -14,6 +14,7 @@ from evenhand.audits.outcomes import (
     rounding_of,
 )
 from evenhand.audits.rounding import RoundingCells
+from evenhand.audits.times import check_forecast_of_times
 from evenhand.calibration import Grid, PITs
 from evenhand.censoring import CensoredTimes
 from evenhand.certificates import LinkBase
@@ -95,6 +96,7 @@ class Reading:
 
     def _start(self, forecast: Forecast) -> None:
         """Read the kind of outcome off the first forecasts, and check all outcomes."""
+        check_forecast_of_times(forecast, self.times)
         self.kind = forecast.outcome_kind
         check_outcomes(self.outcomes, kind=str(self.kind))
         self.rounding = rounding_of(forecast, self.outcomes, self.times)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import InputError
+from evenhand._format import number_in_full
+from evenhand._validate import InputError, bad_input
 from evenhand.censoring import CensoredTimes
-from evenhand.distributions import describes_times
+from evenhand.distributions import OutcomeKind, as_hurdle, describes_times
 from evenhand.forecast import Forecast
 
 DROPPED = (
@@ -17,6 +18,12 @@ DROPPED = (
     " forecast is found wrong"
 )
 """Why people whose times are cut off are not left out."""
+
+NO_EVENT = (
+    "event is missing: these are forecasts of times, and a time that is cut off is not that of an"
+    " event; pass event=, 1 where the event was observed, 0 where the time is cut off (True for all"
+    " if no time is)"
+)
 
 
 def check_times(
@@ -43,11 +50,7 @@ def check_times(
                     " event=, 1 where the event was observed, 0 where the time is cut off"
                 )
         if isinstance(model, Forecast) and describes_times(model.distribution):
-            raise InputError(
-                "event is missing: these are forecasts of times, and a time that is cut off is not"
-                " that of an event; pass event=, 1 where the event was observed, 0 where the time"
-                " is cut off (True for all if no time is)"
-            )
+            raise InputError(NO_EVENT)
         return None
     times = CensoredTimes.of(y, event, horizon, entered)
     if sample_weight is not None and np.shape(sample_weight) == times.time.shape:
@@ -58,3 +61,19 @@ def check_times(
                 f" {DROPPED}; weight people whatever happened to them"
             )
     return times
+
+
+def check_forecast_of_times(forecast: Forecast, times: CensoredTimes | None) -> None:
+    """Refuse forecasts of times without `event`, or whose horizon is not that of the outcomes."""
+    if not describes_times(forecast.distribution):
+        return
+    if times is None:
+        raise InputError(NO_EVENT)
+    if forecast.outcome_kind is not OutcomeKind.HURDLE:
+        return
+    at = as_hurdle(forecast.distribution).at
+    if times.horizon is None or not np.isclose(at, times.horizon, rtol=1e-12):
+        got = "None" if times.horizon is None else number_in_full(times.horizon)
+        rule = f"be {number_in_full(at)}, the horizon of the forecasts"
+        remedy = f"pass horizon={at:.12g}, or forecasts with another horizon"
+        raise bad_input("horizon", rule, got, remedy)

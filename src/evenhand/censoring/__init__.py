@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from evenhand.censoring.kaplan_meier import KaplanMeier
 from evenhand.censoring.times import CensoredTimes
+from evenhand.censoring.times import check_horizon as check_horizon
 
 __all__ = ["CensoredTimes", "KaplanMeier"]

@@ -84,7 +84,7 @@ class CensoredTimes:
             raise InputError("y is missing: it contains the times; pass y=")
         time = _times(y)
         happened = _events(event, time.size)
-        tau = None if horizon is None else _horizon(horizon)
+        tau = None if horizon is None else check_horizon(horizon)
         if entered is not None and tau is None:
             raise InputError(
                 "entered is given without horizon: it selects the people who entered at least a"
@@ -162,6 +162,24 @@ class CensoredTimes:
         )
 
 
+def check_horizon(horizon: float) -> float:
+    """Return a horizon as a float; InputError if it is not a time above 0.
+
+    Examples
+    --------
+    >>> check_horizon(0)
+    Traceback (most recent call last):
+    evenhand._validate.InputError: horizon must be a time above 0, got 0.0
+    """
+    try:
+        value = float(horizon)
+    except (TypeError, ValueError):
+        raise bad_input("horizon", "be a time above 0", repr(horizon)[:80]) from None
+    if not (np.isfinite(value) and value > 0):
+        raise bad_input("horizon", "be a time above 0", value)
+    return value
+
+
 def _times(y: ArrayLike) -> Floats:
     if np.isnan(_as_floats_or_nan(y)).any():
         missing = int(np.flatnonzero(np.isnan(_as_floats_or_nan(y)))[0])
@@ -202,16 +220,6 @@ def _events(event: ArrayLike, n: int) -> Mask:
         first = int(np.argmax(wrong))
         raise bad_input(f"event[{first}]", "be 0 or 1", float(numbers[first]), remedy)
     return np.asarray(numbers == 1)
-
-
-def _horizon(horizon: float) -> float:
-    try:
-        value = float(horizon)
-    except (TypeError, ValueError):
-        raise bad_input("horizon", "be a time above 0", repr(horizon)[:80]) from None
-    if not (np.isfinite(value) and value > 0):
-        raise bad_input("horizon", "be a time above 0", value)
-    return value
 
 
 def _entered(entered: Any, n: int) -> Floats:

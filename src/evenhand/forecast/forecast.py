@@ -15,6 +15,7 @@ from evenhand._validate import (
     bad_input,
     check_choice,
 )
+from evenhand.censoring import check_horizon
 from evenhand.distributions import (
     NO_BINARY_RANDOMIZATION,
     Bernoulli,
@@ -216,9 +217,7 @@ class Forecast(ForecastValues):
         curves = SurvivalCurves(times, np.atleast_2d(survival))
         if horizon is None:
             return cls(curves)
-        tau = float(as_floats("horizon", horizon))
-        if not (np.isfinite(tau) and tau > 0):
-            raise bad_input("horizon", "be a time above 0", tau)
+        tau = check_horizon(horizon)
         return cls.from_hurdle(curves.sf(tau), cls(curves), at=tau, end="high")
 
     def positive_part(self) -> Forecast:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from evenhand.forecasters.adapters import SPREADS as SPREADS
 from evenhand.forecasters.adapters import SpreadKind as SpreadKind
 from evenhand.forecasters.adapters import SpreadTrees as SpreadTrees
+from evenhand.forecasters.adapters import SurvivalModel
 from evenhand.forecasters.adapters import kind_of as kind_of
 from evenhand.forecasters.adapters import plotting_positions as plotting_positions
 from evenhand.forecasters.adapters import thawed as thawed
@@ -71,4 +72,5 @@ __all__ = [
     "RandomizedRegressor",
     "RecalibratedRegressor",
     "State",
+    "SurvivalModel",
 ]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import InputError, bad_input
-from evenhand.forecasters import FORECASTERS, Forecaster, State, thawed
+from evenhand.forecasters import FORECASTERS, Forecaster, State, SurvivalModel, thawed
 from evenhand.store.manifest import MANIFEST, digest, sealed
 from evenhand.store.parts import dump_part, load_part
 
@@ -189,6 +189,8 @@ def attached_parts(estimator: Any, missing: list[dict[str, str]], source: Path) 
             "estimator", f"be a list of {len(names)} models, {listed}", type(estimator).__name__
         )
     given = [thawed(one) for one in given]
+    # what is kept may be the fitted attribute, which contains the model
+    given = [one.model if isinstance(one, SurvivalModel) else one for one in given]
     for one, name in zip(given, names, strict=True):
         if _name(one) != name:
             remedy = f"pass the model that {source} was saved without"

@@ -22,6 +22,8 @@ from evenhand.forecasters.adapters.quantile_bases import QuantileGrid
 from evenhand.forecasters.adapters.quantile_bases import spaced as spaced
 from evenhand.forecasters.adapters.residual_bases import ResidualBase
 from evenhand.forecasters.adapters.spread_trees import SpreadTrees, on_grids
+from evenhand.forecasters.adapters.survival_bases import SurvivalBase
+from evenhand.forecasters.adapters.survival_models import SurvivalModel
 from evenhand.forecasters.adapters.tails import (
     effective_size,
     n_cells,
@@ -42,6 +44,8 @@ __all__ = [
     "ResidualBase",
     "SpreadKind",
     "SpreadTrees",
+    "SurvivalBase",
+    "SurvivalModel",
     "Training",
     "allows_missing",
     "check_counts",

@@ -24,6 +24,7 @@ from evenhand.forecasters.adapters.distribution_bases import (
 from evenhand.forecasters.adapters.estimators import USE_A_FUNCTION, Training, frozen, thawed
 from evenhand.forecasters.adapters.quantile_bases import QuantileBase
 from evenhand.forecasters.adapters.residual_bases import ResidualBase
+from evenhand.forecasters.adapters.survival_bases import SurvivalBase
 from evenhand.tables import take_rows
 
 
@@ -119,6 +120,7 @@ KINDS: dict[str, type[Base]] = {
     kind.name: kind
     # in order of precedence, from whole distributions to single numbers
     for kind in (
+        SurvivalBase,
         ForecasterBase,
         MembersBase,
         EnsembleBase,
