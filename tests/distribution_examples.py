@@ -179,6 +179,10 @@ def moved(base: Build) -> Build:
     return build
 
 
+def in_other_units(base: Build) -> Build:
+    return lambda shape: LocationScale(base((1,)), np.zeros(shape), frozen(np.full(shape, 7.0)))
+
+
 def rearranged(base: Build) -> Build:
     return lambda shape: Rearranged(base(shape))
 
@@ -314,6 +318,7 @@ CONTINUOUS: tuple[Example, ...] = (
         Example(f"location-scale {base}", moved(build), CLOSED)
         for base, (build, _) in FAMILY_BUILDS.items()
     ),
+    Example("times in days", in_other_units(survival_curves), CLOSED_WITH_JUMP, low=0.0),
     Example("randomized location-scale", randomized(moved(samples), "entropic", 0.3), LUMPY),
     Example("location-scale randomized", moved(fixed_draw), SMOOTH),
     Example("recalibrated normal", recalibrated(normal), SMOOTH),

@@ -107,8 +107,9 @@ class SurvivalCurves(Distribution):
     def logcdf(self, y: ArrayLike) -> Floats:
         point = self._broadcast(y)
         with np.errstate(divide="ignore"):
-            # next to 0 a probability is too small for a float, but not impossible
-            least = np.where(point > 0, 1e-300, 0.0)
+            # next to 0 a probability is too small for a float, but not impossible; at 0, a time
+            # that is rounded, links need one to have a density
+            least = np.where(point >= 0, 1e-300, 0.0)
             inside = np.log(np.maximum(self._inside(point), least))
             beyond = np.log1p(-np.exp(self.logsf(point)))
         return np.where(point > self._knots[0][..., -1], beyond, inside)

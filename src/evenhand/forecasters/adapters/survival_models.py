@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._format import number_in_full, one_line
-from evenhand._validate import Floats, bad_input, check_finite
+from evenhand._validate import Floats, InputError, bad_input, check_finite
 from evenhand.censoring import check_horizon
 from evenhand.columns import as_pandas
 from evenhand.distributions import OutcomeKind
@@ -80,7 +80,6 @@ class SurvivalModel:
         self, model: Any, horizon: float | None = None, times: ArrayLike | None = None
     ) -> None:
         self.model = thawed(model)
-        _check_model(self.model)
         self.horizon = None if horizon is None else check_horizon(horizon)
         known = _known_times(self.model)
         if self.horizon is not None:
@@ -88,11 +87,13 @@ class SurvivalModel:
         if times is None:
             grid = _default_times(self.model, known, self.horizon)
         else:
-            grid = _checked_times(self.model, known, times)
+            grid = _checked_times(times)
             _check_within(self.model, known, "times", float(grid[-1]))
         if self.horizon is not None:
             grid = np.append(grid[grid < self.horizon], self.horizon)
         self.times: Floats = grid
+        # before its first event a model without a parametric baseline predicts none
+        self._start = 0.0 if _is_parametric(self.model) else float(known[0])
 
     def __repr__(self) -> str:
         return one_line(
@@ -135,6 +136,8 @@ class SurvivalModel:
         is_lifelines = hasattr(final_step(self.model), "durations")
         predicted = _from_lifelines if is_lifelines else _from_scikit_survival
         curves = predicted(self.model, rows, self.times)
+        # lifelines extends the first step of a curve to time 0
+        curves = np.where(self.times < self._start, 1.0, curves)
         missing = np.isnan(curves).any(axis=1)
         if missing.any():
             row = int(np.argmax(missing))
@@ -175,19 +178,6 @@ def has_survival_curves(model: Any) -> bool:
     return hasattr(final_step(model), "predict_survival_function")
 
 
-def _check_model(model: Any) -> None:
-    """Refuse models without survival curves, and models that are not fitted."""
-    name = type(final_step(model)).__name__
-    if not has_survival_curves(model):
-        remedy = "pass a fitted regression model of lifelines or a model of scikit-survival"
-        raise bad_input("model", "have predict_survival_function", name, remedy)
-    inner = final_step(model)
-    if not hasattr(inner, "durations") and not hasattr(inner, "unique_times_"):
-        rule = "be a fitted model of lifelines or scikit-survival"
-        remedy = "fit it first, with its own fit; for other models use Forecast.from_survival"
-        raise bad_input("model", rule, f"{name} without training times", remedy)
-
-
 def _known_times(model: Any) -> Floats:
     """Return the distinct times above 0 at which a fitted model knows its curves, increasing.
 
@@ -195,6 +185,16 @@ def _known_times(model: Any) -> Floats:
     distinct training times of scikit-survival's.
     """
     inner = final_step(model)
+    name = type(inner).__name__
+    try:
+        is_fitted = hasattr(inner, "durations") or hasattr(inner, "unique_times_")
+    except ValueError as error:  # a model of scikit-survival without a baseline gives the remedy
+        raise InputError(f"model {name} has no survival curves: {error}") from error
+    # models of lifelines have no such method before they are fitted
+    if not (is_fitted and has_survival_curves(model)):
+        rule = "be a fitted model with predict_survival_function"
+        remedy = "fit it first, with its own fit; for other models use Forecast.from_survival"
+        raise bad_input("model", rule, name, remedy)
     if hasattr(inner, "durations"):
         durations = np.asarray(inner.durations, dtype=np.float64)
         happened = np.asarray(inner.event_observed, dtype=np.bool_)
@@ -255,19 +255,12 @@ def _steps_at(known: Floats, curves: Floats, times: Floats) -> Floats:
     return np.where(place >= 0, curves[:, np.maximum(place, 0)], 1.0)
 
 
-def _checked_times(model: Any, known: Floats, times: ArrayLike) -> Floats:
-    """Check times for the grid, and leave out those before a model's first step."""
+def _checked_times(times: ArrayLike) -> Floats:
+    """Check the times of a grid."""
     grid = check_finite("times", times)
     if not (np.diff(grid) > 0).all() or grid[0] <= 0:
         raise bad_input("times", "increase from above 0", f"{grid.tolist()}"[:80])
-    if _is_parametric(model):
-        return grid
-    # lifelines extends the first step of a curve to time 0; the forecast is linear from 1 there
-    within: Floats = grid[grid >= known[0]]
-    if within.size == 0:
-        first = number_in_full(known[0])
-        raise bad_input("times", f"reach {first}, the first training time", "only earlier times")
-    return within
+    return grid
 
 
 def _check_within(model: Any, known: Floats, name: str, latest: float) -> None:

@@ -1,0 +1,305 @@
+"""Fitted survival models of lifelines and scikit-survival as forecasts of times (outcomes: 5)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import lifelines
+import numpy as np
+import pandas as pd
+import pytest
+from lifelines.datasets import load_rossi
+from scipy import stats
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sksurv.ensemble import RandomSurvivalForest
+from sksurv.linear_model import CoxnetSurvivalAnalysis, CoxPHSurvivalAnalysis
+
+import evenhand
+from evenhand._validate import InputError
+from evenhand.distributions import OutcomeKind
+from evenhand.forecasters import RandomizedRegressor, SurvivalModel
+
+ROSSI = load_rossi()
+TRAIN, TEST = ROSSI[:300], ROSSI[300:]
+FEATURES = [name for name in ROSSI.columns if name not in ("week", "arrest")]
+
+
+def as_structured(rows: pd.DataFrame) -> Any:
+    """Times and events as scikit-survival takes them."""
+    pairs = list(zip(rows["arrest"].astype(bool), rows["week"], strict=True))
+    return np.array(pairs, dtype=[("event", bool), ("time", float)])
+
+
+@pytest.fixture(scope="module")
+def cox() -> Any:
+    return lifelines.CoxPHFitter().fit(TRAIN, "week", "arrest")
+
+
+@pytest.fixture(scope="module")
+def forest() -> Any:
+    model = RandomSurvivalForest(n_estimators=20, min_samples_leaf=15, random_state=0)
+    return model.fit(TRAIN[FEATURES], as_structured(TRAIN))
+
+
+def lognormal_rows(n: int, seed: int) -> pd.DataFrame:
+    """Lognormal times of a known model, half of them cut off."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=n)
+    time = np.exp(1 + 0.5 * x + 0.8 * random.normal(size=n))
+    last = random.exponential(4.0, size=n)
+    return pd.DataFrame({"x": x, "t": np.minimum(time, last), "e": time <= last})
+
+
+# --- survival probabilities
+
+
+def test_a_cox_model_of_lifelines_keeps_its_survival_probabilities(cox: Any) -> None:
+    forecast = SurvivalModel(cox).forecast(TEST)
+    weeks = [5.0, 17.0, 33.0, 52.0]
+    theirs = cox.predict_survival_function(TEST, times=weeks).to_numpy().T
+    ours = np.stack([1 - forecast.cdf(week) for week in weeks], axis=1)
+    np.testing.assert_allclose(ours, theirs, atol=1e-9)
+
+
+def test_horizon_makes_the_hurdle_form_of_the_same_probabilities(cox: Any) -> None:
+    plain, ended = (SurvivalModel(cox, horizon).forecast(TEST) for horizon in (None, 30.5))
+    assert (plain.outcome_kind, ended.outcome_kind) == (OutcomeKind.CONTINUOUS, OutcomeKind.HURDLE)
+    theirs = cox.predict_survival_function(TEST, times=[30.5]).to_numpy()[0]
+    np.testing.assert_allclose(ended.event_probability(), 1 - theirs, atol=1e-9)
+    np.testing.assert_allclose(ended.cdf(12.0), plain.cdf(12.0), atol=1e-9)
+    np.testing.assert_allclose(ended.cdf(30.5), 1)
+
+
+@pytest.mark.parametrize(
+    "fitter", ["WeibullAFTFitter", "LogNormalAFTFitter", "LogLogisticAFTFitter"]
+)
+def test_parametric_models_agree_with_their_own_curves_also_between_and_beyond_the_times(
+    fitter: str,
+) -> None:
+    rows = lognormal_rows(2000, 0)
+    model = getattr(lifelines, fitter)().fit(rows, "t", "e")
+    forecast = SurvivalModel(model).forecast(rows[:200])
+    times = np.quantile(rows["t"], np.linspace(0.003, 1, 60)) * 1.001
+    theirs = model.predict_survival_function(rows[:200], times=times).to_numpy().T
+    ours = np.stack([1 - forecast.cdf(time) for time in times], axis=1)
+    # linear between about a hundred times: at most 0.006 was measured
+    assert np.abs(ours - theirs).max() < 0.01
+    late = rows["t"].max() * np.array([1.5, 3.0, 10.0])
+    theirs = model.predict_survival_function(rows[:200], times=late).to_numpy().T
+    ours = np.stack([1 - forecast.cdf(time) for time in late], axis=1)
+    assert np.abs(ours - theirs).max() < 0.01
+
+
+def test_forecasts_of_the_true_model_are_calibrated() -> None:
+    rows = lognormal_rows(20_000, 1)
+    model = lifelines.LogNormalAFTFitter().fit(rows, "t", "e")
+    fresh = np.random.default_rng(2).normal(size=(20_000, 2))
+    time = np.exp(1 + 0.5 * fresh[:, 0] + 0.8 * fresh[:, 1])
+    pit = SurvivalModel(model).forecast(pd.DataFrame({"x": fresh[:, 0]})).cdf(time)
+    # Kolmogorov-Smirnov at a false-alarm rate of 0.1%, with the error of the fit: 0.01 beside it
+    assert stats.kstest(pit, "uniform").statistic < 1.95 / np.sqrt(20_000) + 0.01
+
+
+def test_rows_keep_their_order_and_may_share_labels() -> None:
+    # lifelines returns people of a stratified model by stratum
+    model = lifelines.CoxPHFitter(strata=["race"]).fit(TRAIN, "week", "arrest")
+    many = TEST.set_axis([7] * len(TEST))
+    together = SurvivalModel(model).survival(many)
+    alone = [SurvivalModel(model).survival(TEST[i : i + 1])[0] for i in range(12)]
+    np.testing.assert_allclose(together[:12], alone, rtol=1e-9)
+
+
+def test_models_of_scikit_survival_keep_their_step_functions(forest: Any) -> None:
+    grid = [3.0, 20.5, 51.0]
+    ours = SurvivalModel(forest, times=grid).survival(TEST[FEATURES])
+    steps = forest.predict_survival_function(TEST[FEATURES])
+    np.testing.assert_allclose(ours, [[step(time) for time in grid] for step in steps])
+
+
+def test_pipelines_of_scikit_survival_are_taken() -> None:
+    pipeline = make_pipeline(StandardScaler(), CoxPHSurvivalAnalysis())
+    plain = CoxPHSurvivalAnalysis().fit(TRAIN[FEATURES], as_structured(TRAIN))
+    pipeline.fit(TRAIN[FEATURES], as_structured(TRAIN))
+    ours = SurvivalModel(pipeline, 40).forecast(TEST[FEATURES]).event_probability()
+    expected = SurvivalModel(plain, 40).forecast(TEST[FEATURES]).event_probability()
+    np.testing.assert_allclose(ours, expected, atol=1e-6)
+
+
+def test_before_the_first_training_time_everybody_survives() -> None:
+    # StepFunction of scikit-survival continues the first step to time 0, lifelines does too
+    late = TRAIN.assign(week=TRAIN["week"] + 100)
+    for model, columns in (
+        (lifelines.CoxPHFitter().fit(late, "week", "arrest"), late.columns),
+        (CoxPHSurvivalAnalysis().fit(late[FEATURES], as_structured(late)), FEATURES),
+    ):
+        made = SurvivalModel(model, times=[50.0, 100.5, 130.0])
+        assert (made.survival(late[columns])[:, :2] == 1).all()
+        assert made.forecast(late[columns]).cdf(100.0).max() < 1e-6
+
+
+def test_aalens_additive_model_predicts_curves_that_fall() -> None:
+    model = lifelines.AalenAdditiveFitter(coef_penalizer=1.0).fit(TRAIN, "week", "arrest")
+    curves = SurvivalModel(model, horizon=40).survival(TEST)
+    assert (np.diff(curves, axis=1) <= 0).all()
+    assert curves.min() >= 0
+    assert curves.max() <= 1
+    theirs = model.predict_survival_function(TEST).to_numpy().T
+    known = model.predict_survival_function(TEST).index.to_numpy()
+    lowest = np.clip(theirs[:, known <= 40], 0, 1).min(axis=1)
+    assert (curves[:, -1] >= lowest - 1e-12).all()
+    assert np.abs(curves[:, -1] - lowest).max() < 0.02
+
+
+def test_the_grid_has_at_most_a_hundred_times_and_the_horizon() -> None:
+    rows = lognormal_rows(3000, 3)
+    model = lifelines.CoxPHFitter().fit(rows, "t", "e")
+    assert SurvivalModel(model).times.size <= 101
+    ended = SurvivalModel(model, horizon=2.0)
+    assert ended.times.size <= 101
+    assert ended.times[-1] == 2.0
+    # most of the grid lies where there are events
+    assert np.median(ended.times) < 1.6
+
+
+# --- functions that take models
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.DiscreteOutcomeWarning")
+def test_audits_and_certificates_take_fitted_models(cox: Any, forest: Any) -> None:
+    for model, rows in ((cox, TEST), (forest, TEST[FEATURES])):
+        found = evenhand.audit(model, rows, TEST["week"], event=TEST["arrest"], random_state=0)
+        forecast = SurvivalModel(model).forecast(rows)
+        given = evenhand.audit(forecast, rows, TEST["week"], event=TEST["arrest"], random_state=0)
+        np.testing.assert_allclose(found.scores["value"], given.scores["value"])
+    made = SurvivalModel(cox, horizon=52)
+    evenhand.certify(made, TEST, TEST["week"], event=TEST["arrest"], horizon=52, random_state=0)
+
+
+def test_models_of_times_are_not_audited_as_if_all_times_were_of_events(cox: Any) -> None:
+    with pytest.raises(InputError, match="event is missing: these are forecasts of times"):
+        evenhand.audit(cox, TEST, TEST["week"])
+    with pytest.raises(InputError, match="horizon must be 52, the horizon of the forecasts"):
+        evenhand.audit(SurvivalModel(cox, 52), TEST, TEST["week"], event=TEST["arrest"])
+    with pytest.raises(InputError, match="horizon must be 52, .* got 26"):
+        made = SurvivalModel(cox, 52)
+        evenhand.audit(made, TEST, TEST["week"], event=TEST["arrest"], horizon=26)
+
+
+@pytest.mark.parametrize("horizon", [None, 30.0])
+def test_links_randomize_them(cox: Any, horizon: float | None) -> None:
+    model = RandomizedRegressor(SurvivalModel(cox, horizon), alpha=0.1)
+    with warnings.catch_warnings():
+        # weeks are rounded, as the check of outcomes reports
+        warnings.simplefilter("ignore", evenhand.DiscreteOutcomeWarning)
+        model.fit(TEST, np.minimum(TEST["week"], horizon or np.inf))
+        forecast = clone(model).fit(TEST, np.minimum(TEST["week"], horizon or np.inf))
+    forecast = model.forecast(TEST, random_state=0)
+    assert forecast.is_randomized
+    if horizon is not None:
+        base = SurvivalModel(cox, horizon).forecast(TEST)
+        assert np.array_equal(forecast.event_probability(), base.event_probability())
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.DiscreteOutcomeWarning")
+def test_saved_forecasters_take_the_survival_model_back(
+    cox: Any, forest: Any, tmp_path: Path
+) -> None:
+    cases = (
+        (SurvivalModel(cox, 30), cox, TEST),
+        (FrozenEstimator(cox), cox, TEST),
+        (SurvivalModel(forest, 30), forest, TEST[FEATURES]),
+    )
+    for i, (estimator, inner, rows) in enumerate(cases):
+        week = TEST["week"].clip(upper=30) if isinstance(estimator, SurvivalModel) else TEST["week"]
+        model = RandomizedRegressor(estimator, alpha=0.1).fit(rows, week)
+        folder = tmp_path / str(i)
+        with pytest.warns(UserWarning, match=f"saved without an inner model: {type(inner).__name__}"):
+            evenhand.save(model, folder)
+        for kept in (inner, model.estimator_):
+            again = evenhand.load(folder, estimator=kept)
+            assert np.array_equal(again.forecast(rows, 0.3).ppf(0.2), model.forecast(rows, 0.3).ppf(0.2))
+            # a new fit of the loaded model keeps the horizon
+            refitted = again.fit(rows, week).forecast(rows, 0.3)
+            assert np.array_equal(refitted.ppf(0.2), model.forecast(rows, 0.3).ppf(0.2))
+
+
+def test_neither_library_is_imported_unless_given() -> None:
+    code = (
+        "import sys, evenhand.forecasters, evenhand.audits;"
+        "print([name for name in ('lifelines', 'sksurv') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+# --- bad input
+
+
+def test_models_without_curves_and_unfitted_models_are_refused() -> None:
+    for model, message in (
+        (LinearRegression(), "predict_survival_function, got LinearRegression"),
+        (lifelines.CoxPHFitter(), "be a fitted model .* got CoxPHFitter; fit it first"),
+        (RandomSurvivalForest(), "be a fitted model .* got RandomSurvivalForest; fit it first"),
+    ):
+        with pytest.raises(InputError, match=message):
+            SurvivalModel(model)
+
+
+def test_a_model_that_is_not_frozen_is_not_refitted_silently(cox: Any) -> None:
+    with pytest.raises(InputError, match="fit it with its own fit, .* FrozenEstimator"):
+        RandomizedRegressor(cox).fit(TEST, TEST["week"] + 0.01 * np.arange(len(TEST)))
+
+
+def test_horizons_and_times_beyond_what_a_model_predicts_are_refused(
+    cox: Any, forest: Any
+) -> None:
+    for model in (cox, forest):
+        with pytest.raises(InputError, match="horizon must be at most 52, the last training time"):
+            SurvivalModel(model, 60)
+        with pytest.raises(InputError, match="times must be at most 52"):
+            SurvivalModel(model, times=[10, 60])
+    assert SurvivalModel(lifelines.WeibullAFTFitter().fit(TRAIN, "week", "arrest"), 60).horizon == 60
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ([0.0, 3.0], "increase from above 0"),
+        ([5.0, 3.0], "increase from above 0"),
+        ([5.0, np.nan], "be finite"),
+    ],
+)
+def test_bad_times_are_refused(cox: Any, times: list[float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        SurvivalModel(cox, times=times)
+
+
+@pytest.mark.parametrize("horizon", [0, -1.0, np.nan, "a year"])
+def test_bad_horizons_are_refused(cox: Any, horizon: Any) -> None:
+    with pytest.raises(InputError, match="horizon must be a time above 0"):
+        SurvivalModel(cox, horizon)
+
+
+def test_messages_name_the_column_or_the_row(cox: Any) -> None:
+    with pytest.raises(InputError, match="columns that CoxPHFitter was fitted on.*prio"):
+        SurvivalModel(cox).forecast(TEST.drop(columns="prio"))
+    missing = TEST.astype({"age": float}).reset_index(drop=True)
+    missing.loc[3, "age"] = np.nan
+    with pytest.raises(InputError, match=r"X\[3\] must have a survival curve by CoxPHFitter"):
+        SurvivalModel(cox).forecast(missing)
+    with pytest.raises(InputError, match="at least one row"):
+        SurvivalModel(cox).forecast(TEST[:0])
+
+
+def test_a_penalized_cox_model_without_a_baseline_is_refused() -> None:
+    model = CoxnetSurvivalAnalysis().fit(TRAIN[FEATURES].astype(float), as_structured(TRAIN))
+    with pytest.raises(InputError, match="fit_baseline_model"):
+        SurvivalModel(model)
