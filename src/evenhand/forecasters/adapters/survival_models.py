@@ -73,7 +73,7 @@ class SurvivalModel:
     >>> fitted = WeibullAFTFitter().fit(rows[:300], "week", "arrest")
     >>> forecast = SurvivalModel(fitted, horizon=26).forecast(rows[300:])
     >>> forecast.event_probability()[:3].round(2)
-    array([0.1 , 0.09, 0.1 ])
+    array([0.16, 0.17, 0.15])
     """
 
     def __init__(
