@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 ROWS = "Rows"
 FORECASTS = "Forecasts of another model"
+TIMES = "Times that may be cut off (censored)"
 GROUPS = "Groups"
 GATE = "Gate"
 MODEL = "Model"
@@ -79,6 +80,15 @@ Samples = Annotated[
         help="columns with samples of the predicted distribution, or their common prefix",
     ),
 ]
+Survival = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS",
+        rich_help_panel=FORECASTS,
+        help="columns with the predicted probability that a time is beyond each of several times,"
+        ' as "30=s30,60=s60", by names that end in their time, or by their common prefix s',
+    ),
+]
 Probability = Annotated[
     str | None,
     typer.Option(
@@ -133,6 +143,34 @@ Link = Annotated[
     ),
 ]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="random seed, for a repeatable run")]
+Event = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        rich_help_panel=TIMES,
+        help="column with 1 where the event was observed and 0 where the time is cut off, so that"
+        " --target is when the person was last seen without the event",
+    ),
+]
+Horizon = Annotated[
+    float | None,
+    typer.Option(
+        metavar="TIME",
+        rich_help_panel=TIMES,
+        help="time up to which outcomes are followed, in units of --target: the outcome is the time"
+        " or the horizon, whichever is first",
+    ),
+]
+Entered = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        rich_help_panel=TIMES,
+        help="column with the date at which each person entered (--target is then in days), or a"
+        " number in units of --target: certificates use the people who entered at least a horizon"
+        " before the end of follow-up",
+    ),
+]
 MaxWider = Annotated[
     float | None,
     typer.Option(

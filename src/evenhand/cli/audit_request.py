@@ -18,6 +18,7 @@ from evenhand._validate import (
 )
 from evenhand.cli.messages import inform
 from evenhand.cli.tables import chosen_columns, people_of
+from evenhand.cli.times import TimeColumns, check_kind_of_times, refuse_missing_times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,6 +60,8 @@ class Request:
         Comma-separated columns with probabilities of membership in a group.
     about : dict of str to str
         Description of the audit for readers.
+    times : TimeColumns
+        Columns of times that may be cut off.
     """
 
     subject: ModelSubject | ColumnSubject
@@ -77,6 +80,7 @@ class Request:
     within: float | None = None
     group_probabilities: str | None = None
     about: Mapping[str, str] = field(default_factory=dict)
+    times: TimeColumns = field(default_factory=TimeColumns)
 
     @property
     def texts(self) -> list[str]:
@@ -112,11 +116,13 @@ class Request:
         from evenhand.scale import searched_columns
 
         source = self.rows.name
-        # any column except the target may define groups
-        named = chosen_columns("--groups", self.groups, {self.target: "target"}, present, source)
-        listed = {self.cluster: "cluster", self.id_column: "id", self.target: "target"}
-        parts = {name: part for name, part in listed.items() if name is not None}
-        searched = searched_columns(self.subject, present, self.target, parts, source)
+        # any column except the outcome may define groups
+        outcome = {self.target: "target"} | self.times.outcome
+        named = chosen_columns("--groups", self.groups, outcome, present, source)
+        listed = {self.cluster: "cluster", self.id_column: "id"}
+        parts = {name: part for name, part in listed.items() if name is not None} | outcome
+        apart = {*parts, *self.times.roles}
+        searched = searched_columns(self.subject, present, self.target, apart, source)
         if self.features is not None:
             searched = chosen_columns("--features", self.features, parts, present, source)
         return named, searched
@@ -138,6 +144,8 @@ class Rows:
         Named groups.
     searched : DataFrame or None
         Columns in which groups are searched, if any.
+    times : dict of str to object
+        Arguments `event`, `horizon` and `entered` of `audit`; none for outcomes that are no times.
     """
 
     data: pd.DataFrame
@@ -145,6 +153,7 @@ class Rows:
     people: list[str] | None
     groups: Groups
     searched: pd.DataFrame | None
+    times: dict[str, Any]
 
 
 def read_rows(request: Request) -> Rows:
@@ -157,16 +166,22 @@ def read_rows(request: Request) -> Rows:
     )
     for remark in remarks:
         inform(f"warning: {source}: {remark}")
+    if request.times.event is not None:
+        refuse_missing_times(data, request.target, source)
     y = tables.number_column(data, request.target, source=source)
-    request.subject.check_outcomes(y, data, target=request.target, source=source)
+    times = request.times.read(data, y, request.target, source)
     kind = request.subject.outcome_kind_of(data, source)
-    place = f"{source}: column {request.target!r}"
-    check_outcomes(y, name=place, kind=kind, remedy=request.subject.remedy_for(y))
+    if times:
+        check_kind_of_times(kind, source)
+    else:
+        request.subject.check_outcomes(y, data, target=request.target, source=source)
+        place = f"{source}: column {request.target!r}"
+        check_outcomes(y, name=place, kind=kind, remedy=request.subject.remedy_for(y))
     people = people_of(data, request.id_column, request.cluster, request.target, source)
     named, searched = request.columns(list(data.columns))
     known = columns.group_columns(data, named, source=source)
     groups = columns.Groups(known.pairs(), _memberships(request, data))
-    return Rows(data, y, people, groups, data[searched] if searched else None)
+    return Rows(data, y, people, groups, data[searched] if searched else None, times)
 
 
 def _memberships(request: Request, data: pd.DataFrame) -> list[tuple[Group, Floats]]:
@@ -208,6 +223,7 @@ def audit_in_memory(request: Request) -> Audit:
             cluster=None if request.cluster is None else rows.people,
             features=rows.searched,
             target_name=request.target,
+            **rows.times,
             **request.options,
         )
     found = found if rows.people is None else audits.with_people(found, rows.people)
@@ -225,6 +241,11 @@ def audit_in_parts(
     """Audit a table that is read in blocks, in this process or on a cluster."""
     from evenhand import audits, scale, tables
 
+    if request.times.event is not None:
+        raise InputError(
+            "--event needs a table in memory, but this one is read in parts; audit a single file,"
+            " such as a random sample of the people with events and without"
+        )
     if request.group_probabilities is not None:
         raise InputError(
             "--group-probabilities needs a table in memory, but this one is read in parts; audit a"

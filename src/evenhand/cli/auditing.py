@@ -17,7 +17,10 @@ from evenhand.cli.arguments import (
     ROWS,
     AsJson,
     ChanceOfZero,
+    Entered,
+    Event,
     ForecastOutcome,
+    Horizon,
     Mean,
     Pmf,
     Probability,
@@ -27,6 +30,7 @@ from evenhand.cli.arguments import (
     SkipBadParts,
     SortQuantiles,
     Std,
+    Survival,
     Tables,
     Target,
     Workers,
@@ -36,6 +40,7 @@ from evenhand.cli.audit_request import Request, audit_in_memory, audit_in_parts
 from evenhand.cli.options import check_apart, described, warn_of_similar_keys
 from evenhand.cli.reports import check_tables, command_line, report
 from evenhand.cli.tables import column_subject, refuse_without_forecasts
+from evenhand.cli.times import TimeColumns
 
 if TYPE_CHECKING:
     from evenhand.scale import ColumnSubject, ModelSubject
@@ -77,10 +82,14 @@ def audit(
     quantiles: Quantiles = None,
     samples: Samples = None,
     sort_quantiles: SortQuantiles = False,
+    survival: Survival = None,
     probability: Probability = None,
     pmf: Pmf = None,
     chance_of_zero: ChanceOfZero = None,
     outcome: ForecastOutcome = None,
+    event: Event = None,
+    horizon: Horizon = None,
+    entered: Entered = None,
     groups: Annotated[
         str | None,
         typer.Option(
@@ -209,6 +218,7 @@ def audit(
     from evenhand.tables import check_writable
 
     check_seed(seed)
+    times = TimeColumns.of(event, horizon, entered, survival=survival)
     _check_shares(confidence, tolerance, coverage_tolerance, within)
     # options are checked before a table is read, which may take minutes
     conditions = [audits.parse_condition(text) for text in fail_if or []]
@@ -232,6 +242,8 @@ def audit(
         pmf=pmf,
         chance_of_zero=chance_of_zero,
         outcome=outcome,
+        survival=survival,
+        horizon=horizon if model is None else None,
     )
     subject = _subject(source, columns, has_model=model is not None)
     request = Request(
@@ -251,6 +263,7 @@ def audit(
         within=within,
         group_probabilities=group_probabilities,
         about=description,
+        times=times,
     )
     in_parts = {"--sample-size": sample_size is not None, "--skip-bad-parts": skip_bad_parts}
     if rows.is_dir() or scheduler is not None or workers is not None:

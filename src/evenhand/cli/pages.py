@@ -41,7 +41,7 @@ class Page:
     guide : str
         File of the documentation.
     examples : tuple of Example
-        Two to four calls; the tables of all of them have the same columns.
+        Two to five calls; the tables of all of them have the same columns.
     """
 
     step: str
@@ -91,6 +91,11 @@ PAGES: dict[str, Page] = {
             Example(
                 "Audit predicted probabilities of a 0/1 outcome",
                 "evenhand audit test.csv --probability p --target default --groups sex",
+            ),
+            Example(
+                "Audit predicted survival probabilities; who has no event yet stays in the table",
+                'evenhand audit test.csv --survival "30=s30,60=s60" --target days --event died'
+                " --horizon 60 --groups sex",
             ),
         ),
     ),

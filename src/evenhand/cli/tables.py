@@ -54,7 +54,7 @@ def chosen_columns(
             # in groups selected by outcome even the true distribution is miscalibrated
             reason = (
                 "groups defined by the outcome are miscalibrated under any model"
-                if parts[name] == "target"
+                if parts[name] in ("target", "event")
                 else "it only identifies people"
             )
             raise InputError(
@@ -74,6 +74,8 @@ def column_subject(
     pmf: str | None = None,
     chance_of_zero: str | None = None,
     outcome: str | None = None,
+    survival: str | None = None,
+    horizon: float | None = None,
 ) -> ColumnSubject:
     """Return the columns of another model's forecasts; they may be none.
 
@@ -87,7 +89,17 @@ def column_subject(
             "--sort-quantiles has no effect without --quantiles; leave it out, or name the columns"
         )
     return scale.ColumnSubject(
-        mean, std, quantiles, samples, sort_quantiles, probability, pmf, chance_of_zero, outcome
+        mean,
+        std,
+        quantiles,
+        samples,
+        sort_quantiles,
+        probability,
+        pmf,
+        chance_of_zero,
+        outcome,
+        survival,
+        horizon,
     )
 
 

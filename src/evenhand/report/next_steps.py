@@ -20,10 +20,13 @@ FORECASTS = (
     "--std",
     "--quantiles",
     "--samples",
+    "--survival",
     "--probability",
     "--pmf",
     "--chance-of-zero",
     "--outcome",
+    "--event",
+    "--horizon",
 )
 """Options of the command that name the outcome and the forecasts in a table."""
 

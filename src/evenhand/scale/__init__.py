@@ -6,6 +6,7 @@ from __future__ import annotations
 from evenhand.scale.audit_columns import AuditColumns as AuditColumns
 from evenhand.scale.column_options import FORMS as FORMS
 from evenhand.scale.column_options import OUTCOMES as OUTCOMES
+from evenhand.scale.column_options import TIMES as TIMES
 from evenhand.scale.engine import dask_client
 from evenhand.scale.forecasts import ForecastJob as ForecastJob
 from evenhand.scale.forecasts import Recorder as Recorder

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
 from evenhand._format import option_name
-from evenhand._validate import (
-    InputError,
-    bad_input,
-    check_choice,
-    check_column,
-    did_you_mean,
-    first_names,
-)
+from evenhand._validate import InputError, check_choice, check_column
 from evenhand.distributions import OutcomeKind
+from evenhand.scale.column_names import by_value, listed_columns, quantile_level, survival_times
 
-FORMS = "--mean and --std, --quantiles, --samples, --probability or --pmf"
+FORMS = "--mean and --std, --quantiles, --samples, --survival, --probability or --pmf"
 """Options for the columns of forecasts, of which one is needed."""
 
 AMOUNTS = "--mean and --std, --quantiles or --samples"
 """Options for forecasts of a continuous outcome, or of the amounts of a hurdle."""
+
+TIMES = "--survival, --quantiles, --samples or --mean and --std"
+"""Options for forecasts of times."""
 
 OUTCOMES = tuple(str(kind) for kind in OutcomeKind)
 """Values of `--outcome`."""
@@ -41,12 +36,8 @@ DESCRIPTION = {
     OutcomeKind.BINARY: "0/1 outcomes",
 }
 
-LEVEL = re.compile(r"(0?\.[0-9]+)$")
-VALUE = re.compile(r"_?(-?[0-9]+(?:\.[0-9]+)?)$")
-"""End of the name of a column: the level of a quantile, and a value of the outcome."""
-
-NUMBERED = re.compile(r"(.*?)[._-]*[0-9][0-9.]*")
-"""Name of a column that ends in a number, after its prefix."""
+OTHER_FORMS = ("quantiles", "samples", "survival", "probability", "pmf")
+"""Forms of forecasts besides means and standard deviations."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +63,12 @@ class ForecastColumns:
     outcome : {"continuous", "count", "hurdle", "binary"}, optional
         Kind of outcome, where the columns do not show it: means alone, means with standard
         deviations, and samples describe counts only with `"count"`.
+    survival : str, optional
+        Columns with the probability that a time is beyond each of several times: comma-separated,
+        each as `TIME=COLUMN` or by a name that ends in the time, or their common prefix.
+    horizon : float, optional
+        For forecasts of times: time up to which outcomes are followed. The forecasts then have an
+        atom there, of the probability that the time is beyond it.
 
     Examples
     --------
@@ -88,12 +85,19 @@ class ForecastColumns:
     pmf: str | None = None
     chance_of_zero: str | None = None
     outcome: str | None = None
+    survival: str | None = None
+    horizon: float | None = None
 
     @property
     def named(self) -> dict[str, str]:
         """The given columns by option; the chance of zero comes first."""
-        options = ("chance_of_zero", "mean", "std", "quantiles", "samples", "probability", "pmf")
+        options = ("chance_of_zero", "mean", "std", *OTHER_FORMS)
         return {name: getattr(self, name) for name in options if getattr(self, name) is not None}
+
+    @property
+    def is_of_times(self) -> bool:
+        """Whether the columns show that the outcome is a time that may be cut off."""
+        return self.survival is not None or self.horizon is not None
 
     @property
     def kind(self) -> str:
@@ -109,6 +113,8 @@ class ForecastColumns:
         if self.outcome is not None:
             check_choice("--outcome", self.outcome, OUTCOMES)
         self._check_one_form(source)
+        if self.is_of_times:
+            return self._kind_of_times(source)
         seen = next((SEEN[option] for option in self.named if option in SEEN), None)
         kind = seen or OutcomeKind(self.outcome or OutcomeKind.CONTINUOUS)
         if self.outcome not in (None, kind):
@@ -120,18 +126,39 @@ class ForecastColumns:
         self._check_complete(kind, seen is None, source)
         return kind
 
+    def times(self, present: Iterable[object], source: str) -> list[float] | None:
+        """Return the times of survival probabilities; None for forecasts of another form."""
+        if self.survival is None:
+            return None
+        names = [str(column) for column in present]
+        return list(survival_times(self.survival, names, source).values())
+
+    def _kind_of_times(self, source: str) -> OutcomeKind:
+        """Return the kind of a forecast of times; raise InputError if it is of other outcomes."""
+        option = "--survival" if self.survival is not None else "--horizon"
+        others = [name for name in self.named if name in SEEN]
+        if others or self.outcome not in (None, OutcomeKind.CONTINUOUS):
+            other = option_name(others[0]) if others else f"--outcome {self.outcome}"
+            raise InputError(
+                f"{source}: {option} is for times, which {other} does not describe; leave one of"
+                f" them out, and name {TIMES}"
+            )
+        self._check_complete(OutcomeKind.CONTINUOUS, True, source)
+        # who is seen until the horizon has the outcome `horizon`: an atom at the end
+        return OutcomeKind.CONTINUOUS if self.horizon is None else OutcomeKind.HURDLE
+
     def _check_one_form(self, source: str) -> None:
         """Refuse several forms of forecasts, or none."""
         normal = self.mean is not None or self.std is not None
-        others = ("quantiles", "samples", "probability", "pmf")
-        forms = ["mean"] * normal + [name for name in others if getattr(self, name) is not None]
+        forms = ["mean"] * normal
+        forms += [name for name in OTHER_FORMS if getattr(self, name) is not None]
         if not forms and self.chance_of_zero is not None:
             raise InputError(
                 f"{source}: --chance-of-zero needs forecasts of the outcomes above 0; add {AMOUNTS}"
             )
         if len(forms) != 1:
             raise InputError(f"{source}: name one kind of columns: {FORMS}")
-        if self.chance_of_zero is not None and forms[0] in ("probability", "pmf"):
+        if self.chance_of_zero is not None and forms[0] in ("survival", "probability", "pmf"):
             raise InputError(
                 f"{source}: --chance-of-zero needs forecasts of the outcomes above 0 ({AMOUNTS}),"
                 f" not {option_name(forms[0])}; leave one of them out"
@@ -162,7 +189,7 @@ class ForecastColumns:
             raise InputError(f"{source}: --mean needs --std; name both columns{more}")
 
     def by_option(self, present: Iterable[object], source: str) -> dict[str, list[str]]:
-        """Return the columns of each option, quantiles by level and probabilities by value.
+        """Return the columns of each option, by level, by value or by time.
 
         Raises InputError if the options contradict each other, or there is no such column.
         """
@@ -170,8 +197,10 @@ class ForecastColumns:
         columns = [str(column) for column in present]
         found = {}
         for option, listed in self.named.items():
-            if option in ("quantiles", "samples", "pmf"):
-                names = _listed(columns, listed, option, source)
+            if option == "survival":
+                names = list(survival_times(listed, columns, source))
+            elif option in ("quantiles", "samples", "pmf"):
+                names = listed_columns(columns, listed, option, source)
             else:
                 names = [check_column(listed, columns, source)]
             found[option] = names
@@ -179,78 +208,5 @@ class ForecastColumns:
         if "quantiles" in found:
             found["quantiles"].sort(key=quantile_level)
         if "pmf" in found:
-            found["pmf"] = _by_value(found["pmf"])
+            found["pmf"] = by_value(found["pmf"])
         return found
-
-
-def _listed(present: list[str], listed: str, option: str, source: str) -> list[str]:
-    """Return comma-separated columns, or all columns with a common prefix."""
-    names = [name.strip() for name in listed.split(",") if name.strip()]
-    # a single word that is not a column is a prefix
-    if len(names) == 1 and names[0] not in present:
-        prefix = names[0]
-        names = [name for name in present if _has_prefix(name, prefix, option)]
-        if not names:
-            raise _no_such_prefix(prefix, present, option, source)
-    for name in names:
-        check_column(name, present, source)
-    if len(names) < 2:
-        remedy = "separate them by commas, or give the common prefix of their names"
-        raise bad_input(option_name(option), "name at least two columns", repr(listed), remedy)
-    return names
-
-
-def _no_such_prefix(prefix: str, present: list[str], option: str, source: str) -> InputError:
-    """Return the error for a word that is neither a column nor a prefix of columns."""
-    example = "0.5" if option == "quantiles" else "1"
-    prefixes = [match.group(1) for name in present if (match := NUMBERED.fullmatch(name))]
-    remedy = did_you_mean(prefix, [*present, *prefixes]) or "name some of these, or their prefix"
-    return InputError(
-        f"{source} has no column {prefix!r} and no columns with this prefix, such as"
-        f" {prefix}{example}, only {first_names(present)}; {remedy}"
-    )
-
-
-def _has_prefix(name: str, prefix: str, option: str) -> bool:
-    rest = name[len(prefix) :]
-    if not name.startswith(prefix):
-        return False
-    # the rest is the value: other columns may begin with the same letter, as `p_value` with `p`
-    if option == "pmf":
-        return VALUE.fullmatch(rest) is not None
-    return rest[:1] in tuple("0123456789._")
-
-
-def quantile_level(name: str) -> float:
-    """Return the level at the end of the name of a column of quantiles."""
-    found = LEVEL.search(name)
-    if found is None:
-        raise bad_input(
-            "--quantiles", "name columns that end in their level, such as q0.05", repr(name)
-        )
-    return float(found.group(1))
-
-
-def pmf_value(name: str) -> float:
-    """Return the value of the outcome at the end of the name of a column of probabilities.
-
-    Examples
-    --------
-    >>> [pmf_value(name) for name in ("p0", "p_1", "p-2", "p_-3", "p0.5")]
-    [0.0, 1.0, -2.0, -3.0, 0.5]
-    """
-    found = VALUE.search(name)
-    if found is None:
-        rule = "name columns that end in a value of the outcome, such as p0 or p_1"
-        raise bad_input("--pmf", rule, repr(name))
-    return float(found.group(1))
-
-
-def _by_value(names: list[str]) -> list[str]:
-    """Return columns of probabilities by value; refuse two columns for one value."""
-    ordered = sorted(names, key=pmf_value)
-    for name, after in pairwise(ordered):
-        if pmf_value(name) == pmf_value(after):
-            got = f"{name!r} and {after!r}"
-            raise bad_input("--pmf", "name one column for each value", got, "leave one out")
-    return ordered

@@ -9,7 +9,8 @@ import numpy as np
 
 from evenhand._validate import MAX_ATOM, MIN_DISTINCT, Floats, Mask, bad_input, largest_atom
 from evenhand.distributions import OutcomeKind
-from evenhand.scale.column_options import ForecastColumns, pmf_value
+from evenhand.scale.column_names import pmf_value
+from evenhand.scale.column_options import ForecastColumns
 
 DROP = "correct it or drop the row"
 
@@ -47,10 +48,14 @@ def check_outcomes(
     ------
     InputError
         If a 0/1 outcome has another value, a count is not a whole number of at least 0, a value is
-        not among those of `--pmf`, or an amount with zeros is below 0.
+        not among those of `--pmf`, or an amount with zeros or a time is below 0.
     """
     refuse = partial(_refuse, target=target, source=source, start=start)
-    match columns.outcome_kind(source):
+    kind = columns.outcome_kind(source)
+    if columns.is_of_times:
+        refuse(y < 0, y, "be 0 or above, as it is a time", DROP)
+        return
+    match kind:
         case OutcomeKind.BINARY:
             check_events(y, target=target, source=source, start=start)
         case OutcomeKind.HURDLE:

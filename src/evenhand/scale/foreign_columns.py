@@ -5,11 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import InputError
+from evenhand._validate import InputError, bad_input
 from evenhand.distributions import SUM_TOLERANCE, OutcomeKind
 from evenhand.forecast import Forecast
-from evenhand.scale.column_options import ForecastColumns, pmf_value, quantile_level
+from evenhand.scale.column_names import pmf_value, quantile_level, survival_times
+from evenhand.scale.column_options import ForecastColumns
 from evenhand.scale.column_values import ColumnValues
+
+ROUNDING = 1e-9
+"""Rise of survival probabilities that is no error: curves are computed in floats."""
 
 
 def forecast_from_columns(
@@ -24,6 +28,8 @@ def forecast_from_columns(
     pmf: str | None = None,
     chance_of_zero: str | None = None,
     outcome: str | None = None,
+    survival: str | None = None,
+    horizon: float | None = None,
     source: str,
     start: int = 0,
 ) -> tuple[Forecast, list[str]]:
@@ -54,6 +60,13 @@ def forecast_from_columns(
         outcome given that it is above 0; a normal distribution is truncated at 0.
     outcome : {"continuous", "count", "hurdle", "binary"}, optional
         Kind of outcome, where the columns do not show it.
+    survival : str, optional
+        Columns with the probability that a time is beyond each of several times: comma-separated,
+        each as `TIME=COLUMN` or by a name that ends in the time; or the common prefix of such
+        names. A column for time 0 is not used, as everybody survives it.
+    horizon : float, optional
+        Time up to which outcomes are followed, for forecasts of times by `survival`, quantiles,
+        samples or moments.
     source : str
         File name for messages.
     start : int, default 0
@@ -80,7 +93,17 @@ def forecast_from_columns(
     (array([2.]), ['q0.25', 'q0.5', 'q0.75'])
     """
     columns = ForecastColumns(
-        mean, std, quantiles, samples, sort_quantiles, probability, pmf, chance_of_zero, outcome
+        mean,
+        std,
+        quantiles,
+        samples,
+        sort_quantiles,
+        probability,
+        pmf,
+        chance_of_zero,
+        outcome,
+        survival,
+        horizon,
     )
     return read_forecast(table, columns, source=source, start=start)
 
@@ -97,6 +120,8 @@ def read_forecast(
             forecast = Forecast.from_probability(values.probabilities("probability")[:, 0])
         case OutcomeKind.COUNT:
             forecast = _of_counts(values)
+        case OutcomeKind.CONTINUOUS | OutcomeKind.HURDLE if columns.is_of_times:
+            forecast = _of_times(values, columns)
         case OutcomeKind.HURDLE:
             chance = values.probabilities("chance_of_zero")[:, 0]
             amounts = _of_amounts(values, sort=columns.sort_quantiles)
@@ -154,6 +179,40 @@ def _of_amounts(values: ColumnValues, *, sort: bool) -> Forecast:
             rule = "forecasts of the outcomes above 0 must be positive and leave out the zeros"
             values.refuse(option, values[option] <= 0, rule)
     return _continuous(values, sort=sort)
+
+
+def _of_times(values: ColumnValues, columns: ForecastColumns) -> Forecast:
+    """Return forecasts of times, up to a horizon if there is one (outcomes: 5)."""
+    horizon = columns.horizon
+    if columns.survival is not None:
+        return _from_survival(values, columns.survival, horizon)
+    forecast = _continuous(values, sort=columns.sort_quantiles)
+    if horizon is None:
+        return forecast
+    return Forecast.from_hurdle(1 - forecast.cdf(horizon), forecast, at=horizon, end="high")
+
+
+def _from_survival(values: ColumnValues, listed: str, horizon: float | None) -> Forecast:
+    """Return forecasts from survival probabilities."""
+    names = values.columns["survival"]
+    times = np.array(list(survival_times(listed, names, values.source).values()))
+    survival = values.probabilities("survival")
+    rises = np.diff(survival, axis=-1) > ROUNDING
+    if rises.any():
+        row, column = (int(k) for k in np.argwhere(rises)[0])
+        before, after = survival[row, column : column + 2]
+        raise InputError(
+            f"{values.place('survival', row, column + 1)}: survival probabilities must not rise"
+            f" with time, got {after:g} at {times[column + 1]:g} after {before:g} at"
+            f" {times[column]:g}; name columns with the probability that the time is beyond each"
+            " time, not up to it"
+        )
+    falling = np.minimum.accumulate(survival, axis=-1)
+    # everybody survives time 0
+    is_later = times > 0
+    if not is_later.any():
+        raise bad_input("--survival", "name a column for a time above 0", f"{names[0]!r}")
+    return Forecast.from_survival(times[is_later], falling[:, is_later], horizon)
 
 
 def _continuous(values: ColumnValues, *, sort: bool) -> Forecast:

@@ -8,8 +8,17 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import Floats
-from evenhand.distributions import Categorical, Distribution, OutcomeKind
+from evenhand.distributions import (
+    Categorical,
+    Distribution,
+    OutcomeKind,
+    SurvivalCurves,
+    as_hurdle,
+)
 from evenhand.forecast import Forecast
+
+SURVIVAL = "survival_"
+"""Prefix of columns with survival probabilities; their names end in the time."""
 
 
 def served_columns(
@@ -43,6 +52,8 @@ def served_columns(
         zero before them, `chance_of_zero`. Quantiles of whole numbers are integers. Without draws,
         scores have the probability of each value too, such as `p1` to `p5`, and amounts the
         quantiles of the outcomes above 0, such as `positive_q0.5`: an audit can read them again.
+        Forecasts of times have survival probabilities, such as `survival_30`: at the times of
+        survival curves up to the horizon, if there is one, and at the horizon.
 
     Examples
     --------
@@ -53,7 +64,10 @@ def served_columns(
     if kind is OutcomeKind.BINARY:
         return {"probability": forecast.event_probability()}
     columns: dict[str, Any] = {} if r is None else {"r": r}
-    if kind is OutcomeKind.HURDLE:
+    times = survival_times(forecast)
+    # an atom at the high end is a horizon, whose probability is among those of survival
+    has_zeros = kind is OutcomeKind.HURDLE and not times
+    if has_zeros:
         columns["chance_of_zero"] = 1 - forecast.event_probability()
     columns["mean"] = mean
     quantiles = forecast.ppf(levels)
@@ -62,12 +76,46 @@ def served_columns(
     columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}
     if r is None:
         columns |= _probabilities(forecast)
-    if r is None and kind is OutcomeKind.HURDLE:
+    # with all digits: 1 less a probability that is next to 1 would lose them
+    columns |= {f"{SURVIVAL}{t:.15g}": _survival(forecast, t) for t in times}
+    if r is None and has_zeros:
         above = forecast.positive_part().ppf(levels)
         columns |= {f"positive_q{level}": above[:, i] for i, level in enumerate(levels)}
     if moments:
         columns |= {"served_mean": forecast.mean(), "served_std": forecast.std()}
     return columns
+
+
+def survival_times(forecast: Forecast) -> list[float]:
+    """Return the times at which survival probabilities are written; none for other outcomes.
+
+    Examples
+    --------
+    >>> survival_times(Forecast.from_survival([1, 2, 5], [[0.9, 0.7, 0.4]], horizon=3))
+    [1.0, 2.0, 3.0]
+    """
+    horizon = None
+    if forecast.outcome_kind is OutcomeKind.HURDLE:
+        hurdle = as_hurdle(forecast.distribution)
+        if hurdle.end == "low":
+            return []
+        horizon = hurdle.at
+    inner = _innermost(forecast.distribution)
+    times: list[float] = []
+    if isinstance(inner, SurvivalCurves):
+        # curves of forecasters may have a grid for each person, which columns cannot have
+        grid = inner.times.reshape(-1, inner.times.shape[-1])
+        times = grid[0].tolist() if (grid == grid[0]).all() else []
+    if horizon is None:
+        return times
+    return [*(time for time in times if time < horizon), horizon]
+
+
+def _survival(forecast: Forecast, time: float) -> Floats:
+    """Return the probability that each time is beyond one; at the horizon that of its atom."""
+    if forecast.outcome_kind is OutcomeKind.HURDLE and as_hurdle(forecast.distribution).at == time:
+        return 1 - forecast.event_probability()
+    return forecast.distribution.sf(time)
 
 
 def _probabilities(forecast: Forecast) -> dict[str, Floats]:
@@ -80,11 +128,13 @@ def _probabilities(forecast: Forecast) -> dict[str, Floats]:
 
 
 def _innermost(distribution: Distribution) -> Any:
-    """Return the distribution inside links and maps."""
+    """Return the distribution inside links, maps and hurdles."""
     base: Any = distribution
-    while hasattr(base, "base"):
-        base = base.base
-    return base
+    while True:
+        inner = getattr(base, "positive", getattr(base, "base", None))
+        if inner is None:
+            return base
+        base = inner
 
 
 def _has_whole_values(distribution: Distribution) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,9 +22,9 @@ from evenhand.tables import Parts
 SOURCES = ("r", "context", "key")
 """Columns, in forecasts written by evenhand, from which a draw can be reproduced."""
 
-SERVED = (*SOURCES, "served_mean", "served_std")
-"""Columns that depend on the draw. No randomized forecast is calibrated in groups defined by
-them."""
+SERVED = re.compile(r"r|context|key|served_mean|served_std|(q|survival_)[0-9.]+")
+"""Names of columns that depend on the draw. No randomized forecast is calibrated in groups defined
+by them."""
 
 
 class Subject(Protocol):
@@ -205,7 +206,8 @@ def searched_columns(
             " another column"
         )
     # no randomized forecast is calibrated given its draw (method: proof)
-    left_out = {*used, *apart, *(SERVED if has_sources(present) else ())}
+    is_served = has_sources(present)
+    left_out = {*used, *apart, *(name for name in present if is_served and SERVED.fullmatch(name))}
     return [name for name in present if name not in left_out]
 
 

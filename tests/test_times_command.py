@@ -1,0 +1,225 @@
+"""`evenhand audit` of times that are cut off: columns, options, messages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from command_outcome import Command
+from evenhand import Forecast, audit
+from evenhand._validate import InputError
+from evenhand.distributions import OutcomeKind
+from evenhand.scale import ColumnSubject, forecast_from_columns, searched_columns
+
+N = 600
+GRID = (2.0, 5.0, 10.0, 20.0)
+
+
+def make_table(seed: int, n: int = N) -> pd.DataFrame:
+    """Return exponential times with a mean that depends on x, cut off at entry 0 to 15 from 30.
+
+    In group "b" people live half as long as forecast.
+    """
+    random = np.random.default_rng(seed)
+    x = random.uniform(size=n)
+    group = np.where(random.uniform(size=n) < 0.3, "b", "a")
+    scale = 5 + 10 * x
+    true = scale * np.where(group == "b", 0.5, 1.0) * random.exponential(size=n)
+    entered = random.uniform(0, 15, size=n)
+    cut = 30 - entered
+    table = pd.DataFrame(
+        {
+            "id": [f"p{i}" for i in range(n)],
+            "group": group,
+            "x": x,
+            "entered": pd.Timestamp("2020-01-01") + pd.to_timedelta(entered.round(), "D"),
+            "days": np.minimum(true, cut),
+            "died": (true <= cut).astype(int),
+        }
+    )
+    return table.assign(**{f"s{t:g}": np.exp(-t / scale) for t in GRID})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "test.csv"
+    make_table(0).to_csv(path, index=False)
+    return path
+
+
+TIMES = ("--survival", "s", "--target", "days", "--event", "died")
+
+
+@pytest.mark.parametrize("listed", ["s", "s20,s5,s2,s10", "10=s10,20=s20,2=s2,5=s5"])
+def test_columns_of_survival_probabilities_make_curves(listed: str) -> None:
+    data = make_table(1, 30)
+    forecast, columns = forecast_from_columns(data, survival=listed, source="t.csv")
+    assert columns == [f"s{t:g}" for t in GRID]
+    np.testing.assert_allclose(1 - forecast.cdf(5.0), data["s5"], rtol=1e-9)
+    np.testing.assert_allclose(
+        1 - forecast.cdf(7.5), (data["s5"] + data["s10"]) / 2, rtol=1e-9
+    )  # linear between
+
+
+def test_a_column_for_time_0_is_no_part_of_the_curve() -> None:
+    data = make_table(1, 30)
+    more = data.assign(s0=1.0)
+    forecast, columns = forecast_from_columns(more, survival="s", source="t.csv")
+    plain, _ = forecast_from_columns(data, survival="s", source="t.csv")
+    assert columns[0] == "s0"
+    np.testing.assert_allclose(forecast.cdf(3.0), plain.cdf(3.0))
+
+
+@pytest.mark.parametrize("form", [{"survival": "s"}, {"mean": "x", "std": "sd"}])
+def test_with_a_horizon_forecasts_have_an_atom_there(form: dict[str, str]) -> None:
+    data = make_table(1, 30).assign(sd=1.0)
+    plain, _ = forecast_from_columns(data, **form, source="t.csv")  # type: ignore[arg-type]
+    cut, _ = forecast_from_columns(data, **form, horizon=1.5, source="t.csv")  # type: ignore[arg-type]
+    assert cut.outcome_kind is OutcomeKind.HURDLE
+    np.testing.assert_allclose(cut.event_probability(), plain.cdf(1.5), rtol=1e-9)
+    for y in (0.5, 1.0, 1.4):
+        np.testing.assert_allclose(cut.cdf(y), plain.cdf(y), rtol=1e-7)
+
+
+BAD_COLUMNS = [
+    ({"survival": "s20"}, {"s20": 1.2}, "column 's20', row 1: a probability must lie between"),
+    ({"survival": "s"}, {"s10": 0.99}, "must not rise with time, got 0.99 at 10 after"),
+    ({"survival": "s2,s10"}, {"s10": np.nan}, "'s10' has 30 missing values"),
+    ({"survival": "2=s2,2=s5"}, {}, "one column for each time, got 's2' and 's5' for 2"),
+    ({"survival": "x=s2"}, {}, "name columns as TIME=COLUMN"),
+    ({"survival": "group"}, {}, "name columns as TIME=COLUMN"),
+    ({"survival": "-1=s2"}, {}, "have times of at least 0"),
+    ({"survival": "0=s2"}, {}, "name a column for a time above 0"),
+    ({"survival": "2=t2"}, {}, "has no column 't2'"),
+    ({"survival": "z"}, {}, "no columns with this prefix, such as z30"),
+    ({"survival": "s", "mean": "x"}, {}, "name one kind of columns"),
+    ({"survival": "s", "outcome": "count"}, {}, "--survival is for times, which --outcome count"),
+    ({"survival": "s", "chance_of_zero": "x"}, {}, "not --survival; leave one of them out"),
+    ({"probability": "x", "horizon": 3.0}, {}, "--horizon is for times, which --probability"),
+    ({"mean": "x", "horizon": 3.0}, {}, "--mean needs --std"),
+]
+
+
+@pytest.mark.parametrize(("options", "values", "fact"), BAD_COLUMNS)
+def test_columns_that_are_no_survival_probabilities_are_refused(
+    options: dict[str, str], values: dict[str, float], fact: str
+) -> None:
+    data = make_table(1, 30).assign(**values)
+    with pytest.raises(InputError) as refusal:
+        forecast_from_columns(data, **options, source="t.csv")  # type: ignore[arg-type]
+    assert fact in str(refusal.value)
+
+
+def test_the_command_audits_what_the_function_audits(
+    evenhand: Command, table: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "audit.json"
+    options = ("--horizon", "20", "--groups", "group", "--id", "id", "--out", str(out))
+    done = evenhand("audit", str(table), *TIMES, *options)
+    assert done.code == 0, done.err
+    data = pd.read_csv(table, float_precision="round_trip")
+    curves = data[[f"s{t:g}" for t in GRID]]
+    expected = audit(
+        Forecast.from_survival(GRID, curves, horizon=20),
+        y=data["days"],
+        event=data["died"],
+        horizon=20,
+        groups=data[["group"]],
+        features=data[["group", "x"]],
+        random_state=0,
+    )
+    found = json.loads(out.read_text())
+    groups = {row["group"]: row for row in found["groups"]}
+    np.testing.assert_allclose(groups["group = b"]["error"], expected.groups["error"].iloc[2])
+    assert expected.groups["group"].iloc[2] == "group = b"
+    assert "--horizon 20" in found["provenance"]["command"]
+
+
+def test_event_and_entry_are_not_searched() -> None:
+    data = make_table(0)
+    subject = ColumnSubject(survival="s")
+    apart = {"days", "died", "entered", "id"}
+    assert searched_columns(subject, list(data), "days", apart, "t.csv") == ["group", "x"]
+
+
+def test_forecasts_that_depend_on_the_draw_are_not_searched() -> None:
+    data = make_table(0).rename(columns={f"s{t:g}": f"survival_{t:g}" for t in GRID})
+    served = data.assign(**{"r": 0.5, "context": "", "key": "k", "mean": 1.0, "q0.5": 2.0})
+    subject = ColumnSubject(survival="survival_2,survival_5")
+    apart = {"days", "died", "entered", "id"}
+    searched = searched_columns(subject, list(served), "days", apart, "t.csv")
+    assert searched == ["group", "x", "mean"]
+
+
+@pytest.mark.parametrize(
+    ("options", "facts"),
+    [
+        (TIMES[:4], ["--survival is for times", "add --event"]),
+        (("--mean", "x", "--std", "s2", "--target", "days", "--horizon", "3"), ["add --event"]),
+        ((*TIMES, "--entered", "entered"), ["--entered has no effect without --horizon"]),
+        ((*TIMES, "--horizon", "-2"), ["--horizon must be a time above 0, got -2"]),
+        ((*TIMES, "--horizon", "1e-9"), ["no event was observed by the horizon"]),
+        ((*TIMES[:5], "dead"), ["no column 'dead'", "did you mean"]),
+        ((*TIMES[:5], "days"), ["is the --target column"]),
+        ((*TIMES[:5], "group"), ["column 'group', row 1"]),
+        ((*TIMES[:5], "x"), ["column 'x', row 1 must be 0 or 1", "1 where the event was observed"]),
+        ((*TIMES, "--groups", "died"), ["--groups contains 'died', the --event column"]),
+        ((*TIMES, "--features", "died,x"), ["--features contains 'died', the --event column"]),
+        ((*TIMES, "--horizon", "9", "--entered", "group"), ["column 'group', row 1"]),
+        (
+            ("--probability", "s2", "--target", "days", "--event", "died"),
+            ["forecasts are of the kind 'binary'", "--survival"],
+        ),
+        ((*TIMES, "--sample-size", "50"), ["applies only to a folder of parts"]),
+        ((*TIMES, "--workers", "1"), ["--event needs a table in memory"]),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(
+    evenhand: Command, table: Path, options: tuple[str, ...], facts: list[str]
+) -> None:
+    done = evenhand("audit", str(table), *options)
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    for fact in facts:
+        assert fact in done.err
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "facts"),
+    [
+        ("days", "", ["row 3 must be a time", "was last seen"]),
+        ("days", -2.0, ["column 'days', row 3 must be at least 0, got -2"]),
+        ("died", 2, ["column 'died', row 3 must be 0 or 1, got 2"]),
+        ("died", "", ["'died' has 1 missing value"]),
+        ("entered", "", ["column 'entered', row 3 must be a date"]),
+    ],
+)
+def test_wrong_cells_are_named(
+    evenhand: Command, tmp_path: Path, column: str, value: object, facts: list[str]
+) -> None:
+    data = make_table(0)
+    data[column] = data[column].astype(object)
+    data.loc[2, column] = value
+    path = tmp_path / "wrong.csv"
+    data.to_csv(path, index=False)
+    options = ("--horizon", "10", "--entered", "entered")
+    done = evenhand("audit", str(path), *TIMES, *options)
+    assert done.code == 2, done.err
+    for fact in facts:
+        assert fact in done.err
+
+
+def test_events_may_be_words_for_true_and_false(
+    evenhand: Command, table: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "words.csv"
+    data = pd.read_csv(table, float_precision="round_trip")
+    data.assign(died=data["died"] == 1).to_csv(path, index=False)
+    both = [evenhand("audit", str(one), *TIMES, "--json") for one in (table, path)]
+    assert [done.code for done in both] == [0, 0]
+    first, second = (json.loads(done.out)["groups"] for done in both)
+    assert first == second
