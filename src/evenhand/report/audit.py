@@ -13,12 +13,8 @@ from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, 
 from evenhand.report.events import reliability_section
 from evenhand.report.examples import examples_section
 from evenhand.report.findings import Findings
-from evenhand.report.groups import (
-    learned_section,
-    named_section,
-    positive_section,
-    scanned_section,
-)
+from evenhand.report.groups import named_section, positive_section, scanned_section
+from evenhand.report.learned_groups import learned_section
 from evenhand.report.measures import NAMES, formatter_of, units_of
 from evenhand.report.names import short
 from evenhand.report.next_section import next_section
@@ -30,6 +26,8 @@ from evenhand.report.proof import limits_section, oracle_section, proof_section
 from evenhand.report.provenance import provenance_section
 from evenhand.report.records import Score, records
 from evenhand.report.status_words import status_box
+from evenhand.report.survival import survival_section
+from evenhand.report.times import times_section
 from evenhand.report.verdict import forecast_kind, not_covered, significance, verdict_of
 
 AVERAGE_ERROR = NAMES["error"](0)
@@ -69,7 +67,7 @@ def audit_document(
         found, people = [section for section in found if section is not miscoverage], None
     proof = proof_section(findings)
     oracle = oracle_section(findings)
-    reliability = reliability_section(findings)
+    rates = [survival_section(findings), reliability_section(findings)]
     # PITs of 0/1 outcomes show less than event rates by predicted probability
     calibration = None if findings.terms.is_event else calibration_section(findings)
     rest = [_scores(findings), people, price_section(findings)]
@@ -77,10 +75,11 @@ def audit_document(
     # a guarantee for every group leads; without one the examined groups lead, and oracle groups
     # become an appendix, since they measure what can be proven, not harm
     if findings.bound is not None:
-        order = [proof, calibration, reliability, oracle, *found, *rest, *last]
+        order = [proof, calibration, *rates, oracle, *found, *rest, *last]
     else:
-        order = [*found, reliability, calibration, *rest, proof, *last, oracle]
-    sections = [next_section(findings), *order, provenance_section(findings, data, members)]
+        order = [*found, *rates, calibration, *rest, proof, *last, oracle]
+    first = [next_section(findings), times_section(findings)]
+    sections = [*first, *order, provenance_section(findings, data, members)]
     rows = count(findings.values["n_samples"], "row")
     return Document(
         title=f"Audit of {short(findings.values['name'], NAME_LENGTH)}",
@@ -167,7 +166,7 @@ def _scores(findings: Findings) -> Section | None:
     if findings.values.get("rounding_step"):
         text += " The log score with cells uses the probability of each outcome's rounding cell."
     cells: Cells[Score] = {
-        Column("measure"): lambda score: str(score.measure),
+        Column("measure"): lambda score: _measure_in_words(score, findings),
         numeric("value"): lambda score: formatter_of(score.unit)(score.value),
         numeric("95% interval"): lambda score: band(
             formatter_of(score.unit), score.low, score.high
@@ -176,6 +175,13 @@ def _scores(findings: Findings) -> Section | None:
     }
     table = Table.of("Scores", [_with_one_interval(score, findings) for score in scores], cells)
     return Section("Scores", [Paragraph(text), table], "scores")
+
+
+def _measure_in_words(score: Score, findings: Findings) -> str:
+    # the size of the error of times that are cut off is another measure
+    if findings.terms.is_time and score.measure == AVERAGE_ERROR:
+        return "average error, of the tested PITs"
+    return str(score.measure)
 
 
 def _unit_in_words(unit: str | None, findings: Findings) -> str:

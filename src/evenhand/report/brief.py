@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from evenhand._escape import visible
-from evenhand._format import UNKNOWN, Show, at_least, band, count, percent, points
+from evenhand._format import UNKNOWN, Show, at_least, band, count, is_known, percent, points
 from evenhand._table import folded_command, line_width, wrapped
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.judging import findings_of
@@ -15,6 +15,7 @@ from evenhand.report.notes import Note
 from evenhand.report.records import Estimate, Values
 from evenhand.report.sentences import finding_name, leak_sentences, off_in_brief
 from evenhand.report.status_words import status_box
+from evenhand.report.times import counts_in_words
 from evenhand.report.verdict import forecast_kind, headline, proof_in_brief, small_groups
 
 LONGEST = 100
@@ -49,6 +50,7 @@ def _paragraphs(findings: Findings) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield labels with the texts beside them."""
     box = status_box(findings)
     yield "Status", [" ".join([f"{box.title.upper()}.", *box.sentences])]
+    yield "Times", [] if findings.censoring is None else [f"{counts_in_words(findings)}."]
     yield "Caution", _cautions(findings)
     yield "Finding", [headline(findings)]
     yield "Also", [_other(group, findings) for group in _others(findings)]
@@ -99,7 +101,7 @@ def _overall(findings: Findings) -> list[str]:
     if group is None:
         return []
     facts = [f"{points(group.error.value)} points ({_ends(points, group.error)})"]
-    if not findings.terms.is_event:
+    if not findings.terms.is_event and is_known(group.coverage_80.value):
         covered = group.coverage_80
         facts.append(
             f"80% intervals cover {percent(covered.value)} of outcomes ({_ends(percent, covered)})"

@@ -6,6 +6,7 @@ from evenhand._format import band, count, in_full, percent
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.figures import OUTCOMES_TITLE, PIT_BAND, PIT_TITLE
 from evenhand.report import charts
+from evenhand.report.assumptions import IN_FEATURES
 from evenhand.report.document import Pair, Paragraph, Part, Section
 from evenhand.report.findings import Findings
 from evenhand.report.records import Bin, Level, Values, known, or_zero, records
@@ -24,6 +25,12 @@ def calibration_section(findings: Findings) -> Section | None:
         " right that they are higher; a U shape means that forecasts are too narrow, a hump that"
         " they are too wide."
     )
+    if findings.terms.is_time:
+        text += (
+            " Times that are cut off are drawn from the remaining part of their predicted"
+            f" distributions: the bars test calibration, assuming that {IN_FEATURES}, but"
+            " understate the size of errors."
+        )
     parts: list[Part] = [Paragraph(text), Pair(drawn[:1], drawn[1:])]
     return Section("Overall calibration", parts, "calibration", in_text=False)
 

@@ -21,6 +21,7 @@ from evenhand._format import (
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report import charts
+from evenhand.report.assumptions import IN_TIME
 from evenhand.report.coverage import MASS
 from evenhand.report.document import Heading, Pair, Paragraph, Part, Section
 from evenhand.report.findings import Findings
@@ -76,12 +77,17 @@ def reliability_section(findings: Findings) -> Section | None:
     bins = tuple(one for one in bins if known(one.probability, one.rate))
     if not bins:
         return None
-    event = "1" if findings.terms.is_event else f"an outcome other than {findings.terms.atom}"
+    terms = findings.terms
+    event = "1" if terms.is_event else f"an outcome other than {terms.atom}"
+    method = ""
+    if terms.is_time:
+        event = f"that of the times, by {terms.horizon}"
+        method = f" Rates are Kaplan-Meier estimates, which assume that {IN_TIME}."
     confidence = confidence_in_full(findings.confidence)
     text = (
         f"The event is {event}. People are divided by predicted probability; under calibration, the"
         " rate of the event in each bin equals the mean predicted probability. The intervals of all"
-        f" bins of a group contain its rates at once, with {confidence} confidence."
+        f" bins of a group contain its rates at once, with {confidence} confidence.{method}"
     )
     names = list(dict.fromkeys(one.group for one in bins))
     shown = [names[0], *_worst(bins, names[1:])]

@@ -9,6 +9,7 @@ from evenhand._format import at_most, confidence_in_full, is_known
 from evenhand.report.notes import Note
 from evenhand.report.records import (
     Bound,
+    Censoring,
     Estimate,
     Number,
     PlainInterval,
@@ -63,6 +64,9 @@ class GroupFinding:
     is_probable : bool
         Whether its members are known only by probability: its numbers are then those of all rows,
         weighted by the probabilities.
+    open_error : Estimate or None
+        For times that are cut off, the ends between which the error lies whatever the reason for
+        it; `error` is then the Kaplan-Meier estimate. None for other outcomes.
     """
 
     name: str
@@ -84,6 +88,12 @@ class GroupFinding:
     features: tuple[str, ...] = ()
     column: str | None = None
     is_probable: bool = False
+    open_error: Estimate | None = None
+
+    @property
+    def most(self) -> Number:
+        """Upper bound of its error that assumes nothing about times that are cut off."""
+        return self.error.high if self.open_error is None else self.open_error.high
 
     @property
     def least(self) -> float:
@@ -154,6 +164,8 @@ class Findings:
         Plain values of the audit, None for unknown numbers.
     terms : Terms
         Words for the kind of outcome.
+    censoring : Censoring or None
+        Numbers of people by what is known of their times; None for other outcomes.
     tolerance : Tolerance
         Errors up to which significant findings are not important.
     confidence : float
@@ -186,6 +198,7 @@ class Findings:
 
     values: Values
     terms: Terms
+    censoring: Censoring | None
     tolerance: Tolerance
     confidence: float
     n_simultaneous: int
@@ -303,8 +316,8 @@ class Findings:
         Groups known by probability have no upper bound.
         """
         judged = (one for one in self.distinct if one.is_judged and not one.is_probable)
-        known = (one for one in judged if is_known(one.error.high))
-        return max(known, key=lambda one: or_zero(one.error.high), default=None)
+        known = (one for one in judged if is_known(one.most))
+        return max(known, key=lambda one: or_zero(one.most), default=None)
 
     @property
     def n_within(self) -> tuple[int, int]:

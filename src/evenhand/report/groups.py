@@ -1,4 +1,4 @@
-"""Sections on named, scanned and learned groups."""
+"""Sections on named and scanned groups."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from evenhand._format import (
     UNKNOWN,
-    at_least,
     band,
     confidence_in_full,
     count,
-    in_full,
     p_value,
     percent,
     points,
@@ -18,9 +16,10 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
+from evenhand.report.assumptions import IN_FEATURES, IN_GROUP
 from evenhand.report.charts import Area, Axis, Chart, Color, Point, Points, Shape
 from evenhand.report.document import Legend, Paragraph, Part, Section
-from evenhand.report.findings import Findings, GroupFinding, LearnedFinding
+from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.names import tip_name
 from evenhand.report.profiles import GroupDetails
 from evenhand.report.records import Estimate, Number
@@ -30,7 +29,6 @@ from evenhand.report.sentences import (
     TOLERATED,
     how_off,
     joined,
-    learned_in_words,
     no_scan,
 )
 
@@ -71,7 +69,8 @@ def named_section(findings: Findings, details: GroupDetails) -> Section | None:
     shown = shown_named(findings)
     if not shown:
         return None
-    text = f"{_intervals_in_words(findings)} {_bias_in_words(findings)}"
+    texts = [_intervals_in_words(findings), *_bias_in_words(findings)]
+    text = " ".join(texts)
     if any(group.is_probable for group in shown):
         text += (
             " Of groups known by probability, all numbers are those of all rows, weighted by the"
@@ -80,7 +79,7 @@ def named_section(findings: Findings, details: GroupDetails) -> Section | None:
     if len(findings.named) > NAMED:
         text += f" The first {NAMED} of {whole(len(findings.named))} groups are listed, {FIRST}."
     covered: Cells[GroupFinding] = {
-        numeric("90% coverage", in_text=False): lambda g: _estimate(g.coverage_90, percent)
+        numeric("90% coverage", in_text=False): lambda g: estimate_cell(g.coverage_90, percent)
     }
     cells = _cells(shown, findings)
     cells |= {} if findings.terms.is_event else covered
@@ -106,13 +105,15 @@ def _more(table: str, details: GroupDetails) -> Callable[[GroupFinding], object]
     return lambda group: details.of_group(table, group.name, group.name)
 
 
-def _bias_in_words(findings: Findings) -> str:
+def _bias_in_words(findings: Findings) -> list[str]:
+    if not findings.terms.has_bias:
+        return []
     if findings.terms.is_event:
-        return "Negative differences mean that events are rarer than predicted."
-    return (
+        return ["Negative differences mean that events are rarer than predicted."]
+    return [
         f"Outcome minus forecast is in {findings.terms.unit}; negative values mean that outcomes"
         " are lower than forecast."
-    )
+    ]
 
 
 def positive_section(findings: Findings) -> Section | None:
@@ -137,6 +138,8 @@ def _place(group: GroupFinding) -> tuple[bool, bool, tuple[bool, bool, float, fl
 
 def _intervals_in_words(findings: Findings) -> str:
     """Return what the intervals of the tables of groups hold for."""
+    if findings.terms.is_time:
+        return _times_in_words(findings)
     if not findings.n_simultaneous:
         return (
             "Estimates with pointwise 95% confidence intervals: among many groups,"
@@ -162,6 +165,22 @@ def _intervals_in_words(findings: Findings) -> str:
         f" level, the intervals of {every} {n} contain the true values at once with {confidence}"
         " confidence. Those of everyone are pointwise 95% intervals."
     ) + asymptotics
+
+
+def _times_in_words(findings: Findings) -> str:
+    """Return what errors of times that are cut off assume, and what their intervals hold for."""
+    confidence = confidence_in_full(findings.confidence)
+    every = "each of them by itself"
+    if findings.n_simultaneous:
+        n = count(findings.n_simultaneous, "distinct named and scanned group")
+        every = f"all {n} at once" if findings.n_simultaneous > 1 else "the group"
+    return (
+        f"Errors and coverage are Kaplan-Meier estimates of PITs, which assume that {IN_GROUP}."
+        f" Their {confidence} confidence intervals are asymptotic and hold for {every}. The range"
+        " without assumption contains the error whatever the unknown times are, with the same"
+        " confidence at any number of rows. Whether a group is significantly off is decided by a"
+        f" test, which assumes that {IN_FEATURES}."
+    )
 
 
 def scanned_section(findings: Findings, details: GroupDetails) -> Section:
@@ -199,18 +218,23 @@ def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFind
     """Return the columns that both tables share; errors are drawn on one scale from 0."""
     terms = findings.terms
     covered: Cells[GroupFinding] = {
-        numeric("80% coverage"): lambda g: _estimate(g.coverage_80, percent)
+        numeric("80% coverage"): lambda g: estimate_cell(g.coverage_80, percent)
     }
     # intervals of groups that are too small are not shown and would stretch the scale
     errors = [group.error for group in shown if not group.is_too_small]
     top = _top(end for error in errors for end in (error.value, error.high))
     scale = Column(f"scale from 0 to {points_in_full(top)}", in_text=False)
+    bias: Cells[GroupFinding] = {
+        numeric(terms.bias): lambda g: estimate_cell(g.bias, terms.show_bias)
+    }
+    unassumed: Cells[GroupFinding] = {numeric("without assumption (points)"): _open_error}
+    error = "Kaplan-Meier error (points)" if terms.is_time else "error (points)"
     return {
         Column("group"): lambda g: g.name,
-        numeric("error (points)"): _error,
+        numeric(error): _error,
         scale: lambda g: Value("", order=_error(g).order, drawing=_drawing(g, top, findings)),
         Column("finding"): lambda g: how_off(g, terms),
-        numeric(terms.bias): lambda g: _estimate(g.bias, terms.show_bias),
+        **(bias if terms.has_bias else unassumed),
         **({} if terms.is_event else covered),
     }
 
@@ -221,10 +245,16 @@ def _rows(group: GroupFinding) -> Value:
 
 def _error(group: GroupFinding) -> Value:
     # the error of a few rows is mostly chance: it is not shown, and rows are not sorted by it
-    return Value(UNKNOWN) if group.is_too_small else _estimate(group.error, points)
+    return Value(UNKNOWN) if group.is_too_small else estimate_cell(group.error, points)
 
 
-def _estimate(estimate: Estimate, show: Callable[..., str]) -> Value:
+def _open_error(group: GroupFinding) -> Value:
+    """Write the range of an error that assumes nothing on why times are cut off."""
+    ends = group.open_error or Estimate(None)
+    return Value(band(points, ends.low, ends.high), order=ends.low)
+
+
+def estimate_cell(estimate: Estimate, show: Callable[..., str]) -> Value:
     """Write an estimate with its interval; columns are sorted by the estimate."""
     reach = band(show, estimate.low, estimate.high)
     return Value(show(estimate.value), reach, estimate.value)
@@ -274,42 +304,3 @@ def _legend(findings: Findings) -> Legend:
     zone = f"tolerance: up to {points_in_full(findings.tolerance.error)} points of error"
     marks = [Points(at, name, color, shape) for name, (color, shape) in MARKS.items()]
     return Legend([*marks, _zone(findings.tolerance.error, zone)])
-
-
-def learned_section(findings: Findings, details: GroupDetails) -> Section | None:
-    """Show the learned group of each size."""
-    if not findings.learned:
-        return None
-    text = (
-        "For each group size, the worst group is learned from features on some of the rows and"
-        " evaluated on others. Its estimated error is conservative: on average it does"
-        " not exceed the true error, and it may be negative. The lower bounds of all learned groups"
-        f" hold jointly, with {findings.level} confidence. A finding is listed if the adjusted p,"
-        " from a separate test and adjusted for the number of learned groups, is below"
-        f" {1 - findings.confidence:.4g}; the test is more powerful than the bound, which may be 0"
-        " then."
-    )
-    terms = findings.terms
-    covered: Cells[LearnedFinding] = {
-        numeric("80% coverage", in_text=False): lambda f: percent(f.group.coverage_80.value)
-    }
-    cells: Cells[LearnedFinding] = {
-        Column("share of people"): lambda f: in_full(f.mass),
-        numeric("error (points)"): lambda f: points(f.group.error.value),
-        numeric("lower bound"): lambda f: at_least(f.low),
-        Column("finding"): lambda f: how_off(f.group, findings.terms),
-        numeric(terms.bias, in_text=False): lambda f: terms.show_bias(f.group.bias.value),
-        **({} if terms.is_event else covered),
-        numeric("adjusted p", in_text=False): lambda f: p_value(f.group.p_adjusted),
-        numeric("rows"): lambda f: Value(whole(f.group.n), f"of {whole(f.n_judged)} evaluated"),
-        Column("definition"): learned_in_words,
-    }
-    names = {one.get("mass"): one["group"] for one in findings.values.get("off_groups") or ()}
-
-    def more(found: LearnedFinding) -> object:
-        name = names.get(found.mass, f"learned group of {in_full(found.mass)} of people")
-        return details.of_group("learned", found.mass, str(name), found.mass)
-
-    table = Table.of("Learned groups", findings.learned, cells, more=more)
-    title = "Worst groups learned from features"
-    return Section(title, [Paragraph(text), table], "learned")

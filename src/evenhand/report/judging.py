@@ -12,6 +12,7 @@ from evenhand.report.findings import Findings, GroupFinding, LearnedFinding
 from evenhand.report.notes import NO_SCAN, Note, NoteKind, notes_of
 from evenhand.report.records import (
     Bound,
+    Censoring,
     Estimate,
     NamedBound,
     Number,
@@ -55,6 +56,7 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
     absent = {key: value for key, value in EMPTY.items() if given.get(key) is None}
     audit = with_decisions(given | absent)
     proof = _proof_of(audit)
+    censoring = record(Censoring, audit["censoring"]) if audit.get("censoring") else None
     family = audit.get("family") or {}
     joint = family.get("confidence", POINTWISE)
     scanned = [_scanned(row, joint) for row in audit["scan"]]
@@ -64,16 +66,16 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
     # a named group that equals a value of a feature is listed once, under its own name
     names = {row["group"] for row in audit["groups"]}
     names |= {row.get("scanned_as") or row["group"] for row in audit["groups"]}
-    others = [group for group in scanned if group.name not in names]
+    others = [
+        (group, (group.n, row.get("error")))
+        for group, row in zip(scanned, audit["scan"], strict=True)
+        if group.name not in names
+    ]
     learned_confidence = joint if proof is None else proof.confidence
     return Findings(
         values=audit,
-        terms=Terms.of(
-            audit.get("outcome_kind"),
-            audit.get("target"),
-            (audit.get("about") or {}).get("unit"),
-            (audit.get("certificate") or {}).get("atom"),
-        ),
+        terms=_terms_of(audit, censoring),
+        censoring=censoring,
         tolerance=record(Tolerance, audit["tolerance"]) if audit.get("tolerance") else Tolerance(),
         confidence=joint,
         n_simultaneous=family.get("n_groups", 0),
@@ -82,7 +84,10 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
         scanned=tuple(scanned),
         learned=tuple(_learned(row, learned_confidence) for row in audit["learned"]),
         positive=tuple(
-            _named(row, {}, joint, ()) for row in audit.get("positive_part") or () if "off" in row
+            _named(row, {}, joint, ())
+            for row in audit.get("positive_part") or ()
+            # who is lost may or may not have the event by the horizon: there is no such part
+            if "off" in row and censoring is None
         ),
         distinct=(*groups[1:], *_distinct(others)),
         worst_groups=records(WorstGroup, audit["worst_groups"]),
@@ -91,6 +96,13 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
         why_no_scan=notes_of(notes, *NO_SCAN),
         has_features=bool(audit["learned"] or notes_of(notes, NoteKind.COLUMN_NOT_SCANNED)),
     )
+
+
+def _terms_of(audit: Values, censoring: Censoring | None) -> Terms:
+    unit = (audit.get("about") or {}).get("unit")
+    atom = (audit.get("certificate") or {}).get("atom")
+    terms = Terms.of(audit.get("outcome_kind"), audit.get("target"), unit, atom)
+    return terms if censoring is None else terms.of_times(censoring.horizon, unit)
 
 
 def _named(
@@ -114,10 +126,16 @@ def _scanned(row: Values, joint: float) -> GroupFinding:
 
 
 def _finding(row: Values, **judged: Any) -> GroupFinding:
+    # the error of randomized PITs is that of a test: it understates errors of times that are cut
+    # off (outcomes: 5)
+    is_censored = "km_error" in row
     return GroupFinding(
         name=str(row.get("group", "")),
         n=row["n"],
-        error=estimate(row, "error"),
+        error=estimate(row, "km_error", "km") if is_censored else estimate(row, "error"),
+        open_error=(
+            Estimate(None, row.get("least_error"), row.get("most_error")) if is_censored else None
+        ),
         bias=estimate(row, "bias"),
         coverage_80=estimate(row, "coverage_80"),
         coverage_90=estimate(row, "coverage_90"),
@@ -137,7 +155,8 @@ def _learned(row: Values, confidence: float) -> LearnedFinding:
     # the rows that judge a learned group are not those that defined it, and its bound is adjusted
     # for the number of learned groups
     group = _finding(row, direction=row.get("direction"), confidence=confidence)
-    group = replace(group, error=Estimate(group.error.value, row.get("low")))
+    if group.open_error is None:
+        group = replace(group, error=Estimate(group.error.value, row.get("low")))
     return record(LearnedFinding, {**row, "group": group})
 
 
@@ -156,13 +175,15 @@ def _estimated_direction(row: Values) -> str:
     return MIXED
 
 
-def _distinct(groups: Iterable[GroupFinding]) -> Iterable[GroupFinding]:
-    # the same rows may have several names if two features split people equally: equal sizes and
-    # errors identify them
+def _distinct(
+    groups: Iterable[tuple[GroupFinding, tuple[int, Number]]],
+) -> Iterable[GroupFinding]:
+    """Return one group for each set of rows, which sizes and errors of PITs identify."""
+    # the same rows may have several names if two features split people equally
     found: dict[tuple[int, Number], GroupFinding] = {}
     # the name with the fewest features is kept
-    for group in sorted(groups, key=lambda group: len(group.features)):
-        found.setdefault((group.n, group.error.value), group)
+    for group, rows in sorted(groups, key=lambda one: len(one[0].features)):
+        found.setdefault(rows, group)
     return found.values()
 
 

@@ -39,6 +39,9 @@ COLUMNS: dict[OutcomeKind | None, str] = {
 }
 """Columns of forecasts in examples, if the audit does not record any; others have moments."""
 
+TIMES = '--survival "30=s30,60=s60" --event event'
+"""The same for times that may be cut off."""
+
 GOAL = "0.3"
 """Largest group error in examples of a guarantee."""
 
@@ -72,13 +75,21 @@ def _steps(findings: Findings) -> Iterator[NextStep]:
         yield _after_pass(findings, status)
     yield from _repairs(findings, options)
     if status.decision is Decision.UNDECIDED and not status.conditions:
-        n = max(len(findings.distinct), 1)
-        yield NextStep(
-            "Collect more rows, or name fewer groups: see which errors a number of rows detects.",
-            f"evenhand plan --groups {n}",
-            f"print(evenhand.planning.plan(n_groups={n}))",
-        )
+        yield _more_rows(findings)
     yield from _proof(findings, options)
+
+
+def _more_rows(findings: Findings) -> NextStep:
+    """Return what decides an audit that is not decided."""
+    # a plan is for outcomes that are all known
+    if findings.terms.is_time:
+        return NextStep("Collect more rows, follow people for longer, or name fewer groups.")
+    n = max(len(findings.distinct), 1)
+    return NextStep(
+        "Collect more rows, or name fewer groups: see which errors a number of rows detects.",
+        f"evenhand plan --groups {n}",
+        f"print(evenhand.planning.plan(n_groups={n}))",
+    )
 
 
 def _after_pass(findings: Findings, status: Status) -> NextStep:
@@ -88,7 +99,7 @@ def _after_pass(findings: Findings, status: Status) -> NextStep:
             "Nothing to repair. Repeat the audit on new rows, and let it fail if a group is off by"
             " more.",
             "evenhand audit NEW.csv ... --fail-if 'groups_beyond_tolerance > 0'",
-            'compare(found, audit(model, X_new, y_new)).to_html("changes.html")',
+            f'compare(found, audit(model, {_rows(findings, "new")})).to_html("changes.html")',
         )
     passed = "the condition" if len(status.conditions) == 1 else "each condition"
     # conditions may allow findings, and do not count learned groups
@@ -182,6 +193,14 @@ def _proof(findings: Findings, options: str) -> Iterator[NextStep]:
                 "audit(model, X, y)",
             )
         return
+    if findings.terms.is_time and not findings.terms.horizon:
+        yield NextStep(
+            "For a guarantee for every group, audit up to a horizon until which most people are"
+            " followed.",
+            _of_table(findings, options, "evenhand audit ... {} --horizon 60"),
+            "audit(model, X, y, event=event, horizon=60)",
+        )
+        return
     size = f"{in_full(MASS)} of {findings.terms.people}"
     floors = [one for one in findings.plain if one.mass == MASS and or_zero(one.floor) > 0]
     wider = f"a wider interval, such as {in_full(floors[-1].level)}, or " if floors else ""
@@ -206,16 +225,29 @@ def _of_table(findings: Findings, options: str, line: str) -> str:
     if not options and has_command(findings):
         return ""
     columns = COLUMNS.get(findings.terms.kind, "--mean mu --std sigma")
+    if findings.censoring is not None:
+        horizon = findings.censoring.horizon
+        columns = TIMES if horizon is None else f"{TIMES} --horizon {horizon:.15g}"
     target = _quoted(str(findings.values.get("target") or "y"))
     return line.format(options or f"--target {target} {columns}")
 
 
 def _of_model(findings: Findings, line: str, *first: str) -> str:
     """Return lines of Python on a model; those that load it follow an audit by the command."""
-    line = line.replace("{}", "X_other, y_other")
+    line = line.replace("{}", _rows(findings, "other"))
     if not has_command(findings) or forecast_options(findings):
         return line
     return "\n".join(['model = evenhand.load("model")', *first, line])
+
+
+def _rows(findings: Findings, which: str) -> str:
+    """Return the arguments of Python that are rows and outcomes, such as "X_other, y_other"."""
+    rows = f"X_{which}, y_{which}"
+    if findings.censoring is None:
+        return rows
+    horizon = findings.censoring.horizon
+    until = "" if horizon is None else f", horizon={horizon:.15g}"
+    return f"{rows}, event=event_{which}{until}"
 
 
 def has_command(findings: Findings) -> bool:

@@ -41,6 +41,14 @@ PART = (
 )
 """What the bounds for outcomes with an atom refer to."""
 
+PART_OF_TIMES = (
+    "In the bounds for every group, for errors and coverage, the people are those with the event by"
+    " {horizon}, and the forecasts those of its time, given that it happens by then. Whoever is cut"
+    " off before counts with the largest error. The bound for all people together and those for the"
+    " event include everybody."
+)
+"""The same for times with a horizon, of which only those of events are randomized."""
+
 SHARP = (
     "The bounds for every group are sharp: they bound the error of the group itself, by two"
     " simultaneous bands for the PITs before the draw."
@@ -56,7 +64,13 @@ def proof_section(findings: Findings) -> Section:
         return Section(title, [Paragraph(text)], "proof", in_text=False)
     parts: list[Part] = [Paragraph(_holds_in_words(findings, proof))]
     if findings.terms.is_part:
-        parts.append(Paragraph(PART.format(atom=findings.terms.atom)))
+        terms = findings.terms
+        text = (
+            PART_OF_TIMES.format(horizon=terms.horizon)
+            if terms.is_time
+            else PART.format(atom=terms.atom)
+        )
+        parts.append(Paragraph(text))
     if proof.bound is not None:
         parts += [Heading("For every group"), _every_group(findings, proof)]
     is_event = findings.terms.is_event

@@ -28,6 +28,27 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Censoring:
+    """Numbers of people by what is known of their time until the event.
+
+    Those who reached the horizon were seen without the event until then, those who are lost only
+    until before it, or at any time if there is no horizon. `n_followed` of all people entered at
+    least a horizon before the end of follow-up; None if it is unknown when they entered.
+    """
+
+    n_events: int
+    n_reached: int
+    n_lost: int
+    horizon: Number
+    n_followed: int | None
+
+    @property
+    def n_people(self) -> int:
+        """Number of people."""
+        return self.n_events + self.n_reached + self.n_lost
+
+
+@dataclass(frozen=True)
 class Score:
     """Measure of all rows with its interval."""
 
@@ -208,9 +229,10 @@ def records(kind: type[Record], rows: Iterable[Values] | None) -> tuple[Record, 
     return tuple(record(kind, row) for row in rows or () if row)
 
 
-def estimate(row: Values, key: str) -> Estimate:
-    """Read an estimate with its interval."""
-    return Estimate(row.get(key), row.get(f"{key}_low"), row.get(f"{key}_high"))
+def estimate(row: Values, key: str, ends: str = "") -> Estimate:
+    """Read an estimate with its interval, whose ends are named `ends` or like the estimate."""
+    ends = ends or key
+    return Estimate(row.get(key), row.get(f"{ends}_low"), row.get(f"{ends}_high"))
 
 
 def known(*values: Number) -> bool:

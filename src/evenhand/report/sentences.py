@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from evenhand._format import (
     UNKNOWN,
     at_least,
+    at_most,
     confidence_in_full,
     count,
     in_full,
@@ -16,6 +17,7 @@ from evenhand._format import (
     points,
     points_in_full,
 )
+from evenhand.report.assumptions import WITHOUT
 from evenhand.report.document import Sentence
 from evenhand.report.findings import (
     GROUPS_LISTED,
@@ -187,15 +189,28 @@ def headline_sentences(group: GroupFinding, findings: Findings) -> str:
         first = f"{subject} {verb} significantly off ({estimate}{p})."
     else:
         confidence = confidence_in_full(group.confidence)
+        method = "Kaplan-Meier " if findings.terms.is_time else ""
         first = (
             f"{subject} {verb} off by at least {at_least(group.least)} points, with {confidence}"
-            f" confidence (estimate {points(group.error.value)})."
+            f" confidence ({method}estimate {points(group.error.value)})."
         )
     # direction and estimate of all people have a sentence of their own
     if group is findings.everyone:
         return first
     there = f"There, {off_in_words(group, findings.terms, verb='are')}."
-    return " ".join([first, there, *coverage_sentences(group, findings)])
+    sentences = [first, there, *open_sentences(group), *coverage_sentences(group, findings)]
+    return " ".join(sentences)
+
+
+def open_sentences(group: GroupFinding) -> list[str]:
+    """Return the range of an error that assumes nothing on times that are cut off, if known."""
+    ends = group.open_error
+    if ends is None or not (is_known(ends.low) and is_known(ends.high)):
+        return []
+    opening = f"{WITHOUT[:1].upper()}{WITHOUT[1:]}"
+    return [
+        f"{opening}, the error is between {at_least(ends.low)} and {at_most(ends.high)} points."
+    ]
 
 
 def _event_sentences(subject: str, group: GroupFinding, findings: Findings) -> Iterator[str]:

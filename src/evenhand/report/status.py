@@ -107,7 +107,7 @@ class Limit:
 
     def is_proven(self, group: GroupFinding) -> bool:
         """Whether error and coverage of a group are proven to be within the limit."""
-        error = group.error.high
+        error = group.most
         # the numbers of a group known by probability are not those of its members
         if group.is_probable or not is_known(error) or error > self.tolerance.error + ROUNDING:
             return False
@@ -116,11 +116,12 @@ class Limit:
 
     def times_rows_to_pass(self, group: GroupFinding) -> float:
         """Return how many times as many rows prove the limit for a calibrated group."""
-        # the error of members that are known by probability has no upper bound
-        if group.is_probable:
+        # the error of members that are known by probability has no upper bound, and more rows do
+        # not narrow what is not known of times that are cut off
+        if group.is_probable or group.open_error is not None:
             return inf
         # ends of intervals, and estimates of calibrated groups, shrink as the root of the rows
-        gaps = [(or_zero(group.error.high), self.tolerance.error)]
+        gaps = [(or_zero(group.most), self.tolerance.error)]
         for level, share in self.shares(group):
             gaps.append((_most_gap(share, level), self.tolerance.coverage))
         return max(most / limit if limit else inf for most, limit in gaps) ** 2
@@ -207,7 +208,7 @@ def status_of(findings: Findings) -> Status:
         decision,
         limit=limit,
         exceeding=tuple(sorted(exceeding, key=lambda one: -or_zero(one.group.error.low))),
-        unproven=tuple(sorted(unproven, key=lambda one: -or_zero(one.group.error.high))),
+        unproven=tuple(sorted(unproven, key=lambda one: -or_zero(one.group.most))),
         n_groups=len(learned) + sum(one.group is not findings.everyone for one in judged),
     )
     if decision is not Decision.UNDECIDED:
@@ -218,6 +219,15 @@ def status_of(findings: Findings) -> Status:
     if to_fail < inf:
         return replace(found, n_rows_to_fail=math.ceil(to_fail * n))
     return replace(found, n_rows_to_pass=math.ceil(to_pass * n) if to_pass < inf else None)
+
+
+def n_beyond_whatever(status: Status) -> int:
+    """Return how many groups exceed the limit of the error whatever times are cut off."""
+    return sum(
+        or_zero(one.group.open_error.low) > status.limit.tolerance.error + ROUNDING
+        for one in status.exceeding
+        if status.limit is not None and one.group.open_error is not None
+    )
 
 
 def n_proven_beyond(findings: Findings) -> int:

@@ -16,6 +16,7 @@ from evenhand._format import (
     points_in_full,
     points_with_digits,
 )
+from evenhand.report.assumptions import IN_GROUP, WITHOUT
 from evenhand.report.document import StatusBox
 from evenhand.report.findings import Findings
 from evenhand.report.records import or_zero
@@ -25,6 +26,7 @@ from evenhand.report.status import (
     JudgedCondition,
     Limit,
     Status,
+    n_beyond_whatever,
     n_proven_beyond,
     status_of,
 )
@@ -64,6 +66,9 @@ QUANTITIES: dict[str, Callable[[Sequence[str]], str]] = {
 
 JOINTLY = "A fail needs wider intervals, which hold for all measures together."
 """What an interval beyond the limit does not prove."""
+
+WITHIN_TIMES = f"Errors are within it {WITHOUT}; coverage is a Kaplan-Meier estimate."
+"""What a pass assumes of times that are cut off."""
 
 SHARES = ("coverage", "certified_event_rate")
 """Quantities that are shares of outcomes; the others are errors in points, or numbers of groups."""
@@ -167,18 +172,29 @@ def _reasons(status: Status, limit: Limit, findings: Findings) -> list[str]:
     if status.decision is Decision.PASS:
         groups = count(status.n_groups, "examined group")
         who = f"all people and {groups} are" if status.n_groups else "the forecasts are"
-        return [f"With {confidence} confidence, {who} proven to be within {allowed}."]
+        passed = f"With {confidence} confidence, {who} proven to be within {allowed}."
+        return [passed, *([WITHIN_TIMES] if findings.terms.is_time and limit.levels else [])]
     numbers = [] if noun == "limit" else _beyond_in_words(allowed, findings)
     if status.decision is Decision.FAIL:
         who = _exceeding(status, findings, are_groups_counted=bool(numbers))
+        assumed = _assumed(status, findings)
         if numbers:
-            return [*numbers, *([f"So {who}."] if who else [])]
-        return [f"With {confidence} confidence, {who} beyond {allowed}."]
+            return [*numbers, *([f"So {who}."] if who else []), *assumed]
+        return [f"With {confidence} confidence, {who} beyond {allowed}.", *assumed]
     judged = "every examined group is" if status.n_groups else "the forecasts are"
     opening = f"These rows do not decide whether {judged} within {allowed}."
     numbers = _beyond_in_words("it", findings) if numbers else []
     joint = [JOINTLY] if status.exceeding else []
     return [opening, *numbers, *joint, *_rows_in_words(status, findings), *_guarantee(findings)]
+
+
+def _assumed(status: Status, findings: Findings) -> list[str]:
+    """Return what is assumed of times that are cut off; nothing for other outcomes."""
+    if not findings.terms.is_time:
+        return []
+    n = n_beyond_whatever(status)
+    proven = [f"For {count(n, 'group')} it holds {WITHOUT}."] if n else []
+    return [f"This assumes that {IN_GROUP}.", *proven]
 
 
 def _beyond_in_words(limit: str, findings: Findings) -> list[str]:
@@ -239,6 +255,10 @@ def _rows_in_words(status: Status, findings: Findings) -> list[str]:
     if status.n_rows_to_pass is not None:
         n = _needed(status.n_rows_to_pass, findings)
         return [f"If all groups are calibrated, {n} would prove it; now {now}."]
+    if any(is_known(one.group.most) and one.group.open_error for one in status.unproven):
+        return [
+            "More rows alone cannot prove it: what is not known of times that are cut off stays."
+        ]
     if any(one.group.is_probable for one in status.unproven):
         return ["Errors of groups that are known only by probability have no upper bound."]
     return []

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evenhand._format import number, number_in_full, plain_number, points
 from evenhand.distributions import OutcomeKind
+from evenhand.report.assumptions import IN_GROUP
 from evenhand.report.measures import one_line, units_of
+from evenhand.report.records import Number
 from evenhand.search import HIGHER, LOWER, NARROW, WIDE
 
 Directions = Mapping[str | None, tuple[str, str]]
@@ -28,6 +30,13 @@ EVENT_WORDS: Directions = {
     HIGHER: ("events", "more frequent than predicted"),
     NARROW: ("probabilities", "too extreme"),
     WIDE: ("probabilities", "not extreme enough"),
+}
+
+TIME_WORDS: Directions = {
+    LOWER: ("events", "earlier than forecast"),
+    HIGHER: ("events", "later than forecast"),
+    NARROW: ("intervals", "too narrow"),
+    WIDE: ("intervals", "too wide"),
 }
 
 PLURAL = re.compile("[a-z]{2,}s")
@@ -53,6 +62,13 @@ EVENT_SCALE = (
 )
 
 
+# outcomes, 5: the classical reading, whose assumption a reader of any number must know
+TIME_SCALE = (
+    f"{SCALE} Where times are cut off (censored), errors are Kaplan-Meier estimates. They assume"
+    f" that {IN_GROUP}."
+)
+
+
 @dataclass(frozen=True)
 class Terms:
     """Words of a report on one kind of outcome.
@@ -67,12 +83,18 @@ class Terms:
         Title of an axis of outcomes.
     atom : str, default "the atom"
         The atom of amounts: its value, if it is known.
+    is_time : bool, default False
+        Whether outcomes are times until an event, which may be cut off.
+    horizon : str, default ""
+        Time up to which outcomes are followed, with its unit if it is known; "" without one.
     """
 
     kind: OutcomeKind | None
     unit: str
     axis: str
     atom: str = "the atom"
+    is_time: bool = False
+    horizon: str = ""
 
     @classmethod
     def of(
@@ -111,6 +133,14 @@ class Terms:
             plain = str(target)
         return cls(known, plain, plain[:1].upper() + plain[1:], name)
 
+    def of_times(self, horizon: Number, unit: str | None) -> Terms:
+        """Return the words for times until an event, with a horizon or None, and a unit."""
+        until = ""
+        if horizon is not None:
+            time = number_in_full(horizon)
+            until = f"{time} {one_line(unit)}" if unit else f"the horizon {time}"
+        return replace(self, is_time=True, horizon=until)
+
     @property
     def is_event(self) -> bool:
         """Whether outcomes are 0 or 1, so that forecasts are probabilities and not intervals."""
@@ -119,6 +149,9 @@ class Terms:
     @property
     def outcome(self) -> str | None:
         """The kind of outcome in words; None for continuous or unknown outcomes."""
+        if self.is_time:
+            until = f", followed until {self.horizon}" if self.horizon else ""
+            return f"times until an event, of which some are cut off{until}"
         if self.kind is OutcomeKind.HURDLE and self.atom == "0":
             return "amounts with zeros"
         return None if self.kind is None else OUTCOMES.get(self.kind)
@@ -131,7 +164,11 @@ class Terms:
     @property
     def people(self) -> str:
         """The people of whom group sizes of certified bounds are shares."""
-        return f"people whose outcome is not {self.atom}" if self.is_part else "people"
+        if not self.is_part:
+            return "people"
+        if self.is_time:
+            return f"people with the event by {self.horizon}"
+        return f"people whose outcome is not {self.atom}"
 
     @property
     def has_atoms(self) -> bool:
@@ -141,12 +178,21 @@ class Terms:
     @property
     def directions(self) -> Directions:
         """Subject and predicate of each direction."""
+        if self.is_time:
+            return TIME_WORDS
         return EVENT_WORDS if self.is_event else WORDS
 
     @property
     def scale(self) -> str:
         """Definition of the error."""
+        if self.is_time:
+            return TIME_SCALE
         return EVENT_SCALE if self.is_event else SCALE
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether mean outcomes are known; those of times that are cut off are not."""
+        return not self.is_time
 
     @property
     def bias(self) -> str:

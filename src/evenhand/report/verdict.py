@@ -16,6 +16,7 @@ from evenhand._format import (
     points,
     points_in_full,
 )
+from evenhand.report.assumptions import NO_HORIZON
 from evenhand.report.coverage import (
     both_sides,
     floors_sentence,
@@ -35,6 +36,7 @@ from evenhand.report.sentences import (
     tolerated_sentence,
     within_sentence,
 )
+from evenhand.report.survival import survival_sentence
 
 NOT_ALL_GROUPS = "Groups that were not examined: there is no guarantee for them."
 OTHER_ROWS = "People, places and times that these rows do not represent."
@@ -64,7 +66,10 @@ def forecast_kind(findings: Findings) -> str:
 def significance(findings: Findings) -> str:
     """Return the rules by which findings are significant, and important."""
     error, coverage = findings.tolerance.error, findings.tolerance.coverage
-    beyond = f"estimated error is above {points_in_full(error)} points"
+    of_all, estimated = "their error", "estimated error"
+    if findings.terms.is_time:
+        of_all, estimated = "the error of the tested PITs", "Kaplan-Meier estimate of the error"
+    beyond = f"{estimated} is above {points_in_full(error)} points"
     if not findings.terms.is_event:
         beyond += (
             ", or if the estimated coverage of its 80% or 90% prediction interval differs from that"
@@ -75,7 +80,7 @@ def significance(findings: Findings) -> str:
         f" for all named and scanned groups together, is below {1 - findings.confidence:.4g}."
         " A learned group is significantly off if its p-value, adjusted for the number of learned"
         " groups, is. All people together are significantly off if the 95% confidence interval of"
-        " their error excludes 0. What is significantly off is beyond the tolerance if its"
+        f" {of_all} excludes 0. What is significantly off is beyond the tolerance if its"
         f" {beyond}. Named and scanned groups with the same rows count once."
         " Findings beyond the tolerance are listed first, by falling lower bound of the"
         " error. The status is stricter: it is fail only if a whole confidence interval lies beyond"
@@ -112,7 +117,8 @@ def _overall_after_lead(findings: Findings) -> list[str]:
     if findings.everyone is None or findings.leading is findings.everyone:
         return coverage
     sentences = [*_direction_sentences(findings), _size_sentence(findings), *coverage]
-    return [" ".join(sentences)]
+    rate = survival_sentence(findings)
+    return [" ".join(sentences), *([rate] if rate else [])]
 
 
 def _after_groups(findings: Findings) -> list[str]:
@@ -162,15 +168,17 @@ def _direction_sentences(findings: Findings) -> list[str]:
 def _size_sentence(findings: Findings) -> str:
     group = findings.everyone
     assert group is not None
+    method = "Kaplan-Meier, " if findings.terms.is_time else ""
+    reach = band(points, group.error.low, group.error.high)
     return (
         f"Predicted probabilities of all people are off by an estimated {points(group.error.value)}"
-        f" points (95% confidence interval {band(points, group.error.low, group.error.high)})."
+        f" points ({method}95% confidence interval {reach})."
     )
 
 
 def _coverage_sentences(findings: Findings) -> list[str]:
     group = findings.everyone
-    if group is None or findings.terms.is_event:
+    if group is None or findings.terms.is_event or not is_known(group.coverage_80.value):
         return []
     covered = percent(group.coverage_80.value)
     return [f"The 80% prediction interval covers {covered} of outcomes overall."]
@@ -194,7 +202,7 @@ def _no_group_beyond(findings: Findings) -> str:
         return text
     return (
         f"{text} The error of group {worst.name} ({count(worst.n, 'row')}) may be as large as"
-        f" {at_most(worst.error.high)} points."
+        f" {at_most(worst.most)} points."
     )
 
 
@@ -227,6 +235,8 @@ def proof_in_brief(findings: Findings) -> str:
 
 
 def _no_proof_sentences(findings: Findings) -> list[str]:
+    if findings.terms.is_time and not findings.terms.horizon:
+        return [NO_HORIZON]
     if not findings.is_randomized:
         if findings.terms.is_event:
             return _event_sentences(findings)
