@@ -64,13 +64,7 @@ def proof_section(findings: Findings) -> Section:
         return Section(title, [Paragraph(text)], "proof", in_text=False)
     parts: list[Part] = [Paragraph(_holds_in_words(findings, proof))]
     if findings.terms.is_part:
-        terms = findings.terms
-        text = (
-            PART_OF_TIMES.format(horizon=terms.horizon)
-            if terms.is_time
-            else PART.format(atom=terms.atom)
-        )
-        parts.append(Paragraph(text))
+        parts.append(Paragraph(_part_in_words(findings)))
     if proof.bound is not None:
         parts += [Heading("For every group"), _every_group(findings, proof)]
     is_event = findings.terms.is_event
@@ -89,6 +83,14 @@ def proof_section(findings: Findings) -> Section:
     rests_on = "" if is_event else f" {SHARP if proof.link_bound == 'sharp' else PATHWISE}"
     parts.append(Paragraph(f"Method of the bounds: {proof.method}.{rests_on}", "facts"))
     return Section(title, parts, "proof", in_text=False)
+
+
+def _part_in_words(findings: Findings) -> str:
+    """Return who the bounds for every group are for, of outcomes with an atom."""
+    terms = findings.terms
+    if terms.is_time:
+        return PART_OF_TIMES.format(horizon=terms.horizon)
+    return PART.format(atom=terms.atom)
 
 
 def _holds_in_words(findings: Findings, proof: Proof) -> str:

@@ -108,7 +108,7 @@ def _explained(findings: Findings, n_groups: int) -> list[str]:
         f"Observed rates are Kaplan-Meier estimates. They assume that {IN_TIME}. Their intervals"
         f" are asymptotic and contain {every} with {confidence} confidence.",
         "The grey range needs no assumption: at its lower end nobody who was cut off before"
-        f" {horizon} had the event by then, at its upper end everybody.",
+        f" {horizon} had the event by then, at its upper end everybody; with the same confidence.",
     ]
 
 
