@@ -27,7 +27,7 @@ from evenhand.report.provenance import provenance_section
 from evenhand.report.records import Score, records
 from evenhand.report.status_words import status_box
 from evenhand.report.survival import survival_section
-from evenhand.report.times import times_section
+from evenhand.report.times import counts_in_words, times_section
 from evenhand.report.verdict import forecast_kind, not_covered, significance, verdict_of
 
 AVERAGE_ERROR = NAMES["error"](0)
@@ -126,6 +126,7 @@ def _cards(findings: Findings) -> list[Section]:
         "Rows": whole(audit["n_samples"]),
         "Forecasts": forecast_kind(findings),
         "Outcomes": findings.terms.outcome if step is None else f"rounded to {step:g}",
+        "Times": counts_in_words(findings) or None,
         "Groups": (
             f"{len(findings.named):,} named, {len(findings.scanned):,} scanned,"
             f" {len(findings.learned):,} learned"

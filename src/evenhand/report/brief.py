@@ -13,7 +13,12 @@ from evenhand.report.names import short
 from evenhand.report.next_steps import NextStep, has_command, next_steps
 from evenhand.report.notes import Note
 from evenhand.report.records import Estimate, Values
-from evenhand.report.sentences import finding_name, leak_sentences, off_in_brief
+from evenhand.report.sentences import (
+    finding_name,
+    leak_sentences,
+    off_in_brief,
+    open_sentences,
+)
 from evenhand.report.status_words import status_box
 from evenhand.report.times import counts_in_words
 from evenhand.report.verdict import forecast_kind, headline, proof_in_brief, small_groups
@@ -50,9 +55,10 @@ def _paragraphs(findings: Findings) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield labels with the texts beside them."""
     box = status_box(findings)
     yield "Status", [" ".join([f"{box.title.upper()}.", *box.sentences])]
-    yield "Times", [] if findings.censoring is None else [f"{counts_in_words(findings)}."]
+    if findings.censoring is not None:
+        yield "Times", [f"{counts_in_words(findings)}; errors are Kaplan-Meier estimates."]
     yield "Caution", _cautions(findings)
-    yield "Finding", [headline(findings)]
+    yield "Finding", [" ".join([headline(findings), *open_sentences(findings)])]
     yield "Also", [_other(group, findings) for group in _others(findings)]
     yield "Overall", _overall(findings)
     if findings.leading is not None or not findings.is_bound_useful:

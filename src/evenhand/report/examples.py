@@ -26,6 +26,11 @@ def examples_section(findings: Findings) -> Section | None:
         " an 80% prediction interval: under calibration, two in ten outcomes lie outside, so that a"
         " single miss is no sign of an error."
     )
+    if any(row.lost for row in rows):
+        text += (
+            " Of a person who was cut off, the vertical line is the time at which the person was"
+            " last seen without the event, which is later."
+        )
     # a deterministic forecast has no draw
     if _has_draws(rows):
         text += (
@@ -62,22 +67,25 @@ def _chart(rows: Sequence[Person], terms: Terms) -> charts.Chart:
 
 def _group(rows: Sequence[Person]) -> charts.IntervalGroup:
     first = rows[0]
-    tip = f"{_name(first, 'Row')}: outcome {number(first.outcome)}."
+    tip = f"{_name(first, 'Row')}: outcome {_outcome(first)}."
     intervals = list(map(_interval, rows))
     return charts.IntervalGroup(_name(first, "row"), or_zero(first.outcome), tip, intervals)
 
 
 def _interval(row: Person) -> charts.Interval:
-    low, high, outcome = map(or_zero, (row.low, row.high, row.outcome))
-    # closed at both ends: rounded outcomes may equal an end
-    is_covered = low <= outcome <= high
+    low, high = or_zero(row.low), or_zero(row.high)
     draw = "" if row.draw is None else f"draw {row.draw:.2f}"
     person = f"{_name(row, 'Row')}, {draw}" if draw else _name(row, "Row")
+    side = "outside" if row.is_missed else "not known to be outside" if row.lost else "inside"
     tip = (
         f"{person}: 80% interval {number(low)} to {number(high)}, median {number(row.median)}; the"
-        f" outcome {number(outcome)} is {'inside' if is_covered else 'outside'}."
+        f" outcome {_outcome(row)} is {side}."
     )
-    return charts.Interval(low, high, row.median, tip, draw, is_off=not is_covered)
+    return charts.Interval(low, high, row.median, tip, draw, is_off=row.is_missed)
+
+
+def _outcome(row: Person) -> str:
+    return f"after {number(row.outcome)}" if row.lost else number(row.outcome)
 
 
 def _table(rows: Sequence[Person]) -> Table:
@@ -88,7 +96,7 @@ def _table(rows: Sequence[Person]) -> Table:
         numeric("80% interval from"): lambda p: number(p.low),
         numeric("median"): lambda p: number(p.median),
         numeric("to"): lambda p: number(p.high),
-        numeric("outcome"): lambda p: number(p.outcome),
+        numeric("outcome"): _outcome,
     }
     return Table.of("Example people", rows, cells)
 

@@ -186,7 +186,10 @@ class Level:
 
 @dataclass(frozen=True)
 class Person:
-    """80% prediction interval of an example person under one draw, and the outcome."""
+    """80% prediction interval of an example person under one draw, and the outcome.
+
+    Of a person who is `lost` the outcome is only known to be later.
+    """
 
     row: int
     id: str | None
@@ -195,6 +198,13 @@ class Person:
     median: Number
     high: Number
     outcome: Number
+    lost: bool | None
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether the outcome is known to lie outside the interval, which is closed."""
+        outcome = or_zero(self.outcome)
+        return outcome > or_zero(self.high) or (not self.lost and outcome < or_zero(self.low))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from evenhand.report.findings import (
     GroupFinding,
     LearnedFinding,
 )
-from evenhand.report.records import Leak, or_zero, records
+from evenhand.report.records import Leak, known, or_zero, records
 from evenhand.report.terms import Terms
 from evenhand.search import (
     AS_FORECAST,
@@ -198,19 +198,19 @@ def headline_sentences(group: GroupFinding, findings: Findings) -> str:
     if group is findings.everyone:
         return first
     there = f"There, {off_in_words(group, findings.terms, verb='are')}."
-    sentences = [first, there, *open_sentences(group), *coverage_sentences(group, findings)]
-    return " ".join(sentences)
+    return " ".join([first, there, *coverage_sentences(group, findings)])
 
 
-def open_sentences(group: GroupFinding) -> list[str]:
-    """Return the range of an error that assumes nothing on times that are cut off, if known."""
-    ends = group.open_error
-    if ends is None or not (is_known(ends.low) and is_known(ends.high)):
+def open_sentences(findings: Findings) -> list[str]:
+    """Return the range of the leading error that assumes nothing on times that are cut off."""
+    group = findings.leading
+    ends = None if group is None else group.open_error
+    if group is None or ends is None or not known(ends.low, ends.high):
         return []
+    whose = "of all people" if group is findings.everyone else f"of group {group.name}"
     opening = f"{WITHOUT[:1].upper()}{WITHOUT[1:]}"
-    return [
-        f"{opening}, the error is between {at_least(ends.low)} and {at_most(ends.high)} points."
-    ]
+    reach = f"between {at_least(ends.low)} and {at_most(ends.high)} points"
+    return [f"{opening}, the error {whose} is {reach}."]
 
 
 def _event_sentences(subject: str, group: GroupFinding, findings: Findings) -> Iterator[str]:

@@ -151,7 +151,7 @@ class Terms:
         """The kind of outcome in words; None for continuous or unknown outcomes."""
         if self.is_time:
             until = f", followed until {self.horizon}" if self.horizon else ""
-            return f"times until an event, of which some are cut off{until}"
+            return f"times until an event{until}"
         if self.kind is OutcomeKind.HURDLE and self.atom == "0":
             return "amounts with zeros"
         return None if self.kind is None else OUTCOMES.get(self.kind)

@@ -23,8 +23,7 @@ def counts_in_words(findings: Findings) -> str:
     if horizon:
         facts.append(f"{whole(censoring.n_reached)} seen without it until then")
     lost = percent(censoring.n_lost / censoring.n_people)
-    facts.append(f"{count(censoring.n_lost, 'time')} cut off ({lost}); errors are Kaplan-Meier")
-    return ", ".join(facts) + " estimates"
+    return ", ".join([*facts, f"{count(censoring.n_lost, 'time')} cut off ({lost})"])
 
 
 def times_section(findings: Findings) -> Section | None:

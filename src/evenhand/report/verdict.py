@@ -33,6 +33,7 @@ from evenhand.report.sentences import (
     group_sentences,
     headline_sentences,
     leak_sentences,
+    open_sentences,
     tolerated_sentence,
     within_sentence,
 )
@@ -94,6 +95,7 @@ def verdict_of(findings: Findings) -> Verdict:
     warning = [Sentence(str(caveat), is_warning=True)] if caveat else []
     others = [tolerated_sentence(findings), within_sentence(findings)]
     sentences = [
+        *map(Sentence, open_sentences(findings)),
         *map(Sentence, _overall_after_lead(findings)),
         *group_sentences(findings),
         *(sentence for sentence in others if sentence is not None),
