@@ -18,6 +18,7 @@ from evenhand.figures.style import as_points as as_points
 from evenhand.figures.style import new_figure as new_figure
 from evenhand.figures.style import printable as printable
 from evenhand.figures.style import tidy as tidy
+from evenhand.figures.survival_figure import plot_survival
 from evenhand.figures.svg import inline_svg as inline_svg
 from evenhand.figures.svg import save_figure as save_figure
 from evenhand.figures.titles import CERTIFIED as CERTIFIED
@@ -36,5 +37,6 @@ __all__ = [
     "plot_front",
     "plot_groups",
     "plot_price_of_proof",
+    "plot_survival",
     "plot_worst_group",
 ]

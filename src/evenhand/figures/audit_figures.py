@@ -121,7 +121,8 @@ def plot_groups(
     records : DataFrame, or list of dict
         `groups` or `scan` of an audit: `group`, `n`, `error`, `error_low`, `error_high` and
         optionally `off`, `beyond_tolerance`, `too_small`, `possible_leak`. The first is drawn on
-        top.
+        top. Where times are cut off, Kaplan-Meier estimates are drawn: `km_error`, `km_low`,
+        `km_high`.
     ax : matplotlib Axes, optional
         Axes to draw on; by default those of a new figure, as large as the groups need.
     tolerance : float, optional
@@ -151,9 +152,11 @@ def plot_groups(
     labels = [_group_label(row) for row in rows]
     # long names must leave room for the axis
     axes = axes_of(ax, (max(7.0, 4.5 + 0.08 * max(map(len, labels))), 1.8 + 0.32 * len(rows)))
-    error = column(rows, "error")
+    is_censored = "km_error" in rows[0]
+    key, ends = ("km_error", "km") if is_censored else ("error", "error")
+    error = column(rows, key)
     places = np.arange(len(rows), dtype=np.float64)
-    reach = whiskers(error, column(rows, "error_low"), column(rows, "error_high"))
+    reach = whiskers(error, column(rows, f"{ends}_low"), column(rows, f"{ends}_high"))
     kinds = np.array([_group_kind(row) for row in rows])
     small = kinds == UNJUDGED
     for kind, (color, marker, meaning) in GROUP_KINDS.items():
@@ -174,7 +177,9 @@ def plot_groups(
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(as_points)
     is_joint = any(row.get("simultaneous") for row in rows)
-    axes.set_xlabel(f"{ERROR_TITLE}\nwith {'simultaneous ' if is_joint else ''}95% intervals")
+    method = "Kaplan-Meier estimates, " if is_censored else ""
+    joint = "simultaneous " if is_joint else ""
+    axes.set_xlabel(f"{ERROR_TITLE}\n{method}with {joint}95% intervals")
     tidy(axes, "x", legend="above")
     return axes
 
