@@ -95,7 +95,7 @@ def _explained(table: str, findings: Findings, details: GroupDetails) -> list[Pa
     """Explain the charts of single groups, if a table has any."""
     if not details.has_table(table):
         return []
-    return [details.explained(is_event=findings.terms.is_event)]
+    return [details.explained(findings.terms)]
 
 
 def _more(table: str, details: GroupDetails) -> Callable[[GroupFinding], object] | None:

@@ -81,6 +81,9 @@ def _rows(findings: Findings) -> Iterator[_Row]:
     if bound is not None and findings.is_bound_useful and known(bound.group_error):
         people = f"every group of {in_full(bound.mass)} of {findings.terms.people}"
         tip = f"Proven for {people}: at most {at_most(bound.group_error)} points."
+        if findings.terms.is_time and findings.terms.is_part:
+            # the horizon and its unit would leave no room for the bound
+            people = f"every group of {in_full(bound.mass)} with the event"
         error = or_zero(bound.group_error)
         words = f"at most {at_most(bound.group_error)}"
         yield _Row(people, error, words, tip, BOUND, (0.0, error))

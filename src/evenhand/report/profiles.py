@@ -12,6 +12,7 @@ from evenhand.report.document import Details, Download, Paragraph, Part, Row
 from evenhand.report.names import tip_name
 from evenhand.report.page_data import MemberLists
 from evenhand.report.records import Values
+from evenhand.report.terms import Terms
 
 PIT = mini_axis(title="PIT")
 SHARES = {top: mini_axis(top, "Share of outcomes") for top in (0.2, 0.4, 1.0)}
@@ -34,6 +35,9 @@ EXPLAINED = (
 EXPLAINED_EVENTS = (
     "Open a group for its event rate by predicted probability, with simultaneous intervals; under"
     " calibration the dashed line lies within them."
+)
+EXPLAINED_TIMES = f"{EXPLAINED} Where a time is cut off, its PIT is drawn above its lower limit."
+    f"{EXPLAINED} Where a time is cut off, its PIT is drawn at random above its limit."
 )
 """Explanations of the charts of single groups."""
 
@@ -92,9 +96,10 @@ class GroupDetails:
         what = "charts" if place is None else "charts and ids" if charts else "ids"
         return Details(f"Show {what}", f" of {tip_name(name)}", parts)
 
-    def explained(self, *, is_event: bool) -> Paragraph:
+    def explained(self, terms: Terms) -> Paragraph:
         """Return the explanation of the charts of single groups."""
-        text = EXPLAINED_EVENTS if is_event else EXPLAINED
+        text = EXPLAINED_EVENTS if terms.is_event else EXPLAINED
+        text = EXPLAINED_TIMES if terms.is_time else text
         ids = "" if self.members is None else f" {self.members}"
         return Paragraph(f"{text}{ids}", "hint")
 
