@@ -37,8 +37,6 @@ EXPLAINED_EVENTS = (
     " calibration the dashed line lies within them."
 )
 EXPLAINED_TIMES = f"{EXPLAINED} Where a time is cut off, its PIT is drawn above its lower limit."
-    f"{EXPLAINED} Where a time is cut off, its PIT is drawn at random above its limit."
-)
 """Explanations of the charts of single groups."""
 
 
