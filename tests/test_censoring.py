@@ -302,27 +302,26 @@ def test_an_audit_reads_times_as_the_theory_does() -> None:
 # --- statistics ---------------------------------------------------------------------------------
 
 
-def audited_p_values(sample: Sample, seed: int, horizon: float | None = None) -> np.ndarray:
-    found = audit(
-        survival_forecast(sample.x, horizon),
-        y=sample.time,
-        event=sample.event,
-        horizon=horizon,
-        groups={"fifth": sample.is_shifted},
-        learned_masses=(),
-        random_state=seed,
-    )
-    return found.groups.set_index("group")["p_value"].to_numpy()
-
-
 @statistical
 @pytest.mark.parametrize("horizon", [None, 2.0])
 def test_the_test_of_censored_times_has_its_level(horizon: float | None) -> None:
-    # right forecasts under independent censoring: each p-value is uniform or larger, so at most
-    # 5% are below 0.05, up to the binomial quantile with a false alarm of 1e-6
-    n_sets = repeats(1000)
-    below = np.zeros(2)
+    # right forecasts under independent censoring: at most 5% of the p-values of a group, and of the
+    # data sets with a group that is off, up to the binomial quantile with a false alarm of 1e-6
+    n_sets = repeats(1000, shorter=80)
+    below = np.zeros(3)
     for seed in range(n_sets):
-        random = np.random.default_rng((seed, 7))
-        below += audited_p_values(Sample.of(300, random), seed, horizon) < 0.05
+        sample = Sample.of(300, np.random.default_rng((seed, 7)))
+        found = audit(
+            survival_forecast(sample.x, horizon),
+            y=sample.time,
+            event=sample.event,
+            horizon=horizon,
+            groups={"fifth": sample.is_shifted, "low x": sample.x < 0},
+            masses=(0.5,),
+            learned_masses=(),
+            n_simulations=2,
+            random_state=seed,
+        ).groups.set_index("group")
+        below[:2] += found.loc[["fifth", "low x"], "p_value"].to_numpy() < 0.05
+        below[2] += found["off"].any()
     assert (below <= most_failures(n_sets)).all(), below

@@ -63,6 +63,7 @@ _HOMES = {
 }
 _ROOMS = (
     "calibration",
+    "censoring",
     "certificates",
     "datasets",
     "decisions",
