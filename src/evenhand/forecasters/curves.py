@@ -37,7 +37,7 @@ class Curve:
         return np.asarray(odds + np.interp(odds, self.knots, self.values - self.knots))
 
     @classmethod
-    def learn(cls, odds: Floats, happened: Mask, weight: Floats) -> Curve:
+    def learn(cls, odds: Floats, happened: Mask | Floats, weight: Floats) -> Curve:
         """Estimate the curve; no correction if the gain is less than its number of steps.
 
         Isotonic regression of the rates of `2 n^(2/5)` bins of equal probability, to each of which
@@ -48,8 +48,8 @@ class Curve:
         ----------
         odds : ndarray of shape (n,)
             Predicted log odds.
-        happened : ndarray of bool, shape (n,)
-            Whether the event happened.
+        happened : ndarray of bool or float, shape (n,)
+            Whether the event happened, or the probability that it did.
         weight : ndarray of shape (n,)
             Weights that add up to the effective number of rows.
         """
@@ -76,9 +76,16 @@ class Curve:
         values = special.logit(np.bincount(steps, (size + 1) * levels) / total)
         found = cls(knots, values)
         corrected = found.apply(odds)
-        gain = weight @ (_log_score(corrected, happened) - _log_score(odds, happened))
+        gain = weight @ (log_losses(odds, happened) - log_losses(corrected, happened))
         return found if gain > knots.size else none
 
 
-def _log_score(odds: Floats, happened: Mask) -> Floats:
-    return np.asarray(-np.logaddexp(0, np.where(happened, -odds, odds)))
+def log_losses(odds: Floats, happened: Mask | Floats) -> Floats:
+    """Return the log losses of predicted log odds, in nats, shape (n,).
+
+    `happened` is whether the event happened, or the probability that it did where this is not
+    known; the loss is then its mean.
+    """
+    if happened.dtype == np.bool_:
+        return np.asarray(np.logaddexp(0, np.where(happened, -odds, odds)))
+    return np.asarray(np.logaddexp(0, odds) - happened * odds)

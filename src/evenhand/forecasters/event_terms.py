@@ -11,7 +11,7 @@ from scipy import linalg, sparse, special, stats
 
 from evenhand._validate import Floats, Mask
 from evenhand.forecasters.adapters import effective_size
-from evenhand.forecasters.curves import Curve
+from evenhand.forecasters.curves import Curve, log_losses
 from evenhand.forecasters.events import EXACT, LEAST_SLOPE, EventMaps, Events
 from evenhand.forecasters.steps import FEWEST_ROWS, LEAST_LEFT, LEVEL, most_significant
 
@@ -200,8 +200,8 @@ class _Problem:
 
         def loss(at: Floats) -> float:
             moved = odds + design @ at
-            log_loss = np.logaddexp(0, np.where(self.events.happened, -moved, moved))
-            return float(self.weight @ log_loss + precision @ at**2 / 2)
+            losses = log_losses(moved, self.events.happened)
+            return float(self.weight @ losses + precision @ at**2 / 2)
 
         at = np.zeros(design.shape[1])
         value = loss(at)

@@ -103,19 +103,22 @@ class Events:
     ----------
     probability : ndarray of shape (n,)
         Predicted probabilities.
-    happened : ndarray of bool, shape (n,)
-        Whether the event happened.
+    happened : ndarray of bool or float, shape (n,)
+        Whether the event happened, or the probability that it did where this is not known.
     """
 
     probability: Floats
-    happened: Mask
+    happened: Mask | Floats
 
     def take(self, rows: Any) -> Events:
         """Return some rows."""
         return Events(self.probability[rows], self.happened[rows])
 
     def gains(self, corrected: Floats) -> Floats:
-        """Return the gain in log score of each row by corrected probabilities."""
+        """Return the gain in log score of each row by corrected probabilities.
+
+        What happened must be known.
+        """
         return self._log_scores(corrected) - self._log_scores(self.probability)
 
     def _log_scores(self, probability: Floats) -> Floats:

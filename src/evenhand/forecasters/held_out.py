@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import Floats, Ints, Mask, bad_input
+from evenhand.censoring import CensoredTimes
 from evenhand.distributions import Bernoulli, Hurdle, OutcomeKind, Recalibrated, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.forecasters.event_terms import learn_disjoint, learn_overlapping
@@ -25,6 +26,16 @@ from evenhand.forecasters.membership import (
 )
 from evenhand.forecasters.pit_cells import PitCells
 from evenhand.forecasters.steps import LEVEL, Step
+from evenhand.forecasters.times import check_times_of
+
+TINY = 1e-300
+"""Least probability, so that logarithms are finite."""
+
+MOST_EM = 50
+"""Largest number of steps of the EM algorithm for events of which some are lost."""
+
+LEAST_GAIN = 0.05
+"""Smallest gain in nats, of all rows together, for another step of the EM algorithm."""
 
 FEWEST_POSITIVE = 10
 """Fewest rows off the atom for a map of the positive part."""
@@ -40,8 +51,10 @@ class HeldOut:
         Kind of outcome.
     pit : PitCells of n rows
         PITs of the outcomes; of hurdles, PITs of the positive part, without meaning at the atom.
+        Of times that are cut off, what is known of them.
     events : Events of n rows, optional
-        Event and its probability: of 0/1 outcomes, and of hurdles that the outcome is not the atom.
+        Event and its probability: of 0/1 outcomes, and of hurdles that the outcome is not the atom;
+        False for rows of which it is not known.
     is_high : bool
         Whether the atom of hurdles is above the rest.
     """
@@ -52,13 +65,18 @@ class HeldOut:
     is_high: bool = False
 
     @classmethod
-    def of(cls, forecast: Forecast, outcomes: Floats) -> HeldOut:
-        """Return the forecasts of rows with their outcomes, shape (n,)."""
+    def of(
+        cls, forecast: Forecast, outcomes: Floats, times: CensoredTimes | None = None
+    ) -> HeldOut:
+        """Return the forecasts of rows with their outcomes, shape (n,), or with their `times`."""
         kind = forecast.outcome_kind
+        check_times_of(forecast, times)
+        if times is not None:
+            return cls._of_times(forecast, times)
         if kind is OutcomeKind.CONTINUOUS:
             return cls(kind, PitCells.of(forecast.cdf(outcomes)))
         if kind is OutcomeKind.COUNT:
-            return cls(kind, _cells(*forecast.pit_interval(outcomes)))
+            return cls(kind, PitCells.spread(*forecast.pit_interval(outcomes)))
         probability = np.asarray(forecast.event_probability(), dtype=np.float64)
         if kind is OutcomeKind.BINARY:
             wrong = (outcomes != 0) & (outcomes != 1)
@@ -74,6 +92,26 @@ class HeldOut:
         return cls(kind, PitCells.of(pit), events, hurdle.end == "high")
 
     @classmethod
+    def _of_times(cls, forecast: Forecast, times: CensoredTimes) -> HeldOut:
+        """Return forecasts of times, which are continuous or have an atom at the horizon."""
+        if forecast.outcome_kind is OutcomeKind.CONTINUOUS:
+            low = forecast.cdf(times.time)
+            high = np.where(times.happened, low, 1.0)
+            is_known = bool(times.happened.all())
+            pit = PitCells.of(low) if is_known else PitCells.spread(low, high, times.is_lost)
+            return cls(forecast.outcome_kind, pit)
+        hurdle = as_hurdle(forecast.distribution)
+        # who reached the horizon is at the atom, where the positive part has no PIT
+        low = np.where(times.has_reached, 0.5, hurdle.positive.cdf(times.time))
+        lost = times.is_lost
+        is_known = not lost.any()
+        high = np.where(lost, 1.0, low)
+        pit = PitCells.of(low) if is_known else PitCells.spread(low, high, lost)
+        probability = np.asarray(forecast.event_probability(), dtype=np.float64)
+        events = Events(probability, times.happened)
+        return cls(forecast.outcome_kind, pit, events, is_high=True)
+
+    @classmethod
     def joined(cls, parts: Sequence[tuple[Ints, HeldOut]]) -> HeldOut:
         """Return all rows from parts with the numbers of their rows."""
         order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
@@ -83,7 +121,11 @@ class HeldOut:
             np.concatenate([getattr(part.pit, end) for part in all_parts])[order]
             for end in ("low", "high")
         )
-        pit = PitCells.of(low) if first.pit.ties is None else _cells(low, high)
+        lost = None
+        if first.pit.lost is not None:
+            masks = [part.pit.lost for part in all_parts if part.pit.lost is not None]
+            lost = np.concatenate(masks)[order]
+        pit = PitCells.of(low) if first.pit.ties is None else PitCells.spread(low, high, lost)
         events = None
         if first.events is not None:
             found = [part.events for part in all_parts if part.events is not None]
@@ -105,11 +147,30 @@ class HeldOut:
         return all(np.isfinite(values).all() for values in numbers)
 
     @property
-    def is_positive(self) -> Mask:
-        """Whether the outcome of each row has a PIT: of hurdles, all outcomes off the atom."""
-        if self.kind is OutcomeKind.HURDLE and self.events is not None:
+    def has_pit(self) -> Mask:
+        """Whether the outcome of each row has a PIT: of hurdles, where it may be off the atom."""
+        return np.asarray(self.event_shares > 0) & (self.kind is not OutcomeKind.BINARY)
+
+    @property
+    def event_shares(self) -> Mask | Floats:
+        """Whether the event happened, or its predicted probability where it is not known, (n,).
+
+        A time that is cut off at the PIT `u` of the positive part is that of an event before the
+        horizon with probability `P (1 - u) / (1 - P u)`.
+        """
+        if self.events is None:
+            return np.full(self.size, self.kind is not OutcomeKind.BINARY)
+        if self.kind is not OutcomeKind.HURDLE or self.pit.lost is None:
             return self.events.happened
-        return np.full(self.size, self.kind is not OutcomeKind.BINARY)
+        p, u = self.events.probability, self.pit.low
+        later = p * (1 - u) / np.maximum(1 - p * u, TINY)
+        return np.where(self.pit.lost, later, self.events.happened)
+
+    @property
+    def log_survival(self) -> Floats:
+        """Log probability of a hurdle's outcomes beyond the PITs of the positive part, (n,)."""
+        assert self.events is not None
+        return np.log(np.maximum(1 - self.events.probability * self.pit.low, TINY))
 
     def take(self, rows: Any) -> HeldOut:
         """Return some rows."""
@@ -124,17 +185,14 @@ class HeldOut:
         low, high = self.pit.low, self.pit.high
         if self.kind is OutcomeKind.BINARY:
             low, high = np.zeros(self.size), np.ones(self.size)
+        lost = self.pit.lost
         if self.is_high:
-            return _cells(np.where(happened, p * low, p), np.where(happened, p * high, 1.0))
+            is_beyond = happened if lost is None else np.where(lost, True, happened)
+            ends = np.where(is_beyond, p * low, p), np.where(happened, p * high, 1.0)
+            return PitCells.spread(*ends, lost)
         below = 1 - p
         ends = np.where(happened, below + p * low, 0.0), np.where(happened, below + p * high, below)
-        return _cells(*ends)
-
-
-def _cells(low: Floats, high: Floats) -> PitCells:
-    """Return cells with fixed positions V, so that fits to the same rows agree."""
-    ties = np.random.default_rng(0).uniform(size=low.size)
-    return PitCells(low, np.maximum(low, high), ties)
+        return PitCells.spread(*ends)
 
 
 @dataclass(frozen=True)
@@ -158,18 +216,44 @@ class Maps:
 
     @classmethod
     def learn(cls, held_out: HeldOut, weight: Floats, members: Members) -> Maps:
-        """Estimate the maps from held-out forecasts with weights of shape (n,)."""
-        rows = np.flatnonzero(held_out.is_positive)
-        pits = GroupMaps(IDENTITY[None], IDENTITY[None], _group_table(members))
+        """Estimate the maps from held-out forecasts with weights of shape (n,).
+
+        Of outcomes at a horizon or before it, some may be lost. Whether the event happened, and
+        when, is then completed by its probability given the maps, and maps are estimated again from
+        all rows: the EM algorithm for the likelihood of what is known.
+        """
         if held_out.events is None:
             pits = members.learn(held_out.pit, weight)
             return cls(pits, pits.table)
+        maps = cls._learn_parts(held_out, held_out.event_shares, weight, members)
+        if held_out.pit.lost is None:
+            return maps
+        gain = -np.inf
+        for _ in range(MOST_EM):
+            mapped, gains = maps.applied(held_out, members)
+            last, gain = gain, float(weight @ gains)
+            if gain < last + LEAST_GAIN:
+                break
+            maps = cls._learn_parts(held_out, mapped.event_shares, weight, members)
+        return maps
+
+    @classmethod
+    def _learn_parts(
+        cls, held_out: HeldOut, happened: Mask | Floats, weight: Floats, members: Members
+    ) -> Maps:
+        """Estimate the maps of events, and of the outcomes of rows where the event happened."""
+        assert held_out.events is not None
+        pits = GroupMaps(IDENTITY[None], IDENTITY[None], _group_table(members))
+        is_hurdle = held_out.kind is OutcomeKind.HURDLE
+        rows = np.flatnonzero((happened > 0) & is_hurdle)
         # both parts of a hurdle are tested
-        level = LEVEL / 2 if held_out.kind is OutcomeKind.HURDLE else LEVEL
-        if rows.size >= FEWEST_POSITIVE:
-            pits = members.take(rows).learn(held_out.pit.take(rows), weight[rows], level)
-        events = _learn_events(held_out.events, weight, members, level)
-        of_all = _learn_events(held_out.events, weight, Everyone(), level)
+        level = LEVEL / 2 if is_hurdle else LEVEL
+        if held_out.events.happened[rows].sum() >= FEWEST_POSITIVE:
+            shares = weight[rows] * happened[rows]
+            pits = members.take(rows).learn(held_out.pit.take(rows), shares, level)
+        completed = replace(held_out.events, happened=happened)
+        events = _learn_events(completed, weight, members, level)
+        of_all = _learn_events(completed, weight, Everyone(), level)
         own = set(events.names) | set(pits.table["group"][pits.table["map"] == "own"])
         table = _group_table(members, own)
         return cls(pits, table, events, of_all)
@@ -215,19 +299,26 @@ class Maps:
 
     def applied(self, held_out: HeldOut, members: Members) -> tuple[HeldOut, Floats]:
         """Return recalibrated forecasts with their outcomes, and the gain in log score of rows."""
-        rows = np.flatnonzero(held_out.is_positive)
         if held_out.events is None:
             pit, gain = map_pits(held_out.pit, *members.knots(self.pits))
             return replace(held_out, pit=pit), gain
         p = self._probability(held_out.events.probability, members)
         gain = held_out.events.gains(p)
-        low = held_out.pit.low.copy()
+        pit = held_out.pit
+        low = pit.low.copy()
+        rows = np.flatnonzero(held_out.has_pit)
         if rows.size:
-            mapped, slope = map_pits(held_out.pit.take(rows), *members.take(rows).knots(self.pits))
+            mapped, slope = map_pits(pit.take(rows), *members.take(rows).knots(self.pits))
             low[rows] = mapped.low
             gain[rows] += slope
+        high = low if pit.lost is None else np.where(pit.lost, 1.0, low)
         events = Events(p, held_out.events.happened)
-        return replace(held_out, pit=PitCells.of(low), events=events), gain
+        found = replace(held_out, pit=replace(pit, low=low, high=high), events=events)
+        if pit.lost is not None:
+            # of rows that are lost, what is known is that the outcome is beyond a time
+            later = found.log_survival - held_out.log_survival
+            gain = np.where(pit.lost, later, gain)
+        return found, gain
 
     def _probability(self, probability: Floats, members: Members) -> Floats:
         if self.events is None:

@@ -65,7 +65,9 @@ def learn_maps(
     rows: list[tuple[str, int, str]] = []
     for name, mask in groups:
         inside = used & mask
-        own = int(inside.sum()) >= FEWEST_ROWS
+        # rows that are lost contain little about a map
+        seen = inside if pits.lost is None else inside & ~pits.is_wide
+        own = int(seen.sum()) >= FEWEST_ROWS
         rows.append((name, int(inside.sum()), "own" if own else "pooled"))
         if own:
             maps.append(_learn_map(pits.take(inside), weight[inside]))
@@ -94,7 +96,7 @@ def _learn_map(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
     calibrated base the map costs about n_knots / (2 n) nats.
     """
     if pit.ties is not None:
-        return _learn_map_of_cells(pit, weight)
+        return _learn_map_of_cells(pit, weight, *_first_knots(pit, weight))
     place, share = plotting_positions(np.clip(pit.low, LEAST_PIT, 1 - LEAST_PIT), weight)
     n_effective = effective_size(weight)
     n_steps = n_cells(n_effective)
@@ -112,22 +114,49 @@ def _learn_map(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
     return np.concatenate(([0.0], levels, [1.0])), np.concatenate(([0.0], values, [1.0]))
 
 
-def _learn_map_of_cells(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
+def _first_knots(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
+    """Return the knots of the distribution of cells, the first step of the EM algorithm.
+
+    With rows that are lost, each interval has about the same number of rows that are not: the map
+    has no more detail where most rows are lost. Its values are those of the Kaplan-Meier estimate.
+    """
+    n = effective_size(weight)
+    at, left, right = pit.distribution(weight)
+    if pit.lost is None:
+        # one more row with a uniform PIT, as for plotting positions i / (n + 1)
+        share = (n * (left + right) / 2 + at) / (n + 1)
+        values = _even_and_tail_values(n)
+        return _joined(np.interp(values, share, at), values)
+    seen = ~pit.is_wide
+    if not seen.any():
+        return np.empty(0), np.empty(0)
+    n = effective_size(weight[seen])
+    place, share_seen = plotting_positions(pit.low[seen], weight[seen])
+    shares, places = (np.concatenate(([0.0], knots, [1.0])) for knots in (share_seen, place))
+    levels = np.interp(_even_and_tail_values(n), shares, places)
+    share = (n * (left + right) / 2 + at) / (n + 1)
+    return _joined(levels, np.interp(levels, at, share))
+
+
+def _even_and_tail_values(n: float) -> Floats:
+    """Return values at equal steps of probability, and at ranks 1, 2, 4, ... from either end."""
+    n_steps = n_cells(n)
+    tail = 2.0 ** np.arange(max(0, np.log2((n + 1) / n_steps / LEAST_STEP))) / (n + 1)
+    return np.concatenate((tail, np.arange(1, n_steps) / n_steps, 1 - tail[::-1]))
+
+
+def _learn_map_of_cells(
+    pit: PitCells, weight: Floats, levels: Floats, values: Floats
+) -> tuple[Floats, Floats]:
     """Return the knots of the map with the largest likelihood of cells, `M(high) - M(low)`.
 
     Its self-consistency is calibration on average: if a PIT has the density of the map within its
     cell, the mean over rows is the map itself, so that randomized PITs of the recalibrated
-    forecasts are uniform. The distribution of randomized PITs before recalibration is the first
-    step of the EM algorithm, and the prior: half a row for each interval between knots.
+    forecasts are uniform. Of points and rows that are lost, this is the Kaplan-Meier estimate
+    (Efron 1967). The distribution of PITs before recalibration is the first step of the EM
+    algorithm, and the prior: half a row for each interval between knots.
     """
     n = effective_size(weight)
-    at, left, right = pit.distribution(weight)
-    # one more row with a uniform PIT, as for plotting positions i / (n + 1)
-    share = (n * (left + right) / 2 + at) / (n + 1)
-    n_steps = n_cells(n)
-    tail = 2.0 ** np.arange(max(0, np.log2((n + 1) / n_steps / LEAST_STEP))) / (n + 1)
-    values = np.concatenate((tail, np.arange(1, n_steps) / n_steps, 1 - tail[::-1]))
-    levels, values = _joined(np.interp(values, share, at), values)
     inside = (levels > LEAST_PIT) & (levels < 1 - LEAST_PIT)
     levels = np.concatenate(([0.0], levels[inside], [1.0]))
     values = np.concatenate(([0.0], values[inside], [1.0]))

@@ -203,7 +203,7 @@ def map_pits(
         knots = all_levels[number], all_values[number]
         mapped, log_slope[rows] = pit.take(rows).mapped(*knots, side="left")
         low[rows], high[rows] = mapped.low, mapped.high
-    return PitCells(low, high, pit.ties), log_slope
+    return PitCells(low, high, pit.ties, pit.lost), log_slope
 
 
 def _composed(maps: GroupMaps, members: Mask) -> tuple[Floats, Floats]:

@@ -1,4 +1,4 @@
-"""PITs of outcomes with or without atoms, as inputs of recalibration (outcomes: 2)."""
+"""PITs of outcomes with or without atoms, as inputs of recalibration (outcomes: 2, 5)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from evenhand._validate import Floats, Ints, Mask
 
 LEAST_WIDTH = 1e-9
 """Width below which a cell is treated as a point, as sums of its density would lose digits."""
+
+LEAST_RISK = 1e-12
+"""Share of rows at risk below which there is none but for rounding errors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +29,10 @@ class PitCells:
         Ends of the cells, between 0 and 1; equal for continuous outcomes.
     ties : ndarray of shape (n,), optional
         Position `V` of each row, between 0 and 1; None if all cells are points.
+    lost : ndarray of bool, shape (n,), optional
+        Rows whose outcome is not known, only that it is beyond a time: their cells reach to 1.
+        Errors are those of the Kaplan-Meier estimate, as an average over `V` dilutes them
+        (outcomes: 5). None if there are no such rows.
 
     Examples
     --------
@@ -39,6 +46,16 @@ class PitCells:
     low: Floats
     high: Floats
     ties: Floats | None = None
+    lost: Mask | None = None
+
+    @classmethod
+    def spread(cls, low: Floats, high: Floats, lost: Mask | None = None) -> Self:
+        """Return cells with fixed positions V, so that fits to the same rows agree."""
+        ties = np.random.default_rng(0).uniform(size=low.size)
+        if lost is not None:
+            # a cell of a row that is lost is never a point, which would be a known outcome
+            low = np.where(lost, np.minimum(low, 1 - 2 * LEAST_WIDTH), low)
+        return cls(low, np.maximum(low, high), ties, lost)
 
     @classmethod
     def of(cls, pit: Floats | PitCells) -> PitCells:
@@ -67,7 +84,8 @@ class PitCells:
         low = self.low[rows]
         if self.ties is None:
             return type(self)(low, low)
-        return type(self)(low, self.high[rows], self.ties[rows])
+        lost = None if self.lost is None else self.lost[rows]
+        return type(self)(low, self.high[rows], self.ties[rows], lost)
 
     def mapped(
         self, edges: Floats, values: Floats, side: Literal["left", "right"] = "right"
@@ -98,10 +116,13 @@ class PitCells:
         wide = self.is_wide & (high > low)
         ratio = (high - low)[wide] / (self.high - self.low)[wide]
         log_slope[wide] = np.log(ratio)
-        return PitCells(low, high, self.ties), log_slope
+        return PitCells(low, high, self.ties, self.lost), log_slope
 
     def error(self, weight: Floats) -> float:
-        """Return the W1 distance of the weighted PITs, averaged over V, from uniform."""
+        """Return the W1 distance of the weighted PITs, averaged over V, from uniform.
+
+        With rows that are lost, it is the distance of their Kaplan-Meier estimate.
+        """
         if self.size == 0:
             return np.nan
         if self.ties is None:
@@ -117,6 +138,9 @@ class PitCells:
     def distribution(self, weight: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the distribution of the weighted PITs, averaged over V: a mean of ramps.
 
+        With rows that are lost, it is the Kaplan-Meier estimate, which assumes that being lost is
+        independent of the outcome's PIT. Beyond the last row it continues linearly to 1.
+
         Returns
         -------
         at : ndarray of shape (k,)
@@ -128,13 +152,19 @@ class PitCells:
         wide = self.is_wide
         at = np.unique(np.concatenate(([0.0, 1.0], self.low, self.high[wide])))
         begin = np.searchsorted(at, self.low)
+        point = ~wide
+        if self.lost is not None:
+            wide = wide & ~self.lost
         end = np.searchsorted(at, self.high[wide])
         density = share[wide] / (self.high - self.low)[wide]
         change = np.bincount(begin[wide], density, at.size) - np.bincount(end, density, at.size)
-        jump = np.bincount(begin[~wide], share[~wide], at.size)
+        jump = np.bincount(begin[point], share[point], at.size)
         ramps = np.concatenate(([0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(at))))
         right = ramps + np.cumsum(jump)
-        return at, right - jump, right
+        if self.lost is None:
+            return at, right - jump, right
+        lost = np.bincount(begin[self.lost], share[self.lost], at.size)
+        return at, *_kaplan_meier(right - jump, right, np.cumsum(lost))
 
     def expected_counts(self, weight: Floats, which: Ints, edges: Floats, values: Floats) -> Floats:
         """Return the expected weight of PITs in each cell of a grid, given their own cells.
@@ -180,6 +210,42 @@ def _sums(at: Ints, weight: Floats, shape: tuple[int, int]) -> Floats:
     """Return sums of weights by place in a flat array of this shape."""
     sums = np.bincount(at, weights=weight, minlength=shape[0] * shape[1])
     return np.asarray(sums, dtype=np.float64).reshape(shape)
+
+
+def _kaplan_meier(left: Floats, right: Floats, lost: Floats) -> tuple[Floats, Floats]:
+    """Return the Kaplan-Meier estimate of a distribution of which some rows are lost.
+
+    Parameters
+    ----------
+    left, right : ndarray of shape (k,)
+        Share of all rows that are known to be below, and up to, each point; linear between points.
+    lost : ndarray of shape (k,)
+        Share of all rows that are lost at or before each point.
+
+    Returns
+    -------
+    left, right : ndarray of shape (k,)
+        Probability below and up to each point.
+    """
+    lost_before = np.concatenate(([0.0], lost[:-1]))
+    before, after = 1 - left - lost_before, 1 - right - lost_before
+    # where no row was at risk, probabilities of survival do not change
+    remain = _ratios(after, before)
+    # between points the known rows reduce the rows at risk and the survival in proportion
+    inside = _ratios(before[1:], (1 - right - lost)[:-1])
+    survival = np.cumprod(np.stack((np.concatenate(([1.0], inside)), remain), axis=-1).ravel())
+    found_left, found_right = 1 - survival.reshape(-1, 2).T
+    if 1 - right[-2] - lost[-2] <= LEAST_RISK:
+        found_left[-1] = 1.0
+    found_right[-1] = 1.0
+    return found_left, found_right
+
+
+def _ratios(after: Floats, before: Floats) -> Floats:
+    at_risk = before > LEAST_RISK
+    ratio = np.maximum(after, 0.0) / np.where(at_risk, before, 1.0)
+    # of rows that have all ended, a rounding error is left
+    return np.where(at_risk, np.where(after > LEAST_RISK, ratio, 0.0), 1.0)
 
 
 def _error_of_points(pit: Floats, weight: Floats) -> float:

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from copy import copy
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import (
-    Floats,
     InputError,
     bad_input,
     check_choice,
     check_count,
     outcomes_checked,
 )
-from evenhand.distributions import Distribution, OutcomeKind
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 from evenhand.forecasters.adapters import (
     KINDS,
     SPREADS,
-    Base,
-    ResidualBase,
     SpreadKind,
     Training,
     kind_of,
@@ -34,13 +33,13 @@ from evenhand.forecasters.bounds import Bounds, stored_bounds
 from evenhand.forecasters.by_groups import ByGroups
 from evenhand.forecasters.corrections import arrays_of_steps, take_steps
 from evenhand.forecasters.grouping import By, Grouping
-from evenhand.forecasters.held_out import HeldOut, Maps
-from evenhand.forecasters.membership import Labelled
+from evenhand.forecasters.held_out import Maps
+from evenhand.forecasters.membership import Labelled, Members
 from evenhand.forecasters.outcomes import check_after_fit, check_before_fit
 from evenhand.forecasters.overlapping import NamedGroups
-from evenhand.forecasters.pit_cells import PitCells
 from evenhand.forecasters.repair_check import check_maps, check_table, check_text
-from evenhand.tables import take_rows
+from evenhand.forecasters.times import check_horizon, training_times
+from evenhand.forecasters.training_forecasts import held_out_forecasts
 
 
 class RecalibratedRegressor(ByGroups, WrappingForecaster):
@@ -59,6 +58,11 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
     curve of all rows; terms of disjoint groups shrink towards the map of all rows. Of an outcome
     with an atom, such as an amount with zeros, the probability of the atom is recalibrated as that
     of an event, and the distribution of the other outcomes by those rows.
+
+    Times that may be cut off (censored) are given with `event`. Maps have the largest likelihood of
+    what is known: of a person without an observed event, that the time is longer. They are smoothed
+    Kaplan-Meier estimates of the distribution of PITs, and assume that, given the forecast and the
+    groups of `by`, the time at which a person is lost is independent of that of the event.
 
     Parameters
     ----------
@@ -122,6 +126,11 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         outcomes with an atom, maps of the other outcomes; for events, the identity.
     outcome_kind_ : OutcomeKind
         Kind of outcome of the forecasts that the maps were estimated for.
+    horizon_ : float or None
+        Horizon of times; None without one, and for other outcomes.
+    n_lost_ : int or None
+        Number of rows of positive weight whose time is cut off before the event and the horizon;
+        None for outcomes that are no times.
     support_ : Support or None
         Map of outcomes to the line; None without `support`.
     schema_ : Schema
@@ -163,7 +172,15 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         self.support = support
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        event: ArrayLike | None = None,
+        horizon: float | None = None,
+    ) -> Self:
         """Fit the model, and estimate the maps from held-out PITs.
 
         Parameters
@@ -175,6 +192,12 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         sample_weight : array-like of shape (n,), optional
             Weights of the rows, for the maps and for estimators that accept them; rows of weight 0
             are dropped.
+        event : array-like of shape (n,), optional
+            For times until an event: 1 or True where the event was observed, 0 or False where the
+            time is cut off (censored). Needs a fitted model.
+        horizon : float, optional
+            For times: up to when outcomes are followed, in units of `y`. Needed if forecasts have
+            an atom at the horizon, as those of `Forecast.from_survival(times, survival, horizon)`.
 
         Returns
         -------
@@ -184,11 +207,16 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         ------
         InputError
             If the estimator is randomized or of an unsupported kind, `by` does not match the table,
-            or fewer than `2 cv` rows have a positive weight.
+            fewer than `2 cv` rows have a positive weight, or the estimator would be fitted to times
+            that are cut off.
         """
         cv = check_count("cv", self.cv, least=2)
         check_choice("spread", self.spread, SPREADS)
-        table, outcomes, weight = self._check_training(X, y, sample_weight)
+        times = training_times(self.estimator, y, event, horizon, sample_weight)
+        known_y = y if times is None else times.time
+        table, outcomes, weight = self._check_training(X, known_y, sample_weight)
+        if times is not None and times.n_samples > outcomes.size:
+            times = times.take(np.flatnonzero(np.asarray(sample_weight)))
         kind = kind_of(self.estimator, outcomes)
         given = None if sample_weight is None else weight
         is_held_out = kind.is_held_out(self.estimator)
@@ -197,7 +225,10 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
             what = "rows" if given is None else "rows of positive weight"
             rule = f"have at least {2 * cv} {what} for cv={cv}"
             raise bad_input("X", rule, f"n_samples = {outcomes.size}")
-        known = check_before_fit(self.estimator, outcomes, self.support)
+        # times at the horizon are many, and no atom of a continuous outcome
+        checked = nullcontext if times is None else outcomes_checked
+        with checked():
+            known = check_before_fit(self.estimator, outcomes, self.support)
         line = self._learn_support_of(self.estimator, outcomes, table)
         random = generator(self.random_state)
         members = self._learn_groups(table, sample_weight)
@@ -205,15 +236,20 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         rows = Training(table, line, given, cv, random, self.spread, support)
         with outcomes_checked():
             self._set_base(kind.fit(self.estimator, rows))
-        check_after_fit(self._base, table, outcomes, self.support, known)
+        with checked():
+            check_after_fit(self._base, table, outcomes, self.support, known)
         with outcomes_checked():
-            held_out = self._held_out(kind, rows, outcomes)
+            held_out = held_out_forecasts(
+                self._base, self.estimator, rows, outcomes, times, self._on_support
+            )
         if not held_out.is_finite:
             raise InputError(
                 f"estimator {type(self.estimator_).__name__} predicts distributions that are not"
                 " finite; check its predictions for NaN"
             )
         self.outcome_kind_ = held_out.kind
+        self.horizon_ = None if times is None else times.horizon
+        self.n_lost_ = None if times is None else int(times.is_lost.sum())
         # only ratios of weights count; squares of tiny weights would underflow
         weight = weight / weight.max()
         self._set_maps(Maps.learn(held_out, weight, members))
@@ -224,31 +260,6 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
     def _set_maps(self, maps: Maps) -> None:
         self._maps = maps
         self.levels_, self.values_, self.groups_ = maps.pits.levels, maps.pits.values, maps.table
-
-    def _held_out(self, kind: type[Base], rows: Training, outcomes: Floats) -> HeldOut:
-        """Return held-out forecasts of the rows with their outcomes."""
-        # a fitted model has not seen these rows, so all forecasts are held out
-        if kind.is_held_out(self.estimator):
-            return self._judged(self._base.distribution(rows.X), outcomes)
-        if isinstance(self._base, ResidualBase) and self._base.unseen_pit is not None:
-            # its residuals are already cross-fitted
-            return HeldOut(OutcomeKind.CONTINUOUS, PitCells.of(self._base.unseen_pit))
-        # a frozen plain regressor is not refitted, but its residual distribution is
-        parts = []
-        for learn, test in rows.folds():
-            # inside a caller that has checked all outcomes, all of them may be equal
-            if (learn.y == learn.y[0]).all() and not (outcomes == outcomes[0]).all():
-                raise InputError(
-                    f"y is {learn.y[0]:g} in all rows outside one of the folds; give more rows with"
-                    " other outcomes, or pass a fitted model in a FrozenEstimator"
-                )
-            part = kind.fit(self.estimator, learn).distribution(take_rows(rows.X, test))
-            parts.append((test, self._judged(part, outcomes[test])))
-        return HeldOut.joined(parts)
-
-    def _judged(self, distribution: Distribution, outcomes: Floats) -> HeldOut:
-        """Return predicted distributions on the support with their outcomes."""
-        return HeldOut.of(Forecast(self._on_support(distribution)), outcomes)
 
     def forecast(
         self,
@@ -284,7 +295,12 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         # labels of a function are not values of the table, so the schema does not report them
         if isinstance(self._grouping, Grouping) and isinstance(members, Labelled):
             self._grouping.warn_unseen(members.labels, self.groups_["group"].tolist())
-        return self._maps.forecast(self._base_forecast_of(rows), members)
+        return self._mapped(self._base_forecast_of(rows), members)
+
+    def _mapped(self, forecast: Forecast, members: Members) -> Forecast:
+        if self.n_lost_ is not None:
+            check_horizon(forecast, self.horizon_)
+        return self._maps.forecast(forecast, members)
 
     def recalibrate(
         self, forecast: Forecast, X: Any, groups: Mapping[str, Any] | None = None
@@ -306,8 +322,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
             Equal to `forecast(X)`, without warnings about unseen values.
         """
         check_is_fitted(self)
-        members = self._members(self._check_rows(X, reset=False), groups)
-        return self._maps.forecast(forecast, members)
+        return self._mapped(forecast, self._members(self._check_rows(X, reset=False), groups))
 
     def summary(self, *, full: bool = False) -> str:
         """Return the held-out check as text: what the maps changed, by group, and a verdict.
@@ -318,7 +333,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
             List every group, not only those with the largest errors and those made worse.
         """
         check_is_fitted(self)
-        return check_text(self.check_, full=full)
+        return check_text(self.check_, full=full, n_lost=self.n_lost_)
 
     def without_groups(self) -> Self:
         """Return the fitted model with only the map of all rows, as if fitted without `by`."""
@@ -341,6 +356,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         learned: dict[str, Any] = {"kind": self._base.name} | self._columns_to_state()
         learned["columns"] = columns
         learned["outcome_kind"] = str(self.outcome_kind_)
+        learned |= {"horizon": self.horizon_, "n_lost": self.n_lost_}
         learned["groups"] = [
             [name, int(count), used] for name, count, used in self.groups_.itertuples(index=False)
         ]
@@ -377,6 +393,8 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         model = cls(base.estimator, **{"spread": "constant"} | state.params["params"])
         # models stored by earlier releases are of continuous outcomes
         model.outcome_kind_ = OutcomeKind(learned.get("outcome_kind", OutcomeKind.CONTINUOUS))
+        # models stored by earlier releases are not of times that are cut off
+        model.horizon_, model.n_lost_ = learned.get("horizon"), learned.get("n_lost")
         model._set_maps(Maps.from_state(learned, levels, values, steps))
         model._set_base(base)
         model._set_grouping(learned)

@@ -56,6 +56,13 @@ NOTE = (
 )
 """How the numbers of a check are computed, and what its intervals leave out."""
 
+NOTE_OF_TIMES = (
+    " Times that are cut off (censored): errors are Kaplan-Meier estimates, and gains are those in"
+    " the probability of what is known of each person. Both assume that, within a group, being cut"
+    " off is independent of the time of the event given its forecast."
+)
+"""What the numbers of a check assume about times that are cut off."""
+
 
 def check_maps(
     held_out: HeldOut,
@@ -113,17 +120,19 @@ def check_table(rows: Iterable[Sequence[Any]]) -> pd.DataFrame:
     return table.astype({"n": np.int64} | dict.fromkeys(numbers, np.float64))
 
 
-def check_text(table: pd.DataFrame, *, full: bool = True) -> str:
+def check_text(table: pd.DataFrame, *, full: bool = True, n_lost: int | None = None) -> str:
     """Return a check as text, with the verdicts in words.
 
     Unless `full`, everyone and the `SHOWN` most notable groups are listed, and others are counted.
+    With `n_lost` rows whose times are cut off, the text names what is assumed about them.
     """
+    note = NOTE + (NOTE_OF_TIMES if n_lost else "")
     if full or len(table) <= 2 + SHOWN:
-        return f"{_listed(table)}\n\n{wrapped(NOTE)}"
+        return f"{_listed(table)}\n\n{wrapped(note)}"
     listed = _notable(table)
     counted = _counted(table.drop(index=listed.index))
     with lines_within(min(line_width(), SHORT_LINE)):
-        return f"{_listed(listed)}\n{wrapped(counted)}\n\n{wrapped(NOTE)}"
+        return f"{_listed(listed)}\n{wrapped(counted)}\n\n{wrapped(note)}"
 
 
 def _listed(table: pd.DataFrame) -> str:

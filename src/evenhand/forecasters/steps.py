@@ -100,7 +100,7 @@ class Step(ABC):
         for rows, values in zip(patterns.rows(), self.values(patterns.members), strict=True):
             moved, log_slope[rows] = pit.take(rows).mapped(self.edges, values)
             low[rows], high[rows] = moved.low, moved.high
-        return PitCells(low, high, pit.ties), log_slope
+        return PitCells(low, high, pit.ties, pit.lost), log_slope
 
 
 def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None = None) -> Floats:

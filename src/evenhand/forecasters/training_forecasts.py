@@ -1,0 +1,70 @@
+"""Held-out forecasts of the rows of a fit, with their outcomes."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from evenhand._validate import Floats, InputError
+from evenhand.censoring import CensoredTimes
+from evenhand.distributions import Distribution, OutcomeKind
+from evenhand.forecast import Forecast
+from evenhand.forecasters.adapters import Base, ResidualBase, Training
+from evenhand.forecasters.held_out import HeldOut
+from evenhand.forecasters.pit_cells import PitCells
+from evenhand.tables import take_rows
+
+
+class OnSupport(Protocol):
+    """Function that maps predicted distributions from the line to the support of the outcome."""
+
+    def __call__(self, distribution: Distribution, /) -> Distribution: ...
+
+
+def held_out_forecasts(
+    base: Base,
+    estimator: Any,
+    rows: Training,
+    outcomes: Floats,
+    times: CensoredTimes | None,
+    on_support: OnSupport,
+) -> HeldOut:
+    """Return held-out forecasts of the rows with their outcomes.
+
+    Parameters
+    ----------
+    base : Base
+        The fitted estimator.
+    estimator : estimator
+        The estimator as it was given.
+    rows : Training
+        Rows of the fit, with outcomes on the line.
+    outcomes : ndarray of shape (n,)
+        Outcomes in their own units.
+    times : CensoredTimes or None
+        Which of the outcomes are times that are cut off; None if all are known.
+    on_support : callable
+        Map from the line to the support.
+    """
+
+    def judged(distribution: Distribution, known: Floats) -> HeldOut:
+        return HeldOut.of(Forecast(on_support(distribution)), known, times)
+
+    kind = type(base)
+    # a fitted model has not seen these rows, so all forecasts are held out
+    if kind.is_held_out(estimator):
+        return judged(base.distribution(rows.X), outcomes)
+    if isinstance(base, ResidualBase) and base.unseen_pit is not None:
+        # its residuals are already cross-fitted
+        return HeldOut(OutcomeKind.CONTINUOUS, PitCells.of(base.unseen_pit))
+    # a frozen plain regressor is not refitted, but its residual distribution is
+    parts = []
+    for learn, test in rows.folds():
+        # inside a caller that has checked all outcomes, all of them may be equal
+        if (learn.y == learn.y[0]).all() and not (outcomes == outcomes[0]).all():
+            raise InputError(
+                f"y is {learn.y[0]:g} in all rows outside one of the folds; give more rows with"
+                " other outcomes, or pass a fitted model in a FrozenEstimator"
+            )
+        part = kind.fit(estimator, learn).distribution(take_rows(rows.X, test))
+        parts.append((test, judged(part, outcomes[test])))
+    return HeldOut.joined(parts)
