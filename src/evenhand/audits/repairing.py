@@ -15,6 +15,7 @@ from evenhand._validate import InputError, bad_input
 from evenhand.audits.blocks import missing_columns_named
 from evenhand.audits.off_groups import OffGroup, marked
 from evenhand.audits.row_record import RowRecord
+from evenhand.censoring import CensoredTimes
 from evenhand.columns import GroupRule, as_table
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
@@ -52,6 +53,8 @@ class Repairable:
         *,
         groups: Mapping[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
+        event: ArrayLike | None = None,
+        horizon: float | None = None,
         random_state: RandomState = None,
     ) -> RecalibratedRegressor:
         """Recalibrate a fitted model for the groups that are off by more than the tolerance.
@@ -68,7 +71,8 @@ class Repairable:
         groups are then overestimated. A warning is given if the outcomes are those of the audit.
 
         Counts, events and outcomes with an atom are repaired by their kind, as the model predicts
-        it; see `RecalibratedRegressor`.
+        it, and times that may be cut off by the likelihood of what is known; see
+        `RecalibratedRegressor`.
 
         Parameters
         ----------
@@ -84,6 +88,11 @@ class Repairable:
             a warning that names them.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows.
+        event : array-like of shape (n,), optional
+            For times until an event: 1 or True where the event was observed, 0 or False where the
+            time is cut off, as for `audit`.
+        horizon : float, optional
+            For times: up to when outcomes are followed, as for `audit`.
         random_state : int, generator or None
             Seed of the folds of the check.
 
@@ -101,10 +110,11 @@ class Repairable:
             X,
             y,
             groups=groups,
-            sample_weight=sample_weight,
             random_state=random_state,
+            options={"sample_weight": sample_weight, "event": event, "horizon": horizon},
         )
-        if self.rows is not None and self.rows.has_outcomes(np.asarray(y, dtype=np.float64)):
+        outcomes = y if event is None else CensoredTimes.of(y, event, horizon).time
+        if self.rows is not None and self.rows.has_outcomes(np.asarray(outcomes, dtype=np.float64)):
             warnings.warn(
                 "X and y are the rows of this audit, which chose the groups by them: the check of"
                 " the repair overestimates its gains; pass other rows",
@@ -121,10 +131,13 @@ def _repaired(
     y: ArrayLike,
     *,
     groups: Mapping[str, Any] | None,
-    sample_weight: ArrayLike | None,
     random_state: RandomState,
+    options: Mapping[str, Any],
 ) -> RecalibratedRegressor:
-    """Fit a `RecalibratedRegressor` for groups; the parameters are those of `Audit.repair`."""
+    """Fit a `RecalibratedRegressor` for groups, with `options` of its `fit`.
+
+    The other parameters are those of `Audit.repair`.
+    """
     if off is None:
         raise InputError(
             "this audit does not contain the definitions of its groups, as it was read in parts or"
@@ -153,7 +166,7 @@ def _repaired(
         )
     unfitted = _unfitted(model, _distinct(by, X, y), random_state)
     with missing_columns_named(model, X):
-        return unfitted.fit(X, y, sample_weight)
+        return unfitted.fit(X, y, **options)
 
 
 def _distinct(by: Mapping[str, Any], X: Any, y: ArrayLike) -> RepairedGroups:

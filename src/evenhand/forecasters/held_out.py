@@ -225,38 +225,42 @@ class Maps:
         if held_out.events is None:
             pits = members.learn(held_out.pit, weight)
             return cls(pits, pits.table)
-        maps = cls._learn_parts(held_out, held_out.event_shares, weight, members)
-        if held_out.pit.lost is None:
-            return maps
+        # both parts of a hurdle are tested
+        level = LEVEL / 2 if held_out.kind is OutcomeKind.HURDLE else LEVEL
+        shares = held_out.event_shares
+        maps = cls._learn_parts(held_out, shares, weight, members, level)
         gain = -np.inf
-        for _ in range(MOST_EM):
+        for _ in range(0 if held_out.pit.lost is None else MOST_EM):
             mapped, gains = maps.applied(held_out, members)
             last, gain = gain, float(weight @ gains)
             if gain < last + LEAST_GAIN:
                 break
-            maps = cls._learn_parts(held_out, mapped.event_shares, weight, members)
-        return maps
+            shares = mapped.event_shares
+            maps = cls._learn_parts(held_out, shares, weight, members, level)
+        completed = replace(held_out.events, happened=shares)
+        return replace(maps, events_of_all=_learn_events(completed, weight, Everyone(), level))
 
     @classmethod
     def _learn_parts(
-        cls, held_out: HeldOut, happened: Mask | Floats, weight: Floats, members: Members
+        cls,
+        held_out: HeldOut,
+        happened: Mask | Floats,
+        weight: Floats,
+        members: Members,
+        level: float,
     ) -> Maps:
         """Estimate the maps of events, and of the outcomes of rows where the event happened."""
         assert held_out.events is not None
         pits = GroupMaps(IDENTITY[None], IDENTITY[None], _group_table(members))
-        is_hurdle = held_out.kind is OutcomeKind.HURDLE
-        rows = np.flatnonzero((happened > 0) & is_hurdle)
-        # both parts of a hurdle are tested
-        level = LEVEL / 2 if is_hurdle else LEVEL
+        rows = np.flatnonzero((happened > 0) & (held_out.kind is OutcomeKind.HURDLE))
         if held_out.events.happened[rows].sum() >= FEWEST_POSITIVE:
             shares = weight[rows] * happened[rows]
             pits = members.take(rows).learn(held_out.pit.take(rows), shares, level)
         completed = replace(held_out.events, happened=happened)
         events = _learn_events(completed, weight, members, level)
-        of_all = _learn_events(completed, weight, Everyone(), level)
         own = set(events.names) | set(pits.table["group"][pits.table["map"] == "own"])
         table = _group_table(members, own)
-        return cls(pits, table, events, of_all)
+        return cls(pits, table, events)
 
     def pooled(self) -> Maps:
         """Return only the maps of all rows."""

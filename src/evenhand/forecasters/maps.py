@@ -32,6 +32,10 @@ LEAST_GAIN = 0.05
 LEAST_STEP = 1.5
 """Smallest ratio of the ranks of neighboring knots in a tail."""
 
+SPARSE = 2.0
+"""Largest ratio of the probability beyond a knot of the upper tail to the share of observed rows
+there: where most rows are lost, a few would determine densities of much probability."""
+
 LEAST_PIT = 1e-12
 """PITs closer than this to 0, to 1 or to each other count as tied, as floats lose precision near
 1."""
@@ -119,6 +123,7 @@ def _first_knots(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
 
     With rows that are lost, each interval has about the same number of rows that are not: the map
     has no more detail where most rows are lost. Its values are those of the Kaplan-Meier estimate.
+    In the upper tail, knots need as many rows as without rows that are lost, within `SPARSE`.
     """
     n = effective_size(weight)
     at, left, right = pit.distribution(weight)
@@ -133,9 +138,13 @@ def _first_knots(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
     n = effective_size(weight[seen])
     place, share_seen = plotting_positions(pit.low[seen], weight[seen])
     shares, places = (np.concatenate(([0.0], knots, [1.0])) for knots in (share_seen, place))
-    levels = np.interp(_even_and_tail_values(n), shares, places)
     share = (n * (left + right) / 2 + at) / (n + 1)
-    return _joined(levels, np.interp(levels, at, share))
+    wanted = _even_and_tail_values(n)
+    levels = np.interp(wanted, shares, places)
+    values = np.interp(levels, at, share)
+    is_inner = wanted <= 1 - (1 - 1e-9) / n_cells(n)
+    kept = is_inner | (1 - values <= SPARSE * (1 - wanted))
+    return _joined(levels[kept], values[kept])
 
 
 def _even_and_tail_values(n: float) -> Floats:

@@ -1,0 +1,426 @@
+"""Recalibration of forecasts of times from outcomes of which some are cut off (outcomes: 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from lifelines import KaplanMeierFitter
+from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+
+from evenhand import Forecast, InputError, RecalibratedRegressor, audit, load, save
+from evenhand.calibration import calibration_error
+from evenhand.censoring import CensoredTimes, KaplanMeier
+from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
+from evenhand.forecasters import Everyone, HeldOut, Maps, Overlapping, PitCells, learn_maps
+from repeats import most_failures, repeats, statistical
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Model = Callable[[Any], Forecast]
+
+GROUP = {"g": "g"}
+HORIZONS = (None, 2.0)
+
+
+class People:
+    """Log-normal times; a fifth of the people has shorter times than the model predicts.
+
+    They enter within 6 years before the end of the study, and some leave, at random.
+    """
+
+    def __init__(self, n: int, seed: int, shift: float = 0.8) -> None:
+        random = np.random.default_rng(seed)
+        self.X = pd.DataFrame({"x": random.normal(size=n), "g": random.uniform(size=n) < 0.2})
+        noise = 0.8 * random.normal(size=n)
+        self.times = np.exp(1 + 0.5 * self.X["x"] + noise - shift * self.X["g"]).to_numpy()
+        last = np.minimum(random.uniform(0, 6, n), random.exponential(8, n))
+        self.event = self.times <= last
+        self.y = np.minimum(self.times, last)
+
+    @property
+    def groups(self) -> dict[str, Mask]:
+        inside = self.X["g"].to_numpy()
+        return {"all": np.ones(inside.size, dtype=bool), "g": inside, "rest": ~inside}
+
+    def fitted(self, horizon: float | None, by: Any) -> RecalibratedRegressor:
+        model = RecalibratedRegressor(model_of(horizon), by=by, random_state=0)
+        return model.fit(self.X, self.y, event=self.event, horizon=horizon)
+
+    def error(self, forecast: Forecast, inside: Mask, horizon: float | None) -> float:
+        """Error of forecasts by the times themselves, which nobody would know."""
+        y = self.times if horizon is None else np.minimum(self.times, horizon)
+        low, high = forecast.pit_interval(y)
+        return calibration_error((low[inside], high[inside]))
+
+
+def continuous(X: Any) -> Forecast:
+    mean = 1 + 0.5 * X["x"].to_numpy()
+    return Forecast(Transformed(Normal(mean, 0.8), Support(low=0.0)))
+
+
+def model_of(horizon: float | None) -> Model:
+    """The model of the times, or of `min(T, horizon)`."""
+    if horizon is None:
+        return continuous
+
+    def at_horizon(X: Any) -> Forecast:
+        part = continuous(X)
+        return Forecast.from_hurdle(1 - part.cdf(horizon), part, at=horizon, end="high")
+
+    return at_horizon
+
+
+def noise_of(n: int) -> float:
+    """0.999 quantile of the W1 of uniform PITs of n rows, by simulation of 20,000 samples."""
+    pit = np.sort(np.random.default_rng(0).uniform(size=(20_000, 200)))
+    errors = np.abs(pit - (np.arange(200) + 0.5) / 200).mean(axis=1)
+    return float(np.quantile(errors, 0.999) * np.sqrt(200 / n))
+
+
+def cut_off(n: int, seed: int, power: float = 2.0) -> tuple[Floats, Mask]:
+    """PITs with the CDF `u^(1 / power)`, of which half are lost, and which are not."""
+    random = np.random.default_rng(seed)
+    pit = random.uniform(size=n) ** power
+    last = random.uniform(size=n)
+    return np.minimum(pit, last), pit <= last
+
+
+def cells(pit: Floats, event: Mask) -> PitCells:
+    return PitCells.spread(pit, np.where(event, pit, 1.0), ~event)
+
+
+@pytest.mark.parametrize("digits", [16, 1])
+def test_distributions_of_pits_are_kaplan_meier_estimates(digits: int) -> None:
+    pit, event = cut_off(300, 0)
+    # with one digit there are ties of observed and of lost rows
+    pit = np.round(0.95 * pit, digits)
+    weight = np.random.default_rng(1).uniform(0.2, 3.0, size=300)
+    at, left, right = cells(pit, event).distribution(weight)
+    peer = KaplanMeierFitter().fit(pit, event, weights=weight).survival_function_at_times(at)
+    np.testing.assert_allclose(right[:-1], 1 - peer.to_numpy()[:-1], atol=1e-12)
+    np.testing.assert_allclose(left[1:-1], right[:-2], atol=1e-12)
+    assert right[-1] == 1.0
+    expected = KaplanMeier.of(pit, event, weight).error()
+    assert cells(pit, event).error(weight) == pytest.approx(expected, abs=1e-12)
+
+
+def test_known_cells_beside_lost_rows_count_as_many_points_within_them() -> None:
+    random = np.random.default_rng(2)
+    pit, event = cut_off(60, 3)
+    low = 0.6 * random.uniform(size=20)
+    known = np.concatenate((event, np.ones(20, dtype=bool)))
+    both = PitCells.spread(
+        np.concatenate((pit, low)),
+        np.concatenate((np.where(event, pit, 1.0), np.ones(20))),
+        ~known,
+    )
+    share = (np.arange(2000) + 0.5) / 2000
+    points = np.concatenate((pit, (low[:, None] + (1 - low[:, None]) * share).ravel()))
+    weight = np.concatenate((np.ones(60), np.full(points.size - 60, 1 / 2000)))
+    is_event = np.concatenate((event, np.ones(points.size - 60, dtype=bool)))
+    expected = KaplanMeier.of(points, is_event, weight)
+    at, _, right = both.distribution(np.ones(80))
+    # steps of 1 / 2000 of a cell, of which 20 of 80 rows have one
+    np.testing.assert_allclose(right[:-1], expected.at(at[:-1]), atol=1e-3)
+    assert both.error(np.ones(80)) == pytest.approx(expected.error(), abs=1e-3)
+
+
+def test_maps_are_kaplan_meier_estimates_and_not_those_of_observed_rows() -> None:
+    pit, event = cut_off(40_000, 4)
+    levels, values, _ = learn_maps(cells(pit, event), np.ones(pit.size), ())
+    estimate = KaplanMeier.of(pit, event)
+    inner = (levels[0] > 0.01) & (levels[0] < 0.9)
+    # smoothed: half a row per interval, of which there are about 100
+    np.testing.assert_allclose(values[0][inner], estimate.at(levels[0][inner]), atol=0.005)
+    # 4 standard errors of a distribution of which a tenth of the rows is left
+    np.testing.assert_allclose(values[0][inner], np.sqrt(levels[0][inner]), atol=0.02)
+    kept = learn_maps(pit[event], np.ones(int(event.sum())), ())
+    dropped = np.interp(levels[0][inner], kept[0][0], kept[1][0])
+    assert np.abs(dropped - np.sqrt(levels[0][inner])).max() > 0.1
+
+
+@pytest.mark.parametrize("horizon", HORIZONS)
+@pytest.mark.parametrize("by", [["g"], GROUP])
+def test_groups_are_repaired_although_more_than_half_of_the_times_are_cut_off(
+    horizon: float | None, by: Any
+) -> None:
+    train, fresh = People(3000, 0), People(20_000, 1)
+    assert 0.5 < 1 - train.event.mean() < 0.6
+    model = train.fitted(horizon, by)
+    before, after = model_of(horizon)(fresh.X), model.forecast(fresh.X)
+    kind = OutcomeKind.CONTINUOUS if horizon is None else OutcomeKind.HURDLE
+    assert after.outcome_kind is kind
+    assert fresh.error(before, fresh.groups["g"], horizon) > 0.2
+    for name, inside in fresh.groups.items():
+        # the estimate of a group is at least as precise as one of its events alone would be if
+        # they were all times; false alarm below 1e-3 per group
+        n_events = int(train.event[train.groups[name]].sum())
+        noise = noise_of(1) * np.sqrt(1 / n_events + 1 / inside.sum())
+        assert fresh.error(after, inside, horizon) < noise
+
+
+@pytest.mark.parametrize("reading", ["dropped", "as events"])
+def test_other_readings_of_lost_rows_make_right_forecasts_wrong(reading: str) -> None:
+    train, fresh = People(4000, 0), People(20_000, 1)
+    kept = train.event if reading == "dropped" else np.ones(4000, dtype=bool)
+    model = RecalibratedRegressor(continuous, by=["g"], random_state=0)
+    model.fit(train.X[kept], train.y[kept])
+    rest = fresh.groups["rest"]
+    assert fresh.error(continuous(fresh.X), rest, None) < 0.01
+    assert fresh.error(model.forecast(fresh.X), rest, None) > 0.1
+    ours = train.fitted(None, ["g"])
+    assert fresh.error(ours.forecast(fresh.X), rest, None) < 0.03
+
+
+def test_the_probability_of_an_event_by_the_horizon_is_repaired() -> None:
+    train, fresh = People(3000, 2), People(40_000, 3)
+    model = train.fitted(2.0, GROUP)
+    p = model.forecast(fresh.X).event_probability()
+    before = model_of(2.0)(fresh.X).event_probability()
+    for name, inside in fresh.groups.items():
+        rate = (fresh.times[inside] <= 2.0).mean()
+        n_known = int((train.event | (train.y >= 2.0))[train.groups[name]].sum())
+        # 4 standard errors of the rate of known rows, and of that of new ones
+        noise = 4 * np.sqrt(rate * (1 - rate) * (1 / n_known + 1 / inside.sum()))
+        assert abs(p[inside].mean() - rate) < noise
+    inside = fresh.groups["g"]
+    assert (fresh.times[inside] <= 2.0).mean() - before[inside].mean() > 0.2
+
+
+def test_censoring_may_depend_on_the_groups() -> None:
+    train, fresh = People(6000, 4, shift=0.0), People(20_000, 5, shift=0.0)
+    last = np.where(train.X["g"], 1.5, 8.0) * np.random.default_rng(0).uniform(size=6000)
+    train.event = train.times <= last
+    train.y = np.minimum(train.times, last)
+    for horizon in HORIZONS:
+        after = train.fitted(horizon, ["g"]).forecast(fresh.X)
+        # up to the last time of the group that is cut off early nothing is known beyond 1.5
+        early = fresh.groups["g"]
+        known = np.minimum(fresh.times, 1.4)[early]
+        off = np.abs(after.cdf(1.4)[early].mean() - (fresh.times[early] < 1.4).mean())
+        n_events = int(train.event[train.groups["g"]].sum())
+        assert off < 4 * np.sqrt(0.25 / n_events)
+        assert known.size == early.sum()
+        rest = fresh.groups["rest"]
+        n_events = int(train.event[train.groups["rest"]].sum())
+        noise = noise_of(1) * np.sqrt(1 / n_events + 1 / rest.sum())
+        assert fresh.error(after, rest, horizon) < noise
+
+
+def test_completed_events_agree_with_the_repaired_probabilities() -> None:
+    train = People(3000, 6)
+    times = CensoredTimes.of(train.y, train.event, 2.0)
+    held_out = HeldOut.of(model_of(2.0)(train.X), times.time, times)
+    maps = Maps.learn(held_out, np.ones(3000), Everyone())
+    after, gains = maps.applied(held_out, Everyone())
+    assert after.events is not None
+    # the equation of the likelihood for the location, but for its prior; the EM algorithm stops at
+    # gains of 0.05 nats, or 0.2 of a standard error of the sum, 25 rows
+    difference = np.sum(np.asarray(after.event_shares) - after.events.probability)
+    assert abs(difference) < 5
+    # and no shift of log odds has a larger likelihood, within these 0.05 nats and the prior
+    p = after.events.probability
+    for shift in (-0.05, 0.05):
+        odds = np.exp(shift) * p / (1 - p)
+        moved = odds / (1 + odds)
+        log_score = np.where(times.happened, np.log(moved / p), np.log((1 - moved) / (1 - p)))
+        low = after.pit.low
+        lost = np.log((1 - moved * low) / (1 - p * low))
+        assert np.where(times.is_lost, lost, log_score).sum() < 0.1
+    assert gains.sum() > 20
+
+
+@pytest.mark.parametrize("horizon", HORIZONS)
+@pytest.mark.parametrize("by", [None, ["g"], GROUP])
+def test_gains_are_those_in_the_likelihood_of_what_is_known(horizon: float | None, by: Any) -> None:
+    fresh = People(1500, 7)
+    times = CensoredTimes.of(fresh.y, fresh.event, horizon)
+    held_out = HeldOut.of(model_of(horizon)(fresh.X), times.time, times)
+    model = People(1500, 21).fitted(horizon, by)
+    _, gains = model._maps.applied(held_out, model._members(fresh.X, None))
+
+    def log_score(forecast: Forecast) -> Floats:
+        of_events = forecast.log_density(times.time)
+        later = np.maximum(1 - forecast.cdf(times.time), 1e-300)
+        return np.where(times.is_lost, np.log(later), of_events)
+
+    expected = log_score(model.forecast(fresh.X)) - log_score(model_of(horizon)(fresh.X))
+    np.testing.assert_allclose(gains, expected, atol=1e-6)
+
+
+def test_the_check_estimates_the_errors_of_the_times_themselves() -> None:
+    train, fresh = People(4000, 8), People(20_000, 9)
+    for horizon in HORIZONS:
+        model = train.fitted(horizon, ["g"])
+        assert model.n_lost_ == int(CensoredTimes.of(train.y, train.event, horizon).is_lost.sum())
+        found = model.check_.set_index("group")
+        inside = fresh.groups["g"]
+        truth = fresh.error(model_of(horizon)(fresh.X), inside, horizon)
+        n_events = int(train.event[train.groups["g"]].sum())
+        noise = noise_of(1) * np.sqrt(1 / n_events + 1 / inside.sum())
+        assert abs(found.loc["g = True", "error_before"] - truth) < noise
+        assert found.loc["g = True", "error_after"] < noise
+        assert found.loc["g = True", "verdict"] == "helps"
+        assert "Kaplan-Meier" in model.summary()
+
+
+@statistical
+@pytest.mark.parametrize("horizon", HORIZONS)
+def test_calibrated_forecasts_are_left_unchanged_with_probability_95(
+    horizon: float | None,
+) -> None:
+    n_sets = repeats(400)
+    failures = 0
+    for seed in range(n_sets):
+        people = People(600, 100 + seed, shift=0.0)
+        random = np.random.default_rng(seed)
+        # one of the groups is cut off earlier
+        last = np.where(people.X["g"], 0.4, 1.0) * random.uniform(0, 6, 600)
+        y = np.minimum(people.times, last)
+        times = CensoredTimes.of(y, people.times <= last, horizon)
+        held_out = HeldOut.of(model_of(horizon)(people.X), times.time, times)
+        masks = np.column_stack((people.X["g"], random.uniform(size=600) < 0.4))
+        maps = Maps.learn(held_out, np.ones(600), Overlapping(["g", "h"], masks))
+        is_changed = maps.events is not None and not maps.events.is_identity
+        failures += is_changed or bool(maps.pits.steps)
+    assert failures <= most_failures(n_sets)
+
+
+@pytest.mark.parametrize("by", [None, ["g"], GROUP])
+def test_times_that_are_all_known_are_repaired_as_other_outcomes(by: Any) -> None:
+    people = People(800, 10)
+    plain = RecalibratedRegressor(continuous, by=by, random_state=0).fit(people.X, people.times)
+    known = RecalibratedRegressor(continuous, by=by, random_state=0)
+    known.fit(people.X, people.times, event=np.ones(800))
+    assert known.n_lost_ == 0
+    pd.testing.assert_frame_equal(plain.check_, known.check_)
+    np.testing.assert_array_equal(
+        plain.forecast(people.X).cdf(1.0), known.forecast(people.X).cdf(1.0)
+    )
+
+
+def test_a_horizon_cuts_off_the_times_of_continuous_forecasts() -> None:
+    people, fresh = People(4000, 11), People(20_000, 12)
+    model = RecalibratedRegressor(continuous, by=["g"], random_state=0)
+    model.fit(people.X, people.y, event=people.event, horizon=2.0)
+    after = model.forecast(fresh.X)
+    assert after.outcome_kind is OutcomeKind.CONTINUOUS
+    for name in ("g", "rest"):
+        inside = fresh.groups[name]
+        rate = (fresh.times[inside] <= 1.9).mean()
+        noise = 4 * np.sqrt(0.25 / people.event[people.groups[name]].sum())
+        assert abs(after.cdf(1.9)[inside].mean() - rate) < noise
+
+
+def test_survival_curves_are_repaired_stored_and_served_with_their_horizon(tmp_path: Path) -> None:
+    people, grid = People(800, 13), np.linspace(0.2, 6, 20)
+
+    def curves(horizon: float | None) -> Model:
+        def model(X: Any) -> Forecast:
+            survival = 1 - continuous(X).distribution.expand().cdf(grid)
+            return Forecast.from_survival(grid, survival, horizon)
+
+        return model
+
+    model = RecalibratedRegressor(curves(3.0), by=["g"], random_state=0)
+    model.fit(people.X, people.y, event=people.event, horizon=3)
+    assert model.horizon_ == 3
+    with pytest.warns(UserWarning, match="was saved without an inner model"):
+        save(model, tmp_path / "model")
+    again = load(tmp_path / "model", curves(3.0))
+    assert (again.horizon_, again.n_lost_) == (3.0, model.n_lost_)
+    np.testing.assert_allclose(
+        again.forecast(people.X).cdf(1.0), model.forecast(people.X).cdf(1.0), rtol=1e-12
+    )
+    assert again.summary() == model.summary()
+    other = load(tmp_path / "model", curves(2.0))
+    with pytest.raises(InputError, match=r"have an atom at 2, .* but horizon=3; pass the horizon"):
+        other.forecast(people.X)
+
+
+def test_rows_of_weight_0_are_left_out() -> None:
+    people = People(1200, 14)
+    weight = np.where(np.arange(1200) < 900, 2.0, 0.0)
+    for horizon in HORIZONS:
+        model = RecalibratedRegressor(model_of(horizon), by=["g"], random_state=0)
+        model.fit(people.X, people.y, weight, event=people.event, horizon=horizon)
+        some = RecalibratedRegressor(model_of(horizon), by=["g"], random_state=0)
+        some.fit(people.X[:900], people.y[:900], event=people.event[:900], horizon=horizon)
+        pd.testing.assert_frame_equal(model.check_, some.check_)
+        assert model.n_lost_ == some.n_lost_
+
+
+def test_groups_with_few_observed_times_take_the_map_of_all() -> None:
+    people = People(2000, 15)
+    is_small = people.X["g"].to_numpy()
+    event = people.event & ~(is_small & (np.cumsum(people.event & is_small) > 49))
+    model = RecalibratedRegressor(continuous, by=["g"], random_state=0)
+    model.fit(people.X, people.y, event=event)
+    assert model.groups_.set_index("group")["map"].to_dict() == {
+        "g = False": "own",
+        "g = True": "pooled",
+    }
+
+
+@pytest.mark.parametrize("horizon", HORIZONS)
+def test_an_audit_repairs_the_groups_that_it_calls_off(horizon: float | None) -> None:
+    first, second, fresh = People(1000, 16), People(1500, 17), People(20_000, 18)
+    model = model_of(horizon)
+    searched: dict[str, Any] = {"features": first.X[["g"]], "learned_masses": []}
+    found = audit(
+        model(first.X), first.X, first.y, event=first.event, horizon=horizon, masses=[0.2],
+        **searched, random_state=0,
+    )  # fmt: skip
+    given: dict[str, Any] = {"horizon": horizon, "random_state": 0}
+    repaired = found.repair(model, second.X, second.y, event=second.event, **given)
+    assert repaired.n_lost_ is not None
+    inside = fresh.groups["g"]
+    before = fresh.error(model(fresh.X), inside, horizon)
+    assert fresh.error(repaired.forecast(fresh.X), inside, horizon) < before / 3
+    with pytest.warns(UserWarning, match="are the rows of this audit"):
+        found.repair(model, first.X, first.y, event=first.event, **given)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (LinearRegression(), {}, "LinearRegression would be fitted to times that are cut off"),
+        (FrozenEstimator(LinearRegression()), {}, "LinearRegression would be fitted to times"),
+        (continuous, {"event": None, "horizon": 2.0}, "horizon is given without event"),
+        (continuous, {"event": np.ones(7)}, r"event must have shape \(200,\)"),
+        (continuous, {"sample_weight": "lost"}, "sample_weight is 0 for each person whose time"),
+        (model_of(2.0), {}, "have an atom at 2, their greatest outcome, but no horizon is given"),
+        (model_of(2.0), {"horizon": 3.0}, "have an atom at 2, .* but horizon=3"),
+        (
+            lambda X: Forecast.from_hurdle(np.full(len(X), 0.5), continuous(X)),
+            {"horizon": 3.0},
+            "have an atom at 0, their least outcome",
+        ),
+        (
+            lambda X: Forecast.from_poisson(np.ones(len(X))),
+            {},
+            "predict times if event is given, got forecasts of the kind 'count'",
+        ),
+        (
+            lambda X: Forecast.from_survival([1.0, 2.0], np.tile([0.8, 0.3], (len(X), 1))),
+            {"event": None},
+            "event is missing: the model predicts times",
+        ),
+    ],
+)
+def test_what_would_mislead_is_refused(model: Any, options: dict[str, Any], message: str) -> None:
+    people = People(200, 19)
+    if isinstance(model, FrozenEstimator):
+        model.estimator.fit(people.X, people.y)
+    given = {"event": people.event} | options
+    if "sample_weight" in given:
+        given["sample_weight"] = people.event.astype(float)
+    with pytest.raises(InputError, match=message):
+        RecalibratedRegressor(model, random_state=0).fit(people.X, people.y, **given)
