@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jsonschema
@@ -16,9 +17,18 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from evenhand import Audit, Forecast, audit
-from evenhand.audits import CensoringCounts, audit_schema
+from evenhand import Audit, Forecast, InputError, audit, compare
+from evenhand.audits import (
+    CensoringCounts,
+    NoteKind,
+    audit_schema,
+    parse_condition,
+    read_subject,
+)
 from evenhand.calibration import PITs, calibration_error, censored_error, censored_range
+from evenhand.censoring import CensoredTimes
+from evenhand.distributions import Hurdle, Randomized
+from evenhand.links import make_link
 
 GRID = np.geomspace(0.02, 400.0, 100)
 QUICK: dict[str, Any] = {
@@ -163,3 +173,109 @@ def test_nobody_cut_off_gives_the_errors_of_all_pits() -> None:
     found = censored_error(PITs(u))
     assert found.error == pytest.approx(calibration_error(u))
     assert censored_range(PITs(u)) == pytest.approx((found.error, found.error))
+
+
+def test_two_audits_are_compared_by_their_sizes(tmp_path: Path) -> None:
+    who, found = people(), audited()
+    better = Forecast.from_survival(
+        GRID,
+        stats.norm.sf(np.log(GRID) - 0.5 * who.table["x"].to_numpy()[:, None] - 0.7),
+    )
+    options = {"event": who.event, "groups": ["site"], **QUICK}
+    other = audit(better, who.table, who.time, **options, name="better")
+    other.to_json(tmp_path / "better.json")
+    changes = compare(found, tmp_path / "better.json")
+    b = row(changes.groups, "site = b")
+    assert b["error_before"] == row(found.groups, "site = b")["km_error"]
+    assert b["error_after"] == row(other.groups, "site = b")["km_error"]
+    assert not changes.is_paired
+    assert "Kaplan-Meier" in changes.notes[0]
+    assert "average error, Kaplan-Meier" in list(changes.table["measure"])
+    assert changes.summary()
+    assert changes.to_html()
+
+
+def test_audits_of_other_times_are_not_compared() -> None:
+    with pytest.raises(InputError, match="events up to the horizon 2"):
+        compare(audited(), audited(2.0))
+    plain = audit(Forecast.from_normal(np.zeros(2000), np.ones(2000)), y=people().time, **QUICK)
+    with pytest.raises(InputError, match="no times that may be cut off"):
+        compare(audited(), plain)
+
+
+def test_groups_and_features_made_of_the_event_are_possible_leaks() -> None:
+    who = people()
+    made = {"lost": ~who.event, "late": who.event & (who.time > 1), "b": who.shifted}
+    table = who.table[["age"]].assign(
+        status=np.where(who.event, "dead", "alive"), until=who.time, entered=who.entered
+    )
+    found = audit(
+        who.forecast(), who.table, who.time, event=who.event, groups=made, features=table, **QUICK
+    )
+    leaks = {(one.kind, one.name) for one in found.leaks.itertuples()}
+    assert leaks == {
+        ("group", "lost"),
+        ("group", "late"),
+        ("feature", "status"),
+        ("feature", "until"),
+    }
+    assert not found.groups.set_index("group").loc[["lost", "late"], "off"].any()
+    assert row(found.groups, "b")["off"]
+
+
+def test_assumptions_are_noted() -> None:
+    assert [note.kind for note in audited().notes].count(NoteKind.CUT_OFF_TIMES) == 1
+    who = people()
+    found = audit(who.forecast(), y=who.latent, event=np.ones(2000), **QUICK)
+    assert NoteKind.NO_TIME_CUT_OFF in [note.kind for note in found.notes]
+
+
+def test_the_gate_of_the_average_error_is_that_of_kaplan_meier() -> None:
+    found = audited()
+    size = found.score("average error, Kaplan-Meier")
+    assert parse_condition("average_error > 0.05").value(found) == size
+
+
+def test_log_score_of_cut_off_times_is_that_of_a_later_time() -> None:
+    who = people()
+    for horizon in (None, 2.0):
+        x = who.table["x"].to_numpy()
+        z = (np.log(np.minimum(who.time, horizon or np.inf)) - 0.5 * x - 0.5) / 1.0
+        event = who.event & (who.time <= (horizon or np.inf))
+        density = stats.norm.logpdf(z) - np.log(who.time)
+        expected = -np.where(event, density, stats.norm.logsf(z)).mean()
+        # the grid of the curves is coarse in time
+        assert audited(horizon).score("log score") == pytest.approx(expected, abs=0.01)
+        assert "CRPS" not in list(audited(horizon).scores["measure"])
+
+
+@pytest.mark.parametrize("horizon", [None, 2.0])
+@pytest.mark.parametrize("is_randomized", [False, True])
+def test_tested_pits_are_uniform_under_calibrated_forecasts(
+    horizon: float | None, is_randomized: bool
+) -> None:
+    """PITs of served forecasts in uniform positions would fail this for randomized ones.
+
+    Each of the tests fails for 1 of 1,000 seeds of right code.
+    """
+    who = people(4000, 3, 0.0)
+    forecast = who.forecast(horizon)
+    if is_randomized:
+        draws = np.random.default_rng(4).random(4000)
+        link = make_link("entropic", 0.3)
+        inside = forecast.distribution
+        served = (
+            Hurdle(inside.chance, Randomized(inside.positive, link, draws), inside.at, inside.end)
+            if isinstance(inside, Hurdle)
+            else Randomized(inside, link, draws)
+        )
+        forecast = Forecast(served, draws)
+    times = CensoredTimes.of(who.time, who.event, horizon)
+    found = read_subject(forecast, None, times.time, np.random.default_rng(5), times=times)
+    assert stats.kstest(found.pits.matrix[:, 0], "uniform").pvalue > 0.001
+    if horizon is not None:
+        assert found.positive is not None
+        some = found.positive.pits.matrix[found.positive.tested, 0]
+        assert stats.kstest(some, "uniform").pvalue > 0.001
+        # everybody who is lost before the horizon is more than those who have the event
+        assert stats.kstest(found.positive.pits.matrix[:, 0], "uniform").pvalue < 1e-6

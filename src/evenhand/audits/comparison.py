@@ -30,11 +30,6 @@ from evenhand.report import (
 
 SCHEMA = "evenhand.comparison/2"
 COLUMNS = ("measure", "in_words")
-UNPAIRED = (
-    "{}: no values of single rows are recorded, so changes have no paired intervals. They are"
-    " recorded in audits of at most 20,000 rows whose outcomes are known; make the audit again with"
-    " this version."
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -209,7 +204,7 @@ def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Compa
     names = _names(one, other)
     shared = [name for name in one.groups if name in other.groups]
     pairs = Pairs.of(one, other, shared) if is_paired else None
-    notes = [UNPAIRED.format(side.label) for side in (one, other) if side.record is None]
+    notes = [side.why_unpaired for side in (one, other) if side.record is None]
     notes += _left_out(one, other, pairs)
     if pairs is not None:
         shared = [name for name in shared if name not in pairs.different]
@@ -242,6 +237,12 @@ def _provenance(side: Recorded) -> Mapping[str, Any]:
 
 def _check_kinds(one: Recorded, other: Recorded) -> None:
     """Refuse audits whose forecasts describe outcomes of different kinds."""
+    if one.censoring != other.censoring:
+        raise InputError(
+            f"{one.label} and {other.label} do not follow the same times: {one.times_in_words} in"
+            f" the first, {other.times_in_words} in the second; audit both with the same event and"
+            " horizon"
+        )
     # the kind behind PITs alone is not known
     if None in (one.kind, other.kind) or one.kind is other.kind:
         return

@@ -24,7 +24,7 @@ from evenhand.audits.plain_interval import plain_widths
 from evenhand.audits.reading import Reading
 from evenhand.audits.rounding import RoundingCells
 from evenhand.audits.scores import forecast_scores
-from evenhand.calibration import Grid, PITs
+from evenhand.calibration import PITs
 from evenhand.censoring import CensoredTimes
 from evenhand.certificates import LinkBase
 from evenhand.distributions import OutcomeKind
@@ -167,7 +167,7 @@ def read_subject(
             if is_own and forecast.is_randomized
             else forecast
         )
-        kept.append(_Kept.of(forecast, few, outcomes, block, scored, read.grid))
+        kept.append(_Kept.of(forecast, few, read, block, scored))
     pits = read.pits(weights)
     merged = _Kept.joined(kept)
     return Subject(
@@ -257,12 +257,12 @@ class _Kept:
         cls,
         forecast: Forecast,
         few: Forecast,
-        outcomes: Floats,
+        read: Reading,
         block: slice,
         scored: NDArray[np.intp],
-        grid: Grid | None,
     ) -> _Kept:
         """Score some rows of a block; `few` are its forecasts over some of the draws."""
+        outcomes = read.outcomes
         # `scored` is sorted, so the rows of a block are a slice of it
         inside = scored[np.searchsorted(scored, block.start) : np.searchsorted(scored, block.stop)]
         places = inside - block.start
@@ -276,7 +276,13 @@ class _Kept:
         here = shown[(shown >= block.start) & (shown < block.stop)]
         examples = intervals(forecast[here - block.start]) if here.size else []
         return cls(
-            forecast_scores(wide, some, outcomes[inside], grid),
+            forecast_scores(
+                wide,
+                some,
+                outcomes[inside],
+                read.grid,
+                None if read.times is None else read.times.take(inside),
+            ),
             np.asarray(median.mean(axis=-1) if median.ndim == 2 else median),
             _plain(some),
             dict(zip(here.tolist(), examples, strict=True)),

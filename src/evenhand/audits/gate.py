@@ -23,7 +23,14 @@ from evenhand._validate import (
 from evenhand.audits.result import Audit
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.certificates import PITCertificate
-from evenhand.report import JudgedCondition, Note, NoteKind, findings_of, notes_of
+from evenhand.report import (
+    JudgedCondition,
+    Measure,
+    Note,
+    NoteKind,
+    findings_of,
+    notes_of,
+)
 
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -198,7 +205,9 @@ def _number(text: str, whole: str) -> float:
 
 def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> float:
     if quantity == "average_error":
-        return audit.score(AVERAGE_ERROR)
+        # where times are cut off, that of the tested PITs understates the size (outcomes: 5)
+        has_size = audit.censoring is not None
+        return audit.score(Measure("Kaplan-Meier error") if has_size else AVERAGE_ERROR)
     if quantity == BEYOND:
         found = findings_of(audit.to_dict(), audit.notes)
         if not any(group.is_judged for group in found.distinct):

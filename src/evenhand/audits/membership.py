@@ -34,7 +34,8 @@ def membership_table(
 ) -> pd.DataFrame:
     """Return bounds for the coverage and the bias of each group known by probability.
 
-    The bounds allow for any relation between membership and outcome: see `mean_bounds`.
+    The bounds allow for any relation between membership and outcome: see `mean_bounds`. There are
+    none where times are cut off, whose coverage is not known.
 
     Returns
     -------
@@ -45,7 +46,7 @@ def membership_table(
     """
     weights = np.ones(pits.n_samples) if pits.weights is None else pits.weights
     rows = []
-    for group, shares in groups.probable():
+    for group, shares in groups.probable() if pits.censored is None else ():
         row: dict[str, str | float] = {"group": group.name, "members": float(shares.sum())}
         values = {coverage_name(level): covered(pits, level) for level in LEVELS}
         if residual is not None:

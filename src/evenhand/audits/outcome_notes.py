@@ -7,6 +7,7 @@ import numpy as np
 from evenhand._validate import MILD_ATOM, largest_atom
 from evenhand.audits.forecasts import Subject
 from evenhand.calibration import cell_error
+from evenhand.censoring import CensoredTimes
 from evenhand.distributions import OutcomeKind
 from evenhand.report import Note, NoteKind
 
@@ -26,7 +27,9 @@ def grid_findings(subject: Subject, average_error: float) -> tuple[float | None,
         Average error of the audit.
     """
     pits, rounding = subject.pits, subject.rounding
-    if subject.kind is not OutcomeKind.CONTINUOUS:
+    # cells of times that are cut off are no rounding, and atoms at a horizon or at the end of
+    # follow-up neither
+    if subject.kind is not OutcomeKind.CONTINUOUS or subject.times is not None:
         return None, ()
     value, atom = largest_atom(subject.outcomes)
     if atom <= MILD_ATOM or atom * subject.outcomes.size < 1.5:
@@ -41,6 +44,16 @@ def grid_findings(subject: Subject, average_error: float) -> tuple[float | None,
     step = np.nan if rounding.step is None else rounding.step
     note = Note(NoteKind.ROUNDING_CELLS, numbers=(value, atom, step, share))
     return share, (*notes, note)
+
+
+def time_notes(times: CensoredTimes | None) -> tuple[Note, ...]:
+    """Return a note on the times that are cut off, and on what their analysis assumes."""
+    if times is None:
+        return ()
+    if times.happened.all():
+        return (Note(NoteKind.NO_TIME_CUT_OFF),)
+    n_lost = int(times.is_lost.sum())
+    return (Note(NoteKind.CUT_OFF_TIMES, numbers=(n_lost, times.n_samples)),) if n_lost else ()
 
 
 def excluded_outcomes(subject: Subject) -> tuple[Note, ...]:

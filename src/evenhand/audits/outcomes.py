@@ -66,6 +66,10 @@ class PositivePart:
         The link, and the PITs of the deterministic forecaster inside it; None without a link.
     at : float
         The atom, units of y.
+    tested : ndarray of bool, shape (k,)
+        People whose PITs are uniform under calibrated forecasts. Of those whose times are cut off
+        they are the people whose completed time is not the atom: the others would reach it, and a
+        person who is cut off is as likely to be among them as the forecast predicts.
     """
 
     rows: Ints
@@ -73,6 +77,7 @@ class PositivePart:
     residual: Floats
     base: LinkBase | None
     at: float
+    tested: Mask
 
     @classmethod
     def joined(
@@ -83,6 +88,7 @@ class PositivePart:
         weights: Floats | None,
         at: float,
         times: CensoredTimes | None = None,
+        tested: Mask | None = None,
     ) -> PositivePart:
         """Concatenate the blocks of these people, whose row numbers are `rows`."""
         pit = np.concatenate([part.pit for part in parts])
@@ -104,7 +110,8 @@ class PositivePart:
             low = [one.pit if one.cells is None or times is None else one.cells[0] for one in base]
             link = LinkBase(np.concatenate(low), base[0].link)
         residual = outcomes[rows] - np.concatenate([part.mean for part in parts])
-        return cls(rows, pits, residual, link, at)
+        everyone = np.ones(rows.size, dtype=np.bool_)
+        return cls(rows, pits, residual, link, at, everyone if tested is None else tested)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,8 +241,8 @@ def simulation(forecast: Forecast, rounding: RoundingCells, origin: float) -> Si
     """
 
     def simulate(random: np.random.Generator) -> PITs:
-        calibrated = _calibrated(forecast, random)
-        drawn = calibrated.ppf(fresh(calibrated.batch_shape, random)).reshape(-1)
+        inside = calibrated(forecast, random)
+        drawn = inside.ppf(fresh(inside.batch_shape, random)).reshape(-1)
         outcomes = _rounded(forecast, drawn, rounding, origin)
         ends = outcome_ends(forecast, outcomes, rounding)
         pit, cells = spread_pits(forecast.distribution, ends, fresh(outcomes.size, random))
@@ -255,7 +262,7 @@ def _rounded(forecast: Forecast, values: Floats, rounding: RoundingCells, origin
     return np.where((values == at) | (rounded == at), values, rounded)
 
 
-def _calibrated(forecast: Forecast, random: np.random.Generator) -> Distribution:
+def calibrated(forecast: Forecast, random: np.random.Generator) -> Distribution:
     """Return distributions of shape (n,) or (n, 1) under which the forecasts are calibrated."""
     distribution = forecast.distribution
     inside = inside_link(forecast)

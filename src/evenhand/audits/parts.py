@@ -110,19 +110,22 @@ def _positive_groups(
     part: PositivePart | None, held: HeldOut, options: SearchOptions, random: np.random.Generator
 ) -> pd.DataFrame:
     """Return the named groups of the people whose outcome is not the atom of a hurdle."""
-    if part is None or part.rows.size < FEW_ROWS:
+    if part is None or part.tested.sum() < FEW_ROWS:
         return pd.DataFrame()
-    weights = part.pits.weights
+    rows, pits = part.rows[part.tested], part.pits.take(part.tested)
+    weights = pits.weights
     some = replace(
         held,
-        kept=held.kept[part.rows],
+        kept=held.kept[rows],
         X=None,
         features=None,
         weights=weights,
-        groups=held.groups.take(part.rows),
+        groups=held.groups.take(rows),
     )
-    scores = pit_scores(part.pits, random)
-    return tested_groups(part.pits, part.residual, some, options, scores, random, None).groups
+    scores = pit_scores(pits, random)
+    # the mean of times that are cut off is not that of times until the event
+    residual = None if pits.censored is not None else part.residual[part.tested]
+    return tested_groups(pits, residual, some, options, scores, random, None).groups
 
 
 def _columns_of(notes: Sequence[Note], kind: NoteKind) -> set[str]:

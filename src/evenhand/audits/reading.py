@@ -6,6 +6,7 @@ import numpy as np
 
 from evenhand._validate import Floats, check_outcomes
 from evenhand.audits.blocks import Block, Ends, inside_link, read_forecast
+from evenhand.audits.imputation import Imputation
 from evenhand.audits.outcomes import (
     Events,
     PositivePart,
@@ -55,6 +56,7 @@ class Reading:
         self._positive: list[Block] = []
         self._at = 0.0
         self._off_atom = np.zeros(outcomes.size, dtype=np.bool_)
+        self._is_tested = np.ones(outcomes.size, dtype=np.bool_)
 
     def add(
         self, rows: slice, forecast: Forecast, random: np.random.Generator, *, is_own: bool
@@ -66,6 +68,12 @@ class Reading:
         times = None if self.times is None else self.times.take(rows)
         ends = outcome_ends(forecast, outcomes, self.rounding, times)
         block = read_forecast(forecast, ends, ties, random, is_own=is_own)
+        guess = None
+        if times is not None:
+            guess = Imputation.of(forecast, times, ends, ties, random)
+            if forecast.is_randomized and block.cells is not None:
+                pit = guess.positions(forecast, block.pit, block.cells[0], guess.rows)
+                block = block._replace(pit=pit)
         self._fill(rows, block)
         if times is not None and times.horizon is not None:
             self._fill_horizon(rows, forecast, times.horizon)
@@ -79,7 +87,15 @@ class Reading:
             if off.size:
                 part = forecast.positive_part()[off]
                 ends = ends[0][off], ends[1][off]
-                self._positive.append(read_forecast(part, ends, ties[off], random, is_own=is_own))
+                block = read_forecast(part, ends, ties[off], random, is_own=is_own)
+                if guess is not None and block.cells is not None:
+                    guess = guess.take(off)
+                    is_before = is_off_atom(forecast, guess.times)
+                    self._is_tested[rows.start + off] = is_before
+                    some = guess.rows & is_before
+                    pit = guess.positions(part, block.pit, block.cells[0], some)
+                    block = block._replace(pit=pit)
+                self._positive.append(block)
 
     def _fill_horizon(self, rows: slice, forecast: Forecast, horizon: float) -> None:
         if self.by_horizon is None:
@@ -147,7 +163,13 @@ class Reading:
             return None
         rows = np.flatnonzero(self._off_atom)
         return PositivePart.joined(
-            rows, self._positive, self.outcomes, weights, self._at, self.times
+            rows,
+            self._positive,
+            self.outcomes,
+            weights,
+            self._at,
+            self.times,
+            self._is_tested[rows],
         )
 
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from evenhand._format import plain_number
 from evenhand._validate import InputError, bad_input
 from evenhand.audits.recorded_layout import layout_fault
 from evenhand.audits.result import Audit
@@ -21,6 +22,16 @@ from evenhand.search import POSSIBLE_LEAK
 
 Source = Audit | str | os.PathLike[str]
 """An audit, or the path of its JSON."""
+
+UNPAIRED = (
+    "{}: no values of single rows are recorded, so changes have no paired intervals. They are"
+    " recorded in audits of at most 20,000 rows whose outcomes are known; make the audit again with"
+    " this version."
+)
+UNPAIRED_TIMES = (
+    "{}: some times may be cut off, so errors are Kaplan-Meier estimates, whose changes have no"
+    " paired intervals."
+)
 
 
 @dataclass(frozen=True)
@@ -101,9 +112,33 @@ class Recorded:
         )
 
     @property
+    def censoring(self) -> Mapping[str, Any] | None:
+        """Numbers of events and of people cut off; None unless outcomes are times."""
+        found: Mapping[str, Any] | None = self.values.get("censoring")
+        return found
+
+    @property
+    def times_in_words(self) -> str:
+        """Number of events, and the horizon."""
+        if self.censoring is None:
+            return "no times that may be cut off"
+        horizon = self.censoring["horizon"]
+        upto = "" if horizon is None else f" up to the horizon {plain_number(horizon)}"
+        return f"{self.censoring['n_events']:,} events{upto}"
+
+    @property
+    def why_unpaired(self) -> str:
+        """Why an audit without values of each row has none."""
+        return (UNPAIRED if self.censoring is None else UNPAIRED_TIMES).format(self.label)
+
+    @property
     def named(self) -> list[Mapping[str, Any]]:
         """Rows of the table of named groups."""
-        return list(self.values["groups"])
+        return [self._sized(row) for row in self.values["groups"]]
+
+    def _sized(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a group whose error is its size: where times are cut off, by Kaplan-Meier."""
+        return row if self.censoring is None else {**row, "error": row.get("km_error")}
 
     @cached_property
     def groups(self) -> dict[str, Mapping[str, Any]]:
@@ -115,14 +150,16 @@ class Recorded:
         for row in self.values["scan"]:
             is_tested = row.get("p_adjusted") is not None and row["direction"] != POSSIBLE_LEAK
             if is_tested and row["group"] not in found:
-                found[row["group"]] = row
+                found[row["group"]] = self._sized(row)
         return found
 
     @cached_property
     def scores(self) -> dict[Measure, float]:
         """Scores by measure."""
         step = self.values.get("rounding_step")
-        known = [Measure("log score"), Measure("CRPS"), Measure("mean std"), Measure("error")]
+        known = [Measure("log score"), Measure("CRPS"), Measure("mean std")]
+        # where times are cut off, the error of the tested PITs understates the size
+        known += [Measure("error" if self.censoring is None else "Kaplan-Meier error")]
         known += [Measure("log loss"), Measure("Brier score")]
         known += [] if step is None else [Measure("cell log score", step)]
         known += [Measure("interval width", level) for level in (0.8, 0.9)]

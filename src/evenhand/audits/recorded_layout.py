@@ -36,12 +36,13 @@ OPTIONAL: Mapping[str, Kinds] = {
     "unit": (str, type(None)),
     "coverage_80_low": NUMBER,
     "coverage_80_high": NUMBER,
+    "km_error": NUMBER,
 }
 """Columns that a row may have, depending on the version."""
 
 KEYS: Mapping[str, Kinds] = {"name": TEXT, "n_samples": COUNT}
 
-OBJECTS = ("about", "tolerance", "certificate", "provenance", "rows")
+OBJECTS = ("about", "tolerance", "certificate", "provenance", "rows", "censoring")
 """Keys whose value is an object, null or left out."""
 
 IN_WORDS = {str: "a text", int: "a number", dict: "an object", list: "a list", float: "a number"}
@@ -87,6 +88,11 @@ def _nested_fault(values: Mapping[str, Any]) -> str | None:
     if tolerance and set(tolerance) != {"error", "coverage"}:
         return f"tolerance with the keys {list(tolerance)}"
     faults = [_wrong(value, (int, float), f"tolerance.{key}") for key, value in tolerance.items()]
+    censoring = values.get("censoring") or {}
+    if censoring:
+        count, horizon = censoring.get("n_events", ...), censoring.get("horizon", ...)
+        faults += [_wrong(count, COUNT, "censoring.n_events")]
+        faults += [_wrong(horizon, NUMBER, "censoring.horizon")]
     data = (values.get("provenance") or {}).get("data")
     faults += [_wrong(data, (dict, type(None)), "provenance.data")]
     every = (values.get("certificate") or {}).get("every_group") or []

@@ -130,6 +130,8 @@ def without_leaks(held: HeldOut, subject: Subject) -> HeldOut:
     # a rank correlation near 1 is equally visible in a random sample of the rows
     features = None if held.features is None else take_rows(held.features, rows)
     groups = held.groups.take(rows)
+    if subject.times is not None:
+        return replace(held, leaks=_leaks_of_times(subject, groups, features))
     leaks = find_leaks(subject.outcomes[rows], subject.medians, groups, features)
     if tuple(groups.probable()):
         # a probability made from the outcome is found as a feature would be
@@ -137,6 +139,24 @@ def without_leaks(held: HeldOut, subject: Subject) -> HeldOut:
         made = find_leaks(subject.outcomes[rows], subject.medians, Groups(), shares)
         leaks = pd.concat([leaks, made.assign(kind="group", column=None)] if len(made) else [leaks])
     return replace(held, leaks=leaks.reset_index(drop=True))
+
+
+def _leaks_of_times(subject: Subject, groups: Groups, features: Any) -> pd.DataFrame:
+    """Find what the event, or the time of an event, may define.
+
+    The time of a person who is cut off is not searched for: it may follow from the date of entry,
+    which is known before.
+    """
+    assert subject.times is not None
+    times = subject.times.take(subject.scored)
+    happened = times.happened
+    found = [find_leaks(happened.astype(np.float64), subject.medians, groups, features)]
+    of_events = None if features is None else take_rows(features, np.flatnonzero(happened))
+    some = groups.take(np.flatnonzero(happened))
+    found.append(find_leaks(times.followed[happened], subject.medians[happened], some, of_events))
+    # all columns of an empty table have no type, which concat would have to guess
+    tables = [one for one in found if len(one)] or found[:1]
+    return pd.concat(tables).drop_duplicates(["kind", "name"]).reset_index(drop=True)
 
 
 def _readings(groups: Groups, features: Any) -> list[Note]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from evenhand._validate import InputError, bad_input, check_finite
 from evenhand.audits.forecasts import Subject, check_model, check_rows, read_subject
 from evenhand.audits.options import check_about, check_search
-from evenhand.audits.outcome_notes import excluded_outcomes, grid_findings
+from evenhand.audits.outcome_notes import excluded_outcomes, grid_findings, time_notes
 from evenhand.audits.outcomes import RowPITs
 from evenhand.audits.parts import audit_rows, name_of
 from evenhand.audits.people import check_people, with_people
@@ -213,7 +213,8 @@ def audit(
     has_whole = times is None and subject.kind in (OutcomeKind.COUNT, OutcomeKind.HURDLE)
     scores = mean_scores(subject.scores, weights) | pit_scores(pits, random, has_whole=has_whole)
     share, notes = grid_findings(subject, scores[AVERAGE_ERROR]["value"])
-    held = replace(held, notes=(*held.notes, *notes, *excluded_outcomes(subject)))
+    notes = (*notes, *time_notes(subject.times), *excluded_outcomes(subject))
+    held = replace(held, notes=(*held.notes, *notes))
     found = audit_rows(subject.rows, subject.residual, scores, held, options, random, target)
     examples = subject.examples
     found = replace(
@@ -242,8 +243,9 @@ def audit(
 
 
 def _record(subject: Subject, held: HeldOut, found: Audit) -> RowRecord | None:
-    """Return the values of each row for comparisons with another audit; None for many rows."""
-    if subject.outcomes.size > MOST_ROWS:
+    """Return the values of each row for comparisons; None for many rows and for times."""
+    # paired changes of Kaplan-Meier estimates are not means over rows
+    if subject.outcomes.size > MOST_ROWS or subject.times is not None:
         return None
     listed = [*found.groups["group"], *found.scan["group"]]
     masks = group_masks(held.judged, held.searched, listed)

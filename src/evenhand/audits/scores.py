@@ -22,7 +22,9 @@ from evenhand.calibration import (
     log_score_on,
     n_effective,
     share_interval,
+    spread,
 )
+from evenhand.censoring import CensoredTimes
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.report import Measure
@@ -40,7 +42,11 @@ AVERAGE_ERROR = Measure("error")
 
 
 def forecast_scores(
-    wide: Forecast, few: Forecast, y: Floats, grid: Grid | None
+    wide: Forecast,
+    few: Forecast,
+    y: Floats,
+    grid: Grid | None,
+    times: CensoredTimes | None = None,
 ) -> dict[Measure, Floats]:
     """Compute the scores of each row that need forecasts, in the order of the report.
 
@@ -52,13 +58,23 @@ def forecast_scores(
         Outcomes.
     grid : Grid or None
         Grid of all outcomes, if they are rounded and the forecasts continuous.
+    times : CensoredTimes, optional
+        Which of the outcomes are times that are cut off.
 
     Notes
     -----
     The log score of an outcome that is an atom of its forecast is the negative logarithm of its
     probability, infinite at a probability of 0. Of 0/1 outcomes it is the log loss, and their CRPS
     is the Brier score; intervals of 0/1 outcomes have no useful width.
+
+    The log score of a time that is cut off is the negative logarithm of the predicted probability
+    of a later time, which makes it proper if being cut off is independent of the time given the
+    features (Rindt et al., AISTATS 2022). Its CRPS is not known.
     """
+    if times is not None:
+        widths = _widths(few)
+        censored = {Measure("log score"): _censored_log_score(wide, y, times)}
+        return censored | {Measure("mean std"): spread(few)} | widths
     if wide.outcome_kind is OutcomeKind.BINARY:
         return {Measure("log loss"): _log_loss(wide, y), Measure("Brier score"): crps(wide, y)}
     is_continuous = wide.outcome_kind is OutcomeKind.CONTINUOUS
@@ -66,9 +82,25 @@ def forecast_scores(
     if grid is not None:
         # spikes on the grid can raise a density without limit, but not a cell's probability
         scores[Measure("cell log score", grid.step)] = log_score_on(wide, y, grid)
-    ranked, spread = crps_and_spread(few, y)
-    widths = {Measure("interval width", level): interval_width(few, level) for level in LEVELS}
-    return scores | {Measure("CRPS"): ranked, Measure("mean std"): spread} | widths
+    ranked, deviation = crps_and_spread(few, y)
+    return scores | {Measure("CRPS"): ranked, Measure("mean std"): deviation} | _widths(few)
+
+
+def _widths(forecast: Forecast) -> dict[Measure, Floats]:
+    return {Measure("interval width", level): interval_width(forecast, level) for level in LEVELS}
+
+
+def _censored_log_score(forecast: Forecast, y: Floats, times: CensoredTimes) -> Floats:
+    """Return right-censored log scores, mean over draws."""
+    # an atom at the horizon is known to be the outcome of who reaches it
+    is_open = times.is_lost if forecast.has_atoms else ~times.happened
+    found = _log_loss(forecast, y)
+    if is_open.any():
+        some = forecast[is_open]
+        at = y[is_open] if len(some.distribution.batch_shape) == 1 else y[is_open, None]
+        tails = -some.distribution.logsf(at)
+        found[is_open] = tails.mean(axis=-1) if tails.ndim == 2 else tails
+    return found
 
 
 def _log_loss(forecast: Forecast, y: Floats) -> Floats:

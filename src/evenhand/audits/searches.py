@@ -77,6 +77,11 @@ def conditional_coverage(
     features, _ = _without_names(held.searched)
     if features is None:
         return pd.DataFrame(columns=list(search.MISCOVERAGE_COLUMNS)), ()
+    if pits.censored is not None:
+        why = "whether an interval covers a time that is cut off may be unknown"
+        return pd.DataFrame(columns=list(search.MISCOVERAGE_COLUMNS)), (
+            Note(NoteKind.NO_MISCOVERAGE, reason=why),
+        )
     try:
         # the order of the rows has a fixed seed, so it does not depend on the searches before
         found = search.conditional_miscoverage(

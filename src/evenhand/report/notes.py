@@ -59,6 +59,16 @@ class NoteKind(Enum):
         "{numbers[0]:,} outcomes have a probability of 0 under their forecasts, so the log score is"
         " infinite"
     )
+    CUT_OFF_TIMES = (
+        "{numbers[0]:,} of {numbers[1]:,} times are cut off (censored). Tests assume that, given the"
+        " features, being cut off is independent of the time of the event; Kaplan-Meier estimates"
+        " assume that, within a group, it is independent of the PIT; the least and the largest"
+        " possible errors assume nothing"
+    )
+    NO_TIME_CUT_OFF = (
+        "no time is cut off: if people without an observed event were left out of the table, times"
+        " seem shorter than they are, and these results are wrong"
+    )
     SCORED_ROWS = "scores are computed on {numbers[0]:,} rows sampled at random"
     NO_CERTIFICATE = "no certificate: {reason}"
     TOO_FEW_TO_SCAN = "no groups were scanned: the scan needs {numbers[0]} rows, got {numbers[1]}"
