@@ -60,10 +60,10 @@ class NoteKind(Enum):
         " infinite"
     )
     CUT_OFF_TIMES = (
-        "{numbers[0]:,} of {numbers[1]:,} times are cut off (censored). Tests assume that, given the"
-        " features, being cut off is independent of the time of the event; Kaplan-Meier estimates"
-        " assume that, within a group, it is independent of the PIT; the least and the largest"
-        " possible errors assume nothing"
+        "{numbers[0]:,} of {numbers[1]:,} times are cut off (censored). Tests assume that, given"
+        " the features, being cut off is independent of the time of the event. Kaplan-Meier"
+        " estimates assume that, within a group, it is independent of the PIT. The least and the"
+        " largest possible errors assume nothing"
     )
     NO_TIME_CUT_OFF = (
         "no time is cut off: if people without an observed event were left out of the table, times"
