@@ -13,7 +13,7 @@ from evenhand.distributions import piecewise
 from evenhand.distributions.base import Distribution, batch_array, broadcast
 
 LEAST_RISK = 1e-9
-"""Probability that is spread over flat parts of a curve, so that a density exists, and the least
+"""Probability that is spread over a curve with flat parts, so that a density exists: the least
 probability of an event by the last time."""
 
 
@@ -21,8 +21,8 @@ class SurvivalCurves(Distribution):
     """Distributions of times above 0 with given survival probabilities, linear between them.
 
     The curve begins at 1 at time 0. Beyond the last time the hazard is constant, and equal to the
-    mean hazard up to it. Flat parts of a curve get a billionth of its probability, so that a
-    density exists.
+    mean hazard up to it. A billionth of the probability of a curve with flat parts is spread evenly
+    over its times, so that a density exists.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class SurvivalCurves(Distribution):
         cdf = np.concatenate((start, 1 - self.survival), axis=-1)
         share = times / times[..., -1:]
         rising = np.diff(cdf, axis=-1) > 0
-        spread = (1 - LEAST_RISK) * cdf + LEAST_RISK * share * np.maximum(cdf[..., -1:], LEAST_RISK)
+        spread = (1 - LEAST_RISK) * cdf + LEAST_RISK * share
         return times, np.where(rising.all(axis=-1, keepdims=True), cdf, spread)
 
     @cached_property
@@ -118,8 +118,8 @@ class SurvivalCurves(Distribution):
         point = self._broadcast(y)
         log_last, hazard = self._tail
         last = self._knots[0][..., -1]
-        with np.errstate(divide="ignore"):
-            inside = np.log1p(-self._inside(point))
+        # where a curve ends at 0, no later time is impossible
+        inside = np.log1p(-np.minimum(self._inside(point), 1 - 2.0**-53))
         return np.where(point > last, log_last - hazard * (np.maximum(point, last) - last), inside)
 
     def logpdf(self, y: ArrayLike) -> Floats:
