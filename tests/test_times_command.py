@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from command_outcome import Command
-from evenhand import Forecast, audit
+from evenhand import Forecast, RecalibratedRegressor, audit
 from evenhand._validate import InputError
 from evenhand.distributions import OutcomeKind
 from evenhand.scale import ColumnSubject, forecast_from_columns, searched_columns
@@ -223,3 +223,78 @@ def test_events_may_be_words_for_true_and_false(
     assert [done.code for done in both] == [0, 0]
     first, second = (json.loads(done.out)["groups"] for done in both)
     assert first == second
+
+
+def test_maps_of_times_are_estimated_and_applied(
+    evenhand: Command, table: Path, tmp_path: Path
+) -> None:
+    maps, out = tmp_path / "maps", tmp_path / "out.csv"
+    options = ("--horizon", "20", "--by", "group", "--out", str(maps))
+    done = evenhand("recalibrate", str(table), *TIMES, *options)
+    assert done.code == 0, done.err
+    assert "Kaplan-Meier" in done.out
+    new = tmp_path / "new.csv"
+    later = make_table(1)
+    later.to_csv(new, index=False)
+    # the horizon is that of the maps
+    place = ("--id", "id", "--maps", str(maps), "--keep", "group,days,died")
+    done = evenhand("recalibrate", str(new), "--survival", "s", *place, "--out", str(out))
+    assert done.code == 0, done.err
+    written = pd.read_csv(out)
+    curves = [f"survival_{t:g}" for t in GRID]
+    assert [name for name in written if name.startswith("survival_")] == curves
+    data = pd.read_csv(table, float_precision="round_trip")
+    model = RecalibratedRegressor(ColumnSubject(survival="s", horizon=20.0), by=["group"])
+    model.random_state = 0
+    used = [f"s{t:g}" for t in GRID] + ["group"]
+    model.fit(data[used], data["days"], event=data["died"], horizon=20.0)
+    expected = model.forecast(later[used])
+    np.testing.assert_allclose(written["survival_5"], 1 - expected.cdf(5.0), rtol=1e-9)
+    np.testing.assert_allclose(written["survival_20"], 1 - expected.event_probability(), rtol=1e-9)
+    # an audit reads the written columns, and finds less in the group than before
+    read = ("--survival", "survival_", *TIMES[2:], "--horizon", "20", "--groups", "group")
+    before = evenhand("audit", str(new), *TIMES, *read[6:], "--json")
+    after = evenhand("audit", str(out), *read, "--features", "group", "--json")
+    assert (before.code, after.code) == (0, 0), after.err
+    sizes = [
+        {row["group"]: row["km_error"] for row in json.loads(done.out)["groups"]}["group = b"]
+        for done in (before, after)
+    ]
+    # half the time moves the distribution by about 0.13; 180 people leave an error of about 0.03
+    assert sizes[0] > 0.08
+    assert sizes[1] < 0.06
+
+
+@pytest.mark.parametrize(
+    ("options", "fact"),
+    [
+        (("--horizon", "10"), "--maps must be for --horizon 10, got maps for the horizon 20"),
+        (("--event", "died"), "--event has no effect without --target"),
+    ],
+)
+def test_maps_are_for_their_horizon(
+    evenhand: Command, table: Path, tmp_path: Path, options: tuple[str, ...], fact: str
+) -> None:
+    maps = tmp_path / "maps"
+    done = evenhand("recalibrate", str(table), *TIMES, "--horizon", "20", "--out", str(maps))
+    assert done.code == 0, done.err
+    place = ("--id", "id", "--maps", str(maps), "--out", str(tmp_path / "out.csv"))
+    done = evenhand("recalibrate", str(table), "--survival", "s", *place, *options)
+    assert done.code == 2
+    assert fact in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "fact"),
+    [
+        (("--by", "died"), "--by contains 'died', the --event column: groups defined by"),
+        (("--group", "died = 1"), "uses the event 'died': groups defined by the outcome"),
+        (("--group", "days < 3"), "uses the target 'days': groups defined by the outcome"),
+    ],
+)
+def test_maps_are_not_by_outcome(
+    evenhand: Command, table: Path, tmp_path: Path, options: tuple[str, ...], fact: str
+) -> None:
+    done = evenhand("recalibrate", str(table), *TIMES, *options, "--out", str(tmp_path / "maps"))
+    assert done.code == 2
+    assert fact in done.err

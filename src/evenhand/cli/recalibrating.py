@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import shlex
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenhand._format import count
-from evenhand._validate import InputError, bad_input
+from evenhand._validate import InputError, about, bad_input
 from evenhand.cli.arguments import (
     DEFAULT_LEVELS,
     OUTPUT,
     AsJson,
     ChanceOfZero,
+    Event,
     ForecastOutcome,
+    Horizon,
     Keep,
     Mean,
     Pmf,
@@ -25,6 +28,7 @@ from evenhand.cli.arguments import (
     Samples,
     SortQuantiles,
     Std,
+    Survival,
     Table,
     check_seed,
 )
@@ -41,9 +45,10 @@ from evenhand.cli.options import (
 from evenhand.cli.reports import show_result
 from evenhand.cli.serving import parse_levels, serve
 from evenhand.cli.tables import chosen_columns, column_subject, refuse_without_forecasts
+from evenhand.cli.times import TimeColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from evenhand.columns import GroupRule
     from evenhand.forecasters import RecalibratedRegressor
@@ -56,7 +61,7 @@ ESTIMATE = "With --target: estimate maps"
 APPLY = "Without --target: apply maps to new rows"
 """Panels of options."""
 
-FITTING = ("by", "group", "seed")
+FITTING = ("event", "by", "group", "seed")
 SERVING = ("id_column", "maps", "keep", "levels", "skip_bad_parts")
 """Parameters that have an effect only with, or only without, --target."""
 
@@ -78,6 +83,7 @@ def recalibrate(
     quantiles: Quantiles = None,
     samples: Samples = None,
     sort_quantiles: SortQuantiles = False,
+    survival: Survival = None,
     probability: Probability = None,
     pmf: Pmf = None,
     chance_of_zero: ChanceOfZero = None,
@@ -90,6 +96,8 @@ def recalibrate(
             help="column with the outcome: estimate maps and write them to a folder",
         ),
     ] = None,
+    event: Event = None,
+    horizon: Horizon = None,
     by: Annotated[
         str | None,
         typer.Option(
@@ -162,6 +170,8 @@ def recalibrate(
         pmf=pmf,
         chance_of_zero=chance_of_zero,
         outcome=outcome,
+        survival=survival,
+        horizon=horizon,
     )
     refuse_without_forecasts(subject, f"{table}: no forecasts to recalibrate")
     if target is not None:
@@ -169,7 +179,9 @@ def recalibrate(
         check_seed(seed)
         if by is not None and group:
             raise InputError("give --by or --group, not both; write the columns of --by as rules")
-        _estimate(subject, table, target, out, (by, group or [], seed), as_json=as_json)
+        times = TimeColumns.of(event, horizon, survival=survival)
+        request = Request(subject, table, target, table.name, seed=seed, times=times)
+        _estimate(subject, request, out, by, group or [], as_json=as_json)
         return
     refuse_without_effect(options, FITTING, "without --target")
     if id_column is None or maps is None:
@@ -194,10 +206,10 @@ def recalibrate(
 
 def _estimate(
     subject: ColumnSubject,
-    table: Path,
-    target: str,
+    request: Request,
     out: Path,
-    asked: tuple[str | None, Sequence[str], int],
+    by: str | None,
+    texts: Sequence[str],
     *,
     as_json: bool,
 ) -> None:
@@ -205,19 +217,21 @@ def _estimate(
     from evenhand import store
     from evenhand.forecasters import RecalibratedRegressor
 
+    table = request.rows
     check_apart(out, {"the table": table})
     folder = store.check_folder(folder_to_write(out))
     check_own_folder(folder, "model.json", "a folder of maps")
-    by, texts, seed = asked
-    rows = read_rows(Request(subject, table, target, table.name, seed=seed))
+    rows = read_rows(request)
     present = list(map(str, rows.data.columns))
     names = subject.columns(present, table.name)
-    groups = chosen_columns("--by", by, {target: "target"}, present, table.name)
-    rules = dict(_rule(text, present, target, table.name) for text in texts)
+    outcome = {request.target: "target"} | request.times.outcome
+    groups = chosen_columns("--by", by, outcome, present, table.name)
+    rules = dict(_rule(text, present, outcome, table.name) for text in texts)
     used = [*names, *groups, *(column for rule in rules.values() for column in rule.columns)]
-    model = RecalibratedRegressor(subject, by=rules or groups or None, random_state=seed)
+    model = RecalibratedRegressor(subject, by=rules or groups or None, random_state=request.seed)
     warn_of_replacement(folder, "model.json", "a folder of maps")
-    model.fit(rows.data[list(dict.fromkeys(used))], rows.y)
+    with about(table.name):
+        model.fit(rows.data[list(dict.fromkeys(used))], rows.y, **rows.times)
     _write(model, folder)
     checked = model.check_.astype(object).where(model.check_.notna(), None).to_dict("records")
     values = {
@@ -242,7 +256,9 @@ def _write(model: RecalibratedRegressor, folder: Path) -> None:
         store.save(model, folder)
 
 
-def _rule(text: str, present: Sequence[str], target: str, source: str) -> tuple[str, GroupRule]:
+def _rule(
+    text: str, present: Sequence[str], outcome: Mapping[str, str], source: str
+) -> tuple[str, GroupRule]:
     """Return the name and the rule of a group."""
     from evenhand.columns import GroupRule
 
@@ -257,9 +273,10 @@ def _rule(text: str, present: Sequence[str], target: str, source: str) -> tuple[
             rule = GroupRule.parse(rest, present, source=source)
         except InputError as wrong:
             raise InputError(f"--group {name!r}: {wrong}") from wrong
-    if target in rule.columns:
-        reason = "groups defined by the outcome are miscalibrated under any model"
-        raise InputError(f"--group {name!r} uses the target {target!r}: {reason}; leave it out")
+    for column, role in outcome.items():
+        if column in rule.columns:
+            reason = "groups defined by the outcome are miscalibrated under any model"
+            raise InputError(f"--group {name!r} uses the {role} {column!r}: {reason}; leave it out")
     return name, rule
 
 
@@ -273,14 +290,15 @@ def _apply(
     as_json: bool,
 ) -> None:
     """Write recalibrated forecasts; `asked` are options of `forecast_parts`."""
-    from evenhand import scale, store, tables
+    from evenhand import scale, tables
     from evenhand.forecasters import RecalibratedRegressor
 
-    model = store.load(maps, subject)
+    model, subject = _loaded(maps, subject)
     if not isinstance(model, RecalibratedRegressor):
         what = type(model).__name__
         remedy = "write one with evenhand recalibrate --target"
         raise bad_input("--maps", "be a folder of maps", f"a folder with a {what}", remedy)
+    _check_horizon(maps, model, subject)
     parts = tables.open_parts(table, skip_bad=asked["skip_bad"])
     learned = set(map(str, model.feature_names_in_))
     names = subject.columns(parts.columns, parts.source)
@@ -299,3 +317,26 @@ def _apply(
         )
     served = scale.ModelSubject(model)
     serve(served, parts, out, asked, None, None, "recalibrated forecast", as_json)
+
+
+def _loaded(maps: Path, subject: ColumnSubject) -> tuple[Any, ColumnSubject]:
+    """Return the model of a folder of maps around columns of forecasts, up to its horizon."""
+    from evenhand import store
+
+    model = store.load(maps, subject)
+    horizon = getattr(model, "horizon_", None)
+    if horizon is None or subject.horizon is not None:
+        return model, subject
+    subject = replace(subject, horizon=horizon)
+    return store.load(maps, subject), subject
+
+
+def _check_horizon(maps: Path, model: RecalibratedRegressor, subject: ColumnSubject) -> None:
+    """Refuse forecasts up to another horizon than that of the maps."""
+    if subject.horizon is None or subject.horizon == model.horizon_:
+        return
+    known = "no horizon" if model.horizon_ is None else f"the horizon {model.horizon_:.15g}"
+    remedy = "leave --horizon out, or estimate maps for it with --target"
+    raise bad_input(
+        "--maps", f"be for --horizon {subject.horizon:.15g}", f"maps for {known}", remedy
+    )
