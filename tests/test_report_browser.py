@@ -19,6 +19,7 @@ from browser.report_examples import AUDITS, EVIL
 from evenhand.draws import jittered
 from evenhand.report import audit_html
 from in_browser import PHONE, WIDE, pages_of, serious_findings
+from test_times_report import audited as times_audited
 
 SIZES = pytest.mark.parametrize("size", [WIDE, PHONE], ids=["1280", "390"])
 MADE = [
@@ -31,7 +32,7 @@ MADE = [
     "hostile",
 ]
 REAL = ["real_deterministic", "real_randomized"]
-OTHERS = ["events", "changes"]
+OTHERS = ["events", "changes", "times"]
 DEMO = ["report", "report-repaired", "report-randomized"]
 
 
@@ -74,6 +75,7 @@ def reports(tmp_path_factory):
     right, wrong = event_audit(4.0), event_audit(1.0)
     wrong.to_html(folder / "events.html")
     evenhand.compare(right, wrong).to_html(folder / "changes.html")
+    times_audited("randomized").to_html(folder / "times.html")
     return folder
 
 
@@ -153,6 +155,8 @@ def test_first_screen_says_what_was_audited_and_what_that_does_not_cover(opened,
         ("hostile", PHONE, "light"),
         ("events", WIDE, "light"),
         ("changes", PHONE, "dark"),
+        ("times", PHONE, "light"),
+        ("times", WIDE, "dark"),
     ],
     ids=lambda value: str(value["width"]) if isinstance(value, dict) else value,
 )
@@ -401,7 +405,9 @@ TEXT_SIZES = """() => {
 }"""
 
 
-@pytest.mark.parametrize("name", ["full_randomized", "real_deterministic", "events", "changes"])
+@pytest.mark.parametrize(
+    "name", ["full_randomized", "real_deterministic", "events", "changes", "times"]
+)
 def test_texts_of_charts_are_large_enough_to_read(opened, name):
     page = opened(name)
     for size in (WIDE, PHONE):

@@ -180,7 +180,12 @@ def read_subject(
         scored,
         merged.scores,
         merged.medians,
-        example_table(example_rows(outcomes), merged.examples, outcomes),
+        example_table(
+            example_rows(outcomes),
+            merged.examples,
+            outcomes,
+            None if times is None else times.is_lost,
+        ),
         read.base,
         merged.plain,
         events=read.events,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Mask
 from evenhand.calibration import HISTOGRAM_CONFIDENCE, PITs, n_effective, ramps_at
 from evenhand.distributions import OutcomeKind, Randomized
 from evenhand.forecast import Forecast
@@ -86,15 +86,22 @@ def intervals(forecast: Forecast) -> list[list[Interval]]:
 
 
 def example_table(
-    rows: NDArray[np.intp], shown: Mapping[int, Sequence[Interval]], outcomes: Floats
+    rows: NDArray[np.intp],
+    shown: Mapping[int, Sequence[Interval]],
+    outcomes: Floats,
+    lost: Mask | None = None,
 ) -> pd.DataFrame:
-    """Return the intervals of some rows as a table with the row numbers in column `row`."""
+    """Return the intervals of some rows as a table with the row numbers in column `row`.
+
+    If `lost` is given, it marks outcomes that are only known to be later, also in the table.
+    """
     records = [
         {"row": row, "id": None, "outcome": float(outcomes[row])} | interval
         for row in rows.tolist()
         for interval in shown[row]
     ]
-    return pd.DataFrame(records, columns=list(EXAMPLE_COLUMNS))
+    table = pd.DataFrame(records, columns=list(EXAMPLE_COLUMNS))
+    return table if lost is None else table.assign(lost=lost[table["row"].to_numpy(dtype=np.intp)])
 
 
 def _ends(ends: Floats) -> dict[str, float]:

@@ -107,7 +107,8 @@ class Audit(Reported, Repairable):
         Five people at spread-out ranks of the outcome: `row` in the given table, counted from 0,
         `id` (None if none was given), `draw` (None for a deterministic forecast), the 80%
         prediction interval from `low` to `high`, the `median` and the `outcome`, units of the
-        outcome. Empty if only PITs are known.
+        outcome; for times, `lost` marks outcomes that are only known to be later. Empty if only
+        PITs are known.
     price : dict or None
         Price in log score of calibration in every group of a given size, for a link around a
         calibrated model: `link`, `mass`, `curve` (list of `alpha`, `group_error`, `price` in nats)

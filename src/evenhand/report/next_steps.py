@@ -83,7 +83,7 @@ def _more_rows(findings: Findings) -> NextStep:
     """Return what decides an audit that is not decided."""
     # a plan is for outcomes that are all known
     if findings.terms.is_time:
-        return NextStep("Collect more rows, follow people for longer, or name fewer groups.")
+        return NextStep("Follow people for longer, collect more rows, or name fewer groups.")
     n = max(len(findings.distinct), 1)
     return NextStep(
         "Collect more rows, or name fewer groups: see which errors a number of rows detects.",

@@ -256,9 +256,7 @@ def _rows_in_words(status: Status, findings: Findings) -> list[str]:
         n = _needed(status.n_rows_to_pass, findings)
         return [f"If all groups are calibrated, {n} would prove it; now {now}."]
     if any(is_known(one.group.most) and one.group.open_error for one in status.unproven):
-        return [
-            "More rows alone cannot prove it: what is not known of times that are cut off stays."
-        ]
+        return ["More rows alone cannot prove it: times that are cut off stay unknown."]
     if any(one.group.is_probable for one in status.unproven):
         return ["Errors of groups that are known only by probability have no upper bound."]
     return []

@@ -1,0 +1,363 @@
+"""Reports of times that are cut off: what is known, what each number assumes, and what decides.
+
+Times are lognormal given age, people enter over six years and drop out at random; in ward C events
+are earlier than forecast by 0.8 standard deviations of log time.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any, NamedTuple
+
+import lifelines
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from browser.report_examples import group
+from evenhand import Audit, Forecast, audit
+from evenhand._format import band, percent, points
+from evenhand._table import Table
+from evenhand.draws import jittered
+from evenhand.figures import plot_groups, plot_survival
+from evenhand.report import (
+    Decision,
+    Section,
+    audit_brief,
+    audit_document,
+    audit_html,
+    audit_text,
+    findings_of,
+    next_steps,
+    status_of,
+)
+from test_html import Page
+from test_status import values_of
+
+HORIZON = 2.0
+GRID = np.geomspace(0.02, 60.0, 100)
+
+
+class People(NamedTuple):
+    """Simulated people, of whom `time` and `event` are known."""
+
+    table: pd.DataFrame
+    time: np.ndarray
+    event: np.ndarray
+    entered: np.ndarray
+    survival: np.ndarray
+
+
+@functools.cache
+def people() -> People:
+    random = np.random.default_rng(0)
+    n = 900
+    age = random.uniform(40, 85, n).round()
+    ward = random.choice(["A", "B", "C"], n, p=[0.5, 0.3, 0.2])
+    location = 1.2 - 0.02 * (age - 60)
+    latent = np.exp(location - 0.8 * (ward == "C") + random.normal(size=n))
+    entered = random.uniform(0, 6, n)
+    cut = np.minimum(6 - entered, random.exponential(8.0, n))
+    survival = stats.norm.sf(np.log(GRID) - location[:, None])
+    table = pd.DataFrame({"age": age, "ward": ward})
+    return People(table, np.minimum(latent, cut), latent <= cut, entered, survival)
+
+
+@functools.cache
+def audited(kind: str = "horizon") -> Audit:
+    """Return an audit without a horizon, with one, or of randomized forecasts with one."""
+    who = people()
+    horizon = None if kind == "no horizon" else HORIZON
+    forecast = Forecast.from_survival(GRID, who.survival, horizon=horizon)
+    if kind == "randomized":
+        draws = jittered(len(who.time), 8, random_state=1)
+        forecast = forecast.randomized(0.12, "entropic", r=draws)
+    return audit(
+        forecast,
+        X=who.table,
+        y=pd.Series(who.time, name="stay"),
+        event=who.event,
+        horizon=horizon,
+        entered=who.entered if kind == "randomized" else None,
+        groups=["ward"],
+        masses=(0.2, 1.0),
+        learned_masses=(0.2,),
+        n_simulations=2,
+        about={"unit": "years"},
+        random_state=0,
+    )
+
+
+KINDS = pytest.mark.parametrize("kind", ["no horizon", "horizon", "randomized"])
+
+
+def section(kind: str, key: str) -> Section:
+    """Return a section of the page."""
+    found = findings_of(audited(kind).to_dict(), audited(kind).notes)
+    return next(one for one in audit_document(found).sections if one.key == key)
+
+
+def table(part: Section, label: str) -> list[dict[str, str]]:
+    """Return the rows of a table of a section, by the titles of its columns."""
+    one = next(one for one in part.parts if isinstance(one, Table) and one.label == label)
+    titles = [column.title for column in one.columns]
+    return [dict(zip(titles, map(str, row), strict=True)) for row in one.rows]
+
+
+def texts(kind: str) -> str:
+    """Return everything that text and page contain, without line breaks."""
+    found = audited(kind)
+    text = audit_text(found.to_dict(), found.notes)
+    return " ".join(f"{text} {audit_brief(found.to_dict(), found.notes)}".split())
+
+
+def test_counts_are_those_of_the_table_of_people() -> None:
+    who = people()
+    rows = table(section("horizon", "times"), "Times that are cut off")
+    by_then = who.time <= HORIZON
+    expected = {
+        "event observed by 2 years": (who.event & by_then).sum(),
+        "seen without the event until 2 years": (who.time > HORIZON).sum(),
+        "cut off before 2 years": (~who.event & by_then).sum(),
+    }
+    assert {row["people"]: row["number"] for row in rows} == {
+        k: str(n) for k, n in expected.items()
+    }
+    assert sum(expected.values()) == len(who.time)
+    without = table(section("no horizon", "times"), "Times that are cut off")
+    assert [row["number"] for row in without] == [str(who.event.sum()), str((~who.event).sum())]
+
+
+def test_people_who_entered_early_are_counted() -> None:
+    who = people()
+    rows = table(section("randomized", "times"), "Times that are cut off")
+    end = (who.entered + who.time).max()
+    followed = (who.entered + HORIZON <= end).sum()
+    assert rows[-1]["number"] == str(followed)
+
+
+@KINDS
+def test_every_number_has_its_assumption(kind: str) -> None:
+    rows = table(section(kind, "times"), "What each number assumes")
+    assert all(row["assumes"] for row in rows)
+    assumed = " ".join(row["assumes"] for row in rows)
+    assert "how early or late the event is" in assumed  # Kaplan-Meier of PITs
+    assert "with the same features" in assumed  # tests
+    assert "nothing on why times are cut off" in assumed  # bounds
+    assert ("rate of the event by 2 years" in str(rows)) is (kind != "no horizon")
+    # and where the numbers stand
+    for key in ("groups", "learned"):
+        assert "independent of how early or late the event is" in str(section(kind, key).parts)
+
+
+@KINDS
+def test_groups_have_the_kaplan_meier_size_and_the_range_without_an_assumption(kind: str) -> None:
+    rows = {row["group"]: row for row in table(section(kind, "groups"), "Named groups")}
+    for row in audited(kind).groups.to_dict("records"):
+        shown = rows[row["group"]]
+        reach = band(points, row["km_low"], row["km_high"])
+        assert shown["Kaplan-Meier error (points)"] == f"{points(row['km_error'])} ({reach})"
+        ends = band(points, row["least_error"], row["most_error"])
+        assert shown["without assumption (points)"] == ends
+
+
+@KINDS
+def test_mean_outcomes_are_not_compared_and_pages_are_complete(kind: str) -> None:
+    text = texts(kind)
+    assert "outcome minus forecast" not in text
+    assert "events are earlier than forecast" in text
+    assert not re.search(r"\b(nan|None|inf)\b", text)
+    Page(audit_html(audited(kind).to_dict(), audited(kind).notes))
+
+
+def test_rates_by_the_horizon_are_those_of_lifelines() -> None:
+    who = people()
+    rows = {row["group"]: row for row in table(section("horizon", "survival"), TITLE)}
+    everyone = np.ones(len(who.time), dtype=bool)
+    masks = {"everyone": everyone} | {
+        f"ward = {ward}": (who.table["ward"] == ward).to_numpy() for ward in "ABC"
+    }
+    # the curve between the points of the grid is close to the lognormal one
+    location = 1.2 - 0.02 * (who.table["age"].to_numpy() - 60)
+    predicted = stats.norm.cdf(np.log(HORIZON) - location)
+    assert rows.keys() == masks.keys()
+    for name, mask in masks.items():
+        peer = lifelines.KaplanMeierFitter().fit(who.time[mask], who.event[mask])
+        rate = 1 - float(peer.predict(HORIZON))
+        assert rows[name]["observed"].startswith(f"{percent(rate)} (")
+        shown = float(rows[name]["predicted"].removesuffix("%")) / 100
+        assert shown == pytest.approx(predicted[mask].mean(), abs=0.002)
+        assert rows[name]["cut off"] == str((~who.event & (who.time <= HORIZON))[mask].sum())
+
+
+TITLE = "Probability of the event by 2 years"
+
+
+def test_events_that_are_more_frequent_than_predicted_are_findings() -> None:
+    rows = table(section("horizon", "survival"), TITLE)
+    assert rows[0]["group"] == "everyone"
+    # groups that are off come first, the largest distance first
+    assert rows[1]["group"] == "ward = C"
+    assert rows[1]["finding"].startswith("events more frequent than predicted")
+
+
+@pytest.mark.parametrize(
+    ("least", "proven"), [(0.5, True), (0.2, False)], ids=["above the prediction", "below it"]
+)
+def test_a_finding_without_an_assumption_is_named_as_such(least: float, proven: bool) -> None:
+    values = audited().to_dict()
+    row = {"group": "everyone", "n": 100, "n_events": 50, "n_lost": 10, "predicted": 0.4}
+    row |= {"observed": 0.6, "low": 0.55, "high": 0.65, "least": least, "most": 0.8}
+    parts = audit_document(findings_of(values | {"survival": [row]})).sections
+    shown = table(next(one for one in parts if one.key == "survival"), TITLE)
+    assert ("whatever happened to those cut off" in shown[0]["finding"]) is proven
+
+
+def test_without_a_horizon_one_sentence_says_why_nothing_is_proven() -> None:
+    found = findings_of(audited("no horizon").to_dict())
+    text = texts("no horizon")
+    assert "Without a horizon nothing can be proven for every group" in text
+    assert found.bound is None
+    steps = [step.python for step in next_steps(found)]
+    assert any("horizon=" in python for python in steps)
+    assert not any("randomize(" in python for python in steps)
+
+
+def test_bounds_are_for_people_with_the_event() -> None:
+    found = findings_of(audited("randomized").to_dict())
+    assert found.bound is not None
+    assert found.terms.people == "people with the event by 2 years"
+    text = " ".join(str(part) for part in section("randomized", "proof").parts)
+    assert "Whoever is cut off before counts with the largest error" in text
+
+
+def test_next_steps_repeat_event_and_horizon() -> None:
+    values = audited().to_dict()
+    command = (
+        "evenhand audit test.csv --survival '1=s1,2=s2' --target stay --event died --horizon 2"
+        " --groups ward"
+    )
+    recorded = {**values, "provenance": {**values["provenance"], "command": command}}
+    commands = [step.command for step in next_steps(findings_of(recorded)) if step.command]
+    repaired = next(one for one in commands if "recalibrate" in one)
+    assert "--survival 1=s1,2=s2 --target stay --event died --horizon 2" in repaired
+    lines = [step.python for step in next_steps(findings_of(values))]
+    assert any("X_other, y_other, event=event_other, horizon=2" in line for line in lines)
+
+
+def decision(km: tuple[float, float, float], least: float, most: float, is_off: bool) -> Decision:
+    """Return the decision on a group with a Kaplan-Meier estimate and bounds, made by hand."""
+    error, low, high = km
+    sizes = {"km_error": error, "km_low": low, "km_high": high}
+    small = {"km_error": 0.001, "km_low": 0.0, "km_high": 0.004}
+    calm = {"least_error": 0.0, "most_error": 0.01}
+    values = values_of(group("a", 50_000, 0.001, 0.0, 0.006))
+    everyone, one = values["groups"]
+    values["groups"] = [
+        everyone | small | calm,
+        one | sizes | {"least_error": least, "most_error": most, "off": is_off},
+    ]
+    return status_of(findings_of(values | {"censoring": COUNTS})).decision
+
+
+COUNTS = {"n_events": 90, "n_reached": 0, "n_lost": 10, "horizon": None, "n_followed": None}
+
+
+@pytest.mark.parametrize(
+    ("km", "bounds", "is_off", "expected"),
+    [
+        # the interval of the Kaplan-Meier estimate proves nothing: it has an assumption
+        ((0.001, 0.0, 0.01), (0.0, 0.3), False, Decision.UNDECIDED),
+        ((0.001, 0.0, 0.01), (0.0, 0.019), False, Decision.PASS),
+        # the size is that of the estimate, significance that of the test
+        ((0.2, 0.15, 0.25), (0.0, 0.4), True, Decision.FAIL),
+        ((0.2, 0.15, 0.25), (0.0, 0.4), False, Decision.UNDECIDED),
+    ],
+)
+def test_a_pass_needs_bounds_without_an_assumption_and_a_fail_the_test_and_the_size(
+    km: tuple[float, float, float],
+    bounds: tuple[float, float],
+    is_off: bool,
+    expected: Decision,
+) -> None:
+    assert decision(km, *bounds, is_off) is expected
+
+
+def test_status_names_its_assumption() -> None:
+    found = audited("no horizon")
+    assert found.status.decision is Decision.FAIL
+    opening = " ".join(found.summary().split())
+    assert "This assumes that in each group, censoring is independent of" in opening
+
+
+def test_more_rows_are_not_promised_to_decide_what_is_cut_off() -> None:
+    values = values_of(group("a", 500, 0.01, 0.0, 0.06))
+    sizes = {"km_error": 0.01, "km_low": 0.0, "km_high": 0.05}
+    bounds = {"least_error": 0.0, "most_error": 0.3}
+    values["groups"] = [row | sizes | bounds for row in values["groups"]]
+    values |= {"censoring": COUNTS}
+    text = " ".join(audit_brief(values).split())
+    assert "would prove it" not in text
+    assert "More rows alone cannot prove it" in text
+
+
+def test_a_person_who_was_cut_off_is_missed_only_if_last_seen_above_the_interval() -> None:
+    values = audited().to_dict()
+    one = {"row": 0, "id": None, "draw": None, "low": 1.0, "high": 2.0, "median": 1.5}
+    people_shown = [
+        one | {"row": i, "outcome": outcome, "lost": lost}
+        for i, (outcome, lost) in enumerate([(0.5, False), (0.5, True), (2.5, True), (1.5, True)])
+    ]
+    page = audit_html(values | {"examples": people_shown})
+    found = re.findall(r"the outcome (\S+ ?\S*) is ([a-z ]+)\.", page)
+    assert found == [
+        ("0.500", "outside"),
+        ("after 0.500", "not known to be outside"),
+        ("after 2.500", "outside"),
+        ("after 1.500", "not known to be outside"),
+    ]
+
+
+def test_examples_of_an_audit_mark_people_who_were_cut_off() -> None:
+    who = people()
+    shown = audited().examples
+    lost = ~who.event & (who.time < HORIZON)
+    assert shown["lost"].tolist() == lost[shown["row"]].tolist()
+
+
+@KINDS
+def test_figures_draw_kaplan_meier_estimates(kind: str) -> None:
+    found = audited(kind)
+    axes = plot_groups(found.groups, tolerance=0.02)
+    drawn = np.concatenate([line.get_xdata() for line in axes.lines if line.get_marker() != "None"])
+    assert sorted(drawn) == pytest.approx(sorted(found.groups["km_error"]))
+    assert "Kaplan-Meier" in axes.get_xlabel()
+
+
+def test_figure_of_rates_draws_predictions_estimates_and_ranges() -> None:
+    rows = audited().survival
+    axes = plot_survival(rows)
+    handles, labels = axes.get_legend_handles_labels()
+    drawn = dict(zip(labels, handles, strict=True))
+    assert drawn["predicted"].get_xdata().tolist() == rows["predicted"].tolist()
+    bars = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in drawn["without assumption"]]
+    assert np.array(bars) == pytest.approx(rows[["least", "most"]].to_numpy())
+    off = (rows["predicted"] < rows["low"]) | (rows["predicted"] > rows["high"])
+    assert 0 < off.sum() < len(rows)
+    red = drawn["observed, significantly off"].lines[0].get_xdata()
+    assert red.tolist() == rows.loc[off, "observed"].tolist()
+
+
+def test_awkward_names_and_absent_values_leave_a_page_complete() -> None:
+    values: dict[str, Any] = audited("randomized").to_dict()
+    evil = '"><script>alert(1)</script>'
+    values["survival"][1]["group"] = evil
+    values["survival"][2] |= dict.fromkeys(("low", "high", "least", "most"))
+    values["groups"][2] |= dict.fromkeys(("km_low", "km_high", "least_error", "most_error"))
+    values["about"] = {"unit": evil}
+    page = audit_html(values)
+    Page(page)
+    assert "<script>alert" not in page
+    assert not re.search(r">\s*(nan|None|inf)\b", page)
