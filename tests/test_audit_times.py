@@ -249,6 +249,35 @@ def test_log_score_of_cut_off_times_is_that_of_a_later_time() -> None:
         assert "CRPS" not in list(audited(horizon).scores["measure"])
 
 
+def randomized(forecast: Forecast, alpha: float, draws: np.ndarray[Any, Any]) -> Forecast:
+    """Randomize the time, or the time of an event before a horizon."""
+    link = make_link("entropic", alpha)
+    inside = forecast.distribution
+    if isinstance(inside, Hurdle):
+        served = Randomized(inside.positive, link, draws)
+        return Forecast(Hurdle(inside.chance, served, inside.at, inside.end), draws)
+    return Forecast(Randomized(inside, link, draws), draws)
+
+
+def test_sizes_of_randomized_forecasts_are_those_of_the_served_pits() -> None:
+    """PITs of the outcome and of the cut depend on one draw, which Kaplan-Meier does not allow."""
+    who = people()
+    served = randomized(who.forecast(), 0.12, np.random.default_rng(4).random(2000))
+    found = audit(served, who.table, who.time, event=who.event, groups=["site"], **QUICK)
+    true = np.asarray(served.cdf(who.latent))
+    for name, mask in (("site = a", ~who.shifted), ("site = b", who.shifted)):
+        one = row(found.groups, name)
+        error = calibration_error(true[mask])
+        # standard errors are about 0.01 and 0.02
+        assert one["km_error"] == pytest.approx(error, abs=0.06)
+        assert one["km_low"] <= error <= one["km_high"]
+        assert one["least_error"] <= error <= one["most_error"]
+    assert not row(found.groups, "site = a")["off"]
+    assert row(found.groups, "site = b")["off"]
+    # without the base the error of calibrated forecasts would seem to be about 0.08
+    assert row(found.groups, "site = a")["km_error"] < 0.04
+
+
 @pytest.mark.parametrize("horizon", [None, 2.0])
 @pytest.mark.parametrize("is_randomized", [False, True])
 def test_tested_pits_are_uniform_under_calibrated_forecasts(
@@ -261,15 +290,7 @@ def test_tested_pits_are_uniform_under_calibrated_forecasts(
     who = people(4000, 3, 0.0)
     forecast = who.forecast(horizon)
     if is_randomized:
-        draws = np.random.default_rng(4).random(4000)
-        link = make_link("entropic", 0.3)
-        inside = forecast.distribution
-        served = (
-            Hurdle(inside.chance, Randomized(inside.positive, link, draws), inside.at, inside.end)
-            if isinstance(inside, Hurdle)
-            else Randomized(inside, link, draws)
-        )
-        forecast = Forecast(served, draws)
+        forecast = randomized(forecast, 0.3, np.random.default_rng(4).random(4000))
     times = CensoredTimes.of(who.time, who.event, horizon)
     found = read_subject(forecast, None, times.time, np.random.default_rng(5), times=times)
     assert stats.kstest(found.pits.matrix[:, 0], "uniform").pvalue > 0.001

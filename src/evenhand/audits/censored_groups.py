@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 
 from evenhand import search
+from evenhand._validate import Floats, Ints, Mask
 from evenhand.audits.group_tests import TestedGroups
 from evenhand.audits.options import SearchOptions
+from evenhand.audits.outcomes import RowPITs
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import LEVELS, Band
 from evenhand.calibration import (
@@ -32,6 +34,7 @@ MOST_SCANNED = 100
 """Most scanned groups with these columns, the significant ones with the smallest p-values."""
 
 Columns = dict[str, float]
+Members = Mask | Ints
 
 
 def censored_scores(scores: Mapping[Measure, Band], everyone: CensoredError) -> dict[Measure, Band]:
@@ -44,7 +47,7 @@ def censored_scores(scores: Mapping[Measure, Band], everyone: CensoredError) -> 
 
 def with_sizes(
     tested: TestedGroups,
-    pits: PITs,
+    rows: RowPITs,
     everyone: CensoredError,
     held: HeldOut,
     options: SearchOptions,
@@ -56,26 +59,23 @@ def with_sizes(
     """
     n_groups = max(tested.family.n_groups, 1)
 
-    def sized(some: PITs) -> CensoredError:
-        return censored_error(some, options.confidence, n_groups=n_groups, random_state=random)
+    def sized(members: Members, shares: Floats | None = None) -> CensoredError:
+        return _sized(rows, members, options.confidence, n_groups, random, shares)
 
     found = {EVERYONE: _columns(everyone) | {"mean_pit": everyone.mean}}
     for name, mask in held.groups.items():
-        one = sized(pits.take(mask))
+        one = sized(mask)
         found[name] = _columns(one) | {"mean_pit": one.mean}
     for group, members in held.groups.probable():
-        some = members > 0
-        one = sized(pits.take(some).weighted_by(members[some]))
+        one = sized(members > 0, members[members > 0])
         # the members are not known, and the bounds are for the weighted rows
         unproven = dict.fromkeys(("least_error", "most_error"), np.nan)
         found[group.name] = _columns(one) | {"mean_pit": one.mean} | unproven
     groups = _replaced(tested.groups, found)
-    of_scan = {
-        name: _columns(sized(pits.take(mask))) for name, mask in _significant(tested, options)
-    }
+    of_scan = {name: _columns(sized(mask)) for name, mask in _significant(tested, options)}
     scan = _replaced(tested.scan, of_scan)
     if options.within is not None:
-        scan = scan.assign(most_error=_most_of_scan(tested, scan, pits, options, random))
+        scan = scan.assign(most_error=_most_of_scan(tested, scan, rows.sized, options, random))
     groups, scan = (_within(table, options.within) for table in (groups, scan))
     return replace(tested, groups=groups, scan=scan)
 
@@ -83,7 +83,7 @@ def with_sizes(
 def with_learned_sizes(
     learned: pd.DataFrame,
     found: Sequence[search.FoundGroup],
-    pits: PITs,
+    rows: RowPITs,
     options: SearchOptions,
     random: np.random.Generator,
 ) -> pd.DataFrame:
@@ -95,16 +95,28 @@ def with_learned_sizes(
     unknown = dict.fromkeys(SIZE_COLUMNS, np.nan)
     sizes = []
     for group in found:
-        one = censored_error(
-            pits.take(group.rows),
-            options.confidence,
-            n_groups=len(found),
-            random_state=random,
-        )
+        one = _sized(rows, group.rows, options.confidence, len(found), random)
         size = {"km_error": one.error, "km_low": one.low, "km_high": one.high}
         sizes.append(unknown | size | {"coverage_80": one.coverage[0.8].value})
     columns = pd.DataFrame(sizes, columns=[*SIZE_COLUMNS, "coverage_80"], dtype=np.float64)
     return learned.assign(**{str(name): columns[name].to_numpy() for name in columns})
+
+
+def _sized(
+    rows: RowPITs,
+    members: Members,
+    confidence: float,
+    n_groups: int,
+    random: np.random.Generator,
+    shares: Floats | None = None,
+) -> CensoredError:
+    """Return the size of the error of a group, whose members may be known by probability."""
+    parts = [None if one is None else one.take(members) for one in (rows.sized, rows.time_base)]
+    if shares is not None:
+        parts = [None if one is None else one.weighted_by(shares) for one in parts]
+    pits, base = parts
+    assert pits is not None
+    return censored_error(pits, confidence, n_groups=n_groups, base=base, random_state=random)
 
 
 def _columns(one: CensoredError) -> Columns:

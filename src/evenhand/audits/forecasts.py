@@ -17,13 +17,13 @@ from evenhand.audits.outcomes import (
     RowPITs,
     Simulate,
     event_probability,
-    simulation,
 )
 from evenhand.audits.pictures import Interval, example_rows, example_table, intervals
 from evenhand.audits.plain_interval import plain_widths
 from evenhand.audits.reading import Reading
 from evenhand.audits.rounding import RoundingCells
 from evenhand.audits.scores import forecast_scores
+from evenhand.audits.simulations import simulation
 from evenhand.calibration import PITs
 from evenhand.censoring import CensoredTimes
 from evenhand.certificates import LinkBase
@@ -95,6 +95,8 @@ class Subject:
         Times that may be cut off; None for outcomes that are all known.
     at_horizon, by_horizon : ndarray of shape (n,) or None
         See `RowPITs`.
+    time_base : PITs or None
+        See `RowPITs`.
     """
 
     kind: OutcomeKind
@@ -115,6 +117,7 @@ class Subject:
     times: CensoredTimes | None = None
     at_horizon: Floats | None = None
     by_horizon: Floats | None = None
+    time_base: PITs | None = None
 
     @property
     def rows(self) -> RowPITs:
@@ -129,6 +132,7 @@ class Subject:
             self.times,
             self.at_horizon,
             self.by_horizon,
+            self.time_base,
         )
 
 
@@ -190,15 +194,11 @@ def read_subject(
         merged.plain,
         events=read.events,
         positive=read.positive(weights),
-        # outcomes that are cut off cannot be drawn: who leaves when is not forecast
-        simulate=(
-            None
-            if pits.cells is None or times is not None
-            else _simulation(model, X, pits, read, random)
-        ),
+        simulate=None if pits.cells is None else _simulation(model, X, pits, read, random),
         times=times,
         at_horizon=read.at_horizon,
         by_horizon=read.by_horizon,
+        time_base=read.time_base(weights),
     )
 
 
@@ -213,7 +213,10 @@ def _simulation(
         some = model[rows]
     else:
         some = forecast_of(model, take_rows(X, rows), random)
-    return simulation(some, read.rounding, float(read.outcomes[0]))
+    # tests of randomized forecasts complete times, which then are as if nobody was cut off
+    is_cut_off = read.times is not None and not some.is_randomized
+    times = read.times.take(rows) if is_cut_off and read.times is not None else None
+    return simulation(some, read.rounding, float(read.outcomes[0]), times)
 
 
 def check_model(model: Any) -> Any:

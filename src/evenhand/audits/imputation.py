@@ -8,7 +8,7 @@ import numpy as np
 
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.audits.blocks import Ends, spread_pits
-from evenhand.audits.outcomes import calibrated
+from evenhand.audits.simulations import calibrated
 from evenhand.censoring import CensoredTimes
 from evenhand.forecast import Forecast
 
@@ -29,11 +29,17 @@ class Imputation(NamedTuple):
         Completed times of these people; the times of others.
     ties : ndarray of shape (n,)
         Position of each completed time within its own cell, if it is an atom.
+    pit, low, high : ndarray of shape (n,)
+        PITs of all people under the distributions under which the forecasts are calibrated, and the
+        ends of their cells.
     """
 
     rows: Mask
     times: Floats
     ties: Floats
+    pit: Floats
+    low: Floats
+    high: Floats
 
     @classmethod
     def of(
@@ -48,19 +54,25 @@ class Imputation(NamedTuple):
         rows = np.isposinf(ends[1]) & ~times.happened
         inside = calibrated(forecast, random)
         shape = (-1,) if len(inside.batch_shape) == 1 else (-1, 1)
-        below = inside.cdf_left(ends[0].reshape(shape)).reshape(-1)
-        level = below + ties * (1 - below)
+        level, cells = spread_pits(inside, ends, ties)
+        low, high = (end.reshape(-1) for end in (cells or (level, level)))
         completed = inside.ppf(level.reshape(shape))
-        least = inside.cdf_left(completed).reshape(-1)
-        most = inside.cdf(completed).reshape(-1)
-        width = most - least
+        least, most = (inside.cdf_left(completed).reshape(-1), inside.cdf(completed).reshape(-1))
+        level, width = level.reshape(-1), most - least
         own = np.divide(level - least, width, out=ties.copy(), where=width > 0)
         values = np.where(rows, np.maximum(completed.reshape(-1), times.time), times.time)
-        return cls(rows, values, np.clip(own, 0.0, 1.0))
+        return cls(rows, values, np.clip(own, 0.0, 1.0), level, low, high)
 
     def take(self, rows: Ints) -> Self:
         """Return the completed times of some people."""
-        return self._replace(rows=self.rows[rows], times=self.times[rows], ties=self.ties[rows])
+        return type(self)(
+            self.rows[rows],
+            self.times[rows],
+            self.ties[rows],
+            self.pit[rows],
+            self.low[rows],
+            self.high[rows],
+        )
 
     def positions(self, forecast: Forecast, pits: Floats, low: Floats, rows: Mask) -> Floats:
         """Return PITs, shape (n, m), with those of some people at their completed times.

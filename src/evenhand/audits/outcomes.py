@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.audits.blocks import Block, Ends, inside_link, spread_pits
+from evenhand.audits.blocks import Block, Ends
 from evenhand.audits.rounding import OPEN, RoundingCells
 from evenhand.calibration import PITs
 from evenhand.censoring import CensoredTimes
 from evenhand.certificates import LinkBase
-from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
-from evenhand.draws import fresh
+from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 
 Simulate = Callable[[np.random.Generator], PITs]
@@ -140,6 +140,9 @@ class RowPITs:
     by_horizon : ndarray of shape (n,) or None
         Predicted probability of the event before the horizon, mean over draws; None without a
         horizon.
+    time_base : PITs or None
+        For randomized forecasts of times: PITs under the distributions under which they are
+        calibrated, one per person; None for others.
     """
 
     pits: PITs
@@ -151,6 +154,41 @@ class RowPITs:
     times: CensoredTimes | None = None
     at_horizon: Floats | None = None
     by_horizon: Floats | None = None
+    time_base: PITs | None = None
+
+    @cached_property
+    def tested(self) -> PITs:
+        """PITs that tests use, and errors beside them.
+
+        Positions in the cells of open outcomes are uniform under calibrated forecasts if these are
+        deterministic. Randomized forecasts are tested at completed times, which are points.
+        """
+        if self.time_base is None or self.times is None:
+            return self.pits
+        pits = self.pits
+        cells = self._at_points(pits, self._is_open)
+        return PITs(pits.matrix, pits.draws, pits.weights, cells)
+
+    @cached_property
+    def sized(self) -> PITs:
+        """PITs that sizes of errors are estimated from: those of who is lost are unknown."""
+        if self.time_base is None or self.times is None:
+            return self.pits
+        pits = self.pits
+        cells = self._at_points(pits, self._is_open & ~self.times.is_lost)
+        return PITs(pits.matrix, pits.draws, pits.weights, cells, pits.censored)
+
+    @property
+    def _is_open(self) -> Mask:
+        """People whose outcome has no upper end, see `outcome_ends`."""
+        assert self.times is not None
+        is_hurdle = self.kind is OutcomeKind.HURDLE
+        return self.times.is_lost if is_hurdle else ~self.times.happened
+
+    @staticmethod
+    def _at_points(pits: PITs, rows: Mask) -> tuple[Floats, Floats]:
+        points = np.where(rows[:, None], pits.matrix, pits.low)
+        return points, np.where(rows[:, None], pits.matrix, pits.high)
 
     @property
     def is_censored(self) -> bool:
@@ -230,50 +268,3 @@ def rounding_of(
         off = outcomes[is_off_atom(forecast, outcomes)]
         return RoundingCells.of(off) if off.size else RoundingCells()
     return RoundingCells()
-
-
-def simulation(forecast: Forecast, rounding: RoundingCells, origin: float) -> Simulate:
-    """Return a function that draws outcomes from forecasts, and gives the PITs of these outcomes.
-
-    The outcomes of a randomized forecast are drawn from the deterministic forecast inside its link,
-    under which it is calibrated; those of other randomized forecasts from one of their draws,
-    chosen at random. Rounded outcomes are rounded to the grid that contains `origin`.
-    """
-
-    def simulate(random: np.random.Generator) -> PITs:
-        inside = calibrated(forecast, random)
-        drawn = inside.ppf(fresh(inside.batch_shape, random)).reshape(-1)
-        outcomes = _rounded(forecast, drawn, rounding, origin)
-        ends = outcome_ends(forecast, outcomes, rounding)
-        pit, cells = spread_pits(forecast.distribution, ends, fresh(outcomes.size, random))
-        return PITs(pit, None, None, cells)
-
-    return simulate
-
-
-def _rounded(forecast: Forecast, values: Floats, rounding: RoundingCells, origin: float) -> Floats:
-    if not rounding.is_used:
-        return values
-    rounded = rounding.rounded(values, origin)
-    if forecast.outcome_kind is not OutcomeKind.HURDLE:
-        return rounded
-    # a value near the atom is rounded to the next value of the grid: it is not the atom
-    at = as_hurdle(forecast.distribution).at
-    return np.where((values == at) | (rounded == at), values, rounded)
-
-
-def calibrated(forecast: Forecast, random: np.random.Generator) -> Distribution:
-    """Return distributions of shape (n,) or (n, 1) under which the forecasts are calibrated."""
-    distribution = forecast.distribution
-    inside = inside_link(forecast)
-    if inside is not None:
-        return inside.base
-    if isinstance(distribution, Hurdle) and isinstance(distribution.positive, Randomized):
-        chance = (
-            distribution.chance if distribution.chance.ndim == 1 else distribution.chance[:, :1]
-        )
-        return Hurdle(chance, distribution.positive.base, distribution.at, distribution.end)
-    if len(distribution.batch_shape) == 1:
-        return distribution
-    n, m = distribution.batch_shape
-    return distribution.take_draws(random.integers(m, size=(n, 1)))

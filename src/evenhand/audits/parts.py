@@ -40,22 +40,22 @@ def audit_rows(
     target: str | None,
 ) -> Audit:
     """Run the parts of an audit that need only PITs."""
-    pits = rows.pits
+    pits = rows.tested
     # all share one random generator, so the order of these calls affects the numbers
     proof, unproven = certify_rows(rows, held, options.confidence, random)
     everyone: CensoredError | None = None
     if rows.is_censored:
         # the mean of times that are cut off is not that of times until the event
         residual = None
-        everyone = censored_error(pits, random_state=random)
+        everyone = censored_error(rows.sized, base=rows.time_base, random_state=random)
         scores = censored_scores(scores, everyone)
     tested = tested_groups(pits, residual, held, options, scores, random, rows.binary_outcomes)
     learned, unlearned = learn_groups(pits, residual, held, options, random)
     of_learned = tables.learned_table(learned)
     if everyone is not None:
-        tested = with_sizes(tested, pits, everyone, held, options, random)
-        of_learned = with_learned_sizes(of_learned, learned, pits, options, random)
-    miscoverage, unmeasured = conditional_coverage(pits, held, options)
+        tested = with_sizes(tested, rows, everyone, held, options, random)
+        of_learned = with_learned_sizes(of_learned, learned, rows, options, random)
+    miscoverage, unmeasured = conditional_coverage(rows.pits, held, options)
     is_searched = held.searched is not None and (len(tested.scan) > 0 or len(learned) > 0)
     # the note names them: by default they are all other columns of a table of forecasts
     names = tuple(map(str, held.searched.columns)) if is_searched else ()
@@ -95,8 +95,10 @@ def audit_rows(
         target=target,
         tolerance=options.tolerance,
         miscoverage=miscoverage,
-        profiles=profile_table(rows, held.groups, tested, learned, options.confidence),
-        membership=membership_table(pits, residual, held.groups, options.confidence),
+        profiles=profile_table(
+            replace(rows, pits=pits), held.groups, tested, learned, options.confidence
+        ),
+        membership=membership_table(rows.pits, residual, held.groups, options.confidence),
     )
 
 

@@ -54,6 +54,7 @@ class Reading:
         self._cells: Ends | None = None
         self._events: Events | None = None
         self._positive: list[Block] = []
+        self._base: Floats | None = None
         self._at = 0.0
         self._off_atom = np.zeros(outcomes.size, dtype=np.bool_)
         self._is_tested = np.ones(outcomes.size, dtype=np.bool_)
@@ -72,6 +73,7 @@ class Reading:
         if times is not None:
             guess = Imputation.of(forecast, times, ends, ties, random)
             if forecast.is_randomized and block.cells is not None:
+                self._fill_base(rows, guess)
                 pit = guess.positions(forecast, block.pit, block.cells[0], guess.rows)
                 block = block._replace(pit=pit)
         self._fill(rows, block)
@@ -97,6 +99,18 @@ class Reading:
                     block = block._replace(pit=pit)
                 self._positive.append(block)
 
+    def _fill_base(self, rows: slice, guess: Imputation) -> None:
+        if self._base is None:
+            self._base = np.empty((3, self.outcomes.size))
+        self._base[:, rows] = guess.pit, guess.low, guess.high
+
+    def time_base(self, weights: Floats | None) -> PITs | None:
+        """Return PITs of the base of randomized forecasts of times; None for others."""
+        if self._base is None or self.times is None:
+            return None
+        pit, low, high = (values[:, None] for values in self._base)
+        return PITs(pit, None, weights, (low, high), self.times.is_lost)
+
     def _fill_horizon(self, rows: slice, forecast: Forecast, horizon: float) -> None:
         if self.by_horizon is None:
             self.by_horizon = np.empty(self.outcomes.size)
@@ -114,7 +128,8 @@ class Reading:
         """Read the kind of outcome off the first forecasts, and check all outcomes."""
         check_forecast_of_times(forecast, self.times)
         self.kind = forecast.outcome_kind
-        check_outcomes(self.outcomes, kind=str(self.kind))
+        # many people may be cut off, or reach the horizon, at one time
+        check_outcomes(self.outcomes, kind=str(self.kind) if self.times is None else None)
         self.rounding = rounding_of(forecast, self.outcomes, self.times)
         # the grid is for scores of rounding cells, which times that are cut off do not have
         if self.kind is OutcomeKind.CONTINUOUS and self.times is None:

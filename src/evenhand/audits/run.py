@@ -211,7 +211,9 @@ def audit(
     pits = subject.pits
     weights = None if pits.weights is None else pits.weights[subject.scored]
     has_whole = times is None and subject.kind in (OutcomeKind.COUNT, OutcomeKind.HURDLE)
-    scores = mean_scores(subject.scores, weights) | pit_scores(pits, random, has_whole=has_whole)
+    scores = mean_scores(subject.scores, weights) | pit_scores(
+        subject.rows.tested, random, has_whole=has_whole
+    )
     share, notes = grid_findings(subject, scores[AVERAGE_ERROR]["value"])
     notes = (*notes, *time_notes(subject.times), *excluded_outcomes(subject))
     held = replace(held, notes=(*held.notes, *notes))

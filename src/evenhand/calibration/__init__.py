@@ -17,7 +17,6 @@ from evenhand.calibration.censored import (
     censored_error,
     censored_range,
 )
-from evenhand.calibration.censored import Estimate as Estimate
 from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts, binned_error
 from evenhand.calibration.distances import binned_distance as binned_distance
 from evenhand.calibration.distances import line_distance as line_distance
@@ -53,6 +52,7 @@ from evenhand.calibration.histogram import histogram_band as histogram_band
 from evenhand.calibration.intervals import Interval as Interval
 from evenhand.calibration.intervals import binned_error_interval as binned_error_interval
 from evenhand.calibration.intervals import error_interval, share_bound, share_interval
+from evenhand.calibration.known_pits import Estimate as Estimate
 from evenhand.calibration.multiple_tests import benjamini_yekutieli as benjamini_yekutieli
 from evenhand.calibration.multiple_tests import holm as holm
 from evenhand.calibration.own_draws import check_own_draws as check_own_draws
