@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from lifelines import KaplanMeierFitter
+from lifelines import CoxPHFitter, KaplanMeierFitter
+from lifelines.datasets import load_rossi
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
@@ -18,7 +19,15 @@ from evenhand import Forecast, InputError, RecalibratedRegressor, audit, load, s
 from evenhand.calibration import calibration_error
 from evenhand.censoring import CensoredTimes, KaplanMeier
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
-from evenhand.forecasters import Everyone, HeldOut, Maps, Overlapping, PitCells, learn_maps
+from evenhand.forecasters import (
+    Everyone,
+    HeldOut,
+    Maps,
+    Overlapping,
+    PitCells,
+    SurvivalModel,
+    learn_maps,
+)
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -144,6 +153,47 @@ def test_maps_are_kaplan_meier_estimates_and_not_those_of_observed_rows() -> Non
     kept = learn_maps(pit[event], np.ones(int(event.sum())), ())
     dropped = np.interp(levels[0][inner], kept[0][0], kept[1][0])
     assert np.abs(dropped - np.sqrt(levels[0][inner])).max() > 0.1
+
+
+def test_a_share_of_people_without_the_event_is_learned_from_those_who_are_lost() -> None:
+    random = np.random.default_rng(0)
+
+    def people(n: int) -> tuple[pd.DataFrame, Floats]:
+        x = random.normal(size=n)
+        times = np.exp(1 + 0.5 * x + 0.8 * random.normal(size=n))
+        # the model predicts an event for everybody, but a third never has one
+        return pd.DataFrame({"x": x}), np.where(random.uniform(size=n) < 1 / 3, np.inf, times)
+
+    X, times = people(3000)
+    last = random.uniform(2, 12, 3000)
+    model = RecalibratedRegressor(continuous, random_state=0)
+    model.fit(X, np.minimum(times, last), event=times <= last)
+    fresh, new = people(40_000)
+    after = model.forecast(fresh)
+    for time in (2.0, 5.0, 8.0, 11.0):
+        # 4 standard errors of a Kaplan-Meier estimate with the rows at risk at this time
+        noise = 4 * np.sqrt(0.25 / (last >= time).sum())
+        assert abs(after.cdf(time).mean() - (new <= time).mean()) < noise
+    assert continuous(fresh).cdf(11.0).mean() - (new <= 11.0).mean() > 0.25
+
+
+@pytest.mark.parametrize("horizon", [None, 26.0])
+def test_fitted_cox_models_are_recalibrated(horizon: float | None) -> None:
+    rows = load_rossi().sample(frac=1, random_state=0).reset_index(drop=True)
+    fitted = CoxPHFitter().fit(rows[:200], "week", "arrest")
+    table = rows[200:].reset_index(drop=True)
+    # the same hazards with half the length of a week, so that everything is predicted too early
+    table["week"] = 2 * table["week"] - 1
+    is_late = (table["week"] > 51) & (table["arrest"] == 1)
+    table.loc[is_late, ["week", "arrest"]] = 51, 0
+    survival = SurvivalModel(fitted, horizon=horizon)
+    model = RecalibratedRegressor(survival, random_state=0)
+    model.fit(table, table["week"], event=table["arrest"], horizon=horizon)
+    observed = KaplanMeier.of(table["week"], table["arrest"] == 1)
+    before, after = (one.forecast(table).cdf(25.0).mean() for one in (survival, model))
+    expected = float(observed.at(25.0))
+    # the same rows have estimated both, up to smoothing: half a row per interval
+    assert abs(after - expected) < abs(before - expected) / 2
 
 
 @pytest.mark.parametrize("horizon", HORIZONS)

@@ -33,8 +33,13 @@ LEAST_STEP = 1.5
 """Smallest ratio of the ranks of neighboring knots in a tail."""
 
 SPARSE = 2.0
-"""Largest ratio of the probability beyond a knot of the upper tail to the share of observed rows
-there: where most rows are lost, a few would determine densities of much probability."""
+"""Largest ratio of the probability of an interval of the upper tail to its share of observed rows:
+where most rows are lost, a few would determine the density of much probability."""
+
+FEWEST_PASSED = 10
+FEW_LEFT = 3
+"""Fewest rows that are lost beyond the last observed row for a knot there, and how many of them are
+at or beyond the knot."""
 
 LEAST_PIT = 1e-12
 """PITs closer than this to 0, to 1 or to each other count as tied, as floats lose precision near
@@ -123,7 +128,8 @@ def _first_knots(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
 
     With rows that are lost, each interval has about the same number of rows that are not: the map
     has no more detail where most rows are lost. Its values are those of the Kaplan-Meier estimate.
-    In the upper tail, knots need as many rows as without rows that are lost, within `SPARSE`.
+    In the upper tail, intervals need as many rows as without rows that are lost, within `SPARSE`.
+    Beyond the last observed row, one knot separates what rows that are lost have passed.
     """
     n = effective_size(weight)
     at, left, right = pit.distribution(weight)
@@ -143,8 +149,12 @@ def _first_knots(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
     levels = np.interp(wanted, shares, places)
     values = np.interp(levels, at, share)
     is_inner = wanted <= 1 - (1 - 1e-9) / n_cells(n)
-    kept = is_inner | (1 - values <= SPARSE * (1 - wanted))
-    return _joined(levels[kept], values[kept])
+    is_dense = np.diff(values, prepend=0.0) <= SPARSE * np.diff(wanted, prepend=0.0)
+    levels = levels[is_inner | is_dense]
+    passed = pit.low[pit.lost & (pit.low > place[-1])]
+    if passed.size >= FEWEST_PASSED:
+        levels = np.append(levels, np.partition(passed, -FEW_LEFT)[-FEW_LEFT])
+    return _joined(levels, np.interp(levels, at, share))
 
 
 def _even_and_tail_values(n: float) -> Floats:
@@ -163,7 +173,7 @@ def _learn_map_of_cells(
     cell, the mean over rows is the map itself, so that randomized PITs of the recalibrated
     forecasts are uniform. Of points and rows that are lost, this is the Kaplan-Meier estimate
     (Efron 1967). The distribution of PITs before recalibration is the first step of the EM
-    algorithm, and the prior: half a row for each interval between knots.
+    algorithm, and the prior: half a row for each interval between knots, on average.
     """
     n = effective_size(weight)
     inside = (levels > LEAST_PIT) & (levels < 1 - LEAST_PIT)
@@ -173,10 +183,15 @@ def _learn_map_of_cells(
     which = np.zeros(pit.size, dtype=np.intp)
     scaled = weight * (n / weight.sum())
     pseudo = prior.size / 2
+    prior = pseudo * prior
+    if pit.lost is not None:
+        observed = np.histogram(pit.low[~pit.is_wide], levels)[0]
+        prior = np.where(observed > 0, prior, np.maximum(prior, 0.5))
+        pseudo = float(prior.sum())
     gain = -np.inf
     for _ in range(MOST_EM):
         counts = pit.expected_counts(scaled, which, levels, values[None])[0]
-        found = (counts + pseudo * prior) / (counts.sum() + pseudo)
+        found = (counts + prior) / (counts.sum() + pseudo)
         values = np.concatenate(([0.0], np.cumsum(found)[:-1], [1.0]))
         last, gain = gain, float(scaled @ pit.mapped(levels, values)[1])
         if gain < last + LEAST_GAIN:

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import (
-    InputError,
     bad_input,
     check_choice,
     check_count,
@@ -38,7 +37,7 @@ from evenhand.forecasters.membership import Labelled, Members
 from evenhand.forecasters.outcomes import check_after_fit, check_before_fit
 from evenhand.forecasters.overlapping import NamedGroups
 from evenhand.forecasters.repair_check import check_maps, check_table, check_text
-from evenhand.forecasters.times import check_horizon, training_times
+from evenhand.forecasters.times import check_atom_at_horizon, training_times
 from evenhand.forecasters.training_forecasts import held_out_forecasts
 
 
@@ -126,11 +125,9 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         outcomes with an atom, maps of the other outcomes; for events, the identity.
     outcome_kind_ : OutcomeKind
         Kind of outcome of the forecasts that the maps were estimated for.
-    horizon_ : float or None
-        Horizon of times; None without one, and for other outcomes.
-    n_lost_ : int or None
-        Number of rows of positive weight whose time is cut off before the event and the horizon;
-        None for outcomes that are no times.
+    horizon_, n_lost_ : float or None, int or None
+        Horizon of times, and the number of rows whose time is cut off before it and before the
+        event; None for other outcomes.
     support_ : Support or None
         Map of outcomes to the line; None without `support`.
     schema_ : Schema
@@ -196,8 +193,8 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
             For times until an event: 1 or True where the event was observed, 0 or False where the
             time is cut off (censored). Needs a fitted model.
         horizon : float, optional
-            For times: up to when outcomes are followed, in units of `y`. Needed if forecasts have
-            an atom at the horizon, as those of `Forecast.from_survival(times, survival, horizon)`.
+            For times: up to when outcomes are followed, in units of `y`. It must be the horizon of
+            the forecasts, if they have one.
 
         Returns
         -------
@@ -213,8 +210,8 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         cv = check_count("cv", self.cv, least=2)
         check_choice("spread", self.spread, SPREADS)
         times = training_times(self.estimator, y, event, horizon, sample_weight)
-        known_y = y if times is None else times.time
-        table, outcomes, weight = self._check_training(X, known_y, sample_weight)
+        y = y if times is None else times.time
+        table, outcomes, weight = self._check_training(X, y, sample_weight)
         if times is not None and times.n_samples > outcomes.size:
             times = times.take(np.flatnonzero(np.asarray(sample_weight)))
         kind = kind_of(self.estimator, outcomes)
@@ -241,11 +238,6 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         with outcomes_checked():
             held_out = held_out_forecasts(
                 self._base, self.estimator, rows, outcomes, times, self._on_support
-            )
-        if not held_out.is_finite:
-            raise InputError(
-                f"estimator {type(self.estimator_).__name__} predicts distributions that are not"
-                " finite; check its predictions for NaN"
             )
         self.outcome_kind_ = held_out.kind
         self.horizon_ = None if times is None else times.horizon
@@ -299,7 +291,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
 
     def _mapped(self, forecast: Forecast, members: Members) -> Forecast:
         if self.n_lost_ is not None:
-            check_horizon(forecast, self.horizon_)
+            check_atom_at_horizon(forecast, self.horizon_)
         return self._maps.forecast(forecast, members)
 
     def recalibrate(

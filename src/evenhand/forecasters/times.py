@@ -45,8 +45,8 @@ def training_times(
         name = type(thawed(estimator)).__name__
         raise InputError(
             f"event is given, and {name} would be fitted to times that are cut off as if they were"
-            " those of events; pass a fitted model that predicts survival curves in a"
-            " FrozenEstimator, or a function from X to Forecast.from_survival(...)"
+            " those of events; pass a fitted survival model in a FrozenEstimator or SurvivalModel,"
+            " or a function from X to Forecast.from_survival(...)"
         )
     if sample_weight is not None and times.is_lost.any():
         weight = np.asarray(sample_weight)
@@ -71,14 +71,14 @@ def check_times_of(forecast: Forecast, times: CensoredTimes | None) -> None:
         return
     kind = forecast.outcome_kind
     if kind is OutcomeKind.HURDLE:
-        check_horizon(forecast, times.horizon)
+        check_atom_at_horizon(forecast, times.horizon)
     elif kind is not OutcomeKind.CONTINUOUS:
         rule = "predict times if event is given"
         remedy = "leave out event, or pass a model whose forecasts are from Forecast.from_survival"
         raise bad_input("estimator", rule, f"forecasts of the kind {str(kind)!r}", remedy)
 
 
-def check_horizon(forecast: Forecast, horizon: float | None) -> None:
+def check_atom_at_horizon(forecast: Forecast, horizon: float | None) -> None:
     """Raise InputError if a forecast with an atom has it elsewhere than at the horizon."""
     if forecast.outcome_kind is not OutcomeKind.HURDLE:
         return
@@ -89,5 +89,5 @@ def check_horizon(forecast: Forecast, horizon: float | None) -> None:
         wanted = "no horizon is given" if horizon is None else f"horizon={plain_number(horizon)}"
         raise InputError(
             f"forecasts of times have an atom at {at}, their {end} outcome, but {wanted}; pass the"
-            " horizon of the forecasts, Forecast.from_survival(..., horizon)"
+            " horizon of the forecasts"
         )

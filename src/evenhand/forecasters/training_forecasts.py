@@ -44,7 +44,29 @@ def held_out_forecasts(
         Which of the outcomes are times that are cut off; None if all are known.
     on_support : callable
         Map from the line to the support.
+
+    Raises
+    ------
+    InputError
+        If a forecast is not finite, or is not one of times if there are `times`.
     """
+    found = _held_out(base, estimator, rows, outcomes, times, on_support)
+    if not found.is_finite:
+        raise InputError(
+            f"estimator {type(base.estimator).__name__} predicts distributions that are not finite;"
+            " check its predictions for NaN"
+        )
+    return found
+
+
+def _held_out(
+    base: Base,
+    estimator: Any,
+    rows: Training,
+    outcomes: Floats,
+    times: CensoredTimes | None,
+    on_support: OnSupport,
+) -> HeldOut:
 
     def judged(distribution: Distribution, known: Floats) -> HeldOut:
         return HeldOut.of(Forecast(on_support(distribution)), known, times)
