@@ -192,6 +192,7 @@ RESULTS = {
     "calibration.PITCounts.__init__",
     "certificates.HurdleCertificate.__init__",
     "certificates.PITCertificate.__init__",
+    "certificates.TimesCertificate.__init__",
     "datasets.Dataset.__init__",
     "datasets.GeneratedDataset.__init__",
     "decisions.LossGuarantee.__init__",

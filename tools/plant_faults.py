@@ -108,9 +108,23 @@ FAULTS = (
     Fault(
         "rows of one person all used for a certificate of links",
         "certificates/link_certification.py",
-        "    if cluster is not None:\n        u = u[one_row_each(cluster, u.size, random_state)]\n",
-        "",
+        "        rows = one_row_each(cluster, u.size, random_state)\n",
+        "        rows = np.arange(u.size)\n",
         ("test_any_link.py", "test_selection.py"),
+    ),
+    Fault(
+        "people who were lost counted as 0 instead of at both ends",
+        "certificates/link_certification.py",
+        "np.where(unknown, 1.0, u))",
+        "np.where(unknown, 0.0, u))",
+        ("test_times_certificates.py",),
+    ),
+    Fault(
+        "people who were lost counted at the smaller end of their errors",
+        "certificates/times_evidence.py",
+        "np.maximum(*ends)",
+        "np.minimum(*ends)",
+        ("test_times_certificates.py",),
     ),
     Fault(
         "half a cell of draws not added to a probability of a miss",
@@ -143,8 +157,8 @@ FAULTS = (
     Fault(
         "event rates from the upper ends of binned probabilities",
         "certificates/event_certificate.py",
-        "np.where(event, low, 1.0)",
-        "np.where(event, high, 1.0)",
+        "np.where(possible, low, 1.0)",
+        "np.where(possible, high, 1.0)",
         ("test_event_certificates.py",),
     ),
     Fault(

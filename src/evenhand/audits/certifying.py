@@ -7,15 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand._format import plain_number
 from evenhand._validate import InputError
 from evenhand.audits.outcomes import RowPITs
 from evenhand.calibration import PITs
+from evenhand.censoring import CensoredTimes
 from evenhand.certificates import (
     Method,
     PITCertificate,
     certify_events,
     certify_hurdle,
+    certify_hurdle_times,
     certify_pit,
+    certify_times,
 )
 from evenhand.distributions import OutcomeKind
 
@@ -54,6 +58,8 @@ def certificate_of(
         "sample_weight": sample_weight,
         "random_state": random_state,
     }
+    if rows.times is not None:
+        return _of_times(rows, rows.times, options)
     if rows.kind is OutcomeKind.HURDLE:
         return _hurdle(rows, options)
     events = None
@@ -71,6 +77,31 @@ def certificate_of(
     has_base = method == "local-levels" or rows.kind is OutcomeKind.COUNT
     base = rows.base if has_base else None
     return certify_pit(rows.pits, base=base, kind=rows.kind, events=events, **options)
+
+
+def _of_times(rows: RowPITs, times: CensoredTimes, options: dict[str, Any]) -> PITCertificate:
+    """Certify forecasts of times that may be cut off (outcomes: 5)."""
+    has_base = options["method"] == "local-levels"
+    if rows.kind is OutcomeKind.CONTINUOUS:
+        base = rows.base if has_base else None
+        return certify_times(rows.pits, times, base=base, at_horizon=rows.at_horizon, **options)
+    part, events = rows.positive, rows.events
+    if part is None or events is None or part.at != times.horizon:
+        atom = "" if part is None else f" with an atom at {plain_number(part.at)}"
+        raise InputError(
+            "times that may be cut off are certified under continuous forecasts and under those"
+            f" with an atom at the horizon, and these are of the kind {rows.kind}{atom}; make them"
+            " with Forecast.from_survival(times, survival, horizon)"
+        )
+    base = part.base if has_base else None
+    return certify_hurdle_times(
+        rows.pits,
+        PITs(part.pits.matrix, part.pits.draws),
+        events.probability,
+        times,
+        base=None if base is None else base._replace(cells=None),
+        **options,
+    )
 
 
 def _hurdle(rows: RowPITs, options: dict[str, Any]) -> PITCertificate:

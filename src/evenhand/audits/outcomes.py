@@ -107,8 +107,12 @@ class PositivePart:
         pits = PITs(pit, np.concatenate(draws) if draws else None, some, ends, censored)
         link = None
         if base:
-            low = [one.pit if one.cells is None or times is None else one.cells[0] for one in base]
-            link = LinkBase(np.concatenate(low), base[0].link)
+            inside = np.concatenate([one.pit for one in base])
+            if censored is not None:
+                # who is lost has no position in a cell, only a lower end
+                low = np.concatenate([(one.cells or (one.pit,))[0] for one in base])
+                inside = np.where(censored, low, inside)
+            link = LinkBase(inside, base[0].link)
         residual = outcomes[rows] - np.concatenate([part.mean for part in parts])
         everyone = np.ones(rows.size, dtype=np.bool_)
         return cls(rows, pits, residual, link, at, everyone if tested is None else tested)

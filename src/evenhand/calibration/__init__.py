@@ -22,6 +22,7 @@ from evenhand.calibration.distances import binned_distance as binned_distance
 from evenhand.calibration.distances import line_distance as line_distance
 from evenhand.calibration.distances import quantile_distance as quantile_distance
 from evenhand.calibration.distances import row_distances as row_distances
+from evenhand.calibration.distances import row_excess as row_excess
 from evenhand.calibration.errors import (
     calibration_error,
     cell_error,

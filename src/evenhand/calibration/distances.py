@@ -58,6 +58,25 @@ def row_distances(block: Floats) -> Floats:
     return quantile_distance(rising, np.linspace(0.0, 1.0, block.shape[1] + 1))
 
 
+def row_excess(block: Floats) -> Floats:
+    """Return the mean of `(q(t) - t)_+` of the quantile function `q` of each row, (n, m) -> (n,).
+
+    If the rows are lower ends of PITs over draws, whose upper ends are 1, it is the error of these
+    cells: only a lower end above the draw is wrong (outcomes: 2).
+
+    Examples
+    --------
+    >>> row_excess(np.array([[0.5], [0.0]]))
+    array([0.125, 0.   ])
+    """
+    ends = np.linspace(0.0, 1.0, block.shape[1] + 1)
+    rising = np.sort(block, axis=-1)
+    # the antiderivative of (q - t)_+ is -(q - t)_+^2 / 2
+    left = np.maximum(rising - ends[:-1], 0.0) ** 2
+    right = np.maximum(rising - ends[1:], 0.0) ** 2
+    return np.asarray((left - right).sum(axis=-1) / 2)
+
+
 def line_distance(deviations: NDArray[Any]) -> Floats:
     """Return the integral over [0, 1] of the absolute value of a piecewise linear function.
 

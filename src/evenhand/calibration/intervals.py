@@ -66,11 +66,15 @@ def _distinct_pairs(hits: Floats, n: Floats) -> tuple[Floats, Floats, Ints]:
     return pairs.real, pairs.imag, place
 
 
-def error_interval(pit: Floats, confidence: float) -> tuple[float, float]:
+def error_interval(
+    pit: Floats, confidence: float, upper: Floats | None = None
+) -> tuple[float, float]:
     """Return an interval for the W1 calibration error from one independent PIT per row, (n,).
 
     The true CDF lies in a two-sided DKW band with the given confidence; the interval extends from
-    the smallest to the largest distance to uniform of any CDF in the band.
+    the smallest to the largest distance to uniform of any CDF in the band. With `upper`, shape
+    (n,), each PIT is only known to lie between `pit` and `upper`: the CDF of the upper ends is a
+    lower limit of the true CDF, and that of the lower ends an upper limit, whatever the PITs are.
 
     Examples
     --------
@@ -79,6 +83,13 @@ def error_interval(pit: Floats, confidence: float) -> tuple[float, float]:
     (0.0, 0.04)
     """
     n = pit.size
+    if upper is not None:
+        inner = np.sort(np.concatenate((pit, upper)))
+        least, most = (
+            np.append(0, np.searchsorted(np.sort(values), inner, side="right")) / n
+            for values in (upper, pit)
+        )
+        return _band_interval(np.concatenate(([0.0], inner, [1.0])), least, most, n, confidence)
     share = np.arange(n + 1) / n
     ends = np.concatenate(([0.0], np.sort(pit), [1.0]))
     return _band_interval(ends, share, share, n, confidence)

@@ -32,6 +32,7 @@ from evenhand.certificates.event_certificate import (
 from evenhand.certificates.event_evidence import EventCounts, count_events
 from evenhand.certificates.evidence import CountEvidence, LinkBase, RowEvidence
 from evenhand.certificates.fixed_sequence_certificate import FixedSequenceCertificate
+from evenhand.certificates.follow_up import FollowUp
 from evenhand.certificates.hurdle_certificate import HurdleCertificate
 from evenhand.certificates.hurdle_certification import certify_hurdle, certify_hurdle_counts
 from evenhand.certificates.least_alpha import LEAST_ALPHA as LEAST_ALPHA
@@ -43,6 +44,9 @@ from evenhand.certificates.pathwise_evidence import approximate_errors as approx
 from evenhand.certificates.pit_certificate import PITCertificate
 from evenhand.certificates.pointwise import pointwise_bound as pointwise_bound
 from evenhand.certificates.promise import Envelope, Promise
+from evenhand.certificates.times_certificate import TimesCertificate
+from evenhand.certificates.times_certification import certify_hurdle_times, certify_times
+from evenhand.certificates.times_evidence import TimesEvidence
 
 __all__ = [
     "Certificate",
@@ -51,6 +55,7 @@ __all__ = [
     "EventCertificate",
     "EventCounts",
     "FixedSequenceCertificate",
+    "FollowUp",
     "HurdleCertificate",
     "LinkBase",
     "LinkCertificate",
@@ -58,15 +63,19 @@ __all__ = [
     "PITCertificate",
     "Promise",
     "RowEvidence",
+    "TimesCertificate",
+    "TimesEvidence",
     "WiderInterval",
     "certify_counts",
     "certify_event_counts",
     "certify_events",
     "certify_hurdle",
     "certify_hurdle_counts",
+    "certify_hurdle_times",
     "certify_link",
     "certify_link_counts",
     "certify_pit",
+    "certify_times",
     "choose_bound",
     "count_events",
     "wider_interval",

@@ -105,6 +105,12 @@ ATOM = (
 )
 """Not covered where only the continuous part of a forecast is randomized (outcomes: 4.2)."""
 
+BY_HORIZON = (
+    "the probability of an event by the horizon {horizon}, except as a 0/1 event: bounds for every"
+    " group are for people who have the event by then"
+)
+"""Not covered where only the time of an event before the horizon is randomized."""
+
 CHOSEN = "the choice of the randomization on these same people, in the bounds for named groups"
 """Not covered where only the bounds for every group account for a choice on the same people."""
 
@@ -116,6 +122,42 @@ CHOSEN_HURDLE = (
 
 ONE_ROW_EACH = "One row per person was used: group sizes are shares of people, not of rows."
 """Remark of results where people have several rows."""
+
+FIXED_HORIZON = "the horizon was chosen without using these rows"
+"""Assumption of certificates of times that may be cut off."""
+
+ENTRY = (
+    "the time at which a person enters is independent of everything else about the person, so that"
+    " those who entered at least a horizon before the end of follow-up represent all"
+)
+"""Assumption where only people who could be followed until the horizon are used (outcomes: 5)."""
+
+BEYOND_HORIZON = "what happens after the horizon {horizon}"
+"""Not covered by certificates of times with a horizon."""
+
+NO_HORIZON = (
+    "a time that is cut off may have any error up to the largest, so nothing is proven for groups"
+    " that may contain nobody else; give a horizon up to which people are followed"
+)
+"""Why nothing is proven for every group without a horizon (outcomes: 5)."""
+
+NO_PROMISE_OF_TIMES = (
+    "nothing is promised that served forecasts can show: the outcomes of people who are lost before"
+    " the horizon are not known; watch named groups"
+)
+"""Why a watch cannot test certificates of times that may be cut off."""
+
+LOST = (
+    "No assumption is made on why people were lost: each of them counts with the largest error"
+    " that any time after the last observation can have."
+)
+"""Remark of certificates of times with a horizon."""
+
+WHOLE_CELLS = (
+    "Outcomes are times up to the horizon: of a person who reached it without the event, forecasts"
+    " are only compared with the fact that the time is later."
+)
+"""Meaning of errors of times with a horizon: the reading of cells (outcomes: 5)."""
 
 WEIGHTED = (
     "weighted rows are not a sample of the people; if the weights are known and at most W times"

@@ -119,7 +119,7 @@ def certify_pit(
     """
     pits = as_pits(pit, r)
     outcome = _kind_of(kind, events, pits.cells is not None)
-    _check_options(pits, confidence, method, mass, sample_weight)
+    check_options(pits, confidence, method, mass, sample_weight)
     has_bounds = base is not None and outcome is OutcomeKind.CONTINUOUS
     if has_bounds and method != "local-levels":
         rule = "be 'local-levels' where base is given"
@@ -146,7 +146,7 @@ def certify_pit(
     return replace(made, bounds=certify_link(rows.base.pit, rows.base.link, confidence=confidence))
 
 
-def _check_options(
+def check_options(
     pits: PITs,
     confidence: float,
     method: Method,

@@ -213,16 +213,20 @@ def coverage_floor(n_missed: int, n: int, level: float, mass: float, confidence:
 
 
 def plain_coverage(
-    n_missed: int, n: int, level: float, mass: float, confidence: float
+    n_missed: int, n_covered: int, n: int, level: float, mass: float, confidence: float
 ) -> tuple[float, float]:
-    """Bounds for the coverage of a deterministic interval in every group; as `coverage_floor`."""
+    """Bounds for the coverage of a deterministic interval in every group; as `coverage_floor`.
+
+    `n_covered` are the people whose outcome the interval covers: with `n_missed` all people, or
+    more if outcomes that are not known count as both.
+    """
     # a group of a share `mass` of people has at most all misses, and at most all hits, of all
     # people (method.md, 11)
     if level in WIDER_LEVELS:  # the lower bounds of these levels share the whole risk
         return coverage_floor(n_missed, n, level, mass, confidence), 1.0
     risk = 1 - confidence
     low = coverage_floor(n_missed, n, level, mass, 1 - risk * LOW_SHARE)
-    high = share_bound(n - n_missed, n, 1 - risk * (1 - LOW_SHARE)) / mass
+    high = share_bound(n_covered, n, 1 - risk * (1 - LOW_SHARE)) / mass
     return low, min(high, 1.0)
 
 

@@ -77,6 +77,9 @@ class EventCertificate(Summarized):
         Probabilities of the people, increasing; 1,000 of equal steps in rank if there are more.
     one_row_each : bool
         Whether people have several rows and one row per person was used.
+    n_lost : int
+        Number of people of whom it is not known whether they had the event: they count as having it
+        or not, whichever makes a bound larger.
     """
 
     confidence: float
@@ -88,23 +91,26 @@ class EventCertificate(Summarized):
     below_forecast: SurvivalBand
     probability: Floats
     one_row_each: bool = False
+    n_lost: int = 0
 
     @classmethod
     def of(cls, sample: EventSample, confidence: float) -> Self:
         """Make the certificate from probabilities and events, or from their limits and counts."""
-        low, high, event, counts = sample.low, sample.high, sample.event, sample.counts
+        low, high, counts = sample.low, sample.high, sample.counts
         # people without the event never enter P(p <= t, Y = 1) for t < 1. Limits of probabilities
-        # are taken at the ends that make each bound larger
+        # are taken at the ends that make each bound larger, and so are events that are not known
+        event, possible = sample.event, sample.is_possible
         both = (1 + confidence) / 2
         return cls(
             confidence,
             sample.n_samples,
             sample.n_events,
-            CDFBand.of(np.where(event, low, 1.0), confidence, counts),
+            CDFBand.of(np.where(possible, low, 1.0), confidence, counts),
             CDFBand.of(np.where(event, 1.0, 1 - high), confidence, counts),
-            local_levels_band(1 + event - low, 2.0, both, counts),
+            local_levels_band(1 + possible - low, 2.0, both, counts),
             local_levels_band(1 + high - event, 2.0, both, counts),
             _quantiles(sample),
+            n_lost=sample.n_lost,
         )
 
     def __repr__(self) -> str:
@@ -237,13 +243,17 @@ class EventCertificate(Summarized):
         lines = [
             f"With {confidence_in_full(self.confidence)} confidence, from"
             f" {count(self.n_samples, 'person', 'people')}, of whom"
-            f" {self.n_events:,} had the event:",
+            f" {self.n_events:,} had the event{self._lost()}:",
             *self.lines(),
             *([ONE_ROW_EACH] if self.one_row_each else []),
             "Assumes: " + "; ".join(self.assumptions) + ".",
             "Does not cover: " + "; ".join(self.not_covered) + ".",
         ]
         return "\n".join(lines)
+
+    def _lost(self) -> str:
+        unknown = f", and of {self.n_lost:,} it is not known whether they had it"
+        return unknown if self.n_lost else ""
 
     def lines(self, event: str = "have the event") -> list[str]:
         """Return the bounds as lines of a summary; `event` is the verb of the event."""
@@ -284,6 +294,7 @@ def certify_events(
     event: ArrayLike,
     *,
     confidence: float = 0.95,
+    lost: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     random_state: RandomState = None,
 ) -> EventCertificate:
@@ -298,6 +309,10 @@ def certify_events(
         Whether the event happened: 0 or 1, or booleans.
     confidence : float, default 0.95
         Probability that a set of bounds holds; see `EventCertificate`.
+    lost : array-like of bool, shape (n,), optional
+        People of whom it is not known whether the event happened, such as those who were lost
+        before the end of a period; their `event` is ignored. The bounds hold whatever happened to
+        them.
     cluster : array-like of shape (n,), optional
         Person labels, for people who have several rows. One row per person, chosen at random, is
         used, and group sizes are shares of people, not of rows.
@@ -328,10 +343,9 @@ def certify_events(
     True
     """
     check_fraction("confidence", confidence)
-    sample = event_sample(probability, event)
+    sample = event_sample(probability, event, lost)
     if cluster is not None:
-        rows = one_row_each(cluster, sample.n_samples, random_state)
-        sample = EventSample(sample.low[rows], sample.high[rows], sample.event[rows])
+        sample = sample.take(one_row_each(cluster, sample.n_samples, random_state))
     made = EventCertificate.of(sample, float(confidence))
     return replace(made, one_row_each=cluster is not None)
 

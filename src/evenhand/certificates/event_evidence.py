@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,12 +36,30 @@ class EventSample:
         Whether the event happened.
     counts : ndarray of int64, shape (k,), or None
         Number of people in each row; None for one each.
+    lost : ndarray of bool, shape (k,), or None
+        People of whom it is not known whether the event happened; None if it is known of all.
     """
 
     low: Floats
     high: Floats
     event: Mask
     counts: Counts | None = None
+    lost: Mask | None = None
+
+    @property
+    def is_possible(self) -> Mask:
+        """Whether the event happened, or may have happened, shape (k,)."""
+        return self.event if self.lost is None else self.event | self.lost
+
+    @property
+    def n_lost(self) -> int:
+        """Number of people of whom it is not known whether the event happened."""
+        return 0 if self.lost is None else int(self.lost.sum())
+
+    def take(self, rows: Any) -> EventSample:
+        """Return some of the people, one in each row."""
+        lost = None if self.lost is None else self.lost[rows]
+        return EventSample(self.low[rows], self.high[rows], self.event[rows], None, lost)
 
     @property
     def n_samples(self) -> int:
@@ -53,8 +72,10 @@ class EventSample:
         return int(self.event.sum() if self.counts is None else self.counts[self.event].sum())
 
 
-def event_sample(probability: ArrayLike, event: ArrayLike) -> EventSample:
-    """Check probabilities and events, one of each per person."""
+def event_sample(
+    probability: ArrayLike, event: ArrayLike, lost: ArrayLike | None = None
+) -> EventSample:
+    """Check probabilities and events, one of each per person, and of whom events are not known."""
     p = check_finite("probability", probability)
     wrong = (p < 0) | (p > 1)
     if wrong.any():
@@ -66,7 +87,10 @@ def event_sample(probability: ArrayLike, event: ArrayLike) -> EventSample:
         first = int(np.argmax(wrong))
         remedy = "give 1 or True where the event happened"
         raise bad_input(f"event[{first}]", "be 0 or 1", float(happened[first]), remedy)
-    return EventSample(p, p, happened == 1)
+    if lost is None:
+        return EventSample(p, p, happened == 1)
+    unknown = check_rows("lost", lost, p.size) != 0
+    return EventSample(p, p, (happened == 1) & ~unknown, None, unknown)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -189,6 +189,10 @@ class RowEvidence:
         """Return each person's share of draws whose central interval covers the outcome."""
         return Values(covered_whole(self._values, level))
 
+    def missed(self, level: float) -> Values:
+        """Return each person's share of draws whose central interval misses the outcome."""
+        return self.inside(level).complement()
+
     @property
     def _values(self) -> PITs:
         """PITs whose cells are those of whole values: drawn positions if outcomes were rounded."""
@@ -331,6 +335,10 @@ class CountEvidence:
             raise bad_input("level", f"be one of the counted levels ({counted})", level, remedy)
         people = self.counts.inside_whole or self.counts.inside
         return Values(np.arange(self.n_draws + 1) / self.n_draws, people[level])
+
+    def missed(self, level: float) -> Values:
+        """Return the shares of draws whose central interval misses the outcome, not rounded."""
+        return self.inside(level).complement()
 
     def plain_intervals(
         self, mass: float, *, confidence: float, is_randomized: bool

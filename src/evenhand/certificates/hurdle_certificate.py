@@ -11,9 +11,11 @@ from evenhand._format import at_most, count, number_in_full
 from evenhand._validate import Floats, InputError
 from evenhand.certificates.assumptions import (
     ATOM,
+    BY_HORIZON,
     CHOSEN_HURDLE,
     FIXED_HURDLE_LINK,
     FIXED_LINK,
+    NO_PROMISE_OF_TIMES,
     OTHER_GROUPS,
     OWN_TIES,
     SHARES_OF_ROWS,
@@ -25,6 +27,7 @@ from evenhand.certificates.link_certificate import LinkCertificate
 from evenhand.certificates.pit_certificate import PITCertificate
 from evenhand.certificates.promise import Promise
 from evenhand.certificates.questions import hurdle_questions
+from evenhand.certificates.times_certificate import assumptions_of_times, beyond, remarks_of_times
 from evenhand.distributions import OutcomeKind
 from evenhand.links import Link
 
@@ -41,13 +44,20 @@ class HurdleCertificate(PITCertificate):
     themselves a random sample, so all of the theory of continuous outcomes applies to them.
     `average_error` and the bounds of named groups are about the whole forecast and all people.
 
+    Times with a horizon are such outcomes: the atom is the horizon, and the event is one by the
+    horizon. With a `follow_up`, people who were lost before the horizon count as worst for each
+    bound, so the bounds hold whatever made people leave: with and without the event, and in
+    `positive` as people with the event and the largest error.
+
     Parameters
     ----------
     confidence, method, mass, is_randomized, evidence, seed, one_row_each, bounds, is_chosen, events
         As in `PITCertificate`; `evidence` contains all people, `bounds` are those of `positive`.
+    follow_up : FollowUp or None
+        As in `PITCertificate`.
     positive : PITCertificate
         Certificate of the forecasts given that the outcome is not the atom, from the people whose
-        outcome is not.
+        outcome is not, or who were lost.
     at : float
         The atom.
     """
@@ -71,13 +81,16 @@ class HurdleCertificate(PITCertificate):
 
     @property
     def n_positive(self) -> int:
-        """Number of people whose outcome is not the atom."""
-        return self.positive.n_samples
+        """Number of people whose outcome is not the atom; people who were lost are not counted."""
+        lost = 0 if self.follow_up is None else self.follow_up.n_lost
+        return self.positive.n_samples - lost
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions under which the bounds hold."""
         every = (*self.positive.assumptions, OWN_TIES, *self.evidence.assumptions)
+        if self.follow_up is not None:
+            every = (*every, *assumptions_of_times(self.follow_up))
         named = (FIXED_HURDLE_LINK if one == FIXED_LINK else one for one in every)
         return tuple(dict.fromkeys(named))
 
@@ -87,7 +100,11 @@ class HurdleCertificate(PITCertificate):
         others = OTHER_GROUPS if self.is_randomized else OTHER_GROUPS[1:]
         shares = (SHARES_OF_ROWS,) if self.one_row_each else ()
         chosen = (CHOSEN_HURDLE,) if self.is_chosen else ()
-        return (SHIFT, *others, ATOM.format(atom=self._atom), *shares, *chosen)
+        atom = ATOM.format(atom=self._atom)
+        if self.follow_up is not None:
+            shares = (*beyond(self.follow_up), *shares)
+            atom = BY_HORIZON.format(horizon=self._atom)
+        return (SHIFT, *others, atom, *shares, *chosen)
 
     def accounting_for(self, choice: Certificate) -> HurdleCertificate:
         """Return the certificate with bounds that account for a choice made on the same people.
@@ -143,6 +160,8 @@ class HurdleCertificate(PITCertificate):
         InputError
             If the randomization is no link around a deterministic forecaster.
         """
+        if self.follow_up is not None:
+            raise InputError(NO_PROMISE_OF_TIMES)
         found = self.positive.promise(mass)
         if found.statistic == "gap":
             raise InputError(
@@ -188,7 +207,8 @@ class HurdleCertificate(PITCertificate):
     def questions(self) -> pd.DataFrame:
         """Questions that these rows can or cannot answer: `question`, `answered`, `why`."""
         is_link = isinstance(self.bounds, LinkCertificate)
-        return hurdle_questions(self.is_randomized, is_link, self.positive.n_draws, self._atom)
+        n_draws = self.positive.n_draws
+        return hurdle_questions(self.is_randomized, is_link, n_draws, self._atom, self.follow_up)
 
     @property
     def _atom(self) -> str:
@@ -199,17 +219,27 @@ class HurdleCertificate(PITCertificate):
 
     def _forecasts(self) -> str:
         people = count(self.n_positive, "has", "have")
-        return f"of whom {people} an outcome other than {self._atom}, {super()._forecasts()}"
+        outcome = f"an outcome other than {self._atom}"
+        if self.follow_up is not None:
+            outcome = f"the event by {self._atom}"
+        return f"of whom {people} {outcome}, {super()._forecasts()}"
 
     def _group_lines(self, of: str = "people") -> list[str]:
-        events = (
-            []
-            if self.events is None
-            else self.events.lines(f"have an outcome other than {self._atom}")
-        )
         overall = at_most(self.positive.average_error())
+        event = f"have an outcome other than {self._atom}"
         opening = (
             f"- for the {count(self.n_positive, 'person', 'people')} whose outcome is not"
             f" {self._atom}, probabilities given that it is not are off by at most {overall} points"
         )
+        if self.follow_up is not None:
+            event = f"have the event by {self._atom}"
+            opening = (
+                f"- for the people who have the event by {self._atom}, probabilities given that it"
+                f" happens by then are off by at most {overall} points"
+            )
+        events = [] if self.events is None else self.events.lines(event)
         return [*events, opening, *self.positive._group_lines("these people")]
+
+    def _remarks(self) -> list[str]:
+        times = [] if self.follow_up is None else remarks_of_times(self.follow_up)
+        return [*times, *super()._remarks()]

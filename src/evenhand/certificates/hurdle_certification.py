@@ -133,7 +133,7 @@ def certify_hurdle(
         random_state=random,
     )
     made = _hurdle(row_evidence(pit, masks, None, random), inner, events, at)
-    return made if cluster is None else _one_row_each(made)
+    return made if cluster is None else with_one_row_each(made)
 
 
 def certify_hurdle_counts(
@@ -237,7 +237,7 @@ def _hurdle(
     )
 
 
-def _one_row_each(made: HurdleCertificate) -> HurdleCertificate:
+def with_one_row_each(made: HurdleCertificate) -> HurdleCertificate:
     """Mark all parts of a certificate as made of one row per person."""
     assert made.events is not None
     return replace(

@@ -64,6 +64,9 @@ class LinkCertificate(Certificate):
     one_row_each : bool
         Whether people have several rows and one row per person was used: group sizes are then
         shares of people, not of rows.
+    n_lost: int
+        Number of people whose PIT is not known: they count with the largest value of every bounded
+        quantity. `pit` does not contain them.
     """
 
     confidence: float
@@ -72,6 +75,7 @@ class LinkCertificate(Certificate):
     pit: Floats
     n_people: int
     one_row_each: bool = False
+    n_lost: int = 0
 
     method = "local-levels"
     mass = None
@@ -146,6 +150,7 @@ class LinkCertificate(Certificate):
         """Return the mean pathwise error of these people under the link.
 
         This is the argument of `price_of_proof`. Exact up to 1,000 people, to within 0.001 beyond.
+        People whose PIT is not known are left out.
         """
         # errors increase with the distance from 1/2 and lie in [0, 1/2]: the mean over 1,000 equal
         # steps in rank is off by at most half a step
@@ -287,6 +292,8 @@ class LinkCertificate(Certificate):
             n,
             most,
         )
+        if enough is None and self.n_lost:
+            return f"{start}, nor on {most:,} such rows, because {self._lost_in_words()}"
         if enough is None:
             remedy = (
                 "allow a larger error, or recalibrate the model first (in Python: recalibrate=True)"
@@ -308,11 +315,22 @@ class LinkCertificate(Certificate):
             f" {price:.1f} nats of log score; use more rows or allow a larger error"
         )
 
+    def _lost_in_words(self) -> str:
+        lost = f"{self.n_lost:,} {'was' if self.n_lost == 1 else 'were'} lost before the horizon"
+        return (
+            f"of {self.n_samples:,} people who had the event or were lost, {lost}, and each of"
+            " these may have the largest error; use people who entered early enough to be followed"
+            " (entered), an earlier horizon, larger groups or a larger error"
+        )
+
     def _as_if(self, rows: int) -> Iterator[LinkEvidence]:
         """Yield the evidence of both bounds from this many people with the same quantiles."""
-        alike = np.quantile(self.pit, (np.arange(rows) + 0.5) / rows)
+        n_lost = round(rows * self.n_lost / self.n_samples)
+        known = rows - n_lost
+        alike = np.quantile(self.pit, (np.arange(known) + 0.5) / known)
+        low, high = np.append(alike, np.zeros(n_lost)), np.append(alike, np.ones(n_lost))
         for kind in EVIDENCE.values():
-            yield kind.of(Sample(alike, alike), self.confidence)
+            yield kind.of(Sample(low, high), self.confidence)
 
     def _mean_price(self) -> float:
         """Return the mean loss of log score through the link, in nats."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._validate import bad_input, check_count, check_fraction
+from evenhand._validate import bad_input, check_count, check_fraction, check_rows
 from evenhand.calibration import PIT_BINS, PITs, as_pits
 from evenhand.certificates.assumptions import WEIGHTED
 from evenhand.certificates.bound_choice import calibrated_evidence, evidence_type
@@ -23,6 +23,7 @@ def certify_link(
     *,
     confidence: float = 0.95,
     bound: Bound | None = None,
+    lost: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     random_state: RandomState = None,
 ) -> LinkCertificate:
@@ -40,6 +41,10 @@ def certify_link(
         The kind of bound for group errors. It must not be chosen by looking at these rows: by
         default it is the sharp one from 500 people on. `choose_bound` gives the cheaper one for a
         target.
+    lost : array-like of bool, shape (n,), optional
+        People whose PIT is not known, and who need not belong to the population of the others: the
+        bounds are for groups of the people who do, and hold whatever these PITs are. What `pit`
+        contains for them is ignored.
     cluster : array-like of shape (n,), optional
         Person labels, for people who have several rows. One row per person, chosen at random, is
         used, and group sizes are shares of people, not of rows.
@@ -81,10 +86,24 @@ def certify_link(
     if pits.weights is not None:
         raise bad_input("pit", "have no weights", "weighted PITs", WEIGHTED)
     u = pits.matrix[:, 0]
+    unknown = np.zeros(u.size, dtype=np.bool_)
+    if lost is not None:
+        unknown = check_rows("lost", lost, u.size) != 0
     if cluster is not None:
-        u = u[one_row_each(cluster, u.size, random_state)]
-    made = LinkCertificate.of(Sample(u, u), link, float(confidence), bound)
-    return replace(made, one_row_each=cluster is not None)
+        rows = one_row_each(cluster, u.size, random_state)
+        u, unknown = u[rows], unknown[rows]
+    known = u[~unknown]
+    if known.size == 0:
+        raise bad_input("lost", "leave out at least one person whose PIT is known", "all people")
+    # at 0 for the band of one tail and at 1 for that of the other, whichever makes a group worse
+    sample = Sample(np.where(unknown, 0.0, u), np.where(unknown, 1.0, u))
+    made = LinkCertificate.of(sample, link, float(confidence), bound)
+    return replace(
+        made,
+        pit=Sample(known, known).quantiles(MOST_PITS),
+        one_row_each=cluster is not None,
+        n_lost=int(unknown.sum()),
+    )
 
 
 def certify_link_counts(

@@ -31,11 +31,13 @@ from evenhand.certificates.deterministic_intervals import (
 )
 from evenhand.certificates.event_certificate import MASSES, SHOWN_MASS, EventCertificate
 from evenhand.certificates.evidence import CountEvidence, RowEvidence, Values
+from evenhand.certificates.follow_up import FollowUp
 from evenhand.certificates.link_certificate import LinkCertificate
 from evenhand.certificates.link_evidence import Bound
 from evenhand.certificates.paper_chain import chained_bound
 from evenhand.certificates.promise import NOTHING_PROMISED, Promise
 from evenhand.certificates.questions import questions
+from evenhand.certificates.times_evidence import TimesEvidence
 from evenhand.distributions import OutcomeKind
 from evenhand.links import Link
 
@@ -74,37 +76,38 @@ class PITCertificate(Certificate):
         The single mass of the betting bounds; None for the methods that bound all masses.
     is_randomized : bool
         Whether the forecasts depend on a draw.
-    evidence : RowEvidence or CountEvidence
-        PITs of each person, or their counts.
+    evidence : RowEvidence, CountEvidence or TimesEvidence
+        PITs of each person, their counts, or what is known of them.
     seed : int
         Seed for the order of the rows in betting bounds.
     one_row_each : bool
         Whether people have several rows and one row per person was used: group sizes are then
         shares of people, not of rows.
     bounds : Certificate or None
-        Certificate whose bounds `average_error`, `group_error` and `coverage` return: that of the
-        link, or that of a choice of the randomization on these people. None if these bounds are
-        computed from `evidence`.
+        Certificate of the link, or of a choice of the randomization on these people, whose bounds
+        `average_error`, `group_error` and `coverage` return; None if they rest on `evidence`.
     is_chosen : bool
-        Whether the randomization was chosen on these people. `bounds` account for the choice, all
-        other bounds do not.
+        Whether the randomization was chosen on these people, as `bounds` alone account for.
     kind : OutcomeKind
         Kind of outcome that the forecasts describe.
     events : EventCertificate or None
-        Bounds of event rates and biases, for 0/1 outcomes.
+        Bounds of event rates and biases, for 0/1 outcomes and for events by a horizon.
+    follow_up : FollowUp or None
+        For times that may be cut off, how many were; None for other outcomes.
     """
 
     confidence: float
     method: Method
     mass: float | None
     is_randomized: bool
-    evidence: RowEvidence | CountEvidence
+    evidence: RowEvidence | CountEvidence | TimesEvidence
     seed: int = 0
     one_row_each: bool = False
     bounds: Certificate | None = None
     is_chosen: bool = False
     kind: OutcomeKind = OutcomeKind.CONTINUOUS
     events: EventCertificate | None = None
+    follow_up: FollowUp | None = None
 
     def __repr__(self) -> str:
         mass = SHOWN_MASS if self.mass is None else self.mass
@@ -134,7 +137,7 @@ class PITCertificate(Certificate):
 
     @property
     def has_cells(self) -> bool:  # type: ignore[override]
-        """Whether the PITs of outcomes are cells: outcomes have atoms, or were rounded."""
+        """Whether PITs are cells: outcomes have atoms, or were rounded."""
         return self.evidence.has_cells
 
     @property
@@ -248,14 +251,15 @@ class PITCertificate(Certificate):
         check_fraction("mass", mass, high_open=False)
         if self.bounds is not None:
             return self.bounds.coverage(level, mass)
+        found = self.evidence
         if not self.is_randomized:
-            n_missed = self.n_samples - self.evidence.inside(level).at_least(1.0)
-            return plain_coverage(n_missed, self.n_samples, level, mass, self.confidence)
+            n_missed, n_hit = (of(level).at_least(1.0) for of in (found.missed, found.inside))
+            return plain_coverage(n_missed, n_hit, self.n_samples, level, mass, self.confidence)
         # the CVaR of people's shares of misses bounds coverage from below, that of their shares of
         # hits from above; the risk is split between both (method.md, 5: no loss from Jensen)
-        inside = self.evidence.inside(level)
         risk = 1 - self.confidence
-        missed = self._worst_mean(inside.complement(), mass, 1.0, 1 - risk * LOW_SHARE)
+        missed = self._worst_mean(found.missed(level), mass, 1.0, 1 - risk * LOW_SHARE)
+        inside = found.inside(level)
         return 1 - missed, self._worst_mean(inside, mass, 1.0, 1 - risk * (1 - LOW_SHARE))
 
     def plain_intervals(self, mass: float) -> tuple[WiderInterval, ...]:
@@ -293,8 +297,7 @@ class PITCertificate(Certificate):
     def mpaic_curve(self, errors: ArrayLike) -> Floats:
         """Simultaneous upper bounds for `P(|h[X, R](Y) - R| >= error)` at all thresholds, by DKW.
 
-        Same shape as `errors`. Looser at each threshold than `mpaic`, which holds for a single
-        threshold chosen beforehand. Needs the draws.
+        Same shape as `errors`. Looser than `mpaic`, which holds for one threshold. Needs the draws.
         """
         thresholds = np.asarray(errors, dtype=np.float64)
         for error in thresholds.ravel():
@@ -304,9 +307,8 @@ class PITCertificate(Certificate):
     def chain(self, mass: float) -> float:
         """Return the bound for every group, 0 to 1/2, that follows from the paper's own results.
 
-        It chains a bound on mPAIC at all thresholds simultaneously (the concentration proposition,
-        in the direction that a certificate needs), then PAIC, then groups, with the best choice of
-        the two thresholds. Looser than `group_error`. Needs the draws.
+        It chains simultaneous bounds on mPAIC (the concentration proposition, in the direction that
+        a certificate needs), then PAIC, then groups. Looser than `group_error`; needs the draws.
         """
         check_fraction("mass", mass, high_open=False)
         return chained_bound(self.mpaic_curve, mass)
@@ -316,8 +318,7 @@ class PITCertificate(Certificate):
 
         With `bounds` it is their promise; of 0/1 forecasts it is the bias. Of other randomized
         forecasters it is the mean of `|PIT - r|`, r the one draw that is served: the CVaR of these
-        gaps, which the certificate's own band for them bounds with `confidence`. In every group it
-        is at least the group error; it may exceed `group_error`.
+        gaps, which is at least the group error and may exceed `group_error`.
         """
         check_fraction("mass", mass, high_open=False)
         if self.bounds is not None:
@@ -345,9 +346,8 @@ class PITCertificate(Certificate):
         """Return the bounds for every group, one row per group size, with the paper's chain.
 
         Columns: `mass`, `group_error`, `chain` (NaN if the draws are not known or the randomization
-        was chosen on these people), `coverage_80_low`, `coverage_80_high` (NaN if the evidence is
-        counts that do not include that level) and, for 0/1 outcomes with `events`, `bias_low` and
-        `bias_high`.
+        was chosen on these people), `coverage_80_low`, `coverage_80_high` (NaN if counts do not
+        include that level) and, for 0/1 outcomes with `events`, `bias_low` and `bias_high`.
         """
         table = super().table(masses)
         has_chain = self.evidence.gaps is not None and not self.is_chosen

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from evenhand.certificates.assumptions import NO_HORIZON
+from evenhand.certificates.follow_up import FollowUp
 from evenhand.distributions import OutcomeKind
 
 SEVERAL = "with several draws per person, the error of each person's own forecasts is observed"
@@ -50,6 +52,15 @@ EACH_PERSON = (
     " probabilities is calibrated for each person"
 )
 
+LOST_ON_AVERAGE = (
+    "whatever happened to people whose times are cut off; the bounds are wide where they are many"
+)
+
+WORST_LOST = (
+    "each person who was lost before the horizon counts with the largest error that any outcome"
+    " would have"
+)
+
 _COLUMNS = ["question", "answered", "why"]
 
 _ON_AVERAGE = [
@@ -93,7 +104,9 @@ def questions(
     )
 
 
-def hurdle_questions(is_randomized: bool, is_link: bool, n_draws: int, atom: str) -> pd.DataFrame:
+def hurdle_questions(
+    is_randomized: bool, is_link: bool, n_draws: int, atom: str, follow_up: FollowUp | None = None
+) -> pd.DataFrame:
     """Return the questions about a forecaster of outcomes with an atom at an end of the range.
 
     Parameters
@@ -102,17 +115,58 @@ def hurdle_questions(is_randomized: bool, is_link: bool, n_draws: int, atom: str
         As in `questions`, of the continuous part.
     atom : str
         The atom, as text.
+    follow_up : FollowUp, optional
+        For times that may be cut off, whose atom is the horizon.
     """
-    kind = OutcomeKind.CONTINUOUS
-    rows = [
-        (f"whether the outcome is {atom}: {text}", answered, why)
-        for text, answered, why in event_questions()
-    ]
-    rows += [
-        (f"among the people whose outcome is not {atom}: {text}", answered, why)
-        for text, answered, why in group_questions(is_randomized, is_link, n_draws, kind)
-    ]
-    return pd.DataFrame(_ON_AVERAGE + rows, columns=_COLUMNS)
+    events = event_questions()
+    others = group_questions(is_randomized, is_link, n_draws, OutcomeKind.CONTINUOUS)
+    average = _ON_AVERAGE
+    whether, among = (
+        f"whether the outcome is {atom}",
+        f"among the people whose outcome is not {atom}",
+    )
+    if follow_up is not None:
+        average = [(text, known, LOST_ON_AVERAGE) for text, known, _ in average]
+        events, others = with_lost(events, follow_up), with_lost(others, follow_up)
+        whether, among = (
+            f"whether the event happens by {atom}",
+            f"among the people with the event by {atom}",
+        )
+    rows = [(f"{whether}: {text}", known, why) for text, known, why in events]
+    rows += [(f"{among}: {text}", known, why) for text, known, why in others]
+    return pd.DataFrame(average + rows, columns=_COLUMNS)
+
+
+def questions_of_times(
+    is_randomized: bool, is_link: bool, n_draws: int, follow_up: FollowUp
+) -> pd.DataFrame:
+    """Return the questions about forecasts of times that may be cut off.
+
+    Parameters
+    ----------
+    is_randomized, is_link, n_draws
+        As in `questions`.
+    follow_up : FollowUp
+        How many people were followed until the horizon.
+    """
+    average = [(text, answered, LOST_ON_AVERAGE) for text, answered, _ in _ON_AVERAGE]
+    # with one forecast per person the floor is that of the lowest outcomes, as for counts: times
+    # are compared up to the horizon only
+    every = group_questions(is_randomized, is_link, n_draws, OutcomeKind.COUNT)
+    return pd.DataFrame(average + with_lost(every, follow_up), columns=_COLUMNS)
+
+
+def with_lost(
+    rows: list[tuple[str, bool, str]], follow_up: FollowUp
+) -> list[tuple[str, bool, str]]:
+    """Return questions about every group of a size, of people of whom some may be lost."""
+    if follow_up.n_lost == 0:
+        return rows
+    if follow_up.horizon is None:
+        (error, *_), *others = rows
+        unproven = [(text, False, NO_HORIZON if known else why) for text, known, why in others]
+        return [(error, False, NO_HORIZON), *unproven]
+    return [(text, known, f"{why}; {WORST_LOST}" if known else why) for text, known, why in rows]
 
 
 def event_questions() -> list[tuple[str, bool, str]]:
