@@ -86,7 +86,8 @@ def test_certified_errors_are_those_of_the_worst_completion() -> None:
     proof = certify(
         curves(rate).randomized(0.12, random_state=2), y=z, event=event, horizon=2.0, random_state=0
     )
-    assert isinstance(proof, TimesCertificate) and proof.link == LINK
+    assert isinstance(proof, TimesCertificate)
+    assert proof.link == LINK
     found = proof.evidence.errors.values
     times = CensoredTimes.of(z, event, 2.0)
     cdf = lambda t: -np.expm1(-rate * t)  # noqa: E731
@@ -113,7 +114,8 @@ def test_all_times_known_and_a_horizon_beyond_them_give_the_usual_errors() -> No
     proof = certify(served, y=T, event=np.ones(300), horizon=1e3, random_state=0)
     u = curves(rate).cdf(T)
     np.testing.assert_allclose(proof.evidence.errors.values, LINK.pathwise_error(u), atol=1e-12)
-    assert proof.follow_up is not None and proof.follow_up.n_lost == 0
+    assert proof.follow_up is not None
+    assert proof.follow_up.n_lost == 0
 
 
 def test_a_certificate_with_many_draws_is_close_to_that_of_its_link() -> None:
@@ -146,7 +148,8 @@ def test_people_who_entered_late_are_left_out_whatever_happened_to_them() -> Non
     proof = certify(served, y=z, entered=entry, **options)
     early = entry <= 2.0 + 1e-9
     found = proof.follow_up
-    assert found is not None and found.has_entry
+    assert found is not None
+    assert found.has_entry
     assert proof.n_samples == early.sum() == found.n_events + found.n_reached + found.n_lost
     assert found.n_left_out == (~early).sum()
     assert found.n_events == (event & (z <= 2.0) & early).sum()
@@ -161,7 +164,8 @@ def test_nothing_is_proven_for_every_group_without_a_horizon() -> None:
     assert not proof.bounds_every_group
     assert proof.group_error(lost / 2) == pytest.approx(0.5)
     row = proof.questions.iloc[2]
-    assert not row["answered"] and "give a horizon" in row["why"]
+    assert not row["answered"]
+    assert "give a horizon" in row["why"]
     # the overall error is bounded all the same
     assert proof.average_error() < 0.5
 
@@ -179,9 +183,11 @@ def test_coverage_counts_lost_people_both_ways() -> None:
     assert (inside[times.is_lost] == 1).all()
     # who left after the lower end of the interval is covered whenever the event happens
     sure = times.is_lost & (cdf >= 0.05) & (at_horizon <= 0.95)
-    assert (missed[sure] == 0).all() and (missed[times.is_lost & ~sure] == 1).all()
+    assert (missed[sure] == 0).all()
+    assert (missed[times.is_lost & ~sure] == 1).all()
     low, high = proof.coverage(0.9, 0.5)
-    assert 0 < low < 1 and high == 1
+    assert 0 < low < 1
+    assert high == 1
 
 
 # --- hurdle form
@@ -195,7 +201,8 @@ def test_events_of_lost_people_are_completed_both_ways() -> None:
     proof = certify_events(p, event, lost=lost)
     as_events = certify_events(p, event | lost)
     as_none = certify_events(p, event & ~lost)
-    assert proof.n_lost == lost.sum() and proof.n_events == (event & ~lost).sum()
+    assert proof.n_lost == lost.sum()
+    assert proof.n_events == (event & ~lost).sum()
     for mass in (0.1, 0.5):
         assert proof.bias(mass) == (as_none.bias(mass)[0], as_events.bias(mass)[1])
         assert proof.event_rate(below=0.3, mass=mass) == as_events.event_rate(below=0.3, mass=mass)
@@ -208,12 +215,13 @@ def test_lost_people_count_at_the_largest_error_of_a_link(bound: str) -> None:
     u = rng.random(1000)
     lost = rng.random(1000) < 0.05
     proof = certify_link(u, LINK, lost=lost, bound=bound)
-    assert proof.n_lost == lost.sum() and proof.n_samples == 1000
+    assert proof.n_lost == lost.sum()
+    assert proof.n_samples == 1000
     # any values of the PITs of some or all of these people give a smaller bound
     for value in (0.0, 0.4, 1.0):
         filled = certify_link(np.where(lost, value, u), LINK, bound=bound)
         assert filled.group_error(0.2) <= proof.group_error(0.2) + 1e-12
-        low, high = filled.coverage(0.8, 0.2)
+        low, _high = filled.coverage(0.8, 0.2)
         assert proof.coverage(0.8, 0.2)[0] <= low + 1e-12
     assert certify_link(u, LINK, lost=np.zeros(1000), bound=bound).group_error(0.2) == certify_link(
         u, LINK, bound=bound
@@ -232,11 +240,13 @@ def test_a_hurdle_of_times_separates_the_event_from_its_time() -> None:
         groups={"a": rate > 0.5},
         random_state=0,
     )
-    assert isinstance(proof, HurdleCertificate) and proof.follow_up is not None
+    assert isinstance(proof, HurdleCertificate)
+    assert proof.follow_up is not None
     found = proof.follow_up
     assert proof.n_positive == found.n_events
     assert proof.positive.n_samples == found.n_events + found.n_lost
-    assert proof.events is not None and proof.events.n_lost == found.n_lost
+    assert proof.events is not None
+    assert proof.events.n_lost == found.n_lost
     errors = proof.positive.evidence.errors.values
     assert (errors == 0.5).sum() >= found.n_lost
     assert proof.named("a") < 0.5
@@ -247,7 +257,7 @@ def test_a_hurdle_of_times_separates_the_event_from_its_time() -> None:
 
 def test_forecasts_with_another_horizon_are_refused() -> None:
     rate, z, event, _ = exponential_times(500, 14)
-    with pytest.raises(InputError, match="atom at the horizon"):
+    with pytest.raises(InputError, match="the horizon of the forecasts"):
         certify(curves(rate, 2.0), y=z, event=event, horizon=1.0, random_state=0)
 
 
@@ -260,7 +270,8 @@ def test_several_rows_of_a_person_count_once() -> None:
             forecast, y=z, event=event, horizon=2.0, entered=entry, cluster=person, random_state=0
         )
         found = proof.follow_up
-        assert found is not None and proof.one_row_each
+        assert found is not None
+        assert proof.one_row_each
         assert proof.n_samples + found.n_left_out == 300
 
 
