@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
 from evenhand._format import number_in_full, one_line
 from evenhand._validate import Floats, InputError, bad_input, check_finite
@@ -209,7 +210,9 @@ def _default_times(model: Any, known: Floats, horizon: float | None) -> Floats:
     last = known[-1]
     grid = known if horizon is None else known[known <= horizon]
     if grid.size > MOST_TIMES:
-        levels = np.linspace(0, 1, MOST_TIMES)
+        # closer in the tails, where the people of largest and least risk have their events
+        reach = special.ndtri(0.5 / grid.size)
+        levels = special.ndtr(np.linspace(reach, -reach, MOST_TIMES))
         grid = np.unique(np.quantile(grid, levels, method="inverted_cdf"))
     return np.append(grid, last * TAIL_STEPS) if _is_parametric(model) else grid
 
