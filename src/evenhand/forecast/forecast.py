@@ -208,6 +208,10 @@ class Forecast(ForecastValues):
             `min(T, horizon)`, a hurdle forecast: whether the event happens by the horizon, and
             when, given that it does.
 
+        See Also
+        --------
+        evenhand.forecasters.SurvivalModel : forecasts of fitted survival models.
+
         Examples
         --------
         >>> forecast = Forecast.from_survival([1, 2, 5], [[0.9, 0.7, 0.4]], horizon=2)

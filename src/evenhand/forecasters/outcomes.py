@@ -6,18 +6,21 @@ from typing import Any
 
 from evenhand._validate import Floats, InputError, check_outcomes
 from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
-from evenhand.forecasters.adapters import Base, kind_of
+from evenhand.forecasters.adapters import Base, SurvivalBase, kind_of
 from evenhand.tables import take_rows
 
 
 def check_before_fit(estimator: Any, outcomes: Floats, support: Any) -> OutcomeKind | None:
     """Check outcomes against the kind that an estimator predicts, and return it if it is known.
 
-    A continuous model of outcomes with atoms is warned about. With a `support`, outcomes must be
-    continuous, as its map to the line would move the atoms.
+    A continuous model of outcomes with atoms is warned about, unless it is a survival model: the
+    times of many people end with the study. With a `support`, outcomes must be continuous, as its
+    map to the line would move the atoms.
     """
-    kind = kind_of(estimator, outcomes).outcome_kind_of(estimator, outcomes)
-    check_outcomes(outcomes, kind="continuous" if kind is OutcomeKind.CONTINUOUS else None)
+    adapter = kind_of(estimator, outcomes)
+    kind = adapter.outcome_kind_of(estimator, outcomes)
+    has_no_atoms = kind is OutcomeKind.CONTINUOUS and adapter is not SurvivalBase
+    check_outcomes(outcomes, kind="continuous" if has_no_atoms else None)
     if kind is not None:
         check_support_of(kind, support)
     return kind

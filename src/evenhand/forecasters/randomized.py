@@ -44,6 +44,8 @@ class RandomizedRegressor(WrappingForecaster):
         it predicts a distribution:
 
         - `forecast`: a forecaster of this package;
+        - `predict_survival_function` (lifelines, scikit-survival): survival curves, as in
+          `evenhand.forecasters.SurvivalModel`; fitted models only;
         - a list of models that predict normal distributions or mixtures of them: their mixture,
           with equal weights. A `BaggingRegressor` or `VotingRegressor` of models whose `predict`
           takes `return_std` is treated alike;

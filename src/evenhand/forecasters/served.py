@@ -64,8 +64,9 @@ def as_forecaster(model: Any) -> Any:
     model : forecaster, estimator or function
         A forecaster of this package, or a fitted model that predicts distributions: a classifier
         with `predict_proba` (of classes 0 and 1, or of ordered numbers), a regressor with the
-        Poisson loss (Poisson distributions), a model of skpro or NGBoost, one whose `predict` takes
-        `return_std`, or a function from rows to a `Forecast`.
+        Poisson loss (Poisson distributions), a survival model of lifelines or scikit-survival, a
+        model of skpro or NGBoost, one whose `predict` takes `return_std`, or a function from rows
+        to a `Forecast`.
 
     Returns
     -------
