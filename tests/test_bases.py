@@ -36,6 +36,7 @@ from sklearn.linear_model import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sksurv.ensemble import RandomSurvivalForest
 
 from evenhand import Forecast, InputError, RandomizedRegressor, RecalibratedRegressor, load, save
 from evenhand.calibration import calibration_error
@@ -182,6 +183,8 @@ KINDS: list[tuple[Any, str]] = [
     (BaggingRegressor(), "residuals"),
     (VotingRegressor([("a", BayesianRidge()), ("b", Ridge())]), "residuals"),
     (LogisticRegression(), "classifier"),
+    # it has `predict`, of risks
+    (RandomSurvivalForest(), "survival"),
     # its `predict` takes `return_std` and returns zeros
     (DummyRegressor(), "residuals"),
     (FrozenEstimator(QuantileRegressor()), "residuals"),
