@@ -198,13 +198,13 @@ def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Compa
     """
     check_fraction("confidence", confidence)
     one, other = _labelled(Recorded.of(first), Recorded.of(second))
-    is_paired = one.record is not None and other.record is not None
+    is_paired = one.has_pairs and other.has_pairs
     _check_kinds(one, other)
     _check_rows(one, other)
     names = _names(one, other)
     shared = [name for name in one.groups if name in other.groups]
     pairs = Pairs.of(one, other, shared) if is_paired else None
-    notes = [side.why_unpaired for side in (one, other) if side.record is None]
+    notes = [side.why_unpaired for side in (one, other) if not side.has_pairs]
     notes += _left_out(one, other, pairs)
     if pairs is not None:
         shared = [name for name in shared if name not in pairs.different]

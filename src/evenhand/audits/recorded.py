@@ -127,6 +127,11 @@ class Recorded:
         return f"{self.censoring['n_events']:,} events{upto}"
 
     @property
+    def has_pairs(self) -> bool:
+        """Whether errors and scores are means over recorded values of rows."""
+        return self.record is not None and self.censoring is None
+
+    @property
     def why_unpaired(self) -> str:
         """Why an audit without values of each row has none."""
         return (UNPAIRED if self.censoring is None else UNPAIRED_TIMES).format(self.label)

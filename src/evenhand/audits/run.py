@@ -246,9 +246,8 @@ def audit(
 
 
 def _record(subject: Subject, held: HeldOut, found: Audit) -> RowRecord | None:
-    """Return the values of each row for comparisons; None for many rows and for times."""
-    # paired changes of Kaplan-Meier estimates are not means over rows
-    if subject.outcomes.size > MOST_ROWS or subject.times is not None:
+    """Return the values of each row for comparisons with another audit; None for many rows."""
+    if subject.outcomes.size > MOST_ROWS:
         return None
     listed = [*found.groups["group"], *found.scan["group"]]
     masks = group_masks(held.judged, held.searched, listed)
