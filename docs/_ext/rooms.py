@@ -54,6 +54,7 @@ class GalleryOrder:
             "repair_by_group",
             "counts",
             "events",
+            "times",
             "randomize",
             "price_of_proof",
         ),
