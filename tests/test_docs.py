@@ -142,7 +142,8 @@ def test_pages_with_examples_are_not_lost() -> None:
         "decide",
         "report",
     }
-    guides |= {"scale", "outcomes", "counts", "amounts", "events", "service", "watch", "refresh"}
+    guides |= {"scale", "outcomes", "counts", "amounts", "events", "times"}
+    guides |= {"service", "watch", "refresh"}
     theory = {"links", "price-of-proof", "sharp-certificate", "costs", "method"}
     assert with_blocks >= guides | theory
 
@@ -240,6 +241,23 @@ def test_numbers_beside_other_packages_are_those_measured() -> None:
     tables = re.findall(r"on (\d+ of \d+) in both scores", page)
     assert tables == ["9 of 10"]
     assert f"three quarters of the tables: {tables[0]}" in forecasts
+
+
+def test_numbers_of_censored_times_are_those_measured() -> None:
+    page = (PAGES / "times.rst").read_text(encoding="utf-8")
+    readings = page.partition("What the readings are worth")[2].partition("Both wrong")[0]
+    power = page.partition("Power beside other tests")[2].partition("The test of an audit")[0]
+    results = ROOT / "benchmarks" / "results" / "censored_times.md"
+    measured = results.read_text(encoding="utf-8")
+    points = re.findall(r"(?:- |to )(\d+\.\d)(?=\n| to)", readings)
+    assert len(points) == 14
+    for number in points:
+        assert f"{float(number) / 100:.3f} (" in measured, number
+    tests = [line.split() for line in measured.splitlines() if "  200  " in line]
+    tests += [line.split() for line in measured.splitlines() if "time of a test" in line]
+    shown = re.findall(r"- (\d+\.\d%|\d+\.?\d*)\n", power)
+    assert shown[:-4] == [number for line in tests[:-1] for number in line[-4:]]
+    assert [float(number) for number in shown[-4:]] == [float(one) for one in tests[-1][-4:]]
 
 
 def test_delays_of_a_watch_are_those_measured() -> None:

@@ -53,7 +53,7 @@ def audit_of(forecaster):
     )
 
 
-audits = {"Cox model": audit_of(model), "repaired by number of nodes": audit_of(repair)}
+audits = {"Cox model": audit_of(model), "Repaired by number of nodes": audit_of(repair)}
 columns = ["group", "n", "off", "km_error", "km_low", "km_high", "least_error", "most_error"]
 audits["Cox model"].groups[columns].round(3)
 
@@ -65,8 +65,9 @@ audits["Cox model"].groups[columns].round(3)
 fig, axes = plt.subplots(2, 1, figsize=(7, 5.4), sharex=True, layout="constrained")
 for ax, (name, found) in zip(axes, audits.items(), strict=True):
     plot_survival(found.survival, ax)
-    ax.set_title(name, loc="left")
+    ax.set_title(name)
     ax.get_legend().remove()
+fig.suptitle("Recurrence within three years")
 axes[0].set(xlabel="", xlim=(0, 1))
-axes[1].set_xlabel("Probability of a recurrence within three years")
+axes[1].set_xlabel("Probability")
 fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
