@@ -70,11 +70,12 @@ def plain_sentences(findings: Findings, bound: Bound) -> list[str]:
         side = "wider" if found.width >= 1 else "narrower"
         ratio = percent(abs(found.width - 1), decimals=0)
         width = f" On average it is {ratio} {side} than the randomized 80% interval."
+    least = "at least " if findings.terms.is_time else ""
     return [
         f"Without a draw, the {in_full(found.level)} interval of the deterministic model covers at"
         f" least {at_least(found.floor, percent)} of outcomes in the same groups.{width} It covers"
-        f" {percent(found.covered)} of outcomes overall, without an upper bound in a group and"
-        " without a guarantee for other levels."
+        f" {least}{percent(found.covered)} of outcomes overall, without an upper bound in a group"
+        " and without a guarantee for other levels."
     ]
 
 
@@ -112,7 +113,9 @@ def _plain_table(findings: Findings) -> Table | None:
     masses = sorted({one.mass for one in findings.plain if one.mass < 1})
     floors = {(one.level, one.mass): one.floor for one in findings.plain}
     rows = [one for one in findings.plain if masses and one.mass == masses[0]]
-    if not rows:
+    is_time = findings.terms.is_time
+    # people who are cut off count as missed: with many of them, no lower bound is above 0
+    if not rows or (is_time and max(map(or_zero, floors.values())) < LEAST_FLOOR):
         return None
 
     def floor_at(mass: float) -> Callable[[PlainInterval], str]:
@@ -123,7 +126,9 @@ def _plain_table(findings: Findings) -> Table | None:
     }
     cells: Cells[PlainInterval] = {
         Column("prediction interval"): lambda row: in_full(row.level),
-        numeric("covers overall"): lambda row: percent(row.covered),
+        numeric(f"covers overall{', at least' if is_time else ''}"): lambda row: percent(
+            row.covered
+        ),
         **{numeric(f"at least, in every {in_full(mass)}"): floor_at(mass) for mass in masses},
         **(widths if all(is_known(row.width) for row in rows) else {}),
     }

@@ -21,6 +21,7 @@ from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.certificates import LEAST_FLOOR
 from evenhand.figures import CERTIFIED, ERROR_TITLE, LEARNED, ORACLE, SAME_SEARCH, SIZE_TITLE
 from evenhand.report import charts
+from evenhand.report.assumptions import WITHOUT
 from evenhand.report.coverage import plain_parts, same_floor
 from evenhand.report.document import Bullets, Heading, Pair, Paragraph, Part, Section
 from evenhand.report.events import event_parts
@@ -49,6 +50,19 @@ PART_OF_TIMES = (
 )
 """The same for times with a horizon, of which only those of events are randomized."""
 
+WHOLE_TIMES = (
+    "Of a person who was seen without the event until {horizon}, forecasts are only compared with"
+    " the fact that the time is later. Whoever is cut off before counts with the largest error that"
+    " any later time can have."
+)
+"""What bounds for times with a horizon mean if all of the forecast is randomized."""
+
+FOLLOWED = (
+    "These are the people who entered at least a horizon before the end of follow-up, whatever"
+    " happened to them."
+)
+"""Who is certified if it is known when people entered."""
+
 SHARP = (
     "The bounds for every group are sharp: they bound the error of the group itself, by two"
     " simultaneous bands for the PITs before the draw."
@@ -63,8 +77,7 @@ def proof_section(findings: Findings) -> Section:
         text = "There is no certificate; see the notes."
         return Section(title, [Paragraph(text)], "proof", in_text=False)
     parts: list[Part] = [Paragraph(_holds_in_words(findings, proof))]
-    if findings.terms.is_part:
-        parts.append(Paragraph(_part_in_words(findings)))
+    parts += [Paragraph(text) for text in _people_in_words(findings)]
     if proof.bound is not None:
         parts += [Heading("For every group"), _every_group(findings, proof)]
     is_event = findings.terms.is_event
@@ -85,12 +98,17 @@ def proof_section(findings: Findings) -> Section:
     return Section(title, parts, "proof", in_text=False)
 
 
-def _part_in_words(findings: Findings) -> str:
-    """Return who the bounds for every group are for, of outcomes with an atom."""
-    terms = findings.terms
-    if terms.is_time:
-        return PART_OF_TIMES.format(horizon=terms.horizon)
-    return PART.format(atom=terms.atom)
+def _people_in_words(findings: Findings) -> list[str]:
+    """Return who the bounds are for, where that is not everybody whose outcome is known."""
+    terms, censoring = findings.terms, findings.censoring
+    if censoring is None:
+        return [PART.format(atom=terms.atom)] if terms.is_part else []
+    texts = [] if censoring.n_followed is None else [FOLLOWED]
+    if terms.is_part:
+        texts.append(PART_OF_TIMES.format(horizon=terms.horizon))
+    elif terms.horizon:
+        texts.append(WHOLE_TIMES.format(horizon=terms.horizon))
+    return texts
 
 
 def _holds_in_words(findings: Findings, proof: Proof) -> str:
@@ -150,10 +168,14 @@ def _named(findings: Findings, bounds: Sequence[NamedBound]) -> list[Part]:
 
     shown = sorted(bounds, key=place)[:NAMED]
     note = f"The {NAMED} of {whole(len(bounds))} groups with the largest lower bounds are shown."
+    estimated: Cells[NamedBound] = {
+        numeric("estimated error (points)"): lambda b: Value(points(b.error), order=b.error)
+    }
     cells: Cells[NamedBound] = {
         Column("group"): lambda b: str(b.group),
         numeric("rows"): lambda b: Value(whole(b.n), order=b.n),
-        numeric("estimated error (points)"): lambda b: Value(points(b.error), order=b.error),
+        # the size of errors of times that are cut off is another estimate
+        **({} if findings.terms.is_time else estimated),
         numeric("lower bound"): lambda b: Value(at_least(b.low), order=b.low),
         numeric("upper bound"): lambda b: Value(at_most(b.high), order=b.high),
     }
@@ -163,6 +185,8 @@ def _named(findings: Findings, bounds: Sequence[NamedBound]) -> list[Part]:
         "These bounds hold for the named groups alone, at any sample size. The intervals in the"
         " section Named groups also hold for the scanned groups, so they differ."
     )
+    if findings.terms.is_time:
+        family = f"These bounds hold for the named groups alone, at any sample size, {WITHOUT}."
     return [Paragraph(f"{family} {note}" if len(bounds) > NAMED else family), table]
 
 

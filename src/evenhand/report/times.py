@@ -111,9 +111,9 @@ def _assumptions(findings: Findings) -> Iterator[tuple[str, str, str]]:
             "Kaplan-Meier estimate",
             IN_TIME,
         )
-    if findings.bound is not None:
+    if findings.proof is not None and findings.terms.horizon:
         yield (
-            "guarantees for every group",
+            "guarantees",
             "people who are cut off count with the largest error that they can have",
             _of_guarantee(findings),
         )

@@ -215,7 +215,7 @@ def proof_sentences(findings: Findings) -> list[str]:
         return _no_proof_sentences(findings)
     every = f"every group of at least {in_full(bound.mass)} of {findings.terms.people}"
     if not findings.is_bound_useful:
-        return [f"These rows prove nothing useful for {every}."]
+        return [f"These rows prove nothing useful for {every}.{_lost_in_words(findings)}"]
     is_joint = findings.proof is not None and findings.proof.is_joint
     # each bound holds for all groups of its size simultaneously (method.md, 5)
     holds = "Both bounds hold jointly" if is_joint else "Each bound holds"
@@ -228,6 +228,17 @@ def proof_sentences(findings: Findings) -> list[str]:
         f" {both_sides(bound.coverage_80_low, bound.coverage_80_high)}. {holds} with"
         f" {findings.level} confidence."
     ]
+
+
+def _lost_in_words(findings: Findings) -> str:
+    """Return why nothing is proven where many times are cut off, and what to do."""
+    if findings.censoring is None or not findings.censoring.n_lost:
+        return ""
+    entered = "" if findings.censoring.n_followed is not None else ", give the dates of entry"
+    return (
+        f" Too many times are cut off before {findings.terms.horizon}, each of which counts with"
+        f" the largest error: use an earlier horizon{entered} or follow people for longer."
+    )
 
 
 def proof_in_brief(findings: Findings) -> str:
