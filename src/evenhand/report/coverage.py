@@ -115,7 +115,8 @@ def _plain_table(findings: Findings) -> Table | None:
     rows = [one for one in findings.plain if masses and one.mass == masses[0]]
     is_time = findings.terms.is_time
     # people who are cut off count as missed: with many of them, no lower bound is above 0
-    if not rows or (is_time and max(map(or_zero, floors.values())) < LEAST_FLOOR):
+    most = max((or_zero(floors.get((one.level, m))) for one in rows for m in masses), default=0.0)
+    if not rows or (is_time and most < LEAST_FLOOR):
         return None
 
     def floor_at(mass: float) -> Callable[[PlainInterval], str]:
