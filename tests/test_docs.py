@@ -253,6 +253,12 @@ def test_numbers_of_censored_times_are_those_measured() -> None:
     assert len(points) == 14
     for number in points:
         assert f"{float(number) / 100:.3f} (" in measured, number
+    bounds = page.partition("How much they matter")[2].partition("A favourable")[0]
+    errors = re.findall(r"- (\d+\.\d)\n", bounds)
+    assert len(errors) == 18
+    assert [f"{float(error) / 100:.3f}" for error in errors] == re.findall(
+        r"(0\.\d{3}) \(", measured.partition("2. error")[2].partition("3. rejected")[0]
+    )
     tests = [line.split() for line in measured.splitlines() if "  200  " in line]
     tests += [line.split() for line in measured.splitlines() if "time of a test" in line]
     shown = re.findall(r"- (\d+\.\d%|\d+\.?\d*)\n", power)
