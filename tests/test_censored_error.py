@@ -1,0 +1,182 @@
+"""Sizes and bounds of the error of times that are cut off: closed forms, and their confidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from censored_laws import Readings, Sample
+from evenhand.calibration import (
+    PITs,
+    calibration_error,
+    censored_bounds,
+    censored_error,
+    censored_range,
+)
+from evenhand.censoring import KaplanMeier
+from repeats import most_failures, repeats, statistical
+
+Floats = NDArray[np.float64]
+
+
+def cut(known: Floats, lost: NDArray[np.bool_], seed: int = 0) -> PITs:
+    ties = np.random.default_rng(seed).random(known.size)
+    return PITs.of_cells(known, np.where(lost, 1.0, known), ties, censored=lost)
+
+
+def test_the_error_is_that_of_the_kaplan_meier_estimate() -> None:
+    random = np.random.default_rng(0)
+    known = random.random(300)
+    lost = random.random(300) < 0.4
+    found = censored_error(cut(known, lost))
+    estimate = KaplanMeier.of(known, ~lost)
+    assert found.error == pytest.approx(estimate.error())
+    levels = np.concatenate(([0.0], estimate.cdf))
+    widths = np.diff(np.concatenate(([0.0], estimate.values, [estimate.last])))
+    beyond = (1 - estimate.last) * (1 + estimate.cdf[-1]) / 2
+    assert found.mean == pytest.approx(1 - levels @ widths - beyond)
+    assert found.coverage[0.8].value == pytest.approx(estimate.at(0.9) - estimate.at(0.1))
+
+
+def test_cells_of_known_pits_are_averaged() -> None:
+    low = np.repeat([0.0, 0.3, 0.8], 20)
+    high = np.repeat([0.3, 0.8, 1.0], [20, 20, 20])
+    pits = PITs.of_cells(low, high, np.random.default_rng(0).random(60))
+    # cells are entered at 32 positions
+    assert censored_error(pits).error == pytest.approx(calibration_error(pits), abs=1 / 32)
+    assert censored_range(pits)[1] == pytest.approx(calibration_error(pits))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_range_contains_each_completion_and_its_ends_are_reached(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    known = random.random(7) * random.choice([0.4, 1.0])
+    lost = random.random(7) < 0.5
+    lost[0] = True
+    least, most = censored_range(cut(known, lost))
+    errors = []
+    for _ in range(2000):
+        filled = np.where(lost, known + (1 - known) * random.beta(0.3, 0.3, 7), known)
+        errors.append(calibration_error(filled))
+    assert least <= min(errors) + 1e-12
+    assert max(errors) <= most + 1e-12
+    # by brute force on a grid: the largest distance at each level
+    levels = (np.arange(200_000) + 0.5) / 200_000
+    a = (known[~lost, None] <= levels).sum(axis=0) / 7
+    b = (known[:, None] <= levels).sum(axis=0) / 7
+    inside = np.maximum(np.maximum(a - levels, levels - b), 0).mean()
+    outside = np.maximum(np.abs(a - levels), np.abs(b - levels)).mean()
+    assert (least, most) == pytest.approx((inside, outside), abs=1e-5)
+
+
+def test_weights_are_copies_of_people() -> None:
+    random = np.random.default_rng(1)
+    known, lost = random.random(40), random.random(40) < 0.4
+    counts = random.integers(1, 4, 40)
+    ends = known, np.where(lost, 1.0, known)
+    weighted = PITs.of_cells(*ends, random.random(40), weights=counts, censored=lost)
+    whole = cut(np.repeat(known, counts), np.repeat(lost, counts))
+    assert censored_range(weighted) == pytest.approx(censored_range(whole))
+    one, other = censored_error(weighted), censored_error(whole)
+    assert (one.error, one.mean) == pytest.approx((other.error, other.mean))
+
+
+def test_few_people_have_no_asymptotic_interval() -> None:
+    random = np.random.default_rng(2)
+    known = random.random(200)
+    lost = np.ones(200, dtype=bool)
+    lost[:9] = False
+    found = censored_error(cut(known, lost))
+    assert (found.low, found.high) == (0.0, 0.5)
+    assert found.coverage[0.9][1:] == (0.0, 1.0)
+
+
+def test_the_variance_without_cuts_is_that_of_means() -> None:
+    u = np.random.default_rng(3).beta(1.2, 1, 2000)
+    found = censored_error(PITs(u))
+    t = stats.t(1999)
+    # the level alone, as all of the error is in one direction; both are tested in two directions
+    low = u.mean() - 0.5 - t.isf(0.025 / 4) * u.std(ddof=1) / np.sqrt(2000)
+    assert found.low == pytest.approx(low, abs=2e-3)
+    # the level is also the function of the largest variance, as all covariances are positive
+    high = found.error + t.isf(0.025) * u.std(ddof=1) / np.sqrt(2000)
+    assert found.high == pytest.approx(high, abs=2e-3)
+
+
+def test_more_groups_have_wider_intervals() -> None:
+    random = np.random.default_rng(4)
+    known, lost = random.random(500) ** 0.6, random.random(500) < 0.3
+    one, many = (censored_error(cut(known, lost), n_groups=g) for g in (1, 50))
+    assert many.low < one.low
+    assert many.high > one.high
+    assert many.most > one.most
+
+
+def test_the_least_error_is_proven_where_the_known_are_too_many() -> None:
+    # a third of the people have an event by a PIT of 0.1: at least 1/3 of outcomes are below it
+    random = np.random.default_rng(5)
+    known = np.where(np.arange(3000) % 3 == 0, 0.1 * random.random(3000), 0.3)
+    lost = np.arange(3000) % 3 > 0
+    least, most = censored_bounds(cut(known, lost))
+    # (1/3 - c)_+ for c from 0.1 on, and (c / 0.3 - c) before, at least
+    truth = (1 / 3 - 0.1) ** 2 / 2
+    assert 0.01 < least < truth + (1 / 0.3 - 1) * 0.1**2
+    assert most < 0.5
+
+
+# --- confidence -----------------------------------------------------------------------------------
+
+
+def samples(n_sets: int, n: int, shift: float) -> Any:
+    for seed in range(n_sets):
+        random = np.random.default_rng([7, seed])
+        sample = Sample.of(n, random, shift)
+        # the shifted people are a fifth of five times as many
+        yield sample, sample.pits(random)
+
+
+@statistical
+@pytest.mark.parametrize("shift", [0.0, 0.5, 1.0])
+def test_intervals_of_sizes_contain_the_error(shift: float) -> None:
+    """Each data set has a group of about 400 people, half of them cut off.
+
+    Intervals are at 95%; the number of failures that 1 of 10^6 runs exceeds is the limit.
+    """
+    truth = Readings(shift).truth
+    n_sets = repeats(1000)
+    outside = bounds = uncovered = 0
+    coverage = stats.norm.cdf(stats.norm.ppf([0.9, 0.1]) - shift)
+    for sample, pits in samples(n_sets, 2000, shift):
+        found = censored_error(pits.take(sample.is_shifted), random_state=0)
+        outside += not found.low <= truth <= found.high
+        bounds += not found.least <= truth <= found.most
+        _, low, high = found.coverage[0.8]
+        uncovered += not low <= coverage[0] - coverage[1] <= high
+    limit = most_failures(n_sets)
+    assert outside <= limit
+    assert bounds <= limit
+    # asymptotic intervals of shares from Kaplan-Meier estimates
+    assert uncovered <= most_failures(n_sets, 0.07)
+
+
+@statistical
+def test_bounds_hold_if_being_cut_off_depends_on_the_time() -> None:
+    """Of the people with short times most leave just before the event."""
+    n_sets = repeats(1000)
+    outside = km_outside = 0
+    for seed in range(n_sets):
+        random = np.random.default_rng([8, seed])
+        truth = random.random(400)
+        lost = (truth < 0.6) & (random.random(400) < 0.7)
+        known = np.where(lost, 0.9 * truth, truth)
+        found = censored_error(cut(known, lost, seed))
+        # forecasts are right
+        outside += found.least > 0
+        km_outside += found.low > 0
+    assert outside <= most_failures(n_sets)
+    # the assumption of the estimate is broken, and it is wrong
+    assert km_outside > n_sets / 2
