@@ -111,8 +111,13 @@ def read_forecast(
     random: np.random.Generator,
     *,
     is_own: bool,
+    has_mean: bool = True,
 ) -> Block:
-    """Compute the PITs of forecasts; `is_own` is true if the audit made their draws."""
+    """Compute the PITs of forecasts; `is_own` is true if the audit made their draws.
+
+    Means of times that may be cut off have no use, and may take long: without `has_mean` they are
+    NaN.
+    """
     inside = inside_link(forecast)
     base = None
     if inside is not None:
@@ -124,7 +129,8 @@ def read_forecast(
     if pit.ndim == 1:
         pit = pit[:, None]
         cells = None if cells is None else (cells[0][:, None], cells[1][:, None])
-    return Block(pit, _draws(forecast), _mean(forecast, random, is_own=is_own), base, cells)
+    mean = _mean(forecast, random, is_own=is_own) if has_mean else np.full(len(forecast), np.nan)
+    return Block(pit, _draws(forecast), mean, base, cells)
 
 
 def inside_link(forecast: Forecast) -> Randomized | None:

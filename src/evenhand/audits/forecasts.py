@@ -63,7 +63,7 @@ class Subject:
     outcomes : ndarray of shape (n,)
         The outcomes.
     residual : ndarray of shape (n,)
-        Outcome minus the mean of the forecasts, units of y.
+        Outcome minus the mean of the forecasts, units of y; NaN for times that may be cut off.
     step : float or None
         Grid that outcomes of a continuous forecast lie on, if they are rounded.
     rounding : RoundingCells

@@ -61,7 +61,7 @@ class PositivePart:
     pits : PITs
         PITs of their outcomes under the continuous part.
     residual : ndarray of shape (k,)
-        Outcome minus the mean of the continuous part, units of y.
+        Outcome minus the mean of the continuous part, units of y; NaN for times.
     base : LinkBase or None
         The link, and the PITs of the deterministic forecaster inside it; None without a link.
     at : float

@@ -126,7 +126,7 @@ def _positive_groups(
     )
     scores = pit_scores(pits, random)
     # the mean of times that are cut off is not that of times until the event
-    residual = None if pits.censored is not None else part.residual[part.tested]
+    residual = None if np.isnan(part.residual).any() else part.residual[part.tested]
     return tested_groups(pits, residual, some, options, scores, random, None).groups
 
 

@@ -68,7 +68,8 @@ class Reading:
         outcomes, ties = self.outcomes[rows], self._ties[rows]
         times = None if self.times is None else self.times.take(rows)
         ends = outcome_ends(forecast, outcomes, self.rounding, times)
-        block = read_forecast(forecast, ends, ties, random, is_own=is_own)
+        has_mean = times is None
+        block = read_forecast(forecast, ends, ties, random, is_own=is_own, has_mean=has_mean)
         guess = None
         if times is not None:
             guess = Imputation.of(forecast, times, ends, ties, random)
@@ -89,7 +90,9 @@ class Reading:
             if off.size:
                 part = forecast.positive_part()[off]
                 ends = ends[0][off], ends[1][off]
-                block = read_forecast(part, ends, ties[off], random, is_own=is_own)
+                block = read_forecast(
+                    part, ends, ties[off], random, is_own=is_own, has_mean=has_mean
+                )
                 if guess is not None and block.cells is not None:
                     guess = guess.take(off)
                     is_before = is_off_atom(forecast, guess.times)
