@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -300,3 +301,49 @@ def test_tested_pits_are_uniform_under_calibrated_forecasts(
         assert stats.kstest(some, "uniform").pvalue > 0.001
         # everybody who is lost before the horizon is more than those who have the event
         assert stats.kstest(found.positive.pits.matrix[:, 0], "uniform").pvalue < 1e-6
+
+
+def test_events_in_whole_units_have_cells_and_cuts_have_none() -> None:
+    who = people(4000, 3, 0.0)
+    # events are recorded in quarters; many people are cut off at 3
+    time = np.where(who.event, np.round(4 * who.time) / 4, np.minimum(who.time, 3.0))
+    event = who.event & ~((who.time > 3) | (time > 3))
+    time = np.where(event, time, np.minimum(time, 3.0))
+    times = CensoredTimes.of(time, event)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = read_subject(who.forecast(), None, time, np.random.default_rng(5), times=times)
+    low, high = found.pits.low[:, 0], found.pits.high[:, 0]
+    assert (high[event] > low[event]).all()
+    assert (high[~event] == 1).all()
+    x = who.table["x"].to_numpy()
+    ends = (
+        stats.norm.cdf(np.log(np.maximum(time + d, 1e-9)) - 0.5 * x - 0.5)[event]
+        for d in (-1 / 8, 1 / 8)
+    )
+    # the grid of the curves is coarse in time
+    for known, expected in zip((low, high), ends, strict=True):
+        np.testing.assert_allclose(known[event], expected, atol=0.01)
+
+
+@pytest.mark.parametrize("horizon", [None, 1.0])
+@pytest.mark.parametrize("option", ["sample_weight", "cluster", "probable"])
+def test_audits_of_times_take_each_kind_of_row_and_group(
+    horizon: float | None, option: str, tmp_path: Path
+) -> None:
+    who, random = people(600, 21), np.random.default_rng(3)
+    options: dict[str, Any] = {
+        "sample_weight": {"sample_weight": random.uniform(0.5, 2, 600)},
+        "cluster": {"cluster": np.arange(600) // 2},
+        "probable": {"groups": {"p": random.uniform(0.01, 0.99, 600), "b": who.shifted}},
+    }[option]
+    given = {"event": who.event, "horizon": horizon, "groups": ["site"]} | QUICK | options
+    found = audit(who.forecast(horizon), who.table, who.time, **given)
+    jsonschema.Draft202012Validator(audit_schema()).validate(json.loads(found.to_json()))
+    assert "survival.csv" in [path.name for path in found.to_csv(tmp_path)]
+    sizes = found.groups[["km_error", "km_low", "km_high"]]
+    assert sizes.notna().all(axis=None)
+    if option == "probable":
+        # the members are not known, so nothing is proven for them
+        assert np.isnan(row(found.groups, "p")["most_error"])
+        assert found.membership.empty

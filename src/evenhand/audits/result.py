@@ -102,7 +102,8 @@ class Audit(Reported, Repairable):
         the forecasts are calibrated.
     calibration : DataFrame
         Calibration curve: `level`, the share `observed` of outcomes at or below the forecast
-        quantile of that level, and its simultaneous 95% band from `low` to `high`.
+        quantile of that level, and its simultaneous 95% band from `low` to `high`. For times that
+        may be cut off, `histogram` and `calibration` are those of the tested PITs.
     examples : DataFrame
         Five people at spread-out ranks of the outcome: `row` in the given table, counted from 0,
         `id` (None if none was given), `draw` (None for a deterministic forecast), the 80%

@@ -122,7 +122,8 @@ def audit(
     within : float, optional
         Calibration error, at most 1/2, such as 0.03: groups whose error is proven to be at most
         this are marked in the column `within` of both tables. The proof is the upper end of the
-        simultaneous confidence interval.
+        simultaneous confidence interval; for times that may be cut off, the bound that holds
+        whoever is cut off.
     confidence : float, default 0.95
         Confidence level of the certificate, of the learned groups' joint lower bounds and of the
         simultaneous intervals of named and scanned groups.
@@ -157,6 +158,12 @@ def audit(
     and bounds use one position per person, drawn from `random_state` (outcomes: 4.3). An outcome
     with atoms under a continuous forecast is audited by its rounding cells, and
     `Audit.grid_share` is the share of the average error that rounding may explain.
+
+    Of times that may be cut off, tests use randomized PITs of the censored distribution, which
+    assume that being cut off is independent of the time given the features; sizes of errors are
+    those of Kaplan-Meier estimates of PITs, with bounds that assume nothing (outcomes: 5, see
+    `Audit.censoring`). Randomized forecasts are tested at times completed by the distributions
+    under which they are calibrated, such as those inside a link.
 
     With more than 20,000 rows, scores are computed on a random sample of 20,000; PITs, groups and
     the certificate use all rows.
