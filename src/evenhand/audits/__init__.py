@@ -33,6 +33,7 @@ from evenhand.audits.result import Audit
 from evenhand.audits.rounding import RoundingCells as RoundingCells
 from evenhand.audits.rounding import spread_step as spread_step
 from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit
+from evenhand.audits.scores import censored_log_score as censored_log_score
 from evenhand.audits.survival import CensoringCounts as CensoringCounts
 from evenhand.calibration import Family
 from evenhand.report import Measure, Note, NoteKind, Tolerance, notes_of

@@ -73,7 +73,7 @@ def forecast_scores(
     """
     if times is not None:
         widths = _widths(few)
-        censored = {Measure("log score"): _censored_log_score(wide, y, times)}
+        censored = {Measure("log score"): censored_log_score(wide, y, times)}
         return censored | {Measure("mean std"): spread(few)} | widths
     if wide.outcome_kind is OutcomeKind.BINARY:
         return {Measure("log loss"): _log_loss(wide, y), Measure("Brier score"): crps(wide, y)}
@@ -90,7 +90,7 @@ def _widths(forecast: Forecast) -> dict[Measure, Floats]:
     return {Measure("interval width", level): interval_width(forecast, level) for level in LEVELS}
 
 
-def _censored_log_score(forecast: Forecast, y: Floats, times: CensoredTimes) -> Floats:
+def censored_log_score(forecast: Forecast, y: Floats, times: CensoredTimes) -> Floats:
     """Return right-censored log scores, mean over draws."""
     # an atom at the horizon is known to be the outcome of who reaches it
     is_open = times.is_lost if forecast.has_atoms else ~times.happened

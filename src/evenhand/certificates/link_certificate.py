@@ -293,7 +293,7 @@ class LinkCertificate(Certificate):
             most,
         )
         if enough is None and self.n_lost:
-            return f"{start}, nor on {most:,} such rows, because {self._lost_in_words()}"
+            return f"{start}, nor on {most:,} such rows: {self._lost_in_words()}"
         if enough is None:
             remedy = (
                 "allow a larger error, or recalibrate the model first (in Python: recalibrate=True)"

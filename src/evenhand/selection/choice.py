@@ -33,6 +33,7 @@ from evenhand.selection.fixed_sequence import fixed_sequence_test
 from evenhand.selection.link_choice import choose_link, fit_model
 from evenhand.selection.result import Selection
 from evenhand.selection.rows import split_rows
+from evenhand.selection.times import check_forecasts, check_times, with_horizon
 
 CERTIFY_SHARE = 0.3
 """Share of people held out for the certificate."""
@@ -44,6 +45,9 @@ def randomize(
     X: Any,
     y: ArrayLike,
     *,
+    event: ArrayLike | None = None,
+    horizon: float | None = None,
+    entered: Any = None,
     max_group_error: float | None = None,
     max_wider: float | None = None,
     max_price: float | None = None,
@@ -94,6 +98,19 @@ def randomize(
         Outcomes of the kind that the model predicts: continuous; counts or ordinal scores; or with
         an atom at an end of their range, such as money with zeros, of which only the continuous
         part is randomized. Outcomes 0 and 1 are refused: no randomization improves their forecasts.
+    event : array-like of shape (n,), optional
+        For times until an event: 1 or True where the event was observed, 0 or False where the time
+        is cut off, so that `y` is when the person was last seen without it. The model is fitted
+        beforehand, on other rows: `evenhand.forecasters.SurvivalModel`, or a function that returns
+        `Forecast.from_survival` with the horizon. Only the time of an event is randomized, given
+        that it happens by the horizon, and `group_mass` is a share of the people with the event by
+        then. Who was lost before the horizon may be one of them and counts with the largest error,
+        so no randomization can be certified where they are many.
+    horizon : float, optional
+        For times: up to when outcomes are followed, in units of `y`.
+    entered : array-like of shape (n,), optional
+        For times: when each person entered, as in `evenhand.certify`. Only people who entered at
+        least a horizon before the end of follow-up certify.
     max_group_error : float, optional
         Largest W1 error that a group may have, between 0 and 1/2; 0.3 if neither of the other two
         is given.
@@ -173,20 +190,22 @@ def randomize(
     check_choice("spread", spread, SPREADS)
     check_estimator(estimator)
     is_randomized = isinstance(estimator, PAICRegressor) or is_model_sequence(estimator)
+    times = check_times(estimator, y, event, horizon, entered, sample_weight)
+    estimator = with_horizon(estimator, times)
     # recalibration fits maps, which needs training rows
     is_held_out = not recalibrate and is_prefit(estimator)
     if is_randomized:
         check_randomized_options(target.goal, link, by, recalibrate, spread, support)
     check_options(by, alternative, is_held_out, sample_weight is not None)
-    outcomes = check_finite("y", y)
+    outcomes = check_finite("y", y) if times is None else times.time
     table = X if hasattr(X, "columns") else np.asarray(X)
     if len(table) != outcomes.size:
         raise bad_input(
             "y", f"have one outcome per row of X ({len(table)})", f"{outcomes.size} outcomes"
         )
     check_support(outcomes, support)
-    # the forecasts show the kind of outcome, later
-    check_outcomes(outcomes, kind=None)
+    if times is None:  # the forecasts show the kind of outcome, later
+        check_outcomes(outcomes, kind=None)
     weight = None
     if sample_weight is not None:
         check_weights(sample_weight, outcomes.size)
@@ -194,7 +213,8 @@ def randomize(
         weight = np.asarray(sample_weight, dtype=np.float64)
     random = generator(random_state)
     share = None if is_held_out else certify_share
-    rows = split_rows(table, outcomes, weight, cluster, share, MIN_DISTINCT, random)
+    split = split_rows(table, outcomes, weight, cluster, share, MIN_DISTINCT, random)
+    rows = split.of_times(times)
     # how continuous outcomes must be is checked once, when the kind of forecast is known
     with outcomes_checked():
         if is_randomized:
@@ -208,5 +228,7 @@ def randomize(
         return selection
     # computed once for PITs, scores, widths and the price
     base = model.base_forecast(rows.certifying()[0])
-    check_outcomes(outcomes, kind=str(base.outcome_kind))
+    check_forecasts(base, times)
+    if times is None:
+        check_outcomes(outcomes, kind=str(base.outcome_kind))
     return choose_link(model, base, recalibrated, rows, target, family, alternative, random)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Mask
 from evenhand.calibration import PITs
 from evenhand.certificates import (
     LinkCertificate,
@@ -94,15 +94,21 @@ def continuous_choice(costs: Costs, family: Link, target: Target, rows: SplitRow
 
 
 def certified(
-    pit: Floats, costs: LinkCosts, family: Link, target: Target, rows: SplitRows
+    pit: Floats,
+    costs: LinkCosts,
+    family: Link,
+    target: Target,
+    rows: SplitRows,
+    lost: Mask | None = None,
 ) -> LinkCertificate:
     """Certify all links, and read the certificate for the link that meets the goal.
 
-    `pit` are PITs of a continuous deterministic forecast.
+    `pit` are PITs of a continuous deterministic forecast; those of people who were `lost` are not
+    known.
     """
-    proof = certify_link(
-        pit, family, confidence=target.confidence, bound=bound_of(target, family, pit.size)
-    )
+    # two bands for the tails would count people who were lost twice
+    bound = "pathwise" if lost is not None else bound_of(target, family, pit.size)
+    proof = certify_link(pit, family, confidence=target.confidence, bound=bound, lost=lost)
     proof = replace(proof, one_row_each=rows.one_row_each)
     goal = target.goal
     match goal:

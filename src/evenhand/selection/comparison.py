@@ -66,13 +66,21 @@ class HeldOutScores:
         self, name: str, forecast: Forecast, pit: Floats | Cells | None = None
     ) -> dict[str, Any]:
         """Return the row of a forecaster in `Selection.comparison`."""
-        return _line(
+        return self._line(
             name,
-            log_score_on(forecast, self.y, self.grid),
+            self.losses(forecast),
             self.crps(forecast[self.compared]),
             interval_width(forecast, LEVEL),
             self.pit(forecast) if pit is None else pit,
         )
+
+    def losses(self, forecast: Forecast) -> Floats:
+        """Return the log score of each person, shape (n,)."""
+        return log_score_on(forecast, self.y, self.grid)
+
+    def average_error(self, pit: Floats | Cells) -> float:
+        """Return the estimated overall error of PITs."""
+        return calibration_error(pit)
 
     def without_features(self, learned: Floats, like: Forecast) -> list[dict[str, Any]]:
         """Return the row of the forecast that ignores every feature, if it has a density.
@@ -99,17 +107,16 @@ class HeldOutScores:
             if some.size:
                 scores[rows[some]] = crps(forecast[some], y[some])
         mean_crps = float(scores[self.compared].mean())
-        return [_line(WITHOUT_FEATURES, losses, mean_crps, widths, (low, high))]
+        return [self._line(WITHOUT_FEATURES, losses, mean_crps, widths, (low, high))]
 
-
-def _line(
-    name: str, losses: Floats, mean_crps: float, widths: Floats, pit: Floats | Cells
-) -> dict[str, Any]:
-    return {
-        "forecaster": name,
-        "log_score": float(losses.mean()),
-        "crps": mean_crps,
-        "width": float(widths.mean()),
-        "average_error": calibration_error(pit),
-        "certified_group_error": np.nan,
-    }
+    def _line(
+        self, name: str, losses: Floats, mean_crps: float, widths: Floats, pit: Floats | Cells
+    ) -> dict[str, Any]:
+        return {
+            "forecaster": name,
+            "log_score": float(losses.mean()),
+            "crps": mean_crps,
+            "width": float(widths.mean()),
+            "average_error": self.average_error(pit),
+            "certified_group_error": np.nan,
+        }

@@ -10,6 +10,7 @@ from evenhand._format import count
 from evenhand._validate import Floats, InputError, about
 from evenhand.audits import spread_step
 from evenhand.calibration import PITs
+from evenhand.censoring import CensoredTimes
 from evenhand.certificates import certify_hurdle
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import fresh, jittered
@@ -113,12 +114,17 @@ def hurdle_choice(
 
 
 def served_pits(
-    base: Forecast, y: Floats, pit: Floats, link: Link, random: np.random.Generator
+    base: Forecast,
+    y: Floats,
+    pit: Floats,
+    link: Link,
+    random: np.random.Generator,
+    times: CensoredTimes | None = None,
 ) -> tuple[PITs, PITs]:
     """Return PITs of the randomized forecasts of all people, and those of their continuous part.
 
     `pit` are those of the continuous part without a draw, of the people whose outcome is not the
-    atom; so are the second ones.
+    atom; so are the second ones. Outcomes may be `times` that are cut off.
     """
     hurdle = as_hurdle(base.distribution)
     off_atom = y != hurdle.at
@@ -130,4 +136,7 @@ def served_pits(
     below = 1 - chance if hurdle.end == "low" else 0.0
     part = PITs(link.ppf(pit[:, None], draws[off_atom]), draws[off_atom])
     low[off_atom] = high[off_atom] = below + chance * part.matrix
-    return PITs.of_cells(low, high, fresh(y.size, random), draws=draws), part
+    lost = None if times is None else times.is_lost
+    if lost is not None:
+        high[lost] = 1.0
+    return PITs.of_cells(low, high, fresh(y.size, random), draws=draws, censored=lost), part

@@ -9,7 +9,7 @@ import pandas as pd
 
 from evenhand._validate import Floats, InputError
 from evenhand.audits import spread_step
-from evenhand.calibration import Grid, calibration_error
+from evenhand.calibration import Grid
 from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
@@ -31,6 +31,7 @@ from evenhand.selection.lattices import lattice_choice
 from evenhand.selection.result import Selection
 from evenhand.selection.rows import SplitRows, naming_the_split
 from evenhand.selection.searches import GroupSearches
+from evenhand.selection.times import TimesScores, times_choice
 
 
 def fit_model(
@@ -59,7 +60,7 @@ def fit_model(
                 *rows.learning(), rows.learning_weight
             ), None
         recalibrated = RecalibratedRegressor(model, by=by, **fitted)
-        recalibrated.fit(*rows.learning(), rows.learning_weight)
+        recalibrated.fit(*rows.learning(), rows.learning_weight, **rows.learning_times())
     # the base of a link is recalibrated overall only; maps by group are the alternative
     base = recalibrated.without_groups() if recalibrate and by is not None else recalibrated
     around = RandomizedRegressor.around(
@@ -89,10 +90,15 @@ def choose_link(
     # the grid of all rows: that of a few rows may be coarser
     grid = None if base.has_atoms else Grid.of(rows.y)
     held = HeldOutScores(y, grid, None if base.has_atoms else spread_step(y), random)
+    times = rows.certifying_times
+    if times is not None:
+        held = TimesScores(times, random)
     pit = held.pit(base)
     match base.outcome_kind:
         case OutcomeKind.COUNT:
             chosen = lattice_choice(base, y, family, target, rows, random)
+        case OutcomeKind.HURDLE if times is not None:
+            chosen = times_choice(base, times, family, target, rows, random)
         case OutcomeKind.HURDLE:
             chosen = hurdle_choice(base, y, family, target, rows, random)
         case _:
@@ -109,7 +115,7 @@ def choose_link(
         "log_score": base_line["log_score"] + chosen.price,
         "crps": held.crps(served),
         "width": base_line["width"] * (1 + chosen.wider),
-        "average_error": calibration_error(chosen.pit),
+        "average_error": held.average_error(chosen.pit),
         "certified_group_error": chosen.certificate.group_error(target.group_mass),
     }
     lines = [*held.without_features(rows.y[rows.learn], base), *lines, randomized_line]

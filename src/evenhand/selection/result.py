@@ -16,11 +16,13 @@ from evenhand._format import (
     four_digits,
     in_full,
     one_line,
+    plain_number,
 )
 from evenhand._validate import Ints
 from evenhand.certificates import (
     Bound,
     Certificate,
+    FollowUp,
     HurdleCertificate,
     LinkCertificate,
     PITCertificate,
@@ -202,7 +204,20 @@ class Selection(Summarized):
     @property
     def people(self) -> str:
         """People of whom `group_mass` is a share: all, or those whose outcome is not the atom."""
+        if self.horizon is not None:
+            return f"the people who have the event by {plain_number(self.horizon)}"
         return "people" if self.atom is None else f"the people whose outcome is not {self.atom:g}"
+
+    @property
+    def horizon(self) -> float | None:
+        """Horizon of times that may be cut off; None for other outcomes."""
+        return None if self.follow_up is None else self.follow_up.horizon
+
+    @property
+    def follow_up(self) -> FollowUp | None:
+        """How many certifying people had the event or were lost; None for other outcomes."""
+        proof = self.certificate
+        return proof.follow_up if isinstance(proof, PITCertificate) else None
 
     @property
     def caveat(self) -> str:

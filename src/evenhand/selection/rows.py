@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._ids import check_cluster
 from evenhand._validate import Floats, InputError, Ints
+from evenhand.censoring import CensoredTimes
 from evenhand.draws import one_row_each
 from evenhand.links import price_of_proof
 from evenhand.tables import take_rows
@@ -31,6 +32,7 @@ class SplitRows:
     certify: Ints
     share: float | None
     one_row_each: bool
+    times: CensoredTimes | None = None
 
     def learning(self) -> tuple[Any, Floats]:
         """Return the training rows and their outcomes."""
@@ -40,6 +42,27 @@ class SplitRows:
     def learning_weight(self) -> Floats | None:
         """Weights of the training rows, if there are any."""
         return None if self.weight is None else self.weight[self.learn]
+
+    def of_times(self, times: CensoredTimes | None) -> SplitRows:
+        """Return rows with times that may be cut off.
+
+        Only people certify who entered at least a horizon before the end of follow-up, whatever
+        happened to them (outcomes: 5).
+        """
+        if times is None:
+            return self
+        return replace(self, times=times, certify=self.certify[times.is_followed[self.certify]])
+
+    def learning_times(self) -> dict[str, Any]:
+        """Return the options of a recalibration about times; none for other outcomes."""
+        if self.times is None:
+            return {}
+        return {"event": self.times.happened[self.learn], "horizon": self.times.horizon}
+
+    @property
+    def certifying_times(self) -> CensoredTimes | None:
+        """Times of the certifying rows; None for other outcomes."""
+        return None if self.times is None else self.times.take(self.certify)
 
     def certifying(self) -> tuple[Any, Floats]:
         """Return the certifying rows and their outcomes."""

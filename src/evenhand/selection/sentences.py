@@ -19,10 +19,11 @@ from evenhand._format import (
     number,
     p_value,
     percent,
+    plain_number,
     points,
 )
 from evenhand._table import Column, Table, numeric
-from evenhand.certificates import LEAST_ALPHA, ONE_ROW_EACH
+from evenhand.certificates import LEAST_ALPHA, LOST, ONE_ROW_EACH
 from evenhand.planning import LEVEL, MaxGroupError, MaxPrice, MaxWider
 from evenhand.report import log_score_name
 
@@ -37,7 +38,7 @@ def statement(chosen: Selection) -> str:
         learned = ", whom the model must not have seen"
     # the bounds are for the people whose outcome is not an atom that is left as it is
     n = chosen.n_certifying if chosen.n_off_atom is None else chosen.n_off_atom
-    which = "" if chosen.atom is None else f" of outcomes other than {chosen.atom:g}"
+    which = _of_part(chosen)
     who = count(n, "person", "people") if chosen.atom is None else f"{n:,} of them"
     return (
         f"In every group of at least {in_full(chosen.group_mass)} of {chosen.people}, predicted"
@@ -90,6 +91,13 @@ def text(chosen: Selection) -> str:
     return "\n".join([*sentences(chosen), "", shown.text()])
 
 
+def _of_part(chosen: Selection) -> str:
+    """Return the outcomes that predicted probabilities are about, if not all."""
+    if chosen.horizon is not None:
+        return f" of times, given an event by {plain_number(chosen.horizon)},"
+    return "" if chosen.atom is None else f" of outcomes other than {chosen.atom:g}"
+
+
 def _spread(chosen: Selection) -> list[str]:
     found = chosen.spread_group
     if found is None:
@@ -108,6 +116,14 @@ def _atom(chosen: Selection) -> list[str]:
     """Return what is not randomized (outcomes: 4.2)."""
     if chosen.atom is None:
         return []
+    if chosen.horizon is not None:
+        found = chosen.follow_up
+        return [
+            "The probability of an event by the horizon is not randomized, because a draw cannot"
+            " improve the forecast of an event.",
+            *([] if found is None else [found.sentence()]),
+            *([LOST] if found is not None and found.n_lost else []),
+        ]
     return [
         f"The probability of {chosen.atom:g} is not randomized, because a draw cannot improve the"
         " forecast of an event."
@@ -119,7 +135,7 @@ def _coverage(chosen: Selection) -> list[str]:
     low, high = chosen.certificate.coverage(LEVEL, chosen.group_mass)
     if low <= 0:
         return []
-    which = "" if chosen.atom is None else f" of outcomes other than {chosen.atom:g}"
+    which = _of_part(chosen)
     start = f"In every such group, 80% intervals{which} cover"
     lines = [f"{start} between {at_least(low, percent)} and {at_most(high, percent)} of outcomes."]
     if is_trivial(high):
