@@ -47,4 +47,5 @@ def plain_certificate(
         "assumptions": list(certificate.assumptions),
         "not_covered": list(certificate.not_covered),
         **atom,
+        **({} if certificate.follow_up is None else {"follow_up": certificate.follow_up.to_dict()}),
     }

@@ -247,9 +247,7 @@ def times_choice(
         (n / times.n_samples) * least_price(proof.mean_error()),
         costs.wider(proof.link) if costs.widths.is_positive else np.nan,
         (pits.low, pits.high),
-        PITs.of_cells(
-            *_cells(base, times), fresh(times.n_samples, random), censored=times.is_lost
-        ),
+        PITs.of_cells(*_cells(base, times), fresh(times.n_samples, random), censored=times.is_lost),
     )
 
 
