@@ -510,5 +510,4 @@ def test_certificates_are_broken_in_at_most_five_percent(is_informative: bool) -
         )
         events = certify_events(top, found.happened, lost=found.is_lost)
         broken[2] += any(events.bias(mass)[1] < one for mass, one in zip(MASSES, bias, strict=True))
-    print(is_informative, n_sets, broken)
     assert (broken <= most_failures(n_sets)).all(), broken

@@ -465,8 +465,8 @@ FAULTS = (
     Fault(
         "weights not handed on to a recalibration",
         "selection/link_choice.py",
-        "recalibrated.fit(*rows.learning(), rows.learning_weight)",
-        "recalibrated.fit(*rows.learning())",
+        "*rows.learning(), rows.learning_weight, **rows.learning_times()",
+        "*rows.learning(), **rows.learning_times()",
         ("test_selection.py",),
     ),
     Fault(

@@ -260,10 +260,9 @@ def _refuse_unprovable(proof: PITCertificate, level: Sequence[float], mass: floa
     A gate would not depend on the model.
     """
     every = f"every group of {in_full(mass)} of people"
-    if proof.follow_up is not None:
-        (why, *_) = (
-            row["why"] for row in proof.questions.to_dict("records") if not row["answered"]
-        )
+    if proof.follow_up is not None and (proof.is_randomized or not level):
+        rows = proof.questions.to_dict("records")
+        why = next(row["why"] for row in rows if not row["answered"])
         raise InputError(f"nothing is proven for {every}: {why}")
     if proof.is_randomized:
         raise InputError(f"with only one draw per person, no data can bound the error in {every}")
