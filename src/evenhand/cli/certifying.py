@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from evenhand._validate import (
 from evenhand.cli.reports import command_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import pandas as pd
 
@@ -114,6 +114,8 @@ class Training:
         Columns in which the audit searches groups, if other than `X`.
     kind : OutcomeKind, optional
         Kind of outcome; None if it is that of the forecasts.
+    times : dict of str to object
+        Arguments `event`, `horizon` and `entered` of `randomize`, for times that may be cut off.
     """
 
     base: Any
@@ -124,6 +126,7 @@ class Training:
     seed: int | None
     searched: pd.DataFrame | None = None
     kind: OutcomeKind | None = None
+    times: Mapping[str, Any] = field(default_factory=dict)
 
 
 def fitted_record(
@@ -169,6 +172,7 @@ def choose(training: Training, asked: dict[str, Any]) -> Selection:
             training.X,
             training.y,
             random_state=training.seed,
+            **training.times,
             **given,
         )
 
@@ -228,6 +232,7 @@ def audit_of_held(
             random_state=training.seed,
             name=name,
             target_name=training.target,
+            **_rows_of(training.times, held),
         )
     return with_sources(
         found,
@@ -237,6 +242,11 @@ def audit_of_held(
         rows=held,
         n_rows=len(training.X),
     )
+
+
+def _rows_of(times: Mapping[str, Any], rows: Ints) -> dict[str, Any]:
+    """Return the arguments of `audit` for the times of some people."""
+    return {name: given if name == "horizon" else given[rows] for name, given in times.items()}
 
 
 def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any]:

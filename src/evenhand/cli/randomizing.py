@@ -20,7 +20,10 @@ from evenhand.cli.arguments import (
     WIDER_HELP,
     AsJson,
     ChanceOfZero,
+    Entered,
+    Event,
     ForecastOutcome,
+    Horizon,
     Keep,
     Levels,
     Link,
@@ -34,13 +37,14 @@ from evenhand.cli.arguments import (
     SkipBadParts,
     SortQuantiles,
     Std,
+    Survival,
     Table,
     Workers,
     checked_link,
     seed_of,
 )
 from evenhand.cli.audit_request import Request, read_rows
-from evenhand.cli.certified_columns import certified_link
+from evenhand.cli.certified_columns import certified_forecasts
 from evenhand.cli.certifying import (
     Training,
     certificate_of,
@@ -61,8 +65,11 @@ from evenhand.cli.options import (
 from evenhand.cli.reports import command_line, show_result
 from evenhand.cli.serving import serve, serving_options
 from evenhand.cli.tables import column_subject
+from evenhand.cli.times import TimeColumns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from evenhand.scale import ColumnSubject
 
 CERTIFY = "With --target: choose and certify a randomization"
@@ -70,6 +77,8 @@ SERVE = "Without --target: randomize new rows"
 """Panels of options."""
 
 CERTIFYING = (
+    "event",
+    "entered",
     "max_group_error",
     "max_wider",
     "max_price",
@@ -120,6 +129,7 @@ def randomize(
     quantiles: Quantiles = None,
     samples: Samples = None,
     sort_quantiles: SortQuantiles = False,
+    survival: Survival = None,
     probability: Probability = None,
     pmf: Pmf = None,
     chance_of_zero: ChanceOfZero = None,
@@ -133,6 +143,9 @@ def randomize(
             " the certificate and a report instead of forecasts",
         ),
     ] = None,
+    event: Event = None,
+    horizon: Horizon = None,
+    entered: Entered = None,
     max_group_error: Annotated[
         float | None,
         typer.Option(
@@ -231,8 +244,9 @@ def randomize(
     With --id and --key-file, randomized forecasts are written, with a certificate or with --alpha.
 
     Of amounts with zeros only the part above 0 is randomized, and group sizes are shares of the
-    people whose outcome is above 0. Probabilities of 0/1 outcomes are refused: a draw cannot
-    improve them.
+    people whose outcome is above 0. Of times that may be cut off (--event, with --horizon) the time
+    of the event is randomized, not whether it happens by the horizon. Probabilities of 0/1 outcomes
+    are refused: a draw cannot improve them.
     """
     from evenhand import tables
     from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
@@ -247,11 +261,13 @@ def randomize(
         pmf=pmf,
         chance_of_zero=chance_of_zero,
         outcome=outcome,
+        survival=survival,
+        horizon=horizon,
     )
     if not subject.named:
         raise InputError(
             f"{table}: no forecasts to randomize; name columns of the table: --mean and --std,"
-            " --quantiles, --samples or --pmf"
+            " --quantiles, --samples, --survival or --pmf"
         )
     if subject.outcome_kind(table.name) is OutcomeKind.BINARY:
         raise InputError(f"{table.name}: {NO_BINARY_RANDOMIZATION}")
@@ -264,6 +280,7 @@ def randomize(
         }
         check_goal(None, goals, {})
         check_target(goals, group_mass, confidence)
+        times = TimeColumns.of(event, horizon, entered, survival=survival)
         asked = {
             **goals,
             "group_mass": group_mass,
@@ -280,6 +297,7 @@ def randomize(
             cluster=cluster,
             confidence=confidence,
             seed=seed_of(seed),
+            times=times,
         )
         _certify(subject, request, asked, out, as_json)
         return
@@ -298,7 +316,7 @@ def randomize(
     served["keep"] = listed_names("--keep", keep)
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
     if certificate is not None:
-        served["link"] = certified_link(certificate, subject, parts)
+        subject, served["link"] = certified_forecasts(certificate, subject, parts)
     serve(subject, parts, out, served, workers, scheduler, "randomized forecast", as_json)
 
 
@@ -327,11 +345,12 @@ def _certify(
         request.target,
         request.seed,
         rows.searched,
+        times=rows.times,
     )
     people = None if request.cluster is None else rows.people
     warn_of_replacement(out, store.CERTIFICATE, "a certificate folder")
     chosen = choose(training, asked | {"cluster": people})
-    forecasts = {"forecasts": {"kind": subject.kind, "columns": columns}}
+    forecasts = {"forecasts": _forecasts(subject, rows.data.columns, source)}
     certificate = certificate_of(chosen, rows.people) | forecasts | _sources(request, len(rows.y))
     page, last = page_of(chosen, training, rows.people, out, request.name)
     store.write_forecast_certificate(certificate, out, page)
@@ -341,6 +360,14 @@ def _certify(
     inform(last)
     folder = shlex.quote(str(out))
     inform(f"to randomize new rows, use --certificate {folder} with --id and --key-file")
+
+
+def _forecasts(subject: ColumnSubject, present: Iterable[str], source: str) -> dict[str, Any]:
+    """Return the columns of forecasts, as their certificate records them."""
+    named = {"kind": subject.kind, "columns": subject.columns(present, source)}
+    if not subject.is_of_times:
+        return named
+    return named | {"times": subject.times(present, source), "horizon": subject.horizon}
 
 
 def _certificate_folder(out: Path, table: Path) -> Path:

@@ -35,11 +35,17 @@ class CertifiedForecasts:
         probabilities of outcomes.
     link : Link
         The link for which the certificate holds.
+    times : tuple of float
+        Times of columns with survival probabilities; empty for other forms of forecasts.
+    horizon : float or None
+        Time up to which outcomes are followed; None for outcomes that are no times.
     """
 
     kind: str
     columns: tuple[str, ...]
     link: Link
+    times: tuple[float, ...] = ()
+    horizon: float | None = None
 
 
 def write_forecast_certificate(
@@ -50,7 +56,8 @@ def write_forecast_certificate(
     Parameters
     ----------
     certificate : dict
-        JSON values with `link`, `alpha` and `forecasts`, a dict of `kind` and `columns`.
+        JSON values with `link`, `alpha` and `forecasts`, a dict of `kind`, `columns` and, for
+        forecasts of times, `times` and `horizon`.
     folder : path
         Folder, created if needed; a certificate in it is replaced.
     report : bytes, optional
@@ -82,12 +89,16 @@ def read_forecast_certificate(folder: str | os.PathLike[str]) -> CertifiedForeca
         forecasts = certificate["forecasts"]
         kind = str(forecasts["kind"])
         columns = tuple(map(str, forecasts["columns"]))
+        # certificates of other outcomes, and those of older versions, have no times
+        times = tuple(map(float, forecasts.get("times") or ()))
+        tau = forecasts.get("horizon")
+        horizon = None if tau is None else float(tau)
         name, alpha = str(certificate["link"]), float(certificate["alpha"])
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error_text(error)}"
         raise InputError(f"{path} is damaged ({reason}); {_CERTIFY_AGAIN}") from error
     with about(str(path)):
-        return CertifiedForecasts(kind, columns, make_link(name, alpha))
+        return CertifiedForecasts(kind, columns, make_link(name, alpha), times, horizon)
 
 
 def forecast_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:
