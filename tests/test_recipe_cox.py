@@ -1,0 +1,84 @@
+"""The recipe of a Cox model: its tables, and its commands, from audit to service."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import runpy
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from command_outcome import Command
+
+RECIPE = Path(__file__).parents[1] / "docs" / "recipes" / "cox.py"
+
+pytestmark = [
+    pytest.mark.skipif(not RECIPE.exists(), reason="the documentation is not here"),
+    pytest.mark.filterwarnings("ignore"),
+]
+
+
+def commands() -> list[list[str]]:
+    """Return the calls of evenhand in the docstring of the recipe."""
+    text = ast.get_docstring(ast.parse(RECIPE.read_text(encoding="utf-8")))
+    assert text is not None
+    lines = text.replace("\\\n", " ").splitlines()
+    return [shlex.split(line)[1:] for line in lines if line.strip().startswith("evenhand ")]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder in which the recipe has run."""
+    pytest.importorskip("lifelines")
+    pytest.importorskip("sksurv")
+    folder = tmp_path_factory.mktemp("cox")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        runpy.run_path(str(RECIPE))
+    return folder
+
+
+def test_no_person_is_in_two_tables(place: Path) -> None:
+    tables = [pd.read_csv(place / f"{name}.csv") for name in ("test", "past", "proof", "new")]
+    ids = pd.concat(tables)["id"]
+    assert ids.is_unique
+    # the share in the docstring
+    known = pd.concat(tables[:3])
+    share = ((known["years"] < 10) & (known["died"] == 0)).mean()
+    (named,) = re.findall(r"(\d+)% had been followed", RECIPE.read_text())
+    assert round(100 * share) == int(named)
+
+
+def test_commands_audit_repair_prove_and_serve(
+    place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    calls = commands()
+    assert [call[0] for call in calls] == [
+        *("audit", "recalibrate", "recalibrate", "audit", "randomize", "randomize")
+    ]
+    done = [evenhand(*call) for call in calls]
+    for call, one in zip(calls, done, strict=True):
+        assert one.code == 0, (call, one.err)
+    found, _, _, repaired, _, _ = done
+    assert "FAIL" in found.out
+    assert "Group decade = 80" in found.out
+    assert "FAIL" not in repaired.out
+    for name in ("audit", "repaired"):
+        assert "cut off" in (place / f"{name}.html").read_text(encoding="utf-8")
+    certificate = json.loads((place / "certificate" / "certificate.json").read_text())
+    assert certificate["bound"] <= 0.4
+    assert certificate["forecasts"]["horizon"] == 10
+    assert certificate["forecasts"]["times"] == np.arange(0.5, 10.1, 0.5).tolist()
+    served = pd.read_csv(place / "served.csv")
+    curves = served[[name for name in served if name.startswith("survival_")]].to_numpy()
+    assert (np.diff(curves) <= 0).all()
+    # whether a person dies within ten years is not randomized, but when is
+    new = pd.read_csv(place / "new.csv")
+    np.testing.assert_allclose(served["survival_10"], new["s10.0"], rtol=1e-9)
+    assert (np.abs(served["survival_5"] - new["s5.0"]) > 1e-3).mean() > 0.8
