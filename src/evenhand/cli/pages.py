@@ -161,6 +161,11 @@ PAGES: dict[str, Page] = {
                 "evenhand randomize new.csv --mean mu --std sigma --id person --key-file draws.key"
                 " --certificate proof --out served.csv",
             ),
+            Example(
+                "Certify predicted survival probabilities up to a horizon of 365 days",
+                "evenhand randomize past.csv --survival s --target days --event died --horizon 365"
+                " --entered admission --id person --out survival-proof",
+            ),
         ),
     ),
     "fit": Page(
