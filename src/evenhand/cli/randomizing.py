@@ -281,6 +281,7 @@ def randomize(
         check_goal(None, goals, {})
         check_target(goals, group_mass, confidence)
         times = TimeColumns.of(event, horizon, entered, survival=survival)
+        times.check_horizon()
         asked = {
             **goals,
             "group_mass": group_mass,

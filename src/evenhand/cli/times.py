@@ -65,6 +65,15 @@ class TimeColumns:
             )
         return cls(event, horizon, entered)
 
+    def check_horizon(self) -> None:
+        """Refuse times without a horizon, for which nothing can be certified."""
+        if self.event is not None and self.horizon is None:
+            raise InputError(
+                "--event needs --horizon here: without a time up to which people are followed, a"
+                " time that is cut off may have any error up to the largest, and nothing can be"
+                " certified; add --horizon"
+            )
+
     @property
     def outcome(self) -> dict[str, str]:
         """The column that is part of the outcome, with its role."""
