@@ -298,3 +298,101 @@ def test_maps_are_not_by_outcome(
     done = evenhand("recalibrate", str(table), *TIMES, *options, "--out", str(tmp_path / "maps"))
     assert done.code == 2
     assert fact in done.err
+
+
+@pytest.fixture(scope="module")
+def proof(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a table, and a certificate for it with the horizon 12."""
+    folder = tmp_path_factory.mktemp("proof")
+    make_table(2, 900).to_csv(folder / "past.csv", index=False)
+    (folder / "key").write_text("a secret of enough characters")
+    (folder / "key").chmod(0o600)
+    return folder
+
+
+CERTIFY = ("--horizon", "12", "--entered", "entered", "--id", "id", "--seed", "0")
+SERVE = ("--id", "id", "--key-file", "key")
+
+
+def test_times_are_certified_and_randomized(
+    evenhand: Command, proof: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(proof)
+    done = evenhand("randomize", "past.csv", *TIMES, *CERTIFY, "--out", "certificate")
+    assert done.code == 0, done.err
+    found = json.loads((proof / "certificate" / "certificate.json").read_text())
+    assert found["bound"]
+    assert found["group_error"] <= 0.3
+    assert found["forecasts"] == {
+        "kind": "survival",
+        "columns": [f"s{t:g}" for t in GRID],
+        "times": list(GRID),
+        "horizon": 12.0,
+    }
+    data = pd.read_csv("past.csv", parse_dates=["entered"])
+    end = (data["entered"] + pd.to_timedelta(data["days"], "D")).max()
+    # nobody leaves before the end of the study: of those who entered in time nobody is lost
+    in_time = (data["entered"] + pd.Timedelta(12, "D")) <= end
+    had_event = in_time & (data["days"] <= 12) & (data["died"] == 1)
+    counts = found["follow_up"]
+    assert counts["n_events"] == had_event.sum()
+    assert counts["n_events"] + counts["n_reached"] == in_time.sum()
+    assert counts["n_lost"] == 0
+    assert counts["n_left_out"] == (~in_time).sum()
+    # the horizon of the certificate is that of the served forecasts
+    later = make_table(3, 50)
+    later.to_csv("new.csv", index=False)
+    options = ("--survival", "s", *SERVE, "--certificate", "certificate", "--out", "served.csv")
+    done = evenhand("randomize", "new.csv", *options)
+    assert done.code == 0, done.err
+    assert "horizon 12" in done.err
+    served = pd.read_csv("served.csv")
+    curves = later[[f"s{t:g}" for t in GRID]]
+    base = Forecast.from_survival(GRID, curves, horizon=12)
+    expected = base.randomized(found["alpha"], r=served["r"])
+    np.testing.assert_allclose(served["survival_12"], 1 - base.event_probability(), rtol=1e-7)
+    np.testing.assert_allclose(served["survival_5"], 1 - expected.cdf(5.0), rtol=1e-7)
+    np.testing.assert_allclose(served["q0.5"], expected.ppf(0.5), rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("options", "fact"),
+    [
+        ((*TIMES, "--id", "id"), "--event needs --horizon here"),
+        (("--survival", "s", *SERVE, "--event", "died"), "--event has no effect without --target"),
+        (
+            ("--survival", "s", *SERVE, "--certificate", "certificate", "--horizon", "11"),
+            "2=s2,5=s5,10=s10,20=s20 --horizon 12, not for --survival 2=s2,5=s5,10=s10,20=s20"
+            " --horizon 11",
+        ),
+        (
+            ("--survival", "4=s2,5=s5,10=s10,20=s20", *SERVE, "--certificate", "certificate"),
+            "not for --survival 4=s2,5=s5",
+        ),
+    ],
+)
+def test_other_times_are_not_randomized(
+    evenhand: Command,
+    proof: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    fact: str,
+) -> None:
+    monkeypatch.chdir(proof)
+    if not Path("certificate").exists():
+        assert evenhand("randomize", "past.csv", *TIMES, *CERTIFY, "--out", "certificate").code == 0
+    done = evenhand("randomize", "past.csv", *options, "--out", "out.csv")
+    assert done.code == 2
+    assert fact in done.err
+
+
+def test_times_are_randomized_without_a_certificate(
+    evenhand: Command, proof: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(proof)
+    options = ("--survival", "s", *SERVE, "--alpha", "0.2", "--out", "plain.csv")
+    assert evenhand("randomize", "past.csv", *options).code == 0
+    served = pd.read_csv("plain.csv")
+    assert [name for name in served if name.startswith("survival_")] == [
+        f"survival_{t:g}" for t in GRID
+    ]

@@ -58,4 +58,6 @@ others = pd.concat([others, curves], axis=1)
 for name, first, last in (("test", 0, 2200), ("past", 2200, 4400), ("proof", 4400, 6274)):
     others[first:last].to_csv(f"{name}.csv", index=False)
 others[6274:].drop(columns=["years", "died"]).to_csv("new.csv", index=False)
-Path("draws.key").write_text(secrets.token_hex(32))
+key = Path("draws.key")
+key.touch(mode=0o600)
+key.write_text(secrets.token_hex(32))

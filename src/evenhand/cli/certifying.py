@@ -261,6 +261,7 @@ def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any
         "n_learning": chosen.n_learning,
         "outcome": str(chosen.kind),
         **_atom(chosen),
+        **_follow_up(chosen),
         **chosen.target.to_dict(),
         "group_error": chosen.group_error,
         "bound": chosen.bound,
@@ -291,6 +292,12 @@ def _atom(chosen: Selection) -> dict[str, Any]:
         return {}
     atom = {"atom": chosen.atom, "n_off_atom": chosen.n_off_atom}
     return atom | event_bounds(events, chosen.group_mass)
+
+
+def _follow_up(chosen: Selection) -> dict[str, Any]:
+    """Return how many people had the event, reached the horizon or were lost, for times."""
+    found = chosen.certificate.follow_up
+    return {} if found is None else {"follow_up": found.to_dict()}
 
 
 def promise_record(promise: Callable[[], Promise]) -> dict[str, Any] | None:

@@ -280,8 +280,7 @@ def randomize(
         }
         check_goal(None, goals, {})
         check_target(goals, group_mass, confidence)
-        times = TimeColumns.of(event, horizon, entered, survival=survival)
-        times.check_horizon()
+        times = TimeColumns.with_horizon(event, horizon, entered, survival)
         asked = {
             **goals,
             "group_mass": group_mass,

@@ -65,14 +65,19 @@ class TimeColumns:
             )
         return cls(event, horizon, entered)
 
-    def check_horizon(self) -> None:
-        """Refuse times without a horizon, for which nothing can be certified."""
-        if self.event is not None and self.horizon is None:
+    @classmethod
+    def with_horizon(
+        cls, event: str | None, horizon: float | None, entered: str | None, survival: str | None
+    ) -> TimeColumns:
+        """Check the options of a command that certifies, which is impossible without a horizon."""
+        found = cls.of(event, horizon, entered, survival=survival)
+        if event is not None and horizon is None:
             raise InputError(
                 "--event needs --horizon here: without a time up to which people are followed, a"
                 " time that is cut off may have any error up to the largest, and nothing can be"
                 " certified; add --horizon"
             )
+        return found
 
     @property
     def outcome(self) -> dict[str, str]:
