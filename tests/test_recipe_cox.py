@@ -72,12 +72,12 @@ def test_commands_audit_repair_prove_and_serve(
     for name in ("audit", "repaired"):
         assert "cut off" in (place / f"{name}.html").read_text(encoding="utf-8")
     certificate = json.loads((place / "certificate" / "certificate.json").read_text())
-    assert certificate["bound"] <= 0.4
+    assert certificate["group_error"] <= 0.4
     assert certificate["forecasts"]["horizon"] == 10
     assert certificate["forecasts"]["times"] == np.arange(0.5, 10.1, 0.5).tolist()
     served = pd.read_csv(place / "served.csv")
     curves = served[[name for name in served if name.startswith("survival_")]].to_numpy()
-    assert (np.diff(curves) <= 0).all()
+    assert (np.diff(curves) <= 1e-12).all()
     # whether a person dies within ten years is not randomized, but when is
     new = pd.read_csv(place / "new.csv")
     np.testing.assert_allclose(served["survival_10"], new["s10.0"], rtol=1e-9)
