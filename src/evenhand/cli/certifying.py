@@ -296,8 +296,12 @@ def _atom(chosen: Selection) -> dict[str, Any]:
 
 def _follow_up(chosen: Selection) -> dict[str, Any]:
     """Return how many people had the event, reached the horizon or were lost, for times."""
-    found = chosen.certificate.follow_up
-    return {} if found is None else {"follow_up": found.to_dict()}
+    from evenhand.certificates import PITCertificate
+
+    proof = chosen.certificate
+    if not isinstance(proof, PITCertificate) or proof.follow_up is None:
+        return {}
+    return {"follow_up": proof.follow_up.to_dict()}
 
 
 def promise_record(promise: Callable[[], Promise]) -> dict[str, Any] | None:
