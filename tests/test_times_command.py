@@ -136,6 +136,8 @@ def test_the_command_audits_what_the_function_audits(
     groups = {row["group"]: row for row in found["groups"]}
     np.testing.assert_allclose(groups["group = b"]["error"], expected.groups["error"].iloc[2])
     assert expected.groups["group"].iloc[2] == "group = b"
+    # neither the event nor the date of entry is searched
+    assert [row["group"] for row in found["scan"]] == expected.scan["group"].tolist()
     assert "--horizon 20" in found["provenance"]["command"]
 
 

@@ -514,9 +514,23 @@ FAULTS = (
     Fault(
         "new rows without the certified link",
         "cli/randomizing.py",
-        'served["link"] = certified_link(certificate, subject, parts)',
-        "certified_link(certificate, subject, parts)",
+        'subject, served["link"] = certified_forecasts(certificate, subject, parts)',
+        "certified_forecasts(certificate, subject, parts)",
         ("test_randomize_command.py",),
+    ),
+    Fault(
+        "maps without their horizon",
+        "cli/recalibrating.py",
+        "subject = replace(subject, horizon=horizon)",
+        "subject = replace(subject)",
+        ("test_times_command.py",),
+    ),
+    Fault(
+        "the event column among the searched columns",
+        "cli/audit_request.py",
+        "apart = {*parts, *self.times.roles}",
+        "apart = {*parts} - {*self.times.roles}",
+        ("test_times_command.py",),
     ),
     Fault(
         "ramps that never cross the diagonal",
