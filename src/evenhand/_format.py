@@ -208,7 +208,7 @@ def plain_number(value: float | None, toward: Toward = "nearest") -> str:
     return f"{_digits(value, 3, toward):,.10g}" if is_known(value) else UNKNOWN
 
 
-def number_in_full(value: float) -> str:
+def number_in_full(value: float | None) -> str:
     """Write a number that was given, such as a horizon or an atom, in full.
 
     Examples
@@ -216,7 +216,7 @@ def number_in_full(value: float) -> str:
     >>> number_in_full(1825.0), number_in_full(0.5), number_in_full(12345.678)
     ('1,825', '0.5', '12,345.678')
     """
-    return f"{value + 0.0:,.12g}"
+    return f"{value + 0.0:,.12g}" if is_known(value) else UNKNOWN
 
 
 def at_most(value: float | None, show: Show = points) -> str:

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from evenhand._format import plain_number
+from evenhand._format import number_in_full
 from evenhand._validate import InputError, bad_input
 from evenhand.audits.recorded_layout import layout_fault
 from evenhand.audits.result import Audit
@@ -123,7 +123,7 @@ class Recorded:
         if self.censoring is None:
             return "no times that may be cut off"
         horizon = self.censoring["horizon"]
-        upto = "" if horizon is None else f" up to the horizon {plain_number(horizon)}"
+        upto = "" if horizon is None else f" up to the horizon {number_in_full(horizon)}"
         return f"{self.censoring['n_events']:,} events{upto}"
 
     @property

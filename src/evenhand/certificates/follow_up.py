@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from evenhand._format import count, plain_number
+from evenhand._format import count, number_in_full
 from evenhand.censoring import CensoredTimes
 
 
@@ -64,7 +64,7 @@ class FollowUp:
         events = f"{count(self.n_events, 'person', 'people')} had the event"
         if self.horizon is None:
             return f"{events}, and the times of {self.n_lost:,} are cut off."
-        tau = plain_number(self.horizon)
+        tau = number_in_full(self.horizon)
         left_out = (
             ""
             if not self.n_left_out

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from evenhand._format import plain_number
+from evenhand._format import number_in_full
 from evenhand._validate import InputError, check_fraction
 from evenhand.calibration import SurvivalBand
 from evenhand.certificates.assumptions import (
@@ -148,7 +148,7 @@ def beyond(follow_up: FollowUp) -> tuple[str, ...]:
     """Return that times beyond the horizon are not covered."""
     if follow_up.horizon is None:
         return ()
-    return (BEYOND_HORIZON.format(horizon=plain_number(follow_up.horizon)),)
+    return (BEYOND_HORIZON.format(horizon=number_in_full(follow_up.horizon)),)
 
 
 def remarks_of_times(follow_up: FollowUp, *, in_cells: bool = False) -> list[str]:

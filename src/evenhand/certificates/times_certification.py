@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import plain_number
+from evenhand._format import number_in_full
 from evenhand._ids import check_cluster
 from evenhand._validate import InputError, Ints, Mask, bad_input, check_rows
 from evenhand.calibration import PITs, check_own_draws
@@ -281,7 +281,7 @@ class _Chosen:
 
 
 def _nobody(times: CensoredTimes) -> str:
-    tau = plain_number(times.horizon)
+    tau = number_in_full(times.horizon)
     return (
         f"nobody who entered at least a horizon ({tau}) before the end of follow-up had the event"
         " by the horizon, so nothing can be certified; give an earlier horizon"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import plain_number
+from evenhand._format import number_in_full
 from evenhand._validate import MIN_DISTINCT, InputError, bad_input
 from evenhand.censoring import CensoredTimes
 from evenhand.distributions import OutcomeKind, as_hurdle, describes_times
@@ -84,9 +84,9 @@ def check_atom_at_horizon(forecast: Forecast, horizon: float | None) -> None:
         return
     hurdle = as_hurdle(forecast.distribution)
     if hurdle.end == "low" or hurdle.at != horizon:
-        at = plain_number(hurdle.at)
+        at = number_in_full(hurdle.at)
         end = "least" if hurdle.end == "low" else "greatest"
-        wanted = "no horizon is given" if horizon is None else f"horizon={plain_number(horizon)}"
+        wanted = "no horizon is given" if horizon is None else f"horizon={number_in_full(horizon)}"
         raise InputError(
             f"forecasts of times have an atom at {at}, their {end} outcome, but {wanted}; pass the"
             " horizon of the forecasts"

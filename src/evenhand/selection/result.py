@@ -15,8 +15,8 @@ from evenhand._format import (
     confidence_in_full,
     four_digits,
     in_full,
+    number_in_full,
     one_line,
-    plain_number,
 )
 from evenhand._validate import Ints
 from evenhand.certificates import (
@@ -205,7 +205,7 @@ class Selection(Summarized):
     def people(self) -> str:
         """People of whom `group_mass` is a share: all, or those whose outcome is not the atom."""
         if self.horizon is not None:
-            return f"the people who have the event by {plain_number(self.horizon)}"
+            return f"the people who have the event by {number_in_full(self.horizon)}"
         return "people" if self.atom is None else f"the people whose outcome is not {self.atom:g}"
 
     @property

@@ -17,9 +17,9 @@ from evenhand._format import (
     log_score,
     nats,
     number,
+    number_in_full,
     p_value,
     percent,
-    plain_number,
     points,
 )
 from evenhand._table import Column, Table, numeric
@@ -94,7 +94,7 @@ def text(chosen: Selection) -> str:
 def _of_part(chosen: Selection) -> str:
     """Return the outcomes that predicted probabilities are about, if not all."""
     if chosen.horizon is not None:
-        return f" of times, given an event by {plain_number(chosen.horizon)},"
+        return f" of times, given an event by {number_in_full(chosen.horizon)},"
     return "" if chosen.atom is None else f" of outcomes other than {chosen.atom:g}"
 
 

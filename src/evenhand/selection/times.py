@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import count, plain_number
+from evenhand._format import count, number_in_full
 from evenhand._validate import Floats, InputError, about
 from evenhand.audits import censored_log_score, spread_step
 from evenhand.calibration import PITs
@@ -95,13 +95,13 @@ def check_forecasts(base: Forecast, times: CensoredTimes | None) -> None:
                 " observed, 0 where the time is cut off, and horizon="
             )
         return
-    tau = plain_number(times.horizon)
+    tau = number_in_full(times.horizon)
     got = f"are of the kind {base.outcome_kind}"
     if base.outcome_kind is OutcomeKind.HURDLE:
         hurdle = as_hurdle(base.distribution)
         if hurdle.end == "high" and hurdle.at == times.horizon:
             return
-        got = f"have their atom at {plain_number(hurdle.at)}"
+        got = f"have their atom at {number_in_full(hurdle.at)}"
     raise InputError(
         f"horizon is {tau}, and forecasts must have an atom at it, whose probability is not"
         f" randomized, but these {got}; make them with Forecast.from_survival(times, survival,"
@@ -208,7 +208,7 @@ def times_choice(
     belongs = times.happened | times.is_lost
     lost = times.is_lost[belongs]
     n = int(times.happened.sum())
-    tau = plain_number(times.horizon)
+    tau = number_in_full(times.horizon)
     if n < LEAST_ROWS:
         raise InputError(
             f"{count(n, 'certifying row has', 'certifying rows have')} the event by {tau}, and at"
