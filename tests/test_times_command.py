@@ -118,7 +118,8 @@ def test_the_command_audits_what_the_function_audits(
     evenhand: Command, table: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "audit.json"
-    options = ("--horizon", "20", "--groups", "group", "--id", "id", "--out", str(out))
+    options = ("--horizon", "20", "--entered", "entered", "--groups", "group", "--id", "id")
+    options = (*options, "--out", str(out))
     done = evenhand("audit", str(table), *TIMES, *options)
     assert done.code == 0, done.err
     data = pd.read_csv(table, float_precision="round_trip")
