@@ -128,9 +128,9 @@ def test_all_times_known_and_a_horizon_beyond_them_give_the_usual_errors() -> No
 
 
 def test_a_certificate_with_many_draws_is_close_to_that_of_its_link() -> None:
-    rate, z, event, _ = exponential_times(1500, 5)
+    rate, z, event, _ = exponential_times(300, 5)
     base = curves(rate)
-    draws = jittered(1500, 64, random_state=6)
+    draws = jittered(300, 64, random_state=6)
     known = certify(
         Forecast(base.randomized(0.12, r=draws).distribution, draws),
         y=z,
@@ -311,7 +311,7 @@ def model(X: Floats) -> Forecast:
 
 
 def test_randomize_certifies_the_time_of_events_by_the_horizon() -> None:
-    X, z, event, entry = many_events(3000, 16)
+    X, z, event, entry = many_events(1500, 16)
     options = {"event": event, "horizon": 2.0, "entered": entry, "random_state": 0}
     chosen = randomize(model, X, z, max_group_error=0.3, **options)
     assert chosen.group_error <= 0.3
@@ -326,18 +326,21 @@ def test_randomize_certifies_the_time_of_events_by_the_horizon() -> None:
     # the probability of the event is not randomized
     served = chosen.model.forecast(X[:50], r=np.linspace(0.1, 0.9, 50))
     np.testing.assert_allclose(served.event_probability(), model(X[:50]).event_probability())
-    # an audit of the same people has the bounds that account for the choice
-    audited = chosen.audited(
-        audit(
-            chosen.model,
-            X[held],
-            z[held],
-            **(options | {"event": event[held], "entered": entry[held]}),
-        )
+    # a certificate of the same people takes the bounds that account for the choice
+    own = options | {"event": event[held], "entered": entry[held]}
+    proof = certify(chosen.model, X[held], z[held], **own)
+    assert proof.accounting_for(chosen.certificate.bounds).group_error(0.2) == chosen.group_error
+
+
+def test_an_audit_records_how_people_were_followed() -> None:
+    X, z, event, entry = many_events(200, 22)
+    found = audit(
+        model(X), y=z, event=event, horizon=2.0, entered=entry, n_simulations=2, random_state=0
     )
-    assert audited.certificate is not None
-    assert audited.certificate.group_error(0.2) == pytest.approx(chosen.group_error)
-    assert audited.to_dict()["certificate"]["follow_up"] == found.to_dict()
+    assert found.certificate is not None
+    follow_up = found.certificate.follow_up
+    assert follow_up is not None
+    assert found.to_dict()["certificate"]["follow_up"] == follow_up.to_dict()
 
 
 def test_the_price_of_times_is_that_of_the_right_censored_log_score() -> None:
@@ -429,6 +432,9 @@ def cell_errors_at(u: Floats) -> Floats:
 
 MASSES = (0.1, 0.2, 0.5)
 
+PART_MASSES = (0.6, 0.8, 1.0)
+"""Sizes above the share of lost people, half of those who had the event or were lost."""
+
 
 def test_bounds_of_outcomes_5() -> None:
     """CVaR at the sizes 0.1, 0.2 and 0.5 in the population of outcomes: 5."""
@@ -480,9 +486,11 @@ def test_certificates_are_broken_in_at_most_five_percent(is_informative: bool) -
     aim = [cvar(values, mass) for mass in MASSES]
     # given the event by the horizon: who was lost may have it, and counts with the largest error
     part = np.where(
-        times.is_lost, 0.5, errors_at(big.truth / forecast_cdf(np.full(200_000, 2.0), big.x))
+        times.is_lost,
+        0.5,
+        errors_at(np.minimum(big.truth / forecast_cdf(np.full(200_000, 2.0), big.x), 1.0)),
     )[times.happened | times.is_lost]
-    aim_of_part = [cvar(part, mass) for mass in MASSES]
+    aim_of_part = [cvar(part, mass) for mass in PART_MASSES]
     probability = forecast_cdf(np.full(200_000, 2.0), big.x)
     truth = big.truth < probability
     bias = [cvar(truth - probability + 1, mass) - 1 for mass in MASSES]
@@ -499,15 +507,20 @@ def test_certificates_are_broken_in_at_most_five_percent(is_informative: bool) -
         proof = certify_times(
             pit, found, base=LinkBase(at, LINK, ends), at_horizon=top, random_state=random
         )
-        below = [proof.group_error(mass) < one for mass, one in zip(MASSES, aim, strict=True)]
+        below = [
+            proof.group_error(mass) < one - 1e-9 for mass, one in zip(MASSES, aim, strict=True)
+        ]
         broken[0] += any(below)
         belongs = found.happened | found.is_lost
         inside = certify_link(
             (at / top)[belongs], LINK, lost=found.is_lost[belongs], bound="pathwise"
         )
         broken[1] += any(
-            inside.group_error(mass) < one for mass, one in zip(MASSES, aim_of_part, strict=True)
+            inside.group_error(mass) < one - 1e-9
+            for mass, one in zip(PART_MASSES, aim_of_part, strict=True)
         )
         events = certify_events(top, found.happened, lost=found.is_lost)
-        broken[2] += any(events.bias(mass)[1] < one for mass, one in zip(MASSES, bias, strict=True))
+        broken[2] += any(
+            events.bias(mass)[1] < one - 1e-9 for mass, one in zip(MASSES, bias, strict=True)
+        )
     assert (broken <= most_failures(n_sets)).all(), broken
