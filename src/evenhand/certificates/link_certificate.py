@@ -282,6 +282,9 @@ class LinkCertificate(Certificate):
             f"a group error of at most {points_in_full(max_group_error)} points cannot be certified"
             f" for groups of {in_full(mass)} of people on {n:,} rows"
         )
+        # a group may contain all people who were lost, each with an error of 1/2
+        if self.n_lost / (2 * n * mass) >= max_group_error:
+            return f"{start}: {self._lost_in_words()}"
         least = type(self.link)(LEAST_ALPHA)
         most = max(MOST_ROWS, 2 * n)
         enough = enough_rows(
@@ -329,7 +332,9 @@ class LinkCertificate(Certificate):
         known = rows - n_lost
         alike = np.quantile(self.pit, (np.arange(known) + 0.5) / known)
         low, high = np.append(alike, np.zeros(n_lost)), np.append(alike, np.ones(n_lost))
-        for kind in EVIDENCE.values():
+        # with people lost, the kind of the bound does not depend on their number
+        kinds = (type(self.evidence),) if self.n_lost else tuple(EVIDENCE.values())
+        for kind in kinds:
             yield kind.of(Sample(low, high), self.confidence)
 
     def _mean_price(self) -> float:
