@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,7 +86,8 @@ def test_people_followed_to_a_horizon_are_chosen_by_entry_alone() -> None:
 def test_entry_may_be_given_as_dates() -> None:
     days = np.array(["2020-01-01", "2020-01-11", "2020-02-01"], dtype="datetime64[D]")
     y, event = [40.0, 3.0, 5.0], [0, 1, 1]
-    for entered in (days, days.astype(str), days.astype(str).astype(object)):
+    zoned = pd.DatetimeIndex(days).tz_localize("UTC")
+    for entered in (days, days.astype(str), days.astype(str).astype(object), zoned):
         times = CensoredTimes.of(y, event, 30, entered)
         assert times.entered is not None
         np.testing.assert_allclose(times.entered, [0, 10, 31])
@@ -110,7 +112,10 @@ def test_entry_may_be_given_as_dates() -> None:
         ({"entered": [0, 1]}, "entered is given without horizon"),
         ({"entered": [0], "horizon": 2}, "entered must have shape"),
         ({"entered": ["2020-01-01", None], "horizon": 2}, r"entered\[1\]"),
-        ({"entered": ["a", "b"], "horizon": 2}, "entered"),
+        ({"entered": ["a", "b"], "horizon": 2}, "entered must be numbers in units of y, or dates"),
+        ({"entered": pd.to_datetime([]), "horizon": 2}, "entered must have shape"),
+        ({"y": [[1.0], [2.0]]}, "y must have 1 dimension"),
+        ({"y": ["a", "b"]}, "y contains values that are not numbers"),
     ],
 )
 def test_bad_times_are_refused_with_the_place(given: dict[str, Any], message: str) -> None:

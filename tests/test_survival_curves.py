@@ -171,6 +171,7 @@ def test_links_randomize_the_time_and_not_the_probability_of_the_event() -> None
         ([1.0, np.inf], [[0.9, 0.1]], "times.*finite"),
         ([1.0, 2.0], [[0.9]], r"survival must have one column per time \(2\), got shape"),
         (["a", "b"], [[0.9, 0.1]], "times contains values that are not numbers"),
+        ([1.0, 2.0], [[0.9, 0.1], [0.8]], "survival contains values that are not numbers"),
     ],
 )
 def test_bad_curves_are_refused(

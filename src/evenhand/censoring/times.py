@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import number_in_full, one_line
-from evenhand._validate import Floats, InputError, Mask, bad_input, check_finite
+from evenhand._validate import Floats, InputError, Mask, as_floats, bad_input, check_finite
 
 DAY = np.timedelta64(1, "D")
 
@@ -97,7 +97,7 @@ class CensoredTimes:
             remedy = (
                 "check that 1 stands for an observed event"
                 if not happened.any()
-                else ("give a later horizon")
+                else "give a later horizon"
             )
             raise InputError(f"no event was observed{before}, so nothing can be compared; {remedy}")
         if tau is None:
@@ -181,26 +181,19 @@ def check_horizon(horizon: float) -> float:
 
 
 def _times(y: ArrayLike) -> Floats:
-    if np.isnan(_as_floats_or_nan(y)).any():
-        missing = int(np.flatnonzero(np.isnan(_as_floats_or_nan(y)))[0])
+    time = as_floats("y", y)
+    is_missing = np.isnan(time)
+    if time.ndim == 1 and is_missing.any():
         remedy = (
             "where no event was observed, give the time at which the person was last seen: without"
             " these people, times would seem shorter than they are"
         )
-        raise bad_input(f"y[{missing}]", "be a time", "a missing value", remedy)
-    time = check_finite("y", y)
+        raise bad_input(f"y[{int(np.argmax(is_missing))}]", "be a time", "a missing value", remedy)
+    time = check_finite("y", time)
     if time.min() < 0:
         first = int(np.argmax(time < 0))
         raise bad_input(f"y[{first}]", "be at least 0, as it is a time", float(time[first]))
     return time
-
-
-def _as_floats_or_nan(y: ArrayLike) -> Floats:
-    """Return values as floats; zeros if they are no numbers, which later checks refuse."""
-    try:
-        return np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
-        return np.zeros(1)
 
 
 def _events(event: ArrayLike, n: int) -> Mask:
@@ -224,17 +217,27 @@ def _events(event: ArrayLike, n: int) -> Mask:
 
 def _entered(entered: Any, n: int) -> Floats:
     values = np.asarray(entered)
+    if values.shape != (n,):
+        got = f"shape {values.shape}"
+        raise bad_input("entered", f"have shape ({n},), one value per time", got)
     if values.dtype.kind in "OUS":
-        try:
-            values = pd.to_datetime(pd.Series(values), format="ISO8601").to_numpy()
-        except (TypeError, ValueError):
-            values = np.asarray(entered)
+        values = _dates(values)
     if values.dtype.kind == "M":
         if np.isnat(values).any():
             first = int(np.argmax(np.isnat(values)))
             raise bad_input(f"entered[{first}]", "be a date", "a missing value")
         values = (values - values.min()) / DAY
-    found = check_finite("entered", values)
-    if found.shape != (n,):
-        raise bad_input("entered", f"have shape ({n},), one value per time", f"shape {found.shape}")
-    return found
+    return check_finite("entered", values)
+
+
+def _dates(values: NDArray[Any]) -> NDArray[Any]:
+    """Return texts and objects as dates, or as numbers if they are no dates."""
+    try:
+        return pd.to_datetime(pd.Series(values), format="ISO8601", utc=True).to_numpy("M8[ns]")
+    except (TypeError, ValueError):
+        pass
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        rule = "be numbers in units of y, or dates such as 2024-12-31"
+        raise bad_input("entered", rule, repr(values.tolist()[0])[:80]) from None

@@ -218,7 +218,7 @@ class Forecast(ForecastValues):
         >>> forecast.event_probability().round(2), forecast.ppf(0.05).round(2)
         (array([0.3]), array([0.5]))
         """
-        curves = SurvivalCurves(times, np.atleast_2d(survival))
+        curves = SurvivalCurves(times, np.atleast_2d(as_floats("survival", survival)))
         if horizon is None:
             return cls(curves)
         tau = check_horizon(horizon)

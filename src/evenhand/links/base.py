@@ -151,11 +151,9 @@ class Link(ABC):
         return np.asarray(errors.reshape(values.shape))
 
     def cell_error(self, u: ArrayLike) -> Floats:
-        """Pathwise error `integral (H(u; r) - r)_+ dr` of an outcome known only by a lower PIT.
+        """Pathwise error `integral (H(u; r) - r)_+ dr` of a person whose base PIT is at least `u`.
 
-        The base PIT is anywhere in the cell from `u` to 1, such as that of a time beyond a horizon
-        whose base CDF is `u`, and only a served cell above the draw is an error, in the reading of
-        cells (outcomes: 2). It increases with `u`, from 0 to 1/2, and is at most `pathwise_error`.
+        Only a served cell above the draw is an error (outcomes: 2): 0 to 1/2, increasing in `u`.
 
         Examples
         --------
@@ -164,8 +162,7 @@ class Link(ABC):
         array([0.   , 0.125, 0.5  ])
         """
         # with A this integral, err(u) = A(u) + A(1 - u) and mu(u) - 1/2 = A(u) - A(1 - u)
-        both = self.pathwise_error(u) + self.mean_pit(u) - 0.5
-        return np.asarray(np.clip(both / 2, 0.0, 0.5))
+        return np.clip((self.pathwise_error(u) + self.mean_pit(u) - 0.5) / 2, 0.0, 0.5)
 
     def mean_pit(self, u: ArrayLike) -> Floats:
         """Mean served PIT `mu(u) = integral H(u; r) dr` of people whose base PIT is `u`.
