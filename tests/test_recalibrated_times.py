@@ -454,12 +454,12 @@ def test_an_audit_repairs_the_groups_that_it_calls_off(horizon: float | None) ->
         (
             lambda X: Forecast.from_poisson(np.ones(len(X))),
             {},
-            "predict times if event is given, got forecasts of the kind 'count'",
+            "event is given, but forecasts are of the kind 'count'",
         ),
         (
             lambda X: Forecast.from_survival([1.0, 2.0], np.tile([0.8, 0.3], (len(X), 1))),
             {"event": None},
-            "event is missing: the model predicts times",
+            "event is missing: these are forecasts of times",
         ),
     ],
 )

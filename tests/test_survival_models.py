@@ -189,11 +189,9 @@ def test_models_of_times_are_not_audited_as_if_all_times_were_of_events(cox: Any
     with pytest.raises(InputError, match="event is missing: these are forecasts of times"):
         evenhand.audit(cox, TEST, TEST["week"])
     made = SurvivalModel(cox, 52)
-    with pytest.raises(InputError, match="horizon must be 52, the horizon of the forecasts, got N"):
+    with pytest.raises(InputError, match=r"have an atom at 52, .* but no horizon is given"):
         evenhand.audit(made, TEST, TEST["week"], event=TEST["arrest"])
-    with pytest.raises(
-        InputError, match="horizon must be 52, the horizon of the forecasts, got 26"
-    ):
+    with pytest.raises(InputError, match=r"have an atom at 52, .* but horizon=26; pass the"):
         evenhand.audit(made, TEST, TEST["week"], event=TEST["arrest"], horizon=26)
 
 

@@ -10,7 +10,7 @@ from evenhand import certificates
 from evenhand._validate import InputError, check_finite
 from evenhand.audits.certifying import certificate_of
 from evenhand.audits.forecasts import check_model, check_rows, read_subject
-from evenhand.audits.times import check_times
+from evenhand.censoring import given_times
 from evenhand.columns import check_groups
 from evenhand.draws import RandomState, generator
 
@@ -83,7 +83,7 @@ def certify(
     if y is None:
         raise InputError("y is missing: a certificate needs outcomes; pass y=")
     random = generator(random_state)
-    times = check_times(y, event, horizon, entered, model, sample_weight)
+    times = given_times(y, event, horizon, entered, sample_weight)
     outcomes = check_finite("y", y) if times is None else times.time
     masks = check_groups(groups, outcomes.size, y if X is None else X)
     audited = check_model(model)

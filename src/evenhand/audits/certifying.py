@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import plain_number
+from evenhand._format import number_in_full
 from evenhand._validate import InputError
 from evenhand.audits.outcomes import RowPITs
 from evenhand.calibration import PITs
@@ -87,7 +87,7 @@ def _of_times(rows: RowPITs, times: CensoredTimes, options: dict[str, Any]) -> P
         return certify_times(rows.pits, times, base=base, at_horizon=rows.at_horizon, **options)
     part, events = rows.positive, rows.events
     if part is None or events is None or part.at != times.horizon:
-        atom = "" if part is None else f" with an atom at {plain_number(part.at)}"
+        atom = "" if part is None else f" with an atom at {number_in_full(part.at)}"
         raise InputError(
             "times that may be cut off are certified under continuous forecasts and under those"
             f" with an atom at the horizon, and these are of the kind {rows.kind}{atom}; make them"

@@ -15,12 +15,12 @@ from evenhand.audits.outcomes import (
     rounding_of,
 )
 from evenhand.audits.rounding import RoundingCells
-from evenhand.audits.times import check_forecast_of_times
 from evenhand.calibration import Grid, PITs
 from evenhand.censoring import CensoredTimes
 from evenhand.certificates import LinkBase
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
+from evenhand.forecasters import check_forecast_of_times
 
 
 class Reading:

@@ -22,8 +22,8 @@ from evenhand.audits.result import Audit
 from evenhand.audits.row_record import MOST_ROWS, RowRecord, group_masks
 from evenhand.audits.rows import HeldOut, hold_out, without_leaks
 from evenhand.audits.scores import AVERAGE_ERROR, mean_scores, pit_scores
-from evenhand.audits.times import check_times
 from evenhand.calibration import Pit, as_pits
+from evenhand.censoring import given_times
 from evenhand.columns import Schema, UnseenValues, as_pandas, unreported
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
@@ -192,7 +192,7 @@ def audit(
         within=within,
     )
     random = generator(random_state)
-    times = check_times(y, event, horizon, entered, model, sample_weight)
+    times = given_times(y, event, horizon, entered, sample_weight)
     outcomes = check_finite("y", y) if times is None else times.time
     target = name_of(y) if target_name is None else target_name
     people = check_people(ids, outcomes.size)

@@ -5,5 +5,6 @@ from __future__ import annotations
 from evenhand.censoring.kaplan_meier import KaplanMeier
 from evenhand.censoring.times import CensoredTimes
 from evenhand.censoring.times import check_horizon as check_horizon
+from evenhand.censoring.times import given_times as given_times
 
 __all__ = ["CensoredTimes", "KaplanMeier"]

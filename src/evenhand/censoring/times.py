@@ -162,6 +162,43 @@ class CensoredTimes:
         )
 
 
+def given_times(
+    y: ArrayLike,
+    event: ArrayLike | None,
+    horizon: float | None = None,
+    entered: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> CensoredTimes | None:
+    """Return times that may be cut off, or None if there is no `event`.
+
+    The parameters are those of `CensoredTimes.of`, and weights of shape (n,).
+
+    Raises
+    ------
+    InputError
+        If an input is invalid, if there is a horizon or a time of entry without `event`, or if
+        weights leave out the people whose times are cut off.
+    """
+    if event is None:
+        for name, value in (("horizon", horizon), ("entered", entered)):
+            if value is not None:
+                raise InputError(
+                    f"{name} is given without event: it is for times that may be cut off; pass"
+                    " event=, 1 where the event was observed, 0 where the time is cut off"
+                )
+        return None
+    times = CensoredTimes.of(y, event, horizon, entered)
+    if sample_weight is not None and np.shape(sample_weight) == times.time.shape:
+        is_left_out = np.asarray(sample_weight) == 0
+        if times.is_lost.any() and is_left_out[times.is_lost].all():
+            raise InputError(
+                "sample_weight is 0 for each person whose time is cut off, which leaves them out:"
+                " without them, times seem shorter than they are, and right forecasts seem wrong;"
+                " weight people whatever happened to them"
+            )
+    return times
+
+
 def check_horizon(horizon: float) -> float:
     """Return a horizon as a float; InputError if it is not a time above 0.
 

@@ -26,7 +26,7 @@ from evenhand.forecasters.membership import (
 )
 from evenhand.forecasters.pit_cells import PitCells
 from evenhand.forecasters.steps import LEVEL, Step
-from evenhand.forecasters.times import check_times_of
+from evenhand.forecasters.times import check_forecast_of_times
 
 TINY = 1e-300
 """Least probability, so that logarithms are finite."""
@@ -70,7 +70,7 @@ class HeldOut:
     ) -> HeldOut:
         """Return the forecasts of rows with their outcomes, shape (n,), or with their `times`."""
         kind = forecast.outcome_kind
-        check_times_of(forecast, times)
+        check_forecast_of_times(forecast, times)
         if times is not None:
             return cls._of_times(forecast, times)
         if kind is OutcomeKind.CONTINUOUS:
