@@ -196,8 +196,8 @@ def test_fitted_cox_models_are_recalibrated(horizon: float | None) -> None:
     assert abs(after - expected) < abs(before - expected) / 2
 
 
-@pytest.mark.parametrize("horizon", HORIZONS)
-@pytest.mark.parametrize("by", [["g"], GROUP])
+# overlapping groups with a horizon are those of repairs by an audit, below
+@pytest.mark.parametrize(("horizon", "by"), [(None, ["g"]), (2.0, ["g"]), (None, GROUP)])
 def test_groups_are_repaired_although_more_than_half_of_the_times_are_cut_off(
     horizon: float | None, by: Any
 ) -> None:
@@ -253,11 +253,9 @@ def test_censoring_may_depend_on_the_groups() -> None:
         after = train.fitted(horizon, ["g"]).forecast(fresh.X)
         # up to the last time of the group that is cut off early nothing is known beyond 1.5
         early = fresh.groups["g"]
-        known = np.minimum(fresh.times, 1.4)[early]
         off = np.abs(after.cdf(1.4)[early].mean() - (fresh.times[early] < 1.4).mean())
         n_events = int(train.event[train.groups["g"]].sum())
         assert off < 4 * np.sqrt(0.25 / n_events)
-        assert known.size == early.sum()
         rest = fresh.groups["rest"]
         n_events = int(train.event[train.groups["rest"]].sum())
         noise = noise_of(1) * np.sqrt(1 / n_events + 1 / rest.sum())
@@ -379,7 +377,7 @@ def test_survival_curves_are_repaired_stored_and_served_with_their_horizon(tmp_p
 
         return model
 
-    model = RecalibratedRegressor(curves(3.0), by=["g"], random_state=0)
+    model = RecalibratedRegressor(curves(3.0), random_state=0)
     model.fit(people.X, people.y, event=people.event, horizon=3)
     assert model.horizon_ == 3
     with pytest.warns(UserWarning, match="was saved without an inner model"):
@@ -398,8 +396,8 @@ def test_survival_curves_are_repaired_stored_and_served_with_their_horizon(tmp_p
 def test_rows_of_weight_0_are_left_out() -> None:
     people = People(700, 14)
     weight = np.where(np.arange(700) < 500, 2.0, 0.0)
-    model = RecalibratedRegressor(model_of(2.0), by=["g"], random_state=0)
-    some = RecalibratedRegressor(model_of(2.0), by=["g"], random_state=0)
+    model = RecalibratedRegressor(continuous, by=["g"], random_state=0)
+    some = RecalibratedRegressor(continuous, by=["g"], random_state=0)
     model.fit(people.X, people.y, weight, event=people.event, horizon=2.0)
     some.fit(people.X[:500], people.y[:500], event=people.event[:500], horizon=2.0)
     pd.testing.assert_frame_equal(model.check_, some.check_)
