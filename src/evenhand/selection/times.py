@@ -12,7 +12,7 @@ from evenhand._format import count, number_in_full
 from evenhand._validate import Floats, InputError, about
 from evenhand.audits import censored_log_score, spread_step
 from evenhand.calibration import PITs
-from evenhand.censoring import CensoredTimes, KaplanMeier
+from evenhand.censoring import CensoredTimes, KaplanMeier, given_times
 from evenhand.certificates import certify_hurdle_times
 from evenhand.distributions import OutcomeKind, as_hurdle, describes_times
 from evenhand.draws import fresh
@@ -48,13 +48,8 @@ def check_times(
     InputError
         If an input is invalid, there is no horizon, or the model would be fitted to the times.
     """
-    if event is None:
-        for name, given in (("horizon", horizon), ("entered", entered)):
-            if given is not None:
-                raise InputError(
-                    f"{name} is given without event: it is for times that may be cut off; pass"
-                    " event=, 1 where the event was observed, 0 where the time is cut off"
-                )
+    times = given_times(y, event, horizon, entered)
+    if times is None:
         if isinstance(thawed(estimator), SurvivalModel):
             raise InputError(
                 "event is missing: the model predicts times; pass event=, 1 where the event was"
@@ -76,7 +71,7 @@ def check_times(
             "sample_weight is not used for times that may be cut off, whose model is not fitted"
             " here; leave it out"
         )
-    return CensoredTimes.of(y, event, horizon, entered)
+    return times
 
 
 def with_horizon(estimator: Any, times: CensoredTimes | None) -> Any:
@@ -95,7 +90,8 @@ def check_forecasts(base: Forecast, times: CensoredTimes | None) -> None:
                 " observed, 0 where the time is cut off, and horizon="
             )
         return
-    tau = number_in_full(times.horizon)
+    # the remedy is Python
+    tau = f"{times.horizon:.15g}"
     got = f"are of the kind {base.outcome_kind}"
     if base.outcome_kind is OutcomeKind.HURDLE:
         hurdle = as_hurdle(base.distribution)
