@@ -224,6 +224,37 @@ def test_groups_and_features_made_of_the_event_are_possible_leaks() -> None:
     assert row(found.groups, "b")["off"]
 
 
+@pytest.mark.parametrize("horizon", [None, 1.0])
+def test_columns_made_of_any_event_are_no_features(horizon: float | None) -> None:
+    who = people()
+    died = who.event.astype(bool)
+    rng = np.random.default_rng(0)
+    code = pd.Series([f"code {k}" for k in rng.permutation(2000) // 2])
+    made = {
+        "event": died.astype(int),
+        "died": died,
+        "alive": 1 - died,
+        "time": who.time,
+        "days": 365 * who.time,
+        "cause": np.where(died, rng.choice(["a", "b"], 2000), None),
+        "certificate": code.where(died),
+        "size at death": np.where(died, rng.normal(size=2000), np.nan),
+        "last visit": np.where(died, np.nan, rng.normal(size=2000)),
+    }
+    known = {"code": code.where(rng.uniform(size=2000) < 0.5), "age": who.table["age"]}
+    found = audit(
+        who.forecast(horizon),
+        pd.DataFrame(made | known),
+        who.time,
+        event=who.event,
+        horizon=horizon,
+        groups={"dead": died},
+        **QUICK,
+    )
+    assert set(found.leaks.loc[found.leaks["kind"] == "feature", "name"]) == set(made)
+    assert not row(found.groups, "dead")["off"]
+
+
 def test_assumptions_are_noted() -> None:
     assert [note.kind for note in audited().notes].count(NoteKind.CUT_OFF_TIMES) == 1
     who = people()

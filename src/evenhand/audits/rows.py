@@ -142,7 +142,7 @@ def without_leaks(held: HeldOut, subject: Subject) -> HeldOut:
 
 
 def _leaks_of_times(subject: Subject, groups: Groups, features: Any) -> pd.DataFrame:
-    """Find what the event, or the time of an event, may define.
+    """Find what the event, also one after the horizon, or the time of an event may define.
 
     The time of a person who is cut off is not searched for: it may follow from the date of entry,
     which is known before.
@@ -150,7 +150,11 @@ def _leaks_of_times(subject: Subject, groups: Groups, features: Any) -> pd.DataF
     assert subject.times is not None
     times = subject.times.take(subject.scored)
     happened = times.happened
-    found = [find_leaks(happened.astype(np.float64), subject.medians, groups, features)]
+    # a column of the event may count those after the horizon, or not
+    events = [happened, *([] if times.horizon is None else [times.observed])]
+    found = [
+        find_leaks(event.astype(np.float64), subject.medians, groups, features) for event in events
+    ]
     of_events = None if features is None else take_rows(features, np.flatnonzero(happened))
     some = groups.take(np.flatnonzero(happened))
     found.append(find_leaks(times.followed[happened], subject.medians[happened], some, of_events))

@@ -69,7 +69,7 @@ def cut_off(latent: Floats, times: CensoredTimes, random: np.random.Generator) -
         happened &= latent < times.horizon
         cut = np.minimum(cut, times.horizon)
     seen = np.where(happened, latent, np.minimum(latent, cut))
-    return CensoredTimes(seen, happened, times.horizon, times.entered, seen)
+    return CensoredTimes(seen, happened, times.horizon, times.entered, seen, happened)
 
 
 def _rounded(forecast: Forecast, values: Floats, rounding: RoundingCells, origin: float) -> Floats:

@@ -35,6 +35,8 @@ class CensoredTimes:
         When each person entered, in units of `time` from any origin; None if unknown.
     followed : ndarray of shape (n,)
         Time as it was given, before it was cut at the horizon.
+    observed : ndarray of bool, shape (n,)
+        Whether the event was observed, also after the horizon.
 
     See Also
     --------
@@ -52,6 +54,7 @@ class CensoredTimes:
     horizon: float | None
     entered: Floats | None
     followed: Floats
+    observed: Mask
 
     @classmethod
     def of(
@@ -101,10 +104,10 @@ class CensoredTimes:
             )
             raise InputError(f"no event was observed{before}, so nothing can be compared; {remedy}")
         if tau is None:
-            return cls(time, seen, tau, start, time)
+            return cls(time, seen, tau, start, time, happened)
         # the outcome `horizon` is that of people without an event until then
         last = np.where(seen, np.nextafter(tau, 0.0), tau)
-        return cls(np.minimum(time, last), seen, tau, start, time)
+        return cls(np.minimum(time, last), seen, tau, start, time, happened)
 
     def __repr__(self) -> str:
         return one_line(
@@ -159,6 +162,7 @@ class CensoredTimes:
             self.horizon,
             None if self.entered is None else self.entered[rows],
             self.followed[rows],
+            self.observed[rows],
         )
 
 

@@ -30,7 +30,8 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.D
     - *rank correlation*: a numeric or date feature has an absolute rank correlation (Spearman) with
       the outcome above 0.99 and above that of the forecasts' medians, on at least 20 rows.
 
-    A column is found if one of its groups is found. A group of given size that is drawn
+    A column is found if one of its groups is found; one that defines no groups, such as free text,
+    if the rows where it is missing are. A group of given size that is drawn
     independently of the outcomes is found with probability below 2e-4 at 20 rows, 2e-6 at 30 rows
     and 1e-9 at 100 rows. Two halves whose outcomes are normal with equal variance meet the 1% limit
     only if their means differ by 4.65 standard deviations, and are not found if the forecasts'
@@ -63,9 +64,11 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.D
     table = None if features is None else as_table(features, y.size)
     by_column: dict[str, tuple[float, float, float]] = {}
     for j, (name, made) in enumerate(() if table is None else feature_groups(table)):
-        apart = (
-            [] if isinstance(made, LeftOut) else [_apart(mask, *ranges) for mask in made.values()]
-        )
+        masks = [] if isinstance(made, LeftOut) else list(made.values())
+        # ids and free text have no groups, but may be missing where the outcome is of some range
+        if table is not None and isinstance(made, LeftOut):
+            masks = [table.iloc[:, j].isna().to_numpy()]
+        apart = [_apart(mask, *ranges) for mask in masks]
         least = np.nanmin(apart) if apart and not np.isnan(apart).all() else np.nan
         found = (np.nan, np.nan) if table is None else ranks.of(table.iloc[:, j])
         if not np.isnan([least, found[0]]).all():
