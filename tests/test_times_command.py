@@ -287,6 +287,22 @@ def test_maps_are_for_their_horizon(
     assert fact in done.err
 
 
+def test_maps_are_for_their_times(evenhand: Command, table: Path, tmp_path: Path) -> None:
+    maps, out = tmp_path / "maps", tmp_path / "out.csv"
+    listed = ("--survival", "0=one,5=s5,2=s2,10=s10")
+    data = pd.read_csv(table, float_precision="round_trip").assign(one=1.0)
+    data.to_csv(table, index=False)
+    done = evenhand("recalibrate", str(table), *listed, *TIMES[2:], "--out", str(maps))
+    assert done.code == 0, done.err
+    place = ("--id", "id", "--maps", str(maps), "--out", str(out))
+    done = evenhand("recalibrate", str(table), *listed, *place)
+    assert done.code == 0, done.err
+    for other, times in (("0=one,3=s2,5=s5,10=s10", "3, 5, 10"), ("2=s2,5=s5", "2, 5")):
+        done = evenhand("recalibrate", str(table), "--survival", other, *place)
+        assert done.code == 2
+        assert f"survival probabilities at the times 2, 5, 10, not at {times}; name" in done.err
+
+
 @pytest.mark.parametrize(
     ("options", "fact"),
     [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand._format import count
-from evenhand._validate import InputError, about, bad_input
+from evenhand._validate import InputError, about, bad_input, first_names
 from evenhand.cli.arguments import (
     DEFAULT_LEVELS,
     OUTPUT,
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from evenhand.columns import GroupRule
     from evenhand.forecasters import RecalibratedRegressor
     from evenhand.scale import ColumnSubject
+    from evenhand.tables import Parts
 
 SCHEMA = "evenhand.recalibration/1"
 """Layout of the JSON that is printed with --target."""
@@ -308,6 +309,7 @@ def _apply(
             f"--maps {maps} are for other columns of forecasts than {listed}; name the columns that"
             " the maps were estimated with, or estimate maps for these with --target"
         )
+    _check_times(maps, model, subject, parts)
     kind = subject.outcome_kind(parts.source)
     if kind is not model.outcome_kind_:
         raise InputError(
@@ -339,4 +341,23 @@ def _check_horizon(maps: Path, model: RecalibratedRegressor, subject: ColumnSubj
     remedy = "leave --horizon out, or estimate maps for it with --target"
     raise bad_input(
         "--maps", f"be for --horizon {subject.horizon:.15g}", f"maps for {known}", remedy
+    )
+
+
+def _check_times(
+    maps: Path, model: RecalibratedRegressor, subject: ColumnSubject, parts: Parts
+) -> None:
+    """Refuse survival probabilities at other times than those of the maps."""
+    given = subject.times(parts.columns, parts.source) or []
+    # everybody survives time 0, which is no part of a curve
+    times = [time for time in given if time > 0]
+    # maps of earlier releases have no times
+    if not times or not model.curve_times_ or times == list(model.curve_times_):
+        return
+    known, other = (
+        first_names([f"{time:.15g}" for time in some], 5) for some in (model.curve_times_, times)
+    )
+    raise InputError(
+        f"--maps {maps} are for survival probabilities at the times {known}, not at {other}; name"
+        " the times that the maps were estimated with, or estimate maps for these with --target"
     )

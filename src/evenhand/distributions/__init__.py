@@ -23,7 +23,7 @@ from evenhand.distributions.recalibrated import Recalibrated
 from evenhand.distributions.records import from_records, to_records
 from evenhand.distributions.samples import Samples
 from evenhand.distributions.support import Support
-from evenhand.distributions.survival import SurvivalCurves, describes_times
+from evenhand.distributions.survival import SurvivalCurves, curve_times, describes_times
 from evenhand.distributions.tabulation import from_ppf
 from evenhand.distributions.transformed import Transformed
 from evenhand.distributions.truncated import Truncated
@@ -77,6 +77,7 @@ __all__ = [
     "Truncated",
     "as_hurdle",
     "beyond",
+    "curve_times",
     "describes_times",
     "empirical",
     "from_ppf",

@@ -180,12 +180,33 @@ def describes_times(distribution: Distribution) -> bool:
     >>> describes_times(SurvivalCurves([1.0], [[0.5]]))
     True
     """
+    return _curves_in(distribution) is not None
+
+
+def curve_times(distribution: Distribution) -> list[float]:
+    """Return the times that all survival curves inside a distribution have; none for other forms.
+
+    Examples
+    --------
+    >>> curve_times(SurvivalCurves([1.0, 3.0], [[0.5, 0.2]]))
+    [1.0, 3.0]
+    """
+    curves = _curves_in(distribution)
+    if curves is None:
+        return []
+    # there may be a grid for each person
+    grid = curves.times.reshape(-1, curves.times.shape[-1])
+    return grid[0].tolist() if (grid == grid[0]).all() else []
+
+
+def _curves_in(distribution: Distribution) -> SurvivalCurves | None:
+    """Return the survival curves inside links, maps and hurdles; None if there are none."""
     inner: Any = distribution
     while not isinstance(inner, SurvivalCurves):
         inner = getattr(inner, "positive", getattr(inner, "base", None))
         if inner is None:
-            return False
-    return True
+            return None
+    return inner
 
 
 def _check_curves(survival: Floats) -> None:

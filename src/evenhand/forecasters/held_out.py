@@ -11,7 +11,14 @@ import pandas as pd
 
 from evenhand._validate import Floats, Ints, Mask, bad_input
 from evenhand.censoring import CensoredTimes
-from evenhand.distributions import Bernoulli, Hurdle, OutcomeKind, Recalibrated, as_hurdle
+from evenhand.distributions import (
+    Bernoulli,
+    Hurdle,
+    OutcomeKind,
+    Recalibrated,
+    as_hurdle,
+    curve_times,
+)
 from evenhand.forecast import Forecast
 from evenhand.forecasters.event_terms import learn_disjoint, learn_overlapping
 from evenhand.forecasters.events import EventMaps, Events
@@ -57,12 +64,15 @@ class HeldOut:
         False for rows of which it is not known.
     is_high : bool
         Whether the atom of hurdles is above the rest.
+    curve_times : tuple of float
+        Times of the survival curves; none for other forms of forecasts.
     """
 
     kind: OutcomeKind
     pit: PitCells
     events: Events | None = None
     is_high: bool = False
+    curve_times: tuple[float, ...] = ()
 
     @classmethod
     def of(
@@ -72,7 +82,8 @@ class HeldOut:
         kind = forecast.outcome_kind
         check_forecast_of_times(forecast, times)
         if times is not None:
-            return cls._of_times(forecast, times)
+            grid = tuple(curve_times(forecast.distribution))
+            return replace(cls._of_times(forecast, times), curve_times=grid)
         if kind is OutcomeKind.CONTINUOUS:
             return cls(kind, PitCells.of(forecast.cdf(outcomes)))
         if kind is OutcomeKind.COUNT:

@@ -128,6 +128,8 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
     horizon_, n_lost_ : float or None, int or None
         Horizon of times, and the number of rows whose time is cut off before it and before the
         event; None for other outcomes.
+    curve_times_ : tuple of float
+        Times of the survival curves that the maps were estimated for; none for other forecasts.
     support_ : Support or None
         Map of outcomes to the line; None without `support`.
     schema_ : Schema
@@ -239,7 +241,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
             held_out = held_out_forecasts(
                 self._base, self.estimator, rows, outcomes, times, self._on_support
             )
-        self.outcome_kind_ = held_out.kind
+        self.outcome_kind_, self.curve_times_ = held_out.kind, held_out.curve_times
         self.horizon_ = None if times is None else times.horizon
         self.n_lost_ = None if times is None else int(times.is_lost.sum())
         # only ratios of weights count; squares of tiny weights would underflow
@@ -347,7 +349,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
             by, columns = self._grouping.to_state()
         learned: dict[str, Any] = {"kind": self._base.name} | self._columns_to_state()
         learned["columns"] = columns
-        learned["outcome_kind"] = str(self.outcome_kind_)
+        learned |= {"outcome_kind": str(self.outcome_kind_), "curve_times": list(self.curve_times_)}
         learned |= {"horizon": self.horizon_, "n_lost": self.n_lost_}
         learned["groups"] = [
             [name, int(count), used] for name, count, used in self.groups_.itertuples(index=False)
@@ -387,6 +389,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         model.outcome_kind_ = OutcomeKind(learned.get("outcome_kind", OutcomeKind.CONTINUOUS))
         # models stored by earlier releases are not of times that are cut off
         model.horizon_, model.n_lost_ = learned.get("horizon"), learned.get("n_lost")
+        model.curve_times_ = tuple(map(float, learned.get("curve_times", ())))
         model._set_maps(Maps.from_state(learned, levels, values, steps))
         model._set_base(base)
         model._set_grouping(learned)

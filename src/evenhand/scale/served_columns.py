@@ -12,8 +12,8 @@ from evenhand.distributions import (
     Categorical,
     Distribution,
     OutcomeKind,
-    SurvivalCurves,
     as_hurdle,
+    curve_times,
 )
 from evenhand.forecast import Forecast
 
@@ -100,12 +100,7 @@ def survival_times(forecast: Forecast) -> list[float]:
         if hurdle.end == "low":
             return []
         horizon = hurdle.at
-    inner = _innermost(forecast.distribution)
-    times: list[float] = []
-    if isinstance(inner, SurvivalCurves):
-        # curves of forecasters may have a grid for each person, which columns cannot have
-        grid = inner.times.reshape(-1, inner.times.shape[-1])
-        times = grid[0].tolist() if (grid == grid[0]).all() else []
+    times = curve_times(forecast.distribution)
     if horizon is None:
         return times
     return [*(time for time in times if time < horizon), horizon]
