@@ -378,3 +378,20 @@ def test_audits_of_times_take_each_kind_of_row_and_group(
         # the members are not known, so nothing is proven for them
         assert np.isnan(row(found.groups, "p")["most_error"])
         assert found.membership.empty
+
+
+def test_a_group_that_was_not_followed_to_the_horizon_has_no_upper_end() -> None:
+    """Half of the people were seen for at most 1.2: the last value of Kaplan-Meier is no rate."""
+    random = np.random.default_rng(11)
+    n = 600
+    late = np.arange(n) < n // 2
+    T = random.exponential(1.0, n)
+    C = np.where(late, random.uniform(0, 1.2, n), 5.0)
+    grid = np.linspace(0.1, 4, 40)
+    curves = Forecast.from_survival(grid, np.tile(np.exp(-grid), (n, 1)), horizon=2.0)
+    found = audit(
+        curves, y=np.minimum(T, C), event=T <= C, horizon=2.0, groups={"late": late}, random_state=0
+    )
+    row = found.survival.set_index("group").loc["late"]
+    assert row["observed"] < 0.8 < row["predicted"] < row["high"]
+    assert row["high"] == row["most"]

@@ -287,7 +287,7 @@ def test_a_pass_needs_bounds_without_an_assumption_and_a_fail_the_test_and_the_s
 
 
 def test_status_names_its_assumption() -> None:
-    found = audited("no horizon")
+    found = audited("horizon")
     assert found.status.decision is Decision.FAIL
     opening = " ".join(found.summary().split())
     assert "This assumes that in each group, censoring is independent of" in opening

@@ -134,6 +134,10 @@ def _bins(
     return pd.DataFrame(records, columns=list(RELIABILITY_COLUMNS))
 
 
+LEAST_REACHED = 5
+"""Fewest people who reached the horizon, for an upper end by the Kaplan-Meier estimate."""
+
+
 def _rates(
     times: CensoredTimes, predicted: Floats, weights: Floats, confidence: float
 ) -> dict[str, float | int]:
@@ -149,6 +153,10 @@ def _rates(
     lowest = share_interval(least, n, confidence)[0]
     highest = share_interval(most, n, confidence)[1]
     low, high = estimate.interval(times.horizon, confidence)
+    reached = weights[times.has_reached]
+    if not reached.any() or n_effective(reached) < LEAST_REACHED:
+        # the estimate ends before the horizon: its last value is a lower end only
+        high = 1.0
     return {
         "n": times.n_samples,
         "n_events": int(happened.sum()),

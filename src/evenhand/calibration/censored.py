@@ -23,8 +23,9 @@ class CensoredError(NamedTuple):
     error, low, high : float
         W1 distance to uniform of the Kaplan-Meier estimate of the distribution of PITs, and an
         asymptotic confidence interval, 0 to 1/2. They assume that, among these people, the PIT of
-        the outcome and the PIT at which a person is cut off are independent. Beyond the largest PIT
-        up to which anybody was followed, the forecasts are assumed to be right.
+        the outcome and the PIT at which a person is cut off are independent. Beyond the PIT up to
+        which enough people were followed, the estimate assumes that the forecasts are right; the
+        interval assumes nothing.
     least, most : float
         Bounds for the error whoever is cut off, 0 to 1/2. They have their confidence at any number
         of people; with weights, at any weights that do not depend on the outcomes.
@@ -118,9 +119,10 @@ def censored_error(
         freedom = data.n_effective - 1
         most_t, least_t = (float(-special.stdtrit(freedom, p)) for p in (tail, tail / 4))
         # level and spread, each in both directions
-        low = max(abs(data.level) - least_t * deviation.level, 0.0)
-        low = max(abs(data.spread) - least_t * deviation.spread, low)
-        high = data.error + most_t * deviation.largest
+        known_level, known_spread = (abs(x) - data.unknown for x in (data.level, data.spread))
+        low = max(known_level - least_t * deviation.level, 0.0)
+        low = max(known_spread - least_t * deviation.spread, low)
+        high = data.error + most_t * deviation.largest + data.unknown
     least, most = data.bounds(tail, generator(random_state))
     return CensoredError(
         data.error,

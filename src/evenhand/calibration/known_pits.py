@@ -24,6 +24,10 @@ BINS = 100
 POSITIONS = 32
 """Positions of each person's PITs with cells in estimates that average over the cells."""
 
+MOST_SHARE = 0.02
+"""Largest share of the probability that one person stands for. Beyond the PIT where few people are
+left, who then stand for many others, an estimate would be as accidental as these few people."""
+
 LEAST_ROWS = 30
 LEAST_KNOWN = 10
 """Fewest people, and fewest people whose PIT is known, for an asymptotic interval."""
@@ -97,15 +101,43 @@ class KnownPITs:
 
     @cached_property
     def estimate(self) -> KaplanMeier:
-        """Kaplan-Meier estimate of the distribution of PITs."""
-        count = self.low.shape[1]
-        observed = np.repeat(~self.lost, count)
-        return KaplanMeier.of(self.low.ravel(), observed, np.repeat(self.weights, count))
+        """Kaplan-Meier estimate of the distribution of PITs, up to `end`."""
+        values = self.low.ravel()
+        observed = np.repeat(~self.lost, self.low.shape[1]) & (values <= self.end)
+        return KaplanMeier.of(np.minimum(values, self.end), observed, self._weights_of_values)
+
+    @cached_property
+    def end(self) -> float:
+        """Level up to which enough people are left, an edge of a bin; 1 if nobody is cut off."""
+        if not self.lost.any():
+            return 1.0
+        values = self.low.ravel()
+        observed = np.repeat(~self.lost, self.low.shape[1])
+        whole = KaplanMeier.of(values, observed, self._weights_of_values)
+        edges = np.arange(1, BINS) / BINS
+        order = np.argsort(values)
+        share = np.append(0.0, np.cumsum(self._weights_of_values[order]))
+        left = 1 - share[np.searchsorted(values[order], edges, side="left")] / share[-1]
+        # complete outcomes stand for themselves alone
+        most = max(MOST_SHARE, 1.5 / self.n_effective)
+        is_few = 1 - whole.at(edges) > most * self.n_effective * left
+        return float(edges[np.argmax(is_few)]) if is_few.any() else 1.0
+
+    @cached_property
+    def _weights_of_values(self) -> Floats:
+        return np.repeat(self.weights, self.low.shape[1])
 
     @cached_property
     def error(self) -> float:
         """W1 distance of the estimate to uniform."""
         return min(self.estimate.error(), 0.5)
+
+    @cached_property
+    def unknown(self) -> float:
+        """Largest W1 distance of the estimate from a distribution that differs beyond its end."""
+        # the line to 1, from a constant that begins at the end or from one that ends at 1
+        last = self.estimate.last
+        return (1 - self._at(last)) * (1 - last) / 2
 
     @cached_property
     def level(self) -> float:
@@ -137,6 +169,14 @@ class KnownPITs:
         """Estimated probability of a central interval."""
         return self._at((1 + level) / 2) - self._at((1 - level) / 2)
 
+    def shares(self, level: float) -> tuple[float, float]:
+        """Least and largest probability of a central interval, whatever is beyond the end."""
+        last = self.estimate.last
+        ends = (1 - level) / 2, (1 + level) / 2
+        below, inside = (self._at(min(end, last)) for end in ends)
+        lowest = below if ends[0] <= last else 1.0
+        return max(inside - lowest, 0.0), (1.0 if ends[1] > last else inside) - below
+
     def coverage(self, level: float, tail: float) -> Estimate:
         """Return the coverage of a central interval; either end fails with probability `tail`."""
         share = min(max(self.share(level), 0.0), 1.0)
@@ -147,8 +187,8 @@ class KnownPITs:
         trials = self.n_effective
         if variance > 0:
             trials = min(share * (1 - share) / variance, trials)
-        hits = np.array([share * trials])
-        low, high = binomial_intervals(hits, hits, np.array([trials]), tail)
+        least, most = (np.array([min(max(end, 0.0), 1.0) * trials]) for end in self.shares(level))
+        low, high = binomial_intervals(least, most, np.array([trials]), tail)
         return Estimate(share, float(low[0]), float(high[0]))
 
     @cached_property
@@ -183,6 +223,9 @@ class KnownPITs:
             ended += (weight * ~self.lost[rows]) @ mass
         hazard = np.divide(ended, at_risk, out=np.zeros(BINS), where=at_risk > 0)
         hazard = np.minimum(hazard, 1.0)
+        # beyond the end the estimate is a line to 1, which varies less than its value at the end
+        is_used = np.arange(1, BINS + 1) <= round(BINS * self.end)
+        hazard[~is_used] = 0.0
         survival = np.cumprod(1 - hazard)
         # derivative of log(1 - hazard) in the number of events
         left = at_risk * (1 - hazard)
@@ -190,7 +233,7 @@ class KnownPITs:
         covariance = np.zeros((BINS, BINS))
         for rows in self._blocks():
             risk, mass = self._risk(rows)
-            excess = (mass * ~self.lost[rows, None] - risk * hazard) * scale
+            excess = (mass * ~self.lost[rows, None] * is_used - risk * hazard) * scale
             influence = self.weights[rows, None] * np.cumsum(excess, axis=-1) * survival
             covariance += influence.T @ influence
         return covariance

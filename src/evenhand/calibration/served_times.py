@@ -41,20 +41,22 @@ class ServedTimes(KnownPITs):
         """Estimated probability of each person's outcome, shape (n,); 0 for who is cut off."""
         estimate = self._of_base.estimate
         values = self.base.matrix[:, 0]
-        place = np.searchsorted(estimate.values, values[~self.lost])
-        weight = self.weights[~self.lost]
+        known = ~self.lost & (values <= self._of_base.end)
+        place = np.searchsorted(estimate.values, values[known])
+        weight = self.weights[known]
         sizes = np.diff(estimate.cdf, prepend=0.0) / np.bincount(
             place, weight, minlength=estimate.values.size
         )
         found = np.zeros(values.size)
-        found[~self.lost] = weight * sizes[place]
+        found[known] = weight * sizes[place]
         return found
 
     @cached_property
     def masses(self) -> Floats:
         """Weights of all rows in the distribution of served PITs; they add up to 1."""
         estimate = self._of_base.estimate
-        beyond = self.weights * (self.lost & (self.base.matrix[:, 0] > estimate.last))
+        # by their completed times, or by times beyond the end of the estimate
+        beyond = self.weights * ((self.jumps == 0) & (self.base.matrix[:, 0] > estimate.last))
         rest = 1 - self.jumps.sum()
         if rest > 0 and beyond.any():
             return np.asarray(self.jumps + rest * beyond / beyond.sum())
@@ -66,6 +68,18 @@ class ServedTimes(KnownPITs):
         """W1 distance of the distribution of served PITs to uniform."""
         some = self.masses > 0
         return min(calibration_error(PITs(self.pits.matrix[some], None, self.masses[some])), 0.5)
+
+    @cached_property
+    def unknown(self) -> float:
+        """Largest W1 distance from a distribution whose mass beyond the end is elsewhere."""
+        moved = np.maximum(self.pits.matrix, 1 - self.pits.matrix).mean(axis=-1)
+        return float((self.masses * (self.jumps == 0)) @ moved)
+
+    def shares(self, level: float) -> tuple[float, float]:
+        """Least and largest probability of a central interval, whatever is beyond the end."""
+        matrix = self.pits.matrix
+        least = float(self.jumps @ share_inside(matrix, matrix, level).mean(axis=-1))
+        return least, least + float(1 - self.jumps.sum())
 
     @cached_property
     def level(self) -> float:
