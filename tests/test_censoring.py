@@ -61,6 +61,10 @@ def test_each_person_has_an_event_or_reached_or_is_lost(
         with pytest.raises(InputError, match="no event was observed"):
             CensoredTimes.of(y, event, horizon, entered)
         return
+    if y.max() < horizon and not event.all():
+        with pytest.raises(InputError, match="horizon must be at most"):
+            CensoredTimes.of(y, event, horizon, entered)
+        return
     times = CensoredTimes.of(y, event, horizon, entered)
     known = times.happened.astype(int) + times.has_reached + times.is_lost
     np.testing.assert_array_equal(known, 1)
@@ -330,3 +334,10 @@ def test_the_test_of_censored_times_has_its_level(horizon: float | None) -> None
         below[:2] += found.loc[["fifth", "low x"], "p_value"].to_numpy() < 0.05
         below[2] += found["off"].any()
     assert (below <= most_failures(n_sets)).all(), below
+
+
+def test_a_horizon_beyond_all_times_is_refused_where_somebody_was_lost() -> None:
+    with pytest.raises(InputError, match=r"horizon must be at most 12, the longest time, got 3,652"):
+        CensoredTimes.of([3.0, 12.0], [1, 0], horizon=3652)
+    # if everybody had the event, all outcomes are known
+    assert not CensoredTimes.of([3.0, 12.0], [1, 1], horizon=20).is_lost.any()

@@ -105,6 +105,10 @@ class CensoredTimes:
             raise InputError(f"no event was observed{before}, so nothing can be compared; {remedy}")
         if tau is None:
             return cls(time, seen, tau, start, time, happened)
+        if time.max() < tau and not seen.all():
+            rule = f"be at most {number_in_full(float(time.max()))}, the longest time"
+            remedy = "nobody was followed for longer; check that y and horizon have one unit"
+            raise bad_input("horizon", rule, number_in_full(tau), remedy)
         # the outcome `horizon` is that of people without an event until then
         last = np.where(seen, np.nextafter(tau, 0.0), tau)
         return cls(np.minimum(time, last), seen, tau, start, time, happened)
