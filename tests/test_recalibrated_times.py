@@ -417,6 +417,23 @@ def test_groups_with_few_observed_times_take_the_map_of_all() -> None:
 
 
 @pytest.mark.parametrize("horizon", HORIZONS)
+@pytest.mark.parametrize("n_events", [0, 9, 10])
+def test_groups_with_few_events_have_no_verdict(horizon: float | None, n_events: int) -> None:
+    people = People(2000, 15)
+    is_small = people.X["g"].to_numpy()
+    is_seen = is_small & people.event & (people.y <= (horizon or np.inf))
+    event = people.event & (~is_small | (is_seen & (np.cumsum(is_seen) <= n_events)))
+    model = RecalibratedRegressor(model_of(horizon), by=["g"], random_state=0)
+    model.fit(people.X, people.y, event=event, horizon=horizon)
+    found = model.check_.set_index("group").loc["g = True"]
+    assert (found["verdict"] == "helps") == (n_events == 10)
+    assert np.isnan(found["low"]) == np.isnan(found["high"]) == (n_events < 10)
+    # without a horizon, nothing is known of people without an event
+    assert np.isnan(found["error_before"]) == (horizon is None and n_events == 0)
+    assert "fewer than 10 observed events have no interval" in model.summary().replace("\n", " ")
+
+
+@pytest.mark.parametrize("horizon", HORIZONS)
 def test_an_audit_repairs_the_groups_that_it_calls_off(horizon: float | None) -> None:
     first, second, fresh = People(800, 16), People(1000, 17), People(20_000, 18)
     model = model_of(horizon)

@@ -248,7 +248,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         weight = weight / weight.max()
         self._set_maps(Maps.learn(held_out, weight, members))
         corrected = dict(zip(self.groups_["group"], self.groups_["map"], strict=True))
-        self.check_ = check_maps(held_out, weight, members, corrected, random)
+        self.check_ = check_maps(held_out, weight, members, corrected, random, times)
         return self
 
     def _set_maps(self, maps: Maps) -> None:

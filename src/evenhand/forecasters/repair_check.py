@@ -12,6 +12,7 @@ from scipy import stats
 from evenhand._format import band, count, number, points
 from evenhand._table import Cells, Column, Table, line_width, lines_within, numeric, wrapped
 from evenhand._validate import Floats, Mask
+from evenhand.censoring import CensoredTimes
 from evenhand.columns import EVERYONE
 from evenhand.forecasters.adapters import effective_size
 from evenhand.forecasters.held_out import HeldOut, Maps
@@ -27,6 +28,9 @@ N_FOLDS = 5
 
 CONFIDENCE = 0.95
 """Confidence with which the intervals of all groups contain the expected gains."""
+
+FEWEST_EVENTS = 10
+"""Fewest observed events of a group for an interval, where times may be cut off."""
 
 SHOWN = 4
 """Number of groups that a short text of a check lists."""
@@ -59,7 +63,8 @@ NOTE = (
 NOTE_OF_TIMES = (
     " Times that are cut off (censored): errors are Kaplan-Meier estimates, and gains are those in"
     " the probability of what is known of each person. Both assume that, within a group, being cut"
-    " off is independent of the time of the event given its forecast."
+    " off is independent of the time of the event given its forecast. Groups with fewer than"
+    f" {FEWEST_EVENTS} observed events have no interval."
 )
 """What the numbers of a check assume about times that are cut off."""
 
@@ -70,6 +75,7 @@ def check_maps(
     members: Members,
     corrected: Mapping[str, str],
     random: np.random.Generator,
+    times: CensoredTimes | None = None,
 ) -> pd.DataFrame:
     """Compare errors and log scores with and without maps, on rows that the maps have not seen.
 
@@ -87,6 +93,8 @@ def check_maps(
         The map of each group of the fitted model, "own" or "pooled".
     random : Generator
         Assigns the rows to folds.
+    times : CensoredTimes of n people, optional
+        Outcomes that are times which may be cut off; None for other outcomes.
 
     Returns
     -------
@@ -106,10 +114,11 @@ def check_maps(
     found = held_out.cells(), HeldOut.joined(parts).cells(), gain
     everyone = (EVERYONE, np.ones(n, dtype=bool))
     n_intervals = 1 + len(members.names)
-    rows = [
-        _row(name, mask, corrected.get(name, "pooled"), weight, found, n_intervals)
-        for name, mask in (everyone, *members.groups())
-    ]
+    rows = []
+    for name, mask in (everyone, *members.groups()):
+        is_few = times is not None and times.happened[mask & (weight > 0)].sum() < FEWEST_EVENTS
+        kind = corrected.get(name, "pooled")
+        rows.append(_row(name, mask, kind, weight, found, n_intervals, is_few=is_few))
     return check_table(rows)
 
 
@@ -185,13 +194,22 @@ def _row(
     weight: Floats,
     found: tuple[PitCells, PitCells, Floats],
     n_intervals: int,
+    *,
+    is_few: bool,
 ) -> list[Any]:
-    """Return the cells of one group, in the order of `CHECK_COLUMNS`."""
+    """Return the cells of one group, in the order of `CHECK_COLUMNS`.
+
+    With few events (`is_few`) there is no interval, as with a single row.
+    """
     used = mask & (weight > 0)
     before, after, gain = found
     own = weight[used]
-    low, mean, high = _mean_interval(gain[used], own, 1 - (1 - CONFIDENCE) / n_intervals)
-    errors = [cells.take(used).error(own) for cells in (before, after)]
+    level = 1 - (1 - CONFIDENCE) / n_intervals
+    low, mean, high = _mean_interval(gain[used], own, level)
+    if is_few:
+        low = high = np.nan
+    is_known = before.lost is None or not before.lost[used].all()
+    errors = [cells.take(used).error(own) if is_known else np.nan for cells in (before, after)]
     return [name, int(used.sum()), kind, *errors, mean, low, high, _verdict(low, high, kind)]
 
 
