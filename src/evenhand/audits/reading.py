@@ -19,8 +19,7 @@ from evenhand.calibration import Grid, PITs
 from evenhand.censoring import CensoredTimes
 from evenhand.certificates import LinkBase
 from evenhand.distributions import OutcomeKind, as_hurdle
-from evenhand.forecast import Forecast
-from evenhand.forecasters import check_forecast_of_times
+from evenhand.forecast import Forecast, check_forecast_of_times
 
 
 class Reading:

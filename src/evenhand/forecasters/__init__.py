@@ -45,7 +45,6 @@ from evenhand.forecasters.table_models import TableClassifier as TableClassifier
 from evenhand.forecasters.table_models import TableCounts as TableCounts
 from evenhand.forecasters.tilts import Tilt as Tilt
 from evenhand.forecasters.tilts import largest_likelihood as largest_likelihood
-from evenhand.forecasters.times import check_forecast_of_times as check_forecast_of_times
 
 FORECASTERS: dict[str, type[Forecaster]] = {
     forecaster.__name__: forecaster

@@ -19,7 +19,7 @@ from evenhand.distributions import (
     as_hurdle,
     curve_times,
 )
-from evenhand.forecast import Forecast
+from evenhand.forecast import Forecast, check_forecast_of_times
 from evenhand.forecasters.event_terms import learn_disjoint, learn_overlapping
 from evenhand.forecasters.events import EventMaps, Events
 from evenhand.forecasters.maps import FEWEST_ROWS, group_table
@@ -33,7 +33,6 @@ from evenhand.forecasters.membership import (
 )
 from evenhand.forecasters.pit_cells import PitCells
 from evenhand.forecasters.steps import LEVEL, Step
-from evenhand.forecasters.times import check_forecast_of_times
 
 TINY = 1e-300
 """Least probability, so that logarithms are finite."""

@@ -19,7 +19,7 @@ from evenhand._validate import (
 )
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
-from evenhand.forecast import Forecast
+from evenhand.forecast import Forecast, check_atom_at_horizon
 from evenhand.forecasters.adapters import (
     KINDS,
     SPREADS,
@@ -37,7 +37,7 @@ from evenhand.forecasters.membership import Labelled, Members
 from evenhand.forecasters.outcomes import check_after_fit, check_before_fit
 from evenhand.forecasters.overlapping import NamedGroups
 from evenhand.forecasters.repair_check import check_maps, check_table, check_text
-from evenhand.forecasters.times import check_atom_at_horizon, training_times
+from evenhand.forecasters.times import training_times
 from evenhand.forecasters.training_forecasts import held_out_forecasts
 
 
