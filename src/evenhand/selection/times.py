@@ -14,9 +14,9 @@ from evenhand.audits import censored_log_score, spread_step
 from evenhand.calibration import PITs
 from evenhand.censoring import CensoredTimes, KaplanMeier, given_times
 from evenhand.certificates import certify_hurdle_times
-from evenhand.distributions import OutcomeKind, as_hurdle, describes_times
+from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import fresh
-from evenhand.forecast import Forecast
+from evenhand.forecast import Forecast, check_forecast_of_times
 from evenhand.forecasters import SurvivalModel, thawed
 from evenhand.links import Link
 from evenhand.planning import Target
@@ -50,11 +50,6 @@ def check_times(
     """
     times = given_times(y, event, horizon, entered)
     if times is None:
-        if isinstance(thawed(estimator), SurvivalModel):
-            raise InputError(
-                "event is missing: the model predicts times; pass event=, 1 where the event was"
-                " observed, 0 where the time is cut off, and horizon="
-            )
         return None
     if horizon is None:
         raise InputError(NO_HORIZON)
@@ -84,11 +79,7 @@ def with_horizon(estimator: Any, times: CensoredTimes | None) -> Any:
 def check_forecasts(base: Forecast, times: CensoredTimes | None) -> None:
     """Refuse forecasts of times without `event`, and those whose atom is not the horizon."""
     if times is None:
-        if describes_times(base.distribution):
-            raise InputError(
-                "event is missing: the model predicts times; pass event=, 1 where the event was"
-                " observed, 0 where the time is cut off, and horizon="
-            )
+        check_forecast_of_times(base, times)
         return
     # the remedy is Python
     tau = f"{times.horizon:.15g}"
