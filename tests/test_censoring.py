@@ -116,7 +116,16 @@ def test_entry_may_be_given_as_dates() -> None:
         ({"entered": [0, 1]}, "entered is given without horizon"),
         ({"entered": [0], "horizon": 2}, "entered must have shape"),
         ({"entered": ["2020-01-01", None], "horizon": 2}, r"entered\[1\]"),
-        ({"entered": ["a", "b"], "horizon": 2}, "entered must be numbers in units of y, or dates"),
+        ({"entered": ["a", "b"], "horizon": 2}, r"entered\[0\] must be a date, got 'a'; write"),
+        (
+            {"entered": ["2020-01-01", "31/12/2020"], "horizon": 2},
+            r"entered\[1\] must be a date, got '31/12/2020'; write dates as YYYY-MM-DD",
+        ),
+        (
+            {"y": [1.0, 2, 3], "event": [1, 0, 1], "entered": ["0.5", "x", "2"], "horizon": 2},
+            r"entered\[1\] must be a number, in units of y, got 'x'",
+        ),
+        ({"entered": [None, None], "horizon": 2}, r"entered\[0\] must be a date, got a missing"),
         ({"entered": pd.to_datetime([]), "horizon": 2}, "entered must have shape"),
         ({"y": [[1.0], [2.0]]}, "y must have 1 dimension"),
         ({"y": ["a", "b"]}, "y contains values that are not numbers"),
@@ -337,7 +346,9 @@ def test_the_test_of_censored_times_has_its_level(horizon: float | None) -> None
 
 
 def test_a_horizon_beyond_all_times_is_refused_where_somebody_was_lost() -> None:
-    with pytest.raises(InputError, match=r"horizon must be at most 12, the longest time, got 3,652"):
+    with pytest.raises(
+        InputError, match=r"horizon must be at most 12, the longest time, got 3,652"
+    ):
         CensoredTimes.of([3.0, 12.0], [1, 0], horizon=3652)
     # if everybody had the event, all outcomes are known
     assert not CensoredTimes.of([3.0, 12.0], [1, 1], horizon=20).is_lost.any()

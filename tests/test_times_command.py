@@ -199,6 +199,12 @@ def test_wrong_options_are_refused_in_one_line(
         ("died", 2, ["column 'died', row 3 must be 0 or 1, got 2"]),
         ("died", "", ["'died' has 1 missing value"]),
         ("entered", "", ["column 'entered', row 3 must be a date"]),
+        (
+            "entered",
+            "unknown",
+            ["column 'entered', row 3 must be a date, got 'unknown'; write dates as YYYY-MM-DD"],
+        ),
+        ("entered", "31/01/2020", ["row 3 must be a date, got '31/01/2020'; write dates as"]),
     ],
 )
 def test_wrong_cells_are_named(

@@ -11,8 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import number_in_full, one_line
 from evenhand._validate import Floats, InputError, Mask, as_floats, bad_input, check_finite
+from evenhand.tables import parse_numbers
 
 DAY = np.timedelta64(1, "D")
+
+ISO_DATES = "write dates as YYYY-MM-DD"
+"""What to do with dates that are not read."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -266,23 +270,50 @@ def _entered(entered: Any, n: int) -> Floats:
         got = f"shape {values.shape}"
         raise bad_input("entered", f"have shape ({n},), one value per time", got)
     if values.dtype.kind in "OUS":
-        values = _dates(values)
+        values = _read(values)
     if values.dtype.kind == "M":
         if np.isnat(values).any():
             first = int(np.argmax(np.isnat(values)))
-            raise bad_input(f"entered[{first}]", "be a date", "a missing value")
+            raise bad_input(f"entered[{first}]", "be a date", "a missing value", "fill it")
         values = (values - values.min()) / DAY
     return check_finite("entered", values)
 
 
-def _dates(values: NDArray[Any]) -> NDArray[Any]:
-    """Return texts and objects as dates, or as numbers if they are no dates."""
-    try:
-        return pd.to_datetime(pd.Series(values), format="ISO8601", utc=True).to_numpy("M8[ns]")
-    except (TypeError, ValueError):
-        pass
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        rule = "be numbers in units of y, or dates such as 2024-12-31"
-        raise bad_input("entered", rule, repr(values.tolist()[0])[:80]) from None
+def _read(values: NDArray[Any]) -> NDArray[Any]:
+    """Return texts and objects as dates, or as numbers if most of them are."""
+    column = pd.Series(values)
+    found = parsed_dates(column)
+    read, wrong = parse_numbers(column) if found is None else found
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        rule = "be a number, in units of y" if found is None else "be a date"
+        remedy = "correct it" if found is None else ISO_DATES
+        raise bad_input(f"entered[{first}]", rule, repr(values.tolist()[first])[:80], remedy)
+    return read
+
+
+def parsed_dates(values: pd.Series[Any]) -> tuple[NDArray[np.datetime64], Mask] | None:
+    """Return texts and objects as dates, in UTC, or None if most of them are numbers.
+
+    Returns
+    -------
+    dates : ndarray of datetime64, shape (n,)
+        NaT where there is no date.
+    wrong : ndarray of bool, shape (n,)
+        Values that are neither dates such as 2024-12-31 nor missing.
+
+    Examples
+    --------
+    >>> parsed_dates(pd.Series(["2024-12-31", "31/12/2024", None]))[1]
+    array([False,  True, False])
+    >>> parsed_dates(pd.Series(["0.5", "unknown", "2"])) is None
+    True
+    """
+    is_there = values.notna().to_numpy()
+    _, no_numbers = parse_numbers(values)
+    if 2 * no_numbers.sum() < is_there.sum():
+        return None
+    # days first and months first look the same, so neither is guessed
+    stamps = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
+    dates = stamps.to_numpy("M8[ns]")
+    return dates, np.asarray(np.isnat(dates) & is_there)

@@ -136,13 +136,21 @@ class TimeColumns:
 
     def _entries(self, data: pd.DataFrame, source: str) -> Any:
         """Return dates, or numbers in units of the target."""
+        import pandas as pd
+
         from evenhand import tables
+        from evenhand.censoring import ISO_DATES, parsed_dates
 
         column = str(self.entered)
         values = tables.column_of(data, column, source)
-        if values.dtype.kind != "M":
-            return tables.number_column(data, column, source=source)
         place = f"{source}: column {column!r}"
+        if values.dtype.kind != "M":
+            found = parsed_dates(values)
+            if found is None:
+                return tables.number_column(data, column, source=source)
+            dates, wrong = found
+            tables.refuse_row(wrong, values, place, "be a date", ISO_DATES)
+            values = pd.Series(dates, index=values.index)
         tables.refuse_row(values.isna().to_numpy(), values, place, "be a date", "fill it")
         # dates with a time zone have an object dtype in arrays
         return values.dt.tz_localize(None).to_numpy()
