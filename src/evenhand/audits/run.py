@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import InputError, bad_input, check_finite
 from evenhand.audits.forecasts import Subject, check_model, check_rows, read_subject
-from evenhand.audits.options import check_about, check_search
+from evenhand.audits.options import SearchOptions, check_about, check_search
 from evenhand.audits.outcome_notes import excluded_outcomes, grid_findings, time_notes
 from evenhand.audits.outcomes import RowPITs
 from evenhand.audits.parts import audit_rows, name_of
@@ -211,14 +212,44 @@ def audit(
             weights=held.weights,
             times=None if times is None else times.take(held.kept),
         )
-    if subject.scored.size < held.kept.size:
-        scored = Note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
-        held = replace(held, notes=(*held.notes, scored))
-    held = without_leaks(held, subject)
-    # `read_subject` validated the PITs: nothing below checks them again
+    held = without_leaks(_with_scored(held, subject), subject)
+    found = replace(
+        _of_subject(subject, held, options, random, target),
+        name=title,
+        about=described,
+        price=price_of(model, subject.kind),
+        provenance=provenance_of(
+            title,
+            type(given).__name__,
+            outcomes,
+            random_state,
+            draws_in_words(subject.pits, is_given=is_given),
+        ),
+        unseen=_unseen(model, held.X),
+    )
+    return found if people is None else with_people(found, people)
+
+
+def _with_scored(held: HeldOut, subject: Subject) -> HeldOut:
+    """Note how many rows the scores are of, if not of all."""
+    if subject.scored.size == held.kept.size:
+        return held
+    scored = Note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
+    return replace(held, notes=(*held.notes, scored))
+
+
+def _of_subject(
+    subject: Subject,
+    held: HeldOut,
+    options: SearchOptions,
+    random: np.random.Generator,
+    target: str | None,
+) -> Audit:
+    """Audit the forecasts of held-out rows, whose PITs `read_subject` validated."""
     pits = subject.pits
     weights = None if pits.weights is None else pits.weights[subject.scored]
-    has_whole = times is None and subject.kind in (OutcomeKind.COUNT, OutcomeKind.HURDLE)
+    is_of_times = subject.times is not None
+    has_whole = not is_of_times and subject.kind in (OutcomeKind.COUNT, OutcomeKind.HURDLE)
     scores = mean_scores(subject.scores, weights) | pit_scores(
         subject.rows.tested, random, has_whole=has_whole
     )
@@ -227,10 +258,8 @@ def audit(
     held = replace(held, notes=(*held.notes, *notes))
     found = audit_rows(subject.rows, subject.residual, scores, held, options, random, target)
     examples = subject.examples
-    found = replace(
+    return replace(
         found,
-        name=title,
-        about=described,
         rounding_step=subject.step,
         grid_share=share,
         examples=examples.assign(row=held.kept[examples["row"].to_numpy()]),
@@ -238,18 +267,8 @@ def audit(
             found.certificate,
             relative_widths(subject.plain, subject.scores.get(Measure("interval width", 0.8))),
         ),
-        price=price_of(model, subject.kind),
-        provenance=provenance_of(
-            title,
-            type(given).__name__,
-            outcomes,
-            random_state,
-            draws_in_words(pits, is_given=is_given),
-        ),
-        unseen=_unseen(model, held.X),
         rows=_record(subject, held, found),
     )
-    return found if people is None else with_people(found, people)
 
 
 def _record(subject: Subject, held: HeldOut, found: Audit) -> RowRecord | None:
