@@ -393,7 +393,10 @@ def refused_args(place: Path, *args: Any) -> tuple[Any, ...]:
 
 LOSS = ("--target", "loss")
 REFUSED: dict[str, tuple[tuple[Any, ...], tuple[str, ...]]] = {
-    "no columns": (LOSS, ("old.csv", "--mean and --std, --quantiles, --samples or --pmf")),
+    "no columns": (
+        LOSS,
+        ("old.csv", "--mean and --std, --quantiles, --samples, --survival or --pmf"),
+    ),
     "a mean alone": (("--mean", "mu", *LOSS), ("old.csv", "--mean needs --std")),
     "two kinds": ((*NORMAL, "--samples", "s", *LOSS), ("old.csv", "one kind")),
     "nothing to do": (NORMAL, ("give --target", "--id and --key-file")),

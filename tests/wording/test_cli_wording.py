@@ -86,7 +86,7 @@ from evenhand import store
         (
             "audit t.csv --target y",
             "t.csv: no forecasts to audit; give a model folder before the table, or columns of the"
-            " table: --mean and --std, --quantiles, --samples, --probability or --pmf",
+            " table: --mean and --std, --quantiles, --samples, --survival, --probability or --pmf",
         ),
         (
             "audit m t.csv --target y --mean mu --std sd",
@@ -119,7 +119,7 @@ from evenhand import store
         (
             "randomize t.csv --target y --out o",
             "t.csv: no forecasts to randomize; name columns of the table: --mean and --std,"
-            " --quantiles, --samples or --pmf",
+            " --quantiles, --samples, --survival or --pmf",
         ),
         (
             "randomize t.csv --mean mu --std sd --id i --out o",

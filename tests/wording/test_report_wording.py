@@ -97,6 +97,18 @@ NOTES = [
         "scores are computed on 600 rows sampled at random",
     ),
     (
+        Note(NoteKind.CUT_OFF_TIMES, numbers=(1200, 3000)),
+        "1,200 of 3,000 times are cut off (censored). Tests assume that, given the features, being"
+        " cut off is independent of the time of the event. Kaplan-Meier estimates assume that,"
+        " within a group, it is independent of the PIT. The least and the largest possible errors"
+        " assume nothing",
+    ),
+    (
+        Note(NoteKind.NO_TIME_CUT_OFF),
+        "no time is cut off: if people without an observed event were left out of the table, times"
+        " seem shorter than they are, and these results are wrong",
+    ),
+    (
         Note(NoteKind.NO_CERTIFICATE),
         "no certificate: rows with weights are not a sample of the people",
     ),
