@@ -32,7 +32,7 @@ def learned_section(findings: Findings, details: GroupDetails) -> Section | None
     cells: Cells[LearnedFinding] = {
         Column("share of people"): lambda f: in_full(f.mass),
         **sizes,
-        Column("finding"): lambda f: how_off(f.group, terms),
+        Column("finding"): lambda f: how_off(f.group, findings),
         **(bias if terms.has_bias else {}),
         **({} if terms.is_event else covered),
         numeric("adjusted p", in_text=False): lambda f: p_value(f.group.p_adjusted),
@@ -51,20 +51,16 @@ def learned_section(findings: Findings, details: GroupDetails) -> Section | None
 
 
 def _explained(findings: Findings) -> str:
-    level = f"{1 - findings.confidence:.4g}"
     if findings.terms.is_time:
         return (
             f"{LEARNED} Errors are Kaplan-Meier estimates, which assume that {IN_GROUP}; their"
-            f" {findings.level} intervals are asymptotic and hold for all learned groups at once. A"
-            " finding is listed if the adjusted p, from a test and adjusted for the number of"
-            f" learned groups, is below {level}."
+            f" {findings.level} intervals are asymptotic and hold for all learned groups at once."
         )
     return (
         f"{LEARNED} Its estimated error is conservative: on average it does not exceed the true"
         " error, and it may be negative. The lower bounds of all learned groups hold jointly, with"
-        f" {findings.level} confidence. A finding is listed if the adjusted p, from a separate test"
-        f" and adjusted for the number of learned groups, is below {level}; the test is more"
-        " powerful than the bound, which may be 0 then."
+        f" {findings.level} confidence. The test is more powerful than the bound, which may be 0"
+        " where a problem is found."
     )
 
 
