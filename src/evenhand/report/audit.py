@@ -135,8 +135,8 @@ def _cards(findings: Findings) -> list[Section]:
         "Outcomes": findings.terms.outcome if step is None else f"rounded to {step:g}",
         "Times": counts_in_words(findings) or None,
         "Groups": (
-            f"{len(findings.by_forecast):,} by the forecast, {len(findings.named):,} named, {len(findings.scanned):,} scanned,"
-            f" {len(findings.learned):,} learned"
+            f"{len(findings.by_forecast):,} by the forecast, {len(findings.named):,} named,"
+            f" {len(findings.scanned):,} by features, {len(findings.learned):,} found by search"
         ),
     }
     return [

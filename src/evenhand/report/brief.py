@@ -16,7 +16,7 @@ from evenhand._table import (
     wrapped,
 )
 from evenhand.report.findings import Findings, GroupFinding
-from evenhand.report.groups import estimate_cell
+from evenhand.report.groups import bias_cell
 from evenhand.report.judging import findings_of
 from evenhand.report.names import short
 from evenhand.report.next_steps import NextStep, has_command, next_steps
@@ -31,7 +31,7 @@ from evenhand.report.sentences import (
 )
 from evenhand.report.status_words import condition_lines, status_box
 from evenhand.report.times import counts_in_words
-from evenhand.report.verdict import headline, proof_in_brief, small_groups
+from evenhand.report.verdict import headline, proof_sentences, small_groups
 
 LONGEST = 100
 """Most characters of a line."""
@@ -78,8 +78,11 @@ def _paragraphs(findings: Findings) -> Iterator[tuple[str, Sequence[str]]]:
     others = [group for group in findings.listed if group is not leading]
     yield "Also", [f"{short(one.name, NAME)}: {group_in_words(one, findings)}" for one in others]
     yield "Everyone", [everyone] * bool(everyone)
-    yield "Proven", [proof_in_brief(findings)]
-    yield "Not tested", small_groups(findings)
+    limit, *proven = proof_sentences(findings)
+    if findings.is_bound_useful:
+        limit, proven = "", [limit, *proven]
+    yield "Proven", proven[-1:]
+    yield "Not tested", [*small_groups(findings), *([limit] if limit else [])]
     yield "Gate", condition_lines(findings)
 
 
@@ -90,7 +93,7 @@ def _by_tenth(findings: Findings) -> Table:
         numeric("rows"): lambda g: whole(g.n),
         numeric("predicted"): lambda g: percent(g.predicted),
         numeric("event rate"): lambda g: percent(g.rate),
-        numeric("difference"): lambda g: estimate_cell(g.bias, findings.terms.show_bias),
+        numeric("difference"): lambda g: bias_cell(g.bias, findings.terms),
         Column(""): lambda g: PROBLEM if g.is_problem else "",
     }
     return Table.of("By tenth of the probability", findings.by_forecast, cells)

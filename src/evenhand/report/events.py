@@ -167,16 +167,15 @@ def scores_section(findings: Findings) -> Section | None:
         " smoothed event rate from the probability. Each interval holds for itself, with"
         f" {confidence_in_full(findings.confidence)} confidence."
     )
-    Row = ProbabilityScores
 
-    def with_ends(key: str) -> Callable[[Row], Value]:
+    def with_ends(key: str) -> Callable[[ProbabilityScores], Value]:
         return lambda one: Value(
             ratio(getattr(one, key)),
             band(ratio, getattr(one, f"{key}_low"), getattr(one, f"{key}_high")),
             getattr(one, key),
         )
 
-    cells: Cells[Row] = {
+    cells: Cells[ProbabilityScores] = {
         Column("group"): lambda one: one.group,
         numeric("slope"): with_ends("slope"),
         numeric("intercept"): with_ends("intercept"),

@@ -9,6 +9,7 @@ from evenhand._format import (
     band,
     confidence_in_full,
     count,
+    number,
     p_value,
     percent,
     points,
@@ -18,6 +19,7 @@ from evenhand._format import (
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.assumptions import IN_FEATURES, IN_GROUP
 from evenhand.report.charts import Area, Axis, Chart, Color, Point, Points, Shape
+from evenhand.report.comparison import reach_of, signed
 from evenhand.report.document import Legend, Paragraph, Part, Section
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.names import tip_name
@@ -31,6 +33,7 @@ from evenhand.report.sentences import (
     joined,
     no_scan,
 )
+from evenhand.report.terms import Terms
 
 SCANNED = 100
 NAMED = 400
@@ -169,10 +172,10 @@ def _times_in_words(findings: Findings) -> str:
     confidence = confidence_in_full(findings.confidence)
     return (
         f"Errors and coverage are Kaplan-Meier estimates of PITs, which assume that {IN_GROUP}."
-        f" Their {confidence} confidence intervals are asymptotic and hold for all of them at once. The range"
-        " without assumption contains the error whatever the unknown times are, with the same"
-        " confidence at any number of rows. Problems are found by a"
-        f" test, which assumes that {IN_FEATURES}."
+        f" Their {confidence} confidence intervals are asymptotic and hold for all of them at once."
+        " The range without assumption contains the error whatever the unknown times are, with the"
+        " same confidence at any number of rows. Problems are found by a test, which assumes that"
+        f" {IN_FEATURES}."
     )
 
 
@@ -180,7 +183,7 @@ def scanned_section(findings: Findings, details: GroupDetails) -> Section:
     """Show the most important of the scanned groups."""
     groups, shown = findings.scanned, shown_scanned(findings)
     if not groups:
-        return Section("Scanned groups", [Paragraph(no_scan(findings))], "features")
+        return Section("Groups by features", [Paragraph(no_scan(findings))], "features")
     n = sum(group.is_tested for group in groups)
     n_problems = sum(group.is_problem for group in groups)
     text = (
@@ -198,10 +201,16 @@ def scanned_section(findings: Findings, details: GroupDetails) -> Section:
     search = "Find a group by its features"
     more = _more("scan", details)
     table = Table.of(
-        "Scanned groups", shown, cells, dim=dim, search=search, printed=PRINTED, more=more
+        "Groups by features",
+        shown,
+        cells,
+        dim=dim,
+        search=search,
+        printed=max(PRINTED, n_problems),
+        more=more,
     )
     parts = [Paragraph(text), *_explained("scan", findings, details), _legend(findings), table]
-    return Section("Scanned groups", parts, "features")
+    return Section("Groups by features", parts, "features")
 
 
 def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFinding]:
@@ -214,9 +223,7 @@ def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFind
     errors = [group.error for group in shown if not group.is_too_small]
     top = _top(end for error in errors for end in (error.value, error.high))
     scale = Column(f"scale from 0 to {points_in_full(top)}", in_text=False)
-    bias: Cells[GroupFinding] = {
-        numeric(terms.bias): lambda g: estimate_cell(g.bias, terms.show_bias)
-    }
+    bias: Cells[GroupFinding] = {numeric(terms.bias): lambda g: bias_cell(g.bias, terms)}
     rates: Cells[GroupFinding] = {
         numeric("predicted"): lambda g: Value(percent(g.predicted), order=g.predicted),
         numeric("event rate"): lambda g: Value(percent(g.rate), order=g.rate),
@@ -252,6 +259,13 @@ def estimate_cell(estimate: Estimate, show: Callable[..., str]) -> Value:
     """Write an estimate with its interval; columns are sorted by the estimate."""
     reach = band(show, estimate.low, estimate.high)
     return Value(show(estimate.value), reach, estimate.value)
+
+
+def bias_cell(bias: Estimate, terms: Terms) -> Value:
+    """Write a difference of outcome and forecast with its interval."""
+    if terms.is_event:
+        return Value(signed(bias.value), reach_of(*bias.ends), bias.value)
+    return estimate_cell(bias, number)
 
 
 def _top(values: Iterable[Number]) -> float:

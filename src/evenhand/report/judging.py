@@ -21,7 +21,6 @@ from evenhand.report.records import (
     Values,
     WorstGroup,
     estimate,
-    known,
     or_zero,
     record,
     records,
@@ -168,8 +167,10 @@ def _once(
     yield others
 
 
-def _rows_of(group: GroupFinding) -> tuple[int, float]:
-    return group.n, round(or_zero(group.error.value), 9)
+def _rows_of(group: GroupFinding) -> tuple[object, ...]:
+    numbers = (group.error.value, group.bias.value, group.predicted)
+    # sums of the same rows in another order differ in the last digits
+    return group.n, *(f"{or_zero(number):.9g}" for number in numbers)
 
 
 def _repeated(group: GroupFinding, name: str) -> GroupFinding:
@@ -258,12 +259,7 @@ def _estimated_direction(row: Values, terms: Terms) -> str:
     """Return the direction of a group's error by its mean and its spread."""
     bias = estimate(row, "bias")
     if terms.is_event:
-        # the second test of a group of 0/1 outcomes is that of its slope
-        slope = estimate(row, "slope")
-        is_level = or_zero(bias.low) > 0 or or_zero(bias.high) < 0
-        if not is_level and known(slope.low, slope.high) and not slope.low <= 1 <= slope.high:
-            return NARROW if or_zero(slope.high) < 1 else WIDE
-        return LOWER if or_zero(bias.value) < 0 else HIGHER
+        return _event_direction(row, bias)
     mean = row.get("mean_pit")
     # the error is at least the distance of the mean PIT from 1/2: is that most of the error
     if is_known(mean) and abs(mean - 0.5) >= max(or_zero(row.get("error")) / 2, 1e-9):
@@ -275,6 +271,17 @@ def _estimated_direction(row: Values, terms: Terms) -> str:
     if is_known(covered.low) and covered.low > 0.8:
         return WIDE
     return MIXED
+
+
+def _event_direction(row: Values, bias: Estimate) -> str:
+    slope = estimate(row, "slope")
+    # the second test of a group of 0/1 outcomes is that of its slope
+    if not (or_zero(bias.low) > 0 or or_zero(bias.high) < 0):
+        if is_known(slope.high) and slope.high < 1:
+            return NARROW
+        if is_known(slope.low) and slope.low > 1:
+            return WIDE
+    return LOWER if or_zero(bias.value) < 0 else HIGHER
 
 
 def _plain_of(audit: Values) -> tuple[PlainInterval, ...]:

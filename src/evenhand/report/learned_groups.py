@@ -7,7 +7,7 @@ from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.assumptions import IN_GROUP
 from evenhand.report.document import Paragraph, Section
 from evenhand.report.findings import Findings, LearnedFinding
-from evenhand.report.groups import estimate_cell
+from evenhand.report.groups import bias_cell, estimate_cell
 from evenhand.report.profiles import GroupDetails
 from evenhand.report.sentences import how_off, learned_in_words
 
@@ -24,7 +24,7 @@ def learned_section(findings: Findings, details: GroupDetails) -> Section | None
     terms = findings.terms
     sizes = _censored_sizes() if terms.is_time else _sizes()
     bias: Cells[LearnedFinding] = {
-        numeric(terms.bias, in_text=False): lambda f: terms.show_bias(f.group.bias.value)
+        numeric(terms.bias, in_text=False): lambda f: bias_cell(f.group.bias, terms)
     }
     covered: Cells[LearnedFinding] = {
         numeric("80% coverage", in_text=False): lambda f: percent(f.group.coverage_80.value)
@@ -45,8 +45,8 @@ def learned_section(findings: Findings, details: GroupDetails) -> Section | None
         name = names.get(found.mass, f"learned group of {in_full(found.mass)} of people")
         return details.of_group("learned", found.mass, str(name), found.mass)
 
-    table = Table.of("Learned groups", findings.learned, cells, more=more)
-    title = "Worst groups learned from features"
+    table = Table.of("Groups found by search", findings.learned, cells, more=more)
+    title = "Groups found by search"
     return Section(title, [Paragraph(_explained(findings)), table], "learned")
 
 

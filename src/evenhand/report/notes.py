@@ -47,8 +47,8 @@ class NoteKind(Enum):
         " with probabilities in proportion to their weights (seed {numbers[2]})"
     )
     FEW_AFTER_THINNING = (
-        "no groups were found by search: too few of {numbers[0]:,} rows after thinning, {numbers[1]:,}"
-        " kept"
+        "no groups were found by search: too few of {numbers[0]:,} rows after thinning,"
+        " {numbers[1]:,} kept"
     )
     SEARCHES_UNWEIGHTED = (
         "learned groups, oracle worst groups and the tests of scanned groups count each row once,"

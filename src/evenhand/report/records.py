@@ -26,6 +26,10 @@ class Estimate:
     low: Number = None
     high: Number = None
 
+    @property
+    def ends(self) -> tuple[Number, Number]:
+        return self.low, self.high
+
 
 @dataclass(frozen=True)
 class GivenForecast:

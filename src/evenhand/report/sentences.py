@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from evenhand._format import (
     UNKNOWN,
-    Toward,
     at_least,
     at_most,
     band,
@@ -20,9 +19,10 @@ from evenhand._format import (
     ratio,
 )
 from evenhand.report.assumptions import WITHOUT
+from evenhand.report.comparison import reach_of, signed
 from evenhand.report.document import Sentence
 from evenhand.report.findings import GROUPS_LISTED, Findings, GroupFinding, LearnedFinding
-from evenhand.report.records import Leak, Number, ProbabilityScores, known, or_zero, records
+from evenhand.report.records import Leak, ProbabilityScores, known, or_zero, records
 from evenhand.report.terms import Terms
 from evenhand.search import (
     AS_FORECAST,
@@ -55,7 +55,9 @@ def how_off(group: GroupFinding, findings: Findings) -> str:
         return TOO_SMALL if group.is_too_small else POSSIBLE_LEAK
     if group.is_off:
         kind = PROBLEM if group.is_problem else TOLERATED
-        return f"{kind}: {off_in_words(group, findings.terms)}"
+        # of events, the sign of the difference is beside it
+        is_plain = findings.terms.is_event and group.direction in {LOWER, HIGHER}
+        return kind if is_plain else f"{kind}: {_ranked_in_words(group, findings.terms)}"
     if group.is_tested and group.is_proven(findings.tolerance):
         what = "rate" if findings.terms.is_event else "on average"
         return f"{NOT_OFF}; {what} within {points_in_full(findings.tolerance)}"
@@ -67,13 +69,10 @@ def off_in_words(group: GroupFinding, terms: Terms) -> str:
     """Return direction and size of a group's error."""
     bias = group.reported_bias
     size = terms.size(bias)
+    words = _ranked_in_words(group, terms)
     if group.is_direction_opposed:
-        # levels and mean disagree if a few large misses dominate the mean: the sentence must not
-        # contradict itself, nor the mean beside it in the table
-        ranks, side = ("lower", "above") if group.direction == LOWER else ("higher", "below")
-        text = f"outcomes rank {ranks} than forecast"
-        return f"{text}, but their mean is {size} {side} the mean forecast" if bias else text
-    words = _direction_in_words(group.direction, terms)
+        side = "above" if group.direction == LOWER else "below"
+        return f"{words}, but their mean is {size} {side} the mean forecast" if bias else words
     if not bias:
         return words
     if group.direction in {LOWER, HIGHER}:
@@ -84,8 +83,13 @@ def off_in_words(group: GroupFinding, terms: Terms) -> str:
     return f"{words}; on average outcomes are {size} {side} forecast"
 
 
-def _direction_in_words(direction: str | None, terms: Terms) -> str:
-    """Return a direction in words."""
+def _ranked_in_words(group: GroupFinding, terms: Terms) -> str:
+    """Return the direction of a group's error."""
+    direction = group.direction
+    if group.is_direction_opposed:
+        # levels and mean disagree if a few large misses dominate the mean: the words must not
+        # contradict the mean beside them
+        return f"outcomes rank {'lower' if direction == LOWER else 'higher'} than forecast"
     if direction in terms.directions:
         return terms.directions[direction]
     # the group is off, so "as forecast" of its mean means that there is no single direction
@@ -98,10 +102,9 @@ def group_in_words(group: GroupFinding, findings: Findings) -> str:
     """Return how a group is off, and by how much, as sentences that follow its name."""
     terms = findings.terms
     if known(group.rate, group.predicted, group.bias.value):
-        sides = signed(group.bias.low, "down"), signed(group.bias.high, "up")
         text = (
             f"{percent(group.rate)} had the event, {percent(group.predicted)} were predicted"
-            f" (difference {signed(group.bias.value)} points, {sides[0]} to {sides[1]})"
+            f" (difference {signed(group.bias.value)} points, {reach_of(*group.bias.ends)})"
         )
         is_level = group.direction in {LOWER, HIGHER}
         text += "" if is_level else f"; {off_in_words(group, terms)}"
@@ -117,11 +120,6 @@ def group_in_words(group: GroupFinding, findings: Findings) -> str:
     more = [f"The 80% interval covers {percent(covered)} of outcomes."] if is_known(covered) else []
     # nothing is known of the members themselves without an assumption on membership
     return " ".join([f"{text}.", *more, *([WEIGHTED] if group.is_probable else [])])
-
-
-def signed(share: Number, toward: Toward = "nearest") -> str:
-    """Write a difference of shares in points, with its sign."""
-    return ("+" if or_zero(share) > 0 else "") + points(share, toward)
 
 
 def everyone_in_words(findings: Findings) -> str:
@@ -155,7 +153,7 @@ def _event_in_words(everyone: GroupFinding, findings: Findings) -> str:
     reach = band(points, error.low, error.high)
     by_chance = f"; right ones would show {points(chance)}" if is_known(chance) else ""
     texts = [
-        f"Probabilities are off by {points(error.value)} points on average over people "
+        f"Probabilities are off by {points(error.value)} points on average over people"
         f" ({confidence_in_full(findings.confidence)}: {reach}{by_chance})."
     ]
     scores = records(ProbabilityScores, findings.values.get("probability_scores"))[:1]
@@ -178,9 +176,8 @@ def _given_in_words(findings: Findings) -> str:
     if given is None or size is None:
         return ""
     least = f"at least {at_least(given.least)}; " if given.least else ""
-    text = (
-        f"{points(given.error.value)} points ({least}right ones would show {points(size.chance)})"
-    )
+    text = f"; given the own forecast, {points(given.error.value)} points"
+    text += f" ({least}right ones would show {points(size.chance)})"
     return f"{text}: {given.direction}" if given.is_off and given.direction else text
 
 
@@ -192,14 +189,15 @@ def size_in_words(group: GroupFinding) -> str:
 def group_sentences(findings: Findings) -> list[Sentence]:
     """Return sentences on the most important groups with a problem, without that of the lead."""
     found = [
-        Sentence("Group ", one.name, f" ({size_in_words(one)}): {group_in_words(one, findings)}")
+        Sentence("Group ", one.name, f", {size_in_words(one)}: {group_in_words(one, findings)}")
         for one in findings.listed
         if one is not findings.leading
     ]
     n, n_listed = len(findings.problems), len(findings.listed) + findings.is_everyone_problem
     if n > n_listed:
-        text = f"{n - n_listed:,} more are in the tables; of groups that share a feature, only the"
-        found.append(Sentence(f"{text} worst is named here."))
+        more = count(n - n_listed, "more problem")
+        why = "Of groups that share a feature, only the worst is named here"
+        found.append(Sentence(f"{why}; {more} in the tables."))
     return found
 
 
@@ -210,8 +208,9 @@ def headline_sentences(findings: Findings) -> str:
         return ""
     if group in findings.overall:
         return everyone_in_words(findings)
-    name = f"{group.name[:1].upper()}{group.name[1:]}" if group.mass is not None else group.name
-    return f"{name} ({size_in_words(group)}): {group_in_words(group, findings)}"
+    is_own = group in findings.by_forecast or group.mass is not None
+    name = f"{group.name[:1].upper()}{group.name[1:]}" if is_own else f"Group {group.name}"
+    return f"{name}, {size_in_words(group)}: {group_in_words(group, findings)}"
 
 
 def open_sentences(findings: Findings) -> list[str]:

@@ -53,9 +53,7 @@ def _of_problems(status: Status, findings: Findings) -> list[str]:
     if not status.n_beyond:
         return [f"{where}."]
     limit, confidence = points_in_full(status.tolerance), confidence_in_full(findings.confidence)
-    which = (
-        "In 1 group the error is" if status.n_beyond == 1 else f"In {status.n_beyond:,} errors are"
-    )
+    which = "In 1, the error is" if status.n_beyond == 1 else f"In {status.n_beyond:,}, errors are"
     return [f"{where}.", f"{which} beyond {limit} points with {confidence} confidence."]
 
 

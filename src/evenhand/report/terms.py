@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evenhand._format import number, number_in_full, plain_number, points
+from evenhand._format import number_in_full, plain_number, points
 from evenhand.distributions import OutcomeKind
 from evenhand.report.assumptions import IN_GROUP
 from evenhand.report.measures import one_line, units_of
@@ -196,11 +196,6 @@ class Terms:
         return (
             "event rate minus probability (points)" if self.is_event else "outcome minus forecast"
         )
-
-    @property
-    def show_bias(self) -> Callable[..., str]:
-        """Format of mean residuals in tables."""
-        return points if self.is_event else number
 
     def size(self, bias: float) -> str:
         """Return the absolute value of a mean residual with its unit."""

@@ -154,12 +154,6 @@ def _lost_in_words(findings: Findings) -> str:
     )
 
 
-def proof_in_brief(findings: Findings) -> str:
-    """Return the most that is proven for every group."""
-    *_, last = proof_sentences(findings)
-    return last
-
-
 def _no_proof_sentences(findings: Findings) -> list[str]:
     if findings.terms.is_time and not findings.terms.horizon:
         return [NO_HORIZON]
