@@ -52,7 +52,7 @@ class ProbabilityScores:
 
     group: str
     n: int
-    n_events: Number
+    n_events: int | None
     slope: Number
     slope_low: Number
     slope_high: Number

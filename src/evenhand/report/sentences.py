@@ -113,13 +113,14 @@ def group_in_words(group: GroupFinding, findings: Findings) -> str:
         size += f", at least {at_least(group.least)}" if group.least else ""
         direction = f"{off_in_words(group, terms)}; " if group.direction else ""
         text = f"{direction}{size}"
+    texts = [f"{text}."]
     if group.is_beyond(findings.tolerance):
         confidence = confidence_in_full(group.confidence)
-        text += f", beyond the tolerance with {confidence} confidence"
-    covered = group.coverage_80.value
-    more = [f"The 80% interval covers {percent(covered)} of outcomes."] if is_known(covered) else []
+        texts.append(f"This is beyond the tolerance with {confidence} confidence.")
+    if is_known(group.coverage_80.value):
+        texts.append(f"The 80% interval covers {percent(group.coverage_80.value)} of outcomes.")
     # nothing is known of the members themselves without an assumption on membership
-    return " ".join([f"{text}.", *more, *([WEIGHTED] if group.is_probable else [])])
+    return " ".join([*texts, *([WEIGHTED] if group.is_probable else [])])
 
 
 def everyone_in_words(findings: Findings) -> str:
@@ -135,7 +136,7 @@ def everyone_in_words(findings: Findings) -> str:
     method = "Kaplan-Meier, " if findings.terms.is_time else ""
     reach = band(points, error.low, error.high)
     size = f"The error is {points(error.value)} points ({method}{confidence}: {reach})"
-    texts.append(f"{size}{_given_in_words(findings)}.")
+    texts += [f"{size}.", *_given_in_words(findings)]
     if everyone.is_mean_off:
         ends = sorted((abs(or_zero(everyone.bias.low)), abs(or_zero(everyone.bias.high))))
         way = "high" if findings.is_mean_too_high else "low"
@@ -170,15 +171,15 @@ def _event_in_words(everyone: GroupFinding, findings: Findings) -> str:
     return " ".join(texts)
 
 
-def _given_in_words(findings: Findings) -> str:
+def _given_in_words(findings: Findings) -> list[str]:
     """Return the mean error given the own forecast, and where it lies."""
     given, size = findings.given, findings.given_forecast
     if given is None or size is None:
-        return ""
+        return []
     least = f"at least {at_least(given.least)}; " if given.least else ""
-    text = f"; given the own forecast, {points(given.error.value)} points"
+    text = f"Given the own forecast it is {points(given.error.value)} points"
     text += f" ({least}right ones would show {points(size.chance)})"
-    return f"{text}: {given.direction}" if given.is_off and given.direction else text
+    return [f"{text}: {given.direction}." if given.is_off and given.direction else f"{text}."]
 
 
 def size_in_words(group: GroupFinding) -> str:

@@ -59,9 +59,10 @@ def _of_problems(status: Status, findings: Findings) -> list[str]:
 
 def _of_no_problem(status: Status, findings: Findings) -> list[str]:
     everyone, *groups = status.detectable
-    sizes = [f"{points(everyone.error)} points or more of all people together"]
-    sizes += [f"{points(one.error)} or more in a group of {count(one.n, 'row')}" for one in groups]
-    return [f"These rows would have shown, with 80% probability, an error of {joined(sizes)}."]
+    text = f"an error of {points(everyone.error)} points or more of all people together"
+    found = [f"These rows would have shown, with 80% probability, {text}."]
+    sizes = [f"in a group of {count(one.n, 'row')} {points(one.error)} or more" for one in groups]
+    return [*found, *([f"{joined(sizes)}.".replace("in a", "In a", 1)] if sizes else [])]
 
 
 def _of_few_rows(status: Status, findings: Findings) -> list[str]:
@@ -76,7 +77,7 @@ def _of_few_rows(status: Status, findings: Findings) -> list[str]:
     n = found.n * (found.error / most) ** 2
     unit = 10 ** max(math.floor(math.log10(n)) - 1, 0)
     enough = math.ceil(n / unit) * unit
-    return [f"{text}; about {enough:,} rows would show {points(most)} points."]
+    return [f"{text}.", f"About {enough:,} rows would show {points(most)} points."]
 
 
 def condition_lines(findings: Findings) -> list[str]:

@@ -53,8 +53,7 @@ SCALE = (
 
 EVENT_SCALE = (
     "Errors are differences between event rates and mean predicted probabilities in percentage"
-    " points: of a group as a whole, and of everyone within each tenth of the probability, averaged"
-    " over people. 0 is perfect calibration."
+    " points. That of everyone is the mean distance within tenths of the probability."
 )
 """Definition of the error of probabilities."""
 
