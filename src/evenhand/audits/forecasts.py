@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,12 @@ from numpy.typing import NDArray
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.audits.blocks import PIT_DRAWS, forecast_of, inside_link
 from evenhand.audits.outcomes import (
+    BY_HORIZON,
+    CHANCE_OF_ZERO,
+    MEAN,
+    MEDIAN,
+    PROBABILITY,
+    WIDTH,
     Events,
     PositivePart,
     RowPITs,
@@ -24,7 +32,7 @@ from evenhand.audits.reading import Reading
 from evenhand.audits.rounding import RoundingCells
 from evenhand.audits.scores import forecast_scores
 from evenhand.audits.simulations import simulation
-from evenhand.calibration import PITs
+from evenhand.calibration import PITs, interval_width
 from evenhand.censoring import CensoredTimes
 from evenhand.certificates import LinkBase
 from evenhand.distributions import OutcomeKind
@@ -97,6 +105,8 @@ class Subject:
         See `RowPITs`.
     time_base : PITs or None
         See `RowPITs`.
+    keys : dict of str to ndarray of shape (n,)
+        See `RowPITs`.
     """
 
     kind: OutcomeKind
@@ -118,8 +128,9 @@ class Subject:
     at_horizon: Floats | None = None
     by_horizon: Floats | None = None
     time_base: PITs | None = None
+    keys: Mapping[str, Floats] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def rows(self) -> RowPITs:
         """PITs of the rows, and what is known of the forecasts behind them."""
         return RowPITs(
@@ -133,6 +144,7 @@ class Subject:
             self.at_horizon,
             self.by_horizon,
             self.time_base,
+            self.keys,
         )
 
 
@@ -199,7 +211,23 @@ def read_subject(
         at_horizon=read.at_horizon,
         by_horizon=read.by_horizon,
         time_base=read.time_base(weights),
+        keys=_keys(read, merged),
     )
+
+
+def _keys(read: Reading, kept: _Kept) -> dict[str, Floats]:
+    """Return the values of the forecasts that define groups (verdict: 1)."""
+    if read.kind is OutcomeKind.BINARY and read.events is not None:
+        return {PROBABILITY: read.events.probability}
+    keys = {MEAN: read.mean, WIDTH: kept.width}
+    if read.times is not None or not np.isfinite(read.mean).all():
+        # medians are those of the rows that are scored
+        median = {MEDIAN: kept.medians} if kept.medians.size == read.mean.size else {}
+        is_known = read.by_horizon is not None
+        keys = ({BY_HORIZON: read.by_horizon} if is_known else median) | {WIDTH: kept.width}
+    if read.kind is OutcomeKind.HURDLE and read.events is not None and read.times is None:
+        keys = {CHANCE_OF_ZERO: 1 - read.events.probability} | keys
+    return keys
 
 
 def _simulation(
@@ -259,6 +287,7 @@ class _Kept:
     medians: Floats
     plain: Floats
     examples: dict[int, list[Interval]]
+    width: Floats
 
     @classmethod
     def of(
@@ -294,6 +323,7 @@ class _Kept:
             np.asarray(median.mean(axis=-1) if median.ndim == 2 else median),
             _plain(some),
             dict(zip(here.tolist(), examples, strict=True)),
+            _width(few),
         )
 
     @staticmethod
@@ -304,7 +334,16 @@ class _Kept:
             np.concatenate([one.medians for one in kept]),
             np.concatenate([one.plain for one in kept]),
             {row: shown for one in kept for row, shown in one.examples.items()},
+            np.concatenate([one.width for one in kept]),
         )
+
+
+def _width(forecast: Forecast) -> Floats:
+    """Return widths of central 80% intervals, of amounts with an atom those of the other part."""
+    if forecast.outcome_kind is OutcomeKind.BINARY:
+        return np.zeros(len(forecast))
+    is_hurdle = forecast.outcome_kind is OutcomeKind.HURDLE
+    return interval_width(forecast.positive_part() if is_hurdle else forecast, 0.8)
 
 
 def _plain(forecast: Forecast) -> Floats:
