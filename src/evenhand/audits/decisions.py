@@ -27,7 +27,7 @@ def decide_groups(table: pd.DataFrame, tolerance: float, level: float) -> pd.Dat
     are too small and possible leaks never are. It is a problem if it is off and its estimated error
     is beyond the tolerance, or the slope of the trend that decides it far from 1.
     """
-    if table.empty:
+    if not len(table.columns):
         return table
     is_judged = ~(_numbers(table, "too_small") > 0) & ~(_numbers(table, "possible_leak") > 0)
     is_off = is_judged & (_numbers(table, "p_adjusted") < level)

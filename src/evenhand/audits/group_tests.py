@@ -173,9 +173,9 @@ def tested_groups(
     )
     everyone = _everyone(rows, given, shares["everyone"])
     probable = [rows.weighted_sums(members) for _, members in held.groups.probable()]
-    share = shares["groups"]
+    share = shares["groups"] or level
     p_named, adjusted, of_scan = _tests(
-        named, probable, scanned, held, min(options.min_size, search.FEW_ROWS), whole / (share or 1)
+        named, probable, scanned, held, min(options.min_size, search.FEW_ROWS), whole / share
     )
     table = _named_rows(
         rows, named, probable, held, (n_groups, share), p_named, _slopes(named, adjusted, whole)

@@ -67,7 +67,8 @@ class OwnGroup:
 def own_keys(values: Mapping[str, Floats]) -> dict[str, Floats]:
     """Return the values of forecasts that define groups of their own.
 
-    Values that are constant, not finite, or ordered as others before are left out.
+    Values that are constant, not finite, or in the order of others before, or its reverse, are left
+    out.
     """
     found: dict[str, Floats] = {}
     ranks: list[Floats] = []
@@ -75,7 +76,8 @@ def own_keys(values: Mapping[str, Floats]) -> dict[str, Floats]:
         if value.size == 0 or not np.isfinite(value).all() or np.ptp(value) == 0:
             continue
         rank = mid_ranks(value)
-        if not any(np.array_equal(rank, other) for other in ranks):
+        # the groups by a value in the opposite order are the same ones
+        if not any(np.allclose(rank, other) or np.allclose(rank, 1 - other) for other in ranks):
             found[name] = value
             ranks.append(rank)
     return found

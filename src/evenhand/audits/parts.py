@@ -13,14 +13,14 @@ from evenhand import search
 from evenhand._validate import Floats, Ints
 from evenhand.audits import tables
 from evenhand.audits.censored_groups import censored_scores, with_learned_sizes, with_sizes
-from evenhand.audits.group_tests import tested_groups
+from evenhand.audits.group_tests import TestedGroups, tested_groups
 from evenhand.audits.membership import membership_table
 from evenhand.audits.off_groups import off_learned
 from evenhand.audits.options import SearchOptions, resolved_tolerance
 from evenhand.audits.outcomes import PositivePart, RowPITs
 from evenhand.audits.pictures import calibration_table
 from evenhand.audits.profiles import profile_table
-from evenhand.audits.reliability import reliability_table
+from evenhand.audits.reliability import own_reliability, rate_ends, reliability_table
 from evenhand.audits.result import Audit
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import AVERAGE_ERROR, Band, score_table
@@ -130,7 +130,7 @@ def audit_rows(
         learned_rows=tables.learned_rows(learned, kept),
         worst_groups=worst,
         outcome_kind=rows.kind,
-        reliability=_reliability(rows, held, options.confidence),
+        reliability=_reliability(rows, held, tested, options.confidence),
         probability_scores=_probability_scores(rows, held, options.confidence),
         censoring=None if rows.times is None else CensoringCounts.of(rows.times),
         survival=survival_table(rows, held.groups, options.confidence),
@@ -165,7 +165,11 @@ def audit_rows(
     )
 
 
-def _reliability(rows: RowPITs, held: HeldOut, confidence: float) -> pd.DataFrame:
+def _reliability(
+    rows: RowPITs, held: HeldOut, tested: TestedGroups, confidence: float
+) -> pd.DataFrame:
+    if rows.binary is not None:
+        return own_reliability(tested)
     if rows.times is not None:
         return survival_reliability(rows, held.groups, confidence)
     return reliability_table(rows.events, rows.pits.weights, held.groups, confidence)
@@ -258,9 +262,7 @@ def _calibration(rows: RowPITs, by_forecast: pd.DataFrame) -> pd.DataFrame:
     if by_forecast.empty:
         empty = np.empty(0)
         return isotonic_curve(probability, happened, empty, empty, empty, empty, rows.pits.weights)
-    predicted = by_forecast["predicted"]
-    ends = (predicted + by_forecast[f"bias_{end}"] for end in ("low", "high"))
-    low, high = (np.clip(end.to_numpy(dtype=np.float64), 0.0, 1.0) for end in ends)
+    low, high = (rate_ends(by_forecast, end) for end in ("low", "high"))
     reach = (by_forecast[end].to_numpy(dtype=np.float64) for end in ("lowest", "highest"))
     return isotonic_curve(probability, happened, *reach, low, high, rows.pits.weights)
 

@@ -29,7 +29,6 @@ def certify_rows(
     random: np.random.Generator,
 ) -> tuple[PITCertificate | None, Notes]:
     """Certify the rows, or return None and a note with the reason if there is no guarantee."""
-    pits = rows.pits
     # groups are chosen before seeing the rows, so they can share the level (method: proof)
     try:
         proof = certificate_of(

@@ -26,10 +26,8 @@ from evenhand.calibration.distances import row_excess as row_excess
 from evenhand.calibration.errors import (
     calibration_error,
     cell_error,
-    error_band,
     pathwise_errors,
 )
-from evenhand.calibration.errors import error_with_band as error_with_band
 from evenhand.calibration.errors import n_effective as n_effective
 from evenhand.calibration.event_rates import Reliability, reliability
 from evenhand.calibration.event_rates import probability_bins as probability_bins
@@ -112,7 +110,6 @@ __all__ = [
     "crps",
     "cvar",
     "dkw_band",
-    "error_band",
     "error_interval",
     "interval_width",
     "local_levels_band",
