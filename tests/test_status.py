@@ -411,7 +411,7 @@ def test_the_short_text_fits_a_screen(name: str) -> None:
     lines = audit_brief(audit_of(name)).splitlines()
     assert max(map(len, lines)) <= 100
     # a table by tenth has 14 lines
-    assert len(lines) <= 26 + 14 * any(line.startswith("probability ") for line in lines)
+    assert len(lines) <= 24 + 14 * any(line.startswith("probability ") for line in lines)
     order = ["Caution", "Worst", "Also", "Everyone", "Proven", "Not tested"]
     order += ["Next", "All groups"]
     found = [line[:12].strip() for line in lines]
@@ -520,7 +520,7 @@ def test_the_short_text_fits_a_narrow_terminal(width: int) -> None:
         lines = audit_brief(given).splitlines()
     # a command is broken between its options, never inside of one
     assert max(len(line) for line in lines if "--" not in line) <= width
-    assert len(lines) <= 20 * 100 / width
+    assert len(lines) <= 24 * 100 / width
 
 
 def test_units_are_those_of_the_reader() -> None:
@@ -556,5 +556,5 @@ def test_groups_too_small_for_the_scan_are_named_as_not_examined() -> None:
     values = full_deterministic()
     least = min(one.n for one in findings_of(values).scanned if one.is_tested)
     sentence = f"Groups of fewer than {least} rows were not examined: name those that matter"
-    assert sentence in " ".join(audit_brief(values).split())
+    assert f"Not tested  groups of fewer than {least} rows" in audit_brief(values)
     assert sentence in audit_html(values)

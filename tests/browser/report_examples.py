@@ -16,7 +16,7 @@ def decided(row, tolerance=0.02):
     is_off = not row.get("too_small") and (
         (row.get("error_low") or 0) > 0 or (row.get("p_adjusted") or 1) < 0.05
     )
-    return row | {"off": is_off, "problem": is_off and row["error"] > tolerance}
+    return row | {"off": bool(is_off), "problem": bool(is_off and row["error"] > tolerance)}
 
 
 def group(name, n, error, low, high, *, bias=None, mean_pit=0.5, cover=0.8, too_small=False):

@@ -31,7 +31,7 @@ from evenhand.report.sentences import (
 )
 from evenhand.report.status_words import condition_lines, status_box
 from evenhand.report.times import counts_in_words
-from evenhand.report.verdict import headline, proof_sentences, small_groups
+from evenhand.report.verdict import headline, least_size, proof_sentences
 
 LONGEST = 100
 """Most characters of a line."""
@@ -78,11 +78,11 @@ def _paragraphs(findings: Findings) -> Iterator[tuple[str, Sequence[str]]]:
     others = [group for group in findings.listed if group is not leading]
     yield "Also", [f"{short(one.name, NAME)}: {group_in_words(one, findings)}" for one in others]
     yield "Everyone", [everyone] * bool(everyone)
-    limit, *proven = proof_sentences(findings)
-    if findings.is_bound_useful:
-        limit, proven = "", [limit, *proven]
-    yield "Proven", proven[-1:]
-    yield "Not tested", [*small_groups(findings), *([limit] if limit else [])]
+    # the first sentence is about what cannot be proven, unless there is a bound
+    yield "Proven", proof_sentences(findings)[0 if findings.is_bound_useful else 1 :][-1:]
+    least = least_size(findings)
+    small = "" if least is None else f"groups of fewer than {least:,} rows; "
+    yield "Not tested", [f"{small}changes since these rows"]
     yield "Gate", condition_lines(findings)
 
 

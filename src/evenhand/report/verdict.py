@@ -33,6 +33,7 @@ NOT_ALL_GROUPS = "Groups that were not examined: there is no guarantee for them.
 OTHER_ROWS = "People, places and times that these rows do not represent."
 """Limits of every audit, for audits whose certificate does not list its own."""
 
+UNNAMED = "not examined: name those that matter with"
 NOTHING_KNOWN = "No errors are known."
 WHOSE = {
     "everyone": "everyone",
@@ -195,19 +196,16 @@ def not_covered(findings: Findings) -> list[str]:
     listed = findings.proof.not_covered if findings.proof else ()
     limits = [f"{text[:1].upper()}{text[1:]}." for text in listed]
     unnamed = [] if findings.bound else [NOT_ALL_GROUPS]
-    return [*unnamed, *small_groups(findings), *(limits or [OTHER_ROWS])]
-
-
-def small_groups(findings: Findings) -> list[str]:
-    """Return the sentence on groups that are too small for the scan; nothing without a scan."""
-    sizes = [group.n for group in findings.scanned if group.is_tested and not group.is_named]
-    if not sizes:
-        return []
+    least = least_size(findings)
     option = "`--groups`" if has_command(findings) else "`groups`"
-    return [
-        f"Groups of fewer than {min(sizes):,} rows were not examined: name those that matter with"
-        f" {option}."
-    ]
+    small = f"rows were {UNNAMED} {option}."
+    of_few = [] if least is None else [f"Groups of fewer than {least:,} {small}"]
+    return [*unnamed, *of_few, *(limits or [OTHER_ROWS])]
+
+
+def least_size(findings: Findings) -> int | None:
+    """Return the size of the smallest group that was examined by features; None without any."""
+    return min((group.n for group in findings.scanned if group.is_tested), default=None)
 
 
 def chance_sentence(findings: Findings) -> str:
