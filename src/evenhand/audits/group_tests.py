@@ -188,7 +188,9 @@ def tested_groups(
         p_adjusted=np.append(_scaled(given.p_value, whole / shares["everyone"]), adjusted),
     )
     slopes = {} if scanned is None else _slopes(scanned.sums, of_scan, whole)
-    scan = tables.scan_frame(scanned, leaks, of_scan, (n_groups, share, whole), slopes)
+    scan = tables.scan_frame(
+        scanned, leaks, of_scan, (n_groups, share, whole), slopes, named.order.covered
+    )
     scan = tables.with_named(scan, of_groups)
     p_own = of_own.tests.p_value
     by_own = _scaled(holm(p_own), whole / (shares["by_forecast"] or 1))
