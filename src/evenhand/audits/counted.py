@@ -310,7 +310,8 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
         found,
         n_samples=overall.n_samples,
         scores=replace_scores(
-            found.scores, _pit_scores(groups_table.iloc[0], is_event=found.outcome_kind is OutcomeKind.BINARY)
+            found.scores,
+            _pit_scores(groups_table.iloc[0], is_event=found.outcome_kind is OutcomeKind.BINARY),
         ),
         groups=groups_table,
         scan=scan,

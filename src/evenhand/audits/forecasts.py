@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,12 +14,6 @@ from numpy.typing import NDArray
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.audits.blocks import PIT_DRAWS, forecast_of, inside_link
 from evenhand.audits.outcomes import (
-    BY_HORIZON,
-    CHANCE_OF_ZERO,
-    MEAN,
-    MEDIAN,
-    PROBABILITY,
-    WIDTH,
     Events,
     PositivePart,
     RowPITs,
@@ -32,12 +26,12 @@ from evenhand.audits.reading import Reading
 from evenhand.audits.rounding import RoundingCells
 from evenhand.audits.scores import forecast_scores
 from evenhand.audits.simulations import simulation
-from evenhand.calibration import PITs, interval_width
+from evenhand.calibration import PITs
 from evenhand.censoring import CensoredTimes
 from evenhand.certificates import LinkBase
-from evenhand.distributions import OutcomeKind
+from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import fresh
-from evenhand.forecast import Forecast
+from evenhand.forecast import Forecast, forecast_values
 from evenhand.report import Measure
 from evenhand.tables import row_blocks, take_rows
 
@@ -205,29 +199,35 @@ def read_subject(
         read.base,
         merged.plain,
         events=read.events,
-        positive=read.positive(weights),
+        positive=_with_width(read.positive(weights), merged.keys),
         simulate=None if pits.cells is None else _simulation(model, X, pits, read, random),
         times=times,
         at_horizon=read.at_horizon,
         by_horizon=read.by_horizon,
         time_base=read.time_base(weights),
-        keys=_keys(read, merged),
+        keys=merged.keys,
     )
 
 
-def _keys(read: Reading, kept: _Kept) -> dict[str, Floats]:
-    """Return the values of the forecasts that define groups (verdict: 1)."""
-    if read.kind is OutcomeKind.BINARY and read.events is not None:
-        return {PROBABILITY: read.events.probability}
-    keys = {MEAN: read.mean, WIDTH: kept.width}
-    if read.times is not None or not np.isfinite(read.mean).all():
-        # medians are those of the rows that are scored
-        median = {MEDIAN: kept.medians} if kept.medians.size == read.mean.size else {}
-        is_known = read.by_horizon is not None
-        keys = ({BY_HORIZON: read.by_horizon} if is_known else median) | {WIDTH: kept.width}
-    if read.kind is OutcomeKind.HURDLE and read.events is not None and read.times is None:
-        keys = {CHANCE_OF_ZERO: 1 - read.events.probability} | keys
-    return keys
+def _own_names(forecast: Forecast, times: CensoredTimes | None) -> tuple[str, ...]:
+    """Return the values of forecasts that define groups (verdict: 1)."""
+    kind = forecast.outcome_kind
+    if kind is OutcomeKind.BINARY:
+        return ("predicted probability",)
+    if kind is OutcomeKind.HURDLE:
+        is_zero = as_hurdle(forecast.distribution).end == "low"
+        level = ("chance of zero", "predicted mean") if is_zero else ("event by horizon",)
+    else:
+        level = ("predicted mean",) if times is None else ("predicted median",)
+    return (*level, "80% width")
+
+
+def _with_width(part: PositivePart | None, keys: Mapping[str, Floats]) -> PositivePart | None:
+    """Return the people off the atom with the width of their forecasts as well."""
+    if part is None:
+        return None
+    name = "80% width"
+    return replace(part, keys={**part.keys, name: keys[name][part.rows]})
 
 
 def _simulation(
@@ -287,7 +287,7 @@ class _Kept:
     medians: Floats
     plain: Floats
     examples: dict[int, list[Interval]]
-    width: Floats
+    keys: Mapping[str, Floats]
 
     @classmethod
     def of(
@@ -323,7 +323,7 @@ class _Kept:
             np.asarray(median.mean(axis=-1) if median.ndim == 2 else median),
             _plain(some),
             dict(zip(here.tolist(), examples, strict=True)),
-            _width(few),
+            dict(forecast_values(few, _own_names(few, read.times))),
         )
 
     @staticmethod
@@ -334,16 +334,11 @@ class _Kept:
             np.concatenate([one.medians for one in kept]),
             np.concatenate([one.plain for one in kept]),
             {row: shown for one in kept for row, shown in one.examples.items()},
-            np.concatenate([one.width for one in kept]),
+            {
+                key: np.concatenate([np.asarray(one.keys[key]) for one in kept])
+                for key in kept[0].keys
+            },
         )
-
-
-def _width(forecast: Forecast) -> Floats:
-    """Return widths of central 80% intervals, of amounts with an atom those of the other part."""
-    if forecast.outcome_kind is OutcomeKind.BINARY:
-        return np.zeros(len(forecast))
-    is_hurdle = forecast.outcome_kind is OutcomeKind.HURDLE
-    return interval_width(forecast.positive_part() if is_hurdle else forecast, 0.8)
 
 
 def _plain(forecast: Forecast) -> Floats:

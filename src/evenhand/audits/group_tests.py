@@ -127,8 +127,8 @@ def tested_groups(
     options: SearchOptions,
     random: np.random.Generator,
     *,
-    n_learned: int = 0,
-    level: float | None = None,
+    n_learned: int,
+    level: float,
 ) -> TestedGroups:
     """Test everyone, groups by the forecast, named and scanned groups as one family.
 
@@ -145,11 +145,10 @@ def tested_groups(
         Held-out rows, options and the source of random numbers.
     n_learned : int
         Number of learned groups that share the family.
-    level : float, optional
-        Error probability of the family; by default that of the options.
+    level : float
+        Error probability of the family.
     """
     whole = 1 - options.confidence
-    level = whole if level is None else level
     rows = search.ScanRows.of(pits, residual, random, events)
     scanned, leaks, notes = _scans(rows, held, options)
     keys = own_keys(keys)
@@ -188,7 +187,9 @@ def tested_groups(
         p_adjusted=np.append(_scaled(given.p_value, whole / shares["everyone"]), adjusted),
     )
     slopes = {} if scanned is None else _slopes(scanned.sums, of_scan, whole)
-    scan = tables.scan_frame(scanned, leaks, of_scan, (n_groups, share, whole), slopes)
+    scan = tables.scan_frame(
+        scanned, leaks, of_scan, (n_groups, share, whole), slopes, named.order.covered
+    )
     scan = tables.with_named(scan, of_groups)
     p_own = of_own.tests.p_value
     by_own = _scaled(holm(p_own), whole / (shares["by_forecast"] or 1))

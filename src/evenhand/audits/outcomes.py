@@ -17,10 +17,6 @@ from evenhand.certificates import LinkBase
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 
-PROBABILITY, MEAN, MEDIAN = "predicted probability", "predicted mean", "predicted median"
-WIDTH, CHANCE_OF_ZERO, BY_HORIZON = "80% width", "chance of zero", "event by horizon"
-"""Values of forecasts that define groups, by the column that rules name them by."""
-
 Simulate = Callable[[np.random.Generator], PITs]
 """Function of a random generator that returns PITs of the same rows under their forecasts."""
 
@@ -128,7 +124,7 @@ class PositivePart:
         residual = outcomes[rows] - mean
         everyone = np.ones(rows.size, dtype=np.bool_)
         tested = everyone if tested is None else tested
-        return cls(rows, pits, residual, link, at, tested, {MEAN: mean})
+        return cls(rows, pits, residual, link, at, tested, {"predicted mean": mean})
 
     def of_rows(self, chosen: Ints) -> PositivePart | None:
         """Return the people among some rows, numbered by their place among these, no weights."""
@@ -205,7 +201,12 @@ class RowPITs:
         if found is None:
             return cls(pits)
         events = Events(found[1], found[0])
-        return cls(pits, OutcomeKind.BINARY, events=events, keys={PROBABILITY: events.probability})
+        return cls(
+            pits,
+            OutcomeKind.BINARY,
+            events=events,
+            keys={"predicted probability": events.probability},
+        )
 
     def take(self, rows: Ints) -> RowPITs:
         """Return some rows without their weights, such as a sample of them that needs none."""

@@ -136,6 +136,7 @@ def scan_frame(
     adjusted: Floats,
     family: tuple[int, float, float],
     slopes: Mapping[str, Floats],
+    covered: Sequence[float],
 ) -> pd.DataFrame:
     """Return the table of scanned groups; possible leaks are listed last, without tests.
 
@@ -148,7 +149,8 @@ def scan_frame(
         found.append(listed.assign(direction=search.POSSIBLE_LEAK, p_value=np.nan))
     some = [table for table in found if len(table)]
     if not some:
-        return pd.DataFrame(columns=list(SCAN_COLUMNS))
+        uncovered = tuple(coverage_name(level) for level in LEVELS if level not in covered)
+        return pd.DataFrame(columns=[c for c in SCAN_COLUMNS if not c.startswith(uncovered)])
     return pd.concat(some, ignore_index=True) if len(some) > 1 else some[0]
 
 

@@ -189,7 +189,14 @@ def rate_error(
     estimate = max(max(measured**2 - chance**2, 0.0) ** 0.5, abs(float((w * excess).mean())), low)
     is_complete = k == MOST_PARTS or np.unique(parts).size == np.unique(probability).size
     return GivenForecast(
-        estimate, float(low), min(high, 1.0), measured, chance, np.unique(parts).size, is_complete, tests
+        estimate,
+        float(low),
+        min(high, 1.0),
+        measured,
+        chance,
+        np.unique(parts).size,
+        is_complete,
+        tests,
     )
 
 
