@@ -118,7 +118,7 @@ def _given(
     everyone: GroupFinding, size: GivenForecast, tolerance: float
 ) -> tuple[GroupFinding, GroupFinding]:
     """Return all people, and all people given the own forecast; one of them has the problem."""
-    is_pooled = or_zero(everyone.error.value) > tolerance + ROUNDING
+    is_own = everyone.is_problem and or_zero(everyone.error.value) <= tolerance + ROUNDING
     unknown = Estimate(None)
     p_values = {name: p for name, p in (size.tests or {}).items() if is_known(p)}
     test = min(p_values, key=lambda name: or_zero(p_values[name]), default="")
@@ -131,9 +131,11 @@ def _given(
         coverage_90=unknown,
         open_error=None,
         direction=TRENDS.get(test),
-        is_problem=everyone.is_problem and not is_pooled,
+        is_off=is_own,
+        is_problem=is_own,
+        same_as=None if is_own else everyone.name,
     )
-    return replace(everyone, is_problem=everyone.is_problem and is_pooled), given
+    return replace(everyone, is_problem=everyone.is_problem and not is_own), given
 
 
 def _once(

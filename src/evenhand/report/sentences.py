@@ -111,7 +111,7 @@ def group_in_words(group: GroupFinding, findings: Findings) -> str:
     else:
         size = f"off by {points(group.error.value)} points"
         size += f", at least {at_least(group.least)}" if group.least else ""
-        direction = f"{off_in_words(group, terms)}; " if group.direction else ""
+        direction = f"{off_in_words(group, terms)}. Forecasts are " if group.direction else ""
         text = f"{direction}{size}"
     texts = [f"{text}."]
     if group.is_beyond(findings.tolerance):
@@ -190,7 +190,11 @@ def size_in_words(group: GroupFinding) -> str:
 def group_sentences(findings: Findings) -> list[Sentence]:
     """Return sentences on the most important groups with a problem, without that of the lead."""
     found = [
-        Sentence("Group ", one.name, f", {size_in_words(one)}: {group_in_words(one, findings)}")
+        Sentence(
+            "",
+            group_title(one, findings),
+            f", {size_in_words(one)}: {group_in_words(one, findings)}",
+        )
         for one in findings.listed
         if one is not findings.leading
     ]
@@ -209,9 +213,14 @@ def headline_sentences(findings: Findings) -> str:
         return ""
     if group in findings.overall:
         return everyone_in_words(findings)
+    title = group_title(group, findings)
+    return f"{title}, {size_in_words(group)}: {group_in_words(group, findings)}"
+
+
+def group_title(group: GroupFinding, findings: Findings) -> str:
+    """Return the name of a group as the beginning of a sentence."""
     is_own = group in findings.by_forecast or group.mass is not None
-    name = f"{group.name[:1].upper()}{group.name[1:]}" if is_own else f"Group {group.name}"
-    return f"{name}, {size_in_words(group)}: {group_in_words(group, findings)}"
+    return f"{group.name[:1].upper()}{group.name[1:]}" if is_own else f"Group {group.name}"
 
 
 def open_sentences(findings: Findings) -> list[str]:

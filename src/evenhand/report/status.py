@@ -189,7 +189,7 @@ def _detectable_errors(findings: Findings) -> Iterator[Detectable]:
             continue
         # a level for each group; continuous outcomes have two tests of each
         level = shares[share] / family[number] / (1 if is_event else 2)
-        for one in dict.fromkeys((groups[len(groups) // 2], groups[-1])):
+        for one in dict.fromkeys((groups[(len(groups) - 1) // 2], groups[-1])):
             chance = _predicted(one, _predicted(findings.everyone))
             variance = chance * (1 - chance) if is_event else None
             yield Detectable(one.n, detectable_error(one.n, level, variance))
