@@ -13,7 +13,6 @@ from evenhand.calibration.cdf_bands import CDFBand as CDFBand
 from evenhand.calibration.cdf_bands import CDFBands as CDFBands
 from evenhand.calibration.censored import (
     CensoredError,
-    censored_bounds,
     censored_error,
     censored_range,
 )
@@ -107,7 +106,6 @@ __all__ = [
     "calibration_error",
     "cell_error",
     "cell_log_score",
-    "censored_bounds",
     "censored_error",
     "censored_range",
     "count_pits",
