@@ -15,13 +15,13 @@ from evenhand.audits.forecasts import BLOCK_ROWS as BLOCK_ROWS
 from evenhand.audits.forecasts import read_subject as read_subject
 from evenhand.audits.gate import Condition, parse_condition
 from evenhand.audits.gate import with_conditions as with_conditions
+from evenhand.audits.group_tests import Family
 from evenhand.audits.json_schema import audit_schema
 from evenhand.audits.member_lists import MOST_PEOPLE as MOST_PEOPLE
 from evenhand.audits.member_lists import member_lists as member_lists
 from evenhand.audits.membership import mean_bounds as mean_bounds
 from evenhand.audits.off_groups import OffGroup as OffGroup
 from evenhand.audits.options import check_about as check_about
-from evenhand.audits.options import check_error as check_error
 from evenhand.audits.options import check_search as check_search
 from evenhand.audits.outcomes import event_probability as event_probability
 from evenhand.audits.outcomes import is_off_atom as is_off_atom
@@ -35,8 +35,7 @@ from evenhand.audits.rounding import spread_step as spread_step
 from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit
 from evenhand.audits.scores import censored_log_score as censored_log_score
 from evenhand.audits.survival import CensoringCounts as CensoringCounts
-from evenhand.calibration import Family
-from evenhand.report import Measure, Note, NoteKind, Tolerance, notes_of
+from evenhand.report import Measure, Note, NoteKind, notes_of
 
 __all__ = [
     "LEARNED_MASSES",
@@ -49,7 +48,6 @@ __all__ = [
     "Measure",
     "Note",
     "NoteKind",
-    "Tolerance",
     "audit",
     "audit_pit",
     "audit_schema",

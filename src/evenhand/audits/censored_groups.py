@@ -19,8 +19,6 @@ from evenhand.audits.scores import LEVELS, Band
 from evenhand.calibration import (
     CensoredError,
     Estimate,
-    PITs,
-    censored_bounds,
     censored_error,
     coverage_name,
 )
@@ -57,10 +55,12 @@ def with_sizes(
 
     Mean PITs and coverages become those of the Kaplan-Meier estimates.
     """
-    n_groups = max(tested.family.n_groups, 1)
+    family = tested.family
+    n_groups = max(family.n_groups, 1)
 
     def sized(members: Members, shares: Floats | None = None) -> CensoredError:
-        return _sized(rows, members, options.confidence, n_groups, random, shares)
+        confidence = 1 - family.shares["groups"]
+        return _sized(rows, members, confidence, n_groups, random, shares)
 
     found = {EVERYONE: _columns(everyone) | {"mean_pit": everyone.mean}}
     for name, mask in held.groups.items():
@@ -74,10 +74,15 @@ def with_sizes(
     groups = _replaced(tested.groups, found)
     of_scan = {name: _columns(sized(mask)) for name, mask in _significant(tested, options)}
     scan = _replaced(tested.scan, of_scan)
-    if options.within is not None:
-        scan = scan.assign(most_error=_most_of_scan(tested, scan, rows.sized, options, random))
-    groups, scan = (_within(table, options.within) for table in (groups, scan))
-    return replace(tested, groups=groups, scan=scan)
+    of_own = {
+        group.name: _columns(one) | {"mean_pit": one.mean}
+        for group in tested.own
+        for one in [
+            _sized(rows, group.mask, 1 - family.shares["by_forecast"], family.n_by_forecast, random)
+        ]
+    }
+    own = _replaced(tested.by_forecast, of_own) if of_own else tested.by_forecast
+    return replace(tested, groups=groups, scan=scan, by_forecast=own)
 
 
 def with_learned_sizes(
@@ -150,29 +155,3 @@ def _significant(tested: TestedGroups, options: SearchOptions) -> Iterable[tuple
     level = 1 - options.confidence
     count = min(int((tested.scanned_p < level).sum()), MOST_SCANNED)
     return tested.scanned_rows(count)
-
-
-def _most_of_scan(
-    tested: TestedGroups,
-    scan: pd.DataFrame,
-    pits: PITs,
-    options: SearchOptions,
-    random: np.random.Generator,
-) -> pd.Series[float]:
-    """Return `most_error` of all scanned groups, which the column `within` needs."""
-    n_groups = max(tested.family.n_groups, 1)
-    known = scan.set_index("group")["most_error"].to_dict()
-    for name, mask in tested.scanned_rows(tested.scanned_p.size):
-        if np.isnan(known[name]):
-            bounds = censored_bounds(
-                pits.take(mask), options.confidence, n_groups=n_groups, random_state=random
-            )
-            known[name] = bounds[1]
-    return scan["group"].map(known).astype(float)
-
-
-def _within(table: pd.DataFrame, within: float | None) -> pd.DataFrame:
-    """Decide by the bound that needs no assumption whether an error is within a limit."""
-    if within is None:
-        return table
-    return table.assign(within=(table["most_error"] <= within).to_numpy(dtype=np.bool_))

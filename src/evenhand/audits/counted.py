@@ -246,8 +246,6 @@ def _sums(pits: PITs, excess: Floats, masks: Mapping[str, Mask], binary: Events 
     # centred at the bias of the sample: the variance is not a difference of two large sums
     columns = [tables.mean_pits(pits), excess, excess**2, excess**3]
     if binary is not None:
-        columns.append(binary.happened)
-    if binary is not None and pits.n_draws == 1:
         columns += list(event_values((binary.happened, binary.probability)))
     values = np.column_stack(columns)
     sums = {EVERYONE: values.sum(axis=0)}
@@ -299,7 +297,9 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
             plan.link,
         )
         worst = worst.assign(certified=tables.certified_errors(proof, worst["mass"]))
-    tested = counted_groups(overall, groups, rows.total, plan.groups, plan.centre, found)
+    groups_table, scan, family = counted_groups(
+        overall, groups, rows.total, plan.groups, plan.centre, found
+    )
     # the widths are those of the sample
     plain = found.plain_intervals
     widths = dict(zip(plain["level"], plain["width"], strict=True))
@@ -309,10 +309,13 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
     return replace(
         found,
         n_samples=overall.n_samples,
-        scores=replace_scores(found.scores, _pit_scores(tested.groups.iloc[0])),
-        groups=tested.groups,
-        scan=tested.scan,
-        family=tested.family,
+        scores=replace_scores(
+            found.scores,
+            _pit_scores(groups_table.iloc[0], is_event=found.outcome_kind is OutcomeKind.BINARY),
+        ),
+        groups=groups_table,
+        scan=scan,
+        family=family,
         worst_groups=worst,
         certificate=proof,
         plain_intervals=plain_table(proof, widths),
@@ -369,9 +372,10 @@ def _notes(n: int, found: Audit) -> tuple[Note, ...]:
     )
 
 
-def _pit_scores(everyone: pd.Series[Any]) -> dict[Measure, Band]:
+def _pit_scores(everyone: pd.Series[Any], *, is_event: bool) -> dict[Measure, Band]:
     """Return the scores that need only PITs, from the row "everyone" of the table of groups."""
-    columns = {Measure("coverage", level): coverage_name(level) for level in COVERED}
+    covered = () if is_event else COVERED
+    columns = {Measure("coverage", level): coverage_name(level) for level in covered}
     return {
         measure: {
             "value": everyone[column],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,9 +29,9 @@ from evenhand.audits.simulations import simulation
 from evenhand.calibration import PITs
 from evenhand.censoring import CensoredTimes
 from evenhand.certificates import LinkBase
-from evenhand.distributions import OutcomeKind
+from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import fresh
-from evenhand.forecast import Forecast
+from evenhand.forecast import Forecast, forecast_values
 from evenhand.report import Measure
 from evenhand.tables import row_blocks, take_rows
 
@@ -97,6 +99,8 @@ class Subject:
         See `RowPITs`.
     time_base : PITs or None
         See `RowPITs`.
+    keys : dict of str to ndarray of shape (n,)
+        See `RowPITs`.
     """
 
     kind: OutcomeKind
@@ -118,8 +122,9 @@ class Subject:
     at_horizon: Floats | None = None
     by_horizon: Floats | None = None
     time_base: PITs | None = None
+    keys: Mapping[str, Floats] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def rows(self) -> RowPITs:
         """PITs of the rows, and what is known of the forecasts behind them."""
         return RowPITs(
@@ -133,6 +138,7 @@ class Subject:
             self.at_horizon,
             self.by_horizon,
             self.time_base,
+            self.keys,
         )
 
 
@@ -193,13 +199,35 @@ def read_subject(
         read.base,
         merged.plain,
         events=read.events,
-        positive=read.positive(weights),
+        positive=_with_width(read.positive(weights), merged.keys),
         simulate=None if pits.cells is None else _simulation(model, X, pits, read, random),
         times=times,
         at_horizon=read.at_horizon,
         by_horizon=read.by_horizon,
         time_base=read.time_base(weights),
+        keys=merged.keys,
     )
+
+
+def _own_names(forecast: Forecast, times: CensoredTimes | None) -> tuple[str, ...]:
+    """Return the values of forecasts that define groups (verdict: 1)."""
+    kind = forecast.outcome_kind
+    if kind is OutcomeKind.BINARY:
+        return ("predicted probability",)
+    if kind is OutcomeKind.HURDLE:
+        is_zero = as_hurdle(forecast.distribution).end == "low"
+        level = ("chance of zero", "predicted mean") if is_zero else ("event by horizon",)
+    else:
+        level = ("predicted mean",) if times is None else ("predicted median",)
+    return (*level, "80% width")
+
+
+def _with_width(part: PositivePart | None, keys: Mapping[str, Floats]) -> PositivePart | None:
+    """Return the people off the atom with the width of their forecasts as well."""
+    if part is None:
+        return None
+    name = "80% width"
+    return replace(part, keys={**part.keys, name: keys[name][part.rows]})
 
 
 def _simulation(
@@ -259,6 +287,7 @@ class _Kept:
     medians: Floats
     plain: Floats
     examples: dict[int, list[Interval]]
+    keys: Mapping[str, Floats]
 
     @classmethod
     def of(
@@ -294,6 +323,7 @@ class _Kept:
             np.asarray(median.mean(axis=-1) if median.ndim == 2 else median),
             _plain(some),
             dict(zip(here.tolist(), examples, strict=True)),
+            dict(forecast_values(few, _own_names(few, read.times))),
         )
 
     @staticmethod
@@ -304,6 +334,10 @@ class _Kept:
             np.concatenate([one.medians for one in kept]),
             np.concatenate([one.plain for one in kept]),
             {row: shown for one in kept for row, shown in one.examples.items()},
+            {
+                key: np.concatenate([np.asarray(one.keys[key]) for one in kept])
+                for key in kept[0].keys
+            },
         )
 
 

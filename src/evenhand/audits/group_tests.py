@@ -1,4 +1,4 @@
-"""Named and scanned groups of an audit, tested together, with simultaneous intervals."""
+"""The family of groups of an audit: tests and intervals that hold together (verdict: 1, 3)."""
 
 from __future__ import annotations
 
@@ -14,36 +14,99 @@ from evenhand._validate import Floats, Mask
 from evenhand.audits import tables
 from evenhand.audits.off_groups import OffGroup, off_groups
 from evenhand.audits.options import SearchOptions
+from evenhand.audits.own_forecast import OwnGroup, as_groups, own_groups, own_keys, with_keys
 from evenhand.audits.rows import HeldOut
-from evenhand.audits.scores import Band
 from evenhand.calibration import (
-    Family,
+    Events,
+    GivenForecast,
     GroupSums,
     PITs,
+    given_forecast,
     holm,
+    probability_scores,
+    rate_error,
     simultaneous_intervals,
-    uniformity_tests,
-    weighted_uniformity_tests,
 )
-from evenhand.columns import EVERYONE, Groups, as_table
-from evenhand.report import Measure, Note, NoteKind
+from evenhand.columns import EVERYONE, Group, Groups, as_table
+from evenhand.report import Note, NoteKind
 
 Notes = tuple[Note, ...]
+Columns = dict[str, Floats]
+
+SLOPES = ("slope", "slope_low", "slope_high")
+"""Columns of calibration slopes, in tables of groups of 0/1 outcomes."""
+
+POINTS = {"everyone": 1, "by_forecast": 1, "groups": 2, "learned": 1}
+"""Shares of the error probability, in fifths (verdict: 1)."""
+
+MOST_SLOPES = 100
+"""Most groups of a table whose calibration slope is computed, the smallest p-values first."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """All tests and intervals of an audit, which hold together with its confidence.
+
+    Parameters
+    ----------
+    confidence : float
+        Probability that no test rejects falsely; also that the intervals of any one measure cover
+        their true values at once.
+    n_groups, n_by_forecast, n_learned, n_tests : int
+        Numbers of named and scanned groups, of groups by the forecast, of learned groups, and of
+        tests of everyone.
+    shares : dict of str to float
+        Error probability of everyone, of groups by the forecast, of named and scanned groups and of
+        learned groups; 0 where there are none.
+    asymptotic : tuple of str
+        Measures ("error", "coverage", "bias") whose intervals need large groups; those of the
+        others have their confidence in groups of any size.
+    """
+
+    confidence: float
+    n_groups: int
+    n_by_forecast: int
+    n_learned: int
+    n_tests: int
+    shares: Mapping[str, float]
+    asymptotic: tuple[str, ...] = ()
+
+
+def shares_of(level: float, present: Mapping[str, bool]) -> dict[str, float]:
+    """Return the error probability of each part of the family.
+
+    That of absent parts goes to everyone and to groups by the forecast, half each.
+
+    Examples
+    --------
+    >>> shares_of(0.05, {"by_forecast": True, "groups": False, "learned": False})
+    {'everyone': 0.025, 'by_forecast': 0.025, 'groups': 0.0, 'learned': 0.0}
+    """
+    fifths = {name: float(points) for name, points in POINTS.items() if present.get(name, True)}
+    free = sum(POINTS.values()) - sum(fifths.values())
+    first = [name for name in ("everyone", "by_forecast") if name in fifths]
+    for name in first:
+        fifths[name] += free / len(first)
+    return {name: level * fifths.get(name, 0.0) / 5 for name in POINTS}
 
 
 @dataclass(frozen=True, eq=False)
 class TestedGroups:
-    """Tables of named and of scanned groups, with the family that their intervals share.
+    """Tables of groups, with the family that their tests and intervals share.
 
     `off` contains the definitions of the groups with significant errors, `scanned` the scanned
-    groups and `scanned_p` their adjusted p-values.
+    groups and `scanned_p` their adjusted p-values, `own` the groups by the forecast and `given` the
+    error given the forecast.
     """
 
     groups: pd.DataFrame
     scan: pd.DataFrame
+    by_forecast: pd.DataFrame
+    given: GivenForecast
     family: Family
     notes: Notes
     off: tuple[OffGroup, ...]
+    own: tuple[OwnGroup, ...] = ()
     scanned: search.Scanned | None = None
     scanned_p: Floats = field(default_factory=lambda: np.empty(0))
 
@@ -58,42 +121,171 @@ class TestedGroups:
 def tested_groups(
     pits: PITs,
     residual: Floats | None,
+    events: Events | None,
+    keys: Mapping[str, Floats],
     held: HeldOut,
     options: SearchOptions,
-    everyone: Mapping[Measure, Band],
     random: np.random.Generator,
-    events: Floats | None,
+    *,
+    n_learned: int,
+    level: float,
 ) -> TestedGroups:
-    """Scan the features, and test named and scanned groups under one Holm correction.
+    """Test everyone, groups by the forecast, named and scanned groups as one family.
 
     A named group that the scan lists, under this or another name, is one hypothesis. Possible leaks
-    are listed with intervals, but not tested. `everyone` contains the scores of all rows, `events`
-    their outcomes if these are 0 or 1.
+    are listed with intervals, but not tested.
+
+    Parameters
+    ----------
+    pits, residual, events
+        PITs, outcomes minus means of the forecasts, and 0/1 outcomes with their probabilities.
+    keys : dict of str to ndarray of shape (n,)
+        Values of the forecasts that define groups.
+    held, options, random
+        Held-out rows, options and the source of random numbers.
+    n_learned : int
+        Number of learned groups that share the family.
+    level : float
+        Error probability of the family.
     """
+    whole = 1 - options.confidence
     rows = search.ScanRows.of(pits, residual, random, events)
     scanned, leaks, notes = _scans(rows, held, options)
-    sums = rows.sums(held.groups)
-    family = _family(sums, scanned, leaks, held.groups, options.confidence)
-    probable = [rows.weighted_sums(members) for _, members in held.groups.probable()]
-    own, of_scan = _tests(sums, probable, scanned, held, min(options.min_size, search.FEW_ROWS))
-    table = [tables.everyone_row(pits, residual, everyone, events)]
-    table += _named_rows(rows, sums, probable, held, family, own[0])
-    groups = tables.group_frame(table, held.leaks)
-    # the first row is everyone; groups known by probability come last
-    tests = np.pad(np.stack(own), ((0, 0), (1, 0)), constant_values=np.nan)
-    groups = groups.assign(
-        scanned_as=tables.scan_names(groups["group"], scanned, leaks),
-        simultaneous=groups["group"] != EVERYONE,
-        p_value=tests[0],
-        p_adjusted=tests[1],
+    keys = own_keys(keys)
+    own = own_groups(keys, pits.weights)
+    named = rows.sums(held.groups)
+    n_groups = _n_groups(scanned, leaks, held.groups)
+    present = {"by_forecast": bool(own), "groups": n_groups > 0, "learned": n_learned > 0}
+    shares = shares_of(level, present)
+    # own groups of the same rows by two values are one hypothesis
+    masks = {group.mask.tobytes() for group in own}
+    of_own = rows.sums(as_groups(own))
+    given = _given(rows, events, keys, of_own, own, shares["everyone"])
+    family = Family(
+        options.confidence,
+        n_groups,
+        len(masks),
+        n_learned,
+        len(given.tests),
+        shares,
+        _asymptotic(named, held.groups),
     )
-    scan = tables.with_named(tables.scan_frame(scanned, leaks, of_scan, family), groups)
-    groups, scan = (tables.with_within(table, options.within) for table in (groups, scan))
-    # the interval of a group known by probability is not that of its members
-    members = [held.groups.is_probable(name) for name in groups["group"]]
-    groups = groups.assign(within=groups["within"] & ~np.array(members, dtype=np.bool_))
-    off = off_groups(held.groups, own[1], scanned, of_scan, 1 - options.confidence, held.kept)
-    return TestedGroups(groups, scan, family, notes, off, scanned, of_scan)
+    everyone = _everyone(rows, given, shares["everyone"])
+    probable = [rows.weighted_sums(members) for _, members in held.groups.probable()]
+    share = shares["groups"] or level
+    p_named, adjusted, of_scan = _tests(
+        named, probable, scanned, held, min(options.min_size, search.FEW_ROWS), whole / share
+    )
+    table = _named_rows(
+        rows, named, probable, held, (n_groups, share), p_named, _slopes(named, adjusted, whole)
+    )
+    of_groups = tables.group_frame([everyone, *table], held.leaks)
+    # the first row is everyone; groups known by probability come last
+    of_groups = of_groups.assign(
+        scanned_as=tables.scan_names(of_groups["group"], scanned, leaks),
+        p_value=np.append(given.p_value, p_named),
+        p_adjusted=np.append(_scaled(given.p_value, whole / shares["everyone"]), adjusted),
+    )
+    slopes = {} if scanned is None else _slopes(scanned.sums, of_scan, whole)
+    scan = tables.scan_frame(
+        scanned, leaks, of_scan, (n_groups, share, whole), slopes, named.order.covered
+    )
+    scan = tables.with_named(scan, of_groups)
+    p_own = of_own.tests.p_value
+    by_own = _scaled(holm(p_own), whole / (shares["by_forecast"] or 1))
+    by_forecast = _by_forecast(
+        rows,
+        own,
+        of_own,
+        (len(masks), shares["by_forecast"]),
+        by_own,
+        _slopes(of_own, by_own, whole),
+    )
+    off = off_groups(held.groups, adjusted, scanned, of_scan, whole, held.kept)
+    off += tuple(
+        OffGroup(group.name, group.rule, rows=held.kept[group.mask])
+        for group, p_value in zip(own, by_own, strict=True)
+        if p_value < whole
+    )
+    return TestedGroups(
+        of_groups, scan, by_forecast, given, family, notes, off, own, scanned, of_scan
+    )
+
+
+def _scaled(p_value: Any, factor: float) -> Any:
+    """Return p-values that are compared with the error probability of the whole family."""
+    return np.minimum(p_value * factor, 1.0)
+
+
+def _asymptotic(sums: GroupSums, groups: Groups) -> tuple[str, ...]:
+    order = sums.order
+    is_weighted = order.is_weighted or any(map(groups.is_probable, groups.names))
+    weighted = ("error", "coverage") if is_weighted else ()
+    return weighted + (
+        ("bias",) if order.has_residual and (is_weighted or not order.has_events) else ()
+    )
+
+
+def _all_rows(n: int) -> Groups:
+    return Groups([(Group.given(EVERYONE), np.ones(n, dtype=np.bool_))])
+
+
+def _given(
+    rows: search.ScanRows,
+    events: Events | None,
+    keys: Mapping[str, Floats],
+    sums: GroupSums,
+    own: Sequence[OwnGroup],
+    share: float,
+) -> GivenForecast:
+    """Return the error given the forecast, with the tests of everyone."""
+    weights = rows.pits.weights
+    if events is not None:
+        happened, probability = events
+        return rate_error(probability, happened, share, weights)
+    by_key: dict[str, float] = {}
+    for group, mass in zip(own, sums.weight * sums.error, strict=True):
+        by_key[group.key] = by_key.get(group.key, 0.0) + float(mass)
+    pooled = rows.sums(_all_rows(rows.pits.n_samples))
+    measured = max(by_key.values(), default=0.0) / float(pooled.weight[0])
+    return given_forecast(rows.one_draw, keys, measured or float(pooled.error[0]), share, weights)
+
+
+def _everyone(rows: search.ScanRows, given: GivenForecast, share: float) -> dict[str, Any]:
+    """Return the row of all people, whose test is that of the error given the forecast."""
+    groups = _all_rows(rows.pits.n_samples)
+    sums = rows.sums(groups)
+    intervals = simultaneous_intervals(sums, 1, share, is_tested=False)
+    low, high = intervals["error"]
+    intervals["error"] = (low if given.p_value < share else np.zeros(1)), high
+    slopes: Columns = {}
+    if rows.events is not None:
+        # of everyone the trend has a p-value of its own
+        is_trend = np.array([len(given.tests) * given.tests["trend"] < share])
+        slopes = _slopes(sums, np.zeros(1), share, is_trend)
+    row = tables.named_rows(rows.pits, groups, [EVERYONE], sums, intervals, slopes)[0]
+    if given.high is not None:
+        row |= {"error": given.error, "error_low": given.low, "error_high": given.high}
+    return row
+
+
+def _by_forecast(
+    rows: search.ScanRows,
+    own: Sequence[OwnGroup],
+    sums: GroupSums,
+    family: tuple[int, float],
+    adjusted: Floats,
+    slopes: Columns,
+) -> pd.DataFrame:
+    """Return the table of groups by the forecast."""
+    if not own:
+        return pd.DataFrame()
+    groups = as_groups(own)
+    intervals = simultaneous_intervals(sums, *family)
+    found = tables.named_rows(rows.pits, groups, list(groups), sums, intervals, slopes)
+    table = pd.DataFrame(found).drop(columns="column")
+    tests = {"p_value": sums.tests.p_value, "p_adjusted": adjusted}
+    return with_keys(table.assign(**tests), own)
 
 
 def _tests(
@@ -102,32 +294,30 @@ def _tests(
     scanned: search.Scanned | None,
     held: HeldOut,
     least: int,
-) -> tuple[tuple[Floats, Floats], Floats]:
+    factor: float,
+) -> tuple[Floats, Floats, Floats]:
     """Return p-values and adjusted p-values of named groups, and adjusted ones of scanned groups.
 
     They are NaN for groups that are not tested: possible leaks, and fewer than `least` rows.
     """
     names = list(held.groups)
     is_tested = np.array([name in held.judged for name in names], dtype=np.bool_)
-    p_value = np.where(is_tested & (sums.n >= least), _p_values(sums), np.nan)
+    p_value = np.where(is_tested & (sums.n >= least), sums.tests.p_value, np.nan)
     places = {} if scanned is None else scanned.places
-    of_scan = np.empty(0) if scanned is None else _p_values(scanned.sums)
+    of_scan = np.empty(0) if scanned is None else scanned.sums.tests.p_value
     is_own = np.array([name not in places for name in names], dtype=np.bool_)
     weighted = [
-        float(weighted_uniformity_tests(one)[0])
-        if one.n_effective[0] >= least and not held.is_leak(group.name)
-        else np.nan
+        np.nan if held.is_leak(group.name) else float(one.tests.p_value[0])
         for one, (group, _) in zip(probable, held.groups.probable(), strict=True)
     ]
-    adjusted = holm(np.concatenate((of_scan, p_value[is_own], weighted)))
+    adjusted = _scaled(holm(np.concatenate((of_scan, p_value[is_own], weighted))), factor)
     found = np.full(len(names), np.nan)
     found[is_own], of_weighted = np.split(adjusted[of_scan.size :], [is_own.sum()])
     for i, name in enumerate(names):
         if name in places:
             p_value[i] = of_scan[places[name]]
             found[i] = adjusted[places[name]]
-    both = (np.append(p_value, weighted), np.append(found, of_weighted))
-    return both, adjusted[: of_scan.size]
+    return np.append(p_value, weighted), np.append(found, of_weighted), adjusted[: of_scan.size]
 
 
 def _named_rows(
@@ -135,23 +325,45 @@ def _named_rows(
     sums: GroupSums,
     probable: Sequence[GroupSums],
     held: HeldOut,
-    family: Family,
+    family: tuple[int, float],
     p_value: Floats,
+    slopes: Columns,
 ) -> list[dict[str, Any]]:
     """Return the rows of named groups, those known by probability last."""
     names = list(held.groups)
-    intervals = simultaneous_intervals(sums, family)
+    intervals = simultaneous_intervals(sums, *family)
     # too few rows for a test: not proven to be off
     low, high = intervals["error"]
     is_leak = np.array([name not in held.judged for name in names], dtype=np.bool_)
     intervals["error"] = np.where(is_leak | ~np.isnan(p_value[: low.size]), low, 0.0), high
-    found = tables.named_rows(rows.pits, held.groups, names, sums, intervals)
+    found = tables.named_rows(rows.pits, held.groups, names, sums, intervals, slopes)
     later = p_value[len(names) :]
     for (group, _), weighted, p in zip(held.groups.probable(), probable, later, strict=True):
-        ends = simultaneous_intervals(weighted, family, is_tested=False)
+        ends = simultaneous_intervals(weighted, *family, is_tested=False)
         if np.isnan(p) and not held.is_leak(group.name):
             ends["error"] = np.zeros(1), ends["error"][1]
-        found += tables.named_rows(rows.pits, held.groups, [group.name], weighted, ends)
+        found += tables.named_rows(rows.pits, held.groups, [group.name], weighted, ends, {})
+    return found
+
+
+def _slopes(
+    sums: GroupSums, adjusted: Floats, whole: float, by_trend: Mask | None = None
+) -> Columns:
+    """Return calibration slopes of the groups of 0/1 outcomes that the trend decides."""
+    found = dict(zip(SLOPES, np.full((3, len(sums)), np.nan), strict=True))
+    rows = sums.rows
+    if rows is None or rows.events is None:
+        return {}
+    tests = sums.tests
+    if by_trend is None:
+        by_trend = (adjusted < whole) & (np.abs(tests.z_spread) >= np.abs(tests.z_level))
+    happened, probability = rows.events
+    for i in np.flatnonzero(by_trend)[np.argsort(adjusted[by_trend], kind="stable")][:MOST_SLOPES]:
+        some = rows.members(int(i))
+        weights = None if rows.weights is None else rows.weights[some]
+        scores = probability_scores(probability[some], happened[some], weights)
+        for name in SLOPES:
+            found[name][i] = getattr(scores, name)
     return found
 
 
@@ -181,21 +393,9 @@ def _scans(
     return scanned, leaks, notes
 
 
-def _p_values(sums: GroupSums) -> Floats:
-    return uniformity_tests(sums)[-1]
-
-
-def _family(
-    sums: GroupSums,
-    scanned: search.Scanned | None,
-    leaks: search.Scanned | None,
-    groups: Groups,
-    confidence: float,
-) -> Family:
-    """Return the family of all groups that either table lists; each set of rows counts once."""
+def _n_groups(scanned: search.Scanned | None, leaks: search.Scanned | None, groups: Groups) -> int:
+    """Return the number of groups that either table lists; each set of rows counts once."""
     scans = [scan for scan in (scanned, leaks) if scan is not None]
     listed = {name for scan in scans for name in scan.places}
     n_groups = sum(len(scan.sums) for scan in scans)
-    n_groups += sum(name not in listed for name in groups.names)
-    is_probable = any(map(groups.is_probable, groups.names))
-    return Family.of(sums, n_groups, confidence, is_weighted=is_probable)
+    return n_groups + sum(name not in listed for name in groups.names)

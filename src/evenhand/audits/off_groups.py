@@ -99,7 +99,7 @@ def marked(
         Tables of named and scanned groups.
     learned : DataFrame
         Table of learned groups.
-    column : {"off", "beyond_tolerance"}
+    column : {"off", "problem"}
         Decision of the audit.
     """
     names = {name for table in tables for name in table.loc[table[column], "group"]}

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import bad_input, check_count, check_finite, check_fraction
-from evenhand.report import Tolerance
+
+TOLERANCE = 0.02
+"""Default tolerance: an error of 2 points."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,8 @@ class SearchOptions:
     min_size: int
     confidence: float
     n_simulations: int
-    tolerance: Tolerance
-    within: float | None
+    tolerance: float | None
+    largest_weight: float | None
 
 
 def check_search(
@@ -33,9 +35,8 @@ def check_search(
     confidence: float,
     n_simulations: int,
     *,
-    tolerance: float,
-    coverage_tolerance: float,
-    within: float | None,
+    tolerance: float | None,
+    largest_weight: float | None = None,
 ) -> SearchOptions:
     """Check options before any work, so that a search can later fail only for lack of rows."""
     return SearchOptions(
@@ -44,18 +45,38 @@ def check_search(
         min_size=check_count("min_size", min_size, least=2),
         confidence=check_fraction("confidence", confidence),
         n_simulations=check_count("n_simulations", n_simulations, least=2),
-        tolerance=Tolerance.of(tolerance, coverage_tolerance),
-        within=None if within is None else check_error("within", within),
+        tolerance=(
+            None
+            if tolerance is None
+            else check_fraction("tolerance", tolerance, low_open=False, high_open=False)
+        ),
+        largest_weight=(
+            None if largest_weight is None else _positive("largest_weight", largest_weight)
+        ),
     )
 
 
-def check_error(name: str, value: float) -> float:
-    """Return a calibration error as a float if it lies between 0 and 1/2, the largest error."""
-    error = check_fraction(name, value)
-    if error > 0.5:
-        rule = "be at most 0.5, the largest calibration error"
-        raise bad_input(name, rule, value, "give a smaller error, such as 0.03")
-    return error
+def resolved_tolerance(given: float | None, probability: float | None) -> float:
+    """Return the tolerance: as given, or 2 points; of rates at most a fifth of the rate.
+
+    `probability` is the mean probability of 0/1 outcomes, None for others: the tolerance depends on
+    the forecasts alone (verdict: 3).
+
+    Examples
+    --------
+    >>> resolved_tolerance(None, None), resolved_tolerance(None, 0.05)
+    (0.02, 0.01)
+    """
+    if given is not None or probability is None:
+        return TOLERANCE if given is None else given
+    return min(TOLERANCE, min(probability, 1 - probability) / 5)
+
+
+def _positive(name: str, value: float) -> float:
+    number = float(check_finite(name, [value])[0])
+    if number <= 0:
+        raise bad_input(name, "be above 0", value)
+    return number
 
 
 def check_about(about: Mapping[str, str] | None) -> dict[str, str]:

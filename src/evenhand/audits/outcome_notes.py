@@ -6,13 +6,13 @@ import numpy as np
 
 from evenhand._validate import MILD_ATOM, largest_atom
 from evenhand.audits.forecasts import Subject
-from evenhand.calibration import cell_error
+from evenhand.calibration import calibration_error, cell_error
 from evenhand.censoring import CensoredTimes
 from evenhand.distributions import OutcomeKind
 from evenhand.report import Note, NoteKind
 
 
-def grid_findings(subject: Subject, average_error: float) -> tuple[float | None, tuple[Note, ...]]:
+def grid_findings(subject: Subject) -> tuple[float | None, tuple[Note, ...]]:
     """Return the share of the average error that rounding may explain, and notes on atoms.
 
     The least error `I` of any positions in the rounding cells remains whatever the exact outcomes
@@ -23,8 +23,6 @@ def grid_findings(subject: Subject, average_error: float) -> tuple[float | None,
     ----------
     subject : Subject
         Forecasts of the audited rows.
-    average_error : float
-        Average error of the audit.
     """
     pits, rounding = subject.pits, subject.rounding
     # cells of times that are cut off are no rounding, and atoms at a horizon or at the end of
@@ -39,7 +37,7 @@ def grid_findings(subject: Subject, average_error: float) -> tuple[float | None,
         notes = (Note(NoteKind.EVENT_AS_CONTINUOUS),)
     if pits.cells is None:
         return None, (*notes, Note(NoteKind.TIED_OUTCOMES, numbers=(value, atom)))
-    least = cell_error(pits)
+    least, average_error = cell_error(pits), calibration_error(pits)
     share = max((average_error - least) / average_error, 0.0) if average_error > 0 else 0.0
     step = np.nan if rounding.step is None else rounding.step
     note = Note(NoteKind.ROUNDING_CELLS, numbers=(value, atom, step, share))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -36,6 +36,10 @@ class Events:
     probability: Floats
     happened: Floats
 
+    def take(self, rows: Ints) -> Events:
+        """Return the events of some rows."""
+        return Events(self.probability[rows], self.happened[rows])
+
     @classmethod
     def of(cls, forecast: Forecast, outcomes: Floats) -> Events | None:
         """Return the events of a forecast: 0/1 outcomes, or outcomes off the atom of a hurdle.
@@ -66,6 +70,8 @@ class PositivePart:
         The link, and the PITs of the deterministic forecaster inside it; None without a link.
     at : float
         The atom, units of y.
+    keys : dict of str to ndarray of shape (k,)
+        Values of the forecasts of the continuous part that define groups.
     tested : ndarray of bool, shape (k,)
         People whose PITs are uniform under calibrated forecasts. Of those whose times are cut off
         they are the people whose completed time is not the atom: the others would reach it, and a
@@ -78,6 +84,7 @@ class PositivePart:
     base: LinkBase | None
     at: float
     tested: Mask
+    keys: Mapping[str, Floats] = field(default_factory=dict)
 
     @classmethod
     def joined(
@@ -113,9 +120,32 @@ class PositivePart:
                 low = np.concatenate([(one.cells or (one.pit,))[0] for one in base])
                 inside = np.where(censored, low, inside)
             link = LinkBase(inside, base[0].link)
-        residual = outcomes[rows] - np.concatenate([part.mean for part in parts])
+        mean = np.concatenate([part.mean for part in parts])
+        residual = outcomes[rows] - mean
         everyone = np.ones(rows.size, dtype=np.bool_)
-        return cls(rows, pits, residual, link, at, everyone if tested is None else tested)
+        tested = everyone if tested is None else tested
+        return cls(rows, pits, residual, link, at, tested, {"predicted mean": mean})
+
+    def of_rows(self, chosen: Ints) -> PositivePart | None:
+        """Return the people among some rows, numbered by their place among these, no weights."""
+        place = np.searchsorted(chosen, self.rows)
+        is_in = (place < chosen.size) & (chosen[np.minimum(place, chosen.size - 1)] == self.rows)
+        some = np.flatnonzero(is_in)
+        if not some.size:
+            return None
+        base = self.base
+        if base is not None:
+            cells = None if base.cells is None else (base.cells[0][some], base.cells[1][some])
+            base = base._replace(pit=base.pit[some], cells=cells)
+        return replace(
+            self,
+            rows=place[some],
+            pits=replace_weights(self.pits.take(some)),
+            residual=self.residual[some],
+            base=base,
+            tested=self.tested[some],
+            keys={name: values[some] for name, values in self.keys.items()},
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +177,9 @@ class RowPITs:
     time_base : PITs or None
         For randomized forecasts of times: PITs under the distributions under which they are
         calibrated, one per person; None for others.
+    keys : dict of str to ndarray of shape (n,)
+        Values of the forecasts that define groups, by the column that rules name them by; empty if
+        only PITs are known.
     """
 
     pits: PITs
@@ -159,6 +192,43 @@ class RowPITs:
     at_horizon: Floats | None = None
     by_horizon: Floats | None = None
     time_base: PITs | None = None
+    keys: Mapping[str, Floats] = field(default_factory=dict)
+
+    @classmethod
+    def of_pits(cls, pits: PITs) -> RowPITs:
+        """Return rows of which only PITs are known; cells of 0/1 outcomes have probabilities."""
+        found = pits.events()
+        if found is None:
+            return cls(pits)
+        events = Events(found[1], found[0])
+        return cls(
+            pits,
+            OutcomeKind.BINARY,
+            events=events,
+            keys={"predicted probability": events.probability},
+        )
+
+    def take(self, rows: Ints) -> RowPITs:
+        """Return some rows without their weights, such as a sample of them that needs none."""
+        pits, base = self.pits, self.base
+        plain = replace_weights(pits.take(rows))
+        link = None
+        if base is not None:
+            cells = None if base.cells is None else (base.cells[0][rows], base.cells[1][rows])
+            link = base._replace(pit=base.pit[rows], cells=cells)
+        part = None if self.positive is None else self.positive.of_rows(rows)
+        return RowPITs(
+            plain,
+            self.kind,
+            link,
+            None if self.events is None else self.events.take(rows),
+            part,
+            None,
+            None if self.times is None else self.times.take(rows),
+            *(None if one is None else one[rows] for one in (self.at_horizon, self.by_horizon)),
+            None if self.time_base is None else replace_weights(self.time_base.take(rows)),
+            {name: values[rows] for name, values in self.keys.items()},
+        )
 
     @cached_property
     def tested(self) -> PITs:
@@ -200,11 +270,16 @@ class RowPITs:
         return self.times is not None or self.pits.censored is not None
 
     @property
-    def binary_outcomes(self) -> Floats | None:
-        """0/1 outcomes, shape (n,); None for outcomes of other kinds."""
+    def binary(self) -> tuple[Floats, Floats] | None:
+        """0/1 outcomes and their probabilities, each (n,); None for outcomes of other kinds."""
         if self.kind is not OutcomeKind.BINARY or self.events is None:
             return None
-        return self.events.happened
+        return self.events.happened, self.events.probability
+
+
+def replace_weights(pits: PITs) -> PITs:
+    """Return PITs without weights."""
+    return PITs(pits.matrix, pits.draws, None, pits.cells, pits.censored)
 
 
 def event_probability(forecast: Forecast) -> Floats:

@@ -4,30 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import Floats
+from evenhand import search
+from evenhand._validate import Floats, Ints
 from evenhand.audits import tables
 from evenhand.audits.censored_groups import censored_scores, with_learned_sizes, with_sizes
-from evenhand.audits.group_tests import tested_groups
+from evenhand.audits.group_tests import TestedGroups, tested_groups
 from evenhand.audits.membership import membership_table
 from evenhand.audits.off_groups import off_learned
-from evenhand.audits.options import SearchOptions
+from evenhand.audits.options import SearchOptions, resolved_tolerance
 from evenhand.audits.outcomes import PositivePart, RowPITs
 from evenhand.audits.pictures import calibration_table
 from evenhand.audits.profiles import profile_table
-from evenhand.audits.reliability import reliability_table
+from evenhand.audits.reliability import own_reliability, rate_ends, reliability_table
 from evenhand.audits.result import Audit
 from evenhand.audits.rows import HeldOut
-from evenhand.audits.scores import Band, pit_scores, score_table
-from evenhand.audits.searches import certify_rows, conditional_coverage, learn_groups
+from evenhand.audits.scores import AVERAGE_ERROR, Band, score_table
+from evenhand.audits.searches import Notes, certify_rows, conditional_coverage, learn_groups
 from evenhand.audits.survival import CensoringCounts, survival_reliability, survival_table
-from evenhand.calibration import CensoredError, censored_error, pit_histogram
+from evenhand.calibration import (
+    LEAST_EFFECTIVE,
+    censored_error,
+    isotonic_curve,
+    pit_histogram,
+    probability_scores,
+)
+from evenhand.columns import EVERYONE
 from evenhand.report import Measure, Note, NoteKind, units_of
 from evenhand.search import FEW_ROWS
+from evenhand.tables import take_rows
 
 
 def audit_rows(
@@ -41,20 +50,59 @@ def audit_rows(
 ) -> Audit:
     """Run the parts of an audit that need only PITs."""
     pits = rows.tested
+    # learned and worst groups and guarantees are those of a sample that needs no weights
+    thin = _thinned(held, random)
+    plain = rows if thin.rows is None else rows.take(thin.rows)
     # all share one random generator, so the order of these calls affects the numbers
-    proof, unproven = certify_rows(rows, held, options.confidence, random)
-    everyone: CensoredError | None = None
+    proof, unproven = None, thin.notes
+    if thin.held is not None:
+        proof, unproven = certify_rows(plain, thin.held, options.confidence, random)
+        unproven = (*thin.notes, *unproven)
     if rows.is_censored:
         # the mean of times that are cut off is not that of times until the event
         residual = None
-        everyone = censored_error(rows.sized, base=rows.time_base, random_state=random)
-        scores = censored_scores(scores, everyone)
-    tested = tested_groups(pits, residual, held, options, scores, random, rows.binary_outcomes)
-    learned, unlearned = learn_groups(pits, residual, held, options, random)
-    of_learned = tables.learned_table(learned)
-    if everyone is not None:
-        tested = with_sizes(tested, rows, everyone, held, options, random)
-        of_learned = with_learned_sizes(of_learned, learned, rows, options, random)
+    n_learned = 0
+    if thin.held is not None and thin.held.searched is not None:
+        n_learned = search.n_learnable(plain.pits.n_samples, options.learned_masses)
+    part = rows.positive
+    has_part = part is not None and part.tested.sum() >= FEW_ROWS
+    level = (1 - options.confidence) / (2 if has_part else 1)
+    tested = tested_groups(
+        pits,
+        residual,
+        rows.binary,
+        rows.keys,
+        held,
+        options,
+        random,
+        n_learned=n_learned,
+        level=level,
+    )
+    learned: list[search.FoundGroup] = []
+    unlearned: Notes = ()
+    if thin.held is not None:
+        of_plain = residual if residual is None or thin.rows is None else residual[thin.rows]
+        confidence = 1 - tested.family.shares["learned"]
+        learned, unlearned = learn_groups(
+            plain.tested, of_plain, thin.held, options, confidence, random
+        )
+    is_event = rows.binary is not None
+    factor = (1 - options.confidence) / (tested.family.shares["learned"] or 1.0)
+    of_learned = tables.learned_table(learned, factor, is_event=is_event)
+    if rows.is_censored:
+        confidence = 1 - tested.family.shares["everyone"]
+        sized = censored_error(rows.sized, confidence, base=rows.time_base, random_state=random)
+        scores = censored_scores(scores, sized)
+        tested = with_sizes(tested, rows, sized, held, options, random)
+        of_learned = with_learned_sizes(of_learned, learned, plain, options, random)
+    scores = _with_error(scores, tested.groups.iloc[0], is_event)
+    worst = pd.DataFrame(columns=list(tables.WORST_COLUMNS))
+    if thin.held is not None and not is_event:
+        simulate = rows.simulate if thin.rows is None else None
+        worst = tables.worst_group_table(
+            plain.tested, options.masses, proof, options.n_simulations, random, simulate
+        )
+    kept = held.kept if thin.held is None else thin.held.kept
     miscoverage, unmeasured = conditional_coverage(rows.pits, held, options)
     is_searched = held.searched is not None and (len(tested.scan) > 0 or len(learned) > 0)
     # the note names them: by default they are all other columns of a table of forecasts
@@ -74,26 +122,41 @@ def audit_rows(
         measures=tuple(scores),
         groups=tested.groups,
         scan=tested.scan,
-        off_groups=(*tested.off, *off_learned(learned, held.kept)),
+        by_forecast=tested.by_forecast,
+        given_forecast=tested.given if rows.keys else None,
+        off_groups=(*tested.off, *off_learned(learned, kept)),
         family=tested.family,
-        within=options.within,
         learned=of_learned,
-        learned_rows=tables.learned_rows(learned, held.kept),
-        worst_groups=tables.worst_group_table(
-            pits, options.masses, proof, options.n_simulations, random, rows.simulate
-        ),
+        learned_rows=tables.learned_rows(learned, kept),
+        worst_groups=worst,
         outcome_kind=rows.kind,
-        reliability=_reliability(rows, held, options.confidence),
+        reliability=_reliability(rows, held, tested, options.confidence),
+        probability_scores=_probability_scores(rows, held, options.confidence),
         censoring=None if rows.times is None else CensoringCounts.of(rows.times),
         survival=survival_table(rows, held.groups, options.confidence),
-        positive_part=_positive_groups(rows.positive, held, options, random),
+        positive_part=(
+            _positive_groups(part, held, options, random, level)
+            if part is not None and has_part
+            else pd.DataFrame()
+        ),
         certificate=proof,
         leaks=held.leaks,
-        notes=(*held.notes, *unproven, *tested.notes, *unlearned, *unmeasured, *searched),
+        notes=(
+            *held.notes,
+            *_own_notes(rows, held),
+            *unproven,
+            *tested.notes,
+            *unlearned,
+            *unmeasured,
+            *searched,
+        ),
         histogram=pit_histogram(pits).table(),
-        calibration=calibration_table(pits),
+        calibration=_calibration(rows, tested.by_forecast),
         target=target,
-        tolerance=options.tolerance,
+        tolerance=resolved_tolerance(
+            options.tolerance,
+            None if not is_event else float(tested.groups["predicted"].iloc[0]),
+        ),
         miscoverage=miscoverage,
         profiles=profile_table(
             replace(rows, pits=pits), held.groups, tested, learned, options.confidence
@@ -102,18 +165,119 @@ def audit_rows(
     )
 
 
-def _reliability(rows: RowPITs, held: HeldOut, confidence: float) -> pd.DataFrame:
+def _reliability(
+    rows: RowPITs, held: HeldOut, tested: TestedGroups, confidence: float
+) -> pd.DataFrame:
+    if rows.binary is not None:
+        return own_reliability(tested)
     if rows.times is not None:
         return survival_reliability(rows, held.groups, confidence)
     return reliability_table(rows.events, rows.pits.weights, held.groups, confidence)
 
 
-def _positive_groups(
-    part: PositivePart | None, held: HeldOut, options: SearchOptions, random: np.random.Generator
-) -> pd.DataFrame:
-    """Return the named groups of the people whose outcome is not the atom of a hurdle."""
-    if part is None or part.tested.sum() < FEW_ROWS:
+def _with_error(
+    scores: dict[Measure, Band], everyone: pd.Series[Any], is_event: bool
+) -> dict[Measure, Band]:
+    """Return the scores with the error of everyone, as the table of groups has it."""
+    band = {
+        "value": everyone["error"],
+        "low": everyone["error_low"],
+        "high": everyone["error_high"],
+    }
+    return scores | {AVERAGE_ERROR: {key: float(value) for key, value in band.items()}}
+
+
+class _Thinned(NamedTuple):
+    """Part of the rows that needs no weights: row numbers, None for all, and held-out rows."""
+
+    rows: Ints | None
+    held: HeldOut | None
+    notes: Notes = ()
+
+
+def _thinned(held: HeldOut, random: np.random.Generator) -> _Thinned:
+    """Keep each row with the probability that makes the kept ones a plain sample (verdict: 4)."""
+    if held.weights is None:
+        return _Thinned(None, held)
+    if held.largest_weight is None:
+        return _Thinned(None, None, (Note(NoteKind.NO_THINNING),))
+    seed = int(random.integers(2**32))
+    n = held.kept.size
+    kept = np.flatnonzero(
+        np.random.default_rng(seed).random(n) < held.weights / held.largest_weight
+    )
+    if kept.size < LEAST_EFFECTIVE:
+        return _Thinned(None, None, (Note(NoteKind.FEW_AFTER_THINNING, numbers=(n, kept.size)),))
+    features = None if held.features is None else take_rows(held.features, kept)
+    some = replace(
+        held,
+        kept=held.kept[kept],
+        X=None,
+        features=features,
+        weights=None,
+        groups=held.groups.take(kept),
+    )
+    return _Thinned(kept, some, (Note(NoteKind.THINNED, numbers=(kept.size, n, seed)),))
+
+
+def _own_notes(rows: RowPITs, held: HeldOut) -> Notes:
+    """Return notes on unknown forecasts, and on outcomes that their probabilities exclude."""
+    if not rows.keys:
+        return (Note(NoteKind.NO_OWN_FORECAST),)
+    if rows.binary is None:
+        return ()
+    happened, probability = rows.binary
+    impossible = np.flatnonzero(np.abs(happened - probability) == 1)
+    if not impossible.size:
+        return ()
+    first = int(impossible[0])
+    numbers = (int(held.kept[first]), float(probability[first]), int(impossible.size))
+    return (Note(NoteKind.IMPOSSIBLE_OUTCOMES, numbers=numbers),)
+
+
+def _probability_scores(rows: RowPITs, held: HeldOut, confidence: float) -> pd.DataFrame:
+    """Return the usual scores of probabilities, of everyone and of named groups with enough rows.
+
+    Groups have at least 150 rows.
+    """
+    if rows.binary is None:
         return pd.DataFrame()
+    happened, probability = rows.binary
+    weights = rows.pits.weights
+    masks = {EVERYONE: np.ones(happened.size, dtype=np.bool_)}
+    masks |= {name: mask for name, mask in held.groups.items() if mask.sum() >= LEAST_EFFECTIVE}
+    found = []
+    for name, mask in masks.items():
+        some = None if weights is None else weights[mask]
+        scores = probability_scores(probability[mask], happened[mask], some, confidence)
+        found.append({"group": name} | scores._asdict())
+    return pd.DataFrame(found)
+
+
+def _calibration(rows: RowPITs, by_forecast: pd.DataFrame) -> pd.DataFrame:
+    """Return the calibration curve; of 0/1 outcomes the isotonic curve with its band."""
+    if rows.binary is None:
+        return calibration_table(rows.tested)
+    happened, probability = rows.binary
+    if by_forecast.empty:
+        empty = np.empty(0)
+        return isotonic_curve(probability, happened, empty, empty, empty, empty, rows.pits.weights)
+    low, high = (rate_ends(by_forecast, end) for end in ("low", "high"))
+    reach = (by_forecast[end].to_numpy(dtype=np.float64) for end in ("lowest", "highest"))
+    return isotonic_curve(probability, happened, *reach, low, high, rows.pits.weights)
+
+
+def _positive_groups(
+    part: PositivePart,
+    held: HeldOut,
+    options: SearchOptions,
+    random: np.random.Generator,
+    level: float,
+) -> pd.DataFrame:
+    """Return the groups of the people whose outcome is not the atom of a hurdle.
+
+    Everyone comes first, then the groups by the forecast, then named groups.
+    """
     rows, pits = part.rows[part.tested], part.pits.take(part.tested)
     weights = pits.weights
     some = replace(
@@ -124,10 +288,13 @@ def _positive_groups(
         weights=weights,
         groups=held.groups.take(rows),
     )
-    scores = pit_scores(pits, random)
     # the mean of times that are cut off is not that of times until the event
     residual = None if np.isnan(part.residual).any() else part.residual[part.tested]
-    return tested_groups(pits, residual, some, options, scores, random, None).groups
+    keys = {} if residual is None else {name: key[part.tested] for name, key in part.keys.items()}
+    found = tested_groups(pits, residual, None, keys, some, options, random, n_learned=0, level=level)
+    everyone, named = found.groups.iloc[:1], found.groups.iloc[1:]
+    tables = [table for table in (everyone, found.by_forecast, named) if len(table)]
+    return pd.concat(tables, ignore_index=True) if len(tables) > 1 else everyone
 
 
 def _columns_of(notes: Sequence[Note], kind: NoteKind) -> set[str]:

@@ -12,6 +12,7 @@ from evenhand.audits.json_schema import SCHEMA
 from evenhand.audits.off_groups import plain_groups
 from evenhand.audits.plain_parts import plain_certificate, plain_family, plain_histogram
 from evenhand.audits.plain_values import plain_records
+from evenhand.calibration import GivenForecast
 from evenhand.columns import UnseenValues
 from evenhand.report import findings_of, status_of
 
@@ -22,6 +23,7 @@ TABLES = (
     "scores",
     "groups",
     "scan",
+    "by_forecast",
     "learned",
     "worst_groups",
     "plain_intervals",
@@ -31,6 +33,7 @@ TABLES = (
     "membership",
     "reliability",
     "positive_part",
+    "probability_scores",
     "profiles",
 )
 """Tables of an audit that its JSON lists by the same names."""
@@ -53,10 +56,10 @@ def plain_audit(audit: Audit) -> dict[str, Any]:
         "outcome_kind": None if audit.outcome_kind is None else str(audit.outcome_kind),
         "rounding_step": audit.rounding_step,
         "grid_share": audit.grid_share,
-        "tolerance": asdict(audit.tolerance),
-        "within": audit.within,
+        "tolerance": audit.tolerance,
         "conditions": [asdict(condition) for condition in audit.conditions],
         "family": None if audit.family is None else plain_family(audit.family),
+        "given_forecast": _plain_given(audit.given_forecast),
         **{key: plain_records(getattr(audit, key)) for key in TABLES},
         "off_groups": plain_groups(audit.off_groups),
         "certificate": _plain_proof(audit),
@@ -72,9 +75,13 @@ def plain_audit(audit: Audit) -> dict[str, Any]:
     if audit.censoring is not None:
         plain["censoring"] = asdict(audit.censoring)
         plain["survival"] = plain_records(audit.survival)
-    plain["status"] = str(status_of(findings_of(plain, audit.notes)).decision)
+    plain["status"] = status_of(findings_of(plain, audit.notes)).to_dict()
     # an audit is immutable: callers get a copy
     return deepcopy(plain)
+
+
+def _plain_given(given: GivenForecast | None) -> dict[str, Any] | None:
+    return None if given is None else asdict(given) | {"tests": dict(given.tests)}
 
 
 def csv_tables(audit: Audit) -> dict[str, pd.DataFrame]:

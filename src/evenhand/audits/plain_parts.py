@@ -8,13 +8,15 @@ from typing import Any
 import pandas as pd
 
 from evenhand import certificates
+from evenhand.audits.group_tests import Family
 from evenhand.audits.plain_values import plain_records
-from evenhand.calibration import Family
+from evenhand.distributions import OutcomeKind
 
 
 def plain_family(family: Family) -> dict[str, Any]:
-    """Return the family of simultaneous intervals."""
-    return asdict(family) | {"asymptotic": list(family.asymptotic)}
+    """Return the family of tests and intervals that hold together."""
+    lists = {"shares": dict(family.shares), "asymptotic": list(family.asymptotic)}
+    return asdict(family) | lists
 
 
 def plain_histogram(bins: pd.DataFrame) -> dict[str, list[float]] | None:
@@ -30,6 +32,8 @@ def plain_certificate(
 ) -> dict[str, Any]:
     """Return a certificate with its bounds for every group."""
     events = certificate.events
+    # what is proven of pooled PITs of 0/1 outcomes says little: in them errors cancel (verdict: 2)
+    is_event = certificate.kind is OutcomeKind.BINARY
     atom = (
         {"atom": certificate.at} if isinstance(certificate, certificates.HurdleCertificate) else {}
     )
@@ -39,8 +43,8 @@ def plain_certificate(
         "link_bound": certificate.bound,
         "n_samples": certificate.n_samples,
         "n_draws": certificate.n_draws,
-        "average_error": certificate.average_error(),
-        "groups": plain_records(certificate.named_table()),
+        "average_error": None if is_event else certificate.average_error(),
+        "groups": [] if is_event else plain_records(certificate.named_table()),
         "every_group": plain_records(every_group),
         "events": None if events is None else plain_records(events.table()),
         "questions": plain_records(certificate.questions),

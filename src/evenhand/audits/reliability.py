@@ -9,6 +9,7 @@ import pandas as pd
 
 from evenhand import calibration
 from evenhand._validate import Floats, Mask
+from evenhand.audits.group_tests import TestedGroups
 from evenhand.audits.outcomes import Events
 from evenhand.columns import EVERYONE, Groups
 
@@ -43,6 +44,30 @@ def reliability_table(
             for name, mask in _masks(events.happened.size, groups)
         ]
     return pd.concat(tables, ignore_index=True)
+
+
+def own_reliability(tested: TestedGroups) -> pd.DataFrame:
+    """Return the rates of 0/1 outcomes by predicted probability, as the family of the audit has it.
+
+    There are as many bins as groups by the forecast; with few rows everyone is one bin.
+    """
+    table = tested.groups.iloc[:1] if tested.by_forecast.empty else tested.by_forecast
+    columns = {
+        "group": EVERYONE,
+        "bin": np.arange(len(table)),
+        "n": table["n"].to_numpy(),
+        "probability": table["predicted"].to_numpy(),
+        "rate": table["rate"].to_numpy(),
+        "low": rate_ends(table, "low"),
+        "high": rate_ends(table, "high"),
+    }
+    return pd.DataFrame(columns)[list(RELIABILITY_COLUMNS)]
+
+
+def rate_ends(table: pd.DataFrame, end: str) -> Floats:
+    """Return an end of the intervals of the event rates of groups."""
+    ends = (table["predicted"] + table[f"bias_{end}"]).to_numpy(dtype=np.float64)
+    return np.clip(ends, 0.0, 1.0)
 
 
 def _of_group(

@@ -16,9 +16,16 @@ from evenhand import certificates
 from evenhand._files import write_text
 from evenhand._format import one_line
 from evenhand._validate import bad_input
-from evenhand.audits.decisions import decide_groups, decide_learned
+from evenhand.audits.decisions import (
+    decide_everyone,
+    decide_groups,
+    decide_learned,
+    same_decisions,
+)
+from evenhand.audits.group_tests import Family
 from evenhand.audits.membership import MEMBERSHIP_COLUMNS
 from evenhand.audits.off_groups import OffGroup, marked, member_table
+from evenhand.audits.options import TOLERANCE
 from evenhand.audits.people import without_ids
 from evenhand.audits.plain_audit import csv_tables, plain_audit
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
@@ -30,10 +37,10 @@ from evenhand.audits.reported import Reported
 from evenhand.audits.row_record import RowRecord
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.audits.survival import SURVIVAL_COLUMNS, CensoringCounts
-from evenhand.calibration import Family
+from evenhand.calibration import GivenForecast
 from evenhand.columns import UnseenValues
 from evenhand.distributions import OutcomeKind
-from evenhand.report import JudgedCondition, Measure, Note, Tolerance
+from evenhand.report import JudgedCondition, Measure, Note
 from evenhand.search import LEAK_COLUMNS, MISCOVERAGE_COLUMNS
 
 
@@ -59,19 +66,26 @@ class Audit(Reported, Repairable):
     groups : DataFrame
         One row per named group, "everyone" first: `group`, `n`, `error`, `mean_pit` (below 1/2 the
         outcomes are lower than forecast), `bias` (outcome minus forecast, units of the outcome) and
-        the coverage of each prediction interval, with confidence intervals. The intervals of
-        "everyone" are pointwise, at 95%; those of the other rows, marked `simultaneous`, hold for
-        all groups of this table and of `scan` at once, by measure and level, as `family` states.
-        `p_value` and `p_adjusted` test whether the group is calibrated, under one Holm correction
-        for both tables. `too_small` marks groups of under 30 rows, whose estimates are unreliable;
-        `column` is the column that defines the group (None for a mask); `possible_leak` marks
-        groups that the outcome may define; `scanned_as` is the name of the same rows in `scan`
-        (None if they were not scanned); `within` marks groups whose error is proven to be at most
-        the audit's `within`.
+        the coverage of each prediction interval, with confidence intervals that hold for all groups
+        of the audit at once, by measure and level, as `family` states. For 0/1 outcomes the error
+        is the absolute difference of the event `rate` and the mean `predicted` probability, of
+        everyone that of `given_forecast`; there is no coverage, and `slope` is the calibration
+        slope where the trend decides the test. `p_value` tests whether the group is calibrated, and
+        `p_adjusted`, adjusted for the whole family, is compared with one minus the confidence:
+        below it the group is `off`, and a `problem` if its error is beyond the tolerance as well,
+        or the slope outside 0.8 to 1.25. `too_small` marks groups of under 30 rows, whose estimates
+        are unreliable; `column` is the column that defines the group (None for a mask);
+        `possible_leak` marks groups that the outcome may define; `scanned_as` is the name of the
+        same rows in `scan` (None if they were not scanned).
     scan : DataFrame
         Halves and values of features and their intersections, the smallest p-values first: see
         `search.scan_groups`. Intervals and p-values are adjusted for the groups of both tables.
         Empty without features.
+    by_forecast : DataFrame
+        Groups by the level and the spread of the forecast itself, with the columns of `groups` and
+        the `key`, a value of the forecast by which people are divided, `part` (from 1), `n_parts`,
+        and the range of its values from `lowest` to `highest`. For 0/1 outcomes these are tenths of
+        the predicted probability. Empty below 300 rows and if only PITs are known.
     learned : DataFrame
         The worst group of each size, learned from features on some rows and tested on
         others: see `search.find_group`. Empty without features.
@@ -102,7 +116,8 @@ class Audit(Reported, Repairable):
         the forecasts are calibrated.
     calibration : DataFrame
         Calibration curve: `level`, the share `observed` of outcomes at or below the forecast
-        quantile of that level, and its simultaneous 95% band from `low` to `high`. For times that
+        quantile of that level, and its simultaneous 95% band from `low` to `high`. For 0/1 outcomes
+        the isotonic curve of the event `rate` by `probability`, with its band. For times that
         may be cut off, `histogram` and `calibration` are those of the tested PITs.
     examples : DataFrame
         Five people at spread-out ranks of the outcome: `row` in the given table, counted from 0,
@@ -120,7 +135,7 @@ class Audit(Reported, Repairable):
         Description of the audit for readers: population, period, author, purpose, unit of the
         outcome and whatever else was given; empty if nothing was.
     conditions : tuple of JudgedCondition
-        Conditions of a gate, under which the audit fails, with their values; empty without a gate.
+        Conditions of a gate with their values; empty without a gate.
     target : str or None
         Name of the outcome; None if unknown.
     caveat : str or None
@@ -138,13 +153,17 @@ class Audit(Reported, Repairable):
         membership and outcome, with the confidence of the audit, separately for each measure. The
         estimates of these groups in `groups` weight rows by the probabilities; `n` is the rounded
         number of members.
-    tolerance : Tolerance
-        Errors of groups up to which significant findings are not important.
-    within : float or None
-        Error that groups were certified to be within; None if none was asked.
+    tolerance : float
+        Error that does not matter.
     family : Family or None
-        Number of groups that the simultaneous intervals of `groups` and `scan` cover, with which
-        confidence, and the measures whose intervals are asymptotic.
+        Numbers of groups and tests that hold together, their shares of the error probability, and
+        the measures whose intervals are asymptotic.
+    given_forecast : GivenForecast or None
+        Mean error of people with the same forecast, in which errors of opposite sign do not cancel,
+        with the tests of everyone; None if only PITs are known.
+    probability_scores : DataFrame
+        For 0/1 outcomes, the usual scores of everyone and of named groups of at least 150 rows: see
+        `calibration.probability_scores`. Empty for other outcomes.
     off_groups : tuple of OffGroup or None
         Groups that are off, by the column `off` of the tables, with the rules that select them
         among other rows; at most 50 scanned groups, the smallest p-values first. None if the audit
@@ -224,7 +243,7 @@ class Audit(Reported, Repairable):
     caveat: str | None = None
     unseen: UnseenValues | None = None
     target: str | None = None
-    tolerance: Tolerance = field(default_factory=Tolerance)
+    tolerance: float = TOLERANCE
     miscoverage: pd.DataFrame = field(
         default_factory=lambda: pd.DataFrame(columns=list(MISCOVERAGE_COLUMNS))
     )
@@ -232,8 +251,10 @@ class Audit(Reported, Repairable):
         default_factory=lambda: pd.DataFrame(columns=list(MEMBERSHIP_COLUMNS))
     )
     family: Family | None = None
+    by_forecast: pd.DataFrame = field(default_factory=pd.DataFrame)
+    given_forecast: GivenForecast | None = None
+    probability_scores: pd.DataFrame = field(default_factory=pd.DataFrame)
     off_groups: tuple[OffGroup, ...] | None = None
-    within: float | None = None
     learned_rows: pd.DataFrame = field(
         default_factory=lambda: pd.DataFrame(columns=["mass", "row", "id"])
     )
@@ -256,19 +277,23 @@ class Audit(Reported, Repairable):
     def __post_init__(self) -> None:
         # decided here, once for all that read the tables: an audit with another tolerance or with
         # other rows decides anew
-        confidence = self.family.confidence if self.family else 0.95
-        groups, scan = decide_groups(self.groups, self.scan, self.tolerance, confidence)
-        learned = decide_learned(self.learned, self.tolerance, confidence)
-        positive = self.positive_part
-        if len(positive):
-            none = pd.DataFrame({"group": []})
-            positive, _ = decide_groups(positive, none, self.tolerance, confidence)
-        decided = {"groups": groups, "scan": scan, "learned": learned, "positive_part": positive}
+        level = 1 - (self.family.confidence if self.family else 0.95)
+        groups = decide_groups(self.groups, self.tolerance, level)
+        groups = decide_everyone(groups, self.given_forecast, self.tolerance)
+        scan = decide_groups(self.scan, self.tolerance, level)
+        learned = decide_learned(self.learned, self.tolerance, level)
+        decided = {"groups": groups, "scan": same_decisions(groups, scan), "learned": learned}
+        for name in ("by_forecast", "positive_part"):
+            decided[name] = decide_groups(getattr(self, name), self.tolerance, level)
         for name, table in decided.items():
             object.__setattr__(self, name, table)
         if self.off_groups is not None:
-            off = marked(self.off_groups, (groups, scan), learned, "off")
-            object.__setattr__(self, "off_groups", off)
+            object.__setattr__(self, "off_groups", self._marked("off"))
+
+    def _marked(self, column: str) -> tuple[OffGroup, ...]:
+        """Return the groups for which a decision is true."""
+        listed = [table for table in (self.groups, self.scan, self.by_forecast) if len(table)]
+        return marked(self.off_groups or (), listed, self.learned, column)
 
     def __repr__(self) -> str:
         return one_line(
@@ -277,7 +302,6 @@ class Audit(Reported, Repairable):
             n_samples=self.n_samples,
             n_draws=self.n_draws,
             average_error=self.score(AVERAGE_ERROR),
-            coverage_80=self.score(Measure("coverage", 0.8)),
             groups=len(self.groups) - 1,
             is_certified=self.certificate is not None,
         )

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._ids import check_cluster
-from evenhand._validate import Floats, check_weights
+from evenhand._validate import Floats, InputError, bad_input, check_weights
 from evenhand.audits.forecasts import Subject
 from evenhand.columns import Groups, TableEncoder, are_probabilities, as_table, check_groups
 from evenhand.draws import one_row_each
@@ -34,6 +34,8 @@ class HeldOut:
         Features in which groups are searched.
     weights : ndarray of shape (k,) or None
         Weights; None if all are equal.
+    largest_weight : float or None
+        Largest weight that a row could have had, in the scale of `weights`.
     groups : Groups
         Named groups.
     one_row_each : bool
@@ -53,6 +55,7 @@ class HeldOut:
     one_row_each: bool
     notes: tuple[Note, ...]
     leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(LEAK_COLUMNS)))
+    largest_weight: float | None = None
 
     @cached_property
     def searched(self) -> Any:
@@ -93,6 +96,7 @@ def hold_out(
     random: np.random.Generator,
     *,
     y: Any = None,
+    largest_weight: float | None = None,
 ) -> HeldOut:
     """Select the rows that all parts of the audit use: rows of positive weight, one per person.
 
@@ -100,6 +104,7 @@ def hold_out(
     """
     searched = _searched(*((X, n, "X") if features is None else (features, n, "features")))
     weight = check_weights(sample_weight, n)
+    largest = _largest(largest_weight, sample_weight)
     masks = check_groups(
         groups,
         n,
@@ -119,9 +124,24 @@ def hold_out(
     notes += _readings(masks, searched)
     # equal weights are dropped: the rows are then a plain sample, which can be certified
     weights = weight if (weight != weight[0]).any() else None
-    if weights is not None:
-        notes.append(Note(NoteKind.SEARCHES_UNWEIGHTED))
-    return HeldOut(kept, X, searched, weights, masks, cluster is not None, tuple(notes))
+    one_row_each = cluster is not None
+    return HeldOut(
+        kept, X, searched, weights, masks, one_row_each, tuple(notes), largest_weight=largest
+    )
+
+
+def _largest(largest: float | None, sample_weight: Any) -> float | None:
+    """Return the largest weight of a design in the scale of weights of mean 1."""
+    if largest is None:
+        return None
+    if sample_weight is None:
+        raise InputError("largest_weight is that of sampling weights; pass sample_weight= as well")
+    given = np.asarray(sample_weight, dtype=np.float64)
+    if largest < given.max():
+        rule = f"be at least the largest sample_weight ({given.max():g})"
+        remedy = "give the largest weight that the design of the sample allows"
+        raise bad_input("largest_weight", rule, largest, remedy)
+    return largest / float(given.mean())
 
 
 def without_leaks(held: HeldOut, subject: Subject) -> HeldOut:

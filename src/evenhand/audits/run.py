@@ -22,14 +22,14 @@ from evenhand.audits.provenance import draws_in_words, provenance_of
 from evenhand.audits.result import Audit
 from evenhand.audits.row_record import MOST_ROWS, RowRecord, group_masks
 from evenhand.audits.rows import HeldOut, hold_out, without_leaks
-from evenhand.audits.scores import AVERAGE_ERROR, mean_scores, pit_scores
+from evenhand.audits.scores import coverage_scores, mean_scores
 from evenhand.calibration import Pit, as_pits
 from evenhand.censoring import given_times
 from evenhand.columns import Schema, UnseenValues, as_pandas, unreported
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.report import Measure, Note, NoteKind, Tolerance
+from evenhand.report import Measure, Note, NoteKind
 
 MASSES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 LEARNED_MASSES = (0.1, 0.2, 0.5)
@@ -55,9 +55,8 @@ def audit(
     masses: Sequence[float] = MASSES,
     learned_masses: Sequence[float] = LEARNED_MASSES,
     min_size: int = MIN_SIZE,
-    tolerance: float = Tolerance.error,
-    coverage_tolerance: float = Tolerance.coverage,
-    within: float | None = None,
+    tolerance: float | None = None,
+    largest_weight: float | None = None,
     confidence: float = 0.95,
     n_simulations: int = 20,
     random_state: RandomState = None,
@@ -103,8 +102,10 @@ def audit(
         that seems to be derived from it is reported as a possible leak and excluded from the
         search.
     sample_weight : array-like of shape (n,), optional
-        Weights of the rows in estimates. Rows of weight 0 are left out. If the other weights
-        differ, learned and worst groups ignore them, and no certificate is computed.
+        Sampling weights of the rows, inverse to the probability that a row was sampled, whatever
+        that depends on. Rows of weight 0 are left out. If the other weights differ, tests and
+        intervals are those of weighted means with their empirical variance, which are asymptotic,
+        and groups of fewer than 150 effective rows are not tested.
     cluster : array-like of shape (n,), optional
         Labels of people who have several rows: one row per person, chosen at random, is audited.
     ids : array-like of shape (n,), optional
@@ -115,19 +116,17 @@ def audit(
         Group sizes of the learned worst group.
     min_size : int, default 150
         Minimum number of rows in a scanned group.
-    tolerance : float, default 0.02
-        Error of a group up to which a significant finding is not important, 0 to 1.
-    coverage_tolerance : float, default 0.05
-        The same for the difference between the coverage of an 80% or 90% prediction interval and
-        its level.
-    within : float, optional
-        Calibration error, at most 1/2, such as 0.03: groups whose error is proven to be at most
-        this are marked in the column `within` of both tables. The proof is the upper end of the
-        simultaneous confidence interval; for times that may be cut off, the bound that holds
-        whoever is cut off.
+    tolerance : float, optional
+        Error that does not matter, 0 to 1: a significant group whose estimated error is beyond it
+        is a problem. By default 0.02, which is 2 points; for 0/1 outcomes, whose errors are
+        differences of event rate and probability, at most a fifth of the mean probability of the
+        event, or of its absence.
+    largest_weight : float, optional
+        Largest weight that any person could have had by the design of the sample, not the largest
+        one observed. With it, groups are learned and certificates computed from a random part of
+        the rows that needs no weights; without it neither is, if weights differ.
     confidence : float, default 0.95
-        Confidence level of the certificate, of the learned groups' joint lower bounds and of the
-        simultaneous intervals of named and scanned groups.
+        Confidence level of the certificate, and of all tests and intervals of groups together.
     n_simulations : int, default 20
         Number of simulated calibrated forecasters behind `null_mean` and its range.
     random_state : int, generator or None
@@ -154,6 +153,12 @@ def audit(
 
     Notes
     -----
+    Everyone, groups by the level and the spread of the forecast itself, named and scanned groups
+    and learned groups are one family: with the confidence, none is called off although its
+    forecasts are calibrated. People with similar forecasts are compared since errors of opposite
+    sign cancel in a pooled number. Of 0/1 outcomes all errors are differences of event rates and
+    mean probabilities; of everyone it is their mean distance by tenth of the score.
+
     An outcome with a positive probability has a cell of PITs, from the distribution function just
     below to that at the outcome. Estimates average over the positions of PITs in their cells; tests
     and bounds use one position per person, drawn from `random_state` (outcomes: 4.3). An outcome
@@ -189,8 +194,7 @@ def audit(
         confidence,
         n_simulations,
         tolerance=tolerance,
-        coverage_tolerance=coverage_tolerance,
-        within=within,
+        largest_weight=largest_weight,
     )
     random = generator(random_state)
     times = given_times(y, event, horizon, entered, sample_weight)
@@ -199,7 +203,17 @@ def audit(
     people = check_people(ids, outcomes.size)
     given, model = model, check_model(model)
     table = check_rows(model, X, outcomes.size)
-    held = hold_out(outcomes.size, table, features, groups, sample_weight, cluster, random, y=y)
+    held = hold_out(
+        outcomes.size,
+        table,
+        features,
+        groups,
+        sample_weight,
+        cluster,
+        random,
+        y=y,
+        largest_weight=options.largest_weight,
+    )
     is_given = isinstance(model, Forecast)
     title = name or ("forecast" if is_given else type(given).__name__)
     audited = model[held.kept] if is_given and held.kept.size < outcomes.size else model
@@ -250,10 +264,12 @@ def _of_subject(
     weights = None if pits.weights is None else pits.weights[subject.scored]
     is_of_times = subject.times is not None
     has_whole = not is_of_times and subject.kind in (OutcomeKind.COUNT, OutcomeKind.HURDLE)
-    scores = mean_scores(subject.scores, weights) | pit_scores(
-        subject.rows.tested, random, has_whole=has_whole
+    scores = mean_scores(subject.scores, weights) | coverage_scores(
+        subject.rows.tested,
+        has_whole=has_whole,
+        is_event=subject.kind is OutcomeKind.BINARY,
     )
-    share, notes = grid_findings(subject, scores[AVERAGE_ERROR]["value"])
+    share, notes = grid_findings(subject)
     notes = (*notes, *time_notes(subject.times), *excluded_outcomes(subject))
     held = replace(held, notes=(*held.notes, *notes))
     found = audit_rows(subject.rows, subject.residual, scores, held, options, random, target)
@@ -303,9 +319,8 @@ def audit_pit(
     masses: Sequence[float] = MASSES,
     learned_masses: Sequence[float] = LEARNED_MASSES,
     min_size: int = MIN_SIZE,
-    tolerance: float = Tolerance.error,
-    coverage_tolerance: float = Tolerance.coverage,
-    within: float | None = None,
+    tolerance: float | None = None,
+    largest_weight: float | None = None,
     confidence: float = 0.95,
     n_simulations: int = 20,
     random_state: RandomState = None,
@@ -330,7 +345,7 @@ def audit_pit(
         Outcome minus mean forecast, for the bias of groups in units of the outcome.
     groups, features, sample_weight, cluster, ids : optional
         As in `audit`.
-    masses, learned_masses, min_size, tolerance, coverage_tolerance, within : optional
+    masses, learned_masses, min_size, tolerance, largest_weight : optional
         As in `audit`.
     confidence, n_simulations, random_state, name : optional
         As in `audit`.
@@ -365,8 +380,7 @@ def audit_pit(
         confidence,
         n_simulations,
         tolerance=tolerance,
-        coverage_tolerance=coverage_tolerance,
-        within=within,
+        largest_weight=largest_weight,
     )
     random = generator(random_state)
     pits = as_pits(pit, r, sample_weight, random)
@@ -375,13 +389,25 @@ def audit_pit(
     if bias is not None and bias.size != n:
         raise bad_input("residual", f"have one value per row of PITs ({n})", bias.size)
     people = check_people(ids, n)
-    held = hold_out(n, X, features, groups, pits.weights, cluster, random, y=residual)
+    given = pits.weights if sample_weight is None else sample_weight
+    held = hold_out(
+        n,
+        X,
+        features,
+        groups,
+        given,
+        cluster,
+        random,
+        y=residual,
+        largest_weight=options.largest_weight,
+    )
     # rows of validated PITs need no second validation, and all rows need no copy
     some = pits if held.kept.size == n else pits.take(held.kept)
+    known = RowPITs.of_pits(some)
     found = audit_rows(
-        RowPITs(some),
+        known,
         None if bias is None else bias[held.kept],
-        pit_scores(some, random),
+        coverage_scores(some, is_event=known.kind is OutcomeKind.BINARY),
         held,
         options,
         random,

@@ -16,12 +16,10 @@ from evenhand.calibration import (
     covered_whole,
     crps,
     crps_and_spread,
-    error_with_band,
     interval_width,
     log_score,
     log_score_on,
     n_effective,
-    share_interval,
     spread,
 )
 from evenhand.censoring import CensoredTimes
@@ -113,16 +111,19 @@ def _log_loss(forecast: Forecast, y: Floats) -> Floats:
     return np.asarray(scores.mean(axis=-1) if scores.ndim == 2 else scores)
 
 
-def pit_scores(
-    pits: PITs, random: np.random.Generator, *, has_whole: bool = False
+def coverage_scores(
+    pits: PITs, *, has_whole: bool = False, is_event: bool = False
 ) -> dict[Measure, Band]:
-    """Return the measures of an audit that need only PITs, with their intervals.
+    """Return the coverage of prediction intervals, with its confidence intervals.
+
+    Those of 0/1 outcomes have none.
 
     Where the ends of a prediction interval are atoms, a part of each counts as covered, so that the
     coverage of calibrated forecasts is the level. With `has_whole`, the coverage of sets of whole
     values, which is at least the level, is a further measure.
     """
-    # the interval of the error is bootstrapped; the others have formulas
+    if is_event:
+        return {}
     bands = {
         Measure("coverage", level): weighted_share_band(covered(pits, level), pits.weights)
         for level in LEVELS
@@ -134,8 +135,7 @@ def pit_scores(
             )
             for level in LEVELS
         }
-    error, low, high = error_with_band(pits, random_state=random)
-    return bands | {AVERAGE_ERROR: {"value": error, "low": low, "high": high}}
+    return bands
 
 
 def mean_scores(scores: Mapping[Measure, Floats], weight: Floats | None) -> dict[Measure, Band]:
@@ -172,31 +172,6 @@ def mean_band(mean: float, variance: float) -> Band:
     """Return a mean with a normal 95% confidence interval from its variance."""
     half = Z95 * float(np.sqrt(variance))
     return {"value": mean, "low": mean - half, "high": mean + half}
-
-
-def with_rate_band(bias: Band, rate: float, n: float) -> Band:
-    """Return the bias of 0/1 outcomes with an interval that holds for any number of rows.
-
-    It is extended to the interval of Clopper and Pearson for the rate of the event, less the mean
-    forecast: the residuals of people without the event hardly vary, and if nobody has it, their
-    variance does not limit the rate.
-
-    Parameters
-    ----------
-    bias : Band
-        Mean residual with its normal interval, which may be unknown.
-    rate : float
-        Share of people who have the event.
-    n : float
-        Effective number of rows.
-    """
-    forecast = rate - bias["value"]
-    low, high = share_interval(rate * n, n, 0.95)
-    return {
-        "value": bias["value"],
-        "low": float(np.fmin(bias["low"], low - forecast)),
-        "high": float(np.fmax(bias["high"], high - forecast)),
-    }
 
 
 def weighted_share_band(values: Floats, weight: Floats | None) -> Band:

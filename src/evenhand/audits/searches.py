@@ -29,10 +29,6 @@ def certify_rows(
     random: np.random.Generator,
 ) -> tuple[PITCertificate | None, Notes]:
     """Certify the rows, or return None and a note with the reason if there is no guarantee."""
-    pits = rows.pits
-    # bounds count people: rows of unequal weights are not a sample of people (method: proof)
-    if pits.weights is not None:
-        return None, (Note(NoteKind.NO_CERTIFICATE),)
     # groups are chosen before seeing the rows, so they can share the level (method: proof)
     try:
         proof = certificate_of(
@@ -48,6 +44,7 @@ def learn_groups(
     residual: Floats | None,
     held: HeldOut,
     options: SearchOptions,
+    confidence: float,
     random: np.random.Generator,
 ) -> tuple[list[search.FoundGroup], Notes]:
     """Learn the worst group of each size from features."""
@@ -60,7 +57,7 @@ def learn_groups(
     for mass in masses:
         try:
             group = learner.find(
-                mass, confidence=options.confidence, n_bounds=len(masses), residual=residual
+                mass, confidence=confidence, n_bounds=len(masses), residual=residual
             )
             found.append(group)
         except InputError as error:

@@ -11,17 +11,16 @@ import pandas as pd
 from evenhand import certificates, search
 from evenhand._validate import Floats, Ints
 from evenhand.audits.outcomes import Simulate
-from evenhand.audits.scores import AVERAGE_ERROR, LEVELS, Band, weighted_mean_band, with_rate_band
-from evenhand.calibration import Family, GroupSums, Interval, PITs, coverage_name, n_effective
-from evenhand.columns import EVERYONE, Group, Groups
+from evenhand.audits.scores import LEVELS, Band
+from evenhand.calibration import GroupSums, Interval, PITs, coverage_name, holm
+from evenhand.columns import Group, Groups
 from evenhand.distributions import OutcomeKind
-from evenhand.report import Measure
 from evenhand.search import Scanned
+
+WORST_COLUMNS = ("mass", "n", "error", "null_mean", "null_low", "null_high", "certified")
 
 SMALL_GROUP = 30
 """Effective number of rows below which a group is too small for reliable estimates."""
-
-UNKNOWN: Band = {"value": np.nan, "low": np.nan, "high": np.nan}
 
 ESTIMATES = tuple(
     f"{measure}{end}"
@@ -71,38 +70,18 @@ def mean_pits(pits: PITs) -> Floats:
     return np.asarray((pits.low.mean(axis=-1) + pits.high.mean(axis=-1)) / 2)
 
 
-def everyone_row(
-    pits: PITs,
-    residual: Floats | None,
-    scores: Mapping[Measure, Band],
-    events: Floats | None = None,
-) -> dict[str, Any]:
-    """Return the row of all people, whose pointwise intervals are those of their scores."""
-    w = np.ones(pits.n_samples) if pits.weights is None else pits.weights
-    bias = UNKNOWN if residual is None else weighted_mean_band(residual, w)
-    if events is not None:
-        bias = with_rate_band(bias, float(np.average(events, weights=w)), n_effective(w))
-    return group_row(
-        Group.given(EVERYONE),
-        pits.n_samples,
-        scores[AVERAGE_ERROR],
-        float(np.average(mean_pits(pits), weights=w)),
-        bias,
-        {level: scores[Measure("coverage", level)] for level in LEVELS},
-        n_effective(w) < SMALL_GROUP,
-    )
-
-
 def named_rows(
     pits: PITs,
     groups: Groups,
     names: Sequence[str],
     sums: GroupSums,
     intervals: Mapping[str, Interval],
+    slopes: Mapping[str, Floats],
 ) -> list[dict[str, Any]]:
-    """Return the rows of named groups from their sums and intervals."""
+    """Return the rows of named groups from their sums, intervals and calibration slopes."""
     mean_pit = mean_pits(pits)
     estimates = sums.estimates
+    further = sums.rates | dict(slopes)
     rows = []
     for i, name in enumerate(names):
         members = groups.membership(name)
@@ -120,9 +99,10 @@ def named_rows(
                 bands["error"],
                 float(np.average(mean_pit, weights=weights)),
                 bands["bias"],
-                {level: bands[coverage_name(level)] for level in LEVELS},
+                {level: bands[coverage_name(level)] for level in sums.order.covered},
                 bool(sums.n_effective[i] < SMALL_GROUP),
             )
+            | {key: float(values[i]) for key, values in further.items()}
         )
     return rows
 
@@ -151,17 +131,26 @@ def scan_names(
 
 
 def scan_frame(
-    scanned: Scanned | None, leaks: Scanned | None, adjusted: Floats, family: Family
+    scanned: Scanned | None,
+    leaks: Scanned | None,
+    adjusted: Floats,
+    family: tuple[int, float, float],
+    slopes: Mapping[str, Floats],
+    covered: Sequence[float],
 ) -> pd.DataFrame:
-    """Return the table of scanned groups; possible leaks are listed last, without tests."""
-    found = [] if scanned is None else [scanned.table(adjusted, family)]
+    """Return the table of scanned groups; possible leaks are listed last, without tests.
+
+    `family` is the number of groups, their error probability and that of the whole audit.
+    """
+    found = [] if scanned is None else [scanned.table(adjusted, *family, slopes)]
     if leaks is not None:
         unknown = np.full(len(leaks.sums), np.nan)
-        listed = leaks.table(unknown, family)
+        listed = leaks.table(unknown, *family)
         found.append(listed.assign(direction=search.POSSIBLE_LEAK, p_value=np.nan))
     some = [table for table in found if len(table)]
     if not some:
-        return pd.DataFrame(columns=list(SCAN_COLUMNS))
+        uncovered = tuple(coverage_name(level) for level in LEVELS if level not in covered)
+        return pd.DataFrame(columns=[c for c in SCAN_COLUMNS if not c.startswith(uncovered)])
     return pd.concat(some, ignore_index=True) if len(some) > 1 else some[0]
 
 
@@ -174,17 +163,11 @@ def with_named(scan: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
     # named groups that are too small for the scan have no estimates there
     is_named = (scan["group"].isin(named.index) & scan["error"].notna()).to_numpy()
     same = named.loc[scan.loc[is_named, "group"]]
-    columns = {name: scan[name].to_numpy(copy=True) for name in ESTIMATES}
+    shared = [name for name in ESTIMATES if name in scan]
+    columns = {name: scan[name].to_numpy(copy=True) for name in shared}
     for name, values in columns.items():
         values[is_named] = same[name].to_numpy()
     return scan.assign(**columns)
-
-
-def with_within(table: pd.DataFrame, within: float | None) -> pd.DataFrame:
-    """Add the column `within`: whether the error is proven to be at most `within`."""
-    if within is None:
-        return table.assign(within=False)
-    return table.assign(within=(table["error_high"] <= within).astype(np.bool_))
 
 
 def group_row(
@@ -260,8 +243,16 @@ def learned_rows(found: Sequence[search.FoundGroup], kept: Ints) -> pd.DataFrame
     )
 
 
-def learned_table(found: Sequence[search.FoundGroup]) -> pd.DataFrame:
-    """Return the table of learned groups, one row per size."""
+def learned_table(
+    found: Sequence[search.FoundGroup], factor: float, *, is_event: bool
+) -> pd.DataFrame:
+    """Return the table of learned groups, one row per size.
+
+    `factor` scales their adjusted p-values for comparison with the error probability of the audit.
+
+    Given the forecast, the W1 error of 0/1 outcomes is half the difference of event rate and
+    probability (outcomes: Theorem 4.1), which is their error here.
+    """
     # as objects: pandas would convert None to NaN
     columns = {
         key: pd.Series([getattr(group, key) for group in found], dtype=object)
@@ -269,4 +260,9 @@ def learned_table(found: Sequence[search.FoundGroup]) -> pd.DataFrame:
     }
     numbers = [key for key in columns if key not in ("direction", "description", "features")]
     types: dict[str, type] = dict.fromkeys(numbers, float) | {"n": int, "n_judged": int}
-    return pd.DataFrame(columns).astype(types)
+    table = pd.DataFrame(columns).astype(types)
+    adjusted = holm(table["p_value"].to_numpy())
+    table = table.assign(p_adjusted=np.minimum(adjusted * factor, 1.0))
+    if not is_event:
+        return table
+    return table.assign(error=2 * table["error"], low=2 * table["low"]).drop(columns="coverage_80")

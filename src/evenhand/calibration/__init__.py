@@ -26,24 +26,27 @@ from evenhand.calibration.distances import row_excess as row_excess
 from evenhand.calibration.errors import (
     calibration_error,
     cell_error,
-    error_band,
     pathwise_errors,
 )
-from evenhand.calibration.errors import error_with_band as error_with_band
 from evenhand.calibration.errors import n_effective as n_effective
 from evenhand.calibration.event_rates import Reliability, reliability
 from evenhand.calibration.event_rates import probability_bins as probability_bins
+from evenhand.calibration.event_sums import event_p_value as event_p_value
 from evenhand.calibration.event_sums import event_values as event_values
-from evenhand.calibration.event_sums import most_events as most_events
-from evenhand.calibration.event_sums import most_tail as most_tail
 from evenhand.calibration.event_sums import rate_intervals as rate_intervals
+from evenhand.calibration.event_sums import trend_weights as trend_weights
 from evenhand.calibration.grid import Grid as Grid
 from evenhand.calibration.grid import rounding_step
 from evenhand.calibration.group_sums import COVERED as COVERED
+from evenhand.calibration.group_sums import LEAST_EFFECTIVE as LEAST_EFFECTIVE
+from evenhand.calibration.group_sums import Events as Events
 from evenhand.calibration.group_sums import GroupSums as GroupSums
 from evenhand.calibration.group_sums import RowValues as RowValues
+from evenhand.calibration.group_sums import TestedRows as TestedRows
 from evenhand.calibration.group_sums import coverage_name as coverage_name
 from evenhand.calibration.group_sums import row_values as row_values
+from evenhand.calibration.group_sums import uniformity_tests as uniformity_tests
+from evenhand.calibration.group_sums import weighted_p_value as weighted_p_value
 from evenhand.calibration.histogram import HISTOGRAM_BINS as HISTOGRAM_BINS
 from evenhand.calibration.histogram import HISTOGRAM_CONFIDENCE as HISTOGRAM_CONFIDENCE
 from evenhand.calibration.histogram import PITHistogram, pit_histogram
@@ -57,6 +60,11 @@ from evenhand.calibration.known_pits import Estimate as Estimate
 from evenhand.calibration.multiple_tests import benjamini_yekutieli as benjamini_yekutieli
 from evenhand.calibration.multiple_tests import holm as holm
 from evenhand.calibration.own_draws import check_own_draws as check_own_draws
+from evenhand.calibration.own_forecast import GivenForecast as GivenForecast
+from evenhand.calibration.own_forecast import given_forecast as given_forecast
+from evenhand.calibration.own_forecast import mid_ranks as mid_ranks
+from evenhand.calibration.own_forecast import own_parts as own_parts
+from evenhand.calibration.own_forecast import rate_error as rate_error
 from evenhand.calibration.pits import Pit as Pit
 from evenhand.calibration.pits import PITs
 from evenhand.calibration.pits import as_pits as as_pits
@@ -72,16 +80,11 @@ from evenhand.calibration.scores import (
 )
 from evenhand.calibration.scores import crps_and_spread as crps_and_spread
 from evenhand.calibration.scores import log_score_on as log_score_on
-from evenhand.calibration.simultaneous import Family as Family
 from evenhand.calibration.simultaneous import bias_intervals as bias_intervals
 from evenhand.calibration.simultaneous import coverage_intervals as coverage_intervals
 from evenhand.calibration.simultaneous import error_intervals as error_intervals
 from evenhand.calibration.simultaneous import most_variance as most_variance
 from evenhand.calibration.simultaneous import simultaneous_intervals as simultaneous_intervals
-from evenhand.calibration.simultaneous import uniformity_tests as uniformity_tests
-from evenhand.calibration.simultaneous import (
-    weighted_uniformity_tests as weighted_uniformity_tests,
-)
 
 __all__ = [
     "ERROR_BINS",
@@ -107,7 +110,6 @@ __all__ = [
     "crps",
     "cvar",
     "dkw_band",
-    "error_band",
     "error_interval",
     "interval_width",
     "local_levels_band",

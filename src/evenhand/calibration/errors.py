@@ -5,25 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, Ints, bad_input, check_fraction
+from evenhand._validate import Floats, bad_input
 from evenhand.calibration.distances import quantile_distance, row_distances
-from evenhand.calibration.intervals import error_interval
 from evenhand.calibration.pits import BLOCK_ROWS, Pit, PITs, as_pits
-from evenhand.calibration.ramps import cell_row_distances, ramp_distance, ramps_at
-from evenhand.draws import RandomState, generator
+from evenhand.calibration.ramps import cell_row_distances, ramp_distance
 
 BLOCK_PITS = 1 << 20
 """Number of PITs processed at once, so that temporaries need little memory."""
 
 BLOCK_CELLS = 1 << 14
 """Number of cells of PITs processed at once."""
-
-GRID_POINTS = 200
-"""Number of levels at which resampled distributions are compared."""
-
-MOST_RESAMPLED_ROWS = 5000
-"""Largest number of rows that are resampled; larger samples are subsampled first. The spread
-estimated from so many rows has a smaller error than its quantile from 400 resamples."""
 
 
 def calibration_error(pit: Pit, p: float = 1.0, sample_weight: ArrayLike | None = None) -> float:
@@ -173,117 +164,6 @@ def cell_excess(ends: Floats, weights: Floats | None, margin: float = 0.0) -> fl
     return float(squares.sum()) / 2
 
 
-def error_band(
-    pit: Pit,
-    confidence: float = 0.95,
-    *,
-    sample_weight: ArrayLike | None = None,
-    n_resamples: int = 400,
-    random_state: RandomState = None,
-) -> tuple[float, float]:
-    """Return an approximate confidence interval for the W1 error, by bootstrap of people.
-
-    By the triangle inequality the error of a sample differs from the true error by at most the
-    distance between the two distributions of PITs; the bootstrap estimates the quantile of that
-    distance. The interval is approximate, and conservative near a true error of 0; certificates
-    have bounds that hold at any sample size. With fewer than 30 rows, too few for a bootstrap, the
-    interval is that of the certificate from one draw per row, or 0 to 1/2 if there are weights.
-
-    Parameters
-    ----------
-    pit : PITs or array-like of shape (n,) or (n, m)
-        PITs; the draws of a person are resampled together.
-    confidence : float, default 0.95
-        Two-sided confidence level.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the people.
-    n_resamples : int, default 400
-        Number of bootstrap samples.
-    random_state : int, generator or None
-        Seed.
-
-    Returns
-    -------
-    low, high : float
-        Ends of the interval, between 0 and 1/2.
-    """
-    return error_with_band(
-        pit,
-        confidence,
-        sample_weight=sample_weight,
-        n_resamples=n_resamples,
-        random_state=random_state,
-    )[1:]
-
-
-def error_with_band(
-    pit: Pit,
-    confidence: float = 0.95,
-    *,
-    sample_weight: ArrayLike | None = None,
-    n_resamples: int = 400,
-    random_state: RandomState = None,
-) -> tuple[float, float, float]:
-    """Return `calibration_error` and `error_band`, with one sort of the PITs for both.
-
-    The parameters are those of `error_band`.
-
-    Returns
-    -------
-    error, low, high : float
-    """
-    random = generator(random_state)
-    pits = as_pits(pit, sample_weight=sample_weight, random_state=random)
-    check_fraction("confidence", confidence)
-    if pits.weights is not None:
-        # drop rows of weight 0: a resample of such rows only would have no distribution
-        pits = pits.take(pits.weights > 0)
-    n = pits.n_samples
-    weights = np.ones(n) if pits.weights is None else pits.weights
-    error = calibration_error(pits)
-    # with fewer effective rows a bootstrap does not represent the sampling variation
-    if n_effective(weights) < 30:
-        if pits.weights is not None:
-            return error, 0.0, 0.5
-        # the certificate's interval needs independent PITs; in cells these are drawn, and may
-        # differ from their average by more than the interval
-        one_draw = pits.matrix[np.arange(n), random.integers(pits.n_draws, size=n)]
-        low, high = error_interval(one_draw, confidence)
-        return error, min(low, error), max(high, error)
-    # the spread shrinks as 1 / sqrt(n), so a random subset of many rows suffices to estimate it
-    rows = np.arange(n)
-    if n > MOST_RESAMPLED_ROWS:
-        rows = random.choice(n, MOST_RESAMPLED_ROWS, replace=False)
-    distances = _resampled_distances(pits.take(rows), weights[rows], n_resamples, random)
-    margin = float(np.quantile(distances, confidence) * np.sqrt(rows.size / n))
-    return error, max(error - margin, 0.0), min(error + margin, 0.5)
-
-
-def _resampled_distances(
-    pits: PITs, weights: Floats, n_resamples: int, random: np.random.Generator
-) -> Floats:
-    """Return W1 between the distributions of PITs and of bootstrap samples, (n_resamples,)."""
-    n = pits.n_samples
-    if pits.n_draws == 1 and pits.cells is None and (weights == weights[0]).all():
-        # people with one PIT each differ only by its place: resampled counts are multinomial
-        in_cell = np.bincount(_grid_cells(pits.matrix[:, 0]), minlength=GRID_POINTS + 1) / n
-        counts = random.multinomial(n, in_cell, size=n_resamples)
-        below = np.cumsum(counts / n - in_cell, axis=-1)[:, :GRID_POINTS]
-        return np.asarray(np.abs(below).mean(axis=-1))
-    shares = _grid_cdf(pits)
-    w = weights / weights.mean()
-    centre = (w[:, None] * shares).mean(axis=0)
-    distances = np.empty(n_resamples)
-    for start in range(0, n_resamples, 50):  # at most a matrix of 50 resamples by 5,000 rows
-        count = min(50, n_resamples - start)
-        # a count of drawn row numbers takes an eighth of the time of multinomial counts
-        drawn = random.integers(n, size=(count, n)) + n * np.arange(count)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=count * n).reshape(count, n) * w
-        resampled = counts @ shares / counts.sum(axis=-1, keepdims=True)
-        distances[start : start + count] = np.abs(resampled - centre).mean(axis=-1)
-    return distances
-
-
 def n_effective(weights: Floats) -> float:
     """Return the effective sample size: the rows of equal weight with the same variance of a mean.
 
@@ -302,22 +182,3 @@ def n_effective(weights: Floats) -> float:
     2.0
     """
     return float(weights.sum() ** 2 / (weights**2).sum())
-
-
-def _grid_cells(values: Floats) -> Ints:
-    """Return, for each PIT, the number of midpoints of a grid below it, 0 to GRID_POINTS."""
-    cells = np.ceil(values * GRID_POINTS - 0.5).clip(0, GRID_POINTS)
-    return np.asarray(cells, dtype=np.intp)
-
-
-def _grid_cdf(pits: PITs) -> Floats:
-    """Return each person's share of PITs at or below the midpoints of a grid, (n, GRID_POINTS)."""
-    if pits.cells is not None:
-        levels = (np.arange(GRID_POINTS) + 0.5) / GRID_POINTS
-        return ramps_at(levels, *pits.cells) / pits.n_draws
-    matrix = pits.matrix
-    n, m = matrix.shape
-    flat = _grid_cells(matrix) + np.arange(n)[:, None] * (GRID_POINTS + 1)
-    counts = np.bincount(flat.ravel(), minlength=n * (GRID_POINTS + 1))
-    counts = counts.reshape(n, GRID_POINTS + 1)
-    return np.asarray(np.cumsum(counts[:, :GRID_POINTS], axis=-1) / m)

@@ -20,6 +20,7 @@ from evenhand._validate import (
     check_weights,
 )
 from evenhand.calibration.intervals import binomial_intervals
+from evenhand.calibration.own_forecast import mid_ranks
 
 
 class Reliability(NamedTuple):
@@ -136,11 +137,9 @@ def probability_bins(probability: Floats, n_bins: int = 10, kept: Mask | None = 
     >>> probability_bins(np.array([0.1, 0.5, 0.1, 0.9]), n_bins=2)
     array([0, 1, 0, 1])
     """
-    # edges depend on the probabilities alone: given these, events remain independent
-    levels = np.arange(1, n_bins) / n_bins
-    edges = np.unique(np.quantile(probability, levels, method="lower"))
-    some = probability if kept is None else probability[kept]
-    return np.unique(np.searchsorted(edges, some), return_inverse=True)[1]
+    # bins depend on the probabilities alone: given these, events remain independent
+    parts = np.minimum((n_bins * mid_ranks(probability)).astype(np.intp), n_bins - 1)
+    return np.unique(parts if kept is None else parts[kept], return_inverse=True)[1]
 
 
 def _checked(probability: ArrayLike, event: ArrayLike) -> tuple[Floats, Floats]:

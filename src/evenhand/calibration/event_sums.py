@@ -1,18 +1,17 @@
-"""Sums over groups of 0/1 outcomes and their probabilities, and exact tests and bounds from them.
+"""0/1 outcomes under predicted probabilities: exact laws and tests, sums over groups, intervals.
 
-Given the forecasts, the outcomes are independent events. Tails of their number are at most binomial
-(Hoeffding, Annals of Mathematical Statistics 27, 1956, theorem 4), and tails of weighted sums at
-most those of Hoeffding (JASA 58, 1963, theorem 3): in groups of any size, however rare the events.
+Given the forecasts, the outcomes are independent events, so the law of a weighted sum of them with
+whole weights is known exactly (verdict: 1). Tails of their number are at most binomial (Hoeffding,
+Annals of Mathematical Statistics 27, 1956, theorem 4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
+from numpy.fft import irfft, rfft
 from scipy import special
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints
 from evenhand.calibration.intervals import Interval, binomial_intervals
 
 EVENT_NAMES = (
@@ -20,141 +19,196 @@ EVENT_NAMES = (
     "excess",
     "excess squares",
     "variance",
-    "tilt",
-    "tilt variance",
+    "step excess",
+    "step variance",
+    "squared step variance",
+    "impossible",
 )
-"""Values of each row with a probability `P` of its event `Y`: `P`, `Y - P` and its
-square, the variance `P (1 - P)`, the spread of the PIT averaged over its cell, its variance."""
+"""Values of each row with a probability `P` of its event `Y`: `P`, `Y - P` and its square, the
+variance `P (1 - P)`, `Y - P` times the step of its log odds, the variance times that step and its
+square, and whether the outcome is impossible."""
 
-MOST_TILT = 0.25
-"""Largest absolute spread of one person: the mean of `|u - 1/2|` over a cell lies in [0, 1/2]."""
+STEPS = 4
+"""Steps per unit of log odds in the weights of the trend test."""
+
+MOST_LOG_ODDS = 8.0
+"""Log odds beyond which all probabilities have the same weight in the trend test."""
+
+ONLY_DIRECT = 64
+"""Least number of values of a law that is convolved by a Fourier transform."""
+
+EXACT_ROWS = 20_000
+"""Largest number of rows whose law is always exact; that of more rows is exact if their events are
+rare, and otherwise normal with the exact variance and skewness, which it then nearly is."""
+
+RARE_VARIANCE = 200.0
+"""Variance of the number of events below which they are rare."""
+
+MAYBE = 1e-3
+"""Normal p-values from which an exact one is computed, at least; see `event_tests`."""
+
+CERTAIN = 1e-8
+"""Normal p-values below which an exact one cannot change a decision, unless events are rare."""
 
 
 def event_values(events: tuple[Floats, Floats]) -> Floats:
-    """Return the values named in `EVENT_NAMES`, shape (6, n), of events and their probabilities.
-
-    With `g(c)` the mean of `|u - 1/2|` over `u` in [0, c], the spread `|u - 1/2| - 1/4` averaged
-    over the cell [0, 1 - P] or [1 - P, 1] is `(g(P) - g(1 - P)) (Y - P)`: its mean is 0 if the
-    probability is right.
+    """Return the values named in `EVENT_NAMES`, shape (8, n), of events and their probabilities.
 
     Examples
     --------
     >>> event_values((np.array([1.0]), np.array([0.5])))[:, 0]
-    array([0.5 , 0.5 , 0.25, 0.25, 0.  , 0.  ])
+    array([0.5 , 0.5 , 0.25, 0.25, 0.  , 0.  , 0.  , 0.  ])
     """
     happened, p = events
     excess = happened - p
     variance = p * (1 - p)
-    weight = _mean_distance(p) - _mean_distance(1 - p)
-    tilt = weight * excess
-    return np.stack([p, excess, excess**2, variance, tilt, weight**2 * variance])
+    step = log_odds_steps(p)
+    trend = [step * excess, step * variance, step**2 * variance]
+    return np.stack([p, excess, excess**2, variance, *trend, np.abs(excess) == 1])
 
 
-def _mean_distance(c: Floats) -> Floats:
-    """Return the mean of `|u - 1/2|` over `u` in [0, c]."""
-    over = np.maximum(c, 0.5)
-    beyond = (0.125 + (over - 0.5) ** 2 / 2) / over
-    return np.asarray(np.where(c <= 0.5, 0.5 - c / 2, beyond))
+def log_odds_steps(probability: Floats) -> Floats:
+    """Return the log odds of probabilities in whole steps of a quarter, from -32 to 32."""
+    with np.errstate(divide="ignore"):
+        odds = np.log(probability) - np.log1p(-probability)
+    return np.asarray(np.rint(STEPS * np.clip(odds, -MOST_LOG_ODDS, MOST_LOG_ODDS)))
 
 
-def level_tails(n: Floats, sums: Mapping[str, Floats]) -> tuple[Floats, Floats]:
-    """Return bounds of the probabilities of as few, and of as many, events under true forecasts.
+def trend_weights(probability: Floats, weights: Floats | float = 1.0) -> Ints:
+    """Return whole weights of the trend test: steps of log odds about their weighted mean.
 
-    Each is the smaller of a binomial tail and of a bound from the variance of the sum, which is far
-    below the binomial one where the probabilities differ much. Both hold for every number of
-    events, so the smaller is a valid one-sided p-value.
-
-    Parameters
-    ----------
-    n : ndarray of shape (g,)
-        Number of rows of each group.
-    sums : mapping of str to ndarray of shape (g,)
-        Sums named in `EVENT_NAMES`.
-    """
-    expected = np.clip(sums["probability"], 0.0, n)
-    count = np.clip(np.rint(sums["excess"] + sums["probability"]), 0.0, n)
-    excess = count - expected
-    few = np.minimum(
-        most_events(n - count, n, n - expected), most_tail(-excess / n, sums["variance"] / n, n)
-    )
-    many = np.minimum(
-        most_events(count, n, expected), most_tail(excess / n, sums["variance"] / n, n)
-    )
-    return few, many
-
-
-def most_events(count: Floats, n: Floats, expected: Floats) -> Floats:
-    """Return an upper bound of the probability of at least `count` of `n` independent events.
-
-    It is the binomial tail if the count exceeds the expected number by at least 1, whatever the
-    probabilities of the single events (Hoeffding 1956). One event or more has at most the expected
-    number as its probability. Otherwise the bound is 1.
+    A right level moves the sum of the outcomes with these weights hardly.
 
     Examples
     --------
-    >>> most_events(np.array([1.0, 3.0]), np.array([4.0, 4.0]), np.array([0.5, 2.0]))
-    array([0.5   , 0.3125])
+    >>> trend_weights(np.array([0.1, 0.3, 0.5, 0.7, 0.9]))
+    array([-9, -3,  0,  3,  9])
     """
-    far = (count >= expected + 1) & (count >= 1)
-    share = np.clip(expected / n, 0.0, 1.0)
-    binomial = special.betainc(np.maximum(count, 1.0), n - count + 1, share)
-    bound = np.where(far, binomial, 1.0)
-    return np.asarray(np.where(count == 1, np.minimum(expected, 1.0), bound))
+    step = log_odds_steps(probability)
+    variance = weights * probability * (1 - probability)
+    total = variance.sum()
+    if not total:
+        return np.zeros(step.size, dtype=np.intp)
+    return (step - np.rint((variance * step).sum() / total)).astype(np.intp)
 
 
-def most_tail(excess: Floats, variance: Floats, n: Floats) -> Floats:
-    """Return Hoeffding's bound for a mean of `n` centred variables of at most 1 to be this large.
+def count_law(probability: Floats) -> Floats:
+    """Return the probabilities of 0, 1, ..., n of n independent events, by a product tree.
+
+    Examples
+    --------
+    >>> count_law(np.array([0.1, 0.5, 0.9])).round(3)
+    array([0.045, 0.455, 0.455, 0.045])
+    """
+    n = probability.size
+    tree = np.zeros((1 << max(n - 1, 0).bit_length(), 2))
+    tree[:, 0] = 1.0
+    tree[:n, 0], tree[:n, 1] = 1 - probability, probability
+    while len(tree) > 1:
+        one, other = tree[0::2], tree[1::2]
+        m = tree.shape[1]
+        if m >= ONLY_DIRECT // 4:
+            tree = _convolved(one, other)
+            continue
+        tree = np.zeros((len(one), 2 * m - 1))
+        for j in range(m):
+            tree[:, j : j + m] += one[:, j : j + 1] * other
+    return tree[0, : n + 1]
+
+
+def sum_law(probability: Floats, weight: Ints) -> tuple[int, Floats]:
+    """Return the least value, and the law from there on, of a sum of events with whole weights.
+
+    Examples
+    --------
+    >>> least, law = sum_law(np.array([0.1, 0.5, 0.9]), np.array([-1, 0, 2]))
+    >>> least, law.round(2)
+    (-1, array([0.01, 0.09, 0.09, 0.81]))
+    """
+    least, law = 0, np.ones(1)
+    # small weights first, so that laws are as short as possible for as long as possible
+    for w in sorted(set(weight.tolist()) - {0}, key=abs):
+        own = count_law(probability[weight == w])
+        spread = np.zeros(abs(w) * (own.size - 1) + 1)
+        spread[:: abs(w)] = own if w > 0 else own[::-1]
+        least += min(w, 0) * (own.size - 1)
+        is_short = min(law.size, spread.size) < ONLY_DIRECT
+        law = np.convolve(law, spread) if is_short else _convolved(law, spread)
+    return least, law
+
+
+def _convolved(one: Floats, other: Floats) -> Floats:
+    n = one.shape[-1] + other.shape[-1] - 1
+    size = 1 << (n - 1).bit_length()
+    law = irfft(rfft(one, size) * rfft(other, size), size)[..., :n]
+    # absolute errors of the transform are about 1e-15
+    return np.asarray(np.maximum(law, 0.0))
+
+
+def event_p_value(happened: Floats, probability: Floats, weight: Ints | None = None) -> float:
+    """Return the two-sided p-value of the weighted number of events, given their probabilities.
+
+    It is exact, unless there are many rows and their events are not rare (`EXACT_ROWS`). An
+    impossible outcome has the p-value 0.
 
     Parameters
     ----------
-    excess, variance, n : ndarray of shape (g,)
-        Mean of the variables, mean of their variances and their number.
+    happened, probability : ndarray of shape (n,)
+        Events and their probabilities.
+    weight : ndarray of int, shape (n,), optional
+        Whole weights; 1 by default.
+
+    Examples
+    --------
+    >>> p = np.repeat([0.1, 0.3, 0.5, 0.7, 0.9], 40)
+    >>> happened = np.concatenate([np.arange(40) < k for k in (8, 16, 20, 24, 32)]).astype(float)
+    >>> event_p_value(happened, p), round(event_p_value(happened, p, trend_weights(p)), 6)
+    (1.0, 0.001475)
     """
-    # differences of sums leave rounding errors, which are no deviation
-    t = np.where(excess > 1e-12, excess, 0.0)
-    return np.asarray(np.exp(-n * two_point_entropy(t, np.maximum(variance, 0.0))))
+    if (np.abs(happened - probability) == 1).any():
+        return 0.0
+    variance = probability * (1 - probability)
+    if happened.size > EXACT_ROWS and variance.sum() >= RARE_VARIANCE:
+        c = np.ones(1) if weight is None else weight
+        return _skewed_p_value(c * (happened - probability), c**2 * variance,
+                               c**3 * variance * (1 - 2 * probability))  # fmt: skip
+    if weight is None:
+        least, law, total = 0, count_law(probability), happened.sum()
+    else:
+        least, law = sum_law(probability, weight)
+        total = (weight * happened).sum()
+    at = round(float(total)) - least
+    tails = law[: at + 1].sum(), law[at:].sum()
+    return float(min(1.0, 2 * min(tails) + 1e-13))
+
+
+def _skewed_p_value(values: Floats, variances: Floats, cubes: Floats) -> float:
+    """Return the normal p-value of a sum, corrected for its skewness (Cornish and Fisher 1938)."""
+    deviation = np.sqrt(variances.sum())
+    if not deviation:
+        return 1.0
+    z = values.sum() / deviation
+    z -= cubes.sum() / deviation**3 * (z**2 - 1) / 6
+    return float(special.erfc(abs(z) / np.sqrt(2)))
 
 
 def two_point_entropy(t: Floats, variance: Floats) -> Floats:
     """Return the entropy of the two-point variable that exceeds its mean by `t` most likely.
 
     Its values exceed their mean by 1 or fall below it by `variance`: no variable with that variance
-    that exceeds its mean by at most 1 has heavier tails in Hoeffding's bound.
+    that exceeds its mean by at most 1 has heavier tails in the bound of Hoeffding (JASA 58, 1963,
+    theorem 3).
     """
     p = np.minimum((t + variance) / (1 + variance), 1.0)
     q = variance / (1 + variance)
     return np.asarray(special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q))
 
 
-def sum_tails(total: Floats, variance: Floats, most: float, n: Floats) -> tuple[Floats, Floats]:
-    """Return bounds of the probabilities of as low and of as high a sum of centred variables.
-
-    Parameters
-    ----------
-    total, variance : ndarray of shape (g,)
-        Sums of the variables of each group and of their variances.
-    most : float
-        Largest absolute value of one variable.
-    n : ndarray of shape (g,)
-        Number of variables.
-    """
-    mean, squares = total / (most * n), variance / (most**2 * n)
-    return most_tail(-mean, squares, n), most_tail(mean, squares, n)
-
-
-def two_sided(tails: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    """Return p-values of both tails together, and the signed normal quantiles that have them."""
-    few, many = tails
-    p_value = np.minimum(2 * np.minimum(few, many), 1.0)
-    sign = np.where(many < few, 1.0, -1.0)
-    return p_value, np.asarray(sign * np.sqrt(2) * special.erfcinv(p_value))
-
-
 def rate_intervals(count: Floats, n: Floats, tail: float) -> Interval:
     """Return intervals for the mean probability of `n` independent events of which `count` occur.
 
     They are those of Clopper and Pearson, whose tails bound those of events with different
-    probabilities (`most_events`); a single event, or a single person without one, has the
+    probabilities (Hoeffding 1956); a single event, or a single person without one, has the
     probability `tail` where the expected number is `tail`.
 
     Examples

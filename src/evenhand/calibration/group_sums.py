@@ -1,23 +1,36 @@
-"""Sums over groups of rows from which the estimates and intervals of all groups are computed."""
+"""Sums over groups of rows from which tests, estimates and intervals of groups are computed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
-from evenhand._validate import Floats, Ints
-from evenhand.calibration.event_sums import EVENT_NAMES, event_values
+from evenhand._validate import Floats, Ints, Mask
+from evenhand.calibration.event_sums import (
+    CERTAIN,
+    EVENT_NAMES,
+    MAYBE,
+    RARE_VARIANCE,
+    event_p_value,
+    event_values,
+    trend_weights,
+)
 from evenhand.calibration.pits import BLOCK_ROWS, PITs
 from evenhand.calibration.scores import share_inside
 
 COVERED = (0.8, 0.9)
 """Nominal levels of the central prediction intervals whose coverage is listed by group."""
 
+LEAST_EFFECTIVE = 150
+"""Fewest effective rows of a group that is tested if rows have weights (verdict: 4)."""
 
-WEIGHTED_EVENTS = ("w excess", "w2 variance", "w tilt", "w2 tilt variance")
-"""Products with weights that follow `EVENT_NAMES` if rows have weights."""
+Events = tuple[Floats, Floats]
+"""0/1 outcomes and their probabilities, each of shape (n,)."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +50,15 @@ class RowValues:
         Whether covered shares are averages over the positions of PITs in their cells. `u` is one
         position in either case: tests have exact null distributions (outcomes: 4.3).
     has_events : bool, default False
-        Whether 0/1 outcomes are known whose residuals are the residuals.
-    has_event_cells : bool, default False
-        Whether the cells are those of 0/1 outcomes, whose sums tests and errors use.
-    most_weight : float, default 1
-        Largest weight of a row.
+        Whether outcomes are 0 or 1; the residuals are then outcome minus probability.
 
     Notes
     -----
     The values are, in the order of `names`: 1, level `u - 1/2` and spread `|u - 1/2| - 1/4` of one
     draw `u` per person; with weights `w` also the products of both with `w`; for each level the
-    share of draws whose interval covers the outcome; for cells of 0/1 outcomes `EVENT_NAMES`; the
-    first three powers of the residual; 0/1 outcomes. With weights, shares, residuals and outcomes
-    are multiplied by `w`, products with `w^2` follow, and the last two values are `w^2` and `w`.
+    share of draws whose interval covers the outcome; for 0/1 outcomes `EVENT_NAMES`; the first
+    three powers of the residual. With weights, shares, events and residuals are multiplied by `w`,
+    products of shares with `w^2` follow, and the last two values are `w^2` and `w`.
     """
 
     n_draws: int
@@ -58,31 +67,31 @@ class RowValues:
     centre: float = 0.0
     has_cells: bool = False
     has_events: bool = False
-    has_event_cells: bool = False
-    most_weight: float = 1.0
 
     @property
     def counts_hits(self) -> bool:
         """Whether each covered share is 0 or 1."""
         return self.n_draws == 1 and not self.has_cells
 
+    @property
+    def covered(self) -> tuple[float, ...]:
+        """Levels whose coverage is summed; 0/1 outcomes have no intervals."""
+        return () if self.has_events else COVERED
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the values, in the order of the sums."""
         names = ["n", "level", "spread"]
         names += ["w level", "w spread"] if self.is_weighted else []
-        for level in COVERED:
+        for level in self.covered:
             names += [f"covered {level}"] + [f"w2 covered {level}"] * self.is_weighted
-        if self.has_event_cells:
-            names += [*EVENT_NAMES, *(WEIGHTED_EVENTS if self.is_weighted else ())]
+        names += EVENT_NAMES if self.has_events else ()
         if self.has_residual:
-            cubes = ["w2 residual", "w2 squares"] if self.is_weighted else ["squares", "cubes"]
-            names += ["residual", *cubes]
-        names += ["events"] if self.has_events else []
+            names += ["residual"] + ["squares", "cubes"] * (not self.is_weighted)
         return (*names, *(["w2", "w"] if self.is_weighted else []))
 
     def values(
-        self, pits: PITs, residual: Floats | None, u: Floats, events: Floats | None = None
+        self, pits: PITs, residual: Floats | None, u: Floats, events: Events | None = None
     ) -> Floats:
         """Return the values of all rows, shape (q, n); `u` is one PIT per person, (n,)."""
         n = pits.n_samples
@@ -92,57 +101,34 @@ class RowValues:
         w = pits.weights
         if w is not None:
             rows += [w * level, w * spread]
-        for share in _shares(pits):
+        for share in [] if self.has_events else _shares(pits):
             rows += [share] if w is None else [w * share, w**2 * share]
-        in_cells = pits.events() if self.has_event_cells else None
-        if in_cells is not None:
-            rows += _event_rows(in_cells, w)
+        if events is not None:
+            rows += list(event_values(events) * (1.0 if w is None else w))
         if residual is not None:
             excess = residual - self.centre
-            powers = [excess, excess**2, excess**3]
-            rows += powers if w is None else [w * excess, w**2 * excess, w**2 * excess**2]
-        if events is not None:
-            rows.append(events if w is None else w * events)
+            rows += [excess, excess**2, excess**3] if w is None else [w * excess]
         if w is not None:
             rows += [w**2, w]
         return np.stack(rows)
 
 
 def row_values(
-    pits: PITs, residual: Floats | None, u: Floats, events: Floats | None = None
+    pits: PITs, residual: Floats | None, u: Floats, events: Events | None = None
 ) -> tuple[RowValues, Floats]:
-    """Return the values of each row, shape (q, n), and their order; `events` are 0/1 outcomes."""
+    """Return the values of each row, shape (q, n), and their order."""
     centre = 0.0
     if residual is not None:
         centre = float(np.average(residual, weights=pits.weights))
-    is_weighted = pits.weights is not None
-    in_cells = pits.events()
-    if events is None and residual is not None and in_cells is not None:
-        happened, probability = in_cells
-        is_own = np.allclose(residual, happened - probability, rtol=0, atol=1e-9)
-        events = happened if is_own else None
     order = RowValues(
         pits.n_draws,
         residual is not None,
-        is_weighted,
+        pits.weights is not None,
         centre,
         has_cells=pits.cells is not None,
         has_events=events is not None,
-        has_event_cells=in_cells is not None,
-        most_weight=1.0 if pits.weights is None else float(pits.weights.max()),
     )
     return order, order.values(pits, residual, u, events)
-
-
-def _event_rows(events: tuple[Floats, Floats], weights: Floats | None) -> list[Floats]:
-    """Return the values of rows whose cells are those of 0/1 outcomes."""
-    rows = event_values(events)
-    if weights is None:
-        return list(rows)
-    named = dict(zip(EVENT_NAMES, rows, strict=True))
-    sums = [weights * named["excess"], weights**2 * named["variance"]]
-    spread = [weights * named["tilt"], weights**2 * named["tilt variance"]]
-    return [*rows, *sums, *spread]
 
 
 def _shares(pits: PITs) -> list[Floats]:
@@ -156,6 +142,37 @@ def _shares(pits: PITs) -> list[Floats]:
 
 
 @dataclass(frozen=True, eq=False)
+class TestedRows:
+    """Values of single rows, for what sums over groups do not determine.
+
+    Parameters
+    ----------
+    u : ndarray of shape (n,)
+        One PIT per person.
+    residual, weights : ndarray of shape (n,) or None
+        Outcome minus mean of the forecast, and weights.
+    events : tuple of two ndarrays of shape (n,), or None
+        0/1 outcomes and their probabilities.
+    members : callable
+        Returns the rows of a group by its place among the groups.
+    """
+
+    u: Floats
+    residual: Floats | None
+    weights: Floats | None
+    events: Events | None
+    members: Callable[[int], Mask | Ints]
+
+
+class GroupTests(NamedTuple):
+    """Tests of groups: standardized level and spread, and p-values; NaN where nothing is tested."""
+
+    z_level: Floats
+    z_spread: Floats
+    p_value: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class GroupSums:
     """Sums over the rows of each of `g` groups.
 
@@ -166,16 +183,26 @@ class GroupSums:
     sums : ndarray of shape (q, g)
         Sums of the values of the rows.
     error : ndarray of shape (g,)
-        Estimates of the W1 calibration error, over all draws.
+        Estimates of the W1 calibration error, over all draws; for 0/1 outcomes of the absolute
+        difference of event rate and mean probability.
     slack : ndarray of shape (g,)
         Largest amount by which the exact error of the same PITs may exceed `error`: 0, or half the
         width of a bin.
+    rows : TestedRows, optional
+        Values of the rows; None if only sums are known.
     """
 
     order: RowValues
     sums: Floats
     error: Floats
     slack: Floats
+    rows: TestedRows | None = None
+
+    def __post_init__(self) -> None:
+        if self.order.has_events:
+            # a group is one bin: too high and too low probabilities in it cancel (verdict: 2)
+            object.__setattr__(self, "error", np.abs(self["excess"]) / self.weight)
+            object.__setattr__(self, "slack", np.zeros(len(self)))
 
     def __getitem__(self, name: str) -> Floats:
         """Return a sum over all groups by its name."""
@@ -186,26 +213,28 @@ class GroupSums:
 
     def take(self, wanted: Ints) -> GroupSums:
         """Return some of the groups."""
+        rows = self.rows
+        if rows is not None:
+            members = rows.members
+            rows = replace(rows, members=lambda i: members(int(wanted[i])))
         return replace(
             self,
             sums=self.sums[:, wanted],
             error=self.error[wanted],
             slack=self.slack[wanted],
+            rows=rows,
         )
 
-    def join(self, other: GroupSums) -> GroupSums:
-        """Return these groups, followed by those of `other`."""
-        return replace(
-            self,
-            sums=np.concatenate((self.sums, other.sums), axis=-1),
-            error=np.concatenate((self.error, other.error)),
-            slack=np.concatenate((self.slack, other.slack)),
-        )
-
-    @property
-    def in_cells(self) -> dict[str, Floats]:
-        """Sums of the values of `EVENT_NAMES` over all groups."""
-        return {name: self[name] for name in EVENT_NAMES}
+    @cached_property
+    def tests(self) -> GroupTests:
+        """Tests that the forecasts of each group are calibrated, see `uniformity_tests`."""
+        if self.order.is_weighted:
+            return _weighted_tests(self)
+        if self.order.has_events:
+            return _event_tests(self)
+        z_level = self["level"] * np.sqrt(12 / self.n)
+        z_spread = self["spread"] * np.sqrt(48 / self.n)
+        return _tested(z_level, z_spread)
 
     @property
     def n(self) -> Floats:
@@ -229,6 +258,14 @@ class GroupSums:
             return np.full(len(self), np.nan)
         return self.order.centre + self["residual"] / self.weight
 
+    @property
+    def rates(self) -> dict[str, Floats]:
+        """Mean probability "predicted" and "rate" of 0/1 outcomes; nothing for others."""
+        if not self.order.has_events:
+            return {}
+        predicted = self["probability"] / self.weight
+        return {"predicted": predicted, "rate": predicted + self["excess"] / self.weight}
+
     def coverage(self, level: float) -> Floats:
         """Share of outcomes in the central interval of a level."""
         # rounding errors in sums of weights may leave the share slightly outside [0, 1]
@@ -237,8 +274,141 @@ class GroupSums:
     @property
     def estimates(self) -> dict[str, Floats]:
         """Estimates of "error", "bias" and, by level, "coverage_80" and so on."""
-        covered = {coverage_name(level): self.coverage(level) for level in COVERED}
+        covered = {coverage_name(level): self.coverage(level) for level in self.order.covered}
         return {"error": self.error, "bias": self.bias} | covered
+
+
+def uniformity_tests(sums: GroupSums) -> GroupTests:
+    """Test that the PITs of each group are uniform, by their level and their spread.
+
+    Under a uniform PIT `u`, `u - 1/2` has variance 1/12 and `|u - 1/2| - 1/4` has variance 1/48.
+    Both are sums of uniform variables, whose tails beyond two standard errors are lighter than the
+    normal tails that are used.
+
+    For 0/1 outcomes the level is the number of events, and in place of the spread the trend is
+    tested: whether outcomes of larger probabilities are too rare (`z_spread > 0`, probabilities too
+    extreme) or too frequent. Both laws are exact given the probabilities, in groups of any size;
+    normal p-values are returned where an exact one could change no decision (verdict: 1).
+
+    With weights `w` the tests are those of Horvitz and Thompson sums `sum w g` of the same values
+    `g` (verdict: 4), which are calibrated if the weights are inverse sampling probabilities,
+    whatever these depend on. They are asymptotic: groups of fewer than 150 effective rows have no
+    test.
+
+    Returns
+    -------
+    z_level, z_spread : ndarray of shape (g,)
+        Standardized level and spread.
+    p_value : ndarray of shape (g,)
+        Twice the smaller of the two p-values; NaN without a test.
+    """
+    return sums.tests
+
+
+def weighted_p_value(
+    values: Floats, n_effective: float, least_variance: float = 0.0
+) -> tuple[float, float]:
+    """Return the two-sided p-value of a sum whose null mean is 0, and its studentized value.
+
+    The variance is the sum of squares, uncentred as the null mean is known, and at least
+    `least_variance`; the value is the one of the studentized sum and of Hall's transformation of it
+    (Journal of the Royal Statistical Society B 54, 1992) that is nearer to 0, with Student tails.
+
+    Examples
+    --------
+    >>> u = ((np.arange(200) + 0.5) / 200) ** 0.9
+    >>> w = np.where(np.arange(200) % 4 == 0, 4.0, 1.0)
+    >>> p_value, z = weighted_p_value(w * (u - 0.5), w.sum() ** 2 / (w**2).sum())
+    >>> round(p_value, 5)
+    0.35796
+    """
+    variance = max(float((values**2).sum()), least_variance)
+    if not variance > 0:
+        return 1.0, 0.0
+    t = float(values.sum()) / variance**0.5
+    skewness = float(np.clip((values**3).sum() / variance**1.5, -1.0, 1.0))
+    hall = t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+    z = float(np.sign(t)) * min(abs(t), abs(hall)) if t * hall > 0 else 0.0
+    return float(2 * special.stdtr(n_effective - 1, -abs(z))), z
+
+
+def _tested(z_level: Floats, z_spread: Floats) -> GroupTests:
+    """Return tests of two standardized statistics with normal tails."""
+    z = np.maximum(np.abs(z_level), np.abs(z_spread))
+    # erfc(|z| / sqrt(2)) is the two-sided p-value; doubled, as z is the larger of two statistics
+    p_value = np.minimum(2 * special.erfc(z / np.sqrt(2)), 1.0)
+    return GroupTests(z_level, z_spread, np.asarray(p_value))
+
+
+def _event_tests(sums: GroupSums) -> GroupTests:
+    """Return the tests of 0/1 outcomes: normal ones first, exact ones where they matter."""
+    variance, steps = sums["variance"], sums["step variance"]
+    centre = np.rint(_ratio(steps, variance))
+    trend = sums["step excess"] - centre * sums["excess"]
+    of_trend = sums["squared step variance"] - 2 * centre * steps + centre**2 * variance
+    z_level = _ratio(sums["excess"], np.sqrt(variance))
+    # outcomes that follow the probabilities less than they should: too extreme, as in too narrow
+    z_trend = -_ratio(trend, np.sqrt(np.maximum(of_trend, 0.0)))
+    if sums.rows is None or sums.rows.events is None:
+        # sums determine no exact law of the trend; that of the level is nearly binomial
+        p_level = _binomial_p_value(sums)
+        return GroupTests(z_level, np.zeros_like(z_level), p_level)
+    found = _tested(z_level, z_trend)
+    p_value = found.p_value.copy()
+    happened, probability = sums.rows.events
+    # Bonferroni levels are at most 0.05 / g: 20 times that leaves room for errors of normal tails
+    is_open = p_value < max(MAYBE, 1 / len(sums)) if len(sums) else p_value < 1
+    is_open &= (p_value > CERTAIN) | (variance < RARE_VARIANCE)
+    is_open |= sums["impossible"] > 0
+    for i in np.flatnonzero(is_open):
+        rows = sums.rows.members(int(i))
+        y, p = happened[rows], probability[rows]
+        p_value[i] = min(2 * event_p_value(y, p), 2 * event_p_value(y, p, trend_weights(p)), 1.0)
+    return found._replace(p_value=p_value)
+
+
+def _binomial_p_value(sums: GroupSums) -> Floats:
+    """Return p-values of numbers of events from the binomial law of the same mean and variance."""
+    expected, count = sums["probability"], np.rint(sums["excess"] + sums["probability"])
+    share = np.clip(1 - _ratio(sums["variance"], expected), 1e-9, 1.0)
+    trials = np.maximum(expected / share, count)
+    share = _ratio(expected, trials)
+    many = np.where(
+        count > 0, special.betainc(np.maximum(count, 1.0), trials - count + 1, share), 1.0
+    )
+    few = special.betainc(np.maximum(trials - count, 1e-9), count + 1, 1 - share)
+    p_value = np.minimum(2 * np.minimum(few, many), 1.0)
+    return np.asarray(np.where(sums["impossible"] > 0, 0.0, p_value))
+
+
+def _ratio(value: Floats, by: Floats) -> Floats:
+    return np.divide(value, by, out=np.zeros_like(value), where=by > 0)
+
+
+def _weighted_tests(sums: GroupSums) -> GroupTests:
+    """Return the tests of Horvitz and Thompson sums."""
+    rows = sums.rows
+    assert rows is not None
+    assert rows.weights is not None
+    found = np.full((3, len(sums)), np.nan)
+    for i in np.flatnonzero(sums.n_effective >= LEAST_EFFECTIVE):
+        some = rows.members(int(i))
+        w, n = rows.weights[some], float(sums.n_effective[i])
+        if rows.events is not None:
+            y, p = (values[some] for values in rows.events)
+            c = -trend_weights(p, w)
+            # without an event the residuals hardly vary, and do not limit the rate
+            known = w**2 * p * (1 - p)
+            level = weighted_p_value(w * (y - p), n, float(known.sum()))
+            spread = weighted_p_value(w * c * (y - p), n, float((c**2 * known).sum()))
+            if (np.abs(y - p) == 1).any():
+                level = 0.0, level[1]
+        else:
+            value = rows.u[some] - 0.5
+            level = weighted_p_value(w * value, n)
+            spread = weighted_p_value(w * (np.abs(value) - 0.25), n)
+        found[:, i] = level[1], spread[1], min(2 * min(level[0], spread[0]), 1.0)
+    return GroupTests(*found)
 
 
 def coverage_name(level: float) -> str:

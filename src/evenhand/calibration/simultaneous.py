@@ -1,4 +1,4 @@
-"""Simultaneous tests and confidence intervals for many groups (method: proof).
+"""Simultaneous confidence intervals for many groups (method: proof).
 
 All intervals of a measure cover their true values at once with the stated confidence: each group
 gets an equal share of the error probability (Bonferroni), however the groups overlap.
@@ -7,140 +7,44 @@ gets an equal share of the error probability (Bonferroni), however the groups ov
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
 
 from evenhand._validate import Floats
-from evenhand.calibration.event_sums import (
-    MOST_TILT,
-    level_tails,
-    rate_intervals,
-    sum_tails,
-    two_point_entropy,
-    two_sided,
-)
-from evenhand.calibration.group_sums import COVERED, GroupSums, coverage_name
+from evenhand.calibration.event_sums import rate_intervals, two_point_entropy
+from evenhand.calibration.group_sums import GroupSums, TestedRows, coverage_name
 from evenhand.calibration.intervals import Interval, binomial_intervals
 
-
-@dataclass(frozen=True)
-class Family:
-    """Groups whose intervals hold simultaneously.
-
-    Parameters
-    ----------
-    n_groups : int
-        Number of groups: for each measure and level the intervals of all of them contain the true
-        values at once, with probability `confidence`.
-    confidence : float
-        That probability.
-    asymptotic : tuple of str
-        Measures ("error", "coverage", "bias") whose intervals need large groups; those of the
-        others have their confidence in groups of any size.
-    """
-
-    n_groups: int
-    confidence: float
-    asymptotic: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls, sums: GroupSums, n_groups: int, confidence: float, *, is_weighted: bool = False
-    ) -> Family:
-        """Return the family of groups with the given sums; some may be weighted."""
-        is_weighted = is_weighted or sums.order.is_weighted
-        weighted = ("error", "coverage") if is_weighted else ()
-        is_exact = sums.order.has_events and not is_weighted
-        bias = ("bias",) if sums.order.has_residual and not is_exact else ()
-        return cls(n_groups, confidence, weighted + bias)
-
-
-def uniformity_tests(sums: GroupSums) -> tuple[Floats, Floats, Floats]:
-    """Test that the PITs of each group are uniform, by their level and their spread.
-
-    Under a uniform PIT `u`, `u - 1/2` has variance 1/12 and `|u - 1/2| - 1/4` has variance 1/48.
-    Both are sums of uniform variables, whose tails beyond two standard errors are lighter than the
-    normal tails that are used. Each person counts once, whatever the weights.
-
-    For 0/1 outcomes the level is the number of events, and the spread is averaged over the cells.
-    Bounds of their tails hold in groups of any size (`event_sums`); the position in the cells,
-    which hides deviations of rare events, is not used.
-
-    Returns
-    -------
-    z_level, z_spread : ndarray of shape (g,)
-        Standardized level and spread; for 0/1 outcomes the normal quantiles of their p-values.
-    p_value : ndarray of shape (g,)
-        Twice the smaller of the two p-values.
-    """
-    if sums.order.has_event_cells:
-        spread = sum_tails(sums["tilt"], sums["tilt variance"], MOST_TILT, sums.n)
-        return _event_tests(level_tails(sums.n, sums.in_cells), spread)
-    z_level = sums["level"] * np.sqrt(12 / sums.n)
-    z_spread = sums["spread"] * np.sqrt(48 / sums.n)
-    return z_level, z_spread, _p_value(z_level, z_spread)
-
-
-def _event_tests(
-    level: tuple[Floats, Floats], spread: tuple[Floats, Floats]
-) -> tuple[Floats, Floats, Floats]:
-    """Return the tests of `uniformity_tests` from bounds of both tails of level and spread."""
-    p_level, z_level = two_sided(level)
-    p_spread, z_spread = two_sided(spread)
-    return z_level, z_spread, np.minimum(2 * np.minimum(p_level, p_spread), 1.0)
-
-
-def _p_value(z_level: Floats, z_spread: Floats) -> Floats:
-    """Return twice the smaller of the p-values of two standardized statistics."""
-    z = np.maximum(np.abs(z_level), np.abs(z_spread))
-    # erfc(|z| / sqrt(2)) is the two-sided p-value; doubled, as z is the larger of two statistics
-    return np.asarray(np.minimum(2 * special.erfc(z / np.sqrt(2)), 1.0))
-
-
-def weighted_uniformity_tests(sums: GroupSums) -> Floats:
-    """Test that the PITs of each group are uniform, weighted by probabilities of membership.
-
-    If the forecasts are calibrated given the probabilities, the weighted sums of level and spread
-    have mean 0 and variances `sum w^2 / 12` and `sum w^2 / 48`, whatever the relation between
-    membership and outcome. They are normal asymptotically. Those of 0/1 outcomes are weighted sums
-    of events, whose tails have a bound in groups of any size.
-
-    Returns
-    -------
-    p_value : ndarray of shape (g,)
-        Twice the smaller of the two p-values.
-    """
-    if not sums.order.is_weighted:
-        return uniformity_tests(sums)[-1]
-    if sums.order.has_event_cells:
-        most, n = sums.order.most_weight, sums.n
-        level = sum_tails(sums["w excess"], sums["w2 variance"], most, n)
-        spread = sum_tails(sums["w tilt"], sums["w2 tilt variance"], MOST_TILT * most, n)
-        return _event_tests(level, spread)[-1]
-    z_level = sums["w level"] * np.sqrt(12 / sums["w2"])
-    return _p_value(z_level, sums["w spread"] * np.sqrt(48 / sums["w2"]))
+MOST_SHARE = 0.05
+"""Largest share of one row in the variance of a weighted mean that has an interval."""
 
 
 def simultaneous_intervals(
-    sums: GroupSums, family: Family, *, is_tested: bool = True
+    sums: GroupSums, n_groups: int, level: float, *, is_tested: bool = True
 ) -> dict[str, Interval]:
     """Return the intervals of "error", "bias" and, by level, "coverage_80" and so on.
 
-    If the groups are tested, the lower end of the error is positive only where the test of the
-    group is significant among all groups of the family.
+    Parameters
+    ----------
+    sums : GroupSums
+        Groups, some of a family of `n_groups`.
+    n_groups : int
+        Number of groups whose intervals of a measure cover their true values at once.
+    level : float
+        Probability that they do not.
+    is_tested : bool, default True
+        Whether the lower end of the error is positive only where the test of the group is
+        significant among all groups of the family.
     """
-    n_groups = max(family.n_groups, 1)
-    tail = (1 - family.confidence) / (2 * n_groups)
+    tail = level / (2 * max(n_groups, 1))
     low, high = error_intervals(sums, tail)
     if is_tested:
-        # tests count each person once: with weights the two may differ
-        is_off = uniformity_tests(sums)[-1] * n_groups < 1 - family.confidence
-        low = np.where(is_off, low, 0.0)
+        # tests are of one draw per person, and intervals of all
+        low = np.where(sums.tests.p_value * n_groups < level, low, 0.0)
     intervals = {"error": (low, high), "bias": bias_intervals(sums, tail)}
-    for level in COVERED:
-        intervals[coverage_name(level)] = coverage_intervals(sums, level, tail)
+    for share in sums.order.covered:
+        intervals[coverage_name(share)] = coverage_intervals(sums, share, tail)
     return intervals
 
 
@@ -184,36 +88,59 @@ def _effective_trials(sums: GroupSums, level: float, share: Floats) -> Floats:
 def bias_intervals(sums: GroupSums, tail: float) -> Interval:
     """Return intervals for the mean residual; NaN if it is unknown.
 
-    They are t-intervals, which are asymptotic. Without weights, the farther ends of these and of
-    Hall's intervals for skewed values (Journal of the Royal Statistical Society B 54, 1992) are
-    returned: means of skewed residuals leave t-intervals much more often than stated, on one side.
+    They are the farther ends of t-intervals and of Hall's intervals for skewed values (Journal of
+    the Royal Statistical Society B 54, 1992), which are asymptotic: means of skewed residuals leave
+    t-intervals much more often than stated, on one side. With weights the variance is that of the
+    linearized ratio, and nothing is known where one row has more than 5% of it (verdict: 4).
     Intervals of 0/1 outcomes are `_event_bias`, which hold in groups of any size; with weights they
-    are t-intervals, extended to `_rate_intervals`.
+    are extended to `_weighted_rates`.
     """
     if not sums.order.has_residual:
         unknown = np.full(len(sums), np.nan)
         return unknown, unknown
     if sums.order.has_events and not sums.order.is_weighted:
+        mean = sums["excess"] / sums.n
+        deviations = np.maximum(sums["excess squares"] / sums.n - mean**2, 0.0)
+        count = np.clip(np.rint(sums["excess"] + sums["probability"]), 0.0, sums.n)
+        return _event_bias(sums.n, count, sums.bias, deviations, tail)
+    if sums.order.is_weighted:
+        n, squares, skewness = _weighted_moments(sums)
+    else:
         mean = sums["residual"] / sums.n
-        deviations = np.maximum(sums["squares"] / sums.n - mean**2, 0.0)
-        return _event_bias(sums.n, np.rint(sums["events"]), sums.bias, deviations, tail)
-    mean = sums["residual"] / sums.weight
-    n, squares = _squares(sums, mean)
+        n, squares = sums.n, np.maximum(sums["squares"] - sums.n * mean**2, 0.0)
+        skewness = _skewness(sums, mean, squares)
     with np.errstate(divide="ignore", invalid="ignore"):
         # one row has no variance estimate: the interval is unknown, not of width 0
         scale = np.where(n >= 2, n / (n - 1), np.nan)
         error = np.sqrt(squares * scale) / sums.weight
         t = np.asarray(-special.stdtrit(np.maximum(n - 1, 1), tail), dtype=np.float64)
-    low = high = t
-    if not sums.order.is_weighted:
-        skewness = _skewness(sums, mean, squares)
-        low = np.maximum(t, _unskewed(t, skewness))
-        high = np.maximum(t, -_unskewed(-t, skewness))
-    low, high = sums.bias - low * error, sums.bias + high * error
+    low = sums.bias - np.maximum(t, _unskewed(t, skewness)) * error
+    high = sums.bias + np.maximum(t, -_unskewed(-t, skewness)) * error
     if not sums.order.has_events:
         return low, high
-    least, most = _rate_intervals(sums, tail)
-    return np.fmin(low, least), np.fmax(high, most)
+    least, most = _weighted_rates(sums, tail)
+    return np.minimum(low, least), np.maximum(high, most)
+
+
+def _weighted_moments(sums: GroupSums) -> tuple[Floats, Floats, Floats]:
+    """Return effective rows, and squares and skewness of weighted residuals about their mean.
+
+    The squares are NaN where one row has most of the variance.
+    """
+    rows = sums.rows
+    assert isinstance(rows, TestedRows)
+    assert rows.weights is not None
+    assert rows.residual is not None
+    squares, skewness = np.empty((2, len(sums)))
+    for i, mean in enumerate(sums.bias):
+        some = rows.members(i)
+        values = rows.weights[some] * (rows.residual[some] - mean)
+        total = float((values**2).sum())
+        is_known = float(values.max() ** 2) <= MOST_SHARE * total
+        is_known &= float(values.min() ** 2) <= MOST_SHARE * total
+        squares[i] = total if is_known else np.nan
+        skewness[i] = np.clip((values**3).sum() / total**1.5, -1.0, 1.0) if total > 0 else 0.0
+    return sums.n_effective, squares, skewness
 
 
 def _event_bias(
@@ -245,27 +172,18 @@ def _event_bias(
     return bias + factor * (low - rate), bias + factor * (high - rate)
 
 
-def _rate_intervals(sums: GroupSums, tail: float) -> Interval:
+def _weighted_rates(sums: GroupSums, tail: float) -> Interval:
     """Return intervals for the weighted rate of an event minus the mean forecast.
 
     The residuals of people without the event hardly vary: if nobody in a group has it, their
     variance does not limit the rate. The number of trials is the effective number of rows, which is
     asymptotic.
     """
-    rate = np.clip(sums["events"] / sums.weight, 0.0, 1.0)
+    forecast = sums["probability"] / sums.weight
+    rate = np.clip(forecast + sums["excess"] / sums.weight, 0.0, 1.0)
     trials = sums.n_effective
     low, high = binomial_intervals(rate * trials, rate * trials, trials, tail)
-    forecast = rate - sums.bias
     return low - forecast, high - forecast
-
-
-def _squares(sums: GroupSums, mean: Floats) -> tuple[Floats, Floats]:
-    """Return the number of rows and the sum of squared deviations of residuals."""
-    if not sums.order.is_weighted:
-        return sums.n, np.maximum(sums["squares"] - sums.n * mean**2, 0.0)
-    # a weighted mean is a ratio of two sums; this is the variance of the linearized ratio
-    squares = sums["w2 squares"] - 2 * mean * sums["w2 residual"] + mean**2 * sums["w2"]
-    return sums.n_effective, np.maximum(squares, 0.0)
 
 
 def _skewness(sums: GroupSums, mean: Floats, squares: Floats) -> Floats:
@@ -288,8 +206,16 @@ def _unskewed(t: Floats, skewness: Floats) -> Floats:
 
 
 def error_intervals(sums: GroupSums, tail: float) -> Interval:
-    """Return intervals for the W1 calibration error; either end fails with probability `tail`."""
-    return _least_error(sums, tail), _most_error(sums, tail)
+    """Return intervals for the calibration error; either end fails with probability `tail`.
+
+    That of 0/1 outcomes is the distance of event rate and mean probability, whose interval is that
+    of the bias.
+    """
+    if not sums.order.has_events:
+        return _least_error(sums, tail), _most_error(sums, tail)
+    low, high = bias_intervals(sums, tail)
+    least = np.maximum(np.maximum(low, -high), 0.0)
+    return np.where(np.isnan(least), 0.0, least), np.maximum(np.abs(low), np.abs(high))
 
 
 def _least_error(sums: GroupSums, tail: float) -> Floats:
@@ -300,32 +226,36 @@ def _least_error(sums: GroupSums, tail: float) -> Floats:
     constants 1 and 1/2, so their variances are at most `1/12 + d` and `1/48 + d/2`. The lower end
     is the smallest `d` that a normal test of each does not reject, at a quarter of the error
     probability for each direction of each. It is positive only if the test of the group rejects.
-
-    For 0/1 outcomes the mean of `u - 1/2` is half the bias, whose interval is that of events. The
-    spread is averaged over the cells, which leaves its mean and does not increase its variance.
     """
     z = -special.ndtri(tail / 4)
     prefix = "w " if sums.order.is_weighted else ""
 
     def least(moment: str, variance: float, slope: float) -> Floats:
-        # the smaller root of (x - d)^2 = z^2 (variance + slope d) / n
         x = np.abs(sums[prefix + moment]) / sums.weight
-        c = z**2 / sums.n_effective
-        half = c * slope / 2
-        root = x + half - np.sqrt(2 * half * x + half**2 + c * variance)
-        return np.asarray(np.where(x**2 > c * variance, np.maximum(root, 0.0), 0.0))
+        return least_root(x, variance, sums.n_effective, z, slope)
 
-    if sums.order.has_event_cells and not sums.order.is_weighted:
-        bias = sums["excess"] / sums.n
-        deviations = np.maximum(sums["excess squares"] / sums.n - bias**2, 0.0)
-        count = np.clip(np.rint(sums["excess"] + sums["probability"]), 0.0, sums.n)
-        below, above = _event_bias(sums.n, count, bias, deviations, tail / 4)
-        by_level = np.maximum(np.maximum(below, -above), 0.0) / 2
-        low = np.maximum(by_level, least("tilt", 1 / 48, 0.5))
-    else:
-        low = np.maximum(least("level", 1 / 12, 1.0), least("spread", 1 / 48, 0.5))
+    low = np.maximum(least("level", 1 / 12, 1.0), least("spread", 1 / 48, 0.5))
     # one draw per person, at one position in its cell, may deviate more than their averages
     return np.minimum(low, sums.error)
+
+
+def least_root(
+    x: Floats | float, variance: Floats | float, n: Floats | float, z: float, slope: float
+) -> Floats:
+    """Return the least mean `d` that a normal test of the mean `x` of `n` values does not reject.
+
+    The variance of a value is at most `variance + slope d`: `d` is the smaller root of
+    `(x - d)^2 = z^2 (variance + slope d) / n`, or 0.
+
+    Examples
+    --------
+    >>> round(float(least_root(0.0344, 0.2, 20_000, 2.5, 1.0)), 6)
+    0.025996
+    """
+    c = z**2 / np.asarray(n)
+    half = c * slope / 2
+    root = x + half - np.sqrt(2 * half * x + half**2 + c * variance)
+    return np.asarray(np.where(np.square(x) > c * variance, np.maximum(root, 0.0), 0.0))
 
 
 def _most_error(sums: GroupSums, tail: float) -> Floats:

@@ -251,15 +251,9 @@ class Certificate(Summarized, ABC):
         lines = [
             f"With {confidence_in_full(self.confidence)} confidence, from"
             f" {count(self.n_samples, 'person', 'people')}, {self._forecasts()}:",
-            f"- overall, predicted probabilities are off by at most {at_most(self.average_error())}"
-            " points",
+            *self._all_lines(),
+            *self._group_lines(),
         ]
-        lines += [
-            f"- in group {row['group']!r} ({count(row['n'], 'row')}), by"
-            f" {band(points, row['low'], row['high'])} points"
-            for row in self.named_table().to_dict("records")
-        ]
-        lines += self._group_lines()
         lines += [ONE_ROW_EACH] if self.one_row_each else []
         lines.append(
             "Errors are means over all probability levels: 0 points is perfect, 50 the worst."
@@ -268,6 +262,18 @@ class Certificate(Summarized, ABC):
         lines.append("Assumes: " + "; ".join(self.assumptions) + ".")
         lines.append("Does not cover: " + "; ".join(self.not_covered) + ".")
         return "\n".join(lines)
+
+    def _all_lines(self) -> list[str]:
+        """Return the lines of the summary about all people and named groups."""
+        overall = at_most(self.average_error())
+        return [
+            f"- overall, predicted probabilities are off by at most {overall} points",
+            *(
+                f"- in group {row['group']!r} ({count(row['n'], 'row')}), by"
+                f" {band(points, row['low'], row['high'])} points"
+                for row in self.named_table().to_dict("records")
+            ),
+        ]
 
     @abstractmethod
     def _forecasts(self) -> str:

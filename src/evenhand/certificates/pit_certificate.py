@@ -209,6 +209,10 @@ class PITCertificate(Certificate):
     def named_table(self) -> pd.DataFrame:
         return self._named.copy()
 
+    def _all_lines(self) -> list[str]:
+        # in pooled PITs of 0/1 outcomes too high and too low probabilities cancel (verdict: 2)
+        return [] if self.kind is OutcomeKind.BINARY else super()._all_lines()
+
     @cached_property
     def _named(self) -> pd.DataFrame:
         names = self.evidence.group_names
@@ -225,10 +229,15 @@ class PITCertificate(Certificate):
 
         For a deterministic forecaster of continuous outcomes the bound is at least 1/4 for groups
         of up to half of the people, because it bounds the pathwise error. Nothing below
-        `(1 - mass) / 2` can be certified if its PITs are uniform; see `questions`. For 0/1 outcomes
-        it bounds half of the mean of `|Y - p|`; see `bias`.
+        `(1 - mass) / 2` can be certified if its PITs are uniform; see `questions`.
+
+        Raises
+        ------
+        InputError
+            For 0/1 outcomes, of which no data can prove it; see `bias` and `event_rate`.
         """
         check_fraction("mass", mass, high_open=False)
+        self._refuse_events("group_error")
         if self.bounds is not None:
             return self.bounds.group_error(mass)
         if self.method == "betting":  # all of the risk goes to the one mass
@@ -241,6 +250,13 @@ class PITCertificate(Certificate):
         rest = (overall + (1 - mass) * self._band.cvar(1 - mass)) / mass
         return min(self._band.cvar(mass), rest, WORST)
 
+    def _refuse_events(self, name: str) -> None:
+        if self.kind is OutcomeKind.BINARY:
+            raise InputError(
+                f"0/1 outcomes have no certified {name}: whether probabilities are right in every"
+                " group cannot be proven; use bias(mass) or event_rate(mass, below=...)"
+            )
+
     @cached_property
     def _band(self) -> SurvivalBand:
         confidence = 1 - (1 - self.confidence) * (1 - AVERAGE_SHARE)
@@ -249,6 +265,7 @@ class PITCertificate(Certificate):
     def coverage(self, level: float, mass: float) -> tuple[float, float]:
         check_fraction("level", level)
         check_fraction("mass", mass, high_open=False)
+        self._refuse_events("coverage")
         if self.bounds is not None:
             return self.bounds.coverage(level, mass)
         found = self.evidence
@@ -347,15 +364,16 @@ class PITCertificate(Certificate):
 
         Columns: `mass`, `group_error`, `chain` (NaN if the draws are not known or the randomization
         was chosen on these people), `coverage_80_low`, `coverage_80_high` (NaN if counts do not
-        include that level) and, for 0/1 outcomes with `events`, `bias_low` and `bias_high`.
+        include that level). For 0/1 outcomes `mass`, `bias_low` and `bias_high` of `events`.
         """
+        if self.kind is OutcomeKind.BINARY:
+            shares = np.atleast_1d(masses).tolist() if self.events is not None else []
+            bias = [(mass, *self.bias(mass)) for mass in shares]
+            return pd.DataFrame(bias, columns=["mass", "bias_low", "bias_high"])
         table = super().table(masses)
         has_chain = self.evidence.gaps is not None and not self.is_chosen
         chain = [self.chain(mass) if has_chain else np.nan for mass in table["mass"]]
         table.insert(2, "chain", chain)
-        if self.events is not None and self.kind is OutcomeKind.BINARY:
-            bias = [self.events.bias(mass) for mass in table["mass"]]
-            table["bias_low"], table["bias_high"] = zip(*bias, strict=True)
         return table
 
     def _coverage_80(self, mass: float) -> tuple[float, float]:
@@ -368,12 +386,11 @@ class PITCertificate(Certificate):
         return f"{draws if self.is_randomized else 'one deterministic forecast'} each{under}"
 
     def _group_lines(self, of: str = "people") -> list[str]:
+        if self.kind is OutcomeKind.BINARY:
+            return [] if self.events is None else self.events.lines()
         # with one forecast per person these bounds are at least 1/4: not worth a line
         lines = super()._group_lines(of) if self.bounds_every_group else []
-        if self.kind is OutcomeKind.BINARY:
-            lines += [] if self.events is None else self.events.lines()
-        else:
-            lines += self._plain_lines(of)
+        lines += self._plain_lines(of)
         if self.bound is not None:
             lines.append(
                 f"The bounds for all {of} and for every group are computed from the PITs of the"

@@ -31,7 +31,6 @@ from evenhand.audits import (
     Note,
     NoteKind,
     RoundingCells,
-    Tolerance,
     audit,
     check_about,
     check_search,
@@ -73,9 +72,7 @@ def audit_parts(
     learned_masses: Sequence[float] = LEARNED_MASSES,
     levels: Sequence[float] = (),
     min_size: int = MIN_SIZE,
-    tolerance: float = Tolerance.error,
-    coverage_tolerance: float = Tolerance.coverage,
-    within: float | None = None,
+    tolerance: float | None = None,
     confidence: float = 0.95,
     sample_size: int = SAMPLE_SIZE,
     client: Any = None,
@@ -111,7 +108,7 @@ def audit_parts(
     cluster : str, optional
         Column with ids of people who have several rows: one row per person, chosen at random, is
         audited. It takes about 100 bytes of memory per row.
-    masses, learned_masses, min_size, tolerance, coverage_tolerance, within, confidence
+    masses, learned_masses, min_size, tolerance, confidence
         As in `audit`.
     levels : sequence of float
         Nominal levels of intervals whose coverage can be certified, besides 0.8 and 0.9.
@@ -182,8 +179,6 @@ def audit_parts(
         confidence,
         2,
         tolerance=tolerance,
-        coverage_tolerance=coverage_tolerance,
-        within=within,
     )
     counted = tuple(sorted({*LEVELS, *(check_fraction("level", level) for level in levels)}))
     seed = _seed(random_state)
@@ -210,8 +205,6 @@ def audit_parts(
         learned_masses=learned_masses,
         min_size=min_size,
         tolerance=tolerance,
-        coverage_tolerance=coverage_tolerance,
-        within=within,
         confidence=confidence,
         random_state=seed,
         name=name,

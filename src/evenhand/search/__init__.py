@@ -17,6 +17,7 @@ from evenhand.search.group_learners import top_rows as top_rows
 from evenhand.search.leaks import LEAK_COLUMNS as LEAK_COLUMNS
 from evenhand.search.leaks import find_leaks as find_leaks
 from evenhand.search.learned_group import GroupSearch, find_group
+from evenhand.search.learned_group import n_learnable as n_learnable
 from evenhand.search.mean_bound import mean_lower_bound as mean_lower_bound
 from evenhand.search.miscoverage import MISCOVERAGE_COLUMNS as MISCOVERAGE_COLUMNS
 from evenhand.search.miscoverage import conditional_miscoverage

@@ -364,11 +364,26 @@ def _encoded(X: Any, rows: Ints, n: int) -> tuple[TableEncoder, Floats]:
     return encoder, features
 
 
-def _check_enough(n: int, mass: float, n_folds: int, is_subset: bool) -> None:
-    judged = 1 - FIRST_SHARE
+def n_learnable(n: int, masses: Sequence[float], n_folds: int = 4) -> int:
+    """Return for how many of the masses there are enough rows for a search.
+
+    Examples
+    --------
+    >>> n_learnable(200, [0.1, 0.2, 0.5])
+    2
+    """
+    return sum(n >= _needed(mass, n_folds) for mass in masses)
+
+
+def _needed(mass: float, n_folds: int) -> int:
     # 100 rows in total, 20 in the group and 10 in each evaluated fold: with fewer rows no bound is
     # above 0
-    needed = math.ceil(max(100, 20 / (judged * mass), 10 * (n_folds - 1) / judged))
+    judged = 1 - FIRST_SHARE
+    return math.ceil(max(100, 20 / (judged * mass), 10 * (n_folds - 1) / judged))
+
+
+def _check_enough(n: int, mass: float, n_folds: int, is_subset: bool) -> None:
+    needed = _needed(mass, n_folds)
     if n < needed:
         remedy = "use a larger mass, fewer folds or more rows"
         if is_subset:

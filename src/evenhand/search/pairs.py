@@ -37,13 +37,13 @@ class Rows:
 
     Parameters
     ----------
-    pits : PITs of n rows
-        PITs over draws, with positive weights if any.
+    pits : PITs of n rows, or None
+        PITs over draws, with positive weights if any; None if no area is needed.
     quantities : ndarray of shape (q, n)
         Values that are summed over groups: ones first and, with weights, the weights last.
     """
 
-    pits: PITs
+    pits: PITs | None
     quantities: Floats
 
 
@@ -58,7 +58,8 @@ class Found:
     sums : ndarray of shape (q, g)
         Sums of the quantities.
     area : ndarray of shape (g,)
-        Binned W1 error times 64 times the sum of weights times the number of draws.
+        Binned W1 error times 64 times the sum of weights times the number of draws; NaN without
+        PITs.
     """
 
     first: Ints
@@ -116,7 +117,9 @@ def _scan_tile(masks: Masks, rows: Rows, min_size: int, left: Ints, right: Ints)
     a = a[needed]
     b = b[needed]
     large = {sign: usable[needed] for sign, usable in large.items()}
-    areas = _areas(masks.columns, rows, sums, (left, right), (a, b), large)
+    areas = {sign: np.full(a.size, np.nan) for sign in SIGNS}
+    if rows.pits is not None:
+        areas = _areas(masks.columns, rows.pits, sums, (left, right), (a, b), large)
     found = (
         Found(
             first[sign][needed], second[sign][needed], _over_signs(sums, a, b, sign), areas[sign]
@@ -160,7 +163,7 @@ def _signed(whole: Any, first: Any, second: Any, both: Any, sign: Sign) -> Any:
 
 def _areas(
     columns: Mask,
-    rows: Rows,
+    pits: PITs,
     sums: Floats,
     sides: tuple[Ints, Ints],
     pairs: tuple[Ints, Ints],
@@ -173,7 +176,6 @@ def _areas(
     # single columns first, then pairs
     places = np.append(np.zeros(k, dtype=np.intp), a), np.append(np.arange(k), b)
     # whole numbers up to 2^24 are exact in float32, and so are sums of two such deviations
-    pits = rows.pits
     is_whole = pits.weights is None and pits.cells is None
     is_exact = is_whole and BINS * pits.matrix.size < 2**23
     dtype: type[np.floating[Any]] = np.float32 if is_exact else np.float64

@@ -5,6 +5,7 @@ Every half, value and named group and every intersection of two of them is teste
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,17 +24,17 @@ from evenhand._validate import (
     check_rows,
 )
 from evenhand.calibration import (
-    Family,
+    Events,
     GroupSums,
     PITs,
     RowValues,
+    TestedRows,
     as_pits,
     benjamini_yekutieli,
     calibration_error,
     holm,
     row_values,
     simultaneous_intervals,
-    uniformity_tests,
 )
 from evenhand.columns import Group, Groups, as_table, check_groups
 from evenhand.draws import RandomState, generator
@@ -192,12 +193,11 @@ def scan_groups(
         named = Groups((group, mask[some]) for group, mask in named.pairs())
         residuals = None if residuals is None else residuals[some]
     _check_size(min_size, pits.n_samples)
-    scanned = scan_rows(ScanRows.of(pits, residuals, random_state), table, named, min_size)
-    p_value = uniformity_tests(scanned.sums)[-1]
+    rows = ScanRows.of(pits, residuals, random_state, pits.events())
+    scanned = scan_rows(rows, table, named, min_size)
     # both are valid for any dependence between the tests
-    adjusted = (holm if correction == "holm" else benjamini_yekutieli)(p_value)
-    family = Family.of(scanned.sums, len(scanned.sums), confidence)
-    return scanned.table(adjusted, family)
+    adjust = holm if correction == "holm" else benjamini_yekutieli
+    return scanned.table(adjust(scanned.sums.tests.p_value), len(scanned.sums), 1 - confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,8 +216,8 @@ class ScanRows:
         Outcome minus mean of the forecast.
     one_draw : ndarray of shape (n,)
         PIT of one draw per person, which all tests share.
-    events : ndarray of shape (n,) or None
-        0/1 outcomes; None for outcomes of other kinds.
+    events : tuple of two ndarrays of shape (n,), or None
+        0/1 outcomes and their probabilities; None for outcomes of other kinds.
     """
 
     pits: PITs
@@ -225,7 +225,7 @@ class ScanRows:
     values: Floats
     residual: Floats | None
     one_draw: Floats
-    events: Floats | None = None
+    events: Events | None = None
 
     @classmethod
     def of(
@@ -233,7 +233,7 @@ class ScanRows:
         pits: PITs,
         residual: Floats | None,
         random_state: RandomState,
-        events: Floats | None = None,
+        events: Events | None = None,
     ) -> ScanRows:
         """Choose one draw per person and compute the values."""
         n, m = pits.matrix.shape
@@ -247,9 +247,17 @@ class ScanRows:
         """Return the sums over groups of known members, with exact errors."""
         masks = [mask for _, mask in groups.pairs()]
         sums = np.array([self.values[:, mask].sum(axis=-1) for mask in masks])
-        error = np.array([calibration_error(self.pits.take(mask)) for mask in masks])
+        error = np.zeros(len(masks))
+        if self.events is None:
+            error = np.array([calibration_error(self.pits.take(mask)) for mask in masks])
         sums = sums.reshape(len(masks), len(self.order.names))
-        return GroupSums(self.order, sums.T, error, np.zeros(len(masks)))
+        rows = self.tested(lambda i: masks[i])
+        return GroupSums(self.order, sums.T, error, np.zeros(len(masks)), rows)
+
+    def tested(self, members: Callable[[int], Mask]) -> TestedRows:
+        """Return the values of the rows that tests of groups with these members need."""
+        weights = self.pits.weights
+        return TestedRows(self.one_draw, self.residual, weights, self.events, members)
 
     def weighted_sums(self, members: Floats) -> GroupSums:
         """Return the sums over one group that is known by probabilities of membership, (n,)."""
@@ -257,10 +265,13 @@ class ScanRows:
         # probabilities of membership are weights: estimates are sum p z / sum p
         part = self.pits.take(some).weighted_by(members[some])
         residual = None if self.residual is None else self.residual[some]
-        events = None if self.events is None else self.events[some]
-        order, values = row_values(part, residual, self.one_draw[some], events)
+        events = None if self.events is None else (self.events[0][some], self.events[1][some])
+        u = self.one_draw[some]
+        order, values = row_values(part, residual, u, events)
         error = np.array([calibration_error(part)])
-        return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1))
+        everyone = np.ones(u.size, dtype=np.bool_)
+        rows = TestedRows(u, residual, part.weights, events, lambda _: everyone)
+        return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1), rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,19 +324,37 @@ class Scanned:
 
     def rows(self, place: int) -> Mask:
         """Return the rows of a group, shape (n,)."""
-        found: Mask = np.logical_and.reduce([self.masks.rows(g) for g in self._masks_of(place)])
-        return found
+        return _members(self.masks, int(self.first[place]), int(self.second[place]))
 
     def _masks_of(self, place: int) -> list[int]:
         masks = (int(self.first[place]), int(self.second[place]))
         return [mask for mask in masks if mask != ALL_ROWS]
 
-    def table(self, adjusted: Floats, family: Family) -> pd.DataFrame:
-        """Return the table of `scan_groups`, given adjusted p-values and a family of groups."""
-        intervals = simultaneous_intervals(self.sums, family)
+    def table(
+        self,
+        adjusted: Floats,
+        n_groups: int,
+        share: float,
+        level: float | None = None,
+        slopes: Mapping[str, Floats] | None = None,
+    ) -> pd.DataFrame:
+        """Return the table of `scan_groups`.
+
+        Parameters
+        ----------
+        adjusted : ndarray of shape (g,)
+            Adjusted p-values.
+        n_groups, share : int, float
+            Number of groups whose intervals hold at once, and their error probability.
+        level : float, optional
+            Level of the adjusted p-values; by default `share`.
+        slopes : dict of str to ndarray of shape (g,), optional
+            Further columns.
+        """
+        intervals = simultaneous_intervals(self.sums, n_groups, share)
         groups = self.masks, self.first, self.second
-        level = 1 - family.confidence
-        return scan_table(groups, self.sums, adjusted, intervals, self.few, level)
+        level = share if level is None else level
+        return scan_table(groups, self.sums, adjusted, intervals, self.few, level, slopes or {})
 
 
 def scan_rows(rows: ScanRows, table: pd.DataFrame, named: Groups, min_size: int) -> Scanned:
@@ -336,13 +365,22 @@ def scan_rows(rows: ScanRows, table: pd.DataFrame, named: Groups, min_size: int)
     least = min(min_size, FEW_ROWS)
     # an intersection is no larger than either side, so small masks need no pairs
     kept = masks.keep(sizes >= np.where(is_named, least, min_size))
-    found = scan_pairs(kept, Rows(rows.pits, rows.values), min_size)
+    # errors of 0/1 outcomes need no histograms, which are the slowest part
+    found = scan_pairs(kept, Rows(None if rows.events else rows.pits, rows.values), min_size)
     weight = found.sums[-1 if rows.order.is_weighted else 0]
     error = found.area / (BINS * rows.pits.n_draws * weight)
     slack = np.full(error.size, 1 / (2 * BINS))
     few = {masks.names[g]: int(sizes[g]) for g in np.flatnonzero(is_named & (sizes < least))}
-    sums = GroupSums(rows.order, found.sums, error, slack)
-    return Scanned(kept, found.first, found.second, sums, few)
+    first, second = found.first, found.second
+    in_groups = rows.tested(lambda i: _members(kept, int(first[i]), int(second[i])))
+    sums = GroupSums(rows.order, found.sums, error, slack, in_groups)
+    return Scanned(kept, first, second, sums, few)
+
+
+def _members(masks: Masks, first: int, second: int) -> Mask:
+    """Return the rows of a group of one or two masks, shape (n,)."""
+    rows = masks.rows(second)
+    return rows if first == ALL_ROWS else rows & masks.rows(first)
 
 
 def _check_size(min_size: int, n: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from evenhand._validate import Floats, Ints
-from evenhand.calibration import GroupSums, uniformity_tests
+from evenhand.calibration import GroupSums
 from evenhand.search.directions import (
     AS_FORECAST,
     HIGHER,
@@ -39,6 +40,7 @@ def scan_table(
     intervals: Mapping[str, tuple[Floats, Floats]],
     few: Mapping[str, int],
     level: float = LEVEL,
+    slopes: Mapping[str, Floats] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """Return the table of the groups with their tests and intervals, sorted.
 
@@ -56,8 +58,10 @@ def scan_table(
         Number of rows of named groups with too few rows for a test.
     level : float, default 0.05
         Significance level: groups with a larger adjusted p-value have no direction.
+    slopes : dict of str to ndarray of shape (g,)
+        Further columns.
     """
-    p_value = uniformity_tests(sums)[-1]
+    p_value = sums.tests.p_value
     direction = _direction_codes(sums, adjusted, level)
     # sort by p-value, then by error: the second sort is stable and keeps the order of the first
     order = np.argsort(-sums.error)
@@ -77,6 +81,7 @@ def scan_table(
     }
     for one in banded.values():
         columns |= one
+    columns |= {name: values[order] for name, values in (sums.rates | dict(slopes)).items()}
     tests = {"p_value": p_value[order], "p_adjusted": adjusted[order]}
     frame = pd.DataFrame(columns | tests | {"features": _features(masks, first, second)})
     if few:
@@ -91,7 +96,7 @@ def directions(sums: GroupSums, adjusted: Floats, level: float) -> list[Directio
 
 
 def _direction_codes(sums: GroupSums, adjusted: Floats, level: float) -> Ints:
-    z_level, z_spread, _ = uniformity_tests(sums)
+    z_level, z_spread, _ = sums.tests
     by_spread = np.abs(z_spread) > np.abs(z_level)
     z = np.where(by_spread, z_spread, z_level)
     return np.where(adjusted < level, 2 * by_spread + (z > 0), len(DIRECTIONS) - 1)
