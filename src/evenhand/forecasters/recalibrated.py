@@ -116,8 +116,9 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         Groups of the training table: `group`, `n_samples` (rows of positive weight) and `map`,
         "own" or "pooled"; for overlapping groups "own" means a correction. Empty without `by`.
     check_ : DataFrame
-        Held-out check, one row for everyone and one per group: `group`, `n`, `map`, the error (W1)
-        of the model `error_before` and with maps `error_after`, the `gain` in mean log score (nats)
+        Held-out check, one row for everyone and one per group: `group`, `n`, `map`, the error of
+        the model `error_before` and with maps `error_after` (W1; of 0/1 outcomes the difference of
+        event rate and mean probability, for everyone its mean given the probability), the `gain` in mean log score (nats)
         with its 95% interval from `low` to `high`, valid for all groups simultaneously, and the
         `verdict`: "helps", "harms", "may not help" (a correction of its own without evidence) or
         "no evidence". PITs of the model are held out, and each row is mapped by maps of four fifths
