@@ -101,7 +101,7 @@ def own_parts(values: Floats, weights: Floats | None = None) -> tuple[Ints, int]
     Examples
     --------
     >>> parts, n = own_parts(np.repeat([0.1, 0.2, 0.6], [500, 300, 200]))
-    >>> n, np.unique(parts + 1).tolist()
+    >>> n, np.unique(parts).tolist()
     (6, [1, 3, 5])
     """
     k = n_parts(values.size if weights is None else n_effective(weights))

@@ -240,6 +240,7 @@ class ScanRows:
         # PITs over draws of one person share an outcome and are dependent: a test uses only one
         draw = 0 if m == 1 else generator(random_state).integers(m, size=n)
         one_draw = pits.matrix[np.arange(n), draw]
+        residual = residual if events is None else events[0] - events[1]
         order, values = row_values(pits, residual, one_draw, events)
         return cls(pits, order, values, residual, one_draw, events)
 
