@@ -142,7 +142,8 @@ def _rule_of_text(name: str, text: str, table: Any) -> GroupRule:
         rule = f"be a table, as by[{name!r}] names columns"
         raise bad_input("X", rule, type(table).__name__, remedy)
     if text not in map(str, table.columns):
-        return GroupRule.parse(text, {*map(str, table.columns), *OWN_VALUES}, source="X")
+        columns = dict.fromkeys([*map(str, table.columns), *OWN_VALUES])
+        return GroupRule.parse(text, columns, source="X")
     kind = kind_of(column_of(table, text, "X"))
     if kind != "boolean":
         remedy = f"write a rule such as '{text} > 1', or by={text!r} for a map for each value"
