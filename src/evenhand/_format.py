@@ -160,6 +160,17 @@ def points(share: float | None, toward: Toward = "nearest") -> str:
     return _fixed(share, 1, toward, unit=100)
 
 
+def ratio(value: float | None, toward: Toward = "nearest") -> str:
+    """Write a ratio or a slope with two decimals.
+
+    Examples
+    --------
+    >>> ratio(0.6249), ratio(0.6249, "up"), ratio(None)
+    ('0.62', '0.63', '-')
+    """
+    return _fixed(value, 2, toward)
+
+
 def nats(value: float | None, toward: Toward = "nearest") -> str:
     """Write a difference of log scores with its unit.
 
@@ -168,7 +179,7 @@ def nats(value: float | None, toward: Toward = "nearest") -> str:
     >>> nats(0.4567), nats(0.4567, "down")
     ('0.46 nats', '0.45 nats')
     """
-    return f"{_fixed(value, 2, toward)} nats"
+    return f"{ratio(value, toward)} nats"
 
 
 def log_score(value: float | None) -> str:

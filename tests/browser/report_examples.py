@@ -11,6 +11,14 @@ from copy import deepcopy
 EVIL = "<script>alert(1)</script>"
 
 
+def decided(row, tolerance=0.02):
+    """A row with the decisions of an audit: significant by its lower bound or its p-value."""
+    is_off = not row.get("too_small") and (
+        (row.get("error_low") or 0) > 0 or (row.get("p_adjusted") or 1) < 0.05
+    )
+    return row | {"off": bool(is_off), "problem": bool(is_off and row["error"] > tolerance)}
+
+
 def group(name, n, error, low, high, *, bias=None, mean_pit=0.5, cover=0.8, too_small=False):
     bands = {"bias": bias, "bias_low": None, "bias_high": None}
     if bias is not None:
@@ -26,23 +34,25 @@ def group(name, n, error, low, high, *, bias=None, mean_pit=0.5, cover=0.8, too_
         "error_high": high,
         "mean_pit": mean_pit,
     }
-    return head | bands | {"too_small": too_small}
+    return decided(head | bands | {"too_small": too_small})
 
 
 def scanned(name, n, error, direction, bias, p_adjusted):
     tests = {"p_value": p_adjusted / 50, "p_adjusted": p_adjusted, "features": name.split(" and ")}
-    return {
+    row = {
         "group": name,
         "n": n,
         "error": error,
         "direction": direction,
         "bias": bias,
         "coverage_80": 0.71,
-    } | tests
+    }
+    return decided(row | tests)
 
 
 def found(mass, n, error, low, description):
     told = {
+        "p_adjusted": 0.0012 if low else 0.9,
         "p_value": 0.0004 if low else 0.3,
         "direction": "outcomes lower than forecast",
         "bias": -0.62,
@@ -53,7 +63,8 @@ def found(mass, n, error, low, description):
         "description_share": 0.21,
         "features": ["age", "sex"],
     }
-    return {"mass": mass, "n": n, "n_judged": 900, "error": error, "low": low} | told
+    head = {"mass": mass, "n": n, "n_judged": 900, "error": error, "low": low}
+    return decided(head | told)
 
 
 def worst(mass, error, null, certified):
@@ -139,7 +150,7 @@ def deterministic():
     ]
     certificate = deepcopy(CERTIFICATE) | {"n_draws": 1}
     return {
-        "schema": "evenhand.audit/2",
+        "schema": "evenhand.audit/8",
         "name": "risk model",
         "n_samples": 1500,
         "n_draws": 1,
@@ -165,6 +176,75 @@ def deterministic():
         "certificate": certificate,
         "notes": ["column 'id' was not scanned: too many values"],
     }
+
+
+FAMILY = {
+    "confidence": 0.95,
+    "n_groups": 5,
+    "n_by_forecast": 10,
+    "n_learned": 0,
+    "n_tests": 3,
+    "shares": {"everyone": 0.01, "by_forecast": 0.01, "groups": 0.02, "learned": 0.01},
+    "asymptotic": [],
+}
+EMPTY = (
+    *("scores", "scan", "learned", "worst_groups", "notes", "positive_part", "plain_intervals"),
+    *("by_forecast", "probability_scores", "calibration", "reliability", "off_groups"),
+)
+
+
+def rates(name, n, predicted, rate, half, **more):
+    """A group of 0/1 outcomes whose difference has an interval of a half width."""
+    bias = rate - predicted
+    row = {"group": name, "n": n, "predicted": predicted, "rate": rate, "error": abs(bias)}
+    row |= {"bias": bias, "bias_low": bias - half, "bias_high": bias + half}
+    ends = {"error_low": max(abs(bias) - half, 0.0), "error_high": abs(bias) + half}
+    return decided(row | ends | more)
+
+
+def yes_no():
+    """Scores of 20,000 loans that are too extreme: slope 0.62 (verdict.md, section 2)."""
+    tenths = (9.9, 9.6, 6.5, 7.7, 2.2, 0.7, -4.2, -7.9, -7.7, -9.1)
+    means = (0.11, 0.2, 0.28, 0.35, 0.42, 0.49, 0.56, 0.64, 0.73, 0.84)
+    own = [
+        rates(f"predicted probability {m - 0.03:.3g} to {m + 0.03:.3g} (tenth {k})", 2000, m,
+              m + d / 100, 0.03, key="probability", part=k, n_parts=10, lowest=m - 0.03,
+              highest=m + 0.03)
+        for k, (m, d) in enumerate(zip(means, tenths, strict=True), 1)
+    ]  # fmt: skip
+    everyone = rates("everyone", 20_000, 0.462, 0.47, 0.01)
+    everyone |= {"error": 0.0649, "error_low": 0.0546, "error_high": 0.0769, "slope": 0.62}
+    everyone |= {"slope_low": 0.591, "slope_high": 0.649, "off": True, "problem": True}
+    ends = {f"{key}_{end}": value for key, low, high in
+            (("slope", 0.591, 0.649), ("intercept", -0.02, 0.05), ("observed_expected", 0.99, 1.04))
+            for end, value in (("low", low), ("high", high))}  # fmt: skip
+    score = {"group": "everyone", "n": 20_000, "n_events": 9400, "slope": 0.62, "intercept": 0.01}
+    score |= {"predicted": 0.462, "rate": 0.47, "observed_expected": 1.017, "ici": 0.065}
+    score |= {"e_max": 0.12, "auc": 0.66, "brier": 0.24, "scaled_brier": 0.04, "log_loss": 0.67}
+    curve = [
+        {"probability": m, "rate": r["rate"], "low": r["rate"] - 0.03, "high": r["rate"] + 0.03}
+        for m, r in zip(means, own, strict=True)
+    ]
+    bins = [
+        {"group": "everyone", "bin": k, "n": 2000} | one | {"low": one["rate"] - 0.04}
+        for k, one in enumerate(curve)
+    ]
+    tests = {"level": 0.01625, "trend": 1e-13, "bend": 0.11955}
+    size = {"error": 0.0649, "low": 0.0546, "high": 0.0769, "measured": 0.0654, "n_bins": 10}
+    return nothing() | dict.fromkeys(EMPTY, ()) | {
+        "name": "loans.csv",
+        "n_samples": 20_000,
+        "outcome_kind": "binary",
+        "target": "default",
+        "tolerance": 0.02,
+        "family": deepcopy(FAMILY),
+        "groups": [everyone],
+        "by_forecast": own,
+        "given_forecast": size | {"chance": 0.0078, "is_complete": True, "tests": tests},
+        "probability_scores": [score | ends],
+        "calibration": curve,
+        "reliability": bins,
+    }  # fmt: skip
 
 
 def randomized():
@@ -201,7 +281,7 @@ def pits_only():
 def nothing():
     lists = {key: [] for key in ("scores", "groups", "scan", "learned", "worst_groups", "notes")}
     head = {
-        "schema": "evenhand.audit/2",
+        "schema": "evenhand.audit/8",
         "name": "",
         "n_samples": 1,
         "n_draws": 1,
@@ -225,7 +305,9 @@ AUDITS = {
     "randomized": randomized,
     "pits_only": pits_only,
     "nothing": nothing,
+    "yes_no": yes_no,
     "unknown": lambda: unknown(deterministic()),
+    "unknown_yes_no": lambda: unknown(yes_no()),
     "unknown_randomized": lambda: unknown(randomized()),
 }
 

@@ -21,16 +21,9 @@ from evenhand._validate import (
     did_you_mean,
 )
 from evenhand.audits.result import Audit
-from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.certificates import PITCertificate
-from evenhand.report import (
-    JudgedCondition,
-    Measure,
-    Note,
-    NoteKind,
-    findings_of,
-    notes_of,
-)
+from evenhand.distributions import OutcomeKind
+from evenhand.report import JudgedCondition, Note, NoteKind, Verdict, notes_of
 
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -39,14 +32,14 @@ RELATIONS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
 }
 BEYOND = "groups_beyond_tolerance"
-"""The number of groups that are off by more than the tolerance: the quantity that is a count."""
+"""The number of groups whose whole interval is beyond the tolerance: the quantity with a count."""
+
+WORDS = ("problem", "too-few-rows", "not-proven")
+"""Conditions by themselves: numbers that are compared with 0."""
 
 ARGUMENTS = {
-    "certified_group_error": ("mass",),
-    "oracle_group_error": ("mass",),
-    "learned_group_error": ("mass",),
-    "average_error": (),
     BEYOND: (),
+    "certified_group_error": ("mass",),
     "coverage": ("level", "mass"),
     "certified_event_rate": ("below", "mass"),
     "certified_bias": ("mass",),
@@ -54,7 +47,7 @@ ARGUMENTS = {
 EVENTS = ("certified_event_rate", "certified_bias")
 """Quantities of 0/1 outcomes, and of whether an outcome is the atom of a hurdle."""
 
-EXAMPLE = 'write for example "certified_group_error(0.2) > 0.3"'
+EXAMPLE = 'write for example "problem" or "certified_group_error(0.2) > 0.3"'
 SHAPE = re.compile(r"\s*([a-z_]+)\s*(?:\(([^()]*)\))?\s*(>=|<=|>|<)\s*(\S+)\s*")
 
 
@@ -67,14 +60,14 @@ class Condition:
     text : str
         The condition as it was written.
     quantity : str
-        `certified_group_error`, `oracle_group_error`, `learned_group_error`, `average_error`;
+        `problem`, `too-few-rows` or `not-proven`, which are conditions by themselves;
+        `groups_beyond_tolerance`: the number of members of the family, all people among them, whose
+        whole interval is beyond the tolerance; `certified_group_error`;
         `coverage`: the certified lower bound on the coverage of a central prediction interval, in
         every group of a given size; `certified_event_rate`: the certified upper bound on the event
         rate of every group of a given size in which each predicted probability is at most a given
-        one;
-        `certified_bias`: the certified upper bound on the absolute difference of event rate and
-        mean forecast in every group of a given size; or `groups_beyond_tolerance`: the number of
-        named and scanned groups that are significantly off by more than the tolerance.
+        one; or `certified_bias`: the certified upper bound on the absolute difference of event rate
+        and mean forecast in every group of a given size.
     arguments : tuple of float
         The group size (mass); the nominal level, or the largest probability, and the group size;
         fractions.
@@ -96,33 +89,15 @@ class Condition:
         Raises
         ------
         InputError
-            If the audit has no value of it; the message suggests another condition.
+            If the audit has no value of it.
         """
         try:
             value = _quantity(audit, self.quantity, self.arguments)
             if not math.isfinite(value):  # NaN compares false with any limit: a gate would pass
                 raise InputError("the audit has no value of it")
         except InputError as error:
-            raise InputError(
-                f"condition {self.text!r} cannot be evaluated: {error}; {self._remedy()}"
-            ) from error
+            raise InputError(f"condition {self.text!r} cannot be evaluated: {error}") from error
         return value
-
-    def _remedy(self) -> str:
-        """Suggest a similar condition that can be evaluated more often."""
-        overall = "or, for all people, average_error"
-        if self.quantity in EVENTS:
-            return f"use certified_group_error({self.arguments[-1]:g}) {overall}"
-        if self.quantity in ("certified_group_error", "coverage"):
-            return (
-                f"use learned_group_error({self.arguments[-1]:g}), for groups defined by features,"
-                f" {overall}"
-            )
-        if self.quantity == BEYOND:
-            return f"provide more rows, --groups or --features {overall}"
-        if self.quantity == "learned_group_error":
-            return f"provide more rows or --features, use a larger group size {overall}"
-        return "use another group size" if self.arguments else "provide more rows"
 
     def holds(self, audit: Audit) -> bool:
         """Return whether the condition is true of an audit."""
@@ -143,12 +118,12 @@ class Condition:
 
 
 def with_conditions(found: Audit, conditions: Iterable[Condition]) -> Audit:
-    """Return an audit with the conditions of a gate, which then decide its status."""
+    """Return an audit with the conditions of a gate, which do not change its status."""
     return replace(found, conditions=tuple(one.judged(found) for one in conditions))
 
 
 def parse_condition(text: str) -> Condition:
-    """Parse a condition such as `certified_group_error(0.2) > 0.3`.
+    """Parse a condition such as `problem` or `certified_group_error(0.2) > 0.3`.
 
     Raises
     ------
@@ -161,9 +136,12 @@ def parse_condition(text: str) -> Condition:
     >>> condition.quantity, condition.arguments, condition.relation, condition.limit
     ('coverage', (0.8, 0.2), '<', 0.6)
     """
+    if text.strip() in WORDS:
+        return Condition(text.strip(), text.strip(), (), ">", 0.0)
     match = SHAPE.fullmatch(text)
     if match is None:
-        raise bad_input("--fail-if", "compare a quantity with a number", repr(text), EXAMPLE)
+        rule = f"be {', '.join(WORDS)}, or compare a quantity with a number"
+        raise bad_input("--fail-if", rule, repr(text), EXAMPLE)
     quantity, listed, relation, limit = match.groups()
     if quantity not in ARGUMENTS:
         remedy = did_you_mean(quantity, ARGUMENTS) or EXAMPLE
@@ -204,27 +182,25 @@ def _number(text: str, whole: str) -> float:
 
 
 def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> float:
-    if quantity == "average_error":
-        # where times are cut off, that of the tested PITs understates the size (outcomes: 5)
-        has_size = audit.censoring is not None
-        return audit.score(Measure("Kaplan-Meier error") if has_size else AVERAGE_ERROR)
-    if quantity == BEYOND:
-        found = findings_of(audit.to_dict(), audit.notes)
-        if not any(group.is_judged for group in found.distinct):
-            raise InputError("no groups were examined")
-        return len(found.beyond)
+    status = audit.status
+    counts = {
+        "problem": status.n_problems,
+        "too-few-rows": status.verdict is Verdict.TOO_FEW,
+        "not-proven": not status.is_proven,
+        BEYOND: status.n_beyond,
+    }
+    if quantity in counts:
+        return float(counts[quantity])
     # the group size is the last argument of the other quantities
     *level, mass = arguments
-    if quantity == "oracle_group_error":
-        return audit.worst_group_error(mass)
-    if quantity == "learned_group_error":
-        return _learned(audit, mass)
     if audit.certificate is None:
         unproven: tuple[Note | str, ...] = notes_of(audit.notes, NoteKind.NO_CERTIFICATE)
         raise InputError(str((*unproven, "there is no certificate")[0]))
     proof = audit.certificate
     if quantity in EVENTS:
         return _of_events(audit, proof, level, mass)
+    if audit.outcome_kind is OutcomeKind.BINARY:
+        raise InputError(f"0/1 outcomes have no {quantity}; use certified_bias({mass:g})")
     # at size 1 the only group is all people, which one draw per person suffices to bound
     if mass < 1 and not proof.bounds_every_group:
         _refuse_unprovable(proof, level, mass)
@@ -242,16 +218,6 @@ def _of_events(audit: Audit, proof: PITCertificate, below: Sequence[float], mass
         return proof.event_rate(below=below[0], mass=mass)
     low, high = proof.bias(mass)
     return max(-low, high)
-
-
-def _learned(audit: Audit, mass: float) -> float:
-    # the reason why a search failed is more useful than a group size missing from the table
-    for note in notes_of(audit.notes, NoteKind.NOT_LEARNED):
-        if math.isclose(note.numbers[0], mass):
-            raise InputError(str(note))
-    if audit.learned.empty:
-        raise InputError("the audit learned no groups because it had no features")
-    return audit.learned_group_error(mass)
 
 
 def _refuse_unprovable(proof: PITCertificate, level: Sequence[float], mass: float) -> None:

@@ -291,7 +291,9 @@ def _positive_groups(
     # the mean of times that are cut off is not that of times until the event
     residual = None if np.isnan(part.residual).any() else part.residual[part.tested]
     keys = {} if residual is None else {name: key[part.tested] for name, key in part.keys.items()}
-    found = tested_groups(pits, residual, None, keys, some, options, random, n_learned=0, level=level)
+    found = tested_groups(
+        pits, residual, None, keys, some, options, random, n_learned=0, level=level
+    )
     everyone, named = found.groups.iloc[:1], found.groups.iloc[1:]
     tables = [table for table in (everyone, found.by_forecast, named) if len(table)]
     return pd.concat(tables, ignore_index=True) if len(tables) > 1 else everyone

@@ -37,9 +37,9 @@ class Reported(Summarized):
 
     @property
     def status(self) -> Status:
-        """Whether the forecasts pass or fail by the reader's own condition, or cannot be judged.
+        """Verdict by evidence: problem found, no problem found or too few rows, with its numbers.
 
-        The conditions of a gate decide if there are any, else `within`, else the tolerance.
+        Conditions of a gate do not change it.
         """
         return status_of(findings_of(self._plain, self.notes))
 
@@ -49,7 +49,7 @@ class Reported(Summarized):
         Parameters
         ----------
         full : bool, default False
-            Whether to return all findings and tables; otherwise about 15 lines: the status, the
+            Whether to return all findings and tables; otherwise about 20 lines: the verdict, the
             main findings, what is proven for every group, and what to do next.
         """
         text = audit_text if full else audit_brief

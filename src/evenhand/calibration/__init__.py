@@ -68,6 +68,11 @@ from evenhand.calibration.own_forecast import rate_error as rate_error
 from evenhand.calibration.pits import Pit as Pit
 from evenhand.calibration.pits import PITs
 from evenhand.calibration.pits import as_pits as as_pits
+from evenhand.calibration.probability_scores import (
+    ProbabilityScores,
+    isotonic_curve,
+    probability_scores,
+)
 from evenhand.calibration.ramps import ramps_at as ramps_at
 from evenhand.calibration.scores import (
     cell_log_score,
@@ -94,6 +99,7 @@ __all__ = [
     "PITCounts",
     "PITHistogram",
     "PITs",
+    "ProbabilityScores",
     "Reliability",
     "SurvivalBand",
     "betting_cvar",
@@ -112,10 +118,12 @@ __all__ = [
     "dkw_band",
     "error_interval",
     "interval_width",
+    "isotonic_curve",
     "local_levels_band",
     "log_score",
     "pathwise_errors",
     "pit_histogram",
+    "probability_scores",
     "reliability",
     "rounding_step",
     "share_bound",

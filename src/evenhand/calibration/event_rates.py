@@ -101,7 +101,7 @@ def reliability(
     0    0  100          0.1   0.1  0.04  0.19
     1    1  100          0.5   0.8  0.69  0.88
     """
-    predicted, occurred = _checked(probability, event)
+    predicted, occurred = check_events(probability, event)
     w = check_weights(weights, predicted.size)
     count = check_count("n_bins", n_bins)
     check_fraction("confidence", confidence)
@@ -142,7 +142,7 @@ def probability_bins(probability: Floats, n_bins: int = 10, kept: Mask | None = 
     return np.unique(parts if kept is None else parts[kept], return_inverse=True)[1]
 
 
-def _checked(probability: ArrayLike, event: ArrayLike) -> tuple[Floats, Floats]:
+def check_events(probability: ArrayLike, event: ArrayLike) -> tuple[Floats, Floats]:
     """Check probabilities and events, one of each per person."""
     values = np.asarray(probability, dtype=np.float64)
     means = check_finite("probability", values.mean(axis=-1) if values.ndim == 2 else values)

@@ -53,9 +53,11 @@ class Request:
     id_column, cluster : str or None
         Columns with ids of people.
     conditions : sequence of Condition
-        Conditions of the gate; their group sizes and levels are added to the audit.
-    confidence, seed, tolerance, coverage_tolerance, within
+        Conditions of the gate; their levels are added to an audit in parts.
+    confidence, seed, tolerance, largest_weight
         As in `evenhand.audit`.
+    weight : str or None
+        Column with sampling weights.
     group_probabilities : str or None
         Comma-separated columns with probabilities of membership in a group.
     about : dict of str to str
@@ -75,9 +77,9 @@ class Request:
     conditions: Sequence[Condition] = ()
     confidence: float = 0.95
     seed: int | None = None
-    tolerance: float = 0.02
-    coverage_tolerance: float = 0.05
-    within: float | None = None
+    tolerance: float | None = None
+    weight: str | None = None
+    largest_weight: float | None = None
     group_probabilities: str | None = None
     about: Mapping[str, str] = field(default_factory=dict)
     times: TimeColumns = field(default_factory=TimeColumns)
@@ -90,26 +92,13 @@ class Request:
     @property
     def options(self) -> dict[str, Any]:
         """Options shared by `audit` and `audit_parts`."""
-        from evenhand import audits
-
         return {
             "tolerance": self.tolerance,
-            "coverage_tolerance": self.coverage_tolerance,
-            "within": self.within,
             "confidence": self.confidence,
-            "masses": self.asked("oracle_group_error", audits.MASSES),
-            "learned_masses": self.asked("learned_group_error", audits.LEARNED_MASSES),
             "random_state": self.seed,
             "name": self.name,
             "about": self.about,
         }
-
-    def asked(self, quantity: str, usual: Sequence[float] = ()) -> list[float]:
-        """Return the usual sizes or levels and those in conditions on a quantity, sorted."""
-        # the size is the last argument of group errors; coverage has its level first
-        place = 0 if quantity == "coverage" else -1
-        asked = {one.arguments[place] for one in self.conditions if one.quantity == quantity}
-        return sorted({*usual, *asked})
 
     def columns(self, present: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the columns that define groups, and those in which groups are searched."""
@@ -119,7 +108,7 @@ class Request:
         # any column except the outcome may define groups
         outcome = {self.target: "target"} | self.times.outcome
         named = chosen_columns("--groups", self.groups, outcome, present, source)
-        listed = {self.cluster: "cluster", self.id_column: "id"}
+        listed = {self.cluster: "cluster", self.id_column: "id", self.weight: "weight"}
         parts = {name: part for name, part in listed.items() if name is not None} | outcome
         apart = {*parts, *self.times.roles}
         searched = searched_columns(self.subject, present, self.target, apart, source)
@@ -144,6 +133,8 @@ class Rows:
         Named groups.
     searched : DataFrame or None
         Columns in which groups are searched, if any.
+    weights : ndarray of shape (n,) or None
+        Sampling weights; None without a column of weights.
     times : dict of str to object
         Arguments `event`, `horizon` and `entered` of `audit`; none for outcomes that are no times.
     """
@@ -153,6 +144,7 @@ class Rows:
     people: list[str] | None
     groups: Groups
     searched: pd.DataFrame | None
+    weights: Floats | None
     times: dict[str, Any]
 
 
@@ -181,7 +173,10 @@ def read_rows(request: Request) -> Rows:
     named, searched = request.columns(list(data.columns))
     known = columns.group_columns(data, named, source=source)
     groups = columns.Groups(known.pairs(), _memberships(request, data))
-    return Rows(data, y, people, groups, data[searched] if searched else None, times)
+    weights = None
+    if request.weight is not None:
+        weights = tables.number_column(data, request.weight, source=source)
+    return Rows(data, y, people, groups, data[searched] if searched else None, weights, times)
 
 
 def _memberships(request: Request, data: pd.DataFrame) -> list[tuple[Group, Floats]]:
@@ -222,6 +217,8 @@ def audit_in_memory(request: Request) -> Audit:
             groups=rows.groups,
             cluster=None if request.cluster is None else rows.people,
             features=rows.searched,
+            sample_weight=rows.weights,
+            largest_weight=request.largest_weight,
             target_name=request.target,
             **rows.times,
             **request.options,
@@ -251,6 +248,8 @@ def audit_in_parts(
             "--group-probabilities needs a table in memory, but this one is read in parts; audit a"
             " single file, or add labels of the likely members as a column of --groups"
         )
+    if request.weight is not None:
+        raise InputError("--weight needs a table in memory, but this one is read in parts")
     parts = tables.open_parts(request.rows, skip_bad=skip_bad)
     named, searched = request.columns(parts.columns)
     # the default is that of the function that draws the sample
@@ -265,7 +264,7 @@ def audit_in_parts(
             id_column=request.id_column,
             cluster=request.cluster,
             # blocks are counted one by one, so the levels must be known before the first
-            levels=request.asked("coverage"),
+            levels=sorted({c.arguments[0] for c in request.conditions if c.quantity == "coverage"}),
             client=client,
             skip_bad=skip_bad,
             verbose=True,

@@ -77,6 +77,19 @@ def audit(
             " audited",
         ),
     ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", rich_help_panel=ROWS, help="column with sampling weights"),
+    ] = None,
+    largest_weight: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            rich_help_panel=ROWS,
+            help="largest weight of the sampling design, with which groups are found by search and"
+            " guarantees are given for weighted rows",
+        ),
+    ] = None,
     mean: Mean = None,
     std: Std = None,
     quantiles: Quantiles = None,
@@ -121,35 +134,18 @@ def audit(
         typer.Option(
             metavar="CONDITION",
             rich_help_panel=GATE,
-            help="exit with code 1 if this condition is true, such as"
+            help="exit with code 1 if this condition is true: problem, too-few-rows, not-proven,"
             ' "groups_beyond_tolerance > 0", "certified_group_error(0.2) > 0.3" for forecasts with'
             ' a draw, or "certified_event_rate(0.05, 0.2) > 0.1" for 0/1 outcomes; may be repeated',
         ),
     ] = None,
     tolerance: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=GATE,
-            help="error of a group above which a significant finding is important; 0.02 is 2"
-            " points",
-        ),
-    ] = 0.02,
-    coverage_tolerance: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=GATE,
-            help="the same for the coverage of prediction intervals",
-        ),
-    ] = 0.05,
-    within: Annotated[
         float | None,
         typer.Option(
             metavar="SHARE",
             rich_help_panel=GATE,
-            help="error that groups are certified to be within: mark groups proven to be at most"
-            " this far off, such as 0.03",
+            help="error above which a significant finding is a problem; by default 0.02 (2 points),"
+            " for yes/no the lesser of 2 points and a fifth of the rate",
         ),
     ] = None,
     confidence: Annotated[
@@ -214,12 +210,17 @@ def audit(
 ) -> None:
     """Audit the calibration of a model, or of another model's forecasts, on held-out rows."""
     from evenhand import audits
+    from evenhand._validate import check_fraction
     from evenhand.report import ABOUT_KEYS
     from evenhand.tables import check_writable
 
     check_seed(seed)
     times = TimeColumns.of(event, horizon, entered, survival=survival)
-    _check_shares(confidence, tolerance, coverage_tolerance, within)
+    check_fraction("--confidence", confidence)
+    if tolerance is not None:
+        check_fraction("--tolerance", tolerance, low_open=False, high_open=False)
+    if largest_weight is not None and weight is None:
+        raise InputError("--largest-weight needs the weights of the rows; give --weight")
     # options are checked before a table is read, which may take minutes
     conditions = [audits.parse_condition(text) for text in fail_if or []]
     description = described("--about", about)
@@ -259,8 +260,8 @@ def audit(
         confidence=confidence,
         seed=seed,
         tolerance=tolerance,
-        coverage_tolerance=coverage_tolerance,
-        within=within,
+        weight=weight,
+        largest_weight=largest_weight,
         group_probabilities=group_probabilities,
         about=description,
         times=times,
@@ -281,19 +282,6 @@ def audit(
     if no_rows:
         found = audits.without_rows(found)
     report(found, conditions, out, as_json, tables, full=full)
-
-
-def _check_shares(
-    confidence: float, tolerance: float, coverage_tolerance: float, within: float | None
-) -> None:
-    from evenhand import audits
-    from evenhand._validate import check_fraction
-
-    check_fraction("--confidence", confidence)
-    check_fraction("--tolerance", tolerance, low_open=False, high_open=False)
-    check_fraction("--coverage-tolerance", coverage_tolerance, low_open=False, high_open=False)
-    if within is not None:
-        audits.check_error("--within", within)
 
 
 def _subject(

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
     from evenhand.figures.style import Records
 
-NOT_OFF, TOLERATED, BEYOND, UNJUDGED = "not off", "tolerated", "beyond", "unjudged"
+NOT_OFF, TOLERATED, PROBLEM, UNJUDGED = "not off", "tolerated", "problem", "unjudged"
 GROUP_KINDS = {
-    NOT_OFF: (BLUE, "o", "not significantly off"),
-    TOLERATED: (ORANGE, "D", "significantly off within the tolerance"),
-    BEYOND: (RED, "s", "significantly off by more than the tolerance"),
+    NOT_OFF: (BLUE, "o", "no problem found"),
+    TOLERATED: (ORANGE, "D", "seen, within the tolerance"),
+    PROBLEM: (RED, "s", "problem found"),
     UNJUDGED: (GREY, "s", "not judged"),
 }
 """Colours, markers and labels of groups, by what an audit decided on them."""
@@ -120,20 +120,20 @@ def plot_groups(
     ----------
     records : DataFrame, or list of dict
         `groups` or `scan` of an audit: `group`, `n`, `error`, `error_low`, `error_high` and
-        optionally `off`, `beyond_tolerance`, `too_small`, `possible_leak`. The first is drawn on
+        optionally `off`, `problem`, `too_small`, `possible_leak`. The first is drawn on
         top. Where times are cut off, Kaplan-Meier estimates are drawn: `km_error`, `km_low`,
         `km_high`.
     ax : matplotlib Axes, optional
         Axes to draw on; by default those of a new figure, as large as the groups need.
     tolerance : float, optional
-        Error up to which findings are not important, such as `Audit.tolerance.error`: a shaded
+        Error up to which findings are not important, such as `Audit.tolerance`: a shaded
         zone.
 
     Returns
     -------
     matplotlib Axes
-        Groups that are significantly off by more than the tolerance are red squares, others that
-        are significantly off orange diamonds, as the audit decided. Groups with too few rows, and
+        Groups with a problem are red squares, others that are significantly off orange diamonds,
+        as the audit decided. Groups with too few rows, and
         groups that the outcome may define, are grey and labelled as such.
 
     Raises
@@ -176,10 +176,8 @@ def plot_groups(
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(as_points)
-    is_joint = any(row.get("simultaneous") for row in rows)
     method = "Kaplan-Meier estimates, " if is_censored else ""
-    joint = "simultaneous " if is_joint else ""
-    axes.set_xlabel(f"{ERROR_TITLE}\n{method}with {joint}95% intervals")
+    axes.set_xlabel(f"{ERROR_TITLE}\n{method}with simultaneous 95% intervals")
     tidy(axes, "x", legend="above")
     return axes
 
@@ -249,7 +247,7 @@ def _group_kind(row: Mapping[str, Any]) -> str:
     if row.get("too_small") or row.get("possible_leak"):
         return UNJUDGED
     if row.get("off"):
-        return BEYOND if row.get("beyond_tolerance") else TOLERATED
+        return PROBLEM if row.get("problem") else TOLERATED
     return NOT_OFF
 
 

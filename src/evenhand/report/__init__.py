@@ -24,22 +24,23 @@ from evenhand.report.page import audit_html, document_html
 from evenhand.report.page_data import MemberList as MemberList
 from evenhand.report.page_data import MemberLists as MemberLists
 from evenhand.report.records import without_nan as without_nan
-from evenhand.report.status import Decision, JudgedCondition, Status, status_of
+from evenhand.report.status import Detectable, JudgedCondition, Status, Verdict, status_of
+from evenhand.report.status import detectable_error as detectable_error
 from evenhand.report.text import audit_text
-from evenhand.report.tolerance import Tolerance
-from evenhand.report.verdict import Verdict, verdict_of
+from evenhand.report.verdict import MainFindings, main_findings
 from evenhand.report.watch_page import watch_document as watch_document
 from evenhand.report.watch_page import watch_html, watch_text
 from evenhand.report.watch_sentences import late_sentence as late_sentence
 
 __all__ = [
     "Bullets",
-    "Decision",
+    "Detectable",
     "Document",
     "Figure",
     "Findings",
     "GroupFinding",
     "JudgedCondition",
+    "MainFindings",
     "Measure",
     "NextStep",
     "Note",
@@ -47,7 +48,6 @@ __all__ = [
     "Paragraph",
     "Section",
     "Status",
-    "Tolerance",
     "Verdict",
     "audit_brief",
     "audit_html",
@@ -57,12 +57,12 @@ __all__ = [
     "difference_in_words",
     "document_html",
     "findings_of",
+    "main_findings",
     "next_steps",
     "nice_ticks",
     "notes_of",
     "status_of",
     "units_of",
-    "verdict_of",
     "watch_html",
     "watch_text",
 ]

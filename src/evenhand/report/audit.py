@@ -9,11 +9,16 @@ from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.about import about_facts
 from evenhand.report.calibration import calibration_section
 from evenhand.report.conditional import membership_section, miscoverage_section
-from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, Section
-from evenhand.report.events import reliability_section
+from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, Section, Sentence
+from evenhand.report.events import reliability_section, scores_section
 from evenhand.report.examples import examples_section
 from evenhand.report.findings import Findings
-from evenhand.report.groups import named_section, positive_section, scanned_section
+from evenhand.report.groups import (
+    by_forecast_section,
+    named_section,
+    positive_section,
+    scanned_section,
+)
 from evenhand.report.learned_groups import learned_section
 from evenhand.report.measures import NAMES, formatter_of, units_of
 from evenhand.report.names import short
@@ -25,10 +30,10 @@ from evenhand.report.profiles import GroupDetails
 from evenhand.report.proof import limits_section, oracle_section, proof_section
 from evenhand.report.provenance import provenance_section
 from evenhand.report.records import Score, records
-from evenhand.report.status_words import status_box
+from evenhand.report.status_words import condition_lines, status_box
 from evenhand.report.survival import survival_section
 from evenhand.report.times import counts_in_words, times_section
-from evenhand.report.verdict import forecast_kind, not_covered, significance, verdict_of
+from evenhand.report.verdict import forecast_kind, main_findings, not_covered, significance
 
 AVERAGE_ERROR = NAMES["error"](0)
 """Name of the error of all rows among the scores."""
@@ -52,19 +57,20 @@ def audit_document(
         Ids of members of groups that are off, among the data.
     """
     details = GroupDetails.of(findings.values, members)
-    miscoverage = miscoverage_section(findings)
     found = [
+        by_forecast_section(findings),
         named_section(findings, details),
         positive_section(findings),
         membership_section(findings),
         scanned_section(findings, details),
         learned_section(findings, details),
-        miscoverage,
     ]
     people = examples_section(findings)
     if findings.terms.is_event:
         # a probability has neither coverage nor intervals
-        found, people = [section for section in found if section is not miscoverage], None
+        found, people = [*found, scores_section(findings)], None
+    else:
+        found.append(miscoverage_section(findings))
     proof = proof_section(findings)
     oracle = oracle_section(findings)
     rates = [survival_section(findings), reliability_section(findings)]
@@ -95,16 +101,17 @@ def audit_document(
 
 
 def _opening(findings: Findings) -> Section:
-    verdict = verdict_of(findings)
+    found = main_findings(findings)
+    conditions = map(Sentence, condition_lines(findings))
     parts: list[Part] = [
         status_box(findings),
-        Paragraph(verdict.lead, "lead"),
-        Bullets(verdict.sentences),
+        Paragraph(found.lead, "lead"),
+        Bullets([*found.sentences, *conditions]),
         Paragraph(findings.terms.scale, "facts"),
         Paragraph(
             significance(findings),
             "facts",
-            summary="How significance and importance are determined",
+            summary="How this was decided",
         ),
     ]
     return Section("Main findings", parts)
@@ -128,8 +135,8 @@ def _cards(findings: Findings) -> list[Section]:
         "Outcomes": findings.terms.outcome if step is None else f"rounded to {step:g}",
         "Times": counts_in_words(findings) or None,
         "Groups": (
-            f"{len(findings.named):,} named, {len(findings.scanned):,} scanned,"
-            f" {len(findings.learned):,} learned"
+            f"{len(findings.by_forecast):,} by the forecast, {len(findings.named):,} named,"
+            f" {len(findings.scanned):,} by features, {len(findings.learned):,} found by search"
         ),
     }
     return [
@@ -149,9 +156,6 @@ def _with_one_interval(score: Score, findings: Findings) -> Score:
 
 def _scores(findings: Findings) -> Section | None:
     scores = records(Score, findings.values["scores"])
-    if findings.terms.is_event:
-        # a probability has no intervals that would cover something
-        scores = tuple(score for score in scores if "coverage" not in str(score.measure))
     if not scores:
         return None
     text = (

@@ -1,69 +1,102 @@
-"""Short text of an audit: status, main findings, what is proven, and the next step."""
+"""Short text of an audit: verdict, main findings, what is proven, and the next step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from evenhand._escape import visible
-from evenhand._format import UNKNOWN, Show, at_least, band, count, is_known, percent, points
-from evenhand._table import folded_command, line_width, wrapped
+from evenhand._format import count, percent, whole
+from evenhand._table import (
+    Cells,
+    Column,
+    Table,
+    folded_command,
+    line_width,
+    numeric,
+    wrapped,
+)
 from evenhand.report.findings import Findings, GroupFinding
+from evenhand.report.groups import bias_cell
 from evenhand.report.judging import findings_of
 from evenhand.report.names import short
 from evenhand.report.next_steps import NextStep, has_command, next_steps
 from evenhand.report.notes import Note
-from evenhand.report.records import Estimate, Values
+from evenhand.report.records import Values
 from evenhand.report.sentences import (
-    finding_name,
+    PROBLEM,
+    everyone_in_words,
+    group_in_words,
     leak_sentences,
-    off_in_brief,
     open_sentences,
 )
-from evenhand.report.status_words import status_box
+from evenhand.report.status_words import condition_lines, status_box
 from evenhand.report.times import counts_in_words
-from evenhand.report.verdict import forecast_kind, headline, proof_in_brief, small_groups
+from evenhand.report.verdict import headline, least_size, proof_sentences
 
 LONGEST = 100
 """Most characters of a line."""
 
-MARGIN = 9
+MARGIN = 12
 """Characters of the column of labels."""
 
 NAME = 60
 """Most characters of the name of a group or of the audited model."""
 
-OTHERS = 2
-"""Most findings beside that of the headline."""
-
 
 def audit_brief(audit: Values, notes: Sequence[Note] = ()) -> str:
-    """Return the main findings of an audit, given as for `audit_text`, in about 15 lines."""
+    """Return the main findings of an audit, given as for `audit_text`, in about 20 lines."""
     findings = findings_of(audit, notes)
     width = min(line_width(), LONGEST)
-    facts = f"{count(audit['n_samples'], 'row')}, {forecast_kind(findings)}"
-    lines = [wrapped(f"Audit of {short(audit['name'], NAME)}: {facts}", width)]
+    facts = [count(findings.values["n_samples"], "row"), count(len(findings.examined), "group")]
+    box = status_box(findings)
+    lines = [
+        wrapped(f"Audit of {short(audit['name'], NAME)}: {', '.join(facts)}", width),
+        wrapped(" ".join([box.title.upper(), *box.sentences]), width),
+        "",
+    ]
     for label, texts in _paragraphs(findings):
         lines += _beside(label, texts, width)
+        if label == "Everyone" and findings.terms.is_event and findings.by_forecast:
+            lines += ["", _by_tenth(findings).text(width), ""]
     step = next(iter(next_steps(findings)), None)
     if step is not None:
         lines += _beside("Next", [step.what], width)
         lines += _code(step, findings, width)
-    return "\n".join([*lines, *_beside("More", [_more(findings)], width)])
+    return "\n".join([*lines, *_beside("All groups", [_more(findings)], width)])
 
 
 def _paragraphs(findings: Findings) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield labels with the texts beside them."""
-    box = status_box(findings)
-    yield "Status", [" ".join([f"{box.title.upper()}.", *box.sentences])]
     if findings.censoring is not None:
         yield "Times", [f"{counts_in_words(findings)}; errors are Kaplan-Meier estimates."]
     yield "Caution", _cautions(findings)
-    yield "Finding", [" ".join([headline(findings), *open_sentences(findings)])]
-    yield "Also", [_other(group, findings) for group in _others(findings)]
-    yield "Overall", _overall(findings)
-    if findings.leading is not None or not findings.is_bound_useful:
-        yield "Proven", [proof_in_brief(findings)]
-    yield "Unseen", small_groups(findings)
+    leading = findings.leading
+    everyone = everyone_in_words(findings)
+    lead = headline(findings)
+    if lead != everyone:
+        yield "Worst" if leading else "", [" ".join([lead, *open_sentences(findings)])]
+    others = [group for group in findings.listed if group is not leading]
+    yield "Also", [f"{short(one.name, NAME)}: {group_in_words(one, findings)}" for one in others]
+    yield "Everyone", [everyone] * bool(everyone)
+    # the first sentence is about what cannot be proven, unless there is a bound
+    yield "Proven", proof_sentences(findings)[0 if findings.is_bound_useful else 1 :][-1:]
+    least = least_size(findings)
+    small = "" if least is None else f"groups of fewer than {least:,} rows; "
+    yield "Not tested", [f"{small}changes since these rows"]
+    yield "Gate", condition_lines(findings)
+
+
+def _by_tenth(findings: Findings) -> Table:
+    """Return predicted probabilities and event rates by tenth of the probability."""
+    cells: Cells[GroupFinding] = {
+        Column("probability"): lambda g: g.name.removeprefix("predicted probability "),
+        numeric("rows"): lambda g: whole(g.n),
+        numeric("predicted"): lambda g: percent(g.predicted),
+        numeric("event rate"): lambda g: percent(g.rate),
+        numeric("difference"): lambda g: bias_cell(g.bias, findings.terms),
+        Column(""): lambda g: PROBLEM if g.is_problem else "",
+    }
+    return Table.of("By tenth of the probability", findings.by_forecast, cells)
 
 
 def _beside(label: str, texts: Sequence[str], width: int) -> Iterator[str]:
@@ -82,48 +115,6 @@ def _cautions(findings: Findings) -> list[str]:
     return [*([str(caveat)] if caveat else []), *leaks[:1], *more]
 
 
-def _others(findings: Findings) -> list[GroupFinding]:
-    """Return the next findings beyond the tolerance; no two named or scanned share a feature."""
-    learned = findings.learned_off
-    found = [*findings.listed, *([] if learned is None else [learned.group])]
-    others = [group for group in found if group is not findings.leading]
-    return sorted(others, key=lambda group: group.rank)[:OTHERS]
-
-
-def _other(group: GroupFinding, findings: Findings) -> str:
-    reach = band(points, group.error.low, group.error.high)
-    # learned groups have a lower bound alone
-    least = f"at least {at_least(group.least)}" if group.least else "significant"
-    error = f"{points(group.error.value)} points ({least if reach == UNKNOWN else reach})"
-    how = off_in_brief(group, findings.terms)
-    name = short(finding_name(group, findings), NAME)
-    # the error of an event is half the difference of rates, which insurers read first
-    return f"{name}: {how}; error {error}" if findings.terms.is_event else f"{name}: {error}; {how}"
-
-
-def _overall(findings: Findings) -> list[str]:
-    """Return error, coverage and bias of all people on a line."""
-    group = findings.everyone
-    if group is None:
-        return []
-    facts = [f"{points(group.error.value)} points ({_ends(points, group.error)})"]
-    if not findings.terms.is_event and is_known(group.coverage_80.value):
-        covered = group.coverage_80
-        facts.append(
-            f"80% intervals cover {percent(covered.value)} of outcomes ({_ends(percent, covered)})"
-        )
-    if group.is_mean_off:
-        facts.append(
-            f"{findings.terms.mean_side(group.reported_bias)} by"
-            f" {findings.terms.size(group.reported_bias)}"
-        )
-    return ["; ".join(facts)]
-
-
-def _ends(show: Show, of: Estimate) -> str:
-    return band(show, of.low, of.high)
-
-
 def _code(step: NextStep, findings: Findings, width: int) -> Iterator[str]:
     """Yield a step as a command if the audit was made by one, else as lines of Python."""
     is_shell, code = step.code(has_command(findings))
@@ -134,5 +125,5 @@ def _code(step: NextStep, findings: Findings, width: int) -> Iterator[str]:
 
 def _more(findings: Findings) -> str:
     if has_command(findings):
-        return "all groups, scores and guarantees: add --full, or --out report.html"
-    return 'all groups, scores and guarantees: summary(full=True), to_html("report.html")'
+        return "add --full, or --out report.html"
+    return 'summary(full=True), to_html("report.html")'

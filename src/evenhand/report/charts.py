@@ -49,7 +49,7 @@ def share_axis(title: str) -> Axis:
     return Axis(0, 1, title, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), in_full)
 
 
-ERROR_TOPS = (0.05, 0.1, 0.2, 0.3, 0.5)
+ERROR_TOPS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 """Possible ends of an axis of errors."""
 
 

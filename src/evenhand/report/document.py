@@ -60,7 +60,7 @@ class Bullets:
 
 @dataclass(frozen=True)
 class StatusBox:
-    """Status of an audit: a title such as "Pass", its kind for styles, and sentences."""
+    """Status of an audit: a title such as "Problem found" that they continue, and its kind."""
 
     title: str
     kind: str

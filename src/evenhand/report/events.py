@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evenhand._format import (
@@ -12,27 +12,28 @@ from evenhand._format import (
     at_most,
     band,
     confidence_in_full,
-    count,
     in_full,
     is_known,
+    number,
     percent,
     points,
+    ratio,
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report import charts
 from evenhand.report.assumptions import IN_TIME
 from evenhand.report.coverage import MASS
-from evenhand.report.document import Heading, Pair, Paragraph, Part, Section
+from evenhand.report.document import Heading, Paragraph, Part, Section
 from evenhand.report.findings import Findings
-from evenhand.report.names import short, tip_name
-from evenhand.report.records import Number, known, or_zero, records
-
-DRAWN_GROUPS = 1
-"""Groups drawn beside everyone: the one with the largest significant deviation."""
+from evenhand.report.names import tip_name
+from evenhand.report.records import Number, ProbabilityScores, known, or_zero, records
 
 PRINTED = 10
 """Most bins in text: those of everyone."""
+
+BINS, BAND = "simultaneous intervals of the rates", "simultaneous band of the curve"
+"""Labels of areas."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,15 @@ class ReliabilityBin:
     low: Number
     high: Number
 
-    @property
-    def is_off(self) -> bool:
-        """Whether the interval of the rate excludes the mean probability."""
-        inside = or_zero(self.low) <= or_zero(self.probability) <= or_zero(self.high)
-        return known(self.low, self.high, self.probability) and not inside
+
+@dataclass(frozen=True)
+class IsotonicPoint:
+    """Isotonic estimate of the event rate at a probability, with its band."""
+
+    probability: Number
+    rate: Number
+    low: Number
+    high: Number
 
 
 @dataclass(frozen=True)
@@ -90,9 +95,7 @@ def reliability_section(findings: Findings) -> Section | None:
         f" bins of a group contain its rates at once, with {confidence} confidence.{method}"
     )
     names = list(dict.fromkeys(one.group for one in bins))
-    shown = [names[0], *_worst(bins, names[1:])]
-    end = _end(one for one in bins if one.group in shown)
-    drawn = [_chart(_bins_of(bins, name), name, end) for name in shown]
+    everyone = [one for one in bins if one.group == names[0]]
     cells: Cells[ReliabilityBin] = {
         Column("group"): lambda one: one.group,
         numeric("mean predicted probability"): lambda one: Value(
@@ -101,59 +104,46 @@ def reliability_section(findings: Findings) -> Section | None:
         numeric("event rate"): lambda one: Value(
             percent(one.rate), band(percent, one.low, one.high), one.rate
         ),
-        Column("finding"): _finding,
         numeric("rows"): lambda one: Value(whole(one.n), order=one.n),
     }
-    dim = [i for i, one in enumerate(bins) if not one.is_off]
     search = "Find a group" if len(names) > 1 else ""
-    table = Table.of("Reliability by group", bins, cells, dim=dim, search=search, printed=PRINTED)
-    parts: list[Part] = [Paragraph(text), Pair(drawn[:1], drawn[1:]), table]
+    table = Table.of("Reliability by group", bins, cells, search=search, printed=PRINTED)
+    parts: list[Part] = [Paragraph(text), _chart(everyone, findings), table]
     return Section("Predicted probabilities and event rates", parts, "reliability")
 
 
-def _bins_of(bins: Sequence[ReliabilityBin], group: str) -> list[ReliabilityBin]:
-    return [one for one in bins if one.group == group]
-
-
-def _worst(bins: Sequence[ReliabilityBin], names: Sequence[str]) -> list[str]:
-    """Return the group with most people in bins that are significantly off, if there is one."""
-    off = {name: sum(one.n for one in _bins_of(bins, name) if one.is_off) for name in names}
-    worst = sorted((name for name in names if off[name]), key=lambda name: -off[name])
-    return worst[:DRAWN_GROUPS]
-
-
-def _finding(one: ReliabilityBin) -> str:
-    if not one.is_off:
-        return "not significantly off"
-    side = "rarer" if or_zero(one.rate) < or_zero(one.probability) else "more frequent"
-    return f"events {side} than predicted"
-
-
-def _end(bins: Iterable[ReliabilityBin]) -> float:
+def _top(*ends: Number) -> float:
     """Return the end of the axes: rare events need a scale of their own."""
-    top = max(or_zero(end) for one in bins for end in (one.probability, one.rate, one.high))
+    top = max(map(or_zero, ends))
     return next((end for end in (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8) if top <= end), 1.0)
 
 
-def _chart(bins: Sequence[ReliabilityBin], group: str, end: float) -> charts.Chart:
-    """Draw the event rates of a group by predicted probability."""
+def _chart(bins: Sequence[ReliabilityBin], findings: Findings) -> charts.Chart:
+    """Draw the event rates of everyone by predicted probability, of 0/1 outcomes as a curve."""
     marks = [_point(one) for one in bins]
-    ends = ((or_zero(one.probability), one.low, one.high) for one in bins)
-    ticks = charts.nice_ticks(0.0, end, 5)
-    off = sum(mark.is_off for mark in marks)
-    verb = "does not contain" if off else "contains"
-    where = f"{off} of {count(len(marks), 'bin')}" if off else "every bin"
-    return charts.Chart(
-        f"Event rates by predicted probability: {group}.",
-        charts.Axis(0, end, "Mean predicted probability", ticks, in_full),
-        [
-            charts.Area.of(ends, "simultaneous intervals of the rates"),
+    curve = records(IsotonicPoint, findings.values.get("calibration"))
+    curve = tuple(one for one in curve if known(one.probability, one.rate))
+    end = max(_top(one.probability, one.rate, one.high) for one in bins)
+    layers: list[charts.Layer] = [
+        charts.Area.of(((or_zero(one.probability), one.low, one.high) for one in bins), BINS),
+        charts.Line([(0, 0), (end, end)], "calibrated"),
+        charts.Points(marks, "event rate", joined_by="line"),
+    ]
+    if curve:
+        places = [(or_zero(one.probability), or_zero(one.rate)) for one in curve]
+        end = max(end, *(_top(one.probability, one.rate, one.high) for one in curve))
+        layers = [
+            charts.Area.of(((or_zero(one.probability), one.low, one.high) for one in curve), BAND),
             charts.Line([(0, 0), (end, end)], "calibrated"),
-            charts.Points(marks, "event rate", joined_by="line", off_label="significantly off"),
-        ],
+            charts.Line(places, "isotonic curve", kind="curve"),
+            charts.Points(marks, "event rate"),
+        ]
+    ticks = charts.nice_ticks(0.0, end, 5)
+    return charts.Chart(
+        "Event rates by predicted probability: everyone.",
+        charts.Axis(0, end, "Mean predicted probability", ticks, in_full),
+        layers,
         charts.Axis(0, end, "Event rate", ticks, in_full),
-        title=short(group, 60),
-        note=f"In {where}, the interval {verb} the predicted probability.",
     )
 
 
@@ -162,7 +152,45 @@ def _point(one: ReliabilityBin) -> charts.Point:
         f"{tip_name(one.group)}: predicted {percent(one.probability)} on average, the event rate is"
         f" {percent(one.rate)} (interval {band(percent, one.low, one.high)}, {whole(one.n)} rows)."
     )
-    return charts.Point(or_zero(one.probability), or_zero(one.rate), tip, one.is_off)
+    return charts.Point(or_zero(one.probability), or_zero(one.rate), tip)
+
+
+def scores_section(findings: Findings) -> Section | None:
+    """Show scores of the probabilities of everyone and of groups; nothing without them."""
+    rows = records(ProbabilityScores, findings.values.get("probability_scores"))
+    if not rows:
+        return None
+    text = (
+        "The calibration slope is below 1 if probabilities are too extreme, and above 1 if they are"
+        " not extreme enough; the intercept is 0 if the event rate is right. O:E is the number of"
+        " events divided by the expected number. ICI is the mean, Emax the largest distance of the"
+        " smoothed event rate from the probability. Each interval holds for itself, with"
+        f" {confidence_in_full(findings.confidence)} confidence."
+    )
+
+    def with_ends(key: str) -> Callable[[ProbabilityScores], Value]:
+        return lambda one: Value(
+            ratio(getattr(one, key)),
+            band(ratio, getattr(one, f"{key}_low"), getattr(one, f"{key}_high")),
+            getattr(one, key),
+        )
+
+    cells: Cells[ProbabilityScores] = {
+        Column("group"): lambda one: one.group,
+        numeric("slope"): with_ends("slope"),
+        numeric("intercept"): with_ends("intercept"),
+        numeric("O:E"): with_ends("observed_expected"),
+        numeric("ICI (points)"): lambda one: points(one.ici),
+        numeric("Emax (points)"): lambda one: points(one.e_max),
+        numeric("AUC"): lambda one: number(one.auc),
+        numeric("Brier"): lambda one: number(one.brier),
+        numeric("scaled Brier"): lambda one: percent(one.scaled_brier),
+        numeric("log loss"): lambda one: number(one.log_loss),
+        numeric("events", in_text=False): lambda one: whole(one.n_events),
+        numeric("rows"): lambda one: Value(whole(one.n), order=one.n),
+    }
+    table = Table.of("Scores of probabilities", rows, cells)
+    return Section("Scores of probabilities", [Paragraph(text), table], "probabilities")
 
 
 def event_bounds(findings: Findings) -> tuple[EventBound, ...]:

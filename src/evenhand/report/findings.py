@@ -1,4 +1,4 @@
-"""Findings of an audit: groups, bounds and possible leaks."""
+"""Findings of an audit: groups, bounds and possible leaks. Problems are counted here alone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from evenhand.report.records import (
     Bound,
     Censoring,
     Estimate,
+    GivenForecast,
     Number,
     PlainInterval,
     Proof,
@@ -19,7 +20,6 @@ from evenhand.report.records import (
     or_zero,
 )
 from evenhand.report.terms import Terms
-from evenhand.report.tolerance import Tolerance
 from evenhand.search import HIGHER, LOWER
 
 GROUPS_LISTED = 3
@@ -27,6 +27,9 @@ GROUPS_LISTED = 3
 
 LEAST_REPORTED = 0.001
 """Least lower bound that is reported; a smaller one would be printed as 0.0 points."""
+
+ROUNDING = 1e-9
+"""Rounding error of a difference of shares: 0.8 - 0.78 is not above 0.02."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,8 @@ class GroupFinding:
         Confidence of the intervals.
     is_off : bool
         Whether it is significantly off.
-    is_beyond : bool
-        Whether it is off by more than the tolerance.
-    is_within : bool
-        Whether its error is proven to be within the limit that was asked for.
+    is_problem : bool
+        Whether it is significantly off and its estimate is beyond the tolerance.
     p_adjusted : float or None
         Its adjusted p-value.
     is_named : bool
@@ -64,6 +65,12 @@ class GroupFinding:
     is_probable : bool
         Whether its members are known only by probability: its numbers are then those of all rows,
         weighted by the probabilities.
+    predicted, rate : float or None
+        Mean probability and event rate of 0/1 outcomes; None for others.
+    same_as : str or None
+        Group with the same rows that is listed before it, and counts for both.
+    mass : float or None
+        Size of a group that was found by a search.
     open_error : Estimate or None
         For times that are cut off, the ends between which the error lies whatever the reason for
         it; `error` is then the Kaplan-Meier estimate. None for other outcomes.
@@ -78,8 +85,7 @@ class GroupFinding:
     direction: str | None
     confidence: float
     is_off: bool
-    is_beyond: bool
-    is_within: bool = False
+    is_problem: bool
     p_adjusted: Number = None
     is_named: bool = False
     is_tested: bool = True
@@ -88,6 +94,10 @@ class GroupFinding:
     features: tuple[str, ...] = ()
     column: str | None = None
     is_probable: bool = False
+    predicted: Number = None
+    rate: Number = None
+    same_as: str | None = None
+    mass: Number = None
     open_error: Estimate | None = None
 
     @property
@@ -103,19 +113,29 @@ class GroupFinding:
 
     @property
     def is_judged(self) -> bool:
-        """Whether it was examined: possible leaks and groups with too few rows were not."""
-        return self.is_tested and not self.is_too_small and not self.is_possible_leak
+        """Whether it was examined and counts: possible leaks and groups of few rows do not."""
+        is_left_out = self.is_too_small or self.is_possible_leak or self.same_as is not None
+        return self.is_tested and not is_left_out
+
+    def is_beyond(self, tolerance: float) -> bool:
+        """Whether the whole interval of its error is beyond a tolerance."""
+        return self.is_judged and or_zero(self.error.low) > tolerance + ROUNDING
+
+    def is_proven(self, tolerance: float) -> bool:
+        """Whether the whole interval is within a tolerance."""
+        # the numbers of a group known by probability are not those of its members
+        return not self.is_probable and is_known(self.most) and self.most <= tolerance + ROUNDING
 
     @property
     def rank(self) -> tuple[bool, bool, float, float, float, int]:
-        """Place among findings: beyond the tolerance first, then by lower bound and estimate."""
+        """Place among findings: problems first, then by lower bound and estimate."""
         # lower bounds first, since estimates of small groups are large by chance; groups that are
         # not off by their p-values, which account for the size
         chance = 0.0 if self.is_off or self.p_adjusted is None else self.p_adjusted
         least, error = or_zero(self.error.low), or_zero(self.error.value)
         # of several names of the same rows, the one with the fewest features comes first
         n_features = len(self.features)
-        return not self.is_beyond, not self.is_off, -least, chance, -error, n_features
+        return not self.is_problem, not self.is_off, -least, chance, -error, n_features
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -166,23 +186,27 @@ class Findings:
         Words for the kind of outcome.
     censoring : Censoring or None
         Numbers of people by what is known of their times; None for other outcomes.
-    tolerance : Tolerance
-        Errors up to which significant findings are not important.
+    tolerance : float
+        Error up to which significant findings are not important.
     confidence : float
         Confidence of the simultaneous intervals and of the tests.
-    n_simultaneous : int
-        Number of groups whose intervals hold simultaneously; 0 if each holds for itself.
+    family : dict
+        The one family of tests and intervals: shares of the error probability, numbers of groups.
     everyone : GroupFinding or None
         All people.
-    named, scanned : tuple of GroupFinding
-        Groups in the order of the audit.
+    given : GroupFinding or None
+        All people, with the mean error given the own forecast; None for 0/1 outcomes, whose error
+        of everyone is that, and if forecasts are not known.
+    given_forecast : GivenForecast or None
+        What is known of this mean error, for all kinds of outcome.
+    by_forecast, named, scanned : tuple of GroupFinding
+        Groups by the forecast's own level and spread, named and scanned groups. Scanned groups
+        whose rows another group has are left out, such named groups have `same_as`.
     learned : tuple of LearnedFinding
         Learned groups by increasing size.
     positive : tuple of GroupFinding
         Named groups of the people whose outcome is not the atom, everyone first; empty unless
         outcomes have an atom.
-    distinct : tuple of GroupFinding
-        Named groups, then scanned groups, each set of rows once.
     worst_groups : tuple of WorstGroup
         Oracle worst groups by increasing size.
     proof : Proof or None
@@ -199,15 +223,17 @@ class Findings:
     values: Values
     terms: Terms
     censoring: Censoring | None
-    tolerance: Tolerance
+    tolerance: float
     confidence: float
-    n_simultaneous: int
+    family: Values
     everyone: GroupFinding | None
+    given: GroupFinding | None
+    given_forecast: GivenForecast | None
+    by_forecast: tuple[GroupFinding, ...]
     named: tuple[GroupFinding, ...]
     scanned: tuple[GroupFinding, ...]
     learned: tuple[LearnedFinding, ...]
     positive: tuple[GroupFinding, ...]
-    distinct: tuple[GroupFinding, ...]
     worst_groups: tuple[WorstGroup, ...]
     proof: Proof | None
     plain: tuple[PlainInterval, ...]
@@ -246,81 +272,54 @@ class Findings:
         # compared as printed: a bound just below 1/2 is rounded up to it
         return self.bound is not None and at_most(self.bound.group_error) != at_most(0.5)
 
-    @cached_property
-    def n_named(self) -> int:
-        """Number of named groups that were judged; possible leaks were not."""
-        return sum(not group.is_possible_leak for group in self.named)
-
-    @cached_property
-    def n_scanned(self) -> int:
-        """Number of scanned groups that were tested."""
-        return sum(group.is_tested for group in self.scanned)
-
-    @cached_property
-    def off(self) -> tuple[GroupFinding, ...]:
-        """Groups that are significantly off, the most important first, each set of rows once."""
-        off = (group for group in self.distinct if group.is_off)
-        return tuple(sorted(off, key=lambda group: group.rank))
+    @property
+    def overall(self) -> tuple[GroupFinding, ...]:
+        """All people, and all people given the own forecast; a problem is marked at one of them."""
+        return tuple(group for group in (self.everyone, self.given) if group is not None)
 
     @property
-    def beyond(self) -> tuple[GroupFinding, ...]:
-        """Groups that are off by more than the tolerance, by falling lower bound."""
-        return tuple(group for group in self.off if group.is_beyond)
+    def distinct(self) -> tuple[GroupFinding, ...]:
+        """Groups by the forecast, named and scanned groups, each set of rows once."""
+        groups = (*self.by_forecast, *self.named, *self.scanned)
+        return tuple(group for group in groups if group.same_as is None)
+
+    @cached_property
+    def examined(self) -> tuple[GroupFinding, ...]:
+        """All groups of the one family beside everyone that were examined."""
+        learned = (found.group for found in self.learned)
+        return tuple(one for one in (*self.distinct, *learned, *self.positive) if one.is_judged)
+
+    @cached_property
+    def problems(self) -> tuple[GroupFinding, ...]:
+        """Members of the family with a problem, by falling lower bound of the error."""
+        found = (group for group in (*self.examined, *self.overall) if group.is_problem)
+        return tuple(sorted(found, key=lambda group: (-group.least, group.rank)))
 
     @property
-    def tolerated(self) -> tuple[GroupFinding, ...]:
+    def is_everyone_problem(self) -> bool:
+        """Whether all people together are one of the problems."""
+        return any(group.is_problem for group in self.overall)
+
+    @property
+    def seen(self) -> tuple[GroupFinding, ...]:
         """Groups that are significantly off within the tolerance, by falling lower bound."""
-        return tuple(group for group in self.off if not group.is_beyond)
-
-    @property
-    def headline(self) -> GroupFinding | None:
-        """Group beyond the tolerance with the largest lower bound; None if there is none."""
-        return next(iter(self.beyond), None)
+        found = (group for group in self.examined if group.is_off and not group.is_problem)
+        return tuple(sorted(found, key=lambda group: group.rank))
 
     @property
     def leading(self) -> GroupFinding | None:
-        """Finding beyond the tolerance with the largest lower bound; None if there is none.
-
-        It is a named, scanned or learned group, or all people together.
-        """
-        learned, everyone = self.learned_off, self.everyone
-        found = [] if self.headline is None else [self.headline]
-        found += [] if learned is None else [learned.group]
-        found += [everyone] if everyone is not None and everyone.is_beyond else []
-        # of equal bounds, such as 0, that of a named or scanned group is the plainest
-        return max(found, key=lambda group: group.least, default=None)
+        """Problem with the largest lower bound; None if there is none."""
+        return next(iter(self.problems), None)
 
     @property
     def listed(self) -> tuple[GroupFinding, ...]:
-        """Groups beyond the tolerance that have a sentence each; no two share a feature."""
+        """Groups with a problem that have a sentence each; no two share a feature."""
         # groups that share a feature with a worse one mostly share its rows and its error
         found: list[GroupFinding] = []
         used: set[str] = set()
-        for group in self.beyond:
-            if len(found) < GROUPS_LISTED and used.isdisjoint(group.columns):
+        for group in self.problems:
+            is_new = group not in self.overall and used.isdisjoint(group.columns)
+            if len(found) < GROUPS_LISTED and is_new:
                 found.append(group)
                 used.update(group.columns)
         return tuple(found)
-
-    @property
-    def learned_off(self) -> LearnedFinding | None:
-        """Learned group beyond the tolerance with the largest lower bound; None without one."""
-        # one group only: learned groups of different sizes mostly overlap
-        off = (found for found in self.learned if found.group.is_beyond)
-        return min(off, key=lambda found: found.group.rank, default=None)
-
-    @property
-    def least_proven(self) -> GroupFinding | None:
-        """Examined group whose error has the largest upper bound; None if none is known.
-
-        Groups known by probability have no upper bound.
-        """
-        judged = (one for one in self.distinct if one.is_judged and not one.is_probable)
-        known = (one for one in judged if is_known(one.most))
-        return max(known, key=lambda one: or_zero(one.most), default=None)
-
-    @property
-    def n_within(self) -> tuple[int, int]:
-        """Numbers of examined groups whose error is proven to be within the limit, and of all."""
-        judged = [group for group in self.distinct if group.is_judged]
-        return sum(group.is_within for group in judged), len(judged)

@@ -9,6 +9,7 @@ from evenhand._format import (
     band,
     confidence_in_full,
     count,
+    number,
     p_value,
     percent,
     points,
@@ -18,19 +19,21 @@ from evenhand._format import (
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.assumptions import IN_FEATURES, IN_GROUP
 from evenhand.report.charts import Area, Axis, Chart, Color, Point, Points, Shape
+from evenhand.report.comparison import reach_of, signed
 from evenhand.report.document import Legend, Paragraph, Part, Section
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.names import tip_name
 from evenhand.report.profiles import GroupDetails
 from evenhand.report.records import Estimate, Number
 from evenhand.report.sentences import (
-    BEYOND,
     NOT_OFF,
+    PROBLEM,
     TOLERATED,
     how_off,
     joined,
     no_scan,
 )
+from evenhand.report.terms import Terms
 
 SCANNED = 100
 NAMED = 400
@@ -39,24 +42,26 @@ NAMED = 400
 PRINTED = 15
 """Most rows of the scan in text."""
 
-FIRST = "findings beyond the tolerance before others"
+FIRST = "problems before others"
 """Order of the rows of both tables."""
 
 MARKS: dict[str, tuple[Color, Shape]] = {
-    BEYOND: ("red", "square"),
+    PROBLEM: ("red", "square"),
     TOLERATED: ("orange", "diamond"),
     NOT_OFF: ("blue", "circle"),
 }
-"""Marks of groups that are off beyond or within the tolerance, and of others."""
+"""Marks of groups with a problem, with an error seen within the tolerance, and of others."""
 
-TOPS = (0.1, 0.25, 0.5)
+OWN = "forecast's own level and spread"
+"""What groups by the forecast are made from; 0/1 outcomes have tenths of the probability."""
+
+TOPS = (0.1, 0.25, 0.5, 1.0)
 """Possible ends of the scale on which errors are drawn; the smallest that fits is used."""
 
 
 def shown_named(findings: Findings) -> list[GroupFinding]:
     """Return all people, then named groups by importance; those too small come last."""
-    overall = [] if findings.everyone is None else [findings.everyone]
-    return (overall + sorted(findings.named, key=_place))[: NAMED + 1]
+    return [*findings.overall, *sorted(findings.named, key=_place)[:NAMED]]
 
 
 def shown_scanned(findings: Findings) -> list[GroupFinding]:
@@ -84,11 +89,26 @@ def named_section(findings: Findings, details: GroupDetails) -> Section | None:
     cells = _cells(shown, findings)
     cells |= {} if findings.terms.is_event else covered
     cells |= {numeric("rows"): _rows}
-    dim = [i for i, group in enumerate(shown) if group.is_too_small or group.is_possible_leak]
+    is_left_out = [not (group.is_judged or group.same_as) for group in shown]
+    dim = [i for i, is_dim in enumerate(is_left_out) if is_dim]
     more = _more("groups", details)
     table = Table.of("Named groups", shown, cells, dim=dim, search="Find a group", more=more)
     parts = [Paragraph(text), *_explained("groups", findings, details), _legend(findings), table]
     return Section("Named groups", parts, "groups")
+
+
+def by_forecast_section(findings: Findings) -> Section | None:
+    """Show groups by the forecast's own level and spread; nothing without any."""
+    if not findings.by_forecast:
+        return None
+    what = "tenth of the predicted probability" if findings.terms.is_event else OWN
+    text = (
+        f"Groups by the {what}: wrong high and wrong low forecasts cancel in an average, and show"
+        " here. Equal forecasts are in one group. Intervals are those of the one family."
+    )
+    cells = _cells(findings.by_forecast, findings) | {numeric("rows"): _rows}
+    table = Table.of("Groups by the own forecast", findings.by_forecast, cells)
+    return Section("Groups by the own forecast", [Paragraph(text), table], "own")
 
 
 def _explained(table: str, findings: Findings, details: GroupDetails) -> list[Part]:
@@ -122,10 +142,7 @@ def positive_section(findings: Findings) -> Section | None:
     if not groups:
         return None
     shown = [groups[0], *sorted(groups[1:], key=_place)][: NAMED + 1]
-    text = (
-        f"The same for the continuous part of the forecasts, in the {findings.terms.people}."
-        " Intervals hold simultaneously for the groups of this table alone."
-    )
+    text = f"The same for the continuous part of the forecasts, in the {findings.terms.people}."
     cells = _cells(shown, findings) | {numeric("rows"): _rows}
     title = f"Outcomes other than {findings.terms.atom}"
     table = Table.of(f"Named groups: {title.lower()}", shown, cells)
@@ -140,46 +157,25 @@ def _intervals_in_words(findings: Findings) -> str:
     """Return what the intervals of the tables of groups hold for."""
     if findings.terms.is_time:
         return _times_in_words(findings)
-    if not findings.n_simultaneous:
-        return (
-            "Estimates with pointwise 95% confidence intervals: among many groups,"
-            " some intervals miss the true value by chance."
-        )
     confidence = confidence_in_full(findings.confidence)
-    n = count(findings.n_simultaneous, "distinct named and scanned group")
-    every = "all" if findings.n_simultaneous > 1 else "the"
-    asymptotic = (findings.values.get("family") or {}).get("asymptotic") or ()
-    bias_name = findings.terms.bias
-    names = {"error": "error", "coverage": "coverage", "bias": bias_name}
+    asymptotic = findings.family.get("asymptotic") or ()
+    names = {"error": "error", "coverage": "coverage", "bias": findings.terms.bias}
     limits = [names.get(str(name), str(name)) for name in asymptotic]
-    asymptotics = f" Intervals of {joined(limits)} are asymptotic." if limits else ""
-    if findings.values.get("membership"):
-        # the family's measures are asymptotic for these groups, but not for the others
-        bias = f"of {bias_name} and " if "bias" in asymptotic else ""
-        asymptotics = (
-            f" Intervals {bias}of groups known by probability or with weighted rows are asymptotic."
-        )
-    # the first row is one group, not one of many
     return (
-        f"Estimates with simultaneous {confidence} confidence intervals: for each measure and"
-        f" level, the intervals of {every} {n} contain the true values at once with {confidence}"
-        " confidence. Those of everyone are pointwise 95% intervals."
-    ) + asymptotics
+        f"Estimates with simultaneous intervals: those of errors hold for everyone and all groups"
+        f" of the tables at once, with {confidence} confidence."
+    ) + (f" Intervals of {joined(limits)} are asymptotic." if limits else "")
 
 
 def _times_in_words(findings: Findings) -> str:
     """Return what errors of times that are cut off assume, and what their intervals hold for."""
     confidence = confidence_in_full(findings.confidence)
-    every = "each of them by itself"
-    if findings.n_simultaneous:
-        n = count(findings.n_simultaneous, "distinct named and scanned group")
-        every = f"all {n} at once" if findings.n_simultaneous > 1 else "the group"
     return (
         f"Errors and coverage are Kaplan-Meier estimates of PITs, which assume that {IN_GROUP}."
-        f" Their {confidence} confidence intervals are asymptotic and hold for {every}. The range"
-        " without assumption contains the error whatever the unknown times are, with the same"
-        " confidence at any number of rows. Whether a group is significantly off is decided by a"
-        f" test, which assumes that {IN_FEATURES}."
+        f" Their {confidence} confidence intervals are asymptotic and hold for all of them at once."
+        " The range without assumption contains the error whatever the unknown times are, with the"
+        " same confidence at any number of rows. Problems are found by a test, which assumes that"
+        f" {IN_FEATURES}."
     )
 
 
@@ -187,17 +183,14 @@ def scanned_section(findings: Findings, details: GroupDetails) -> Section:
     """Show the most important of the scanned groups."""
     groups, shown = findings.scanned, shown_scanned(findings)
     if not groups:
-        return Section("Scanned groups", [Paragraph(no_scan(findings))], "features")
-    n_off = sum(group.is_off for group in groups)
-    n_beyond = sum(group.is_beyond for group in groups)
-    least = "No group is" if n_off == 0 else f"{n_off:,} of them {'is' if n_off == 1 else 'are'}"
+        return Section("Groups by features", [Paragraph(no_scan(findings))], "features")
+    n = sum(group.is_tested for group in groups)
+    n_problems = sum(group.is_problem for group in groups)
     text = (
-        f"{count(findings.n_scanned, 'group was', 'groups were')} tested: values and halves of"
-        f" features and their pairwise intersections. {least} significantly off"
+        f"{count(n, 'group was', 'groups were')} examined: values and halves of features and their"
+        " pairwise intersections, without those whose rows a group of another table has."
+        f" {count(n_problems, 'problem')} found."
     )
-    text += f", {n_beyond:,} by more than the tolerance." if n_off else "."
-    if findings.n_simultaneous:
-        text += " The intervals belong to the same simultaneous family as those of named groups."
     if len(groups) > SCANNED:
         text += f" The first {SCANNED} groups are listed, {FIRST}."
     cells = _cells(shown, findings) | {
@@ -208,10 +201,16 @@ def scanned_section(findings: Findings, details: GroupDetails) -> Section:
     search = "Find a group by its features"
     more = _more("scan", details)
     table = Table.of(
-        "Scanned groups", shown, cells, dim=dim, search=search, printed=PRINTED, more=more
+        "Groups by features",
+        shown,
+        cells,
+        dim=dim,
+        search=search,
+        printed=max(PRINTED, n_problems),
+        more=more,
     )
     parts = [Paragraph(text), *_explained("scan", findings, details), _legend(findings), table]
-    return Section("Scanned groups", parts, "features")
+    return Section("Groups by features", parts, "features")
 
 
 def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFinding]:
@@ -224,8 +223,10 @@ def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFind
     errors = [group.error for group in shown if not group.is_too_small]
     top = _top(end for error in errors for end in (error.value, error.high))
     scale = Column(f"scale from 0 to {points_in_full(top)}", in_text=False)
-    bias: Cells[GroupFinding] = {
-        numeric(terms.bias): lambda g: estimate_cell(g.bias, terms.show_bias)
+    bias: Cells[GroupFinding] = {numeric(terms.bias): lambda g: bias_cell(g.bias, terms)}
+    rates: Cells[GroupFinding] = {
+        numeric("predicted"): lambda g: Value(percent(g.predicted), order=g.predicted),
+        numeric("event rate"): lambda g: Value(percent(g.rate), order=g.rate),
     }
     unassumed: Cells[GroupFinding] = {numeric("without assumption (points)"): _open_error}
     error = "Kaplan-Meier error (points)" if terms.is_time else "error (points)"
@@ -233,9 +234,9 @@ def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFind
         Column("group"): lambda g: g.name,
         numeric(error): _error,
         scale: lambda g: Value("", order=_error(g).order, drawing=_drawing(g, top, findings)),
-        Column("finding"): lambda g: how_off(g, terms),
+        Column("finding"): lambda g: how_off(g, findings),
         **(bias if terms.has_bias else unassumed),
-        **({} if terms.is_event else covered),
+        **(rates if terms.is_event else covered),
     }
 
 
@@ -260,6 +261,13 @@ def estimate_cell(estimate: Estimate, show: Callable[..., str]) -> Value:
     return Value(show(estimate.value), reach, estimate.value)
 
 
+def bias_cell(bias: Estimate, terms: Terms) -> Value:
+    """Write a difference of outcome and forecast with its interval."""
+    if terms.is_event:
+        return Value(signed(bias.value), reach_of(*bias.ends), bias.value)
+    return estimate_cell(bias, number)
+
+
 def _top(values: Iterable[Number]) -> float:
     # one scale for the whole table makes drawings comparable
     most = max((value for value in values if value is not None), default=0.0)
@@ -275,22 +283,22 @@ def _drawing(group: GroupFinding, top: float, findings: Findings) -> Chart | Non
     if low is not None:
         confidence = confidence_in_full(group.confidence)
         evidence = f"{confidence} interval {band(points, low, high)}"
-    how = how_off(group, findings.terms)
+    how = how_off(group, findings)
     tip = f"{tip_name(group.name)}: off by {points(error)} points ({evidence}), {how}."
     # without an upper end, the bar reaches from the lower end to the estimate
     reach = None if low is None else (low, error if high is None else high)
     point = Point(max(error, 0.0), 0.5, tip, across=reach)
     axis = Axis(0, top, ticks=[k * top / 5 for k in range(6)])
     alt = f"Error, from 0 to {points_in_full(top)} points"
-    tolerated = min(findings.tolerance.error, top)
+    tolerated = min(findings.tolerance, top)
     color, shape = MARKS[kind_of(group)]
     return Chart(alt, axis, [_zone(tolerated), Points([point], "", color, shape)], size="cell")
 
 
 def kind_of(group: GroupFinding) -> str:
-    """Return whether a group is off beyond the tolerance, within it or not, a key of `MARKS`."""
-    if group.is_beyond:
-        return BEYOND
+    """Return what was found of a group, a key of `MARKS`."""
+    if group.is_problem:
+        return PROBLEM
     return TOLERATED if group.is_off else NOT_OFF
 
 
@@ -301,6 +309,6 @@ def _zone(tolerated: float, label: str = "") -> Area:
 def _legend(findings: Findings) -> Legend:
     """Explain the marks of the drawings in both tables."""
     at = [Point(0, 0.5, "")]
-    zone = f"tolerance: up to {points_in_full(findings.tolerance.error)} points of error"
+    zone = f"tolerance: up to {points_in_full(findings.tolerance)} points of error"
     marks = [Points(at, name, color, shape) for name, (color, shape) in MARKS.items()]
-    return Legend([*marks, _zone(findings.tolerance.error, zone)])
+    return Legend([*marks, _zone(findings.tolerance, zone)])

@@ -7,7 +7,7 @@ from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.assumptions import IN_GROUP
 from evenhand.report.document import Paragraph, Section
 from evenhand.report.findings import Findings, LearnedFinding
-from evenhand.report.groups import estimate_cell
+from evenhand.report.groups import bias_cell, estimate_cell
 from evenhand.report.profiles import GroupDetails
 from evenhand.report.sentences import how_off, learned_in_words
 
@@ -24,7 +24,7 @@ def learned_section(findings: Findings, details: GroupDetails) -> Section | None
     terms = findings.terms
     sizes = _censored_sizes() if terms.is_time else _sizes()
     bias: Cells[LearnedFinding] = {
-        numeric(terms.bias, in_text=False): lambda f: terms.show_bias(f.group.bias.value)
+        numeric(terms.bias, in_text=False): lambda f: bias_cell(f.group.bias, terms)
     }
     covered: Cells[LearnedFinding] = {
         numeric("80% coverage", in_text=False): lambda f: percent(f.group.coverage_80.value)
@@ -32,7 +32,7 @@ def learned_section(findings: Findings, details: GroupDetails) -> Section | None
     cells: Cells[LearnedFinding] = {
         Column("share of people"): lambda f: in_full(f.mass),
         **sizes,
-        Column("finding"): lambda f: how_off(f.group, terms),
+        Column("finding"): lambda f: how_off(f.group, findings),
         **(bias if terms.has_bias else {}),
         **({} if terms.is_event else covered),
         numeric("adjusted p", in_text=False): lambda f: p_value(f.group.p_adjusted),
@@ -45,26 +45,22 @@ def learned_section(findings: Findings, details: GroupDetails) -> Section | None
         name = names.get(found.mass, f"learned group of {in_full(found.mass)} of people")
         return details.of_group("learned", found.mass, str(name), found.mass)
 
-    table = Table.of("Learned groups", findings.learned, cells, more=more)
-    title = "Worst groups learned from features"
+    table = Table.of("Groups found by search", findings.learned, cells, more=more)
+    title = "Groups found by search"
     return Section(title, [Paragraph(_explained(findings)), table], "learned")
 
 
 def _explained(findings: Findings) -> str:
-    level = f"{1 - findings.confidence:.4g}"
     if findings.terms.is_time:
         return (
             f"{LEARNED} Errors are Kaplan-Meier estimates, which assume that {IN_GROUP}; their"
-            f" {findings.level} intervals are asymptotic and hold for all learned groups at once. A"
-            " finding is listed if the adjusted p, from a test and adjusted for the number of"
-            f" learned groups, is below {level}."
+            f" {findings.level} intervals are asymptotic and hold for all learned groups at once."
         )
     return (
         f"{LEARNED} Its estimated error is conservative: on average it does not exceed the true"
         " error, and it may be negative. The lower bounds of all learned groups hold jointly, with"
-        f" {findings.level} confidence. A finding is listed if the adjusted p, from a separate test"
-        f" and adjusted for the number of learned groups, is below {level}; the test is more"
-        " powerful than the bound, which may be 0 then."
+        f" {findings.level} confidence. The test is more powerful than the bound, which may be 0"
+        " where a problem is found."
     )
 
 

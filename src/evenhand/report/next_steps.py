@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evenhand._format import in_full
 from evenhand.distributions import OutcomeKind
 from evenhand.report.coverage import MASS
-from evenhand.report.findings import GROUPS_LISTED, Findings, GroupFinding
-from evenhand.report.records import or_zero
-from evenhand.report.status import Decision, Status, status_of
+from evenhand.report.findings import Findings, GroupFinding
+from evenhand.report.records import Values, or_zero
 
 FORECASTS = (
     "--target",
@@ -70,81 +69,75 @@ def next_steps(findings: Findings) -> tuple[NextStep, ...]:
 
 def _steps(findings: Findings) -> Iterator[NextStep]:
     options = forecast_options(findings)
-    status = status_of(findings)
-    if status.decision is Decision.PASS:
-        yield _after_pass(findings, status)
     yield from _repairs(findings, options)
-    if status.decision is Decision.UNDECIDED and not status.conditions:
+    if not findings.problems:
         yield _more_rows(findings)
     yield from _proof(findings, options)
 
 
 def _more_rows(findings: Findings) -> NextStep:
-    """Return what decides an audit that is not decided."""
+    """Return what finds smaller errors."""
     # a plan is for outcomes that are all known
     if findings.terms.is_time:
         return NextStep("Follow people for longer, collect more rows, or name fewer groups.")
-    n = max(len(findings.distinct), 1)
+    n = max(len(findings.examined), 1)
     return NextStep(
-        "Collect more rows, or name fewer groups: see which errors a number of rows detects.",
+        "See how many rows show which error.",
         f"evenhand plan --groups {n}",
         f"print(evenhand.planning.plan(n_groups={n}))",
     )
 
 
-def _after_pass(findings: Findings, status: Status) -> NextStep:
-    """Return what a pass requires: nothing but another audit of later rows."""
-    if not status.conditions:
-        return NextStep(
-            "Nothing to repair. Repeat the audit on new rows, and let it fail if a group is off by"
-            " more.",
-            "evenhand audit NEW.csv ... --fail-if 'groups_beyond_tolerance > 0'",
-            f'compare(found, audit(model, {_rows(findings, "new")})).to_html("changes.html")',
-        )
-    passed = "the condition" if len(status.conditions) == 1 else "each condition"
-    # conditions may allow findings, and do not count learned groups
-    rest = "some findings are beyond the tolerance; see the report"
-    if findings.leading is None:
-        rest = "no finding is beyond the tolerance"
-    return NextStep(f"Nothing is required: {passed} of --fail-if is false, and {rest}.")
-
-
 def _repairs(findings: Findings, options: str) -> Iterator[NextStep]:
-    """Yield how to recalibrate the groups, or all forecasts, that are off."""
+    """Yield how to recalibrate the groups, or all forecasts, that have a problem."""
     names = repairable_names(findings)
-    everyone = findings.everyone
-    if names:
+    own = {_rule_of(findings, group) for group in findings.by_forecast}
+    # a trend along the forecast is no matter of single groups
+    is_of_all = findings.is_everyone_problem and (_is_trend(findings) or own.issuperset(names))
+    if names and not is_of_all:
         yield _repair(findings, names, options)
-    elif findings.beyond:
-        yield _repair_by_column(findings, options)
-    elif everyone is not None and everyone.is_beyond:
+    elif findings.is_everyone_problem:
         yield NextStep(
             "Recalibrate all forecasts with rows that neither the model nor this audit has seen.",
             _of_table(findings, options, "evenhand recalibrate OTHER.csv {} --out maps"),
             _of_model(findings, "RecalibratedRegressor(FrozenEstimator(model)).fit({})"),
         )
+    elif findings.problems:
+        yield _repair_by_column(findings, options)
+
+
+def _is_trend(findings: Findings) -> bool:
+    """Whether the smallest p-value of the tests of everyone is that of a trend."""
+    given = findings.given_forecast
+    tests = {} if given is None or given.tests is None else given.tests
+    p_values = {name: p for name, p in tests.items() if p is not None}
+    return min(p_values, key=lambda name: p_values[name], default="").startswith("trend")
 
 
 def repairable_names(findings: Findings) -> list[str]:
-    """Return the groups beyond the tolerance that rules define, the most important first.
+    """Return rules of the listed groups with a problem that have one, the most important first."""
+    rules = (_rule_of(findings, group) for group in findings.listed)
+    return [rule for rule in rules if rule is not None]
 
-    No two share a feature, as the other groups mostly have the same rows.
-    """
-    off = [one for one in findings.values.get("off_groups") or () if one.get("rule")]
-    named = {one["group"] for one in off if one.get("mass") is None}
-    defined = {one["mass"]: str(one["group"]) for one in off if one.get("mass") is not None}
-    names = [group.name for group in findings.listed if group.name in named]
-    learned = findings.learned_off
-    if learned is not None and learned.mass in defined:
-        # the learned group comes first if its lower bound is the largest
-        is_worst = not names or learned.group.least > findings.listed[0].least
-        names.insert(0 if is_worst else len(names), defined[learned.mass])
-    return names[:GROUPS_LISTED]
+
+def _rule_of(findings: Findings, group: GroupFinding) -> str | None:
+    """Return the rule of a group as text; None for a mask, and for a group without a rule."""
+    for one in findings.values.get("off_groups") or ():
+        is_group = one["group"] == group.name if one.get("mass") is None else False
+        if one.get("rule") and (is_group or (group.mass and one.get("mass") == group.mass)):
+            # the name of other groups is their rule
+            return _rule_text(one["rule"]) if group in findings.by_forecast else str(one["group"])
+    return None
+
+
+def _rule_text(rule: Sequence[Values]) -> str:
+    comparisons = [one for condition in rule for one in condition["comparisons"]]
+    return " and ".join(f"{c['column']} {c['operator']} {c['value']}" for c in comparisons)
 
 
 def _repair(findings: Findings, names: list[str], options: str) -> NextStep:
     chosen = " ".join(f"--group {_quoted(name)}" for name in names)
-    what = "Recalibrate the groups that are off, with rows that neither model nor audit has seen."
+    what = "Recalibrate the groups with a problem, with rows that neither model nor audit has seen."
     model = "model"
     if findings.is_randomized:
         # the draw is the outermost part of a forecaster: what it is put around is repaired
@@ -160,11 +153,11 @@ def _repair(findings: Findings, names: list[str], options: str) -> NextStep:
 
 def _repair_by_column(findings: Findings, options: str) -> NextStep:
     """Return how to recalibrate groups without a rule: masks, and groups of tables in parts."""
-    column = _column_of(findings, findings.beyond[0])
+    column = _column_of(findings, findings.problems[0])
     by = "by=groups" if column is None else f"by={json.dumps(column, ensure_ascii=False)}"
     line = f"evenhand recalibrate OTHER.csv {{}} --by {_quoted(column or 'COLUMNS')} --out maps"
     return NextStep(
-        "Recalibrate the groups that are off, with rows that neither model nor audit has seen.",
+        "Recalibrate the groups with a problem, with rows that neither model nor audit has seen.",
         _of_table(findings, options, line),
         _of_model(findings, f"RecalibratedRegressor(FrozenEstimator(model), {by}).fit({{}})"),
     )

@@ -33,6 +33,23 @@ class NoteKind(Enum):
         " of membership in a group, pass {{'name': values}} as groups, or name them in"
         " --group-probabilities"
     )
+    NO_OWN_FORECAST = "forecasts are not known, so levels of the forecast cannot be compared"
+    IMPOSSIBLE_OUTCOMES = (
+        "{numbers[2]:,.0f} outcomes have a predicted probability of 0, the first in row"
+        " {numbers[0]:,.0f}, where the probability of the event is {numbers[1]:g}"
+    )
+    NO_THINNING = (
+        "no groups were found by search and nothing is certified: rows have weights, and the"
+        " largest weight of the design is not known; give it in largest_weight or --largest-weight"
+    )
+    THINNED = (
+        "groups found by search and guarantees use {numbers[0]:,} of {numbers[1]:,} rows, drawn"
+        " with probabilities in proportion to their weights (seed {numbers[2]})"
+    )
+    FEW_AFTER_THINNING = (
+        "no groups were found by search: too few of {numbers[0]:,} rows after thinning,"
+        " {numbers[1]:,} kept"
+    )
     SEARCHES_UNWEIGHTED = (
         "learned groups, oracle worst groups and the tests of scanned groups count each row once,"
         " whatever its weight"

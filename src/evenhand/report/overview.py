@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evenhand._format import at_most, band, in_full, points, points_in_full
+from evenhand._format import at_most, band, count, in_full, points, points_in_full
 from evenhand.report.charts import Area, Chart, Layer, Point, Points, error_axis
 from evenhand.report.document import Section
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.groups import MARKS, kind_of
 from evenhand.report.names import short, tip_name
 from evenhand.report.records import Number, known, or_zero
-from evenhand.report.sentences import how_off
+from evenhand.report.sentences import PROBLEM, how_off
 
-MOST = 5
+MOST = 6
 """Most groups beside everyone."""
 
 NAME = 44
@@ -42,9 +42,9 @@ def overview(findings: Findings) -> Section | None:
     if not rows:
         return None
     most = max(end for row in rows for end in (row.value, *(row.across or ())))
-    axis = error_axis(most, "Error in points: 0 is perfect, 50 the worst")
-    tolerated = min(findings.tolerance.error, axis.high)
-    zone = f"tolerance: up to {points_in_full(findings.tolerance.error)} points"
+    axis = error_axis(most, "Error in points: 0 is perfect")
+    tolerated = min(findings.tolerance, axis.high)
+    zone = f"tolerance: up to {points_in_full(findings.tolerance)} points"
     layers: list[Layer] = [
         Area([(0, -len(rows)), (0, 0)], [(tolerated, -len(rows)), (tolerated, 0)], zone)
     ]
@@ -55,11 +55,13 @@ def overview(findings: Findings) -> Section | None:
             if row.kind == kind
         ]
         layers.append(Points(marks, kind, color, shape))
+    n, drawn = len(findings.problems), sum(row.kind == PROBLEM for row in rows)
     chart = Chart(
         "Errors of all people and of the most important groups; the numbers are in the tables.",
         axis,
         layers,
         size="rows",
+        note=f"{drawn} of {count(n, 'problem')} are drawn." if n > drawn else "",
         names=[(row.name, row.words) for row in rows],
     )
     return Section("Who is affected", [chart])
@@ -67,16 +69,10 @@ def overview(findings: Findings) -> Section | None:
 
 def _rows(findings: Findings) -> Iterator[_Row]:
     """Yield everyone, the most important groups and the bound for every group."""
-    everyone = findings.everyone
-    if everyone is not None and known(everyone.error.value):
-        yield _row(everyone, "everyone", findings)
-    groups = sorted((g for g in findings.distinct if _is_drawn(g)), key=lambda group: group.rank)
-    leading = findings.leading
-    # a learned group that leads is in no list of groups
-    if leading is not None and leading is not everyone and leading not in groups:
-        groups.insert(0, leading)
-    for group in groups[:MOST]:
-        yield _row(group, short(_name(group, findings), NAME), findings)
+    groups = sorted(findings.examined, key=lambda group: group.rank)
+    for group in (*findings.overall, *groups[:MOST]):
+        if known(group.error.value):
+            yield _row(group, findings)
     bound = findings.bound
     if bound is not None and findings.is_bound_useful and known(bound.group_error):
         people = f"every group of {in_full(bound.mass)} of {findings.terms.people}"
@@ -89,25 +85,13 @@ def _rows(findings: Findings) -> Iterator[_Row]:
         yield _Row(people, error, words, tip, BOUND, (0.0, error))
 
 
-def _name(group: GroupFinding, findings: Findings) -> str:
-    """Return the name of a group; a learned one has its size and its definition."""
-    learned = findings.learned_off
-    if learned is None or group is not learned.group:
-        return group.name
-    definition = learned.description or ", ".join(group.features)
-    return f"learned, {in_full(learned.mass)}: {definition}"
-
-
-def _is_drawn(group: GroupFinding) -> bool:
-    return group.is_judged and known(group.error.value)
-
-
-def _row(group: GroupFinding, name: str, findings: Findings) -> _Row:
+def _row(group: GroupFinding, findings: Findings) -> _Row:
     value, low, high = group.error.value, group.error.low, group.error.high
     size = max(value or 0.0, 0.0)
     reach = "" if low is None else f" (interval {band(points, low, high)})"
-    how = how_off(group, findings.terms)
+    how = how_off(group, findings)
     tip = f"{tip_name(group.name)}: off by {points(value)} points{reach}, {how}."
+    name = short(group.name, NAME)
     return _Row(name, size, points(value), tip, kind_of(group), _ends(low, high, size))
 
 

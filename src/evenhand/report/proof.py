@@ -28,7 +28,7 @@ from evenhand.report.events import event_parts
 from evenhand.report.findings import Findings, LearnedFinding
 from evenhand.report.groups import NAMED
 from evenhand.report.records import Bound, NamedBound, Proof, Question, WorstGroup, known, or_zero
-from evenhand.report.sentences import NOT_OFF
+from evenhand.report.sentences import NOT_OFF, PROBLEM
 from evenhand.report.verdict import chance_sentence
 
 PATHWISE = (
@@ -292,8 +292,7 @@ def _learned_point(found: LearnedFinding, level: str) -> charts.Point:
     tip = f"Group of {in_full(found.mass)} learned from features: off by {points(error)} points"
     if is_known(found.low):
         least = f"by at least {at_least(group.least)} with {level} confidence"
-        how = least if group.least else "significantly off"
-        tip += f", {how if group.is_off else NOT_OFF}"
+        tip += f", {least}" * bool(group.least) + f", {PROBLEM if group.is_problem else NOT_OFF}"
     # unbiased estimates and their bounds may be negative, and the axis begins at 0
     height = max(error, 0.0)
     return charts.Point(found.mass, height, f"{tip}.", down_to=min(max(group.least, 0.0), height))

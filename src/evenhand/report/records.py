@@ -26,6 +26,49 @@ class Estimate:
     low: Number = None
     high: Number = None
 
+    @property
+    def ends(self) -> tuple[Number, Number]:
+        return self.low, self.high
+
+
+@dataclass(frozen=True)
+class GivenForecast:
+    """Mean error given the own forecast, and what right forecasts would show by chance.
+
+    `is_complete` if an upper end bounds it, `tests` are the p-values of the tests of everyone.
+    """
+
+    error: Number
+    low: Number
+    high: Number
+    chance: Number
+    is_complete: bool | None
+    tests: Mapping[str, Number] | None
+
+
+@dataclass(frozen=True)
+class ProbabilityScores:
+    """Scores of the probabilities of 0/1 outcomes in a group, as the field reports them."""
+
+    group: str
+    n: int
+    n_events: int | None
+    slope: Number
+    slope_low: Number
+    slope_high: Number
+    intercept: Number
+    intercept_low: Number
+    intercept_high: Number
+    observed_expected: Number
+    observed_expected_low: Number
+    observed_expected_high: Number
+    ici: Number
+    e_max: Number
+    auc: Number
+    brier: Number
+    scaled_brier: Number
+    log_loss: Number
+
 
 @dataclass(frozen=True)
 class Censoring:
@@ -229,7 +272,6 @@ class Forecaster:
 
 def record(kind: type[Record], row: Values) -> Record:
     """Read a row by the names of the fields; missing values are None."""
-    # audits of earlier versions lack later columns
     names = (field.name for field in fields(kind))  # type: ignore[arg-type]
     return kind(**{name: row.get(name) for name in names})
 

@@ -1,40 +1,37 @@
-"""Status of an audit: whether the forecasts meet the reader's own condition."""
+"""Status of an audit: its verdict by evidence, and the conditions of a gate."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from enum import StrEnum
-from math import inf
+from math import sqrt
 from statistics import NormalDist
+from typing import Any
 
-from evenhand._format import is_known
+from evenhand._format import count, is_known, points_in_full
 from evenhand.report.findings import Findings, GroupFinding
-from evenhand.report.records import Estimate, Number, known, or_zero, record
-from evenhand.report.tolerance import ROUNDING, Tolerance
+from evenhand.report.records import Number
 
-LEVELS = (0.8, 0.9)
-"""Levels of the prediction intervals whose coverage is judged."""
+NORMAL = NormalDist()
+POWER = 0.8
+"""Probability with which a detectable error is found."""
 
-ONE_SIDED = 4
-"""Number of ends of intervals that a bound with all of the error probability counts as.
-
-If intervals are normal, the shares of both kinds then add up to less than the error probability.
-"""
+MOST = 0.1
+"""Detectable error of all people above which there are too few rows."""
 
 
-class Decision(StrEnum):
-    """Decision on a condition; "undecided" means that the rows do not suffice."""
+class Verdict(StrEnum):
+    """Verdict of an audit."""
 
-    PASS = "pass"
-    FAIL = "fail"
-    UNDECIDED = "undecided"
+    PROBLEM = "problem found"
+    NO_PROBLEM = "no problem found"
+    TOO_FEW = "too few rows"
 
 
 @dataclass(frozen=True)
 class JudgedCondition:
-    """Condition of a gate under which an audit fails, and its value in the audit.
+    """Condition of a gate under which the command fails, and its value in the audit.
 
     Parameters
     ----------
@@ -51,7 +48,7 @@ class JudgedCondition:
     value : float or None
         The quantity; None if the audit does not contain it.
     is_true : bool or None
-        Whether the condition is true, so that the audit fails; None if it cannot be evaluated.
+        Whether the condition is true; None if it cannot be evaluated.
     reason : str or None
         Why it cannot be evaluated.
     """
@@ -67,245 +64,167 @@ class JudgedCondition:
 
 
 @dataclass(frozen=True)
-class Limit:
-    """Largest error, and largest distance of the coverage of intervals from their levels.
+class Detectable:
+    """Error that a group of a number of rows would have shown with 80% probability."""
 
-    Parameters
-    ----------
-    tolerance : Tolerance
-        Both limits.
-    levels : tuple of float
-        Levels of the intervals that are judged; none for 0/1 outcomes, whose forecasts have no
-        intervals, and if the reader asked for a limit of the error alone.
-    widening : float, default 1
-        Factor by which the intervals are wider that together may fail an audit.
-    """
-
-    tolerance: Tolerance
-    levels: tuple[float, ...]
-    widening: float = 1.0
-
-    def shares(self, group: GroupFinding) -> Iterator[tuple[float, Estimate]]:
-        """Yield the levels that are judged, with the coverage of a group."""
-        known = {0.8: group.coverage_80, 0.9: group.coverage_90}
-        return ((level, known[level]) for level in self.levels)
-
-    def excess(self, group: GroupFinding) -> float | None:
-        """Return the level whose coverage is proven to be beyond the limit; 0 for the error.
-
-        None if nothing is proven to be beyond the limit. The lower bound decides, not the estimate,
-        and only for groups that are significantly off. Intervals of each measure hold with their
-        confidence: the widened ones hold together.
-        """
-        if not group.is_off:
-            return None
-        if or_zero(_widened(group.error, self.widening).low) > self.tolerance.error + ROUNDING:
-            return 0.0
-        limit = self.tolerance.coverage + ROUNDING
-        wide = ((level, _widened(share, self.widening)) for level, share in self.shares(group))
-        return next((level for level, share in wide if _least_gap(share, level) > limit), None)
-
-    def is_proven(self, group: GroupFinding) -> bool:
-        """Whether error and coverage of a group are proven to be within the limit."""
-        error = group.most
-        # the numbers of a group known by probability are not those of its members
-        if group.is_probable or not is_known(error) or error > self.tolerance.error + ROUNDING:
-            return False
-        limit = self.tolerance.coverage + ROUNDING
-        return all(_most_gap(share, level) <= limit for level, share in self.shares(group))
-
-    def times_rows_to_pass(self, group: GroupFinding) -> float:
-        """Return how many times as many rows prove the limit for a calibrated group."""
-        # the error of members that are known by probability has no upper bound, and more rows do
-        # not narrow what is not known of times that are cut off
-        if group.is_probable or group.open_error is not None:
-            return inf
-        # ends of intervals, and estimates of calibrated groups, shrink as the root of the rows
-        gaps = [(or_zero(group.most), self.tolerance.error)]
-        for level, share in self.shares(group):
-            gaps.append((_most_gap(share, level), self.tolerance.coverage))
-        return max(most / limit if limit else inf for most, limit in gaps) ** 2
-
-    def times_rows_to_fail(self, group: GroupFinding) -> float:
-        """Return how many times as many rows prove an error beyond the limit.
-
-        This assumes that the estimate is right.
-        """
-        beyond = or_zero(group.error.value) - self.tolerance.error
-        width = self.widening * (or_zero(group.error.value) - or_zero(group.error.low))
-        return (width / beyond) ** 2 if group.is_off and beyond > ROUNDING else inf
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Group that is judged; `is_part` for groups of the people whose outcome is not the atom."""
-
-    group: GroupFinding
-    is_part: bool = False
+    n: int
+    error: float
 
 
 @dataclass(frozen=True)
 class Status:
-    """Decision of an audit by the reader's own condition.
+    """Verdict of an audit and the numbers behind it.
 
     Parameters
     ----------
-    decision : Decision
-        Pass, fail or undecided.
-    conditions : tuple of JudgedCondition
-        Conditions of a gate; if there are any, they alone decide.
-    limit : Limit or None
-        The limit of every examined group; None if conditions decide.
-    exceeding : tuple of Judged
-        Groups that are significantly off, with an interval beyond the limit, by falling lower
-        bound.
-    unproven : tuple of Judged
-        Groups that are not proven to be within the limit, by falling upper bound of the error.
-    n_groups : int
-        Number of groups that were examined, beside all people.
-    n_rows_to_fail : int or None
-        If the rows do not suffice: about how many prove an error beyond the limit, if an estimate
-        that is significantly off is right; None if there is no such estimate.
-    n_rows_to_pass : int or None
-        The same for a pass, if the forecasts are calibrated in each group.
+    verdict : Verdict
+        "problem found" if a member of the family has a problem; else "too few rows" if not even
+        an error of 10 points of all people (0/1: a doubling of the rate) would have been found;
+        else "no problem found".
+    is_proven : bool
+        Whether the interval of everyone and of every group lies within the tolerance.
+    n_examined : int
+        Number of groups that were examined beside everyone, the same rows once.
+    n_problems : int
+        Number of members with a problem; all people together are one member.
+    n_beyond : int
+        Number of members whose whole interval is beyond the tolerance.
+    tolerance : float
+        Error up to which significant findings are no problem.
+    detectable : tuple of Detectable
+        Errors that these rows would have shown: of all people, then of the groups of median and
+        of least size.
     """
 
-    decision: Decision
-    conditions: tuple[JudgedCondition, ...] = ()
-    limit: Limit | None = None
-    exceeding: tuple[Judged, ...] = ()
-    unproven: tuple[Judged, ...] = ()
-    n_groups: int = 0
-    n_rows_to_fail: int | None = None
-    n_rows_to_pass: int | None = None
+    verdict: Verdict
+    is_proven: bool
+    n_examined: int
+    n_problems: int
+    n_beyond: int
+    tolerance: float
+    detectable: tuple[Detectable, ...]
+
+    def __str__(self) -> str:
+        where = f" in {count(self.n_problems, 'group')}" if self.n_problems else ""
+        proven = f", proven within {points_in_full(self.tolerance)} points" * self.is_proven
+        return f"{self.verdict}{where}{proven} ({self.n_examined:,} examined beside everyone)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict and the counts as plain values."""
+        left_out = {"tolerance", "detectable"}
+        plain = {key: value for key, value in asdict(self).items() if key not in left_out}
+        return plain | {"verdict": str(self.verdict)}
 
 
 def status_of(findings: Findings) -> Status:
-    """Return the status of an audit.
-
-    Conditions of a gate decide if there are any, else the limit that groups were to be proven
-    within, else the tolerance. An audit passes if every examined group is proven to be within the
-    limit, and fails if one is significantly off and proven to be beyond it, with intervals that
-    hold together. A learned group was found by a search, which bounds its error from below alone:
-    it can only fail.
-    """
-    given = findings.values.get("conditions") or ()
-    conditions = tuple(record(JudgedCondition, one) for one in given)
-    if conditions:
-        return Status(_of_conditions(conditions), conditions)
-    judged = list(_judged(findings))
-    alone = limit_of(findings)
-    limit = _joint(alone, findings, judged)
-    learned = [Judged(found.group) for found in findings.learned]
-    everything = [*judged, *learned]
-    exceeding = [one for one in everything if alone.excess(one.group) is not None]
-    is_proven = any(limit.excess(one.group) is not None for one in exceeding)
-    unproven = [one for one in judged if not limit.is_proven(one.group)]
-    decision = Decision.FAIL if is_proven else Decision.UNDECIDED
-    if not unproven and judged and not exceeding:
-        decision = Decision.PASS
-    found = Status(
-        decision,
-        limit=limit,
-        exceeding=tuple(sorted(exceeding, key=lambda one: -or_zero(one.group.error.low))),
-        unproven=tuple(sorted(unproven, key=lambda one: -or_zero(one.group.most))),
-        n_groups=len(learned) + sum(one.group is not findings.everyone for one in judged),
+    """Return the status of an audit, by the groups that it marks as problems."""
+    detectable = tuple(_detectable_errors(findings))
+    verdict = Verdict.NO_PROBLEM
+    if findings.problems:
+        verdict = Verdict.PROBLEM
+    elif detectable[0].error > most_of(findings):
+        verdict = Verdict.TOO_FEW
+    return Status(
+        verdict,
+        is_proven=_is_proven(findings),
+        n_examined=len(findings.examined),
+        n_problems=len(findings.problems),
+        n_beyond=sum(group.is_beyond(findings.tolerance) for group in findings.examined)
+        + any(group.is_beyond(findings.tolerance) for group in findings.overall),
+        tolerance=findings.tolerance,
+        detectable=detectable,
     )
-    if decision is not Decision.UNDECIDED:
-        return found
-    to_fail = min((limit.times_rows_to_fail(one.group) for one in everything), default=inf)
-    to_pass = max((limit.times_rows_to_pass(one.group) for one in unproven), default=inf)
+
+
+def most_of(findings: Findings) -> float:
+    """Return the detectable error of all people above which there are too few rows."""
+    if not findings.terms.is_event:
+        return MOST
+    predicted = _predicted(findings.everyone)
+    # not even a doubling of a rare event would show
+    return min(MOST, predicted, 1 - predicted)
+
+
+def detectable_error(n: float, level: float, variance: Number = None) -> float:
+    """Return the error of `n` rows that a two-sided test at a level finds with 80% probability.
+
+    Parameters
+    ----------
+    n : float
+        Number of rows.
+    level : float
+        Level of the test.
+    variance : float, optional
+        Mean of p (1 - p) of the probabilities of 0/1 outcomes. Without it, the error is the W1
+        distance of PITs from uniform ones, whose variance is 1/12.
+
+    Examples
+    --------
+    >>> round(detectable_error(500, 0.02 / 100), 3), round(detectable_error(500, 0.0004, 0.25), 3)
+    (0.059, 0.098)
+    """
+    reach = NORMAL.inv_cdf(1 - level / 2) + NORMAL.inv_cdf(POWER)
+    if variance is None:
+        return reach / sqrt(12 * n)
+    # the count is an integer: half of it for continuity
+    return reach * sqrt(variance / n) + 1 / (2 * n)
+
+
+def _detectable_errors(findings: Findings) -> Iterator[Detectable]:
+    """Yield the errors that all people, and groups of median and of least size, would show."""
+    family, is_event = findings.family, findings.terms.is_event
+    shares = family.get("shares") or {}
     n = findings.values["n_samples"]
-    if to_fail < inf:
-        return replace(found, n_rows_to_fail=math.ceil(to_fail * n))
-    return replace(found, n_rows_to_pass=math.ceil(to_pass * n) if to_pass < inf else None)
+    tests = family.get("n_tests") or 1
+    level = (shares.get("everyone") or 1 - findings.confidence) / tests
+    variance = _variance(findings) if is_event else None
+    yield Detectable(n, detectable_error(n, level, variance))
+    kinds = {
+        ("groups", "n_groups"): (*findings.named, *findings.scanned),
+        ("by_forecast", "n_by_forecast"): findings.by_forecast,
+    }
+    for (share, number), found in kinds.items():
+        groups = sorted((one for one in found if one.is_judged), key=lambda one: -one.n)
+        if not groups or not shares.get(share) or not family.get(number):
+            continue
+        # a level for each group; continuous outcomes have two tests of each
+        level = shares[share] / family[number] / (1 if is_event else 2)
+        for one in dict.fromkeys((groups[(len(groups) - 1) // 2], groups[-1])):
+            chance = _predicted(one, _predicted(findings.everyone))
+            variance = chance * (1 - chance) if is_event else None
+            yield Detectable(one.n, detectable_error(one.n, level, variance))
+        return
 
 
-def n_beyond_whatever(status: Status) -> int:
-    """Return how many groups exceed the limit of the error whatever times are cut off."""
-    return sum(
-        or_zero(one.group.open_error.low) > status.limit.tolerance.error + ROUNDING
-        for one in status.exceeding
-        if status.limit is not None and one.group.open_error is not None
-    )
+def _variance(findings: Findings) -> float:
+    """Return the mean of p (1 - p) of all people, by groups of similar probabilities."""
+    groups = [one for one in findings.by_forecast if is_known(one.predicted)]
+    groups = groups or list(findings.overall[:1])
+    chances = [(one.n, _predicted(one)) for one in groups]
+    total = sum(n for n, _ in chances)
+    return sum(n * p * (1 - p) for n, p in chances) / total if total else 0.25
 
 
-def n_proven_beyond(findings: Findings) -> int:
-    """Return how many groups with estimates beyond the tolerance are proven to be beyond it."""
-    limit = _tolerated(findings)
-    return sum(limit.excess(group) is not None for group in findings.beyond)
+def _predicted(group: GroupFinding | None, default: float = 0.5) -> float:
+    """Return the mean probability of a group of 0/1 outcomes."""
+    found = None if group is None else group.predicted
+    return found if is_known(found) else default
 
 
-def limit_of(findings: Findings) -> Limit:
-    """Return the limit that was asked for; without one, the tolerance."""
-    within = findings.values.get("within")
-    if is_known(within):
-        return Limit(Tolerance(within), ())
-    return _tolerated(findings)
+def _is_proven(findings: Findings) -> bool:
+    """Whether every upper end lies within the tolerance, which only 0/1 outcomes have.
 
-
-def _tolerated(findings: Findings) -> Limit:
-    return Limit(findings.tolerance, () if findings.terms.is_event else LEVELS)
-
-
-def _joint(limit: Limit, findings: Findings, judged: Iterable[Judged]) -> Limit:
-    """Return the limit with intervals that are wide enough to hold together.
-
-    A pass needs every bound, so that each may have its own confidence. One bound suffices for a
-    fail: the error probability is divided among those of all people, of the groups and of the
-    learned groups, for each measure (Bonferroni).
+    Errors of opposite signs cancel in a pooled number: the mean error given the own forecast needs
+    an upper end, too.
     """
-    families = {(one.is_part, one.group is findings.everyone) for one in judged}
-    n_one_sided = (findings.everyone is not None) + bool(findings.learned)
-    n = len(families) * (1 + len(limit.levels)) + bool(findings.learned)
-    if n < 2:
-        return limit
-    # intervals have half the error probability at either end. The bound of learned groups and the
-    # band of the error of all people have all of it at one end, so each counts more than twice
-    n += (ONE_SIDED - 1) * n_one_sided
-    normal, level = NormalDist(), 1 - findings.confidence
-    return replace(limit, widening=normal.inv_cdf(level / n) / normal.inv_cdf(level / 2))
-
-
-def _widened(estimate: Estimate, factor: float) -> Estimate:
-    """Return an estimate with an interval that is wider by a factor."""
-    value, low, high = estimate.value, estimate.low, estimate.high
-    return Estimate(
-        value,
-        or_zero(value) - factor * (or_zero(value) - or_zero(low)) if known(value, low) else low,
-        or_zero(value) + factor * (or_zero(high) - or_zero(value)) if known(value, high) else high,
+    given = findings.given_forecast
+    if not findings.terms.is_event or given is None or not given.is_complete:
+        return False
+    everyone = findings.overall[:1]
+    # groups of a few rows are not tested, but they are listed
+    named = (one for one in findings.named if one.same_as is None and not one.is_possible_leak)
+    members = (*everyone, *findings.examined, *named)
+    is_within = is_known(given.high) and given.high <= findings.tolerance
+    return (
+        bool(everyone) and is_within and all(one.is_proven(findings.tolerance) for one in members)
     )
-
-
-def _of_conditions(conditions: Iterable[JudgedCondition]) -> Decision:
-    found = {condition.is_true for condition in conditions}
-    if True in found:
-        return Decision.FAIL
-    return Decision.UNDECIDED if None in found else Decision.PASS
-
-
-def _judged(findings: Findings) -> Iterator[Judged]:
-    """Yield all people and the groups that were examined, those of the continuous part last."""
-    if findings.everyone is not None:
-        yield Judged(findings.everyone)
-    yield from (Judged(group) for group in findings.distinct if _is_examined(group))
-    yield from (Judged(group, True) for group in findings.positive if _is_examined(group))
-
-
-def _is_examined(group: GroupFinding) -> bool:
-    # a named group of a few rows is not tested, but an audit must not pass without a proof for it
-    return group.is_judged or (group.is_named and group.is_too_small)
-
-
-def _least_gap(share: Estimate, level: float) -> float:
-    """Return the least distance of a coverage from its level; 0 if the interval contains it."""
-    if not (is_known(share.low) and is_known(share.high)):
-        return 0.0
-    return max(share.low - level, level - share.high, 0.0)
-
-
-def _most_gap(share: Estimate, level: float) -> float:
-    """Return the largest distance of a coverage from its level; infinite if it is unknown."""
-    if not (is_known(share.low) and is_known(share.high)):
-        return inf
-    return max(share.high - level, level - share.low)

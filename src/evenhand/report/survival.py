@@ -15,7 +15,7 @@ from evenhand.report.names import short, tip_name
 from evenhand.report.records import Number, known, or_zero, records
 
 DRAWN = 10
-"""Most groups drawn beside everyone: those with the largest significant differences."""
+"""Most groups drawn beside everyone: those with the largest differences."""
 
 NAME = 30
 """Most characters of the name of a group, so that it fits beside its numbers."""
@@ -47,30 +47,16 @@ class SurvivalRow:
     most: Number
 
     @property
-    def is_off(self) -> bool:
-        """Whether the interval of the rate excludes the mean prediction."""
-        return known(self.predicted, self.low, self.high) and not (
-            or_zero(self.low) <= or_zero(self.predicted) <= or_zero(self.high)
-        )
-
-    @property
-    def is_proven(self) -> bool:
-        """Whether the same holds whatever happened to the people who are lost."""
-        return known(self.predicted, self.least, self.most) and not (
-            or_zero(self.least) <= or_zero(self.predicted) <= or_zero(self.most)
-        )
-
-    @property
     def gap(self) -> float:
         """Distance of the observed rate from the prediction."""
         return abs(or_zero(self.observed) - or_zero(self.predicted))
 
 
 def survival_rows(findings: Findings) -> list[SurvivalRow]:
-    """Return everyone, then groups that are off, by falling distance, then the others."""
+    """Return everyone, then groups by falling distance."""
     rows = records(SurvivalRow, findings.values.get("survival"))
     shown = [row for row in rows if known(row.predicted, row.observed)]
-    return shown[:1] + sorted(shown[1:], key=lambda row: (not row.is_off, -row.gap))
+    return shown[:1] + sorted(shown[1:], key=lambda row: -row.gap)
 
 
 def survival_section(findings: Findings) -> Section | None:
@@ -119,7 +105,6 @@ def _table(rows: Sequence[SurvivalRow], title: str) -> Table:
         numeric("observed"): lambda row: Value(
             percent(row.observed), band(percent, row.low, row.high), row.observed
         ),
-        Column("finding"): _finding,
         numeric("without assumption"): lambda row: Value(
             band(percent, row.least, row.most), order=row.least
         ),
@@ -127,17 +112,8 @@ def _table(rows: Sequence[SurvivalRow], title: str) -> Table:
         numeric("cut off"): lambda row: Value(whole(row.n_lost), order=row.n_lost),
         numeric("rows"): lambda row: Value(whole(row.n), order=row.n),
     }
-    dim = [i for i, row in enumerate(rows) if not row.is_off]
     search = "Find a group" if len(rows) > DRAWN else ""
-    return Table.of(title, rows, cells, dim=dim, search=search)
-
-
-def _finding(row: SurvivalRow) -> str:
-    if not row.is_off:
-        return "not significantly off"
-    side = "rarer" if or_zero(row.observed) < or_zero(row.predicted) else "more frequent"
-    proof = ", whatever happened to those cut off" if row.is_proven else ""
-    return f"events {side} than predicted{proof}"
+    return Table.of(title, rows, cells, search=search)
 
 
 def _chart(rows: Sequence[SurvivalRow], horizon: str) -> charts.Chart:
@@ -148,7 +124,7 @@ def _chart(rows: Sequence[SurvivalRow], horizon: str) -> charts.Chart:
     tips = [_tip(row, horizon) for row in rows]
     places = [-i - 0.7 for i in range(len(rows))]
     observed = [
-        charts.Point(or_zero(row.observed), at, tip, row.is_off, across=_reach(row))
+        charts.Point(or_zero(row.observed), at, tip, across=_reach(row))
         for row, at, tip in zip(rows, places, tips, strict=True)
     ]
     predicted = [
@@ -157,7 +133,7 @@ def _chart(rows: Sequence[SurvivalRow], horizon: str) -> charts.Chart:
     ]
     layers: list[charts.Layer] = [
         *_ranges(rows, places),
-        charts.Points(observed, "observed, with interval", off_label="significantly off"),
+        charts.Points(observed, "observed, with interval"),
         charts.Points(predicted, "predicted", "orange", "diamond"),
     ]
     return charts.Chart(

@@ -3,40 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evenhand._format import number, number_in_full, plain_number, points
+from evenhand._format import number_in_full, plain_number, points
 from evenhand.distributions import OutcomeKind
 from evenhand.report.assumptions import IN_GROUP
 from evenhand.report.measures import one_line, units_of
 from evenhand.report.records import Number
 from evenhand.search import HIGHER, LOWER, NARROW, WIDE
 
-Directions = Mapping[str | None, tuple[str, str]]
-"""Subject and predicate of the directions that make a sentence."""
+Directions = Mapping[str | None, str]
+"""Directions of errors in words."""
 
 WORDS: Directions = {
-    LOWER: ("outcomes", "lower than forecast"),
-    HIGHER: ("outcomes", "higher than forecast"),
-    NARROW: ("intervals", "too narrow"),
-    WIDE: ("intervals", "too wide"),
+    LOWER: "outcomes lower than forecast",
+    HIGHER: "outcomes higher than forecast",
+    NARROW: "intervals too narrow",
+    WIDE: "intervals too wide",
 }
-
-# the mean randomized PIT of 0/1 outcomes exceeds 1/2 by half the difference of rate and probability
 EVENT_WORDS: Directions = {
-    LOWER: ("events", "rarer than predicted"),
-    HIGHER: ("events", "more frequent than predicted"),
-    NARROW: ("probabilities", "too extreme"),
-    WIDE: ("probabilities", "not extreme enough"),
+    LOWER: "events rarer than predicted",
+    HIGHER: "events more frequent than predicted",
+    NARROW: "probabilities too extreme",
+    WIDE: "probabilities not extreme enough",
 }
-
 TIME_WORDS: Directions = {
-    LOWER: ("events", "earlier than forecast"),
-    HIGHER: ("events", "later than forecast"),
-    NARROW: ("intervals", "too narrow"),
-    WIDE: ("intervals", "too wide"),
+    **WORDS,
+    LOWER: "events earlier than forecast",
+    HIGHER: "events later than forecast",
 }
 
 PLURAL = re.compile("[a-z]{2,}s")
@@ -55,12 +51,11 @@ SCALE = (
 )
 """Definition of the error."""
 
-# outcomes, Theorem 4.1: at a constant probability P, the error is |P - rate| / 2
 EVENT_SCALE = (
-    "For people with the same predicted probability, the error is half its difference from the"
-    " rate of the event, in percentage points. 0 is perfect calibration, 50 the largest error."
+    "Errors are differences between event rates and mean predicted probabilities in percentage"
+    " points. That of everyone is the mean distance within tenths of the probability."
 )
-
+"""Definition of the error of probabilities."""
 
 # outcomes, 5: the classical reading, whose assumption a reader of any number must know
 TIME_SCALE = (
@@ -177,7 +172,7 @@ class Terms:
 
     @property
     def directions(self) -> Directions:
-        """Subject and predicate of each direction."""
+        """Directions in words."""
         if self.is_time:
             return TIME_WORDS
         return EVENT_WORDS if self.is_event else WORDS
@@ -200,17 +195,6 @@ class Terms:
         return (
             "event rate minus probability (points)" if self.is_event else "outcome minus forecast"
         )
-
-    @property
-    def show_bias(self) -> Callable[..., str]:
-        """Format of mean residuals in tables."""
-        return points if self.is_event else number
-
-    def mean_side(self, bias: float) -> str:
-        """Return on which side of the forecast the mean outcome lies."""
-        if self.is_event:
-            return f"event rate {'below' if bias < 0 else 'above'} the mean probability"
-        return f"mean outcome {'lower' if bias < 0 else 'higher'} than forecast"
 
     def size(self, bias: float) -> str:
         """Return the absolute value of a mean residual with its unit."""

@@ -81,7 +81,7 @@ def _text(part: Part) -> str:
 def _in_words(part: Paragraph | Heading | StatusBox) -> str:
     match part:
         case StatusBox():
-            return " ".join([f"{part.title.upper()}.", *part.sentences])
+            return " ".join([part.title.upper(), *part.sentences])
         case Heading():
             return f"{part.text}:"
         case _:

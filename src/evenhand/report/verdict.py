@@ -1,21 +1,11 @@
-"""Verdict of an audit: overall error, groups that are significantly off, and guarantees."""
+"""Main findings of an audit: the worst problem, other groups, and guarantees."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evenhand._format import (
-    at_most,
-    band,
-    count,
-    in_full,
-    is_known,
-    percent,
-    plain_number,
-    points,
-    points_in_full,
-)
+from evenhand._format import at_most, count, in_full, is_known, points_in_full
 from evenhand.report.assumptions import NO_HORIZON
 from evenhand.report.coverage import (
     both_sides,
@@ -29,19 +19,32 @@ from evenhand.report.findings import Findings
 from evenhand.report.next_steps import has_command
 from evenhand.report.records import or_zero
 from evenhand.report.sentences import (
-    examined,
+    everyone_in_words,
     group_sentences,
     headline_sentences,
     leak_sentences,
     open_sentences,
-    tolerated_sentence,
-    within_sentence,
+    seen_sentence,
 )
+from evenhand.report.status import Verdict, status_of
 from evenhand.report.survival import survival_sentence
 
 NOT_ALL_GROUPS = "Groups that were not examined: there is no guarantee for them."
 OTHER_ROWS = "People, places and times that these rows do not represent."
 """Limits of every audit, for audits whose certificate does not list its own."""
+
+UNNAMED = "not examined: name those that matter with"
+NOTHING_KNOWN = "No errors are known."
+WHOSE = {
+    "everyone": "everyone",
+    "by_forecast": "groups by the own forecast",
+    "groups": "named and scanned groups",
+    "learned": "groups found by search",
+}
+"""Parts of the family."""
+
+SLOPE = ", or for everyone a significant trend with a calibration slope outside 0.8 to 1.25"
+"""Second rule for 0/1 outcomes."""
 
 MEANS_OF_DRAWS = (
     "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts. The"
@@ -50,7 +53,7 @@ MEANS_OF_DRAWS = (
 
 
 @dataclass(frozen=True)
-class Verdict:
+class MainFindings:
     """The leading sentence of an audit and the remaining ones, errors before guarantees."""
 
     lead: str
@@ -65,147 +68,58 @@ def forecast_kind(findings: Findings) -> str:
 
 
 def significance(findings: Findings) -> str:
-    """Return the rules by which findings are significant, and important."""
-    error, coverage = findings.tolerance.error, findings.tolerance.coverage
-    of_all, estimated = "their error", "estimated error"
-    if findings.terms.is_time:
-        of_all, estimated = "the error of the tested PITs", "Kaplan-Meier estimate of the error"
-    beyond = f"{estimated} is above {points_in_full(error)} points"
-    if not findings.terms.is_event:
-        beyond += (
-            ", or if the estimated coverage of its 80% or 90% prediction interval differs from that"
-            f" level by more than {points_in_full(coverage)} points"
-        )
+    """Return the one rule by which problems are found."""
+    shares = findings.family.get("shares") or {}
+    listed = [f"{WHOSE[key]} {points_in_full(share)}" for key, share in shares.items() if share]
+    of_all = f" (in points: {', '.join(listed)})" if listed else ""
+    estimate = "Kaplan-Meier estimate" if findings.terms.is_time else "estimate"
     return (
-        "A named or scanned group is significantly off if its p-value, adjusted by Holm's method"
-        f" for all named and scanned groups together, is below {1 - findings.confidence:.4g}."
-        " A learned group is significantly off if its p-value, adjusted for the number of learned"
-        " groups, is. All people together are significantly off if the 95% confidence interval of"
-        f" {of_all} excludes 0. What is significantly off is beyond the tolerance if its"
-        f" {beyond}. Named and scanned groups with the same rows count once."
-        " Findings beyond the tolerance are listed first, by falling lower bound of the"
-        " error. The status is stricter: it is fail only if a whole confidence interval lies beyond"
-        " the tolerance."
+        f"All tests are one family, with an error probability of {in_full(1 - findings.confidence)}"
+        f"{of_all}; within each part, p-values are adjusted by Holm's method. A problem is a"
+        f" significant error whose {estimate} is beyond the tolerance of"
+        f" {points_in_full(findings.tolerance)} points{SLOPE * findings.terms.is_event}. Groups"
+        " with the same rows count once; all people together count as one group."
     )
 
 
-def verdict_of(findings: Findings) -> Verdict:
-    """Write the verdict on the findings of an audit."""
+def main_findings(findings: Findings) -> MainFindings:
+    """Write the main findings of an audit."""
     caveat = findings.values.get("caveat")
     warning = [Sentence(str(caveat), is_warning=True)] if caveat else []
-    others = [tolerated_sentence(findings), within_sentence(findings)]
+    seen, rate = seen_sentence(findings), survival_sentence(findings)
+    lead, everyone = headline(findings), everyone_in_words(findings)
+    texts = [*open_sentences(findings), *([everyone] if everyone not in ("", lead) else [])]
     sentences = [
-        *map(Sentence, open_sentences(findings)),
-        *map(Sentence, _overall_after_lead(findings)),
+        *map(Sentence, [*texts, *([rate] if rate else [])]),
         *group_sentences(findings),
-        *(sentence for sentence in others if sentence is not None),
-        *map(Sentence, _after_groups(findings)),
+        *([seen] if seen else []),
+        *map(Sentence, _after_groups(findings, lead)),
     ]
-    return Verdict(headline(findings), [*warning, *sentences, *leak_sentences(findings)])
+    return MainFindings(lead, [*warning, *sentences, *leak_sentences(findings)])
 
 
 def headline(findings: Findings) -> str:
-    """Return the finding with the largest lower bound; without one, what is proven or examined."""
-    leading = findings.leading
-    if leading is not None:
-        of_all = _direction_sentences(findings) if leading is findings.everyone else []
-        return " ".join([headline_sentences(leading, findings), *of_all])
-    return proof_sentences(findings)[0] if findings.is_bound_useful else _no_group_beyond(findings)
+    """Return the worst problem; without one, what is proven of every group, or everyone's error."""
+    if findings.leading is not None:
+        return headline_sentences(findings)
+    if status_of(findings).verdict is Verdict.TOO_FEW:
+        n = count(findings.values["n_samples"], "row")
+        return f"{n} {'is' if n == '1 row' else 'are'} too few for an audit."
+    proven = proof_sentences(findings)[0] if findings.is_bound_useful else ""
+    return proven or everyone_in_words(findings) or NOTHING_KNOWN
 
 
-def _overall_after_lead(findings: Findings) -> list[str]:
-    """Return the sentences on all people that the lead does not contain."""
-    coverage = _coverage_sentences(findings)
-    if findings.everyone is None or findings.leading is findings.everyone:
-        return coverage
-    sentences = [*_direction_sentences(findings), _size_sentence(findings), *coverage]
-    rate = survival_sentence(findings)
-    return [" ".join(sentences), *([rate] if rate else [])]
-
-
-def _after_groups(findings: Findings) -> list[str]:
-    """Return sentences on groups that were not found to be off, and on all groups."""
+def _after_groups(findings: Findings, lead: str) -> list[str]:
+    """Return sentences on what is proven for all groups."""
     proof = proof_sentences(findings)
     bound = findings.bound
-    # a guarantee leads if nothing is known to be off
-    is_proof_lead = findings.leading is None and findings.is_bound_useful
-    found = [] if is_proof_lead else proof[:1]
+    found = [text for text in proof[:1] if text != lead]
     if bound is not None and findings.is_bound_useful:
         found += plain_sentences(findings, bound)
     found += proof[1:]
     if findings.is_randomized and findings.is_mean_too_high:
         found.append(MEANS_OF_DRAWS)
-    # without a finding the lead is on groups, unless a guarantee is
-    is_no_group = findings.headline is None and findings.learned_off is None
-    if is_no_group and (is_proof_lead or findings.leading is not None):
-        found.insert(0, _no_group_beyond(findings))
     return found
-
-
-def _direction_sentences(findings: Findings) -> list[str]:
-    """Return the direction of the error of all people, if it is significant."""
-    group = findings.everyone
-    if group is None:
-        return []
-    # the mean first: a bias in the outcome's own unit is easier to act on than points
-    if group.is_mean_off:
-        ends = sorted((abs(or_zero(group.bias.low)), abs(or_zero(group.bias.high))))
-        way = "high" if findings.is_mean_too_high else "low"
-        is_event = findings.terms.is_event
-        subject = "predicted probabilities" if is_event else "forecasts"
-        reach = band(points if is_event else plain_number, *ends)
-        return [
-            f"Overall, {subject} are too {way} by {findings.terms.size(group.reported_bias)} on"
-            f" average (95% confidence interval {reach})."
-        ]
-    if not group.is_off:
-        return []
-    mixed = ("predicted probabilities", "off, in no single direction")
-    subject, predicate = findings.terms.directions.get(group.direction, mixed)
-    verb = "rank" if group.is_direction_opposed else "are"
-    within = "" if group.is_beyond else ", but within the tolerance"
-    return [f"Overall, {subject} {verb} significantly {predicate}{within}."]
-
-
-def _size_sentence(findings: Findings) -> str:
-    group = findings.everyone
-    assert group is not None
-    method = "Kaplan-Meier, " if findings.terms.is_time else ""
-    reach = band(points, group.error.low, group.error.high)
-    return (
-        f"Predicted probabilities of all people are off by an estimated {points(group.error.value)}"
-        f" points ({method}95% confidence interval {reach})."
-    )
-
-
-def _coverage_sentences(findings: Findings) -> list[str]:
-    group = findings.everyone
-    if group is None or findings.terms.is_event or not is_known(group.coverage_80.value):
-        return []
-    covered = percent(group.coverage_80.value)
-    return [f"The 80% prediction interval covers {covered} of outcomes overall."]
-
-
-def _no_group_beyond(findings: Findings) -> str:
-    if not (findings.named or findings.scanned or findings.learned):
-        return "No groups were examined: name groups or pass features."
-    n = len(findings.tolerated)
-    opening = f"No group is significantly off: {examined(findings)}"
-    if n:
-        verb = "is" if n == 1 else "are"
-        opening = (
-            "No group is significantly off by more than the tolerance"
-            f" ({findings.tolerance}). {examined(findings)} {n:,} {verb} significantly off within"
-            " it."
-        )
-    text = f"{opening} This does not prove that every group is well calibrated."
-    worst = findings.least_proven
-    if worst is None:
-        return text
-    return (
-        f"{text} The error of group {worst.name} ({count(worst.n, 'row')}) may be as large as"
-        f" {at_most(worst.most)} points."
-    )
 
 
 def proof_sentences(findings: Findings) -> list[str]:
@@ -241,18 +155,12 @@ def _lost_in_words(findings: Findings) -> str:
     )
 
 
-def proof_in_brief(findings: Findings) -> str:
-    """Return the most that is proven for every group."""
-    *_, last = proof_sentences(findings)
-    return last
-
-
 def _no_proof_sentences(findings: Findings) -> list[str]:
     if findings.terms.is_time and not findings.terms.horizon:
         return [NO_HORIZON]
+    if findings.terms.is_event:
+        return _event_sentences(findings)
     if not findings.is_randomized:
-        if findings.terms.is_event:
-            return _event_sentences(findings)
         floors = floors_sentence(findings)
         # (1 - mass) / 2 at a mass of one fifth (method.md, 11: nothing smaller can be proven)
         least = "an error below 40 points"
@@ -288,19 +196,16 @@ def not_covered(findings: Findings) -> list[str]:
     listed = findings.proof.not_covered if findings.proof else ()
     limits = [f"{text[:1].upper()}{text[1:]}." for text in listed]
     unnamed = [] if findings.bound else [NOT_ALL_GROUPS]
-    return [*unnamed, *small_groups(findings), *(limits or [OTHER_ROWS])]
-
-
-def small_groups(findings: Findings) -> list[str]:
-    """Return the sentence on groups that are too small for the scan; nothing without a scan."""
-    sizes = [group.n for group in findings.scanned if group.is_tested and not group.is_named]
-    if not sizes:
-        return []
+    least = least_size(findings)
     option = "`--groups`" if has_command(findings) else "`groups`"
-    return [
-        f"Groups of fewer than {min(sizes):,} rows were not scanned: name those that matter with"
-        f" {option}."
-    ]
+    small = f"rows were {UNNAMED} {option}."
+    of_few = [] if least is None else [f"Groups of fewer than {least:,} {small}"]
+    return [*unnamed, *of_few, *(limits or [OTHER_ROWS])]
+
+
+def least_size(findings: Findings) -> int | None:
+    """Return the size of the smallest group that was examined by features; None without any."""
+    return min((group.n for group in findings.scanned if group.is_tested), default=None)
 
 
 def chance_sentence(findings: Findings) -> str:
