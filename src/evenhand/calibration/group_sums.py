@@ -142,7 +142,7 @@ def _shares(pits: PITs) -> list[Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class TestedRows:
+class GroupRows:
     """Values of single rows, for what sums over groups do not determine.
 
     Parameters
@@ -188,7 +188,7 @@ class GroupSums:
     slack : ndarray of shape (g,)
         Largest amount by which the exact error of the same PITs may exceed `error`: 0, or half the
         width of a bin.
-    rows : TestedRows, optional
+    rows : GroupRows, optional
         Values of the rows; None if only sums are known.
     """
 
@@ -196,7 +196,7 @@ class GroupSums:
     sums: Floats
     error: Floats
     slack: Floats
-    rows: TestedRows | None = None
+    rows: GroupRows | None = None
 
     def __post_init__(self) -> None:
         if self.order.has_events:
