@@ -56,9 +56,7 @@ class ByGroups:
         elif self.by is not None:
             self._grouping = Grouping.from_state(self.by, learned["columns"])
 
-    def _members(
-        self, rows: Any, groups: Mapping[str, Any] | None, forecast: Forecast
-    ) -> Members:
+    def _members(self, rows: Any, groups: Mapping[str, Any] | None, forecast: Forecast) -> Members:
         """Return the groups of rows with their base forecasts."""
         if isinstance(self._grouping, NamedGroups):
             own = forecast_values(forecast, self._own_values)
