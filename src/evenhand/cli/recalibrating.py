@@ -114,8 +114,8 @@ def recalibrate(
             metavar="RULE",
             rich_help_panel=ESTIMATE,
             help='a group that may overlap others, as "name=rule" or as a rule such as'
-            ' "bmi > 0.03 and sex = 2" or "predicted mean > 40", a value of the forecast itself; may'
-            " be repeated",
+            ' "bmi > 0.03 and sex = 2" or, of the forecast itself, "predicted mean > 40"; may be'
+            " repeated",
         ),
     ] = None,
     seed: Annotated[

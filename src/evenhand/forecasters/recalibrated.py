@@ -118,10 +118,10 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
     check_ : DataFrame
         Held-out check, one row for everyone and one per group: `group`, `n`, `map`, the error of
         the model `error_before` and with maps `error_after` (W1; of 0/1 outcomes the difference of
-        event rate and mean probability, for everyone its mean given the probability), the `gain` in mean log score (nats)
-        with its 95% interval from `low` to `high`, valid for all groups simultaneously, and the
-        `verdict`: "helps", "harms", "may not help" (a correction of its own without evidence) or
-        "no evidence". PITs of the model are held out, and each row is mapped by maps of four fifths
+        event rate and mean probability, for everyone its mean given the probability), the `gain`
+        in mean log score (nats) with its 95% interval from `low` to `high`, valid for all groups
+        simultaneously, and the `verdict`: "helps", "harms", "may not help" (a correction of its own
+        without evidence) or "no evidence". PITs of the model are held out, and each row is mapped by maps of four fifths
         of the rows, without its own; groups that need a correction are selected without it, too.
         `summary` returns it as text.
     levels_, values_ : ndarray of shape (n_maps, n_knots)
