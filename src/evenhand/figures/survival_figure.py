@@ -43,8 +43,8 @@ def plot_survival(records: Records, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        Observed rates are Kaplan-Meier estimates with intervals. The grey range from `least` to `most` contains the rate whatever
-        happened to the people who were cut off.
+        Observed rates are Kaplan-Meier estimates with intervals. The grey range from `least` to
+        `most` contains the rate whatever happened to the people who were cut off.
 
     Raises
     ------
