@@ -18,7 +18,7 @@ from evenhand._format import at_least
 from evenhand._validate import InputError
 from evenhand.audits import Audit, Tolerance, audit, parse_condition
 from evenhand.figures import plot_groups, style
-from evenhand.report import Findings, audit_html, findings_of, verdict_of
+from evenhand.report import Findings, audit_html, findings_of, main_findings
 
 QUICK: dict[str, Any] = {"masses": (0.5,), "learned_masses": (0.2,), "n_simulations": 2}
 
@@ -179,7 +179,7 @@ def test_all_readers_call_the_same_groups_off(
     # the verdict lists no group that is not beyond the tolerance
     assert known.beyond == tuple(group for group in known.off if group.is_beyond)
     assert set(known.tolerated).isdisjoint(known.beyond)
-    listed = {one.name for one in verdict_of(known).sentences if one.name and known.beyond}
+    listed = {one.name for one in main_findings(known).sentences if one.name and known.beyond}
     assert listed - {str(leak["name"]) for leak in held["possible_leaks"]} <= {
         group.name for group in known.beyond
     }
@@ -209,7 +209,7 @@ def test_a_group_that_is_off_by_one_point_is_no_headline(audits: dict[str, Audit
     assert "region = 2" in {group.name for group in known.tolerated}
     assert not known.beyond
     assert known.headline is None
-    verdict = verdict_of(known)
+    verdict = main_findings(known)
     assert verdict.lead.startswith("No group is significantly off by more than the tolerance")
     (sentence,) = [str(one) for one in verdict.sentences if str(one).startswith("Significantly")]
     assert sentence.startswith("Significantly off, but within the tolerance (2 points of error, 5")
@@ -217,7 +217,7 @@ def test_a_group_that_is_off_by_one_point_is_no_headline(audits: dict[str, Audit
     # with a smaller tolerance the same finding leads
     strict = read(replace(found, tolerance=Tolerance(0.005)))
     assert strict.headline is not None
-    assert strict.headline.name in verdict_of(strict).lead
+    assert strict.headline.name in main_findings(strict).lead
 
 
 def test_the_headline_has_the_largest_lower_bound(audits: dict[str, Audit]) -> None:
@@ -235,9 +235,9 @@ def test_the_headline_has_the_largest_lower_bound(audits: dict[str, Audit]) -> N
     found = [*known.beyond, *learned, known.everyone]
     assert known.leading is max(found, key=lambda group: group.error.low or 0)
     assert (
-        f"is off by at least {at_least(known.leading.error.low)} points" in verdict_of(known).lead
+        f"is off by at least {at_least(known.leading.error.low)} points" in main_findings(known).lead
     )
-    assert known.headline.name in verdict_of(replace(known, learned=())).lead
+    assert known.headline.name in main_findings(replace(known, learned=())).lead
     # estimates of smaller groups may be larger
     assert all(known.headline.rank <= group.rank for group in known.beyond)
 
@@ -272,7 +272,7 @@ def test_groups_proven_to_be_within_a_limit_are_counted() -> None:
     listed = rows[: len(found.groups) - 1]
     listed += [row for row in rows[len(found.groups) - 1 :] if row["group"] not in names]
     assert n_within == sum(row["error_high"] <= 0.08 for row in listed) > 0
-    sentences = [str(one) for one in verdict_of(known).sentences]
+    sentences = [str(one) for one in main_findings(known).sentences]
     assert (
         f"{n_within} of {n} groups are proven to be off by at most 8 points, simultaneously with"
         " 95% confidence." in sentences

@@ -9,7 +9,7 @@ from scipy import special
 
 from evenhand._validate import check_count, check_fraction
 from evenhand.calibration.group_sums import COVERED
-from evenhand.calibration.known_pits import Estimate, KnownPITs
+from evenhand.calibration.known_pits import Estimate, KnownPITs, least_error
 from evenhand.calibration.pits import PITs
 from evenhand.calibration.served_times import ServedTimes
 from evenhand.draws import RandomState, generator
@@ -133,3 +133,26 @@ def censored_error(
         float(np.clip(0.5 - data.level, 0.0, 1.0)),
         {level: data.coverage(level, tail) for level in COVERED},
     )
+
+
+def censored_range(pits: PITs) -> tuple[float, float]:
+    """Return the least and the largest error of these people, wherever in the cells they are.
+
+    With `A(c)`, the share of people whose PIT is known to be at most `c`, and `B(c)`, the share of
+    those whose PIT may be, they are the integrals over `c` of the distance of `c` from
+    `[A(c), B(c)]` and of the largest distance from a point of it (outcomes: 5). PITs of people who
+    are not `censored` are averaged over their cells.
+
+    Parameters
+    ----------
+    pits : PITs
+        PITs, some of them `censored`.
+
+    Examples
+    --------
+    >>> cells = [0.5, 0.0], [0.5, 1.0]
+    >>> censored_range(PITs.of_cells(*cells, ties=[0.5, 0.5], censored=[False, True]))
+    (0.0, 0.375)
+    """
+    data = KnownPITs(pits)
+    return least_error(data.low, data.lost, data.weights), data.largest

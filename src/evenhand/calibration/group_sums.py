@@ -29,6 +29,9 @@ COVERED = (0.8, 0.9)
 LEAST_EFFECTIVE = 150
 """Fewest effective rows of a group that is tested if rows have weights (verdict: 4)."""
 
+LEAST_EVENTS = 10
+"""Fewest events, and fewest people without the event, for an empirical variance."""
+
 Events = tuple[Floats, Floats]
 """0/1 outcomes and their probabilities, each of shape (n,)."""
 
@@ -142,7 +145,7 @@ def _shares(pits: PITs) -> list[Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class TestedRows:
+class GroupRows:
     """Values of single rows, for what sums over groups do not determine.
 
     Parameters
@@ -188,7 +191,7 @@ class GroupSums:
     slack : ndarray of shape (g,)
         Largest amount by which the exact error of the same PITs may exceed `error`: 0, or half the
         width of a bin.
-    rows : TestedRows, optional
+    rows : GroupRows, optional
         Values of the rows; None if only sums are known.
     """
 
@@ -196,7 +199,7 @@ class GroupSums:
     sums: Floats
     error: Floats
     slack: Floats
-    rows: TestedRows | None = None
+    rows: GroupRows | None = None
 
     def __post_init__(self) -> None:
         if self.order.has_events:
@@ -332,6 +335,23 @@ def weighted_p_value(
     return float(2 * special.stdtr(n_effective - 1, -abs(z))), z
 
 
+def least_variances(happened: Floats, probability: Floats, weights: Floats) -> Floats:
+    """Return what weighted residuals of 0/1 outcomes vary by at least, by row.
+
+    With few events the residuals hardly vary, and would make their mean look certain: those of the
+    forecasts do. With more the empirical variance is right for weights that depend on the outcome.
+
+    Examples
+    --------
+    >>> least_variances(np.zeros(3), np.full(3, 0.5), np.array([1.0, 1.0, 2.0]))
+    array([0.25, 0.25, 1.  ])
+    """
+    n_events = happened.sum()
+    if min(n_events, happened.size - n_events) >= LEAST_EVENTS:
+        return np.zeros(happened.size)
+    return np.asarray(weights**2 * probability * (1 - probability))
+
+
 def _tested(z_level: Floats, z_spread: Floats) -> GroupTests:
     """Return tests of two standardized statistics with normal tails."""
     z = np.maximum(np.abs(z_level), np.abs(z_spread))
@@ -397,8 +417,7 @@ def _weighted_tests(sums: GroupSums) -> GroupTests:
         if rows.events is not None:
             y, p = (values[some] for values in rows.events)
             c = -trend_weights(p, w)
-            # without an event the residuals hardly vary, and do not limit the rate
-            known = w**2 * p * (1 - p)
+            known = least_variances(y, p, w)
             level = weighted_p_value(w * (y - p), n, float(known.sum()))
             spread = weighted_p_value(w * c * (y - p), n, float((c**2 * known).sum()))
             if (np.abs(y - p) == 1).any():
