@@ -701,7 +701,7 @@ def test_a_gate_fails_with_code_one_and_says_by_how_much(
         "--fail-if",
         "groups_beyond_tolerance >= 0",
         "--fail-if",
-        "certified_group_error(0.25) > 0.01",
+        "certified_group_error(0.2) > 0.01",
         "--out",
         report,
     )
@@ -712,9 +712,9 @@ def test_a_gate_fails_with_code_one_and_says_by_how_much(
     found = json.loads(failed.out)
     n_beyond, is_true = found["status"]["n_beyond"], "failed: the condition of --fail-if is true: "
     assert lines[1] == f"{is_true}groups_beyond_tolerance >= 0 (it is {n_beyond})"
-    (row,) = [row for row in found["worst_groups"] if row["mass"] == 0.25]
-    condition = "certified_group_error(0.25) > 0.01"
-    assert lines[2] == f"{is_true}{condition} (it is {row['certified']:.10g})"
+    (row,) = [row for row in found["certificate"]["every_group"] if row["mass"] == 0.2]
+    condition = "certified_group_error(0.2) > 0.01"
+    assert lines[2] == f"{is_true}{condition} (it is {row['group_error']:.10g})"
     assert json.loads(report.read_text()) == found
 
 
