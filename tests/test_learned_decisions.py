@@ -8,7 +8,7 @@ import pytest
 
 from evenhand import audit_pit
 from evenhand.audits import decisions
-from evenhand.report import Tolerance
+from evenhand.calibration import holm
 from evenhand.search import GroupSearch
 from planted_groups import planted_table
 from repeats import most_failures, repeats, statistical
@@ -30,12 +30,12 @@ def test_only_learned_groups_that_are_off_have_a_rule(
         {
             "mass": masses,
             "error": 0.1,
-            "p_value": p_values,
+            "p_adjusted": holm(np.array(p_values)),
             "description": "x0 > 0.5",
             "description_share": 0.5,
         }
     )
-    decided = decisions.decide_learned(table, Tolerance(), 0.95)
+    decided = decisions.decide_learned(table, 0.02, 0.05)
     assert decided["off"].tolist() == off
     assert decided["description"].notna().tolist() == off
     assert decided["description_share"].notna().tolist() == off

@@ -13,7 +13,7 @@ from scipy import special
 
 from evenhand._validate import Floats
 from evenhand.calibration.event_sums import rate_intervals, two_point_entropy
-from evenhand.calibration.group_sums import GroupSums, GroupRows, coverage_name
+from evenhand.calibration.group_sums import GroupRows, GroupSums, coverage_name
 from evenhand.calibration.intervals import Interval, binomial_intervals
 
 MOST_SHARE = 0.05

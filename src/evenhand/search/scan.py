@@ -25,10 +25,10 @@ from evenhand._validate import (
 )
 from evenhand.calibration import (
     Events,
+    GroupRows,
     GroupSums,
     PITs,
     RowValues,
-    GroupRows,
     as_pits,
     benjamini_yekutieli,
     calibration_error,
