@@ -748,7 +748,6 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
         "reliability",
         "positive_part",
         "probability_scores",
-        "profiles",
     ]
     rest = [
         "off_groups",
