@@ -1495,7 +1495,6 @@ def test_a_forecast_is_a_link_only_around_one_distribution_each() -> None:
     several = Randomized(Normal(np.zeros((n, 4)), np.ones((n, 4))), link, draws)
     assert inside_link(Forecast(several, draws)) is None
     assert inside_link(Forecast(Randomized(base, link, np.full(n, 0.5)))) is None
-    assert inside_link(around.rearranged()) is None
     assert inside_link(Forecast(base)) is None
 
 
