@@ -26,13 +26,14 @@ from scipy import special, stats
 from SurvivalEVAL import d_calibration, ksd_calibration
 
 from evenhand.calibration import (
+    KnownPITs,
     PITs,
     calibration_error,
     censored_error,
     cvar,
+    least_error,
     uniformity_tests,
 )
-from evenhand.calibration.known_pits import KnownPITs, least_error
 from evenhand.columns import check_groups
 from evenhand.links import Entropic
 from evenhand.search import ScanRows

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from censored_laws import Readings, Sample
-from evenhand.calibration import PITs, calibration_error, censored_error
-from evenhand.calibration.known_pits import KnownPITs, least_error
+from evenhand.calibration import KnownPITs, PITs, calibration_error, censored_error, least_error
 from evenhand.censoring import KaplanMeier
 from repeats import most_failures, repeats, statistical
 
