@@ -25,7 +25,6 @@ from evenhand.calibration import (
     cell_log_score,
     covered,
     crps,
-    error_band,
     interval_width,
     log_score,
     log_score_on,
@@ -37,7 +36,7 @@ from evenhand.distributions import Normal
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.search import worst_group_curve
-from repeats import most_failures, repeats, statistical
+from repeats import repeats
 
 Floats = NDArray[np.float64]
 
@@ -164,7 +163,7 @@ def test_pits_at_one_end_are_as_wrong_as_can_be(end: float) -> None:
     assert calibration_error(np.full(9, end), 3) == pytest.approx(0.25 ** (1 / 3), abs=1e-12)
 
 
-@pytest.mark.parametrize("call", [calibration_error, pathwise_errors, error_band, covered])
+@pytest.mark.parametrize("call", [calibration_error, pathwise_errors, covered])
 @pytest.mark.parametrize(
     ("pit", "message"),
     [
@@ -186,11 +185,6 @@ def test_what_are_no_pits_is_refused(call: Callable[..., Any], pit: Any, message
 @pytest.mark.parametrize("p", [0.5, 0, np.nan, np.inf])
 def test_an_order_below_one_or_infinite_is_refused(p: float) -> None:
     assert complaint(calibration_error, [0.5], p) == f"p must be finite and at least 1, got {p}"
-
-
-def test_weights_that_do_not_fit_are_refused() -> None:
-    assert "one value per row (2)" in complaint(calibration_error, [0.1, 0.2], sample_weight=[1.0])
-    assert "one value per row (2)" in complaint(error_band, [0.1, 0.2], sample_weight=[1.0])
 
 
 # --- pathwise errors
@@ -359,92 +353,8 @@ N_SETS = repeats(300)
 FEWEST = int(stats.binom.ppf(1e-4, N_SETS, 0.95))
 
 
-@statistical
-@pytest.mark.parametrize(("shift", "scale"), [(0.0, 1.0), (0.3, 1.2), (0.0, 0.6)])
-def test_the_band_holds_the_true_error(shift: float, scale: float) -> None:
-    true_error, n = biased_error(shift, scale), 150
-    hits = 0
-    for seed in range(N_SETS):
-        rng = np.random.default_rng((1, seed))
-        pit = Forecast.from_normal(np.zeros(n), np.ones(n)).pit(rng.normal(shift, scale, size=n))
-        low, high = error_band(pit, random_state=rng)
-        assert 0 <= low <= calibration_error(pit) <= high <= 0.5
-        hits += low <= true_error <= high
-    assert hits >= FEWEST
-
-
-def test_the_band_keeps_the_draws_of_a_person_together() -> None:
-    # ten copies of a column are one column: a band from 10 n independent PITs would be sqrt(10) too
-    # narrow
-    pit = np.random.default_rng(0).beta(2, 3, size=200)
-    low, high = error_band(np.repeat(pit[:, None], 2, axis=-1), random_state=1)
-    assert error_band(np.repeat(pit[:, None], 10, axis=-1), random_state=1) == pytest.approx(
-        (low, high), abs=1e-12
-    )
-    # a single column is resampled by its counts in cells: two bootstrap quantiles of 400, with a
-    # standard error of about 5% each, so 30% is four
-    error = calibration_error(pit)
-    single = error_band(pit, random_state=1)[1]
-    assert single - error == pytest.approx(high - error, rel=0.3)
-
-
-@pytest.mark.parametrize("n", [500, 40_000])
-def test_the_margin_is_the_quantile_of_the_distance_between_sample_and_distribution(n: int) -> None:
-    # sqrt(n) W1 of a uniform sample is the area under a Brownian bridge for large n, simulated with
-    # 1000 values
-    rng = np.random.default_rng(2)
-    t = nodes(1000)[0]
-    samples = np.sort(rng.uniform(size=(4000, 1000)), axis=-1)
-    expected = np.quantile(np.abs(samples - t).mean(axis=-1), 0.95) * np.sqrt(1000)
-    pit = rng.beta(1, 1, size=n)
-    low, high = error_band(pit, random_state=rng, n_resamples=1000)
-    # a 95% quantile of 1000 values has a standard error of about 3% here; 15% is five
-    assert high - calibration_error(pit) == pytest.approx(expected / np.sqrt(n), rel=0.15)
-    assert low == 0.0
-
-
-def test_a_bolder_band_is_narrower_and_a_seed_repeats_it() -> None:
-    pit = np.random.default_rng(0).beta(2, 3, size=100)
-    narrow, wide = (error_band(pit, confidence, random_state=3) for confidence in (0.5, 0.99))
-    assert wide[0] < narrow[0] < narrow[1] < wide[1]
-    assert error_band(pit, 0.5, random_state=3) == narrow
-    assert all(type(end) is float for end in narrow)
-
-
-def test_rows_without_weight_are_no_rows() -> None:
-    pit = np.random.default_rng(0).beta(2, 3, size=60)
-    weights = np.where(np.arange(60) < 40, 1.0, 0.0)
-    assert error_band(pit, sample_weight=weights, random_state=3) == error_band(
-        pit[:40], random_state=3
-    )
-
-
-def test_one_row_tells_nothing() -> None:
-    assert error_band([0.3]) == (0.0, 0.5)
-    assert error_band(np.linspace(0.1, 0.9, 40), sample_weight=np.arange(40) == 3) == (0.0, 0.5)
-
-
-def test_a_weighted_band_is_as_wide_as_its_effective_rows_ask() -> None:
-    # a tenth of the rows weighs 50 times as much: (sum w)^2 / sum w^2 is 277 of 2000
-    rng = np.random.default_rng(6)
-    n = 2_000
-    pit, weights = rng.uniform(size=n), np.where(np.arange(n) < n // 10, 50.0, 1.0)
-    effective = weights.sum() ** 2 / (weights**2).sum()
-    error, high = (
-        calibration_error(pit, sample_weight=weights),
-        error_band(pit, sample_weight=weights, random_state=1)[1],
-    )
-    even = rng.uniform(size=round(effective))
-    expected = error_band(even, random_state=1)[1] - calibration_error(even)
-    # two bootstrap quantiles of 400, about 5% standard error each: 30% is more than four
-    assert high - error == pytest.approx(expected, rel=0.3)
-
-
-def test_a_confidence_in_percent_is_refused() -> None:
-    assert (
-        complaint(error_band, [0.5, 0.6], 95)
-        == "confidence must satisfy 0 < confidence < 1, got 95; give a fraction: 0.95, not 95"
-    )
+def test_weights_that_do_not_fit_are_refused() -> None:
+    assert "one value per row (2)" in complaint(calibration_error, [0.1, 0.2], sample_weight=[1.0])
 
 
 # --- scores
@@ -708,20 +618,3 @@ def test_on_a_fine_grid_the_score_is_the_log_score_for_all_outcomes() -> None:
     forecast = Forecast.from_normal(np.zeros(500), np.ones(500))
     np.testing.assert_allclose(log_score_on(forecast, y, grid), log_score(forecast, y), atol=1e-7)
     np.testing.assert_array_equal(log_score_on(forecast, y, None), log_score(forecast, y))
-
-
-@statistical
-@pytest.mark.parametrize("n", [1, 2, 5, 10, 29])
-def test_the_band_of_few_rows_holds_too(n: int) -> None:
-    # calibrated: the true error is 0
-    rng, n_sets = np.random.default_rng(n), repeats(200)
-    above = sum(
-        error_band(rng.uniform(size=(n, 1)), random_state=rng)[0] > 0 for _ in range(n_sets)
-    )
-    assert above <= most_failures(n_sets)
-    low, high = error_band(np.full(n, 0.5), random_state=0)
-    assert low < 0.25 < high
-
-
-def test_few_rows_of_unequal_weight_tell_nothing() -> None:
-    assert error_band(np.linspace(0.1, 0.9, 10), sample_weight=np.arange(1, 11)) == (0.0, 0.5)

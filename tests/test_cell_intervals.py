@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from evenhand.calibration import (
+    GroupRows,
     GroupSums,
     PITs,
     calibration_error,
@@ -21,11 +22,9 @@ from evenhand.calibration import (
     covered,
     draws_in_bins,
     error_intervals,
-    error_with_band,
     pit_histogram,
     row_values,
     uniformity_tests,
-    weighted_uniformity_tests,
 )
 from evenhand.draws import jittered
 from evenhand.links import make_link
@@ -119,7 +118,9 @@ def sums_of(pits: PITs, rng: np.random.Generator) -> GroupSums:
     one = pits.matrix[np.arange(pits.n_samples), rng.integers(pits.n_draws, size=pits.n_samples)]
     order, values = row_values(pits, None, one)
     error = np.array([calibration_error(pits)])
-    return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1))
+    everyone = np.ones(pits.n_samples, dtype=np.bool_)
+    rows = GroupRows(one, None, pits.weights, None, lambda _: everyone)
+    return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1), rows)
 
 
 @pytest.mark.parametrize("name", TRUE)
@@ -134,19 +135,12 @@ def test_true_values_of_true_forecasts_are_those_of_calibration(name: str) -> No
 def test_tests_of_true_forecasts_are_at_their_level(name: str) -> None:
     count = repeats(4000)
     wrong = np.zeros(2, dtype=int)
-    for pits, rng in tables(TRUE[name], 100, 1, count):
-        wrong[0] += uniformity_tests(sums_of(pits, rng))[-1][0] < 0.05
+    for pits, rng in tables(TRUE[name], 300, 1, count):
         # weights that depend on the person, not on the position in the cell
-        weighted = pits.weighted_by(rng.random(100))
-        wrong[1] += weighted_uniformity_tests(sums_of(weighted, rng))[0] < 0.05
+        weighted = pits.weighted_by(rng.random(300))
+        for i, one in enumerate((pits, weighted)):
+            wrong[i] += uniformity_tests(sums_of(one, rng)).p_value[0] < 0.05
     assert wrong.max() <= most_failures(count)
-    if name == "event of 10%":
-        # a number of events takes few values: at 1.25% per tail the binomial test rejects less
-        size = stats.binom.cdf(3, 100, 0.1) + stats.binom.sf(17, 100, 0.1)
-        assert stats.binom.cdf(3, 100, 0.1) < 0.0125 < stats.binom.cdf(4, 100, 0.1)
-        assert stats.binom.sf(17, 100, 0.1) < 0.0125 < stats.binom.sf(16, 100, 0.1)
-        assert wrong[0] >= stats.binom.ppf(1e-3, count, size)
-        return
     # the tests are twice Bonferroni over two statistics that are nearly independent
     assert wrong[0] >= most_failures(count, 0.02, 0.5), "the test has power under its level"
 
@@ -168,18 +162,6 @@ def test_intervals_of_averages_fail_as_seldom_as_stated(name: str, m: int) -> No
             lost[2 * i] += low[0] > value + 1e-12
             lost[2 * i + 1] += high[0] < value - 1e-12
     assert lost.max() <= most_failures(count, 0.025)
-
-
-@statistical
-@pytest.mark.parametrize("name", BOTH)
-def test_bootstrap_bands_fail_as_seldom_as_stated(name: str) -> None:
-    error = calibration_error(BOTH[name].all_pits(1))
-    count = repeats(400)
-    lost = 0
-    for pits, rng in tables(BOTH[name], 300, 1, count):
-        _, low, high = error_with_band(pits, random_state=rng)
-        lost += not low - 1e-12 <= error <= high + 1e-12
-    assert lost <= most_failures(count)
 
 
 @statistical

@@ -25,7 +25,6 @@ from evenhand.calibration import (
     covered_whole,
     crps,
     draws_in_bins,
-    error_band,
     histogram_band,
     log_score,
     log_score_on,
@@ -233,14 +232,6 @@ def test_sums_test_drawn_pits_and_average_coverage() -> None:
     tail = 0.025 / np.e
     assert low[0] == pytest.approx(stats.beta.ppf(tail, np.floor(hits), 101 - np.floor(hits)))
     assert high[0] == pytest.approx(stats.beta.isf(tail, np.ceil(hits) + 1, 100 - np.ceil(hits)))
-
-
-@pytest.mark.parametrize("n", [10, 200])
-def test_bands_of_errors_contain_the_estimate(n: int) -> None:
-    cells = cells_of(np.random.default_rng(6).poisson(1.0, size=n), stats.poisson(1.0))
-    low, high = error_band(cells, random_state=0)
-    assert low <= calibration_error(cells) <= high
-    assert (low, high) == error_band(cells, random_state=0)
 
 
 # --- scores of forecasts with atoms

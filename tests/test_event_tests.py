@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import functools
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 
 from evenhand import Forecast, audit, audit_pit
 from evenhand._validate import Floats
 from evenhand.calibration import (
-    Family,
+    GroupRows,
     GroupSums,
     PITs,
     bias_intervals,
-    calibration_error,
     error_intervals,
-    event_values,
-    most_events,
-    most_tail,
     rate_intervals,
     row_values,
+    trend_weights,
     uniformity_tests,
-    weighted_uniformity_tests,
 )
 from evenhand.scale import ColumnSubject, audit_parts
 from evenhand.search import scan_groups
@@ -38,11 +35,20 @@ def pits_of(p: Floats, y: Floats, rng: np.random.Generator, weights: Floats | No
     return PITs.of_cells(low, high, rng.random(p.size), weights=weights)
 
 
-def sums_of(pits: PITs, residual: Floats | None = None) -> GroupSums:
-    """Return the sums over all rows as one group."""
-    order, values = row_values(pits, residual, pits.matrix[:, 0])
-    error = np.array([calibration_error(pits)])
-    return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1))
+def sums_of(pits: PITs, *, are_known: bool = True) -> GroupSums:
+    """Return the sums over all rows as one group; single rows may be unknown."""
+    events = pits.events()
+    assert events is not None
+    residual = events[0] - events[1]
+    order, values = row_values(pits, residual, pits.matrix[:, 0], events)
+    everyone = np.ones(pits.n_samples, dtype=np.bool_)
+    rows = GroupRows(pits.matrix[:, 0], residual, pits.weights, events, lambda _: everyone)
+    sums = values.sum(axis=-1, keepdims=True)
+    return GroupSums(order, sums, np.zeros(1), np.zeros(1), rows if are_known else None)
+
+
+def p_value_of(pits: PITs, *, are_known: bool = True) -> float:
+    return float(uniformity_tests(sums_of(pits, are_known=are_known)).p_value[0])
 
 
 def law_of_sum(p: Floats) -> Floats:
@@ -82,31 +88,6 @@ def test_outcomes_are_known_to_be_events_by_their_cells() -> None:
     assert PITs([0.0, 1.0]).events() is None
 
 
-def test_averaged_spread_is_the_integral_over_the_cell() -> None:
-    for p in (0.0, 0.01, 0.3, 0.5, 0.8, 1.0):
-        means = []
-        for y, (low, high) in ((0, (0.0, 1 - p)), (1, (1 - p, 1.0))):
-            if high - low < 1e-9:
-                continue
-            area = integrate.quad(lambda u: abs(u - 0.5), low, high, points=[0.5])[0]
-            tilt = event_values((np.array([float(y)]), np.array([p])))[4, 0]
-            assert tilt == pytest.approx(area / (high - low) - 0.25, abs=1e-9)
-            means.append((y * p + (1 - y) * (1 - p)) * tilt)
-        assert sum(means) == pytest.approx(0, abs=1e-12)
-
-
-def test_no_law_of_events_has_heavier_tails_than_the_bounds() -> None:
-    # brute force over laws of sums of independent events (Hoeffding 1956, 1963)
-    for p in probabilities():
-        n, counts = p.size, np.arange(p.size + 1.0)
-        tails = law_of_sum(p)[::-1].cumsum()[::-1]
-        size = np.full(n + 1, float(n))
-        assert (tails <= most_events(counts, size, np.full(n + 1, p.sum())) + 1e-12).all()
-        excess = (counts - p.sum()) / n
-        spread = np.full(n + 1, (p * (1 - p)).mean())
-        assert (tails <= most_tail(excess, spread, size) + 1e-12).all()
-
-
 def test_within_one_of_the_mean_binomial_tails_are_no_bound() -> None:
     # the condition is needed: one certain event and one of chance 0.2 have mean 1.2 and tail 0.2
     assert law_of_sum(np.array([1.0, 0.2]))[2] < stats.binom.sf(1, 2, 0.6)
@@ -129,38 +110,65 @@ def test_equal_probabilities_are_tested_at_their_level_exactly(p: float, n: int)
     rng = np.random.default_rng(2)
     counts = np.arange(n + 1)
     rows = [(counts < k).astype(float)[:n] for k in counts]
-    p_value = [uniformity_tests(sums_of(pits_of(np.full(n, p), y, rng)))[-1][0] for y in rows]
+    p_value = np.array([p_value_of(pits_of(np.full(n, p), y, rng)) for y in rows])
     law = stats.binom.pmf(counts, n, p)
     for level in (0.05, 0.01, 1e-4):
-        assert law[np.array(p_value) < level].sum() <= level
+        assert law[p_value < level].sum() <= level
 
 
-def test_a_test_of_equal_probabilities_is_the_binomial_one() -> None:
-    y = np.arange(500) < 21
-    z_level, _, p_value = uniformity_tests(
-        sums_of(pits_of(np.full(500, 0.02), y * 1.0, np.random.default_rng(3)))
+@pytest.mark.parametrize("are_known", [True, False])
+def test_a_test_of_equal_probabilities_is_the_binomial_one(are_known: bool) -> None:
+    y = np.arange(500) < 26
+    found = p_value_of(
+        pits_of(np.full(500, 0.02), y * 1.0, np.random.default_rng(3)), are_known=are_known
     )
-    # twice for both tails, twice for level and spread
-    assert p_value[0] == pytest.approx(4 * stats.binom.sf(20, 500, 0.02), rel=1e-9)
-    assert z_level[0] == pytest.approx(stats.norm.isf(stats.binom.sf(20, 500, 0.02)), rel=1e-9)
+    # twice for both tails, and twice for level and trend, which sums alone do not determine
+    twice = 2 if are_known else 1
+    assert found == pytest.approx(2 * twice * stats.binom.sf(25, 500, 0.02), rel=1e-6)
+
+
+def test_bounds_from_sums_alone_are_never_below_the_exact_p_value() -> None:
+    # brute force over laws of sums of independent events (Hoeffding 1956)
+    rng = np.random.default_rng(4)
+    for p in probabilities():
+        law = law_of_sum(p)
+        for count in range(p.size + 1):
+            # an outcome of this number of events that is possible, if there is one
+            y = np.zeros(p.size)
+            y[np.argsort(-p, kind="stable")[:count]] = 1
+            exact = min(2 * min(law[: count + 1].sum(), law[count:].sum()), 1)
+            found = p_value_of(pits_of(p, y, rng), are_known=False)
+            assert found >= exact - 1e-12 or (np.abs(y - p) == 1).any()
+
+
+def test_too_extreme_probabilities_of_a_right_mean_are_found_by_their_trend() -> None:
+    # events half as far from the mean rate as predicted, the number of events as expected
+    p = np.repeat([0.01, 0.09], 1000)
+    y = np.zeros(2000)
+    y[:30] = 1
+    y[1000:1070] = 1
+    pits = pits_of(p, y, np.random.default_rng(5))
+    found = uniformity_tests(sums_of(pits))
+    assert abs(found.z_level[0]) < 0.1
+    assert found.z_spread[0] > 3
+    # the law of the trend by brute force: a difference of two binomial numbers, weighted
+    low, high = (np.unique(trend_weights(p))).tolist()
+    one, other = (stats.binom.pmf(np.arange(1001), 1000, q) for q in (0.01, 0.09))
+    total = low * np.arange(1001)[:, None] + high * np.arange(1001)
+    mass = one[:, None] * other
+    at = low * 30 + high * 70
+    tail = min(mass[total <= at].sum(), mass[total >= at].sum())
+    assert found.p_value[0] == pytest.approx(4 * tail, rel=1e-6)
 
 
 def test_impossible_events_refute_their_probabilities() -> None:
     p, y = np.zeros(50), np.zeros(50)
     y[7] = 1
     pits = pits_of(p, y, np.random.default_rng(4))
-    assert uniformity_tests(sums_of(pits))[-1][0] == 0
-    right = pits_of(
-        np.round(p + 0.9 * (np.arange(50) < 9)), (np.arange(50) < 9) * 1.0, np.random.default_rng(5)
-    )
-    assert uniformity_tests(sums_of(right))[-1][0] == 1
-
-
-def test_a_single_event_has_at_most_the_expected_number_as_its_chance() -> None:
-    y = (np.arange(40) == 3).astype(float)
-    # the bound from the variance is weaker here; two tails, two tests
-    p_value = uniformity_tests(sums_of(pits_of(np.full(40, 1e-4), y, np.random.default_rng(6))))[-1]
-    assert p_value[0] == pytest.approx(4 * 40 * 1e-4, rel=1e-9)
+    assert p_value_of(pits) == p_value_of(pits, are_known=False) == 0
+    happened = (np.arange(50) < 9) * 1.0
+    right = pits_of(np.round(0.9 * happened), happened, np.random.default_rng(5))
+    assert p_value_of(right) == 1
 
 
 # --- simulation
@@ -184,11 +192,9 @@ def test_right_probabilities_are_rejected_as_seldom_as_stated(
     for _ in range(count):
         p = chances(rate, n, are_equal=are_equal, rng=rng)
         y = (rng.random(n) < p).astype(float)
-        sums = sums_of(pits_of(p, y, rng), y - p)
-        weighted = sums_of(pits_of(p, y, rng, rng.random(n)), y - p)
+        sums = sums_of(pits_of(p, y, rng))
         wrong += [
-            uniformity_tests(sums)[-1][0] < 0.05,
-            weighted_uniformity_tests(weighted)[0] < 0.05,
+            uniformity_tests(one).p_value[0] < 0.05 for one in (sums, replace(sums, rows=None))
         ]
         low, high = bias_intervals(sums, 0.025)
         lost += [low[0] > 0, high[0] < 0]
@@ -208,22 +214,14 @@ def test_intervals_of_wrong_probabilities_hold(told: float, rate: float) -> None
 
     many = chances(told, 100_000, are_equal=False, rng=rng).clip(1e-12, 1 - 1e-12)
     true = float((shared(many) - many).mean())
-    c = (np.arange(400) + 0.5) / 400
-    law = [
-        ((1 - shared(many)) * np.minimum(x / (1 - many), 1)).mean()
-        + (shared(many) * np.maximum((x - 1 + many) / many, 0)).mean()
-        for x in c
-    ]
-    error = np.abs(law - c).mean() + 2e-4
-    assert error >= abs(true) / 2
-    lost = np.zeros(3, dtype=int)
+    lost = np.zeros(4, dtype=int)
     for _ in range(count):
         p = chances(told, n, are_equal=False, rng=rng)
         y = (rng.random(n) < shared(p)).astype(float)
-        sums = sums_of(pits_of(p, y, rng), y - p)
+        sums = sums_of(pits_of(p, y, rng))
         low, high = bias_intervals(sums, 0.025)
-        least, _ = error_intervals(sums, 0.025)
-        lost += [low[0] > true, high[0] < true, least[0] > error]
+        least, most = error_intervals(sums, 0.025)
+        lost += [low[0] > true, high[0] < true, least[0] > abs(true), most[0] < abs(true)]
     assert lost.max() <= most_failures(count, 0.025)
 
 
@@ -236,8 +234,11 @@ def test_rare_events_are_found_that_drawn_positions_hide() -> None:
     p = np.full(1000, 0.015)
     for _ in range(count):
         pits = pits_of(p, (rng.random(1000) < 0.03).astype(float), rng)
-        drawn = PITs(pits.matrix)
-        found += [uniformity_tests(sums_of(one))[-1][0] < 0.05 for one in (pits, drawn)]
+        drawn = pits.matrix[:, 0]
+        # of one drawn position per person, level and spread
+        level, spread = drawn - 0.5, np.abs(drawn - 0.5) - 0.25
+        z = max(abs(level.sum()) * np.sqrt(12 / 1000), abs(spread.sum()) * np.sqrt(48 / 1000))
+        found += [p_value_of(pits) < 0.05, 4 * stats.norm.sf(z) < 0.05]
     # the binomial power of the smallest number of events that rejects
     least = 1 + int(stats.binom.isf(0.0125, 1000, 0.015))
     assert stats.binom.sf(least - 1, 1000, 0.015) < 0.0125 < stats.binom.sf(least - 2, 1000, 0.015)
@@ -270,13 +271,11 @@ def test_scans_find_groups_of_rare_events() -> None:
     events, n = y[some].sum(), some.sum()
     low = stats.beta.ppf(tail, events, n - events + 1) - p[some].mean()
     assert found.loc["a = 1", "bias_low"] == pytest.approx(low, rel=1e-9)
-    # half the bias, at a quarter of the error probability
-    low = stats.beta.ppf(tail / 4, events, n - events + 1) - p[some].mean()
-    assert found.loc["a = 1", "error_low"] == pytest.approx(low / 2, rel=1e-9)
+    assert found.loc["a = 1", "error_low"] == pytest.approx(low, rel=1e-9)
     # sums over intersections, by inclusion and exclusion, are those of the rows
     both = some & (X["b"] == 0).to_numpy()
     for name, mask in (("a = 1", some), ("a = 1 and b = 0", both)):
-        direct = uniformity_tests(sums_of(pits.take(mask)))[-1][0]
+        direct = min(p_value_of(pits.take(mask)), 1.0)
         assert found.loc[name, "p_value"] == pytest.approx(direct, rel=1e-6)
 
 
@@ -288,9 +287,10 @@ def test_exact_biases_of_events_are_not_listed_as_asymptotic() -> None:
     assert found.family is not None
     assert found.family.asymptotic == ()
     pits = pits_of(p, y, np.random.default_rng(12))
-    # residuals in other units are residuals of another forecast
+    # cells of 0/1 outcomes determine the probabilities, and the residuals
     other = audit_pit(pits, X=X, residual=10 * (y - p), **few)
-    assert other.family == Family(len(found.scan), 0.95, ("bias",))
+    assert other.family == found.family
+    np.testing.assert_allclose(other.groups["bias"], found.groups["bias"], atol=1e-12)
     weighted = audit(forecast, X=X, y=y, sample_weight=1 + X["b"], **few)
     assert weighted.family is not None
     assert weighted.family.asymptotic == ("error", "coverage", "bias")
@@ -305,7 +305,7 @@ def test_biases_that_vary_between_rows_stay_in_their_intervals() -> None:
     lost = np.zeros(2, dtype=int)
     for _ in range(count):
         p, y = rng.integers(0, 2, size=(2, 400)).astype(float)
-        low, high = bias_intervals(sums_of(pits_of(p, y, rng), y - p), 0.025)
+        low, high = bias_intervals(sums_of(pits_of(p, y, rng)), 0.025)
         lost += [low[0] > 0, high[0] < 0]
     assert lost.max() <= most_failures(count, 0.025)
 
@@ -323,8 +323,8 @@ def test_counted_groups_have_the_tests_of_rows_in_memory(tmp_path: Path) -> None
     assert int(groups.loc["everyone", "n"]) == 3000
     pits = pits_of(p, y, np.random.default_rng(14))
     for name, mask in (("a = 0", X["a"] == 0), ("a = 1", X["a"] == 1)):
-        sums = sums_of(pits.take(mask.to_numpy()), (y - p)[mask])
-        assert groups.loc[name, "p_value"] == pytest.approx(uniformity_tests(sums)[-1][0], rel=1e-6)
+        direct = p_value_of(pits.take(mask.to_numpy()), are_known=False)
+        assert groups.loc[name, "p_value"] == pytest.approx(direct, rel=1e-6)
         assert groups.loc[name, "bias"] == pytest.approx((y - p)[mask].mean(), rel=1e-9)
     assert groups.loc["a = 1", "error_low"] > 0
     assert found.family is not None

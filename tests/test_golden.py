@@ -54,7 +54,6 @@ from evenhand.calibration import (
     binned_error,
     calibration_error,
     count_pits,
-    error_band,
     pathwise_errors,
 )
 from evenhand.certificates import certify_counts, certify_link, certify_pit
@@ -475,7 +474,6 @@ def errors_of_pits(folder: Path) -> Any:
             calibration_error(matrix, sample_weight=weight),
             calibration_error(flat, sample_weight=weight),
         ],
-        "error_band": [error_band(matrix, random_state=0), error_band(flat, random_state=0)],
         "pathwise_errors": pathwise_errors(matrix)[:20],
     }
 

@@ -16,7 +16,6 @@ from evenhand.calibration import (
     check_own_draws,
     count_pits,
     covered,
-    error_band,
     pathwise_errors,
 )
 from evenhand.certificates import (
@@ -79,7 +78,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "calibration_error": calibration_error,
     "pathwise_errors": lambda pit: pathwise_errors(pit).tolist(),
     "covered": lambda pit: covered(pit, 0.5).tolist(),
-    "error_band": lambda pit: error_band(pit, random_state=0),
     "count_pits": lambda pit: count_pits(pit, random_state=0),
     "certify_pit": lambda pit: certify_pit(pit, random_state=0).summary(),
 }
@@ -104,8 +102,6 @@ def test_pits_are_checked_once(name: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_weights_of_pits_are_those_of_the_argument() -> None:
     assert calibration_error(PITs(R, weights=W)) == calibration_error(R, sample_weight=W)
-    got = error_band(PITs(R, weights=W), random_state=0)
-    assert got == error_band(R, sample_weight=W, random_state=0)
 
 
 def test_certificates_of_all_kinds_are_certificates() -> None:

@@ -11,9 +11,10 @@ import pytest
 from scipy import optimize, stats
 
 from evenhand import Forecast, audit, audit_pit
-from evenhand._validate import Floats, InputError
+from evenhand._validate import Floats
 from evenhand.audits import Family
 from evenhand.calibration import (
+    GroupRows,
     GroupSums,
     PITs,
     bias_intervals,
@@ -300,14 +301,16 @@ def test_without_an_event_the_bias_is_limited_by_the_number_of_rows() -> None:
         # the rate at which no event in n trials has the probability 0.01
         assert low[0] == pytest.approx(-0.005, abs=1e-12)
         assert high[0] == pytest.approx(1 - 0.01 ** (1 / n) - 0.005, rel=1e-6)
-        assert ("bias" in Family.of(sums, 1, 0.95).asymptotic) is (weight is not None)
 
 
 def sums_of_events(event: Floats, forecast: Floats, weight: Floats | None = None) -> GroupSums:
     """Return the sums of one group whose outcomes are 0 or 1."""
-    pits = PITs(np.full((event.size, 1), 0.5), weights=weight)
-    order, values = row_values(pits, event - forecast, pits.matrix[:, 0], event)
-    return GroupSums(order, values.sum(axis=-1, keepdims=True), np.zeros(1), np.zeros(1))
+    pits, residual = PITs(np.full((event.size, 1), 0.5), weights=weight), event - forecast
+    events = event, forecast
+    order, values = row_values(pits, residual, pits.matrix[:, 0], events)
+    everyone = np.ones(event.size, dtype=np.bool_)
+    rows = GroupRows(pits.matrix[:, 0], residual, weight, events, lambda _: everyone)
+    return GroupSums(order, values.sum(axis=-1, keepdims=True), np.zeros(1), np.zeros(1), rows)
 
 
 def test_weights_make_effective_trials() -> None:
@@ -335,6 +338,14 @@ QUICK: dict[str, Any] = {
 }
 
 
+def family_of(n_groups: int) -> Family:
+    """Return the family of everyone and of groups, of PITs without forecasts (verdict: 1)."""
+    # the points of absent parts are those of everyone
+    shares = {"everyone": 0.03, "by_forecast": 0.0, "groups": 0.02, "learned": 0.0}
+    shares = {name: pytest.approx(share) for name, share in shares.items()}
+    return Family(0.95, n_groups, 0, 0, 2, shares, ("bias",))
+
+
 def test_named_and_scanned_groups_are_one_family() -> None:
     rows = planted()
     above = (rows["X"]["a"] > rows["X"]["a"].median()).to_numpy()
@@ -342,7 +353,6 @@ def test_named_and_scanned_groups_are_one_family() -> None:
     found = audit_pit(**rows, groups=groups, **QUICK)
     named = found.groups.set_index("group")
     scan = found.scan.set_index("group")
-    assert named["simultaneous"].tolist() == [False, True, True, True, True]
     # `above` is the half of a feature: the same hypothesis, under the name of the scan
     twin = scan.loc[str(named.loc["above", "scanned_as"])]
     # with one estimate: a histogram moves an error by up to half the width of a bin
@@ -352,14 +362,20 @@ def test_named_and_scanned_groups_are_one_family() -> None:
         named.loc["above", columns].astype(float), twin[columns].astype(float), rtol=1e-9
     )
     # 20 rows are too few for a test, but have intervals; 40 are tested
-    assert named["p_value"].isna().tolist() == [True, False, False, False, True]
+    assert named["p_value"].isna().tolist() == [False, False, False, False, True]
     assert scan.loc["tiny", "direction"] == "too few rows"
     tested = scan["p_value"].dropna()
-    assert found.family == Family(len(tested) + 1, 0.95, ("bias",))
+    assert found.family == family_of(len(tested) + 1)
     assert named.loc["tiny", "coverage_80_high"] > named.loc["tiny", "coverage_80_low"]
     rising = np.sort(tested.to_numpy())
+    # by Holm's method at the share of these groups, scaled to the level of the whole family
     steps = np.maximum.accumulate(rising * np.arange(rising.size, 0, -1)).clip(max=1)
-    np.testing.assert_allclose(np.sort(scan["p_adjusted"].dropna()), steps, rtol=1e-12)
+    expected = (steps * 0.05 / 0.02).clip(max=1)
+    np.testing.assert_allclose(np.sort(scan["p_adjusted"].dropna()), expected, rtol=1e-12)
+    tail = 0.02 / (2 * (len(tested) + 1))
+    hits = np.rint(scan["coverage_80"] * scan["n"])
+    low = stats.beta.ppf(tail, hits, scan["n"] - hits + 1)
+    np.testing.assert_allclose(scan["coverage_80_low"], low, rtol=1e-9)
 
 
 @pytest.mark.parametrize("draws", [1, 4])
@@ -386,7 +402,7 @@ def test_named_groups_without_features_are_tested_among_themselves() -> None:
     found = audit_pit(rows["pit"], residual=rows["residual"], groups=groups, **QUICK)
     assert found.scan.empty
     table = found.groups.iloc[1:]
-    assert found.family == Family(3, 0.95, ("bias",))
+    assert found.family == family_of(3)
     p = table["p_value"].to_numpy()
     for name, value in zip(groups, p, strict=True):
         u = rows["pit"][groups[name]]
@@ -395,39 +411,34 @@ def test_named_groups_without_features_are_tested_among_themselves() -> None:
             abs(np.abs(u - 0.5).mean() - 0.25) * np.sqrt(48 * u.size),
         )
         assert value == pytest.approx(min(4 * stats.norm.sf(z), 1), rel=1e-9)
-    adjusted = np.maximum.accumulate(np.sort(p) * [3, 2, 1]).clip(max=1)
+    adjusted = np.maximum.accumulate(np.sort(p) * [3, 2, 1]).clip(max=1) * 0.05 / 0.02
+    adjusted = adjusted.clip(max=1)
     np.testing.assert_allclose(np.sort(table["p_adjusted"]), adjusted)
 
 
-def test_the_intervals_of_everyone_are_those_of_the_scores() -> None:
+def test_everyone_is_a_member_of_the_family() -> None:
     rng = np.random.default_rng(9)
     y = rng.normal(size=800)
-    forecast = Forecast.from_normal(np.zeros(800), np.ones(800))
+    forecast = Forecast.from_normal(np.zeros(800), np.full(800, 1.3))
     found = audit(forecast, y=y, groups={"half": np.arange(800) < 400}, **QUICK)
-    scores = found.scores.set_index("measure")
-    everyone = found.groups.iloc[0]
-    for column, measure in (("error", "average error"), ("coverage_80", "80% coverage")):
-        ends = scores.loc[measure, ["low", "high"]].astype(float).tolist()
-        assert [everyone[f"{column}_low"], everyone[f"{column}_high"]] == ends
-
-
-def test_groups_proven_to_be_within_an_error_are_marked() -> None:
-    rng = np.random.default_rng(10)
-    u = rng.random(40_000)
-    X = pd.DataFrame({"a": rng.integers(0, 2, size=u.size)})
-    u = np.where(X["a"] == 1, u**1.3, u)
-    groups = {"few": np.arange(u.size) < 500}
-    found = audit_pit(u, X=X, groups=groups, within=0.03, **QUICK)
-    assert found.within == 0.03
-    scan = found.scan.set_index("group")
-    assert scan.loc[["a = 0", "a = 1"], "within"].tolist() == [True, False]
-    assert found.groups["within"].tolist()[1:] == [False]
-    assert (found.scan["within"] == (found.scan["error_high"] <= 0.03)).all()
-    assert not audit_pit(u, X=X, **QUICK).scan["within"].any()
-    assert found.to_dict()["within"] == 0.03
-
-
-@pytest.mark.parametrize("within", [0, 0.6, 3])
-def test_impossible_errors_are_refused(within: float) -> None:
-    with pytest.raises(InputError, match="within"):
-        audit_pit(np.full(50, 0.5), within=within)
+    everyone, level = found.groups.iloc[0], 0.03
+    assert found.family == family_of(1)
+    # level and spread by Bonferroni; forecasts that are all equal have no trend
+    u = stats.norm.cdf(y / 1.3)
+    z = (u.mean() - 0.5) * np.sqrt(12 * 800), (np.abs(u - 0.5).mean() - 0.25) * np.sqrt(48 * 800)
+    p_value = min(4 * stats.norm.sf(np.abs(z).max()), 1)
+    assert everyone["p_value"] == pytest.approx(p_value, rel=1e-9)
+    assert everyone["p_adjusted"] == pytest.approx(p_value * 0.05 / level, rel=1e-9)
+    assert everyone["p_adjusted"] < 1e-4
+    hits = np.count_nonzero(np.abs(u - 0.5) <= 0.4)
+    low, high = stats.beta.ppf(
+        [level / 2, 1 - level / 2], [hits, hits + 1], [801 - hits, 800 - hits]
+    )
+    assert everyone["coverage_80"] == hits / 800
+    assert [everyone["coverage_80_low"], everyone["coverage_80_high"]] == pytest.approx([low, high])
+    ends = [np.ravel(end)[0] for end in error_intervals(sums_of(u[:, None]), level / 2)]
+    assert ends[0] > 0
+    assert [everyone["error_low"], everyone["error_high"]] == pytest.approx(ends)
+    # scores have the same error
+    score = found.scores.set_index("measure").loc["average error", ["value", "low", "high"]]
+    assert score.tolist() == everyone[["error", "error_low", "error_high"]].tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,16 @@ from evenhand.audits.group_changes import SCORE_COLUMNS, Pairs, group_changes, s
 from evenhand.audits.plain_values import plain_records, write_tables
 from evenhand.audits.recorded import Recorded, Source, number
 from evenhand.columns import EVERYONE
+from evenhand.distributions import OutcomeKind
 from evenhand.report import (
     Measure,
     Quantity,
-    Tolerance,
     comparison_html,
     comparison_text,
     difference_in_words,
 )
 
-SCHEMA = "evenhand.comparison/2"
+SCHEMA = "evenhand.comparison/3"
 COLUMNS = ("measure", "in_words")
 
 
@@ -49,18 +49,18 @@ class Comparison(Summarized):
         One row per group that both audits list, "everyone" first: `group`, `n` and, for each of
         `error`, `coverage_80`, `coverage_90` and `bias`, the columns `_before`, `_after`, `_change`
         (after minus before) and its paired interval from `_change_low` to `_change_high`. The
-        intervals of errors and coverages of all groups contain the truth jointly, with the
-        confidence of the comparison, and so do those of biases; NaN without row values, and for
-        groups of under 50 rows. `outcome` is "better", "worse", "mixed" (both), "changed" (a
-        coverage changed, and it is not certain whether it is nearer to its level), "not
-        significant" or "unknown"; `beyond_tolerance` is true if a significant change exceeds the
-        tolerance.
+        intervals of a measure contain the truth jointly for all groups, with the confidence of the
+        comparison; NaN without row values, and for groups of under 50 rows. For 0/1 outcomes there
+        is no coverage, the bias is event rate minus mean probability, the error its size (of
+        everyone the mean by score), and there are the event `rate` and, before and after, the mean
+        `predicted` probability, the calibration `slope` and the `log_loss`. `outcome` is "better"
+        or "worse" if the interval of the change of the error excludes 0, "not significant" or
+        "unknown"; such a change is `important` if it exceeds the tolerance.
     scores : DataFrame
         Mean scores of all rows: `measure`, `before`, `after`, `change` and its paired interval from
         `low` to `high`, each by itself. Empty without row values.
-    tolerance : Tolerance
-        Changes of errors and coverages up to which a group is not important; that of the second
-        audit.
+    tolerance : float
+        Change of the error up to which a group is not important; that of the second audit.
     confidence : float
         Confidence of the intervals.
     is_paired : bool
@@ -80,7 +80,7 @@ class Comparison(Summarized):
     measures: tuple[Measure, ...]
     groups: pd.DataFrame = field(default_factory=pd.DataFrame)
     scores: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(SCORE_COLUMNS)))
-    tolerance: Tolerance = field(default_factory=Tolerance)
+    tolerance: float = 0.02
     confidence: float = 0.95
     is_paired: bool = False
     n_samples: int = 0
@@ -92,17 +92,16 @@ class Comparison(Summarized):
         facts = {key: self.n_groups(key) for key in ("better", "worse")}
         return one_line(self, names=self.names, measures=len(self.table), **facts)
 
-    def n_groups(self, outcome: str, *, beyond_tolerance: bool = False) -> int:
+    def n_groups(self, outcome: str, *, important: bool = False) -> int:
         """Return the number of groups with an outcome, without "everyone"."""
         some = self.groups[1:]
         chosen = some["outcome"] == outcome
-        return int((chosen & (some["beyond_tolerance"] | (not beyond_tolerance))).sum())
+        return int((chosen & (some["important"] | (not important))).sum())
 
     @property
     def is_worse(self) -> bool:
         """Whether a group or everyone got significantly worse by more than the tolerance."""
-        got = self.groups["outcome"].isin(["worse", "mixed"]) & self.groups["beyond_tolerance"]
-        return bool(got.any())
+        return bool(((self.groups["outcome"] == "worse") & self.groups["important"]).any())
 
     def summary(self) -> str:
         """Return the comparison as text."""
@@ -116,7 +115,7 @@ class Comparison(Summarized):
             "n_samples": self.n_samples,
             "is_paired": self.is_paired,
             "confidence": self.confidence,
-            "tolerance": asdict(self.tolerance),
+            "tolerance": self.tolerance,
             "groups": plain_records(self.groups),
             "scores": plain_records(self.scores),
             "measures": [
@@ -163,7 +162,8 @@ def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Compa
         The audit before and the audit after a change of the model, or the JSON files of both. In
         Python usually of the deterministic base model and of the randomized forecaster.
     confidence : float, default 0.95
-        Confidence of the intervals of changes: for groups jointly, for scores each by itself.
+        Confidence of the intervals of changes: for groups jointly by measure, for scores each by
+        itself.
 
     Returns
     -------
@@ -181,7 +181,8 @@ def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Compa
 
     Intervals are paired: an audit records some values of each row, and those of both audits are
     compared row by row, in whatever order the rows are. Audits without these values (of PITs alone,
-    of over 20,000 rows, or of earlier versions) are compared without intervals.
+    or of over 20,000 rows) are compared without intervals. Groups by the forecast have other rows
+    in each audit and are not compared.
 
     Examples
     --------
@@ -211,11 +212,12 @@ def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Compa
     rows = [(one.groups[name], other.groups[name]) for name in shared]
     aligned = _aligned(one, other)
     tolerance = other.tolerance
+    is_binary = other.kind is OutcomeKind.BINARY
     return Comparison(
         _table(aligned, names),
         names,
         tuple(measure for measure, _ in aligned),
-        groups=group_changes(pairs, rows, confidence, tolerance),
+        groups=group_changes(pairs, rows, confidence, tolerance, is_binary=is_binary),
         scores=(
             pd.DataFrame(columns=list(SCORE_COLUMNS))
             if pairs is None
@@ -348,13 +350,11 @@ def _aligned(first: Recorded, second: Recorded) -> Aligned:
 
 def _group_pairs(a: Mapping[str, Any], b: Mapping[str, Any]) -> Aligned:
     name = a["group"]
-    return [
-        (Measure("error", group=name), (number(a["error"]), number(b["error"]))),
-        (
-            Measure("coverage", 0.9, name),
-            (number(a["coverage_90"]), number(b["coverage_90"])),
-        ),
-    ]
+    pairs: Aligned = [(Measure("error", group=name), (number(a["error"]), number(b["error"])))]
+    if "coverage_90" in a:
+        covered = number(a["coverage_90"]), number(b.get("coverage_90"))
+        pairs.append((Measure("coverage", 0.9, name), covered))
+    return pairs
 
 
 def _worst_pairs(first: Recorded, second: Recorded) -> Aligned:

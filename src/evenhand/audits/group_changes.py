@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,18 +13,20 @@ from evenhand._validate import Floats, Mask
 from evenhand.audits.paired import Change, Profile, paired_changes, paired_mean
 from evenhand.audits.recorded import Recorded, number
 from evenhand.audits.row_record import EDGES, RowRecord, intersections
+from evenhand.calibration import own_parts
 from evenhand.columns import EVERYONE
-from evenhand.report import Tolerance
 
 LEVELS = {"coverage_80": 0.8, "coverage_90": 0.9}
 MEASURES = ("error", *LEVELS, "bias")
 """Measures of a group that are compared."""
 
-FAMILY = 3
-"""Measures that decide whether a group changed: error and both coverages."""
+OF_EVENTS = ("error", "bias")
+"""The same for 0/1 outcomes; the bias is event rate minus mean probability."""
 
-Outcome = Literal["better", "worse", "mixed", "changed", "not significant", "unknown"]
-Direction = Literal["nearer", "farther", "open"]
+SCORES_OF_EVENTS = ("predicted", "slope", "log_loss")
+"""Values of 0/1 outcomes that are listed before and after."""
+
+Outcome = Literal["better", "worse", "not significant", "unknown"]
 SCORE_COLUMNS = ("measure", "before", "after", "change", "low", "high")
 
 
@@ -57,7 +59,9 @@ def group_changes(
     pairs: Pairs | None,
     rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
     confidence: float,
-    tolerance: Tolerance,
+    tolerance: float,
+    *,
+    is_binary: bool,
 ) -> pd.DataFrame:
     """Return the table of changes of the groups, in the order of `rows`.
 
@@ -68,37 +72,55 @@ def group_changes(
     rows : sequence of pairs of rows
         Rows of the groups in the tables of both audits.
     confidence : float
-        Confidence of all intervals of errors and coverages jointly, and of those of biases jointly.
-    tolerance : Tolerance
-        Changes beyond which a group is important.
+        Confidence of the intervals of all groups jointly, for each measure.
+    tolerance : float
+        Change of the error beyond which a group is important.
+    is_binary : bool
+        Whether outcomes are 0/1.
     """
     names = [row["group"] for row, _ in rows]
-    known = {} if pairs is None else _changes(pairs, names, confidence)
-    sums = {} if pairs is None else _sums(pairs, names, confidence)
+    measures = OF_EVENTS if is_binary else MEASURES
+    known: dict[tuple[str, str], Change] = {}
+    if pairs is not None:
+        for measure in measures:
+            known |= _changes(pairs, names, measure, confidence, is_binary=is_binary)
     records = []
     for before, after in rows:
         name = before["group"]
         record: dict[str, Any] = {"group": name, "n": before["n"]}
-        for measure in MEASURES:
-            change = known.get((name, measure))
-            record |= _columns(
-                measure, number(before.get(measure)), number(after.get(measure)), change
-            )
-        directions = {level: _direction(record, level, sums.get((name, level))) for level in LEVELS}
-        outcome, beyond = judged(record, directions, tolerance)
-        records.append(record | {"outcome": outcome, "beyond_tolerance": beyond})
+        for measure in measures:
+            values = number(before.get(measure)), number(after.get(measure))
+            # the audit's error of all people is corrected for chance, that of the rows is not
+            is_same = not (is_binary and measure == "error" and name == EVERYONE)
+            record |= _columns(measure, values, known.get((name, measure)), is_same=is_same)
+        if is_binary:
+            record["rate"] = number(before.get("rate"))
+            for column in SCORES_OF_EVENTS:
+                record[f"{column}_before"] = number(before.get(column))
+                record[f"{column}_after"] = number(after.get(column))
+        outcome = judged(record)
+        is_beyond = abs(record["error_change"]) > tolerance
+        important = outcome in ("better", "worse") and is_beyond
+        records.append(record | {"outcome": outcome, "important": important})
     return pd.DataFrame(records)
 
 
-def _columns(measure: str, before: float, after: float, change: Change | None) -> dict[str, float]:
-    """Return the columns of a measure of a group."""
+def _columns(
+    measure: str, values: tuple[float, float], change: Change | None, *, is_same: bool
+) -> dict[str, float]:
+    """Return the columns of a measure of a group.
+
+    `is_same` is whether the values are those of the statistic whose change has the interval.
+    """
+    before, after = values
     low = high = np.nan
     if change is not None:
         # tables have all digits of PITs, records only their cells
         before = change.first if np.isnan(before) else before
         after = change.second if np.isnan(after) else after
-        shift = (after - before) - change.value
-        low, high = change.low + shift, change.high + shift
+        shift = (after - before) - change.value if is_same else 0.0
+        low = np.minimum(change.low + shift, after - before)
+        high = np.maximum(change.high + shift, after - before)
     return {
         f"{measure}_before": before,
         f"{measure}_after": after,
@@ -108,91 +130,63 @@ def _columns(measure: str, before: float, after: float, change: Change | None) -
     }
 
 
-def judged(
-    record: Mapping[str, Any], directions: Mapping[str, Direction], tolerance: Tolerance
-) -> tuple[Outcome, bool]:
-    """Return whether a group got better or worse, and whether by more than the tolerance.
-
-    It got better (worse) if the interval of the change of its error lies below (above) 0, or if a
-    coverage changed significantly and is significantly nearer to (farther from) its level. It
-    changed if a coverage did, and neither is certain.
-    """
-    limits = {"error": tolerance.error} | dict.fromkeys(LEVELS, tolerance.coverage)
-    found: dict[str, Direction] = {}
-    for measure in limits:
-        low, high = (record[f"{measure}_change_{end}"] for end in ("low", "high"))
-        if low > 0 or high < 0:
-            found[measure] = directions.get(measure, "farther" if low > 0 else "nearer")
-    beyond = any(abs(record[f"{measure}_change"]) > limits[measure] for measure in found)
-    if not np.isfinite(record["error_change_low"]):
-        return "unknown", False
-    if not found:
-        return "not significant", False
-    better, worse = ("nearer" in found.values()), ("farther" in found.values())
-    if better and worse:
-        return "mixed", beyond
-    if better or worse:
-        return ("better" if better else "worse"), beyond
-    return "changed", beyond
-
-
-def _direction(record: Mapping[str, Any], measure: str, both: Change | None) -> Direction:
-    """Return whether a coverage is significantly nearer to its level, or farther from it.
-
-    With `a` and `b` the differences from the level before and after, `b` is nearer to 0 if `b - a`
-    and `b + a` have opposite signs, and farther if they have the same.
-    """
-    low, high = (record[f"{measure}_change_{end}"] for end in ("low", "high"))
-    if both is None or not (low > 0 or high < 0) or not (both.low > 0 or both.high < 0):
-        return "open"
-    return "farther" if (low > 0) == (both.low > 0) else "nearer"
+def judged(record: Mapping[str, Any]) -> Outcome:
+    """Return whether the error of a group got better or worse: its interval excludes 0."""
+    low, high = record["error_change_low"], record["error_change_high"]
+    if not np.isfinite(low):
+        return "unknown"
+    if low > 0:
+        return "worse"
+    return "better" if high < 0 else "not significant"
 
 
 def _changes(
-    pairs: Pairs, names: Sequence[str], confidence: float
+    pairs: Pairs, names: Sequence[str], measure: str, confidence: float, *, is_binary: bool
 ) -> dict[tuple[str, str], Change]:
-    """Return the change of each measure of each group with known rows."""
+    """Return the change of a measure of each group with known rows."""
     listed = [name for name in names if name in pairs.masks]
     masks = [pairs.masks[name] for name in listed]
-    found: dict[tuple[str, str], Change] = {}
-    for measure in MEASURES:
-        n_intervals = len(masks) * (1 if measure == "bias" else FAMILY)
-        sides = _profile(pairs.first, measure), _profile(pairs.second, measure)
-        changes = paired_changes(*sides, masks, n_intervals, confidence)
-        found |= {(name, measure): one for name, one in zip(listed, changes, strict=True)}
-    return found
-
-
-def _sums(pairs: Pairs, names: Sequence[str], confidence: float) -> dict[tuple[str, str], Change]:
-    """Return the sum of both coverages, each minus its level, as the change of `level - first`."""
-    listed = [name for name in names if name in pairs.masks]
-    masks = [pairs.masks[name] for name in listed]
-    found: dict[tuple[str, str], Change] = {}
-    for measure, level in LEVELS.items():
-        first, second = _profile(pairs.first, measure), _profile(pairs.second, measure)
-        # not shares of one event: their sum may reach 2
-        mirrored = replace(first, values=2 * level - first.values, is_share=False)
-        # a direction is reported only if the change is significant as well: one level for both
-        changes = paired_changes(mirrored, second, masks, len(masks) * FAMILY, confidence)
-        found |= {(name, measure): one for name, one in zip(listed, changes, strict=True)}
-    return found
+    one, other = (_profile(record, measure, is_binary) for record in (pairs.first, pairs.second))
+    found = paired_changes(one, other, masks, len(masks), confidence)
+    changes = {(name, measure): one for name, one in zip(listed, found, strict=True)}
+    if is_binary and measure == "error" and EVERYONE in listed:
+        one, other = profile_by_score(pairs.first), profile_by_score(pairs.second)
+        everyone = [pairs.masks[EVERYONE]]
+        (change,) = paired_changes(one, other, everyone, len(masks), confidence)
+        changes[EVERYONE, measure] = change
+    return changes
 
 
 def _weight(record: RowRecord) -> Floats:
     return np.ones(record.n_samples) if record.weight is None else record.weight
 
 
-def _profile(record: RowRecord, measure: str) -> Profile:
+def _profile(record: RowRecord, measure: str, is_binary: bool) -> Profile:
     """Return the values of each row that a measure is the mean of."""
     weight = _weight(record)
+    if measure == "bias" or is_binary:
+        target = None if measure == "bias" else np.zeros(1)
+        return Profile(record.residual[:, None], target, weight)
     if measure == "error":
         return Profile(record.below, np.arange(1, EDGES) / EDGES, weight)
-    if measure == "bias":
-        return Profile(record.residual[:, None], None, weight)
     # the ends of the intervals are edges of cells
     tail = round(EDGES * (1 - LEVELS[measure]) / 2)
     covered = record.below[:, EDGES - tail - 1] - record.below[:, tail - 1]
     return Profile(covered[:, None], None, weight, is_share=True)
+
+
+def profile_by_score(record: RowRecord) -> Profile:
+    """Return the residuals of 0/1 outcomes by tenth of the probability, times their number.
+
+    The mean distance of the column means from 0 is the mean over people of the distance of event
+    rate and mean probability in their tenth (verdict: 2).
+    """
+    residual = record.residual
+    probability = np.where(residual > 0, 1 - residual, -residual)
+    parts, k = own_parts(probability, record.weight)
+    values = np.zeros((residual.size, k))
+    values[np.arange(residual.size), parts] = k * residual
+    return Profile(values, np.zeros(k), _weight(record))
 
 
 def score_changes(pairs: Pairs, confidence: float) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from evenhand.audits.recorded_layout import layout_fault
 from evenhand.audits.result import Audit
 from evenhand.audits.row_record import RowRecord
 from evenhand.distributions import OutcomeKind
-from evenhand.report import Measure, Tolerance
+from evenhand.report import Measure
 from evenhand.search import POSSIBLE_LEAK
 
 Source = Audit | str | os.PathLike[str]
@@ -82,14 +82,13 @@ class Recorded:
     @property
     def kind(self) -> OutcomeKind | None:
         """Kind of outcome; None if only PITs are known."""
-        # earlier versions audited continuous outcomes only
-        name = self.values.get("outcome_kind", OutcomeKind.CONTINUOUS)
+        name = self.values["outcome_kind"]
         return None if name is None else OutcomeKind(name)
 
     @property
-    def tolerance(self) -> Tolerance:
-        """Tolerance of the audit; the default for audits without one."""
-        return Tolerance(**(self.values.get("tolerance") or {}))
+    def tolerance(self) -> float:
+        """Tolerance of the audit."""
+        return float(self.values["tolerance"])
 
     @cached_property
     def record(self) -> RowRecord | None:
@@ -147,11 +146,15 @@ class Recorded:
 
     @cached_property
     def groups(self) -> dict[str, Mapping[str, Any]]:
-        """Rows of both tables of groups by name; possible leaks are left out."""
+        """Rows of both tables of groups by name; possible leaks are left out.
+
+        Of 0/1 outcomes they have the scores of probabilities, where these are known.
+        """
+        scores = {row["group"]: row for row in self.values["probability_scores"]}
         found: dict[str, Mapping[str, Any]] = {}
         for row in self.named:
             if not row.get("possible_leak"):
-                found[row["group"]] = row
+                found[row["group"]] = {**row, **scores.get(row["group"], {})}
         for row in self.values["scan"]:
             is_tested = row.get("p_adjusted") is not None and row["direction"] != POSSIBLE_LEAK
             if is_tested and row["group"] not in found:

@@ -9,8 +9,8 @@ from typing import Any
 from evenhand.distributions import OutcomeKind
 
 SCHEMA_NAME = re.compile(r"evenhand\.audit/([0-9]{1,9})")
-NEWEST = 7
-"""Newest version of the layout that this version reads."""
+VERSION = 8
+"""Version of the layout that is read."""
 
 Kinds = tuple[type, ...]
 
@@ -22,8 +22,9 @@ COUNT: Kinds = (int,)
 
 TABLES: Mapping[str, Mapping[str, Kinds]] = {
     "scores": {"measure": TEXT, "value": NUMBER},
-    "groups": {"group": TEXT, "n": COUNT, "error": NUMBER, "coverage_90": NUMBER},
+    "groups": {"group": TEXT, "n": COUNT, "error": NUMBER},
     "scan": {"group": TEXT, "n": COUNT, "error": NUMBER, "direction": (str, type(None))},
+    "probability_scores": {"group": TEXT, "slope": NUMBER, "log_loss": NUMBER},
     "worst_groups": {"mass": (int, float), "error": NUMBER, "certified": NUMBER},
 }
 """Columns that each row of a table has."""
@@ -32,17 +33,19 @@ OPTIONAL: Mapping[str, Kinds] = {
     "coverage_80": NUMBER,
     "coverage_90": NUMBER,
     "bias": NUMBER,
+    "predicted": NUMBER,
+    "rate": NUMBER,
     "p_adjusted": NUMBER,
     "unit": (str, type(None)),
     "coverage_80_low": NUMBER,
     "coverage_80_high": NUMBER,
     "km_error": NUMBER,
 }
-"""Columns that a row may have, depending on the version."""
+"""Columns that a row may have, depending on the kind of outcome."""
 
-KEYS: Mapping[str, Kinds] = {"name": TEXT, "n_samples": COUNT}
+KEYS: Mapping[str, Kinds] = {"name": TEXT, "n_samples": COUNT, "tolerance": (int, float)}
 
-OBJECTS = ("about", "tolerance", "certificate", "provenance", "rows", "censoring")
+OBJECTS = ("about", "certificate", "provenance", "rows", "censoring")
 """Keys whose value is an object, null or left out."""
 
 IN_WORDS = {str: "a text", int: "a number", dict: "an object", list: "a list", float: "a number"}
@@ -64,30 +67,30 @@ def layout_fault(values: Any) -> str | None:
     version = SCHEMA_NAME.fullmatch(schema) if isinstance(schema, str) else None
     if version is None:
         return f"schema {schema!r}"
-    if int(version[1]) > NEWEST:
-        return f"schema {schema!r} of a later version of evenhand"
+    if int(version[1]) != VERSION:
+        age = "a later" if int(version[1]) > VERSION else "an earlier"
+        return f"schema {schema!r} of {age} version of evenhand"
     faults = [_wrong(values.get(key, ...), kinds, key) for key, kinds in KEYS.items()]
     faults += [_wrong(values.get(key), (dict, type(None)), key) for key in OBJECTS]
     faults += [_wrong(values.get("rounding_step"), NUMBER, "rounding_step")]
-    faults += [_kind_fault(values.get("outcome_kind"))]
+    faults += [_kind_fault(values.get("outcome_kind", ...))]
     faults += [_table_fault(values.get(key, ...), key, kinds) for key, kinds in TABLES.items()]
     found = next((fault for fault in faults if fault is not None), None)
     return found or _nested_fault(values)
 
 
 def _kind_fault(kind: Any) -> str | None:
-    """Return what is wrong with the kind of outcome, which earlier versions leave out."""
+    """Return what is wrong with the kind of outcome, which is null if only PITs are known."""
     if kind is None or kind in list(OutcomeKind):
         return None
+    if kind is ...:
+        return "no outcome_kind"
     return f"outcome_kind that is none of {', '.join(OutcomeKind)}: {kind!r}"
 
 
 def _nested_fault(values: Mapping[str, Any]) -> str | None:
     """Return what is wrong in objects of an audit."""
-    tolerance = values.get("tolerance") or {}
-    if tolerance and set(tolerance) != {"error", "coverage"}:
-        return f"tolerance with the keys {list(tolerance)}"
-    faults = [_wrong(value, (int, float), f"tolerance.{key}") for key, value in tolerance.items()]
+    faults = []
     censoring = values.get("censoring") or {}
     if censoring:
         count, horizon = censoring.get("n_events", ...), censoring.get("horizon", ...)

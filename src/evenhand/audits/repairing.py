@@ -18,7 +18,7 @@ from evenhand.audits.row_record import RowRecord
 from evenhand.censoring import CensoredTimes
 from evenhand.columns import GroupRule, as_table
 from evenhand.draws import RandomState
-from evenhand.forecast import Forecast
+from evenhand.forecast import OWN_VALUES, Forecast
 
 if TYPE_CHECKING:
     from evenhand.forecasters import RecalibratedRegressor
@@ -41,9 +41,15 @@ class Repairable:
 
     groups: pd.DataFrame
     scan: pd.DataFrame
+    by_forecast: pd.DataFrame
     learned: pd.DataFrame
     off_groups: tuple[OffGroup, ...] | None
     rows: RowRecord | None
+
+    def _marked(self, column: str) -> tuple[OffGroup, ...]:
+        """Return the groups for which a decision is true."""
+        listed = [table for table in (self.groups, self.scan, self.by_forecast) if len(table)]
+        return marked(self.off_groups or (), listed, self.learned, column)
 
     def repair(
         self,
@@ -57,11 +63,12 @@ class Repairable:
         horizon: float | None = None,
         random_state: RandomState = None,
     ) -> RecalibratedRegressor:
-        """Recalibrate a fitted model for the groups that are off by more than the tolerance.
+        """Recalibrate a fitted model for the groups that are a problem.
 
         Groups that are significantly off within the tolerance of the audit get no map of their own;
-        audit with `tolerance=0` to repair all that are off. Groups with the same rows of `X` are
-        repaired once, under the first name. If no group is to be repaired, the result is a single
+        audit with `tolerance=0` to repair all that are off. Groups by the forecast itself are those
+        by the forecast of `model`. Groups with the same rows of `X` are repaired once, under the
+        first name. If no group is to be repaired, the result is a single
         map for all rows.
 
         The rows of the audit were used to choose the groups: pass other rows. The check of the
@@ -101,11 +108,8 @@ class Repairable:
         RecalibratedRegressor
             Fitted; `check_` and `summary()` report for each group whether the repair helped.
         """
-        off = self.off_groups
-        if off is not None:
-            off = marked(off, (self.groups, self.scan), self.learned, "beyond_tolerance")
         repaired = _repaired(
-            off,
+            None if self.off_groups is None else self._marked("problem"),
             model,
             X,
             y,
@@ -150,7 +154,7 @@ def _repaired(
     known = {group.name for group in off}
     for name in masks:
         if name not in known:
-            rule = "name groups that are off by more than the tolerance in the audit"
+            rule = "name groups that are a problem in the audit"
             remedy = f"these are: {', '.join(sorted(known)) or 'none'}"[:200]
             raise bad_input("groups", rule, repr(name), remedy)
     by = {group.name: masks.get(group.name, group.rule) for group in off}
@@ -175,7 +179,9 @@ def _distinct(by: Mapping[str, Any], X: Any, y: ArrayLike) -> RepairedGroups:
     # each group widens the intervals of the check for all others
     found: dict[object, tuple[str, Any]] = {}
     for name, rule in by.items():
-        rows = rule.mask(table).tobytes() if isinstance(rule, GroupRule) else name
+        # groups by the forecast are not evaluated, as few have the rows of another
+        is_of_table = isinstance(rule, GroupRule) and OWN_VALUES.keys().isdisjoint(rule.columns)
+        rows = rule.mask(table).tobytes() if is_of_table else name
         found.setdefault(rows, (name, rule))
     return RepairedGroups(found.values())
 

@@ -24,7 +24,7 @@ from evenhand.audits.decisions import (
 )
 from evenhand.audits.group_tests import Family
 from evenhand.audits.membership import MEMBERSHIP_COLUMNS
-from evenhand.audits.off_groups import OffGroup, marked, member_table
+from evenhand.audits.off_groups import OffGroup, member_table
 from evenhand.audits.options import TOLERANCE
 from evenhand.audits.people import without_ids
 from evenhand.audits.plain_audit import csv_tables, plain_audit
@@ -289,11 +289,6 @@ class Audit(Reported, Repairable):
             object.__setattr__(self, name, table)
         if self.off_groups is not None:
             object.__setattr__(self, "off_groups", self._marked("off"))
-
-    def _marked(self, column: str) -> tuple[OffGroup, ...]:
-        """Return the groups for which a decision is true."""
-        listed = [table for table in (self.groups, self.scan, self.by_forecast) if len(table)]
-        return marked(self.off_groups or (), listed, self.learned, column)
 
     def __repr__(self) -> str:
         return one_line(

@@ -54,7 +54,8 @@ class RowRecord:
         Share of the row's draws whose PIT is at most 1/40, 2/40, ..., 39/40; for outcomes with
         atoms the mean over positions in the cells.
     residual : ndarray of shape (n,)
-        Outcome minus mean forecast, units of the outcome.
+        Outcome minus mean forecast, units of the outcome; of 0/1 outcomes minus the probability,
+        which is rounded to 2^-24.
     weight : ndarray of shape (n,) or None
         Weights of the rows; None if all are equal.
     scores : dict of str to ndarray of shape (n,)
@@ -97,6 +98,8 @@ class RowRecord:
         if n > MOST_ROWS:
             return None
         key, fingerprint = _fingerprints(outcomes)
+        if any(measure.what == "Brier score" for measure in scores):
+            residual = outcomes - _storable(outcomes - residual)
         kept = {
             str(measure): values
             for measure, values in scores.items()
@@ -206,6 +209,16 @@ class RowRecord:
                 for entry in state["groups"]
             },
         )
+
+
+def _storable(probability: Floats) -> Floats:
+    """Return probabilities of which both `p` and `1 - p` are floats of 32 bits.
+
+    Equal probabilities are then read as equal, whatever the outcome; 0 and 1 become their
+    neighbors, so that the sign of a residual is that of the outcome.
+    """
+    steps = 2.0**24
+    return np.clip(np.rint(probability * steps), 1, steps - 1) / steps
 
 
 def _shares(pits: PITs) -> Floats:

@@ -165,32 +165,14 @@ def weighted_mean_band(values: Floats, weight: Floats | None) -> Band:
         return {"value": float(np.average(values, weights=weight)), "low": np.nan, "high": np.nan}
     mean, variance, n = _weighted_mean(values, weight)
     # one row has no variance estimate: the interval is unknown, not of width 0
-    return mean_band(mean, variance if n >= 2 else np.nan)
-
-
-def mean_band(mean: float, variance: float) -> Band:
-    """Return a mean with a normal 95% confidence interval from its variance."""
-    half = Z95 * float(np.sqrt(variance))
+    half = Z95 * float(np.sqrt(variance)) if n >= 2 else np.nan
     return {"value": mean, "low": mean - half, "high": mean + half}
 
 
 def weighted_share_band(values: Floats, weight: Floats | None) -> Band:
     """Return a weighted mean of shares with Wilson's 95% confidence interval."""
     mean, variance, n = _weighted_mean(values, weight)
-    return share_band(mean, variance if n >= 2 else 0.0, n)
-
-
-def _weighted_mean(values: Floats, weight: Floats | None) -> tuple[float, float, float]:
-    """Return a weighted mean, its variance and the effective number of rows."""
-    weight = np.ones(values.size) if weight is None else weight
-    mean = float(np.average(values, weights=weight))
-    share = weight / weight.sum()
-    # a weighted mean is a ratio of two sums; this is the variance of the linearized ratio
-    return mean, float((share**2 * (values - mean) ** 2).sum()), n_effective(weight)
-
-
-def share_band(mean: float, variance: float, n: float) -> Band:
-    """Return a mean of shares with Wilson's 95% interval, which is never of width 0."""
+    variance = variance if n >= 2 else 0.0
     # rounding errors in sums of weights may leave the mean slightly outside [0, 1]
     mean = min(max(mean, 0.0), 1.0)
     # shares over several draws vary less than single trials: n becomes the number of single trials
@@ -203,3 +185,12 @@ def share_band(mean: float, variance: float, n: float) -> Band:
         "low": max(float(centre - half), 0.0),
         "high": min(float(centre + half), 1.0),
     }
+
+
+def _weighted_mean(values: Floats, weight: Floats | None) -> tuple[float, float, float]:
+    """Return a weighted mean, its variance and the effective number of rows."""
+    weight = np.ones(values.size) if weight is None else weight
+    mean = float(np.average(values, weights=weight))
+    share = weight / weight.sum()
+    # a weighted mean is a ratio of two sums; this is the variance of the linearized ratio
+    return mean, float((share**2 * (values - mean) ** 2).sum()), n_effective(weight)

@@ -13,7 +13,6 @@ from evenhand.calibration.cdf_bands import CDFBand as CDFBand
 from evenhand.calibration.cdf_bands import CDFBands as CDFBands
 from evenhand.calibration.censored import (
     CensoredError,
-    censored_bounds,
     censored_error,
     censored_range,
 )
@@ -40,9 +39,9 @@ from evenhand.calibration.grid import rounding_step
 from evenhand.calibration.group_sums import COVERED as COVERED
 from evenhand.calibration.group_sums import LEAST_EFFECTIVE as LEAST_EFFECTIVE
 from evenhand.calibration.group_sums import Events as Events
+from evenhand.calibration.group_sums import GroupRows as GroupRows
 from evenhand.calibration.group_sums import GroupSums as GroupSums
 from evenhand.calibration.group_sums import RowValues as RowValues
-from evenhand.calibration.group_sums import TestedRows as TestedRows
 from evenhand.calibration.group_sums import coverage_name as coverage_name
 from evenhand.calibration.group_sums import row_values as row_values
 from evenhand.calibration.group_sums import uniformity_tests as uniformity_tests
@@ -73,6 +72,7 @@ from evenhand.calibration.probability_scores import (
     isotonic_curve,
     probability_scores,
 )
+from evenhand.calibration.probability_scores import calibration_slope as calibration_slope
 from evenhand.calibration.ramps import ramps_at as ramps_at
 from evenhand.calibration.scores import (
     cell_log_score,
@@ -107,7 +107,6 @@ __all__ = [
     "calibration_error",
     "cell_error",
     "cell_log_score",
-    "censored_bounds",
     "censored_error",
     "censored_range",
     "count_pits",

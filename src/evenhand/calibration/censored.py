@@ -135,31 +135,6 @@ def censored_error(
     )
 
 
-def censored_bounds(
-    pits: PITs,
-    confidence: float = 0.95,
-    *,
-    n_groups: int = 1,
-    random_state: RandomState = None,
-) -> tuple[float, float]:
-    """Return the bounds `least` and `most` of `censored_error`, without its estimates.
-
-    The parameters are those of `censored_error`.
-
-    Examples
-    --------
-    >>> random = np.random.default_rng(0)
-    >>> low = random.random(500)
-    >>> lost = low < 0.1
-    >>> cells = low, np.where(lost, 1.0, low)
-    >>> censored_bounds(PITs.of_cells(*cells, random.random(500), censored=lost))[1] < 0.25
-    True
-    """
-    check_fraction("confidence", confidence)
-    tail = (1 - confidence) / (2 * check_count("n_groups", n_groups))
-    return KnownPITs(pits).bounds(tail, generator(random_state))
-
-
 def censored_range(pits: PITs) -> tuple[float, float]:
     """Return the least and the largest error of these people, wherever in the cells they are.
 

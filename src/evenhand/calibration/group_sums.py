@@ -15,6 +15,7 @@ from evenhand.calibration.event_sums import (
     CERTAIN,
     EVENT_NAMES,
     MAYBE,
+    RARE_MAYBE,
     RARE_VARIANCE,
     event_p_value,
     event_values,
@@ -28,6 +29,12 @@ COVERED = (0.8, 0.9)
 
 LEAST_EFFECTIVE = 150
 """Fewest effective rows of a group that is tested if rows have weights (verdict: 4)."""
+
+LEAST_EVENTS = 50
+"""Fewest events, and fewest people without the event, for an empirical variance."""
+
+OTHER = 20.0
+"""Factor by which the normal p-value of the second test must exceed the exact one of the first."""
 
 Events = tuple[Floats, Floats]
 """0/1 outcomes and their probabilities, each of shape (n,)."""
@@ -142,7 +149,7 @@ def _shares(pits: PITs) -> list[Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class TestedRows:
+class GroupRows:
     """Values of single rows, for what sums over groups do not determine.
 
     Parameters
@@ -188,7 +195,7 @@ class GroupSums:
     slack : ndarray of shape (g,)
         Largest amount by which the exact error of the same PITs may exceed `error`: 0, or half the
         width of a bin.
-    rows : TestedRows, optional
+    rows : GroupRows, optional
         Values of the rows; None if only sums are known.
     """
 
@@ -196,7 +203,7 @@ class GroupSums:
     sums: Floats
     error: Floats
     slack: Floats
-    rows: TestedRows | None = None
+    rows: GroupRows | None = None
 
     def __post_init__(self) -> None:
         if self.order.has_events:
@@ -332,6 +339,23 @@ def weighted_p_value(
     return float(2 * special.stdtr(n_effective - 1, -abs(z))), z
 
 
+def least_variances(happened: Floats, probability: Floats, weights: Floats) -> Floats:
+    """Return what weighted residuals of 0/1 outcomes vary by at least, by row.
+
+    With few events the residuals hardly vary, and would make their mean look certain: those of the
+    forecasts do. With more the empirical variance is right for weights that depend on the outcome.
+
+    Examples
+    --------
+    >>> least_variances(np.zeros(3), np.full(3, 0.5), np.array([1.0, 1.0, 2.0]))
+    array([0.25, 0.25, 1.  ])
+    """
+    n_events = happened.sum()
+    if min(n_events, happened.size - n_events) >= LEAST_EVENTS:
+        return np.zeros(happened.size)
+    return np.asarray(weights**2 * probability * (1 - probability))
+
+
 def _tested(z_level: Floats, z_spread: Floats) -> GroupTests:
     """Return tests of two standardized statistics with normal tails."""
     z = np.maximum(np.abs(z_level), np.abs(z_spread))
@@ -350,34 +374,47 @@ def _event_tests(sums: GroupSums) -> GroupTests:
     # outcomes that follow the probabilities less than they should: too extreme, as in too narrow
     z_trend = -_ratio(trend, np.sqrt(np.maximum(of_trend, 0.0)))
     if sums.rows is None or sums.rows.events is None:
-        # sums determine no exact law of the trend; that of the level is nearly binomial
+        # sums determine no exact law; that of the level has a bound
         p_level = _binomial_p_value(sums)
         return GroupTests(z_level, np.zeros_like(z_level), p_level)
     found = _tested(z_level, z_trend)
     p_value = found.p_value.copy()
     happened, probability = sums.rows.events
-    # Bonferroni levels are at most 0.05 / g: 20 times that leaves room for errors of normal tails
-    is_open = p_value < max(MAYBE, 1 / len(sums)) if len(sums) else p_value < 1
-    is_open &= (p_value > CERTAIN) | (variance < RARE_VARIANCE)
+    is_open = p_value * len(sums) < MAYBE
+    is_open &= p_value * len(sums) > CERTAIN
+    is_rare = variance < RARE_VARIANCE
+    is_open |= is_rare & (p_value < max(RARE_MAYBE, MAYBE / max(len(sums), 1)))
     is_open |= sums["impossible"] > 0
     for i in np.flatnonzero(is_open):
         rows = sums.rows.members(int(i))
         y, p = happened[rows], probability[rows]
-        p_value[i] = min(2 * event_p_value(y, p), 2 * event_p_value(y, p, trend_weights(p)), 1.0)
+        weights = [None, trend_weights(p)]
+        # the smaller normal p-value first: the other one seldom matters
+        first = int(abs(z_trend[i]) > abs(z_level[i]))
+        least = event_p_value(y, p, weights[first])
+        z_other = (z_trend, z_level)[first][i]
+        if is_rare[i] or special.erfc(abs(z_other) / np.sqrt(2)) < OTHER * least:
+            least = min(least, event_p_value(y, p, weights[1 - first]))
+        p_value[i] = min(2 * least, 1.0)
     return found._replace(p_value=p_value)
 
 
 def _binomial_p_value(sums: GroupSums) -> Floats:
-    """Return p-values of numbers of events from the binomial law of the same mean and variance."""
-    expected, count = sums["probability"], np.rint(sums["excess"] + sums["probability"])
-    share = np.clip(1 - _ratio(sums["variance"], expected), 1e-9, 1.0)
-    trials = np.maximum(expected / share, count)
-    share = _ratio(expected, trials)
-    many = np.where(
-        count > 0, special.betainc(np.maximum(count, 1.0), trials - count + 1, share), 1.0
-    )
-    few = special.betainc(np.maximum(trials - count, 1e-9), count + 1, 1 - share)
-    p_value = np.minimum(2 * np.minimum(few, many), 1.0)
+    """Return bounds of the p-values of numbers of events, from sums alone.
+
+    Tails beyond the mean by at least 1 are at most those of a binomial number of the same mean
+    (Hoeffding 1956, theorem 4), and one event has at most the expected number as its probability.
+    """
+    n, expected = sums.n, np.clip(sums["probability"], 0.0, sums.n)
+    count = np.clip(np.rint(sums["excess"] + sums["probability"]), 0.0, n)
+
+    def at_least(number: Floats, mean: Floats) -> Floats:
+        tail = special.betainc(np.maximum(number, 1.0), n - number + 1, mean / n)
+        bound = np.where(number >= np.maximum(mean + 1, 1.0), tail, 1.0)
+        return np.asarray(np.where(number == 1, np.minimum(mean, 1.0), bound))
+
+    tails = at_least(count, expected), at_least(n - count, n - expected)
+    p_value = np.minimum(2 * np.minimum(*tails), 1.0)
     return np.asarray(np.where(sums["impossible"] > 0, 0.0, p_value))
 
 
@@ -397,8 +434,7 @@ def _weighted_tests(sums: GroupSums) -> GroupTests:
         if rows.events is not None:
             y, p = (values[some] for values in rows.events)
             c = -trend_weights(p, w)
-            # without an event the residuals hardly vary, and do not limit the rate
-            known = w**2 * p * (1 - p)
+            known = least_variances(y, p, w)
             level = weighted_p_value(w * (y - p), n, float(known.sum()))
             spread = weighted_p_value(w * c * (y - p), n, float((c**2 * known).sum()))
             if (np.abs(y - p) == 1).any():

@@ -22,7 +22,7 @@ from evenhand.calibration.event_sums import (
     trend_weights,
     two_point_entropy,
 )
-from evenhand.calibration.group_sums import weighted_p_value
+from evenhand.calibration.group_sums import least_variances, weighted_p_value
 from evenhand.calibration.simultaneous import least_root
 
 MOST_PARTS = 10
@@ -74,13 +74,15 @@ class GivenForecast:
 
 
 def mid_ranks(values: Floats, weights: Floats | None = None) -> Floats:
-    """Return mid-ranks between 0 and 1; equal values have the same.
+    """Return mid-ranks between 0 and 1; values that are equal up to rounding have the same.
 
     Examples
     --------
     >>> mid_ranks(np.array([0.2, 0.1, 0.2, 0.4]))
     array([0.5  , 0.125, 0.5  , 0.875])
     """
+    # values of equal forecasts may differ by rounding errors, which must not divide people
+    values = np.round(values / max(float(np.abs(values).max()), 1e-300), 9)
     if weights is None:
         return np.asarray((stats.rankdata(values) - 0.5) / values.size)
     _, place = np.unique(values, return_inverse=True)
@@ -163,7 +165,7 @@ def rate_error(
         high = max(measured, _two_crossings(event, probability)) + _margin(event, share / 2)
     else:
         size = n_effective(w)
-        known = w**2 * variance
+        known = least_variances(event, probability, w)
         tests = {
             name: weighted_p_value(w * c * excess, size, float((c**2 * known).sum()))[0]
             for name, c in (("level", 1.0), ("trend", trend), ("bend", bend))
@@ -184,7 +186,7 @@ def rate_error(
             z = -float(special.stdtrit(n_effective(w) - 1, share / 8))
             for c in (*patterns, slope):
                 values = w * c * excess
-                squares = max(float((values**2).sum()), float((w**2 * c**2 * variance).sum()))
+                squares = max(float((values**2).sum()), float((c**2 * known).sum()))
                 low = max(low, (abs(float(values.sum())) - z * squares**0.5) / n)
     estimate = max(max(measured**2 - chance**2, 0.0) ** 0.5, abs(float((w * excess).mean())), low)
     is_complete = k == MOST_PARTS or np.unique(parts).size == np.unique(probability).size

@@ -13,7 +13,7 @@ from scipy import special
 
 from evenhand._validate import Floats
 from evenhand.calibration.event_sums import rate_intervals, two_point_entropy
-from evenhand.calibration.group_sums import GroupSums, TestedRows, coverage_name
+from evenhand.calibration.group_sums import GroupRows, GroupSums, coverage_name
 from evenhand.calibration.intervals import Interval, binomial_intervals
 
 MOST_SHARE = 0.05
@@ -128,7 +128,7 @@ def _weighted_moments(sums: GroupSums) -> tuple[Floats, Floats, Floats]:
     The squares are NaN where one row has most of the variance.
     """
     rows = sums.rows
-    assert isinstance(rows, TestedRows)
+    assert isinstance(rows, GroupRows)
     assert rows.weights is not None
     assert rows.residual is not None
     squares, skewness = np.empty((2, len(sums)))

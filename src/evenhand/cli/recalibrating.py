@@ -114,7 +114,8 @@ def recalibrate(
             metavar="RULE",
             rich_help_panel=ESTIMATE,
             help='a group that may overlap others, as "name=rule" or as a rule such as'
-            ' "bmi > 0.03 and sex = 2"; may be repeated',
+            ' "bmi > 0.03 and sex = 2" or, of the forecast itself, "predicted mean > 40"; may be'
+            " repeated",
         ),
     ] = None,
     seed: Annotated[
@@ -228,7 +229,9 @@ def _estimate(
     outcome = {request.target: "target"} | request.times.outcome
     groups = chosen_columns("--by", by, outcome, present, table.name)
     rules = dict(_rule(text, present, outcome, table.name) for text in texts)
-    used = [*names, *groups, *(column for rule in rules.values() for column in rule.columns)]
+    of_rules = [column for rule in rules.values() for column in rule.columns]
+    # values of the forecast itself are no columns of the table
+    used = [*names, *groups, *(column for column in of_rules if column in present)]
     model = RecalibratedRegressor(subject, by=rules or groups or None, random_state=request.seed)
     warn_of_replacement(folder, "model.json", "a folder of maps")
     with about(table.name):
@@ -262,16 +265,18 @@ def _rule(
 ) -> tuple[str, GroupRule]:
     """Return the name and the rule of a group."""
     from evenhand.columns import GroupRule
+    from evenhand.forecast import OWN_VALUES
 
+    columns = list(dict.fromkeys([*present, *OWN_VALUES]))
     try:
-        rule = GroupRule.parse(text, present, source=source)
+        rule = GroupRule.parse(text, columns, source=source)
         name = text.strip()
     except InputError as error:
         name, _, rest = (part.strip() for part in text.partition("="))
-        if not name or not rest or name in present:
+        if not name or not rest or name in columns:
             raise InputError(f"--group: {error}") from error
         try:
-            rule = GroupRule.parse(rest, present, source=source)
+            rule = GroupRule.parse(rest, columns, source=source)
         except InputError as wrong:
             raise InputError(f"--group {name!r}: {wrong}") from wrong
     for column, role in outcome.items():

@@ -9,8 +9,9 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import InputError, Mask, bad_input
-from evenhand.columns import Condition, Group, GroupRule, as_pandas, kind_of
+from evenhand._validate import InputError, Mask, bad_input, check_column
+from evenhand.columns import Condition, Group, GroupRule, as_pandas, as_table, kind_of
+from evenhand.forecast import OWN_VALUES
 from evenhand.forecasters.membership import Overlapping
 from evenhand.tables import column_of
 
@@ -38,12 +39,36 @@ class NamedGroups:
 
     @classmethod
     def read(cls, by: Mapping[str, Any], X: Any) -> Self:
-        """Read the definitions; names of columns and rules as text refer to the table `X`."""
+        """Read the definitions; names of columns and rules as text refer to the table `X`.
+
+        Columns of a rule may also be values of the own forecast, `OWN_VALUES`.
+        """
         if not by:
             raise InputError("`by` is empty; name at least one group, or omit it for a single map")
-        return cls({str(name): _definition(str(name), value, X) for name, value in by.items()})
+        found = cls({str(name): _definition(str(name), value, X) for name, value in by.items()})
+        present = [str(column) for column in as_table(X).columns]
+        for column in found._columns:
+            if column not in OWN_VALUES:
+                check_column(column, present, "X")
+            elif column in present:
+                raise InputError(
+                    f"X has a column {column!r}, which in a rule is a value of the model's own"
+                    " forecast; rename the column"
+                )
+        return found
 
-    def members(self, X: Any, masks: Mapping[str, Any] | None) -> Overlapping:
+    @property
+    def _columns(self) -> list[str]:
+        """Columns of the rules, each once."""
+        rules = [rule for rule in self.rules.values() if isinstance(rule, GroupRule)]
+        return list(dict.fromkeys(column for rule in rules for column in rule.columns))
+
+    @property
+    def own_values(self) -> list[str]:
+        """Values of the own forecast that rules depend on."""
+        return [column for column in self._columns if column in OWN_VALUES]
+
+    def members(self, X: Any, masks: Mapping[str, Any] | None, own: pd.DataFrame) -> Overlapping:
         """Return the membership of rows.
 
         Parameters
@@ -52,9 +77,16 @@ class NamedGroups:
             Rows.
         masks : mapping of str to array of bool, or None
             Masks of the groups without a rule; others are ignored.
+        own : DataFrame
+            Columns `own_values` of the rows: a person's groups depend on that person only.
         """
+        table = X if own.empty else as_table(X).assign(**{str(key): own[key].array for key in own})
         found = [
-            _given(name, masks, X) if rule is None else _evaluated(name, rule, X)
+            _given(name, masks, X)
+            if rule is None
+            else rule.mask(table)
+            if isinstance(rule, GroupRule)
+            else _as_mask(f"by[{name!r}]", rule(X), len(X), "return")
             for name, rule in self.rules.items()
         ]
         return Overlapping(tuple(self.rules), np.column_stack(found))
@@ -110,19 +142,14 @@ def _rule_of_text(name: str, text: str, table: Any) -> GroupRule:
         rule = f"be a table, as by[{name!r}] names columns"
         raise bad_input("X", rule, type(table).__name__, remedy)
     if text not in map(str, table.columns):
-        return GroupRule.parse(text, table.columns, source="X")
+        columns = dict.fromkeys([*map(str, table.columns), *OWN_VALUES])
+        return GroupRule.parse(text, columns, source="X")
     kind = kind_of(column_of(table, text, "X"))
     if kind != "boolean":
         remedy = f"write a rule such as '{text} > 1', or by={text!r} for a map for each value"
         what = f"column {text!r} of kind {kind!r}"
         raise bad_input(f"by[{name!r}]", "be a boolean column or a rule", what, remedy)
     return GroupRule.of(Group(text, "=", "true"))
-
-
-def _evaluated(name: str, rule: GroupRule | Callable[[Any], Any], X: Any) -> Mask:
-    if isinstance(rule, GroupRule):
-        return rule.mask(X)
-    return _as_mask(f"by[{name!r}]", rule(X), len(X), "return")
 
 
 def _given(name: str, masks: Mapping[str, Any] | None, X: Any) -> Mask:

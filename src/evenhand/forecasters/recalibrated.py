@@ -82,9 +82,13 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         A dict defines groups that may overlap, by name: a `columns.GroupRule` or its text, such as
         `"bmi > 0.03 and sex = 2"`; a `FoundGroup` with conditions; the name of a boolean column; a
         function from `X` to a mask; or a mask of the rows of `fit`. A mask does not determine other
-        rows: pass theirs to `forecast(X, groups={name: mask})`. All rows, and groups of at least
-        30 rows, get a correction if they deviate significantly, fitted jointly for all; calibrated
-        forecasts are left unchanged with a probability of 95%.
+        rows: pass theirs to `forecast(X, groups={name: mask})`. A rule may name values of the
+        model's own forecast as columns: "predicted probability", "predicted mean", "predicted
+        median", "80% width", "chance of zero" and "event by horizon", as in `"predicted probability
+        > 0.153 and predicted probability <= 0.231"`. They are those of the forecast without maps,
+        which in `fit` is held out. All rows, and groups of at least 30 rows, get a correction if
+        they deviate significantly, fitted jointly for all; calibrated forecasts are left unchanged
+        with a probability of 95%.
     cv : int, default 5
         Number of folds for the PITs, and for the residuals of a plain regressor.
     spread : {"learned", "constant"}, default "learned"
@@ -112,13 +116,14 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         Groups of the training table: `group`, `n_samples` (rows of positive weight) and `map`,
         "own" or "pooled"; for overlapping groups "own" means a correction. Empty without `by`.
     check_ : DataFrame
-        Held-out check, one row for everyone and one per group: `group`, `n`, `map`, the error (W1)
-        of the model `error_before` and with maps `error_after`, the `gain` in mean log score (nats)
-        with its 95% interval from `low` to `high`, valid for all groups simultaneously, and the
-        `verdict`: "helps", "harms", "may not help" (a correction of its own without evidence) or
-        "no evidence". PITs of the model are held out, and each row is mapped by maps of four fifths
-        of the rows, without its own; groups that need a correction are selected without it, too.
-        `summary` returns it as text.
+        Held-out check, one row for everyone and one per group: `group`, `n`, `map`, the error of
+        the model `error_before` and with maps `error_after` (W1; of 0/1 outcomes the difference of
+        event rate and mean probability, for everyone its mean given the probability), the `gain`
+        in mean log score (nats) with its 95% interval from `low` to `high`, valid for all groups
+        simultaneously, and the `verdict`: "helps", "harms", "may not help" (a correction of its own
+        without evidence) or "no evidence". PITs of the model are held out, and each row is mapped
+        by maps of four fifths of the rows, without its own; groups that need a correction are
+        selected without it, too. `summary` returns it as text.
     levels_, values_ : ndarray of shape (n_maps, n_knots)
         Knots of the map of all rows, followed by those of disjoint groups with separate maps, in
         the order of `groups_`. Overlapping groups have joint corrections in place of this map. For
@@ -230,7 +235,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
             known = check_before_fit(self.estimator, outcomes, self.support)
         line = self._learn_support_of(self.estimator, outcomes, table)
         random = generator(self.random_state)
-        members = self._learn_groups(table, sample_weight)
+        self._define_groups(table)
         support = self._predicted_support(self.estimator)
         rows = Training(table, line, given, cv, random, self.spread, support)
         with outcomes_checked():
@@ -238,9 +243,16 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         with checked():
             check_after_fit(self._base, table, outcomes, self.support, known)
         with outcomes_checked():
-            held_out = held_out_forecasts(
-                self._base, self.estimator, rows, outcomes, times, self._on_support
+            held_out, own = held_out_forecasts(
+                self._base,
+                self.estimator,
+                rows,
+                outcomes,
+                times,
+                self._on_support,
+                self._own_values,
             )
+        members = self._training_members(table, sample_weight, own)
         self.outcome_kind_, self.curve_times_ = held_out.kind, held_out.curve_times
         self.horizon_ = None if times is None else times.horizon
         self.n_lost_ = None if times is None else int(times.is_lost.sum())
@@ -285,11 +297,12 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         """
         check_is_fitted(self)
         rows = self._check_new_rows(X)
-        members = self._members(rows, groups)
+        base = self._base_forecast_of(rows)
+        members = self._members(rows, groups, base)
         # labels of a function are not values of the table, so the schema does not report them
         if isinstance(self._grouping, Grouping) and isinstance(members, Labelled):
             self._grouping.warn_unseen(members.labels, self.groups_["group"].tolist())
-        return self._mapped(self._base_forecast_of(rows), members)
+        return self._mapped(base, members)
 
     def _mapped(self, forecast: Forecast, members: Members) -> Forecast:
         if self.n_lost_ is not None:
@@ -316,7 +329,8 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
             Equal to `forecast(X)`, without warnings about unseen values.
         """
         check_is_fitted(self)
-        return self._mapped(forecast, self._members(self._check_rows(X, reset=False), groups))
+        rows = self._check_rows(X, reset=False)
+        return self._mapped(forecast, self._members(rows, groups, forecast))
 
     def summary(self, *, full: bool = False) -> str:
         """Return the held-out check as text: what the maps changed, by group, and a verdict.

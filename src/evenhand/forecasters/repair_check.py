@@ -12,12 +12,13 @@ from scipy import stats
 from evenhand._format import band, count, number, points
 from evenhand._table import Cells, Column, Table, line_width, lines_within, numeric, wrapped
 from evenhand._validate import Floats, Mask
+from evenhand.calibration import rate_error
 from evenhand.censoring import CensoredTimes
 from evenhand.columns import EVERYONE
+from evenhand.distributions import OutcomeKind
 from evenhand.forecasters.adapters import effective_size
 from evenhand.forecasters.held_out import HeldOut, Maps
 from evenhand.forecasters.membership import Members
-from evenhand.forecasters.pit_cells import PitCells
 
 Verdict = Literal["helps", "no evidence", "may not help", "harms"]
 """Verdict of a check. Without evidence, it is "may not help" for a group with a correction of its
@@ -111,7 +112,7 @@ def check_maps(
         maps = Maps.learn(held_out.take(learn), weight[learn], members.take(learn))
         mapped, gain[test] = maps.applied(held_out.take(test), members.take(test))
         parts.append((test, mapped))
-    found = held_out.cells(), HeldOut.joined(parts).cells(), gain
+    found = held_out, HeldOut.joined(parts), gain
     everyone = (EVERYONE, np.ones(n, dtype=bool))
     n_intervals = 1 + len(members.names)
     rows = []
@@ -192,7 +193,7 @@ def _row(
     mask: Mask,
     kind: str,
     weight: Floats,
-    found: tuple[PitCells, PitCells, Floats],
+    found: tuple[HeldOut, HeldOut, Floats],
     n_intervals: int,
     *,
     is_few: bool,
@@ -208,9 +209,24 @@ def _row(
     low, mean, high = _mean_interval(gain[used], own, level)
     if is_few:
         low = high = np.nan
-    is_known = before.lost is None or not before.lost[used].all()
-    errors = [cells.take(used).error(own) if is_known else np.nan for cells in (before, after)]
+    is_everyone = name == EVERYONE
+    errors = [_error(side.take(used), own, is_everyone=is_everyone) for side in (before, after)]
     return [name, int(used.sum()), kind, *errors, mean, low, high, _verdict(low, high, kind)]
+
+
+def _error(held_out: HeldOut, weight: Floats, *, is_everyone: bool) -> float:
+    """Return the error of a group in the measure of an audit; NaN if it is not known."""
+    lost, events = held_out.pit.lost, held_out.events
+    if weight.size == 0 or (lost is not None and lost.all()):
+        return np.nan
+    if events is None or held_out.kind is not OutcomeKind.BINARY:
+        return held_out.cells().error(weight)
+    p, happened = events.probability, events.happened.astype(np.float64)
+    if not is_everyone:
+        return abs(float(weight @ (happened - p))) / float(weight.sum())
+    # errors of opposite sign of low and high probabilities do not cancel
+    weights = None if (weight == weight[0]).all() else weight
+    return rate_error(p, happened, 1 - CONFIDENCE, weights).error
 
 
 def _verdict(low: float, high: float, kind: str) -> Verdict:

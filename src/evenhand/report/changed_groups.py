@@ -13,8 +13,8 @@ from evenhand.report.records import Values
 WORDS = {"error": "error", "coverage_80": "80% coverage", "coverage_90": "90% coverage"}
 """Names of measures."""
 
-ORDER = ("worse", "mixed", "better", "changed", "not significant", "unknown")
-CHANGED = ORDER[:4]
+ORDER = ("worse", "better", "not significant", "unknown")
+CHANGED = ORDER[:2]
 """Outcomes of groups with a significant change."""
 
 
@@ -23,7 +23,6 @@ class ChangedGroup:
     """Changes of a group."""
 
     values: Values
-    tolerance: Values
 
     @property
     def name(self) -> str:
@@ -34,12 +33,12 @@ class ChangedGroup:
         return str(self.values["outcome"])
 
     @property
-    def is_beyond(self) -> bool:
-        return bool(self.values["beyond_tolerance"])
+    def is_important(self) -> bool:
+        return bool(self.values["important"])
 
     def of(self, measure: str, column: str) -> float | None:
-        """Return a column of a measure."""
-        value: float | None = self.values[f"{measure}_{column}"]
+        """Return a column of a measure; None if the kind of outcome does not have it."""
+        value: float | None = self.values.get(f"{measure}_{column}")
         return value
 
     @property
@@ -61,21 +60,19 @@ class ChangedGroup:
 
     @property
     def order(self) -> tuple[bool, int, float]:
-        """Groups beyond tolerance come first, then worse ones, then the largest changes."""
-        largest = max((abs(self.of(m, "change") or 0.0) for m in WORDS), default=0.0)
-        is_off = self.outcome in CHANGED
-        return not (self.is_beyond and is_off), ORDER.index(self.outcome), -largest
+        """Important groups come first, then worse ones, then the largest changes."""
+        change = abs(self.of("error", "change") or 0.0)
+        return not self.is_important, ORDER.index(self.outcome), -change
 
     @property
     def sentence(self) -> Sentence:
         """What changed significantly."""
         changed = [measure for measure in WORDS if self.is_significant(measure)]
-        size = "" if self.is_beyond else ", within the tolerance"
+        size = "" if self.is_important else ", within the tolerance"
         words = "; ".join(_change_in_words(self, measure) for measure in changed)
         before = {outcome: f"{outcome.capitalize()}: " for outcome in CHANGED}
-        before["mixed"] = "Better and worse: "
         rest = f" ({count(int(self.values['n']), 'row')}){size}: {words}."
-        is_warning = self.outcome in ("worse", "mixed") and self.is_beyond
+        is_warning = self.outcome == "worse" and self.is_important
         return Sentence(before.get(self.outcome, ""), short(self.name, 200), rest, is_warning)
 
 

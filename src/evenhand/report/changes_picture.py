@@ -17,12 +17,11 @@ MOST = 7
 NAME = 36
 """Most characters of the name of a group, so that it fits above its marks."""
 
-MARKS: dict[str, tuple[Color, Shape, tuple[str, ...]]] = {
-    "after: significantly worse": ("red", "square", ("worse", "mixed")),
-    "after: significantly better": ("blue", "circle", ("better",)),
-    "after: coverage changed": ("orange", "diamond", ("changed",)),
+MARKS: dict[str, tuple[Color, Shape, str]] = {
+    "after: significantly worse": ("red", "square", "worse"),
+    "after: significantly better": ("blue", "circle", "better"),
 }
-"""Marks of errors after the change by their words, with the outcomes of the groups."""
+"""Marks of errors after the change by their words, with the outcome of the groups."""
 
 
 def changes_picture(groups: Sequence[ChangedGroup]) -> Section | None:
@@ -37,11 +36,11 @@ def changes_picture(groups: Sequence[ChangedGroup]) -> Section | None:
         return None
     ends = [(or_zero(g.of("error", "before")), or_zero(g.of("error", "after"))) for g in shown]
     layers: list[Layer] = []
-    for words, (color, shape, outcomes) in MARKS.items():
+    for words, (color, shape, outcome) in MARKS.items():
         marks = [
             Point(after, -i - 0.7, _tip(group), across=(before, after))
             for i, (group, (before, after)) in enumerate(zip(shown, ends, strict=True))
-            if group.outcome in outcomes
+            if group.outcome == outcome
         ]
         layers.append(Points(marks, words, color, shape))
     starts = [

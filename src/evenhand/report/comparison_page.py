@@ -51,18 +51,20 @@ NAMED = 3
 ENDS = (0.05, 0.1, 0.2, 0.5)
 """Possible ends of the scale on which changes are drawn; the smallest that fits is used."""
 
-MORE = {"mixed": "better in one respect and worse in another"}
-"""Outcomes of several groups in words, where they differ."""
-
 HOW = (
     "A change is the value after minus the value before, on the same rows. A group got better or"
-    " worse if the interval of the change of its error excludes 0, or if a coverage changed"
-    " significantly and is significantly nearer to its level, or farther from it. It changed if a"
-    " coverage did and neither is certain. The intervals of errors and"
-    " coverages of all groups contain the true changes jointly with {confidence} confidence"
+    " worse if the interval of the change of its error excludes 0. The intervals of a measure"
+    " contain the true changes of all groups jointly with {confidence} confidence"
     " (Bonferroni); they are asymptotic, and groups of under 50 rows have none. The intervals of"
     " the error allow for its bias near 0, so that small errors need large changes."
 )
+
+HOW_OF_EVENTS = (
+    " The error of a group is the difference of event rate and mean probability; that of everyone"
+    " is the mean of such differences over people by score, so that errors of low and high scores"
+    " do not cancel."
+)
+"""Addition for 0/1 outcomes."""
 
 
 def comparison_document(
@@ -80,7 +82,7 @@ def comparison_document(
         Most groups without a significant change in the table of groups.
     """
     before, after = (short(str(name), 60) for name in values["names"])
-    rows = [ChangedGroup(row, values["tolerance"]) for row in values["groups"]]
+    rows = [ChangedGroup(row) for row in values["groups"]]
     rows = [*rows[:1], *sorted(rows[1:], key=lambda row: row.order)]
     sections = [
         _groups(values, rows, most_unchanged),
@@ -163,25 +165,16 @@ def lead_of(values: Values, rows: Sequence[ChangedGroup]) -> str:
     # that no group got worse is what a comparison is asked for
     parts = [
         f"{n[outcome]:,} {words}" if n[outcome] else f"none {words}"
-        for outcome, words in (
-            ("better", "got better"),
-            ("worse", "got worse"),
-            ("mixed", "got better in one respect and worse in another"),
-        )
-        if n[outcome] or (is_any and outcome in ("better", "worse"))
+        for outcome, words in (("better", "got better"), ("worse", "got worse"))
+        if is_any
     ]
     small = f" {count(n['unknown'], 'group is', 'groups are')} too small for an interval."
     small = small if n["unknown"] else ""
     if not parts:
         return f"None of {total} changed significantly.{small}"
-    moved = (
-        f" In {count(n['changed'], 'other')}, a coverage changed, but neither significantly toward"
-        " its level nor away from it."
-    )
-    moved = moved if n["changed"] else ""
-    beyond = sum(row.is_beyond for row in groups)
+    beyond = sum(row.is_important for row in groups)
     changes = f" Changes beyond the tolerance: {beyond:,} of {sum(n[one] for one in CHANGED):,}."
-    return f"Of {total}, {', '.join(parts)}.{moved}{changes}{small}"
+    return f"Of {total}, {', '.join(parts)}.{changes}{small}"
 
 
 def _opening(values: Values, measures: Sequence[Measure], rows: Sequence[ChangedGroup]) -> Section:
@@ -190,22 +183,19 @@ def _opening(values: Values, measures: Sequence[Measure], rows: Sequence[Changed
     listed = _group_sentences(rows)
     listed += certified_sentences(values, measures)
     listed += score_sentences(values, measures)
-    tolerance = values["tolerance"]
-    limits = (
-        f"Tolerance: {points_in_full(tolerance['error'])} points of error,"
-        f" {points_in_full(tolerance['coverage'])} points of coverage."
-    )
+    limits = f"Tolerance: {points_in_full(values['tolerance'])} points."
     parts += [Bullets(listed), Paragraph(limits, "facts")]
     if values["is_paired"]:
         text = HOW.format(confidence=in_full(values["confidence"]))
+        text += HOW_OF_EVENTS if is_of_events(values) else ""
         parts.append(Paragraph(text, "facts", summary="How changes are judged"))
     return Section("Main findings", parts)
 
 
 def _group_sentences(rows: Sequence[ChangedGroup]) -> list[Sentence]:
-    """Return sentences on groups that changed, those beyond tolerance alone if there are any."""
+    """Return sentences on groups that changed, important ones alone if there are any."""
     changed = [row for row in rows if row.outcome in CHANGED]
-    important = [row for row in changed if row.is_beyond] or changed
+    important = [row for row in changed if row.is_important] or changed
     listed: list[Sentence] = []
     for outcome in CHANGED:
         found = [row for row in important if row.outcome == outcome]
@@ -213,8 +203,7 @@ def _group_sentences(rows: Sequence[ChangedGroup]) -> list[Sentence]:
         listed += [row.sentence for row in named]
         more = len(found) - len(named)
         if more > 0:
-            verb = "changed" if outcome == "changed" else f"got {MORE.get(outcome, outcome)}"
-            listed.append(Sentence(f"{count(more, 'other group')} {verb}."))
+            listed.append(Sentence(f"{count(more, 'other group')} got {outcome}."))
     within = len(changed) - len(important)
     if within:
         listed.append(
@@ -259,8 +248,7 @@ def _groups(values: Values, rows: Sequence[ChangedGroup], most_unchanged: int) -
         Column("outcome"): _outcome,
         numeric("error (points)"): lambda row: _two(row, "error", points),
         scale: lambda row: Value("", order=row.of("error", "change"), drawing=_drawing(row, top)),
-        numeric("80% coverage"): lambda row: _two(row, "coverage_80", percent),
-        numeric("90% coverage", in_text=False): lambda row: _two(row, "coverage_90", percent),
+        **(_cells_of_events() if is_of_events(values) else _cells_of_coverage()),
         numeric("rows"): lambda row: Value(whole(int(row.values["n"])), order=row.values["n"]),
     }
     dim = [i for i, row in enumerate(shown) if row.outcome not in CHANGED]
@@ -283,18 +271,45 @@ def _groups(values: Values, rows: Sequence[ChangedGroup], most_unchanged: int) -
     return Section("Groups", [Paragraph(text), table], "groups")
 
 
+def is_of_events(values: Values) -> bool:
+    """Whether outcomes are 0/1, which have no coverage."""
+    return "rate" in values["groups"][0]
+
+
+def _cells_of_coverage() -> Cells[ChangedGroup]:
+    return {
+        numeric("80% coverage"): lambda row: _two(row, "coverage_80", percent),
+        numeric("90% coverage", in_text=False): lambda row: _two(row, "coverage_90", percent),
+    }
+
+
+def _cells_of_events() -> Cells[ChangedGroup]:
+    return {
+        numeric("predicted"): lambda row: _both(row, "predicted", percent),
+        numeric("observed"): lambda row: percent(row.values["rate"]),
+        numeric("difference", in_text=False): lambda row: _two(row, "bias", signed),
+        numeric("slope"): lambda row: _both(row, "slope", number),
+        numeric("log loss", in_text=False): lambda row: _both(row, "log_loss", number),
+    }
+
+
 def _outcome(row: ChangedGroup) -> str:
-    is_small = row.outcome in CHANGED and not row.is_beyond
+    is_small = row.outcome in CHANGED and not row.is_important
     return f"{row.outcome}, within tolerance" if is_small else row.outcome
+
+
+def _both(row: ChangedGroup, measure: str, show: Callable[..., str]) -> str:
+    """Write a value before and after."""
+    before, after = row.of(measure, "before"), row.of(measure, "after")
+    return f"{show(before)} → {show(after)}" if is_known(before) or is_known(after) else UNKNOWN
 
 
 def _two(row: ChangedGroup, measure: str, show: Callable[..., str]) -> Value:
     """Write a value before and after, with the change and its interval; sorted by the change."""
-    before, after = row.of(measure, "before"), row.of(measure, "after")
     change = row.of(measure, "change")
     reach = reach_of(row.of(measure, "change_low"), row.of(measure, "change_high"))
     below = signed(change) if reach == UNKNOWN else f"{signed(change)}, {reach}"
-    return Value(f"{show(before)} → {show(after)}", below, change)
+    return Value(_both(row, measure, show), below, change)
 
 
 def _drawing(row: ChangedGroup, top: float) -> Chart | None:
@@ -304,8 +319,7 @@ def _drawing(row: ChangedGroup, top: float) -> Chart | None:
         return None
     across = (low, high) if is_known(low) and is_known(high) else None
     tip = f"{tip_name(row.name)}: error changes by {signed(change)} points ({reach_of(low, high)})."
-    is_worse = row.outcome in ("worse", "mixed")
-    point = Point(change, 0.5, tip, is_off=is_worse, across=across)
+    point = Point(change, 0.5, tip, is_off=row.outcome == "worse", across=across)
     axis = Axis(-top, top, ticks=[k * top / 2 for k in range(-2, 3)])
     alt = f"Change of the error, from -{points_in_full(top)} to {points_in_full(top)} points"
     return Chart(alt, axis, [Points([point])], size="cell")

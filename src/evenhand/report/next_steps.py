@@ -91,19 +91,22 @@ def _more_rows(findings: Findings) -> NextStep:
 def _repairs(findings: Findings, options: str) -> Iterator[NextStep]:
     """Yield how to recalibrate the groups, or all forecasts, that have a problem."""
     names = repairable_names(findings)
-    own = {_rule_of(findings, group) for group in findings.by_forecast}
+    apart = (*findings.overall, *findings.by_forecast)
+    others = [group for group in findings.problems if group not in apart]
+    # groups found by search have no column
+    listed = [group for group in others if group.mass is None]
     # a trend along the forecast is no matter of single groups
-    is_of_all = findings.is_everyone_problem and (_is_trend(findings) or own.issuperset(names))
+    is_of_all = findings.is_everyone_problem and (_is_trend(findings) or not others)
     if names and not is_of_all:
         yield _repair(findings, names, options)
-    elif findings.is_everyone_problem:
+    elif listed and not is_of_all:
+        yield _repair_by_column(findings, listed[0], options)
+    elif findings.problems:
         yield NextStep(
             "Recalibrate all forecasts with rows that neither the model nor this audit has seen.",
             _of_table(findings, options, "evenhand recalibrate OTHER.csv {} --out maps"),
             _of_model(findings, "RecalibratedRegressor(FrozenEstimator(model)).fit({})"),
         )
-    elif findings.problems:
-        yield _repair_by_column(findings, options)
 
 
 def _is_trend(findings: Findings) -> bool:
@@ -151,9 +154,9 @@ def _repair(findings: Findings, names: list[str], options: str) -> NextStep:
     return NextStep(what, command, _of_model(findings, line, "found = evenhand.audit(model, X, y)"))
 
 
-def _repair_by_column(findings: Findings, options: str) -> NextStep:
+def _repair_by_column(findings: Findings, group: GroupFinding, options: str) -> NextStep:
     """Return how to recalibrate groups without a rule: masks, and groups of tables in parts."""
-    column = _column_of(findings, findings.problems[0])
+    column = _column_of(findings, group)
     by = "by=groups" if column is None else f"by={json.dumps(column, ensure_ascii=False)}"
     line = f"evenhand recalibrate OTHER.csv {{}} --by {_quoted(column or 'COLUMNS')} --out maps"
     return NextStep(

@@ -144,6 +144,8 @@ def everyone_in_words(findings: Findings) -> str:
             f"Forecasts are too {way} by {findings.terms.size(everyone.reported_bias)} on average"
             f" ({confidence}: {band(plain_number, *ends)})."
         )
+    elif everyone.is_off and everyone.direction:
+        texts.append(f"Overall: {_ranked_in_words(everyone, findings.terms)}.")
     return " ".join(texts)
 
 
@@ -191,9 +193,7 @@ def group_sentences(findings: Findings) -> list[Sentence]:
     """Return sentences on the most important groups with a problem, without that of the lead."""
     found = [
         Sentence(
-            "",
-            group_title(one, findings),
-            f", {size_in_words(one)}: {group_in_words(one, findings)}",
+            *_title(one, findings), f" ({size_in_words(one)}): {group_in_words(one, findings)}"
         )
         for one in findings.listed
         if one is not findings.leading
@@ -213,14 +213,14 @@ def headline_sentences(findings: Findings) -> str:
         return ""
     if group in findings.overall:
         return everyone_in_words(findings)
-    title = group_title(group, findings)
-    return f"{title}, {size_in_words(group)}: {group_in_words(group, findings)}"
+    title = "".join(_title(group, findings))
+    return f"{title} ({size_in_words(group)}): {group_in_words(group, findings)}"
 
 
-def group_title(group: GroupFinding, findings: Findings) -> str:
-    """Return the name of a group as the beginning of a sentence."""
+def _title(group: GroupFinding, findings: Findings) -> tuple[str, str]:
+    """Return the beginning of a sentence on a group, and its name."""
     is_own = group in findings.by_forecast or group.mass is not None
-    return f"{group.name[:1].upper()}{group.name[1:]}" if is_own else f"Group {group.name}"
+    return ("", f"{group.name[:1].upper()}{group.name[1:]}") if is_own else ("Group ", group.name)
 
 
 def open_sentences(findings: Findings) -> list[str]:

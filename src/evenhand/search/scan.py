@@ -25,10 +25,10 @@ from evenhand._validate import (
 )
 from evenhand.calibration import (
     Events,
+    GroupRows,
     GroupSums,
     PITs,
     RowValues,
-    TestedRows,
     as_pits,
     benjamini_yekutieli,
     calibration_error,
@@ -255,10 +255,10 @@ class ScanRows:
         rows = self.tested(lambda i: masks[i])
         return GroupSums(self.order, sums.T, error, np.zeros(len(masks)), rows)
 
-    def tested(self, members: Callable[[int], Mask]) -> TestedRows:
+    def tested(self, members: Callable[[int], Mask]) -> GroupRows:
         """Return the values of the rows that tests of groups with these members need."""
         weights = self.pits.weights
-        return TestedRows(self.one_draw, self.residual, weights, self.events, members)
+        return GroupRows(self.one_draw, self.residual, weights, self.events, members)
 
     def weighted_sums(self, members: Floats) -> GroupSums:
         """Return the sums over one group that is known by probabilities of membership, (n,)."""
@@ -271,7 +271,7 @@ class ScanRows:
         order, values = row_values(part, residual, u, events)
         error = np.array([calibration_error(part)])
         everyone = np.ones(u.size, dtype=np.bool_)
-        rows = TestedRows(u, residual, part.weights, events, lambda _: everyone)
+        rows = GroupRows(u, residual, part.weights, events, lambda _: everyone)
         return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1), rows)
 
 
