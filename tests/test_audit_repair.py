@@ -16,7 +16,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge
 
 from evenhand import Forecast, InputError, RecalibratedRegressor, audit
-from evenhand.audits import Tolerance
 from evenhand.calibration import calibration_error
 from evenhand.distributions import Normal, Support, Transformed
 
@@ -71,12 +70,12 @@ def test_repairs_follow_the_decisions_of_the_audit() -> None:
     found = audit(standard(table), table, y, random_state=0)
     assert {group.mass for group in found.off_groups or ()} > {None}
     # learned groups are off by their p-values, adjusted for their number
-    unlearned = replace(found, learned=found.learned.assign(p_value=0.04))
+    unlearned = replace(found, learned=found.learned.assign(p_adjusted=0.1))
     assert len(found.learned) >= 2
     assert not unlearned.learned["off"].any()
     assert {group.mass for group in unlearned.off_groups or ()} == {None}
     # groups within the tolerance are off, but not repaired
-    tolerant = replace(found, tolerance=Tolerance(0.5, 1.0))
+    tolerant = replace(found, tolerance=0.5)
     assert tolerant.off_groups == found.off_groups
     assert tolerant.repair(standard, *people(2000, 1, 1.0)).by is None
 
@@ -97,7 +96,7 @@ def test_masks_have_no_rule_and_are_named() -> None:
         masks |= {"club": mask}
         model = found.repair(standard, fresh, outcomes + mask, groups=masks)
     assert model.check_.set_index("group").loc["club", "verdict"] == "helps"
-    with pytest.raises(InputError, match="groups must name groups that are off"):
+    with pytest.raises(InputError, match="groups must name groups that are a problem"):
         found.repair(standard, fresh, outcomes, groups={"clubb": mask})
 
 

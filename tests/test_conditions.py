@@ -100,7 +100,7 @@ def refusal(text: str, found: Audit) -> str:
 def test_what_the_audit_did_not_find_is_an_error_not_a_pass() -> None:
     weighted = audit_pit([0.1, 0.5, 0.9, 0.3], sample_weight=[1, 2, 1, 1], random_state=0)
     for text in ("certified_group_error(0.2) > 0.3", "coverage(0.8, 0.2) < 0.3"):
-        assert refusal(text, weighted).startswith("no certificate: ")
+        assert "no certificate" in refusal(text, weighted)
     # the verdict needs no certificate
     assert parse_condition("too-few-rows").holds(weighted)
 

@@ -31,7 +31,8 @@ AUDIT = audit(
         (("groups", 1, "n"), True, "groups, row 1: 'n' that is not a number: True"),
         (("scan",), [[]], r"scan, row 0 that is not an object: \[\]"),
         (("worst_groups",), {}, "worst_groups that is not a list"),
-        (("tolerance",), {"error": 0.1}, "tolerance with the keys"),
+        (("tolerance",), {"error": 0.1}, "tolerance that is not a number"),
+        (("outcome_kind",), "scores", "outcome_kind that is none of"),
         (("provenance",), "none", "provenance that is not an object: 'none'"),
     ],
 )

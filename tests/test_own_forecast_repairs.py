@@ -49,10 +49,11 @@ def counts(X: Any) -> Forecast:
 
 def test_groups_by_the_forecast_that_an_audit_finds_are_repaired() -> None:
     table, y = applicants(5000, 0)
-    found = audit(extreme(table), table, y, random_state=0)
+    quick: dict[str, Any] = {"n_simulations": 2, "learned_masses": (), "masses": (1.0,)}
+    found = audit(extreme(table), table, y, features=table[["sex"]], random_state=0, **quick)
     problems = found.by_forecast.loc[found.by_forecast["problem"], "group"].tolist()
     assert len(problems) >= 4
-    model = found.repair(extreme, *applicants(20_000, 1), random_state=0)
+    model = found.repair(extreme, *applicants(6000, 1), random_state=0)
     assert set(problems) <= set(model.by)
     assert model.check_.loc[0, "verdict"] == "helps"
     fresh, outcomes = applicants(60_000, 2)
@@ -63,8 +64,8 @@ def test_groups_by_the_forecast_that_an_audit_finds_are_repaired() -> None:
             pd.DataFrame({"predicted probability": p})
         )
         assert abs(np.mean(outcomes[mask] - p[mask])) > 0.04
-        # the rate of 2,000 rows of the repair and of 6,000 fresh ones has a standard error of 0.013
-        assert abs(np.mean(outcomes[mask] - repaired[mask])) < 0.03
+        # the rate of a group's 600 rows of the repair has a standard error of 0.02
+        assert abs(np.mean(outcomes[mask] - repaired[mask])) < 0.04
 
 
 def test_a_persons_forecast_depends_on_that_person_only(tmp_path: Path) -> None:
@@ -83,7 +84,8 @@ def test_a_persons_forecast_depends_on_that_person_only(tmp_path: Path) -> None:
     # the correction of the group is that of its rows: within it probabilities fall
     assert (together[is_high] < base.event_probability()[is_high]).all()
     assert not np.allclose(together, pooled)
-    save(model, tmp_path / "maps")
+    with pytest.warns(UserWarning, match="without an inner model"):
+        save(model, tmp_path / "maps")
     loaded = load(tmp_path / "maps", extreme)
     np.testing.assert_array_equal(loaded.forecast(table).event_probability(), together)
 
@@ -147,8 +149,8 @@ def test_a_column_with_the_name_of_a_value_of_the_forecast_is_refused() -> None:
 def test_a_value_that_the_forecasts_do_not_have_is_refused() -> None:
     with pytest.raises(InputError, match="'chance of zero', which forecasts of kind 'binary'"):
         RecalibratedRegressor(extreme, by={"a": "chance of zero > 0.5"}).fit(*applicants(400, 6))
+    rule = GroupRule.parse("age > 5", ["age"])
     with pytest.raises(InputError, match="X has no column 'age'"):
-        rule = GroupRule.parse("age > 5", ["age"])
         RecalibratedRegressor(extreme, by={"a": rule}).fit(*applicants(400, 6))
 
 

@@ -16,15 +16,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from browser.report_examples import group
+from browser.report_examples import full_deterministic, group
 from evenhand import Audit, Forecast, audit
 from evenhand._format import band, percent, points
 from evenhand._table import Table
 from evenhand.draws import jittered
 from evenhand.figures import plot_groups, plot_survival
 from evenhand.report import (
-    Decision,
     Section,
+    Verdict,
     audit_brief,
     audit_document,
     audit_html,
@@ -34,7 +34,6 @@ from evenhand.report import (
     status_of,
 )
 from test_html import Page
-from test_status import values_of
 
 HORIZON = 2.0
 GRID = np.geomspace(0.02, 60.0, 100)
@@ -168,7 +167,7 @@ def test_groups_have_the_kaplan_meier_size_and_the_range_without_an_assumption(k
 def test_mean_outcomes_are_not_compared_and_pages_are_complete(kind: str) -> None:
     text = texts(kind)
     assert "outcome minus forecast" not in text
-    assert "events are earlier than forecast" in text
+    assert "events earlier than forecast" in text
     assert not re.search(r"\b(nan|None|inf)\b", text)
     Page(audit_html(audited(kind).to_dict(), audited(kind).notes))
 
@@ -196,24 +195,12 @@ def test_rates_by_the_horizon_are_those_of_lifelines() -> None:
 TITLE = "Probability of the event by 2 years"
 
 
-def test_events_that_are_more_frequent_than_predicted_are_findings() -> None:
+def test_rates_are_listed_by_their_distance_from_the_prediction() -> None:
     rows = table(section("horizon", "survival"), TITLE)
     assert rows[0]["group"] == "everyone"
-    # groups that are off come first, the largest distance first
     assert rows[1]["group"] == "ward = C"
-    assert rows[1]["finding"].startswith("events more frequent than predicted")
-
-
-@pytest.mark.parametrize(
-    ("least", "proven"), [(0.5, True), (0.2, False)], ids=["above the prediction", "below it"]
-)
-def test_a_finding_without_an_assumption_is_named_as_such(least: float, proven: bool) -> None:
-    values = audited().to_dict()
-    row = {"group": "everyone", "n": 100, "n_events": 50, "n_lost": 10, "predicted": 0.4}
-    row |= {"observed": 0.6, "low": 0.55, "high": 0.65, "least": least, "most": 0.8}
-    parts = audit_document(findings_of(values | {"survival": [row]})).sections
-    shown = table(next(one for one in parts if one.key == "survival"), TITLE)
-    assert ("whatever happened to those cut off" in shown[0]["finding"]) is proven
+    # problems are those of the tables of groups: rates have no marks of their own
+    assert "finding" not in rows[0]
 
 
 def test_without_a_horizon_one_sentence_says_why_nothing_is_proven() -> None:
@@ -248,60 +235,25 @@ def test_next_steps_repeat_event_and_horizon() -> None:
     assert any("X_other, y_other, event=event_other, horizon=2" in line for line in lines)
 
 
-def decision(km: tuple[float, float, float], least: float, most: float, is_off: bool) -> Decision:
-    """Return the decision on a group with a Kaplan-Meier estimate and bounds, made by hand."""
-    error, low, high = km
-    sizes = {"km_error": error, "km_low": low, "km_high": high}
-    small = {"km_error": 0.001, "km_low": 0.0, "km_high": 0.004}
-    calm = {"least_error": 0.0, "most_error": 0.01}
-    values = values_of(group("a", 50_000, 0.001, 0.0, 0.006))
-    everyone, one = values["groups"]
-    values["groups"] = [
-        everyone | small | calm,
-        one | sizes | {"least_error": least, "most_error": most, "off": is_off},
-    ]
-    return status_of(findings_of(values | {"censoring": COUNTS})).decision
+@pytest.mark.parametrize("problem", [True, False])
+def test_the_size_is_the_kaplan_meier_estimate_and_the_mark_that_of_the_audit(
+    problem: bool,
+) -> None:
+    sizes = {"km_error": 0.2, "km_low": 0.15, "km_high": 0.25, "least_error": 0.0}
+    one = group("a", 50_000, 0.001, 0.0, 0.006) | sizes | {"most_error": 0.4, "problem": problem}
+    values = full_deterministic() | {"groups": [one, one], "scan": [], "learned": []}
+    found = status_of(findings_of(values | {"censoring": COUNTS}))
+    assert (found.verdict is Verdict.PROBLEM) is problem
+    assert not found.is_proven
+    assert found.n_beyond == 2
 
 
 COUNTS = {"n_events": 90, "n_reached": 0, "n_lost": 10, "horizon": None, "n_followed": None}
 
 
-@pytest.mark.parametrize(
-    ("km", "bounds", "is_off", "expected"),
-    [
-        # the interval of the Kaplan-Meier estimate proves nothing: it has an assumption
-        ((0.001, 0.0, 0.01), (0.0, 0.3), False, Decision.UNDECIDED),
-        ((0.001, 0.0, 0.01), (0.0, 0.019), False, Decision.PASS),
-        # the size is that of the estimate, significance that of the test
-        ((0.2, 0.15, 0.25), (0.0, 0.4), True, Decision.FAIL),
-        ((0.2, 0.15, 0.25), (0.0, 0.4), False, Decision.UNDECIDED),
-    ],
-)
-def test_a_pass_needs_bounds_without_an_assumption_and_a_fail_the_test_and_the_size(
-    km: tuple[float, float, float],
-    bounds: tuple[float, float],
-    is_off: bool,
-    expected: Decision,
-) -> None:
-    assert decision(km, *bounds, is_off) is expected
-
-
-def test_status_names_its_assumption() -> None:
-    found = audited("horizon")
-    assert found.status.decision is Decision.FAIL
-    opening = " ".join(found.summary().split())
-    assert "This assumes that in each group, censoring is independent of" in opening
-
-
-def test_more_rows_are_not_promised_to_decide_what_is_cut_off() -> None:
-    values = values_of(group("a", 500, 0.01, 0.0, 0.06))
-    sizes = {"km_error": 0.01, "km_low": 0.0, "km_high": 0.05}
-    bounds = {"least_error": 0.0, "most_error": 0.3}
-    values["groups"] = [row | sizes | bounds for row in values["groups"]]
-    values |= {"censoring": COUNTS}
-    text = " ".join(audit_brief(values).split())
-    assert "would prove it" not in text
-    assert "More rows alone cannot prove it" in text
+def test_the_short_text_names_counts_and_method() -> None:
+    opening = " ".join(audited("horizon").summary().split())
+    assert "errors are Kaplan-Meier estimates." in opening
 
 
 def test_a_person_who_was_cut_off_is_missed_only_if_last_seen_above_the_interval() -> None:
@@ -345,10 +297,7 @@ def test_figure_of_rates_draws_predictions_estimates_and_ranges() -> None:
     assert drawn["predicted"].get_xdata().tolist() == rows["predicted"].tolist()
     bars = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in drawn["without assumption"]]
     assert np.array(bars) == pytest.approx(rows[["least", "most"]].to_numpy())
-    off = (rows["predicted"] < rows["low"]) | (rows["predicted"] > rows["high"])
-    assert 0 < off.sum() < len(rows)
-    red = drawn["observed, significantly off"].lines[0].get_xdata()
-    assert red.tolist() == rows.loc[off, "observed"].tolist()
+    assert drawn["observed"].lines[0].get_xdata().tolist() == rows["observed"].tolist()
 
 
 def test_awkward_names_and_absent_values_leave_a_page_complete() -> None:

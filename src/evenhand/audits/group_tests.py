@@ -21,9 +21,9 @@ from evenhand.calibration import (
     GivenForecast,
     GroupSums,
     PITs,
+    calibration_slope,
     given_forecast,
     holm,
-    probability_scores,
     rate_error,
     simultaneous_intervals,
 )
@@ -160,7 +160,9 @@ def tested_groups(
     # own groups of the same rows by two values are one hypothesis
     masks = {group.mask.tobytes() for group in own}
     of_own = rows.sums(as_groups(own))
-    given = _given(rows, events, keys, of_own, own, shares["everyone"])
+    all_rows = Groups([(Group.given(EVERYONE), np.ones(pits.n_samples, dtype=np.bool_))])
+    pooled = rows.sums(all_rows)
+    given = _given(rows, events, keys, of_own, own, pooled, shares["everyone"])
     family = Family(
         options.confidence,
         n_groups,
@@ -170,7 +172,7 @@ def tested_groups(
         shares,
         _asymptotic(named, held.groups),
     )
-    everyone = _everyone(rows, given, shares["everyone"])
+    everyone = _everyone(rows, all_rows, pooled, given, shares["everyone"])
     probable = [rows.weighted_sums(members) for _, members in held.groups.probable()]
     share = shares["groups"] or level
     p_named, adjusted, of_scan = _tests(
@@ -226,16 +228,13 @@ def _asymptotic(sums: GroupSums, groups: Groups) -> tuple[str, ...]:
     )
 
 
-def _all_rows(n: int) -> Groups:
-    return Groups([(Group.given(EVERYONE), np.ones(n, dtype=np.bool_))])
-
-
 def _given(
     rows: search.ScanRows,
     events: Events | None,
     keys: Mapping[str, Floats],
     sums: GroupSums,
     own: Sequence[OwnGroup],
+    pooled: GroupSums,
     share: float,
 ) -> GivenForecast:
     """Return the error given the forecast, with the tests of everyone."""
@@ -246,15 +245,14 @@ def _given(
     by_key: dict[str, float] = {}
     for group, mass in zip(own, sums.weight * sums.error, strict=True):
         by_key[group.key] = by_key.get(group.key, 0.0) + float(mass)
-    pooled = rows.sums(_all_rows(rows.pits.n_samples))
     measured = max(by_key.values(), default=0.0) / float(pooled.weight[0])
     return given_forecast(rows.one_draw, keys, measured or float(pooled.error[0]), share, weights)
 
 
-def _everyone(rows: search.ScanRows, given: GivenForecast, share: float) -> dict[str, Any]:
+def _everyone(
+    rows: search.ScanRows, groups: Groups, sums: GroupSums, given: GivenForecast, share: float
+) -> dict[str, Any]:
     """Return the row of all people, whose test is that of the error given the forecast."""
-    groups = _all_rows(rows.pits.n_samples)
-    sums = rows.sums(groups)
     intervals = simultaneous_intervals(sums, 1, share, is_tested=False)
     low, high = intervals["error"]
     intervals["error"] = (low if given.p_value < share else np.zeros(1)), high
@@ -361,9 +359,9 @@ def _slopes(
     for i in np.flatnonzero(by_trend)[np.argsort(adjusted[by_trend], kind="stable")][:MOST_SLOPES]:
         some = rows.members(int(i))
         weights = None if rows.weights is None else rows.weights[some]
-        scores = probability_scores(probability[some], happened[some], weights)
-        for name in SLOPES:
-            found[name][i] = getattr(scores, name)
+        ends = calibration_slope(probability[some], happened[some], weights)
+        for name, end in zip(SLOPES, ends, strict=True):
+            found[name][i] = end
     return found
 
 

@@ -103,7 +103,7 @@ def audit_rows(
             plain.tested, options.masses, proof, options.n_simulations, random, simulate
         )
     kept = held.kept if thin.held is None else thin.held.kept
-    miscoverage, unmeasured = conditional_coverage(rows.pits, held, options)
+    miscoverage, unmeasured = conditional_coverage(rows.pits, held, options, is_event=is_event)
     is_searched = held.searched is not None and (len(tested.scan) > 0 or len(learned) > 0)
     # the note names them: by default they are all other columns of a table of forecasts
     names = tuple(map(str, held.searched.columns)) if is_searched else ()

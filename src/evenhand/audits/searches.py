@@ -68,11 +68,14 @@ def learn_groups(
 
 
 def conditional_coverage(
-    pits: PITs, held: HeldOut, options: SearchOptions
+    pits: PITs, held: HeldOut, options: SearchOptions, *, is_event: bool
 ) -> tuple[pd.DataFrame, Notes]:
-    """Estimate how far the coverage of intervals, given the features, differs from their level."""
+    """Estimate how far the coverage of intervals, given the features, differs from their level.
+
+    Probabilities of 0/1 outcomes have no intervals.
+    """
     features, _ = _without_names(held.searched)
-    if features is None:
+    if features is None or is_event:
         return pd.DataFrame(columns=list(search.MISCOVERAGE_COLUMNS)), ()
     if pits.censored is not None:
         why = "whether an interval covers a time that is cut off may be unknown"

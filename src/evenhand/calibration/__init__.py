@@ -71,6 +71,7 @@ from evenhand.calibration.probability_scores import (
     isotonic_curve,
     probability_scores,
 )
+from evenhand.calibration.probability_scores import calibration_slope as calibration_slope
 from evenhand.calibration.ramps import ramps_at as ramps_at
 from evenhand.calibration.scores import (
     cell_log_score,

@@ -44,11 +44,15 @@ rare, and otherwise normal with the exact variance and skewness, which it then n
 RARE_VARIANCE = 200.0
 """Variance of the number of events below which they are rare."""
 
-MAYBE = 1e-3
-"""Normal p-values from which an exact one is computed, at least; see `event_tests`."""
+MAYBE, CERTAIN = 1.0, 1e-3
+"""Normal p-values times the number of groups between which exact ones may change a decision.
 
-CERTAIN = 1e-8
-"""Normal p-values below which an exact one cannot change a decision, unless events are rare."""
+Bonferroni levels times that number are 0.01 to 0.05. Normal tails are within a factor of 10 there,
+unless events are rare: then exact p-values are computed below `RARE_MAYBE` in any case.
+"""
+
+RARE_MAYBE = 1e-3
+"""See `MAYBE`."""
 
 
 def event_values(events: tuple[Floats, Floats]) -> Floats:

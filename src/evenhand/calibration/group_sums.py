@@ -15,6 +15,7 @@ from evenhand.calibration.event_sums import (
     CERTAIN,
     EVENT_NAMES,
     MAYBE,
+    RARE_MAYBE,
     RARE_VARIANCE,
     event_p_value,
     event_values,
@@ -31,6 +32,9 @@ LEAST_EFFECTIVE = 150
 
 LEAST_EVENTS = 10
 """Fewest events, and fewest people without the event, for an empirical variance."""
+
+OTHER = 20.0
+"""Factor by which the normal p-value of the second test must exceed the exact one of the first."""
 
 Events = tuple[Floats, Floats]
 """0/1 outcomes and their probabilities, each of shape (n,)."""
@@ -376,14 +380,22 @@ def _event_tests(sums: GroupSums) -> GroupTests:
     found = _tested(z_level, z_trend)
     p_value = found.p_value.copy()
     happened, probability = sums.rows.events
-    # Bonferroni levels are at most 0.05 / g: 20 times that leaves room for errors of normal tails
-    is_open = p_value < max(MAYBE, 1 / len(sums)) if len(sums) else p_value < 1
-    is_open &= (p_value > CERTAIN) | (variance < RARE_VARIANCE)
+    is_open = p_value * len(sums) < MAYBE
+    is_open &= p_value * len(sums) > CERTAIN
+    is_rare = variance < RARE_VARIANCE
+    is_open |= is_rare & (p_value < max(RARE_MAYBE, MAYBE / max(len(sums), 1)))
     is_open |= sums["impossible"] > 0
     for i in np.flatnonzero(is_open):
         rows = sums.rows.members(int(i))
         y, p = happened[rows], probability[rows]
-        p_value[i] = min(2 * event_p_value(y, p), 2 * event_p_value(y, p, trend_weights(p)), 1.0)
+        weights = [None, trend_weights(p)]
+        # the smaller normal p-value first: the other one seldom matters
+        first = int(abs(z_trend[i]) > abs(z_level[i]))
+        least = event_p_value(y, p, weights[first])
+        z_other = (z_trend, z_level)[first][i]
+        if is_rare[i] or special.erfc(abs(z_other) / np.sqrt(2)) < OTHER * least:
+            least = min(least, event_p_value(y, p, weights[1 - first]))
+        p_value[i] = min(2 * least, 1.0)
     return found._replace(p_value=p_value)
 
 

@@ -132,6 +132,23 @@ def probability_scores(
     )
 
 
+def calibration_slope(
+    probability: Floats, event: Floats, sample_weight: Floats | None = None
+) -> tuple[float, float, float]:
+    """Return the calibration slope of `probability_scores` with its 95% interval.
+
+    Examples
+    --------
+    >>> p = np.repeat([0.2, 0.8], 50)
+    >>> event = (np.arange(100) % 10 < np.repeat([2, 8], 50)).astype(float)
+    >>> round(calibration_slope(p, event)[0], 3)
+    1.0
+    """
+    w = check_weights(sample_weight, event.size)
+    z = -float(special.ndtri(0.025))
+    return _regressions(probability, event, w, z, is_weighted=sample_weight is not None)[0]
+
+
 Estimate = tuple[float, float, float]
 UNKNOWN: Estimate = (np.nan, np.nan, np.nan)
 

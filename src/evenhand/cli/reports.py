@@ -98,7 +98,8 @@ def judge(found: Audit) -> NoReturn:
     refusals = [one.reason for one in found.conditions if one.reason]
     for one in failed:
         # with all digits: a rounded value could equal the limit that it exceeds
-        inform(f"failed: the condition of --fail-if is true: {one.text} (it is {one.value:.10g})")
+        value = "" if one.text == one.quantity else f" (it is {one.value:.10g})"
+        inform(f"failed: the condition of --fail-if is true: {one.text}{value}")
     for refusal in refusals[:-1]:
         inform(f"error: {refusal}")
     # a condition that cannot be evaluated is bad input, not a passed gate

@@ -258,9 +258,23 @@ def _equal(values: pd.Series[Any], text: str, place: str) -> Mask:
     codes, distinct = coded(values, place)
     kept = np.asarray(distinct) if getattr(distinct.dtype, "kind", "") == "f" else distinct
     kind = kind_of(unpacked(values))
-    same = [label(value) == text or _is_same(value, text, kind) for value in kept]
     # code -1, a missing value, selects the last entry
-    return np.array([*same, False])[codes]
+    same = np.zeros(len(kept) + 1, dtype=bool)
+    for i in _candidates(kept, text):
+        same[i] = label(kept[i]) == text or _is_same(kept[i], text, kind)
+    return same[codes]
+
+
+def _candidates(distinct: Any, text: str) -> Iterable[int]:
+    """Return the numbers of the values that may print as a text: of floats those near it."""
+    try:
+        number = float(text) if getattr(distinct.dtype, "kind", "") == "f" else np.nan
+    except ValueError:
+        return ()
+    if not np.isfinite(number):
+        return range(len(distinct))
+    # floats of 16 bits have three digits
+    return np.flatnonzero(np.abs(distinct - number) <= 0.01 * abs(number))
 
 
 def _is_same(value: Any, text: str, kind: str) -> bool:

@@ -11,7 +11,6 @@ from evenhand.figures.style import (
     BLUE,
     GREY,
     ORANGE,
-    RED,
     as_percent,
     as_rows,
     axes_of,
@@ -44,9 +43,8 @@ def plot_survival(records: Records, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        Observed rates are Kaplan-Meier estimates with intervals: red squares where the interval
-        excludes the prediction. The grey range from `least` to `most` contains the rate whatever
-        happened to the people who were cut off.
+        Observed rates are Kaplan-Meier estimates with intervals. The grey range from `least` to
+        `most` contains the rate whatever happened to the people who were cut off.
 
     Raises
     ------
@@ -58,7 +56,7 @@ def plot_survival(records: Records, ax: Axes | None = None) -> Axes:
     >>> women = {"group": "women", "n": 400, "predicted": 0.4, "observed": 0.3}
     >>> ax = plot_survival([women | {"low": 0.25, "high": 0.36, "least": 0.2, "most": 0.5}])
     >>> ax.get_legend_handles_labels()[1]
-    ['predicted', 'without assumption', 'observed, significantly off']
+    ['predicted', 'without assumption', 'observed']
     """
     rows = as_rows("records", records)
     labels = [f"{plain_label(row.get('group'))} ({count(row['n'], 'row')})" for row in rows]
@@ -70,16 +68,8 @@ def plot_survival(records: Records, ax: Axes | None = None) -> Axes:
     if np.isfinite(most - least).any():
         style: Any = {"color": GREY, "alpha": 0.25, "linewidth": 0, "height": 0.4}
         axes.barh(places, most - least, left=least, label="without assumption", **style)
-    is_off = (predicted < low) | (predicted > high)
-    kinds = {
-        "observed, not significantly off": (~is_off, BLUE, "o"),
-        "observed, significantly off": (is_off, RED, "s"),
-    }
-    reach = whiskers(observed, low, high)
-    for label, (part, color, marker) in kinds.items():
-        if part.any():
-            style = {"fmt": marker, "color": color, "elinewidth": 2, "markersize": 6}
-            axes.errorbar(observed[part], places[part], xerr=reach[:, part], label=label, **style)
+    style = {"fmt": "o", "color": BLUE, "elinewidth": 2, "markersize": 6}
+    axes.errorbar(observed, places, xerr=whiskers(observed, low, high), label="observed", **style)
     style = {"color": ORANGE, "markeredgecolor": "black", "markersize": 6, "zorder": 3}
     axes.plot(predicted, places, "D", label="predicted", **style)
     axes.set_yticks(places, labels)

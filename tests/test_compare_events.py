@@ -1,0 +1,208 @@
+"""Comparisons of two audits of 0/1 outcomes: errors in rate, paired by row."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy import special
+
+from evenhand import Forecast, audit, compare
+from evenhand.audits import Audit, Measure, group_changes, paired
+from evenhand.audits.row_record import RowRecord
+from evenhand.calibration import PITs
+from evenhand.report import comparison_text
+from repeats import most_failures, repeats, statistical
+
+Floats = NDArray[np.float64]
+N = 6000
+QUICK: dict[str, Any] = {"n_simulations": 2, "learned_masses": (), "masses": (1.0,)}
+
+
+@cache
+def people() -> tuple[pd.DataFrame, Floats]:
+    """Return people of whom log odds have the slope 0.62."""
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"z": random.normal(-0.2, 1.2, N), "sex": random.choice(["f", "m"], N)})
+    return X, (random.uniform(size=N) < special.expit(0.62 * X["z"])).astype(np.float64)
+
+
+@cache
+def audited(slope: float, shift: float = 0.0) -> Audit:
+    """Audit log odds with a slope, and with a shift for women."""
+    X, y = people()
+    p = special.expit(slope * X["z"] + shift * (X["sex"] == "f")).to_numpy()
+    options = {"features": X[["sex"]], "groups": ["sex"], "random_state": 0, **QUICK}
+    return audit(Forecast.from_probability(p), X, y, name=f"slope {slope}", **options)
+
+
+def record_of(p: Floats, y: Floats, weights: Floats | None = None) -> RowRecord:
+    pits = PITs(np.full((y.size, 1), 0.5), weights=weights)
+    scores = {Measure("Brier score"): (y - p) ** 2}
+    found = RowRecord.of(pits, y, y - p, scores, {})
+    assert found is not None
+    return found
+
+
+def distance_of(profile: paired.Profile) -> float:
+    """Return the mean distance of the weighted column means from their targets."""
+    assert profile.target is not None
+    mean = np.average(profile.values, axis=0, weights=profile.weight)
+    return float(np.abs(mean - profile.target).mean())
+
+
+def test_scores_that_are_too_extreme_get_better_though_their_mean_was_right() -> None:
+    found = compare(audited(1.0), audited(0.62))
+    everyone = found.groups.iloc[0]
+    assert everyone["group"] == "everyone"
+    assert (everyone["outcome"], everyone["important"]) == ("better", True)
+    # 6.4 points before (verdict: 0)
+    assert 0.04 < everyone["error_before"] < 0.09
+    assert everyone["error_change_low"] < everyone["error_change"] < everyone["error_change_high"]
+    assert everyone["error_change_high"] < 0
+    assert abs(everyone["bias_change"]) < 0.02
+    assert not found.is_worse
+    back = compare(audited(0.62), audited(1.0))
+    assert back.groups.loc[0, "outcome"] == "worse"
+    assert back.is_worse
+
+
+def test_a_group_is_compared_by_its_rate() -> None:
+    found = compare(audited(0.62, 0.8), audited(0.62)).groups.set_index("group")
+    X, y = people()
+    for group, letter in (("sex = f", "f"), ("sex = m", "m")):
+        mask = (X["sex"] == letter).to_numpy()
+        for when, shift in (("before", 0.8), ("after", 0.0)):
+            p = special.expit(0.62 * X["z"] + shift * (X["sex"] == "f")).to_numpy()[mask]
+            row = found.loc[group]
+            assert row[f"predicted_{when}"] == pytest.approx(p.mean())
+            assert row[f"bias_{when}"] == pytest.approx(y[mask].mean() - p.mean())
+            assert row[f"error_{when}"] == pytest.approx(abs(y[mask].mean() - p.mean()))
+            loss = -np.mean(np.log(np.where(y[mask] == 1, p, 1 - p)))
+            assert row[f"log_loss_{when}"] == pytest.approx(loss)
+            assert np.isfinite(row[f"slope_{when}"])
+        assert found.loc[group, "rate"] == pytest.approx(y[mask].mean())
+    assert found.loc["sex = f", "outcome"] == "better"
+    assert found.loc["sex = m", "outcome"] == "not significant"
+    assert found.loc["sex = m", "error_change"] == 0
+
+
+def test_the_numbers_are_those_of_the_audits() -> None:
+    found = compare(audited(1.0), audited(0.62)).groups.set_index("group")
+    for when, slope in (("before", 1.0), ("after", 0.62)):
+        known = audited(slope).groups.set_index("group")
+        scores = audited(slope).probability_scores.set_index("group")
+        for name in found.index:
+            assert found.loc[name, f"error_{when}"] == known.loc[name, "error"]
+            assert found.loc[name, f"slope_{when}"] == scores.loc[name, "slope"]
+
+
+def test_there_is_no_coverage_and_groups_by_the_forecast_are_not_listed(tmp_path: Path) -> None:
+    paths = [tmp_path / "old.json", tmp_path / "new.json"]
+    for path, slope in zip(paths, (1.0, 0.62), strict=True):
+        audited(slope).to_json(path)
+    found = compare(*paths)
+    assert found.groups["group"].tolist()[:3] == ["everyone", "sex = f", "sex = m"]
+    plain = found.to_dict()
+    text = json.dumps({key: plain[key] for key in ("groups", "scores", "measures", "notes")})
+    assert "coverage" not in text
+    assert "tenth" not in text
+    assert plain["tolerance"] == audited(0.62).tolerance
+    page = " ".join(comparison_text(plain, found.measures).split())
+    assert "coverage" not in page
+    assert "predicted" in page
+    assert "observed" in page
+    assert "coverage" not in found.to_html().split("evenhand-data")[0]
+    assert found.to_dict() == compare(audited(1.0), audited(0.62)).to_dict() | {
+        "names": plain["names"]
+    }
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_error_of_everyone_is_the_mean_by_score(weighted: bool) -> None:
+    random = np.random.default_rng(1)
+    p = random.uniform(size=900)
+    y = (random.uniform(size=900) < p**2).astype(np.float64)
+    weight = random.choice([1.0, 3.0], 900) if weighted else np.ones(900)
+    profile = group_changes.profile_by_score(record_of(p, y, weight if weighted else None))
+    # groups of equal weight by increasing probability; 900 rows are 6, or fewer effective rows 4
+    k = 4 if weighted else 6
+    order = np.argsort(p)
+    middle = (np.cumsum(weight[order]) - weight[order] / 2) / weight.sum()
+    sums = [abs((weight * (y - p))[order][np.floor(k * middle) == part].sum()) for part in range(k)]
+    assert distance_of(profile) == pytest.approx(sum(sums) / weight.sum(), rel=1e-5)
+
+
+def test_rows_of_equal_probability_are_in_one_part_whatever_their_outcome() -> None:
+    # stored as 32-bit residuals, 1 - (1 - p) is not p: parts would be sorted by the outcome
+    p = np.repeat([0.1, 0.3, 1 / 3, 0.7], 300)
+    y = (np.random.default_rng(2).uniform(size=p.size) < p).astype(np.float64)
+    profile = group_changes.profile_by_score(record_of(p, y))
+    for value in np.unique(p):
+        assert np.count_nonzero((profile.values[p == value] != 0).any(axis=0)) == 1
+    expected = sum(abs((y - p)[p == value].sum()) for value in np.unique(p)) / p.size
+    assert distance_of(profile) == pytest.approx(expected, rel=1e-5)
+
+
+def test_impossible_outcomes_are_kept_as_residuals() -> None:
+    p = np.repeat([0.0, 1.0], 200)
+    y = np.tile([0.0, 1.0], 200)
+    found = record_of(p, y)
+    np.testing.assert_allclose(found.residual, y - p, atol=1e-6)
+    # the sign is that of the outcome
+    np.testing.assert_array_equal(found.residual > 0, y == 1)
+
+
+SCENARIOS = {
+    "right before and after": (1.0, 1.0),
+    "too extreme before, right after": (0.62, 1.0),
+    "right before, too extreme after": (1.0, 0.62),
+    "too extreme in both": (0.62, 0.62),
+    "slightly too extreme before": (0.9, 1.0),
+}
+SETS = 400
+GROUPS = 4
+
+
+@statistical
+@pytest.mark.parametrize("n", [600, 2000])
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_paired_intervals_of_rates_contain_all_true_changes_jointly(scenario: str, n: int) -> None:
+    """In 5% of tables at most any of 5 intervals misses; false alarm 1e-6 by `repeats`.
+
+    The slope of a scenario is that of the true log odds on the predicted ones. Both forecasts
+    predict the same outcomes; truths are those given the forecasts.
+    """
+    random = np.random.default_rng(n + list(SCENARIOS).index(scenario))
+    masks = [np.arange(n) % GROUPS == g for g in range(GROUPS)]
+    everyone = np.ones(n, dtype=bool)
+    n_sets = repeats(SETS)
+    missed = 0
+    for _ in range(n_sets):
+        odds = random.normal(-0.2, 1.0, n)
+        true = special.expit(odds)
+        y = (random.uniform(size=n) < true).astype(np.float64)
+        both, truths = [], []
+        for slope in SCENARIOS[scenario]:
+            p = special.expit(odds / slope)
+            both.append(record_of(p, y))
+            parts = np.array_split(np.argsort(p), min(n // 150, 10))
+            bent = sum(abs((true - p)[rows].sum()) for rows in parts) / n
+            truths.append([bent, *(abs((true - p)[mask].mean()) for mask in masks)])
+        pairs = group_changes.Pairs(*both, {"everyone": everyone}, ())
+        pairs.masks.update({f"g{i}": mask for i, mask in enumerate(masks)})
+        rows = [
+            ({"group": name, "n": int(mask.sum())}, {"group": name})
+            for name, mask in pairs.masks.items()
+        ]
+        found = group_changes.group_changes(pairs, rows, 0.95, 0.02, is_binary=True)
+        change = np.subtract(truths[1], truths[0])
+        is_in = (found["error_change_low"] <= change) & (change <= found["error_change_high"])
+        missed += not is_in.all()
+    assert missed <= most_failures(n_sets)
