@@ -43,16 +43,16 @@ _ = plot_calibration(forecast.pit(y), ax=ax).set_title("PITs of all people")
 
 # %%
 # In the named groups it is not. Errors are in percentage points: 0 is perfect and 50 the worst
-# possible. The intervals cover the true errors of all named and scanned groups simultaneously, with
-# 95% confidence. Errors in the shaded zone are within the tolerance, significant or not.
+# possible. The intervals cover the true errors of all groups simultaneously, with 95% confidence.
+# Errors in the shaded zone are within the tolerance, significant or not.
 
 fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
-plot_groups(found.groups, ax=ax, tolerance=found.tolerance.error)
+plot_groups(found.groups, ax=ax, tolerance=found.tolerance)
 _ = fig.suptitle("Errors of the named groups")
 
 # %%
-# The scan tests halves of all features and their intersections. Its p-values are adjusted for all
-# groups that it tests. Errors in tables are fractions.
+# The scan tests halves of all features and their intersections. P-values are adjusted for all tests
+# of the audit. Errors in tables are fractions.
 
 found.scan[["group", "n", "error", "direction", "bias", "p_adjusted"]].head(4).round(3)
 
