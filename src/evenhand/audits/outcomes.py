@@ -216,18 +216,20 @@ class RowPITs:
         if base is not None:
             cells = None if base.cells is None else (base.cells[0][rows], base.cells[1][rows])
             link = base._replace(pit=base.pit[rows], cells=cells)
-        part = None if self.positive is None else self.positive.of_rows(rows)
+        base_of_times, times, events = self.time_base, self.times, self.events
+        at_horizon, by_horizon = (
+            None if one is None else one[rows] for one in (self.at_horizon, self.by_horizon)
+        )
         return RowPITs(
             plain,
             self.kind,
             link,
-            None if self.events is None else self.events.take(rows),
-            part,
-            None,
-            None if self.times is None else self.times.take(rows),
-            *(None if one is None else one[rows] for one in (self.at_horizon, self.by_horizon)),
-            None if self.time_base is None else replace_weights(self.time_base.take(rows)),
-            {name: values[rows] for name, values in self.keys.items()},
+            None if events is None else events.take(rows),
+            None if self.positive is None else self.positive.of_rows(rows),
+            times=None if times is None else times.take(rows),
+            at_horizon=at_horizon,
+            by_horizon=by_horizon,
+            time_base=None if base_of_times is None else replace_weights(base_of_times.take(rows)),
         )
 
     @cached_property

@@ -259,12 +259,13 @@ def _calibration(rows: RowPITs, by_forecast: pd.DataFrame) -> pd.DataFrame:
     if rows.binary is None:
         return calibration_table(rows.tested)
     happened, probability = rows.binary
-    if by_forecast.empty:
-        empty = np.empty(0)
-        return isotonic_curve(probability, happened, empty, empty, empty, empty, rows.pits.weights)
-    low, high = (rate_ends(by_forecast, end) for end in ("low", "high"))
-    reach = (by_forecast[end].to_numpy(dtype=np.float64) for end in ("lowest", "highest"))
-    return isotonic_curve(probability, happened, *reach, low, high, rows.pits.weights)
+    ends = [np.empty(0)] * 4
+    if len(by_forecast):
+        ends = [by_forecast[end].to_numpy(dtype=np.float64) for end in ("lowest", "highest")]
+        ends += [rate_ends(by_forecast, end) for end in ("low", "high")]
+    lowest, highest, low, high = ends
+    weights = rows.pits.weights
+    return isotonic_curve(probability, happened, lowest, highest, low, high, weights)
 
 
 def _positive_groups(

@@ -82,7 +82,8 @@ def mid_ranks(values: Floats, weights: Floats | None = None) -> Floats:
     array([0.5  , 0.125, 0.5  , 0.875])
     """
     # values of equal forecasts may differ by rounding errors, which must not divide people
-    values = np.round(values / max(float(np.abs(values).max()), 1e-300), 9)
+    mantissa, exponent = np.frexp(values)
+    values = np.ldexp(np.round(mantissa * 2**30), exponent - 30)
     if weights is None:
         return np.asarray((stats.rankdata(values) - 0.5) / values.size)
     _, place = np.unique(values, return_inverse=True)
@@ -304,4 +305,5 @@ def _least_rate(event: Floats, probability: Floats, sign: Floats, tail: float) -
     """Return a lower end of the mean difference from one pattern of signs, by Clopper-Pearson."""
     y, p = (np.where(sign > 0, values, 1 - values) for values in (event, probability))
     low, high = rate_intervals(np.array([y.sum()]), np.array([float(y.size)]), tail)
-    return max(float(low[0]) - p.mean(), p.mean() - float(high[0]), 0.0)
+    mean = float(p.mean())
+    return max(float(low[0]) - mean, mean - float(high[0]), 0.0)
