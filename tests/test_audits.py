@@ -168,13 +168,15 @@ def test_the_tables_have_the_columns_that_are_documented(rho: float | None) -> N
         "column",
         "possible_leak",
         "scanned_as",
-        "simultaneous",
         "p_value",
         "p_adjusted",
-        "within",
         "off",
-        "beyond_tolerance",
+        "problem",
     ]
+    keys = ["key", "part", "n_parts", "lowest", "highest"]
+    named = ("column", "possible_leak", "scanned_as")
+    shared = [name for name in found.groups if name not in named]
+    assert list(found.by_forecast.columns) == [*shared[:-2], *keys, "off", "problem"]
     assert list(found.groups["group"]) == ["everyone", "region = north", "region = south"]
     null = ["null_mean", "null_low", "null_high"]
     assert list(found.worst_groups.columns) == ["mass", "n", "error", *null, "certified"]
@@ -183,13 +185,7 @@ def test_the_tables_have_the_columns_that_are_documented(rho: float | None) -> N
     )
     np.testing.assert_allclose(found.worst_groups["mass"], MASSES)
     for frame in (found.scores, found.groups, found.worst_groups):
-        # everyone is no hypothesis of the scan
-        tests = [name for name in frame if str(name).startswith("p_")]
-        numbers = frame.drop(columns=tests).select_dtypes("number")
-        assert np.isfinite(numbers.to_numpy()).all()
-    tests = found.groups[["p_value", "p_adjusted"]]
-    assert tests.iloc[0].isna().all()
-    assert tests.iloc[1:].notna().all(axis=None)
+        assert np.isfinite(frame.select_dtypes("number").to_numpy()).all()
 
 
 def check_tables(
@@ -358,8 +354,8 @@ def test_planted_bias_is_seen_in_its_group_and_told() -> None:
     assert set(sure["direction"]) == {"outcomes higher than forecast"}
     text = " ".join(found.summary(full=True).split())
     assert re.search(
-        r"Group region = north( and .*)? \([0-9,]+ rows\) is off by at least [0-9.]+ points, with"
-        r" 95% confidence .* There, outcomes are higher than forecast, by ",
+        r"Group region = north( and .*)? \([0-9,]+ rows\): outcomes higher than forecast, by "
+        r"[0-9.]+ units of y on average\. Forecasts are off by [0-9.]+ points, at least [0-9.]+\.",
         text,
     )
     assert "Named group region = south" not in text
@@ -369,17 +365,18 @@ def test_planted_bias_is_seen_in_its_group_and_told() -> None:
 def test_the_text_says_by_how_much_outcomes_miss_the_forecast(shift: float) -> None:
     y = special.ndtri((np.arange(N) + 0.5) / N) + shift
     lines = audit(flat(N), y=y, random_state=0).summary(full=True).splitlines()
-    line = next(line for line in lines if line.startswith("everyone "))
-    # the standard error of 400 standard normal outcomes is 0.05, their deviation here 0.998
-    half = 1.96 * y.std() / np.sqrt(N)
-    # after the error, its direction and the bias
-    _, (bias, low, high), _ = re.findall(r"(\S+) \((\S+) to (\S+)\)", line)
-    np.testing.assert_allclose(
-        [float(bias), float(low), float(high)], shift + half * np.array([0, -1, 1]), atol=6e-4
-    )
+    place = next(i for i, line in enumerate(lines) if line.startswith("everyone "))
+    row = " ".join(lines[place : place + 2])
+    # everyone is the only member of the family; ends are rounded outwards, to three digits
+    half = stats.t.ppf(0.975, N - 1) * stats.sem(y)
+    bias, low = re.search(r"(\S+) \((-?\d\.\d{3}) to", row).groups()
+    high = re.search(r"(-?\d\.\d{3})\)", row)[1]
+    assert float(bias) == pytest.approx(shift, abs=1e-9)
+    assert 0 <= shift - half - float(low) < 1e-3
+    assert 0 <= float(high) - shift - half < 1e-3
 
 
-def test_weights_are_repetitions_but_for_the_oracle() -> None:
+def test_weights_are_repetitions_in_estimates() -> None:
     X, y = table()
     counts = np.random.default_rng(1).integers(0, 4, size=N)
     repeats = np.repeat(np.arange(N), counts)
@@ -387,21 +384,48 @@ def test_weights_are_repetitions_but_for_the_oracle() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         repeated = audit(Stub(), X.iloc[repeats], y[repeats], groups=["region"], random_state=0)
-    plain = audit(Stub(), X[counts > 0], y[counts > 0], groups=["region"], random_state=0)
     for measure in weighted.scores["measure"]:
         assert weighted.score(measure) == pytest.approx(repeated.score(measure), rel=1e-9)
     for column in ("error", "mean_pit", "coverage_80", "coverage_90"):
         np.testing.assert_allclose(weighted.groups[column], repeated.groups[column], rtol=1e-9)
-    # a row of weight 0 is no row, and the others count once each in the worst group
-    np.testing.assert_array_equal(weighted.worst_groups["error"], plain.worst_groups["error"])
+    # nothing that needs a sample of equal weights (verdict: 4)
+    assert weighted.worst_groups.empty
+    assert weighted.learned.empty
     assert weighted.certificate is None
-    assert any(
-        note.startswith("no certificate: rows with weights") for note in texts(weighted.notes)
-    )
     assert weighted.notes[:2] == (
         Note(NoteKind.ZERO_WEIGHTS, numbers=(int(np.sum(counts == 0)),)),
-        Note(NoteKind.SEARCHES_UNWEIGHTED),
+        Note(NoteKind.NO_THINNING),
     )
+
+
+def test_weighted_rows_are_thinned_for_searches_and_certificates() -> None:
+    """Rows are kept in proportion to their weights; what follows is that of the kept rows."""
+    n = 4000
+    X, y = table(n)
+    weight = np.where(X["region"] == "north", 3.0, 1.0)
+    options = {"groups": ["region"], "learned_masses": (0.5,), "sample_weight": weight}
+    found = audit(Stub(), X, y, random_state=0, largest_weight=4.0, **options)
+    (note,) = notes_of(found.notes, NoteKind.THINNED)
+    n_kept, of, seed = note.numbers
+    north = X["region"].to_numpy() == "north"
+    kept = np.random.default_rng(seed).random(n) < weight / 4
+    assert (n_kept, of) == (kept.sum(), n)
+    assert found.certificate is not None
+    assert found.certificate.n_samples == n_kept
+    assert np.isin(found.learned_rows["row"], np.flatnonzero(kept)).all()
+    # the kept people are a sample of the population, of which weights make the north 3 parts of 4:
+    # five standard errors, a false alarm in 10^6
+    share = 3 * north.sum() / (3 * north.sum() + (~north).sum())
+    assert kept[north].sum() / n_kept == pytest.approx(share, abs=5 * 0.5 / np.sqrt(n_kept))
+    assert found.worst_groups["n"].iloc[-1] == n_kept
+    few = audit(Stub(), X, y, random_state=0, largest_weight=400.0, **options)
+    (note,) = notes_of(few.notes, NoteKind.FEW_AFTER_THINNING)
+    assert note.numbers[0] == n
+    assert note.numbers[1] < 150
+    assert few.learned.empty
+    assert few.certificate is None
+    with pytest.raises(InputError, match="largest_weight"):
+        audit(Stub(), X, y, random_state=0, largest_weight=2.0, **options)
 
 
 def test_a_group_with_all_weight_on_one_row_is_too_small() -> None:
@@ -697,7 +721,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     assert found.to_json(path) == found.to_json()
     assert json.loads(path.read_text(encoding="utf-8")) == held
     head = {
-        "schema": "evenhand.audit/7",
+        "schema": "evenhand.audit/8",
         "name": "naïve",
         "target": None,
         "about": {},
@@ -708,11 +732,12 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     assert (held["is_randomized"], held["rounding_step"]) == (True, None)
     assert (held["outcome_kind"], held["grid_share"]) == ("continuous", None)
     options = ["is_randomized", "outcome_kind", "rounding_step", "grid_share"]
-    options += ["tolerance", "within", "conditions", "family"]
+    options += ["tolerance", "conditions", "family", "given_forecast"]
     tables = [
         "scores",
         "groups",
         "scan",
+        "by_forecast",
         "learned",
         "worst_groups",
         "plain_intervals",
@@ -722,6 +747,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
         "membership",
         "reliability",
         "positive_part",
+        "probability_scores",
         "profiles",
     ]
     rest = [
@@ -1158,11 +1184,11 @@ def test_text_shows_any_name_and_fits_the_line(name: str, rho: float | None) -> 
 
 def test_text_says_on_how_many_rows_and_draws_it_stands() -> None:
     X, y = table(1000)
-    assert (
-        audit(Stub(), X, y, random_state=0, name="m")
-        .summary()
-        .startswith("Audit of m: 1,000 rows, deterministic forecasts\n")
-    )
+    plain = audit(Stub(), X, y, random_state=0, name="m")
+    # sixths by the forecast, halves and values of features and their four intersections; everyone
+    # is no group
+    assert plain.summary().startswith(f"Audit of m: 1,000 rows, {6 + 8} groups\n")
+    assert plain.summary(full=True).startswith("Audit of m: 1,000 rows, deterministic forecasts\n")
     text = audit(Stub(0.8), X, y, random_state=0, name="m").summary(full=True)
     assert text.startswith("Audit of m: 1,000 rows, randomized forecasts, 64 draws per row\n")
     assert "In every group of at least 20% of people, " in " ".join(text.split())
@@ -1577,13 +1603,16 @@ def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows() -> No
         )
         held = found.to_dict()
         assert [row["scanned_as"] for row in held["groups"]] == [None, "sex = f", "sex = f"]
-        off = [group.name for group in findings_of(held).off]
-        is_scanned_off = found.scan.set_index("group").loc["sex = f", "p_adjusted"] < 0.05
+        of_scan = found.scan.set_index("group").loc["sex = f"]
+        assert bool(of_scan["off"]) == (of_scan["p_adjusted"] < 0.05)
+        findings = findings_of(held)
         # listed under its own name, not under that of the scan
-        assert sorted(set(off) & {"women", "the same", "sex = f"}) in (["the same", "women"], [])
-        assert bool(off) == is_scanned_off
+        assert "sex = f" not in [one.name for one in findings.scanned]
+        women, same = (one for one in findings.named if one.name in ("women", "the same"))
+        assert (women.is_off, women.is_problem) == (of_scan["off"], of_scan["problem"])
+        assert same.same_as == women.name
         least = held["certificate"]["groups"][0]["low"]
-        judged.append((bool(off), least >= 0.0005))
+        judged.append((bool(of_scan["off"]), least >= 0.0005))
     assert (True, False) in judged  # worlds in which only the scan tells
 
 
@@ -1608,13 +1637,14 @@ def test_an_audit_constructs_its_pits_once(monkeypatch: pytest.MonkeyPatch, weig
     options |= {"sample_weight": 1.0 + np.arange(600) % 2} if weighted else {}
     sizes = counted_constructions(monkeypatch)
     found = full_audit(Stub(0.8), X, y, **options)
-    # its own, and those of two simulations of the null distribution
-    assert sizes == [600] * 3
+    # its own, and those of two simulations of the null distribution, which weighted rows lack
+    expected = [600] * (1 if weighted else 3)
+    assert sizes == expected
     assert not found.scan.empty
-    assert not found.learned.empty
+    assert found.learned.empty is weighted
     sizes.clear()
     audit_pit(np.random.default_rng(0).uniform(size=(600, 4)), X=X, **options)
-    assert sizes == [600] * 3
+    assert sizes == expected
 
 
 def test_features_that_no_search_used_are_not_listed_as_searched() -> None:

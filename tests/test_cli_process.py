@@ -96,15 +96,15 @@ CLOSED: dict[str, str | None] = {"stdin": None, "stdout": None, "stderr": None}
 def test_a_gate_decides_whatever_becomes_of_the_streams(
     streams: dict[str, str | None], place: Path, forks: Forks
 ) -> None:
-    for limit, code in (("0.49", 0), ("0", 1)):
-        args = audit_args(place, "--fail-if", f"average_error >= {limit}")
+    for limit, code in (("99", 0), ("0", 1)):
+        args = audit_args(place, "--fail-if", f"groups_beyond_tolerance >= {limit}")
         found, _, err = forks.run(args, **streams)
         assert found == code
         assert "Traceback" not in err
 
 
 def test_a_gate_decides_in_a_process_started_without_streams(place: Path) -> None:
-    shown = shell(audit_args(place, "--fail-if", "average_error >= 0"), "0<&- 1>&- 2>&-")
+    shown = shell(audit_args(place, "--fail-if", "groups_beyond_tolerance >= 0"), "0<&- 1>&- 2>&-")
     assert shown.returncode == 1
 
 
@@ -123,7 +123,7 @@ def test_results_that_cannot_be_written_have_a_code_and_a_message(
 ) -> None:
     lost = "error: results could not be written to standard output (No space left on device)\n"
     assert forks.run(audit_args(place, "--json"), stdout=FULL) == (74, "", lost)
-    gate = audit_args(place, "--json", "--fail-if", "average_error > 0.49")
+    gate = audit_args(place, "--json", "--fail-if", "groups_beyond_tolerance > 99")
     assert forks.run(gate, stdout=FULL) == (0, "", lost)
     assert forks.run(["--help"], stdout=FULL)[0] == 74
 
@@ -154,7 +154,7 @@ def test_what_data_holds_reaches_no_terminal_raw(
     table.rename(columns={"job": f"job{HOSTILE}"}).to_parquet(path, index=False)
     args = ("audit", path, "--target", "loss", *NORMAL, "--groups", f"job{HOSTILE}")
     page = tmp_path / "report.html"
-    text = evenhand(*args, "--out", page)
+    text = evenhand(*args, "--full", "--out", page)
     assert text.code == 0
     assert r"\u001b[2J\u202eevil\u2066\u200b\nline\u0007" in "".join(text.out.split("\n")).replace(
         " ", ""

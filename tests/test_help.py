@@ -89,7 +89,7 @@ def test_every_option_is_in_a_panel_and_names_its_value() -> None:
 def test_flags_have_no_value_and_defaults_are_named() -> None:
     page = command_page(COMMANDS["audit"], context_of("audit"), Layout(100))
     assert re.search(r"^  --json +print JSON instead of text$", page, re.MULTILINE)
-    assert "(default: 0.02)" in page
+    assert "(default: 0.95)" in page
     assert re.search(r"seed of the draws, the bootstrap and the searches \(default: 0\)", page)
 
 

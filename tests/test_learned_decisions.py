@@ -8,37 +8,51 @@ import pytest
 
 from evenhand import audit_pit
 from evenhand.audits import decisions
-from evenhand.calibration import holm
 from evenhand.search import GroupSearch
 from planted_groups import planted_table
 from repeats import most_failures, repeats, statistical
 
 
 @pytest.mark.parametrize(
-    ("p_values", "off"),
+    ("adjusted", "off"),
     [
-        ((0.04, 0.2, 0.3), [False, False, False]),  # 3 * 0.04 = 0.12
-        ((0.01, 0.02, 0.2), [True, True, False]),  # 2 * 0.02 = 0.04
-        ((0.01, 0.03, 0.2), [True, False, False]),
+        ((0.12, 0.4, 0.4), [False, False, False]),
+        ((0.03, 0.04, 0.2), [True, True, False]),
+        ((0.03, 0.06, 0.2), [True, False, False]),
     ],
 )
 def test_only_learned_groups_that_are_off_have_a_rule(
-    p_values: tuple[float, ...], off: list[bool]
+    adjusted: tuple[float, ...], off: list[bool]
 ) -> None:
     masses = (0.1, 0.2, 0.5)
     table = pd.DataFrame(
         {
             "mass": masses,
             "error": 0.1,
-            "p_adjusted": holm(np.array(p_values)),
+            "p_adjusted": adjusted,
             "description": "x0 > 0.5",
             "description_share": 0.5,
         }
     )
     decided = decisions.decide_learned(table, 0.02, 0.05)
     assert decided["off"].tolist() == off
+    assert decided["problem"].tolist() == off
+    assert not decisions.decide_learned(table, 0.1, 0.05)["problem"].any()
     assert decided["description"].notna().tolist() == off
     assert decided["description_share"].notna().tolist() == off
+
+
+def test_p_values_of_learned_groups_are_adjusted_for_their_number_and_share() -> None:
+    X, pit, _ = planted_table("pair", 2)
+    found = audit_pit(pit, X=X, learned_masses=(0.1, 0.2, 0.5), random_state=0)
+    p = found.learned["p_value"].to_numpy()
+    steps = np.maximum.accumulate(np.sort(p) * [3, 2, 1])[np.argsort(np.argsort(p))]
+    # one point of five, where everyone has that of groups by the forecast, which is not known
+    assert found.family is not None
+    assert found.family.shares["learned"] == pytest.approx(0.01)
+    np.testing.assert_allclose(found.learned["p_adjusted"], np.minimum(5 * steps, 1), rtol=1e-9)
+    assert (found.learned["off"] == (found.learned["p_adjusted"] < 0.05)).all()
+    assert found.learned["off"].any()
 
 
 def test_the_bounds_of_an_audit_hold_together() -> None:

@@ -170,7 +170,7 @@ def test_gates_judge_all_rows_of_a_folder(place: Path, evenhand: Command) -> Non
     low = found.certificate.coverage(0.7, 0.5)[0]
     assert evenhand(*args, "--fail-if", f"coverage(0.7, 0.5) < {low - 0.001}").code == 0
     assert evenhand(*args, "--fail-if", f"coverage(0.7, 0.5) < {low + 0.001}").code == 1
-    assert evenhand(*args, "--fail-if", "average_error > 0.4").code == 0
+    assert evenhand(*args, "--fail-if", "groups_beyond_tolerance > 99").code == 0
 
 
 def test_bad_parts_are_named_and_left_out_only_if_asked(

@@ -59,7 +59,6 @@ NOTES = [
         "coverage was not estimated by features: a is b",
     ),
     (
-        Note(NoteKind.SEARCHES_UNWEIGHTED),
         "learned groups, oracle worst groups and the tests of scanned groups count each row"
         " once, whatever its weight",
     ),

@@ -66,7 +66,8 @@ def counted_groups(
     names = list(groups)
     n_extra = len(set(names) - set(found.groups["group"]))
     named = _group_sums([groups[name] for name in names], [sums[name] for name in names], centre)
-    share, whole = family.shares["groups"], 1 - family.confidence
+    whole = 1 - family.confidence
+    share = family.shares["groups"] or whole
     intervals = simultaneous_intervals(named, _n_shared(family, len(names), n_extra), share)
     rows = [_everyone_row(everyone, sums[EVERYONE], centre, found, family.shares["everyone"])]
     estimates = named.estimates
@@ -86,7 +87,7 @@ def counted_groups(
     scanned_as = pd.Series([listed.get(name) for name in table["group"]], dtype=object)
     table = table.assign(scanned_as=scanned_as)
     tests = found.groups[["p_value", "p_adjusted"]].iloc[0]
-    table, scan = _tested(table, found.scan, named, tests, whole, whole / (share or 1.0))
+    table, scan = _tested(table, found.scan, named, tests, whole, whole / share)
     scan = tables.with_named(scan, table)
     joint = replace(family, n_groups=family.n_groups + n_extra)
     return table, scan, joint

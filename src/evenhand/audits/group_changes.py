@@ -81,8 +81,9 @@ def group_changes(
     names = [row["group"] for row, _ in rows]
     measures = OF_EVENTS if is_binary else MEASURES
     known: dict[tuple[str, str], Change] = {}
-    for measure in measures if pairs is not None else ():
-        known |= _changes(pairs, names, measure, confidence, is_binary=is_binary)
+    if pairs is not None:
+        for measure in measures:
+            known |= _changes(pairs, names, measure, confidence, is_binary=is_binary)
     records = []
     for before, after in rows:
         name = before["group"]
@@ -145,13 +146,14 @@ def _changes(
     """Return the change of a measure of each group with known rows."""
     listed = [name for name in names if name in pairs.masks]
     masks = [pairs.masks[name] for name in listed]
-    sides = [_profile(record, measure, is_binary) for record in (pairs.first, pairs.second)]
-    found = paired_changes(*sides, masks, len(masks), confidence)
+    one, other = (_profile(record, measure, is_binary) for record in (pairs.first, pairs.second))
+    found = paired_changes(one, other, masks, len(masks), confidence)
     changes = {(name, measure): one for name, one in zip(listed, found, strict=True)}
     if is_binary and measure == "error" and EVERYONE in listed:
-        sides = [profile_by_score(pairs.first), profile_by_score(pairs.second)]
-        everyone = paired_changes(*sides, [pairs.masks[EVERYONE]], len(masks), confidence)
-        changes[EVERYONE, measure] = everyone[0]
+        one, other = profile_by_score(pairs.first), profile_by_score(pairs.second)
+        everyone = [pairs.masks[EVERYONE]]
+        (change,) = paired_changes(one, other, everyone, len(masks), confidence)
+        changes[EVERYONE, measure] = change
     return changes
 
 

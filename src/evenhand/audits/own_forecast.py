@@ -73,9 +73,11 @@ def own_keys(values: Mapping[str, Floats]) -> dict[str, Floats]:
     found: dict[str, Floats] = {}
     ranks: list[Floats] = []
     for name, value in values.items():
-        if value.size == 0 or not np.isfinite(value).all() or np.ptp(value) == 0:
+        if not np.isfinite(value).all():
             continue
         rank = mid_ranks(value)
+        if np.ptp(rank) == 0:
+            continue
         # the groups by a value in the opposite order are the same ones
         if not any(np.allclose(rank, other) or np.allclose(rank, 1 - other) for other in ranks):
             found[name] = value

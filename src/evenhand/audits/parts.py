@@ -295,7 +295,8 @@ def _positive_groups(
         pits, residual, None, keys, some, options, random, n_learned=0, level=level
     )
     everyone, named = found.groups.iloc[:1], found.groups.iloc[1:]
-    tables = [table for table in (everyone, found.by_forecast, named) if len(table)]
+    own = found.by_forecast.assign(possible_leak=False)
+    tables = [table for table in (everyone, own, named) if len(table)]
     return pd.concat(tables, ignore_index=True) if len(tables) > 1 else everyone
 
 

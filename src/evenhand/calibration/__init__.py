@@ -14,6 +14,7 @@ from evenhand.calibration.cdf_bands import CDFBands as CDFBands
 from evenhand.calibration.censored import (
     CensoredError,
     censored_error,
+    censored_range,
 )
 from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts, binned_error
 from evenhand.calibration.distances import binned_distance as binned_distance
@@ -107,6 +108,7 @@ __all__ = [
     "cell_error",
     "cell_log_score",
     "censored_error",
+    "censored_range",
     "count_pits",
     "covered",
     "covered_whole",

@@ -30,7 +30,7 @@ COVERED = (0.8, 0.9)
 LEAST_EFFECTIVE = 150
 """Fewest effective rows of a group that is tested if rows have weights (verdict: 4)."""
 
-LEAST_EVENTS = 10
+LEAST_EVENTS = 50
 """Fewest events, and fewest people without the event, for an empirical variance."""
 
 OTHER = 20.0
@@ -374,7 +374,7 @@ def _event_tests(sums: GroupSums) -> GroupTests:
     # outcomes that follow the probabilities less than they should: too extreme, as in too narrow
     z_trend = -_ratio(trend, np.sqrt(np.maximum(of_trend, 0.0)))
     if sums.rows is None or sums.rows.events is None:
-        # sums determine no exact law of the trend; that of the level is nearly binomial
+        # sums determine no exact law; that of the level has a bound
         p_level = _binomial_p_value(sums)
         return GroupTests(z_level, np.zeros_like(z_level), p_level)
     found = _tested(z_level, z_trend)
@@ -400,16 +400,21 @@ def _event_tests(sums: GroupSums) -> GroupTests:
 
 
 def _binomial_p_value(sums: GroupSums) -> Floats:
-    """Return p-values of numbers of events from the binomial law of the same mean and variance."""
-    expected, count = sums["probability"], np.rint(sums["excess"] + sums["probability"])
-    share = np.clip(1 - _ratio(sums["variance"], expected), 1e-9, 1.0)
-    trials = np.maximum(expected / share, count)
-    share = _ratio(expected, trials)
-    many = np.where(
-        count > 0, special.betainc(np.maximum(count, 1.0), trials - count + 1, share), 1.0
-    )
-    few = special.betainc(np.maximum(trials - count, 1e-9), count + 1, 1 - share)
-    p_value = np.minimum(2 * np.minimum(few, many), 1.0)
+    """Return bounds of the p-values of numbers of events, from sums alone.
+
+    Tails beyond the mean by at least 1 are at most those of a binomial number of the same mean
+    (Hoeffding 1956, theorem 4), and one event has at most the expected number as its probability.
+    """
+    n, expected = sums.n, np.clip(sums["probability"], 0.0, sums.n)
+    count = np.clip(np.rint(sums["excess"] + sums["probability"]), 0.0, n)
+
+    def at_least(number: Floats, mean: Floats) -> Floats:
+        tail = special.betainc(np.maximum(number, 1.0), n - number + 1, mean / n)
+        bound = np.where(number >= np.maximum(mean + 1, 1.0), tail, 1.0)
+        return np.asarray(np.where(number == 1, np.minimum(mean, 1.0), bound))
+
+    tails = at_least(count, expected), at_least(n - count, n - expected)
+    p_value = np.minimum(2 * np.minimum(*tails), 1.0)
     return np.asarray(np.where(sums["impossible"] > 0, 0.0, p_value))
 
 

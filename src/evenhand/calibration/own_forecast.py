@@ -74,13 +74,15 @@ class GivenForecast:
 
 
 def mid_ranks(values: Floats, weights: Floats | None = None) -> Floats:
-    """Return mid-ranks between 0 and 1; equal values have the same.
+    """Return mid-ranks between 0 and 1; values that are equal up to rounding have the same.
 
     Examples
     --------
     >>> mid_ranks(np.array([0.2, 0.1, 0.2, 0.4]))
     array([0.5  , 0.125, 0.5  , 0.875])
     """
+    # values of equal forecasts may differ by rounding errors, which must not divide people
+    values = np.round(values / max(float(np.abs(values).max()), 1e-300), 9)
     if weights is None:
         return np.asarray((stats.rankdata(values) - 0.5) / values.size)
     _, place = np.unique(values, return_inverse=True)

@@ -169,7 +169,7 @@ def worst_rule(found: Audit) -> GroupRule:
 
 
 def judged(found: Audit) -> Audit:
-    """Return an audit whose status is that of the certified group error, as in a gate."""
+    """Return an audit with a condition on the certified group error, as in a gate."""
     from evenhand.audits import parse_condition, with_conditions
 
     limit = f"certified_group_error({GROUP_SIZE:g}) > {MAX_GROUP_ERROR:g}"

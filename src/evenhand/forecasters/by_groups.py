@@ -39,8 +39,11 @@ class ByGroups:
         self, table: Any, sample_weight: ArrayLike | None, own: pd.DataFrame
     ) -> Members:
         """Return the groups of the training rows, of which `own` are values of forecasts."""
-        if not isinstance(self.by, Mapping) or not isinstance(self._grouping, NamedGroups):
-            return Everyone() if self._grouping is None else self._grouping.members(table)
+        if self._grouping is None:
+            return Everyone()
+        if isinstance(self._grouping, Grouping):
+            return self._grouping.members(table)
+        assert isinstance(self.by, Mapping)
         masks = {str(name): value for name, value in self.by.items()}
         # the masks of rows of weight 0, which were dropped from the table
         if sample_weight is not None:

@@ -80,7 +80,7 @@ class NamedGroups:
         own : DataFrame
             Columns `own_values` of the rows: a person's groups depend on that person only.
         """
-        table = X if own.empty else as_table(X).assign(**{key: own[key].array for key in own})
+        table = X if own.empty else as_table(X).assign(**{str(key): own[key].array for key in own})
         found = [
             _given(name, masks, X)
             if rule is None

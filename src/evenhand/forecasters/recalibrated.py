@@ -86,9 +86,9 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         model's own forecast as columns: "predicted probability", "predicted mean", "predicted
         median", "80% width", "chance of zero" and "event by horizon", as in `"predicted probability
         > 0.153 and predicted probability <= 0.231"`. They are those of the forecast without maps,
-        which in `fit` is held out. All rows, and groups of at least
-        30 rows, get a correction if they deviate significantly, fitted jointly for all; calibrated
-        forecasts are left unchanged with a probability of 95%.
+        which in `fit` is held out. All rows, and groups of at least 30 rows, get a correction if
+        they deviate significantly, fitted jointly for all; calibrated forecasts are left unchanged
+        with a probability of 95%.
     cv : int, default 5
         Number of folds for the PITs, and for the residuals of a plain regressor.
     spread : {"learned", "constant"}, default "learned"
@@ -121,9 +121,9 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         event rate and mean probability, for everyone its mean given the probability), the `gain`
         in mean log score (nats) with its 95% interval from `low` to `high`, valid for all groups
         simultaneously, and the `verdict`: "helps", "harms", "may not help" (a correction of its own
-        without evidence) or "no evidence". PITs of the model are held out, and each row is mapped by maps of four fifths
-        of the rows, without its own; groups that need a correction are selected without it, too.
-        `summary` returns it as text.
+        without evidence) or "no evidence". PITs of the model are held out, and each row is mapped
+        by maps of four fifths of the rows, without its own; groups that need a correction are
+        selected without it, too. `summary` returns it as text.
     levels_, values_ : ndarray of shape (n_maps, n_knots)
         Knots of the map of all rows, followed by those of disjoint groups with separate maps, in
         the order of `groups_`. Overlapping groups have joint corrections in place of this map. For

@@ -73,13 +73,14 @@ def _paragraphs(findings: Findings) -> Iterator[tuple[str, Sequence[str]]]:
     leading = findings.leading
     everyone = everyone_in_words(findings)
     lead = headline(findings)
-    if lead != everyone:
+    # the first sentence is about what cannot be proven, unless there is a bound
+    proven = proof_sentences(findings)[0 if findings.is_bound_useful else 1 :][-1:]
+    if lead not in (everyone, *proven):
         yield "Worst" if leading else "", [" ".join([lead, *open_sentences(findings)])]
     others = [group for group in findings.listed if group is not leading]
     yield "Also", [f"{short(one.name, NAME)}: {group_in_words(one, findings)}" for one in others]
     yield "Everyone", [everyone] * bool(everyone)
-    # the first sentence is about what cannot be proven, unless there is a bound
-    yield "Proven", proof_sentences(findings)[0 if findings.is_bound_useful else 1 :][-1:]
+    yield "Proven", proven
     least = least_size(findings)
     small = "" if least is None else f"groups of fewer than {least:,} rows; "
     yield "Not tested", [f"{small}changes since these rows"]

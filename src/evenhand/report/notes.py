@@ -50,10 +50,6 @@ class NoteKind(Enum):
         "no groups were found by search: too few of {numbers[0]:,} rows after thinning,"
         " {numbers[1]:,} kept"
     )
-    SEARCHES_UNWEIGHTED = (
-        "learned groups, oracle worst groups and the tests of scanned groups count each row once,"
-        " whatever its weight"
-    )
     COUNTED_ROWS = (
         "averages, named groups and guarantees use all {numbers[0]:,} rows; errors of averages and"
         " named groups are computed from binned PITs, within {half_bin:.5f} of the exact values"

@@ -200,9 +200,9 @@ def _variance(findings: Findings) -> float:
     """Return the mean of p (1 - p) of all people, by groups of similar probabilities."""
     groups = [one for one in findings.by_forecast if is_known(one.predicted)]
     groups = groups or list(findings.overall[:1])
-    chances = [(one.n, _predicted(one)) for one in groups]
-    total = sum(n for n, _ in chances)
-    return sum(n * p * (1 - p) for n, p in chances) / total if total else 0.25
+    shares = [(one.n, _predicted(one)) for one in groups]
+    total = sum(n for n, _ in shares)
+    return sum(n * p * (1 - p) for n, p in shares) / total if total else 0.25
 
 
 def _predicted(group: GroupFinding | None, default: float = 0.5) -> float:

@@ -23,9 +23,6 @@ from evenhand.report.status import JudgedCondition, Status, Verdict, most_of, st
 KINDS = {Verdict.PROBLEM: "problem", Verdict.NO_PROBLEM: "none", Verdict.TOO_FEW: "few"}
 """Styles of the verdicts on a page."""
 
-WORDS = ("problem", "too-few-rows", "not-proven")
-"""Quantities that are conditions by themselves."""
-
 
 def status_box(findings: Findings) -> StatusBox:
     """Return the verdict of an audit with its numbers."""
@@ -91,7 +88,7 @@ def _condition_line(one: JudgedCondition) -> str:
     if one.value is None:
         return f"{opening} not known."
     met = "met" if one.is_true else "not met"
-    return f"{opening} {met}." if one.quantity in WORDS else f"{opening} {met} ({_value(one)})."
+    return f"{opening} {met}." if one.text == one.quantity else f"{opening} {met} ({_value(one)})."
 
 
 def _value(condition: JudgedCondition) -> str:

@@ -1,0 +1,255 @@
+"""Verdicts of audits, by simulation: each planted fault is found, calibrated forecasts are not.
+
+The worlds and their rates are those of the specification's section 0 and 1, which measured them
+with an implementation of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from evenhand import Audit, Forecast, audit
+from evenhand._validate import Floats
+from evenhand.calibration import mid_ranks
+from repeats import most_failures, repeats, statistical
+
+QUICK: dict[str, Any] = {"learned_masses": (), "masses": (1.0,), "n_simulations": 2}
+
+Table = tuple[Forecast, Floats]
+Random = np.random.Generator
+
+
+def events(probability: Floats, true: Floats, rng: Random) -> Table:
+    happened = (rng.random(true.size) < true).astype(float)
+    return Forecast.from_probability(probability), happened
+
+
+def slope(n: int, rng: Random, slope: float) -> Table:
+    """Log odds of the true probabilities are `slope` times those of the forecasts."""
+    z = rng.normal(-0.2, 1.2, n)
+    return events(special.expit(z), special.expit(slope * z), rng)
+
+
+def rare_slope(n: int, rng: Random) -> Table:
+    z = rng.normal(-3.3, 0.9, n)
+    return events(special.expit(z), special.expit(-3.3 + 0.6 * (z + 3.3)), rng)
+
+
+def bend(n: int, rng: Random) -> Table:
+    """The true probabilities are 6 points larger in the middle, and 6 smaller at both ends."""
+    p = special.expit(rng.normal(-0.2, 1.2, n))
+    off = np.where(np.abs(mid_ranks(p) - 0.5) < 0.25, 0.06, -0.06)
+    return events(p, np.clip(p + off, 0, 1), rng)
+
+
+def mean_slope(n: int, rng: Random, slope: float) -> Table:
+    """Means that are too extreme; the pooled PITs are uniform."""
+    m = rng.normal(size=n)
+    std = np.sqrt((1 - slope) ** 2 + 1)
+    return Forecast.from_normal(m, np.full(n, std)), slope * m + rng.normal(size=n)
+
+
+def spread(n: int, rng: Random, power: float) -> Table:
+    """The true standard deviation is a power of the predicted one."""
+    log_std = rng.normal(0, 0.5, n)
+    y = np.exp(power * log_std) * rng.normal(size=n)
+    return Forecast.from_normal(np.zeros(n), np.exp(log_std)), y
+
+
+def counts(n: int, rng: Random, slope: float) -> Table:
+    m = rng.normal(0, 0.7, n)
+    y = rng.poisson(np.exp(0.5 + slope * m)).astype(float)
+    return Forecast.from_poisson(np.exp(0.5 + m)), y
+
+
+def rare(n: int, rng: Random, centre: float) -> Table:
+    p = special.expit(rng.normal(centre, 0.8, n))
+    return events(p, p, rng)
+
+
+def few(n: int, rng: Random) -> Table:
+    p = rng.choice([0.1, 0.2, 0.6], n, p=[0.5, 0.3, 0.2])
+    return events(p, p, rng)
+
+
+def skewed(n: int, rng: Random) -> Table:
+    p = rng.beta(0.3, 3, n)
+    return events(p, p, rng)
+
+
+def amounts(n: int, rng: Random) -> Table:
+    """Zero, or a normal amount far above it."""
+    m = rng.normal(size=n)
+    zero = special.expit(m - 1)
+    y = np.where(rng.random(n) < zero, 0.0, 30 + m + rng.normal(size=n))
+    return Forecast.from_hurdle(zero, Forecast.from_normal(30 + m, np.ones(n))), y
+
+
+def groups_of(n: int, rng: Random, n_groups: int) -> dict[str, Any] | None:
+    shares = rng.choice([0.1, 0.2, 0.5], n_groups)
+    return {f"g{i}": rng.random(n) < share for i, share in enumerate(shares)} or None
+
+
+def judged(made: Callable[..., Table], n: int, seed: int, n_groups: int, **world: Any) -> Audit:
+    rng = np.random.default_rng([seed, n])
+    forecast, y = made(n, rng, **world)
+    return audit(forecast, y=y, groups=groups_of(n, rng, n_groups), random_state=seed, **QUICK)
+
+
+CALIBRATED: dict[str, tuple[Callable[..., Table], dict[str, float]]] = {
+    "0/1": (slope, {"slope": 1.0}),
+    "0/1, 1%": (rare, {"centre": -4.9}),
+    "0/1, 5%": (rare, {"centre": -3.2}),
+    "0/1, three probabilities": (few, {}),
+    "0/1, skewed": (skewed, {}),
+    "continuous": (mean_slope, {"slope": 1.0}),
+    "spread": (spread, {"power": 1.0}),
+    "counts": (counts, {"slope": 1.0}),
+    "amounts": (amounts, {}),
+}
+
+
+@statistical
+@pytest.mark.parametrize("name", CALIBRATED)
+@pytest.mark.parametrize("n", [300, 2000])
+def test_calibrated_forecasts_have_no_problem(name: str, n: int) -> None:
+    # 50 named groups; the error probability of the family is 5%
+    made, world = CALIBRATED[name]
+    count = repeats(400, shorter=40)
+    wrong = sum(
+        str(judged(made, n, seed, 50, **world).status.verdict) == "problem found"
+        for seed in range(count)
+    )
+    assert wrong <= most_failures(count, 0.05)
+
+
+PLANTED: dict[str, tuple[Callable[..., Table], dict[str, float], int, int, float]] = {
+    # world, rows, named groups, share of tables with a problem found (verdict: 0 and 1)
+    "slope 0.62": (slope, {"slope": 0.62}, 300, 50, 0.65),
+    "slope 0.62, 1,000": (slope, {"slope": 0.62}, 1000, 0, 1.0),
+    "slope 0.8": (slope, {"slope": 0.8}, 1000, 50, 0.43),
+    "slope 0.8, alone": (slope, {"slope": 0.8}, 1000, 0, 0.52),
+    "rare slope": (rare_slope, {}, 1000, 50, 0.24),
+    "bend": (bend, {}, 1000, 50, 0.89),
+    "mean slope": (mean_slope, {"slope": 0.8}, 300, 50, 0.64),
+    "spread 0.5": (spread, {"power": 0.5}, 300, 50, 0.75),
+    "spread 0.75": (spread, {"power": 0.75}, 1000, 50, 0.51),
+    "counts": (counts, {"slope": 0.7}, 300, 50, 0.98),
+}
+
+
+@statistical
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_faults_are_found_as_often_as_specified(name: str) -> None:
+    made, world, n, n_groups, power = PLANTED[name]
+    count = repeats(200, shorter=20)
+    found = sum(
+        str(judged(made, n, seed, n_groups, **world).status.verdict) == "problem found"
+        for seed in range(count)
+    )
+    # the stated share is itself one of 200 tables
+    error = np.sqrt(max(power * (1 - power), 0.02) / 200)
+    assert count - found <= most_failures(count, min(1 - power + 3 * error, 0.999))
+
+
+def book_of_loans(n: int, rng: Random) -> Table:
+    """Loans whose top tenth is predicted 18.2% and defaults in 11.6%; the others are right."""
+    p = np.clip(rng.beta(1.3, 22, n), 0.002, 0.4)
+    is_top = mid_ranks(p) > 0.9
+    p = np.where(is_top, p * 0.182 / p[is_top].mean(), p)
+    return events(p, np.where(is_top, p * 0.116 / 0.182, p), rng)
+
+
+def low_group(n: int, rng: Random) -> tuple[Forecast, Floats, dict[str, Any]]:
+    """A tenth of the people is predicted 1.1%, and 3.2% have the event."""
+    is_low = rng.random(n) < 0.1
+    p = np.where(is_low, 0.011, np.clip(rng.beta(2, 20, n), 0.012, 0.6))
+    return *events(p, np.where(is_low, 0.032, p), rng), {"low": is_low}
+
+
+@statistical
+@pytest.mark.parametrize("world", ["slope 0.62", "slope 0.8", "loans", "group"])
+@pytest.mark.parametrize("n", [300, 5000, 60_000])
+def test_wrong_probabilities_are_never_proven(world: str, n: int) -> None:
+    for seed in range(repeats(100, shorter=50)):
+        rng = np.random.default_rng([seed, n])
+        groups: list[Any] = [None]
+        if world == "group":
+            forecast, y, named = low_group(n, rng)
+            groups.append(named)
+        elif world == "loans":
+            forecast, y = book_of_loans(n, rng)
+        else:
+            forecast, y = slope(n, rng, float(world.split()[1]))
+        for one in groups:
+            found = audit(forecast, y=y, groups=one, random_state=0, **QUICK)
+            assert not found.status.is_proven
+            assert n < 60_000 or str(found.status.verdict) == "problem found"
+
+
+def test_right_probabilities_are_proven_with_many_rows() -> None:
+    found = judged(slope, 300_000, 0, 0, slope=1.0)
+    assert found.status.is_proven
+    # calibrated forecasts of another kind have no upper end given the forecast
+    assert not judged(mean_slope, 50_000, 0, 0, slope=1.0).status.is_proven
+
+
+def test_the_same_people_have_one_p_value() -> None:
+    forecast, y = slope(2000, np.random.default_rng(0), 0.7)
+    found = audit(forecast, y=y, groups={"all": np.ones(2000, bool)}, random_state=0, **QUICK)
+    everyone, named = found.groups.iloc[0], found.groups.iloc[1]
+    assert found.given_forecast is not None
+    level, trend = (found.given_forecast.tests[name] for name in ("level", "trend"))
+    assert everyone["p_value"] == pytest.approx(3 * min(level, trend), rel=1e-9)
+    assert named["p_value"] == pytest.approx(2 * min(level, trend), rel=1e-6)
+
+
+def test_a_significant_trend_decides_by_its_slope() -> None:
+    # in a group of rare events the mean distance is within the tolerance, the slope is not
+    rng = np.random.default_rng(3)
+    z = rng.normal(-4, 1.0, 30_000)
+    forecast, y = events(special.expit(z), special.expit(-4 + 0.5 * (z + 4)), rng)
+    found = audit(forecast, y=y, tolerance=0.05, random_state=0, **QUICK)
+    everyone = found.groups.iloc[0]
+    assert everyone["error"] < 0.05
+    assert everyone["slope"] < 0.8
+    assert everyone["problem"]
+
+
+@pytest.mark.parametrize(
+    ("probability", "expected"), [(0.5, 0.02), (0.05, 0.01), (0.01, 0.002), (0.99, 0.002)]
+)
+def test_the_tolerance_of_rates_is_at_most_a_fifth_of_the_rate(
+    probability: float, expected: float
+) -> None:
+    rng = np.random.default_rng(4)
+    y = (rng.random(500) < probability).astype(float)
+    forecast = Forecast.from_probability(np.full(500, probability))
+    found = audit(forecast, y=y, random_state=0, **QUICK)
+    assert found.tolerance == pytest.approx(expected)
+    assert audit(forecast, y=y, random_state=0, tolerance=0.03, **QUICK).tolerance == 0.03
+
+
+def test_impossible_outcomes_are_named_with_their_row() -> None:
+    p = np.full(400, 0.3)
+    y = (np.arange(400) % 10 < 3).astype(float)
+    p[17], y[17] = 0.0, 1.0
+    found = audit(Forecast.from_probability(p), y=y, random_state=0, **QUICK)
+    assert found.groups["p_value"].iloc[0] == 0
+    assert found.by_forecast["p_value"].min() == 0
+    assert any("17" in str(note) for note in found.notes)
+
+
+@pytest.mark.parametrize("n", [40, 400])
+def test_outcomes_of_one_class_are_audited(n: int) -> None:
+    forecast = Forecast.from_probability(np.linspace(0.01, 0.2, n))
+    found = audit(forecast, y=np.zeros(n), random_state=0, **QUICK)
+    assert np.isnan(found.probability_scores["slope"].iloc[0])
+    assert found.groups["rate"].iloc[0] == 0
+    law = stats.poisson.pmf(0, 0.105 * n)
+    assert (found.groups["p_value"].iloc[0] < 0.01) == (law < 1e-3)
