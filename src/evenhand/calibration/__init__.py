@@ -67,13 +67,13 @@ from evenhand.calibration.own_forecast import rate_error as rate_error
 from evenhand.calibration.pits import Pit as Pit
 from evenhand.calibration.pits import PITs
 from evenhand.calibration.pits import as_pits as as_pits
-from evenhand.calibration.probability_scores import (
+from evenhand.calibration.ramps import ramps_at as ramps_at
+from evenhand.calibration.rate_scores import (
     ProbabilityScores,
     isotonic_curve,
     probability_scores,
 )
-from evenhand.calibration.probability_scores import calibration_slope as calibration_slope
-from evenhand.calibration.ramps import ramps_at as ramps_at
+from evenhand.calibration.rate_scores import calibration_slope as calibration_slope
 from evenhand.calibration.scores import (
     cell_log_score,
     covered,

@@ -82,7 +82,8 @@ def mid_ranks(values: Floats, weights: Floats | None = None) -> Floats:
     array([0.5  , 0.125, 0.5  , 0.875])
     """
     # values of equal forecasts may differ by rounding errors, which must not divide people
-    values = np.round(values / max(float(np.abs(values).max()), 1e-300), 9)
+    mantissa, exponent = np.frexp(values)
+    values = np.ldexp(np.round(mantissa * 2**30), exponent - 30)
     if weights is None:
         return np.asarray((stats.rankdata(values) - 0.5) / values.size)
     _, place = np.unique(values, return_inverse=True)
