@@ -305,4 +305,5 @@ def _least_rate(event: Floats, probability: Floats, sign: Floats, tail: float) -
     """Return a lower end of the mean difference from one pattern of signs, by Clopper-Pearson."""
     y, p = (np.where(sign > 0, values, 1 - values) for values in (event, probability))
     low, high = rate_intervals(np.array([y.sum()]), np.array([float(y.size)]), tail)
-    return max(float(low[0]) - p.mean(), p.mean() - float(high[0]), 0.0)
+    mean = float(p.mean())
+    return max(float(low[0]) - mean, mean - float(high[0]), 0.0)
