@@ -82,7 +82,8 @@ def rows_with(found: Audit, column: str) -> int:
             if row[column]:
                 of_part = place == 3
                 is_everyone = row["group"] == "everyone"
-                rows = (row["n"], round(row["error"], 9), round(row.get("bias") or 0, 9))
+                bias = float(np.nan_to_num(row["bias"]))
+                rows = (row["n"], round(row["error"], 9), round(bias, 9))
                 marked.add((of_part, is_everyone, *rows))
     return len(marked) + int(found.learned[column].sum())
 

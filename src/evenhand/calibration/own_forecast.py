@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from evenhand._validate import Floats, Ints
 from evenhand.calibration.errors import n_effective
@@ -84,8 +84,6 @@ def mid_ranks(values: Floats, weights: Floats | None = None) -> Floats:
     # values of equal forecasts may differ by rounding errors, which must not divide people
     mantissa, exponent = np.frexp(values)
     values = np.ldexp(np.round(mantissa * 2**30), exponent - 30)
-    if weights is None:
-        return np.asarray((stats.rankdata(values) - 0.5) / values.size)
     _, place = np.unique(values, return_inverse=True)
     mass = np.bincount(place, weights)
     return np.asarray(((np.cumsum(mass) - mass / 2) / mass.sum())[place])
