@@ -374,8 +374,8 @@ FAULTS = (
     Fault(
         "an upper end without the margin of its mean",
         "calibration/own_forecast.py",
-        "high = max(measured, largest_signed_mean(event, probability)) + margin_of_mean(\n            event, share / 2\n        )",
-        "high = max(measured, largest_signed_mean(event, probability))",
+        "    return most\n\n\ndef _least_rate",
+        "    return 0.0\n\n\ndef _least_rate",
         ("test_own_forecast.py",),
     ),
     Fault(
@@ -444,8 +444,8 @@ FAULTS = (
     Fault(
         "simultaneous intervals at the level of a single group",
         "calibration/simultaneous.py",
-        "tail = (1 - family.confidence) / (2 * n_groups)",
-        "tail = (1 - family.confidence) / 2",
+        "tail = level / (2 * max(n_groups, 1))",
+        "tail = level / 2",
         ("test_simultaneous.py",),
     ),
     Fault(
@@ -464,7 +464,7 @@ FAULTS = (
     ),
     Fault(
         "p-values of the larger of two statistics, not doubled",
-        "calibration/simultaneous.py",
+        "calibration/group_sums.py",
         "np.minimum(2 * special.erfc(",
         "np.minimum(1 * special.erfc(",
         ("test_scan.py",),
