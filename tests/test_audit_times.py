@@ -151,13 +151,27 @@ def test_the_probability_at_the_horizon_is_compared_with_kaplan_meier() -> None:
     assert ((bins["low"] < bins["probability"]) & (bins["probability"] < bins["high"])).all()
 
 
-def test_within_is_decided_by_the_bound_without_an_assumption() -> None:
-    found = audited(2.0, within=0.35)
-    for table in (found.groups, found.scan):
-        assert (table["within"] == (table["most_error"] <= 0.35)).all()
-        assert table["most_error"].notna().all()
-    assert found.groups["within"].any()
-    assert not found.groups["within"].all()
+def test_ends_without_an_assumption_include_those_of_kaplan_meier() -> None:
+    found = audited(2.0)
+    # of scanned groups those that are off are sized
+    scan = found.scan[found.scan["off"]]
+    assert 0 < len(scan) == found.scan["most_error"].notna().sum()
+    for table in (found.groups, scan, found.by_forecast):
+        assert (table["least_error"] <= table["km_low"] + 1e-12).all()
+        assert (table["most_error"] >= table["km_high"] - 1e-12).all()
+
+
+def test_groups_by_the_forecast_are_those_of_its_median() -> None:
+    who, found = people(), audited()
+    # the width of these forecasts is in the order of their medians
+    assert found.by_forecast["key"].unique().tolist() == ["predicted median"]
+    rank = (stats.rankdata(who.table["x"]) - 0.5) / 2000
+    assert found.by_forecast["n"].tolist() == np.bincount((10 * rank).astype(int)).tolist()
+    assert found.by_forecast["km_error"].notna().all()
+    first = (10 * rank).astype(int) == 0
+    truth = stats.norm.cdf(np.log(who.latent) - 0.5 * who.table["x"] - 0.5)
+    true_error = calibration_error(truth[first])
+    assert found.by_forecast["km_error"][0] == pytest.approx(true_error, abs=0.06)
 
 
 @pytest.mark.parametrize("horizon", [None, 2.0])
@@ -261,10 +275,15 @@ def test_assumptions_are_noted() -> None:
     assert NoteKind.NO_TIME_CUT_OFF in [note.kind for note in found.notes]
 
 
-def test_the_gate_of_the_average_error_is_that_of_kaplan_meier() -> None:
+def test_the_gate_of_groups_beyond_the_tolerance_is_that_of_kaplan_meier() -> None:
     found = audited()
-    size = found.score("average error, Kaplan-Meier")
-    assert parse_condition("average_error > 0.05").value(found) == size
+    n_beyond = parse_condition("groups_beyond_tolerance > 0").value(found)
+    # the same rows once: "site = a" and "site = b" are scanned, too
+    is_named = found.scan["group"].isin(found.groups["group"])
+    tables = found.groups.iloc[1:], found.scan[~is_named], found.by_forecast, found.learned
+    beyond = [(table["off"] & (table["km_low"] > 0.02)).sum() for table in tables]
+    assert n_beyond == sum(beyond) + (found.groups["km_low"][0] > 0.02)
+    assert n_beyond > 1
 
 
 def test_log_score_of_cut_off_times_is_that_of_a_later_time() -> None:
@@ -325,12 +344,6 @@ def test_tested_pits_are_uniform_under_calibrated_forecasts(
     times = CensoredTimes.of(who.time, who.event, horizon)
     found = read_subject(forecast, None, times.time, np.random.default_rng(5), times=times)
     assert stats.kstest(found.pits.matrix[:, 0], "uniform").pvalue > 0.001
-    if horizon is not None:
-        assert found.positive is not None
-        some = found.positive.pits.matrix[found.positive.tested, 0]
-        assert stats.kstest(some, "uniform").pvalue > 0.001
-        # everybody who is lost before the horizon is more than those who have the event
-        assert stats.kstest(found.positive.pits.matrix[:, 0], "uniform").pvalue < 1e-6
 
 
 def test_events_in_whole_units_have_cells_and_cuts_have_none() -> None:

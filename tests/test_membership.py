@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import optimize, stats
 
-from evenhand import audit_pit
+from evenhand import Forecast, audit, audit_pit
 from evenhand.audits import Audit, mean_bounds
 from evenhand.calibration import calibration_error, covered
 from repeats import most_failures, repeats, statistical
@@ -141,21 +141,23 @@ def test_intervals_contain_the_group_if_membership_is_independent_given_the_prox
 
 
 def test_a_group_known_by_probability_is_tested_with_the_others() -> None:
-    # under uniform PITs sum p (u - 1/2) has the variance sum p^2 / 12, and sum p (|u - 1/2| - 1/4)
-    # the variance sum p^2 / 48; the p-value is twice the smaller of two, and Holm's for 2 groups
+    # its members are rows with weights (verdict.md, section 4): studentized sums with Hall's
+    # correction, twice the smaller of two p-values; Holm's method for 2 groups, at 2 points of 5
     random = np.random.default_rng(0)
     p, pit, mask = random.random(500), random.random(500), random.random(500) < 0.5
     found = audit_pit(pit, groups={"mask": mask, "proxy": p}, random_state=0, **QUICK).groups
-    size = np.sqrt(p @ p)
-    z = max(abs(p @ (pit - 0.5)) * np.sqrt(12), abs(p @ (abs(pit - 0.5) - 0.25)) * np.sqrt(48))
-    expected = min(2 * 2 * stats.norm.sf(z / size), 1.0)
+    p_values = []
+    for d in (p * (pit - 0.5), p * (abs(pit - 0.5) - 0.25)):
+        t, k = d.sum() / np.sqrt(d @ d), (d**3).sum() / (d @ d) ** 1.5
+        hall = t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6
+        z = min(abs(t), abs(hall)) if t * hall > 0 else 0.0
+        p_values.append(2 * stats.t.sf(z, p.sum() ** 2 / (p @ p) - 1))
+    expected = min(2 * min(p_values), 1.0)
     row = found.set_index("group").loc["proxy"]
     assert row["p_value"] == pytest.approx(expected)
-    assert row["p_adjusted"] == pytest.approx(
-        max(min(2 * row["p_value"], 1.0), 0.0)
-        if row["p_value"] <= found["p_value"][1]
-        else max(row["p_value"], min(2 * found["p_value"][1], 1.0))
-    )
+    first, last = sorted(found["p_value"][1:])
+    by_holm = 2 * first if row["p_value"] == first else max(2 * first, last)
+    assert row["p_adjusted"] == pytest.approx(min(by_holm * 0.05 / 0.02, 1.0))
     assert row["error_low"] == 0
     assert not row["off"]
     # people with high probabilities have PITs that are too high
@@ -187,9 +189,7 @@ def test_the_report_shows_bounds_and_says_what_is_not_certified() -> None:
     assert "GROUPS KNOWN BY PROBABILITY" in text
     assert "if membership is independent of the outcome, given what" in text
     assert "These groups are not certified." in text
-    # intervals of the other groups have their confidence in groups of any size
-    which = "outcome minus forecast and of groups known by probability or with weighted rows"
-    assert f"Intervals of {which} are asymptotic." in text
+    assert "Intervals of error, coverage and outcome minus forecast are asymptotic." in text
     assert found.certificate is not None
     assert "proxy" not in list(found.certificate.named_table()["group"])
 
@@ -198,16 +198,24 @@ def test_findings_of_a_proxy_are_those_of_weighted_rows_and_prove_nothing_of_mem
     random = np.random.default_rng(1)
     p = random.random(2000)
     # PITs of mean 1/4 are far too low, whatever the weights
-    found = audited(random.random(2000) ** 3, p, within=0.5)
+    found = audited(random.random(2000) ** 3, p)
     row = proxy_row(found)
     assert row["off"]
-    assert row["error_high"] <= 0.5
-    assert not row["within"]
+    assert row["problem"]
     text = " ".join(found.summary(full=True).split())
-    sentence = text[text.index("Named group proxy (") :]
-    assert sentence.startswith(f"Named group proxy ({row['n']:,} expected members): outcomes are")
+    sentence = text[text.index("Group proxy (") :]
+    assert sentence.startswith(f"Group proxy ({row['n']:,} expected members): outcomes lower")
     assert "hold for all rows weighted by the probability of membership" in sentence
     # members of a group known by probability have no upper bound of their error
-    calm = audited(random.random(2000), p)
-    text = " ".join(calm.summary(full=True).split())
-    assert "This does not prove that every group is well calibrated." in text
+    chance = random.random(2000)
+    y = (random.random(2000) < chance).astype(float)
+    for groups, is_proven in ((None, True), ({"half": p > 0.5}, True), ({"proxy": p}, False)):
+        calm = audit(
+            Forecast.from_probability(chance),
+            y=y,
+            groups=groups,
+            tolerance=0.3,
+            random_state=0,
+            **QUICK,
+        )
+        assert calm.status.is_proven is is_proven

@@ -481,7 +481,13 @@ def compare(
     assert (ours["error_low"] <= ours["error"]).all()
     assert (ours["error"] <= ours["error_high"]).all()
     sure = [name for name in theirs if name.startswith(("mean_pit", "bias", "coverage"))]
-    np.testing.assert_allclose(ours[sure], theirs[sure], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(ours[sure].iloc[1:], theirs[sure].iloc[1:], rtol=1e-10, atol=1e-12)
+    # everyone has a share of its own, which is all of the family where there are no groups
+    level = found.family.shares["everyone"]
+    alone = audit_pit(pit, r, residual=residual, random_state=0, confidence=1 - level, **QUICK)
+    np.testing.assert_allclose(
+        ours[sure].iloc[0], alone.groups[sure].iloc[0].astype(float), rtol=1e-10, atol=1e-12
+    )
     if pit.shape[1] == 1:
         # p-values from bins are at least those of the PITs, and hardly larger
         p, exact = (frame["p_value"].iloc[1:].to_numpy() for frame in (ours, theirs))
@@ -505,15 +511,16 @@ def confidence_alone(found: Any, n_named: int) -> float:
     """
     if not n_named:
         return 0.95
-    row = found.groups.iloc[1]
+    row, share = found.groups.iloc[1], found.family.shares["groups"]
     hits = np.floor(row["coverage_80"] * row["n"] + 1e-6)
     # Clopper and Pearson; Bentkus' factor for several draws
     tail = stats.beta.cdf(row["coverage_80_low"], hits, row["n"] - hits + 1)
     tail *= 1 if found.n_draws == 1 else np.e
-    shared_by = round(0.05 / (2 * tail))
-    assert 0.05 / (2 * tail) == pytest.approx(shared_by, rel=1e-6)
+    shared_by = round(share / (2 * tail))
+    assert share / (2 * tail) == pytest.approx(shared_by, rel=1e-6)
     assert found.family.n_groups <= shared_by <= found.family.n_groups * n_named
-    return 1 - 0.05 * n_named / shared_by
+    # of PITs alone, named groups have 2 points of 5
+    return 1 - share * n_named / shared_by / 0.4
 
 
 def compare_proofs(
@@ -972,14 +979,11 @@ def test_the_band_of_a_bias_is_narrow_however_far_outcomes_are_from_forecasts(
         )
         assert row["bias"] == pytest.approx(y.mean(), abs=1e-6)
         width = row["bias_high"] - row["bias_low"]
-        if row["simultaneous"]:
-            # t-intervals at the Bonferroni level, hardly wider for the skewness of the rows
-            tail = 0.05 / (2 * found.family.n_groups)
-            expected = 2 * stats.t.isf(tail, len(y) - 1) * stats.sem(y)
-            assert width == pytest.approx(expected, rel=0.02)
-        else:
-            expected = 2 * 1.959964 * y.std(ddof=0) / len(y) ** 0.5
-            assert width == pytest.approx(expected, abs=1e-6)  # floats near 1e9 are 1e-7 apart
+        # t-intervals at the Bonferroni level, hardly wider for the skewness of the rows
+        shares, n_groups = found.family.shares, found.family.n_groups
+        level = shares["everyone"] if row["group"] == "everyone" else shares["groups"] / n_groups
+        expected = 2 * stats.t.isf(level / 2, len(y) - 1) * stats.sem(y)
+        assert width == pytest.approx(expected, rel=0.02)
 
 
 def test_searches_of_parts_are_those_of_the_rows_chosen(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from command_outcome import Command
-from evenhand import audits, load, save
+from evenhand import load, save
 from evenhand.draws import KeyedDraws
 from evenhand.scale import ColumnSubject, ModelSubject, audit_parts
 from parts_examples import KEY, a_model, people, temporary, write_parts
@@ -31,8 +31,8 @@ FINGERPRINT = hashlib.blake2b(key=KEY, digest_size=8, person=b"evenhand key").di
 def evenhand(evenhand: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Call the command in this process, with a small sample and quick searches."""
     monkeypatch.setitem(audit_parts.__kwdefaults__, "sample_size", SAMPLE)
-    monkeypatch.setattr(audits, "MASSES", (0.2, 1.0))
-    monkeypatch.setattr(audits, "LEARNED_MASSES", ())
+    monkeypatch.setitem(audit_parts.__kwdefaults__, "masses", (0.2, 1.0))
+    monkeypatch.setitem(audit_parts.__kwdefaults__, "learned_masses", ())
     return evenhand
 
 

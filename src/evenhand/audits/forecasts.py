@@ -323,7 +323,10 @@ class _Kept:
             np.asarray(median.mean(axis=-1) if median.ndim == 2 else median),
             _plain(some),
             dict(zip(here.tolist(), examples, strict=True)),
-            dict(forecast_values(few, _own_names(few, read.times))),
+            {
+                str(name): values.to_numpy()
+                for name, values in forecast_values(few, _own_names(few, read.times)).items()
+            },
         )
 
     @staticmethod
@@ -334,10 +337,7 @@ class _Kept:
             np.concatenate([one.medians for one in kept]),
             np.concatenate([one.plain for one in kept]),
             {row: shown for one in kept for row, shown in one.examples.items()},
-            {
-                key: np.concatenate([np.asarray(one.keys[key]) for one in kept])
-                for key in kept[0].keys
-            },
+            {key: np.concatenate([one.keys[key] for one in kept]) for key in kept[0].keys},
         )
 
 

@@ -58,6 +58,8 @@ class Family:
     shares : dict of str to float
         Error probability of everyone, of groups by the forecast, of named and scanned groups and of
         learned groups; 0 where there are none.
+    effective_share : float
+        Effective number of rows, as a share of the rows; 1 without weights.
     asymptotic : tuple of str
         Measures ("error", "coverage", "bias") whose intervals need large groups; those of the
         others have their confidence in groups of any size.
@@ -69,6 +71,7 @@ class Family:
     n_learned: int
     n_tests: int
     shares: Mapping[str, float]
+    effective_share: float = 1.0
     asymptotic: tuple[str, ...] = ()
 
 
@@ -170,6 +173,7 @@ def tested_groups(
         n_learned,
         len(given.tests),
         shares,
+        float(pooled.n_effective[0]) / pits.n_samples,
         _asymptotic(named, held.groups),
     )
     everyone = _everyone(rows, all_rows, pooled, given, shares["everyone"])

@@ -72,10 +72,6 @@ class PositivePart:
         The atom, units of y.
     keys : dict of str to ndarray of shape (k,)
         Values of the forecasts of the continuous part that define groups.
-    tested : ndarray of bool, shape (k,)
-        People whose PITs are uniform under calibrated forecasts. Of those whose times are cut off
-        they are the people whose completed time is not the atom: the others would reach it, and a
-        person who is cut off is as likely to be among them as the forecast predicts.
     """
 
     rows: Ints
@@ -83,7 +79,6 @@ class PositivePart:
     residual: Floats
     base: LinkBase | None
     at: float
-    tested: Mask
     keys: Mapping[str, Floats] = field(default_factory=dict)
 
     @classmethod
@@ -95,7 +90,6 @@ class PositivePart:
         weights: Floats | None,
         at: float,
         times: CensoredTimes | None = None,
-        tested: Mask | None = None,
     ) -> PositivePart:
         """Concatenate the blocks of these people, whose row numbers are `rows`."""
         pit = np.concatenate([part.pit for part in parts])
@@ -122,9 +116,7 @@ class PositivePart:
             link = LinkBase(inside, base[0].link)
         mean = np.concatenate([part.mean for part in parts])
         residual = outcomes[rows] - mean
-        everyone = np.ones(rows.size, dtype=np.bool_)
-        tested = everyone if tested is None else tested
-        return cls(rows, pits, residual, link, at, tested, {"predicted mean": mean})
+        return cls(rows, pits, residual, link, at, {"predicted mean": mean})
 
     def of_rows(self, chosen: Ints) -> PositivePart | None:
         """Return the people among some rows, numbered by their place among these, no weights."""
@@ -143,7 +135,6 @@ class PositivePart:
             pits=replace_weights(self.pits.take(some)),
             residual=self.residual[some],
             base=base,
-            tested=self.tested[some],
             keys={name: values[some] for name, values in self.keys.items()},
         )
 
@@ -216,18 +207,20 @@ class RowPITs:
         if base is not None:
             cells = None if base.cells is None else (base.cells[0][rows], base.cells[1][rows])
             link = base._replace(pit=base.pit[rows], cells=cells)
-        part = None if self.positive is None else self.positive.of_rows(rows)
+        base_of_times, times, events = self.time_base, self.times, self.events
+        at_horizon, by_horizon = (
+            None if one is None else one[rows] for one in (self.at_horizon, self.by_horizon)
+        )
         return RowPITs(
             plain,
             self.kind,
             link,
-            None if self.events is None else self.events.take(rows),
-            part,
-            None,
-            None if self.times is None else self.times.take(rows),
-            *(None if one is None else one[rows] for one in (self.at_horizon, self.by_horizon)),
-            None if self.time_base is None else replace_weights(self.time_base.take(rows)),
-            {name: values[rows] for name, values in self.keys.items()},
+            None if events is None else events.take(rows),
+            None if self.positive is None else self.positive.of_rows(rows),
+            times=None if times is None else times.take(rows),
+            at_horizon=at_horizon,
+            by_horizon=by_horizon,
+            time_base=None if base_of_times is None else replace_weights(base_of_times.take(rows)),
         )
 
     @cached_property

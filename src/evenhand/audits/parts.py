@@ -64,7 +64,8 @@ def audit_rows(
     if thin.held is not None and thin.held.searched is not None:
         n_learned = search.n_learnable(plain.pits.n_samples, options.learned_masses)
     part = rows.positive
-    has_part = part is not None and part.tested.sum() >= FEW_ROWS
+    # who is lost may or may not have the event by the horizon: times have no such part
+    has_part = part is not None and rows.times is None and part.rows.size >= FEW_ROWS
     level = (1 - options.confidence) / (2 if has_part else 1)
     tested = tested_groups(
         pits,
@@ -255,12 +256,13 @@ def _calibration(rows: RowPITs, by_forecast: pd.DataFrame) -> pd.DataFrame:
     if rows.binary is None:
         return calibration_table(rows.tested)
     happened, probability = rows.binary
-    if by_forecast.empty:
-        empty = np.empty(0)
-        return isotonic_curve(probability, happened, empty, empty, empty, empty, rows.pits.weights)
-    low, high = (rate_ends(by_forecast, end) for end in ("low", "high"))
-    reach = (by_forecast[end].to_numpy(dtype=np.float64) for end in ("lowest", "highest"))
-    return isotonic_curve(probability, happened, *reach, low, high, rows.pits.weights)
+    ends = [np.empty(0)] * 4
+    if len(by_forecast):
+        ends = [by_forecast[end].to_numpy(dtype=np.float64) for end in ("lowest", "highest")]
+        ends += [rate_ends(by_forecast, end) for end in ("low", "high")]
+    lowest, highest, low, high = ends
+    weights = rows.pits.weights
+    return isotonic_curve(probability, happened, lowest, highest, low, high, weights)
 
 
 def _positive_groups(
@@ -274,21 +276,17 @@ def _positive_groups(
 
     Everyone comes first, then the groups by the forecast, then named groups.
     """
-    rows, pits = part.rows[part.tested], part.pits.take(part.tested)
-    weights = pits.weights
+    rows, pits = part.rows, part.pits
     some = replace(
         held,
         kept=held.kept[rows],
         X=None,
         features=None,
-        weights=weights,
+        weights=pits.weights,
         groups=held.groups.take(rows),
     )
-    # the mean of times that are cut off is not that of times until the event
-    residual = None if np.isnan(part.residual).any() else part.residual[part.tested]
-    keys = {} if residual is None else {name: key[part.tested] for name, key in part.keys.items()}
     found = tested_groups(
-        pits, residual, None, keys, some, options, random, n_learned=0, level=level
+        pits, part.residual, None, part.keys, some, options, random, n_learned=0, level=level
     )
     everyone, named = found.groups.iloc[:1], found.groups.iloc[1:]
     own = found.by_forecast.assign(possible_leak=False)

@@ -56,7 +56,6 @@ class Reading:
         self._base: Floats | None = None
         self._at = 0.0
         self._off_atom = np.zeros(outcomes.size, dtype=np.bool_)
-        self._is_tested = np.ones(outcomes.size, dtype=np.bool_)
 
     def add(
         self, rows: slice, forecast: Forecast, random: np.random.Generator, *, is_own: bool
@@ -95,7 +94,6 @@ class Reading:
                 if guess is not None and block.cells is not None:
                     guess = guess.take(off)
                     is_before = is_off_atom(forecast, guess.times)
-                    self._is_tested[rows.start + off] = is_before
                     some = guess.rows & is_before
                     pit = guess.positions(part, block.pit, block.cells[0], some)
                     block = block._replace(pit=pit)
@@ -186,7 +184,6 @@ class Reading:
             weights,
             self._at,
             self.times,
-            self._is_tested[rows],
         )
 
 

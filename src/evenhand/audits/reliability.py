@@ -67,7 +67,7 @@ def own_reliability(tested: TestedGroups) -> pd.DataFrame:
 def rate_ends(table: pd.DataFrame, end: str) -> Floats:
     """Return an end of the intervals of the event rates of groups."""
     ends = (table["predicted"] + table[f"bias_{end}"]).to_numpy(dtype=np.float64)
-    return np.clip(ends, 0.0, 1.0)
+    return np.asarray(np.clip(ends, 0.0, 1.0))
 
 
 def _of_group(

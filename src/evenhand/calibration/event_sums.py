@@ -93,7 +93,7 @@ def trend_weights(probability: Floats, weights: Floats | float = 1.0) -> Ints:
     total = variance.sum()
     if not total:
         return np.zeros(step.size, dtype=np.intp)
-    return (step - np.rint((variance * step).sum() / total)).astype(np.intp)
+    return np.asarray(step - np.rint((variance * step).sum() / total), dtype=np.intp)
 
 
 def count_law(probability: Floats) -> Floats:

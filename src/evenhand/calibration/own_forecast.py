@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from evenhand._validate import Floats, Ints
 from evenhand.calibration.errors import n_effective
@@ -82,9 +82,8 @@ def mid_ranks(values: Floats, weights: Floats | None = None) -> Floats:
     array([0.5  , 0.125, 0.5  , 0.875])
     """
     # values of equal forecasts may differ by rounding errors, which must not divide people
-    values = np.round(values / max(float(np.abs(values).max()), 1e-300), 9)
-    if weights is None:
-        return np.asarray((stats.rankdata(values) - 0.5) / values.size)
+    mantissa, exponent = np.frexp(values)
+    values = np.ldexp(np.round(mantissa * 2**30), exponent - 30)
     _, place = np.unique(values, return_inverse=True)
     mass = np.bincount(place, weights)
     return np.asarray(((np.cumsum(mass) - mass / 2) / mass.sum())[place])
@@ -162,7 +161,9 @@ def rate_error(
             "trend": event_p_value(event, probability, trend),
             "bend": event_p_value(*flipped),
         }
-        high = max(measured, _two_crossings(event, probability)) + _margin(event, share / 2)
+        high = max(measured, largest_signed_mean(event, probability)) + margin_of_mean(
+            event, share / 2
+        )
     else:
         size = n_effective(w)
         known = least_variances(event, probability, w)
@@ -265,7 +266,7 @@ def given_forecast(
     return GivenForecast(estimate, low, None, measured, chance, k, False, tests)
 
 
-def _two_crossings(event: Floats, probability: Floats) -> float:
+def largest_signed_mean(event: Floats, probability: Floats) -> float:
     """Return the largest mean of `s(p) (y - p)` over signs that change at most twice along p."""
     order = np.argsort(probability, kind="stable")
     rising = probability[order]
@@ -281,7 +282,7 @@ def _two_crossings(event: Floats, probability: Floats) -> float:
     return best / event.size
 
 
-def _margin(event: Floats, tail: float) -> float:
+def margin_of_mean(event: Floats, tail: float) -> float:
     """Return by how much the mean of signed residuals falls below its expectation at most.
 
     It solves `n K(m; v) = log(1 / (0.6 tail))` with the entropy of Hoeffding (JASA 58, 1963,
@@ -304,4 +305,5 @@ def _least_rate(event: Floats, probability: Floats, sign: Floats, tail: float) -
     """Return a lower end of the mean difference from one pattern of signs, by Clopper-Pearson."""
     y, p = (np.where(sign > 0, values, 1 - values) for values in (event, probability))
     low, high = rate_intervals(np.array([y.sum()]), np.array([float(y.size)]), tail)
-    return max(float(low[0]) - p.mean(), p.mean() - float(high[0]), 0.0)
+    mean = float(p.mean())
+    return max(float(low[0]) - mean, mean - float(high[0]), 0.0)

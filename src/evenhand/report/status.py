@@ -174,11 +174,11 @@ def _detectable_errors(findings: Findings) -> Iterator[Detectable]:
     """Yield the errors that all people, and groups of median and of least size, would show."""
     family, is_event = findings.family, findings.terms.is_event
     shares = family.get("shares") or {}
-    n = findings.values["n_samples"]
+    n, rows = findings.values["n_samples"], family.get("effective_share") or 1.0
     tests = family.get("n_tests") or 1
     level = (shares.get("everyone") or 1 - findings.confidence) / tests
     variance = _variance(findings) if is_event else None
-    yield Detectable(n, detectable_error(n, level, variance))
+    yield Detectable(n, detectable_error(rows * n, level, variance))
     kinds = {
         ("groups", "n_groups"): (*findings.named, *findings.scanned),
         ("by_forecast", "n_by_forecast"): findings.by_forecast,
@@ -192,7 +192,7 @@ def _detectable_errors(findings: Findings) -> Iterator[Detectable]:
         for one in dict.fromkeys((groups[(len(groups) - 1) // 2], groups[-1])):
             chance = _predicted(one, _predicted(findings.everyone))
             variance = chance * (1 - chance) if is_event else None
-            yield Detectable(one.n, detectable_error(one.n, level, variance))
+            yield Detectable(one.n, detectable_error(rows * one.n, level, variance))
         return
 
 
@@ -221,9 +221,13 @@ def _is_proven(findings: Findings) -> bool:
     if not findings.terms.is_event or given is None or not given.is_complete:
         return False
     everyone = findings.overall[:1]
+    # of a group found by search nothing bounds the error from above; unless it is off, it is not
+    # described either
+    found = [one.group for one in findings.learned if not one.group.is_off]
+    examined = [one for one in findings.examined if not any(one is other for other in found)]
     # groups of a few rows are not tested, but they are listed
     named = (one for one in findings.named if one.same_as is None and not one.is_possible_leak)
-    members = (*everyone, *findings.examined, *named)
+    members = (*everyone, *examined, *named)
     is_within = is_known(given.high) and given.high <= findings.tolerance
     return (
         bool(everyone) and is_within and all(one.is_proven(findings.tolerance) for one in members)
