@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from evenhand import Forecast, audit, compare
-from evenhand.audits import Audit, Measure, group_changes, paired
-from evenhand.audits.row_record import RowRecord
+from evenhand.audits import Audit, Measure, RowRecord, group_changes, paired
 from evenhand.calibration import PITs
 from evenhand.report import comparison_text
 from repeats import most_failures, repeats, statistical

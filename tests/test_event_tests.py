@@ -141,6 +141,15 @@ def test_bounds_from_sums_alone_are_never_below_the_exact_p_value() -> None:
             assert found >= exact - 1e-12 or (np.abs(y - p) == 1).any()
 
 
+def test_a_single_event_has_at_most_the_expected_number_as_its_chance() -> None:
+    y = (np.arange(40) == 3).astype(float)
+    pits = pits_of(np.full(40, 1e-4), y, np.random.default_rng(6))
+    assert p_value_of(pits, are_known=False) == pytest.approx(2 * 40 * 1e-4, rel=1e-9)
+    # exactly: two tails, and two tests of which the trend is that of equal probabilities
+    exact = 2 * stats.binom.sf(0, 40, 1e-4)
+    assert p_value_of(pits) == pytest.approx(2 * exact, rel=1e-6)
+
+
 def test_too_extreme_probabilities_of_a_right_mean_are_found_by_their_trend() -> None:
     # events half as far from the mean rate as predicted, the number of events as expected
     p = np.repeat([0.01, 0.09], 1000)

@@ -11,22 +11,24 @@ from scipy import special, stats
 from evenhand._validate import Floats
 from evenhand.calibration import (
     GivenForecast,
+    count_law,
     event_p_value,
     given_forecast,
+    largest_signed_mean,
+    least_root,
+    margin_of_mean,
     mid_ranks,
     own_parts,
     rate_error,
+    sum_law,
     trend_weights,
     weighted_p_value,
 )
-from evenhand.calibration.event_sums import count_law, sum_law
-from evenhand.calibration.own_forecast import _margin, _two_crossings
-from evenhand.calibration.simultaneous import least_root
 from repeats import most_failures, repeats, statistical
 
 
 def slope_world(n: int, slope: float, seed: int) -> tuple[Floats, Floats]:
-    """Probabilities that are too extreme: the log odds of the true ones are `slope` times theirs."""
+    """Log odds of the true probabilities are `slope` times those of the predicted ones."""
     rng = np.random.default_rng(seed)
     z = rng.normal(-0.2, 1.2, n)
     return special.expit(z), (rng.random(n) < special.expit(slope * z)).astype(float)
@@ -144,10 +146,10 @@ def test_the_size_of_a_known_world_is_that_of_the_specification() -> None:
 
 def test_margins_of_means_are_those_of_the_specification() -> None:
     # verdict.md, section 2
-    assert _margin((np.arange(20_000) < 9400).astype(float), 0.025) == pytest.approx(
+    assert margin_of_mean((np.arange(20_000) < 9400).astype(float), 0.025) == pytest.approx(
         0.01029, abs=5e-7
     )
-    assert _margin((np.arange(20_000) < 200).astype(float), 0.025) == pytest.approx(
+    assert margin_of_mean((np.arange(20_000) < 200).astype(float), 0.025) == pytest.approx(
         0.002296, abs=5e-7
     )
     assert float(least_root(0.0344, 0.2, 20_000, 2.5, 1.0)) == pytest.approx(0.025996, abs=5e-7)
@@ -165,7 +167,7 @@ def test_signs_that_change_twice_are_the_best_ones() -> None:
             if np.count_nonzero(np.diff(signs)) <= 2:
                 s = np.array(signs)[np.searchsorted(values, p)]
                 best = max(best, float((s * (y - p)).mean()))
-        assert _two_crossings(y, p) == pytest.approx(best, abs=1e-12)
+        assert largest_signed_mean(y, p) == pytest.approx(best, abs=1e-12)
 
 
 def test_one_group_is_the_distance_of_rate_and_mean() -> None:
@@ -239,7 +241,7 @@ def test_trends_of_calibrated_forecasts_are_found_as_seldom_as_stated(n: int) ->
 
 @statistical
 def test_an_error_that_cancels_in_pooled_pits_is_found() -> None:
-    # forecasts N(m, 1.04) of outcomes N(0.8 m, 1): pooled PITs are uniform, 300 rows (verdict.md, 0)
+    # forecasts N(m, 1.04) of outcomes N(0.8 m, 1): pooled PITs are uniform; 300 rows
     count = repeats(200)
     rng = np.random.default_rng(7)
     found = 0

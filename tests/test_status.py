@@ -241,9 +241,11 @@ def test_proven_needs_every_upper_end() -> None:
             "membership": [{"group": "b"}],
         },
         # a search bounds its error from below alone
-        {"learned": [found]},
+        {"learned": [found | {"off": True}]},
     ):
         assert not status(calm | more).is_proven, more
+    # it is not described unless it is off
+    assert status(calm | {"learned": [found | {"off": False}]}).is_proven
     # pooled errors of other outcomes may cancel
     given = {"error": 0.001, "low": 0.0, "high": None, "chance": 0.001, "is_complete": False}
     assert not status(doses(given_forecast=given)).is_proven

@@ -41,36 +41,29 @@ def made(kind: str, seed: int) -> Audit:
         "random_state": seed,
     }
     outcome: Floats = steep * m + off + rng.normal(size=n)
-    normal = Forecast.from_normal(m, np.ones(n))
-    if kind == "0/1":
-        y = (rng.random(n) < special.expit(steep * m - 1 + off)).astype(float)
-        return audit(Forecast.from_probability(special.expit(m - 1)), y=y, **options)
-    if kind == "counts":
-        y = rng.poisson(np.exp(steep * m / 2 + off)).astype(float)
-        return audit(Forecast.from_poisson(np.exp(m / 2)), y=y, **options)
-    if kind == "amounts":
-        zero = special.expit(m - 1)
-        y = np.where(rng.random(n) < special.expit(m - 1 + off), 0.0, 30 + outcome)
-        return audit(
-            Forecast.from_hurdle(zero, Forecast.from_normal(30 + m, np.ones(n))), y=y, **options
-        )
-    if kind == "times":
-        grid = np.linspace(0.1, 8, 60)
-        rate = np.exp(m / 2)
-        survival = np.exp(-grid / rate[:, None])
-        time, lost = rng.exponential(np.exp(steep * m / 2 + off)), rng.exponential(3, n)
-        return audit(
-            Forecast.from_survival(grid, survival, horizon=3.0),
-            y=np.minimum(time, lost),
-            event=time < lost,
-            horizon=3.0,
-            **options,
-        )
-    if kind == "weights":
-        return audit(normal, y=outcome, sample_weight=rng.choice([1.0, 3.0], n), **options)
+    forecast = Forecast.from_normal(m, np.ones(n))
     if kind == "PITs":
         return audit_pit(special.ndtr(outcome - m), **options)
-    return audit(normal, y=outcome, **options)
+    if kind == "0/1":
+        outcome = (rng.random(n) < special.expit(steep * m - 1 + off)).astype(float)
+        forecast = Forecast.from_probability(special.expit(m - 1))
+    elif kind == "counts":
+        outcome = rng.poisson(np.exp(steep * m / 2 + off)).astype(float)
+        forecast = Forecast.from_poisson(np.exp(m / 2))
+    elif kind == "amounts":
+        outcome = np.where(rng.random(n) < special.expit(m - 1 + off), 0.0, 30 + outcome)
+        amount = Forecast.from_normal(30 + m, np.ones(n))
+        forecast = Forecast.from_hurdle(special.expit(m - 1), amount)
+    elif kind == "times":
+        grid = np.linspace(0.1, 8, 60)
+        survival = np.exp(-grid / np.exp(m / 2)[:, None])
+        time, lost = rng.exponential(np.exp(steep * m / 2 + off)), rng.exponential(3, n)
+        outcome = np.minimum(time, lost)
+        forecast = Forecast.from_survival(grid, survival, horizon=3.0)
+        options |= {"event": time < lost, "horizon": 3.0}
+    elif kind == "weights":
+        options |= {"sample_weight": rng.choice([1.0, 3.0], n)}
+    return audit(forecast, y=outcome, **options)
 
 
 def rows_with(found: Audit, column: str) -> int:

@@ -200,7 +200,7 @@ def test_right_probabilities_are_proven_with_many_rows() -> None:
 
 
 def test_the_same_people_have_one_p_value() -> None:
-    forecast, y = slope(2000, np.random.default_rng(0), 0.7)
+    forecast, y = slope(2000, np.random.default_rng(0), 0.85)
     found = audit(forecast, y=y, groups={"all": np.ones(2000, bool)}, random_state=0, **QUICK)
     everyone, named = found.groups.iloc[0], found.groups.iloc[1]
     assert found.given_forecast is not None

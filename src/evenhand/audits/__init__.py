@@ -32,6 +32,7 @@ from evenhand.audits.provenance import with_sources
 from evenhand.audits.result import Audit
 from evenhand.audits.rounding import RoundingCells as RoundingCells
 from evenhand.audits.rounding import spread_step as spread_step
+from evenhand.audits.row_record import RowRecord as RowRecord
 from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit
 from evenhand.audits.scores import censored_log_score as censored_log_score
 from evenhand.audits.survival import CensoringCounts as CensoringCounts

@@ -30,9 +30,11 @@ from evenhand.calibration.errors import (
 from evenhand.calibration.errors import n_effective as n_effective
 from evenhand.calibration.event_rates import Reliability, reliability
 from evenhand.calibration.event_rates import probability_bins as probability_bins
+from evenhand.calibration.event_sums import count_law as count_law
 from evenhand.calibration.event_sums import event_p_value as event_p_value
 from evenhand.calibration.event_sums import event_values as event_values
 from evenhand.calibration.event_sums import rate_intervals as rate_intervals
+from evenhand.calibration.event_sums import sum_law as sum_law
 from evenhand.calibration.event_sums import trend_weights as trend_weights
 from evenhand.calibration.grid import Grid as Grid
 from evenhand.calibration.grid import rounding_step
@@ -61,6 +63,8 @@ from evenhand.calibration.multiple_tests import holm as holm
 from evenhand.calibration.own_draws import check_own_draws as check_own_draws
 from evenhand.calibration.own_forecast import GivenForecast as GivenForecast
 from evenhand.calibration.own_forecast import given_forecast as given_forecast
+from evenhand.calibration.own_forecast import largest_signed_mean as largest_signed_mean
+from evenhand.calibration.own_forecast import margin_of_mean as margin_of_mean
 from evenhand.calibration.own_forecast import mid_ranks as mid_ranks
 from evenhand.calibration.own_forecast import own_parts as own_parts
 from evenhand.calibration.own_forecast import rate_error as rate_error
@@ -88,6 +92,7 @@ from evenhand.calibration.scores import log_score_on as log_score_on
 from evenhand.calibration.simultaneous import bias_intervals as bias_intervals
 from evenhand.calibration.simultaneous import coverage_intervals as coverage_intervals
 from evenhand.calibration.simultaneous import error_intervals as error_intervals
+from evenhand.calibration.simultaneous import least_root as least_root
 from evenhand.calibration.simultaneous import most_variance as most_variance
 from evenhand.calibration.simultaneous import simultaneous_intervals as simultaneous_intervals
 

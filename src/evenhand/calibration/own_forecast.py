@@ -161,7 +161,9 @@ def rate_error(
             "trend": event_p_value(event, probability, trend),
             "bend": event_p_value(*flipped),
         }
-        high = max(measured, _two_crossings(event, probability)) + _margin(event, share / 2)
+        high = max(measured, largest_signed_mean(event, probability)) + margin_of_mean(
+            event, share / 2
+        )
     else:
         size = n_effective(w)
         known = least_variances(event, probability, w)
@@ -264,7 +266,7 @@ def given_forecast(
     return GivenForecast(estimate, low, None, measured, chance, k, False, tests)
 
 
-def _two_crossings(event: Floats, probability: Floats) -> float:
+def largest_signed_mean(event: Floats, probability: Floats) -> float:
     """Return the largest mean of `s(p) (y - p)` over signs that change at most twice along p."""
     order = np.argsort(probability, kind="stable")
     rising = probability[order]
@@ -280,7 +282,7 @@ def _two_crossings(event: Floats, probability: Floats) -> float:
     return best / event.size
 
 
-def _margin(event: Floats, tail: float) -> float:
+def margin_of_mean(event: Floats, tail: float) -> float:
     """Return by how much the mean of signed residuals falls below its expectation at most.
 
     It solves `n K(m; v) = log(1 / (0.6 tail))` with the entropy of Hoeffding (JASA 58, 1963,
