@@ -26,12 +26,12 @@ from scipy import special, stats
 from SurvivalEVAL import d_calibration, ksd_calibration
 
 from evenhand.calibration import (
+    KnownPITs,
     PITs,
     calibration_error,
-    censored_bounds,
     censored_error,
-    censored_range,
     cvar,
+    least_error,
     uniformity_tests,
 )
 from evenhand.columns import check_groups
@@ -110,6 +110,7 @@ class Rows:
 def readings(rows: Rows, random: np.random.Generator) -> list[float]:
     """Errors of the readings, and the ends of both kinds of bounds."""
     pits = rows.pits(random)
+    data = KnownPITs(pits)
     found = censored_error(pits, random_state=random)
     return [
         1 - rows.event.mean(),
@@ -118,8 +119,10 @@ def readings(rows: Rows, random: np.random.Generator) -> list[float]:
         calibration_error(rows.cdf),
         calibration_error(pits.matrix[:, 0]),
         found.error,
-        *censored_range(pits),
-        *censored_bounds(pits, random_state=random),
+        least_error(data.low, data.lost, data.weights, 0.0),
+        data.largest,
+        found.least,
+        found.most,
     ]
 
 

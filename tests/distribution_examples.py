@@ -21,7 +21,6 @@ from evenhand.distributions import (
     Poisson,
     Quantiles,
     Randomized,
-    Rearranged,
     Recalibrated,
     Samples,
     Support,
@@ -36,7 +35,6 @@ Shape = tuple[int, ...]
 Build = Callable[[Shape], Distribution]
 
 PLAIN_SHAPES: tuple[Shape, ...] = ((4,), (4, 1), (4, 3))
-DRAWN_SHAPES: tuple[Shape, ...] = ((4, 1), (4, 3))
 
 CLOSED = 2e-6
 """Tolerance of moments and CRPS in closed form, in standard deviations: the test's own
@@ -183,10 +181,6 @@ def in_other_units(base: Build) -> Build:
     return lambda shape: LocationScale(base((1,)), np.zeros(shape), frozen(np.full(shape, 7.0)))
 
 
-def rearranged(base: Build) -> Build:
-    return lambda shape: Rearranged(base(shape))
-
-
 def recalibrated(base: Build) -> Build:
     """Build with a map shared by all rows in one dimension, with a map for each row in two."""
 
@@ -326,14 +320,6 @@ CONTINUOUS: tuple[Example, ...] = (
     Example("randomized recalibrated", randomized(recalibrated(normal), "laplace", 0.2), SMOOTH),
     Example("joined", joined(normal, samples), CLOSED),
     Example("randomized joined", randomized(joined(normal, quantiles), "entropic", 0.2), SMOOTH),
-    Example("rearranged normal", rearranged(normal), SMOOTH, DRAWN_SHAPES),
-    Example("rearranged mixture", rearranged(mixture), LUMPY, DRAWN_SHAPES),
-    Example(
-        "rearranged randomized",
-        rearranged(randomized(normal, "laplace", 0.2)),
-        SMOOTH,
-        DRAWN_SHAPES,
-    ),
     Example("lognormal", transformed(normal, low=0.0), SMOOTH, low=0.0),
     Example("bent normal", transformed(normal, low=-1.0, bend=0.7), SMOOTH, low=-1.0),
     Example("bent quantiles", transformed(quantiles, low=-1.0, bend=50.0), SMOOTH, low=-1.0),
@@ -399,13 +385,6 @@ WITH_ATOMS: tuple[Example, ...] = (
         randomized(recalibrated(negative_binomial), "entropic", 0.1),
         EXACT,
     ),
-    Example(
-        "rearranged poisson",
-        rearranged(randomized(poisson, "laplace", 0.2)),
-        EXACT,
-        DRAWN_SHAPES,
-    ),
-    Example("rearranged scores", rearranged(own_scores), EXACT, DRAWN_SHAPES),
     Example("joined counts", joined(poisson, negative_binomial), EXACT),
     Example("hurdle", hurdle(lognormal, 0.0), SMOOTH, low=0.0),
     Example("hurdle above", hurdle(mirrored, 3.0, "high"), LUMPY, high=3.0),
@@ -421,13 +400,6 @@ WITH_ATOMS: tuple[Example, ...] = (
         recalibrated(hurdle(mirrored, 3.0, "high")),
         LUMPY,
         high=3.0,
-    ),
-    Example(
-        "rearranged hurdle",
-        rearranged(hurdle(randomized(lognormal, "laplace", 0.2), 0.0)),
-        SMOOTH,
-        DRAWN_SHAPES,
-        low=0.0,
     ),
 )
 """Batches whose single outcomes have positive probability; `test_atoms.py` tests their axioms."""

@@ -753,7 +753,6 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
         "reliability",
         "positive_part",
         "probability_scores",
-        "profiles",
     ]
     rest = [
         "off_groups",
@@ -1501,7 +1500,6 @@ def test_a_forecast_is_a_link_only_around_one_distribution_each() -> None:
     several = Randomized(Normal(np.zeros((n, 4)), np.ones((n, 4))), link, draws)
     assert inside_link(Forecast(several, draws)) is None
     assert inside_link(Forecast(Randomized(base, link, np.full(n, 0.5)))) is None
-    assert inside_link(around.rearranged()) is None
     assert inside_link(Forecast(base)) is None
 
 

@@ -262,30 +262,3 @@ def test_the_command_audits_a_table_of_the_demo_with_the_same_result(
         assert row["value"] == pytest.approx(other["value"], rel=1e-9)
     names = [[row["group"] for row in found["groups"]] for found in (first, again)]
     assert names[0] == names[1]
-
-
-def test_the_small_real_table_proves_little(tmp_path: Path, evenhand: Command) -> None:
-    done = evenhand("demo", "--table", "diabetes", "--out", tmp_path / "small", "--seed", 0)
-    assert done.code == 0, done.err
-    printed = " ".join(done.out.split())
-    assert "A linear model was trained on 265 patients; 177 were held out." in printed
-    found = read(tmp_path / "small" / "audit-randomized.json")
-    (row,) = [row for row in found["certificate"]["every_group"] if row["mass"] == 0.2]
-    assert f"off by at most {at_most(row['group_error'])} points" in printed
-    assert "177 patients prove little" in printed
-    assert len(done.out.splitlines()) <= 25
-    assert {path.name for path in (tmp_path / "small").iterdir()} == {
-        "report.html",
-        "report-randomized.html",
-        "comparison.html",
-        "audit.json",
-        "audit-randomized.json",
-        "model",
-    }
-
-
-def test_an_unknown_table_is_refused(tmp_path: Path, evenhand: Command) -> None:
-    message = evenhand("demo", "--table", "crime", "--out", tmp_path / "x").complaint()
-    assert "must be one of" in message
-    assert "crime" in message
-    assert not (tmp_path / "x").exists()

@@ -40,7 +40,6 @@ from evenhand.distributions import (
     NormalMixture,
     Quantiles,
     Randomized,
-    Rearranged,
     Samples,
     piecewise,
 )
@@ -555,10 +554,6 @@ def test_normal_agrees_with_scipy_and_scoringrules() -> None:
             lambda: Randomized(Normal([0.0], 1.0), Laplace(0.1), [1.0]),
             r"r\[0\] must lie strictly between 0 and 1",
         ),
-        (
-            lambda: Rearranged(Normal(np.zeros(3), 1.0)),
-            r"base .*several draws.*\(3,\)",
-        ),
     ],
 )
 def test_unusable_parameters_are_refused_in_one_line(make: object, message: str) -> None:
@@ -1069,90 +1064,6 @@ def test_mean_over_draws_at_alpha_one_is_the_base_mean() -> None:
     base = mixture((4, 1))
     found = Randomized(base, Entropic(1.0), 0.5).mean_over_draws(np.random.default_rng(0))
     np.testing.assert_array_equal(found, base.mean())
-
-
-# --- rearranged
-
-
-def wavy(n: int, m: int) -> Normal:
-    """Return a forecaster that is far from monotone in its draw."""
-    rng = np.random.default_rng(19)
-    return Normal(rng.normal(0, 1, (n, m)), np.exp(rng.normal(0, 0.8, (n, m))))
-
-
-def cell_error(pit: Floats) -> Floats:
-    """Integral of |h_r(y) - r| over r for a forecaster constant on m equal cells."""
-    m = pit.shape[-1]
-    edges = np.arange(m + 1) / m
-    signed = (edges - pit[..., None]) * np.abs(edges - pit[..., None]) / 2
-    each = np.take_along_axis(np.diff(signed, axis=-1), np.arange(m)[None, :, None], axis=-1)
-    return np.asarray(each[..., 0].sum(axis=-1))
-
-
-def test_rearranging_sorts_the_same_cdfs_and_keeps_the_mean_log_density() -> None:
-    base = wavy(30, 7)
-    batch = Rearranged(base)
-    for y in (-300.0, -2.0, 0.0, 0.4, 3.0, 300.0):
-        # logarithms are sorted, and a library's exp may fall by a unit where its argument rises by
-        # one
-        np.testing.assert_array_max_ulp(batch.cdf(y), np.sort(base.cdf(y), axis=-1), maxulp=2)
-        np.testing.assert_array_max_ulp(batch.sf(y), -np.sort(-base.sf(y), axis=-1), maxulp=2)
-        np.testing.assert_array_equal(
-            np.sort(batch.logpdf(y), axis=-1), np.sort(base.logpdf(y), axis=-1)
-        )
-        np.testing.assert_allclose(
-            batch.logpdf(y).mean(axis=-1), base.logpdf(y).mean(axis=-1), rtol=1e-12
-        )
-    assert (np.diff(batch.expand().ppf([0.001, 0.2, 0.9]), axis=1) <= 0).all()
-
-
-def test_rearranging_never_raises_the_pathwise_error() -> None:
-    rng = np.random.default_rng(20)
-    base, y = wavy(400, 9), rng.normal(0, 2, (400, 1))
-    before, after = base.cdf(y), Rearranged(base).cdf(y)
-    assert (cell_error(after) <= cell_error(before) + 1e-15).all()
-    # the example is not monotone to begin with, so most rows gain
-    assert (cell_error(after) < cell_error(before) - 1e-3).mean() > 0.5
-    # the exact W1 of the step distribution sees the multiset alone
-    for row_before, row_after in zip(before[:20], after[:20], strict=True):
-        grid = (np.arange(4000) + 0.5) / 4000
-        before_and_after = (
-            stats.wasserstein_distance(row, grid) for row in (row_before, row_after)
-        )
-        assert next(before_and_after) == pytest.approx(next(before_and_after), rel=1e-14)
-
-
-def test_rearranged_density_belongs_to_its_own_cdf_in_a_far_tail() -> None:
-    # in the upper tail the CDFs of mixtures round to 1 and only the survival functions tell them
-    # apart
-    scale = np.array([[1.0, 3.0, 2.0]])
-    base = NormalMixture(
-        [0.5, 0.5], np.array([[[-0.1, 0.1]]]) * scale[..., None], scale[..., None] * np.ones(2)
-    )
-    for y in (50.0, -50.0):
-        expected = base.logpdf(y)[0, [1, 2, 0]] if y > 0 else base.logpdf(y)[0, [0, 2, 1]]
-        np.testing.assert_array_equal(Rearranged(base).logpdf(y)[0], expected)
-
-
-def test_a_draw_asked_for_its_own_outcome_is_sorted_among_all_draws_there() -> None:
-    base, m = wavy(5, 4), 4
-    batch = Rearranged(base)
-    y = np.random.default_rng(21).normal(size=(5, m))
-    p = np.random.default_rng(22).uniform(0.05, 0.95, size=(5, m))
-    for i, j in np.ndindex(5, m):
-        direct = Normal(base.loc[i], base.scale[i])
-        # exp of sorted logarithms: its order may be off by a unit in the last place
-        np.testing.assert_array_max_ulp(
-            batch.cdf(y)[i, j], np.sort(direct.cdf(y[i, j]))[j], maxulp=2
-        )
-        assert batch.ppf(p)[i, j] == np.sort(direct.ppf(p[i, j]))[m - 1 - j]
-
-
-def test_rearranging_draws_in_order_of_a_monotone_forecaster_changes_nothing() -> None:
-    base = Randomized(normal((4, 1)), Entropic(0.1), np.array([[0.1, 0.3, 0.8]]))
-    batch = Rearranged(base)
-    for name in ("logcdf", "logsf", "logpdf"):
-        np.testing.assert_array_equal(getattr(batch, name)(0.7), getattr(base, name)(0.7))
 
 
 def test_the_forecast_of_a_person_does_not_hang_on_how_many_are_asked_for() -> None:

@@ -18,7 +18,7 @@ from scipy import stats
 from evenhand import Forecast
 from evenhand._validate import InputError
 from evenhand.calibration import PITs
-from evenhand.distributions import Normal, NormalMixture, Quantiles, Randomized, Rearranged, Samples
+from evenhand.distributions import Normal, NormalMixture, Quantiles, Randomized, Samples
 from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import cell_ends
 from evenhand.links import LINKS, Entropic, Gaussian
@@ -355,8 +355,7 @@ def test_own_samples_have_uniform_pits_and_fall_into_intervals_as_often_as_promi
     [
         three(),
         drawn(),
-        drawn().rearranged(),
-        drawn(6).rearranged().take_draws(np.array([[0, 5], [1, 2], [3, 3]])),
+        drawn(6).take_draws(np.array([[0, 5], [1, 2], [3, 3]])),
         three().randomized(0.2, r=0.3),
     ],
 )
@@ -365,20 +364,6 @@ def test_an_interval_ends_at_the_quantiles_of_its_level(forecast: Forecast, leve
     for end, p in zip(forecast.interval(level), ((1 - level) / 2, (1 + level) / 2), strict=True):
         assert end.shape == forecast.distribution.batch_shape
         np.testing.assert_allclose(end, forecast.ppf(p), rtol=1e-12)
-
-
-def test_samples_of_a_rearranged_forecast_follow_each_draws_own_distribution() -> None:
-    # Kolmogorov-Smirnov at 1e-6 for each of 4 draws: fails by chance in 4 of a million seeds
-    rng = np.random.default_rng(4)
-    loc = np.broadcast_to(rng.normal(size=4), (5000, 4))
-    forecast = Forecast(
-        Normal(loc, np.broadcast_to([1.0, 2.0, 0.5, 1.5], (5000, 4))), nodes(4)
-    ).rearranged()
-    y = forecast.sample(random_state=5)
-    for j in range(4):
-        # F_(j)(y) is the j-th smallest of the four CDFs at y
-        pit = np.sort(stats.norm(loc[0], [1.0, 2.0, 0.5, 1.5]).cdf(y[:, [j]]), axis=-1)[:, j]
-        assert stats.kstest(pit, "uniform").pvalue > 1e-6
 
 
 # --- rounding cells
@@ -471,7 +456,7 @@ def test_stepped_pits_share_one_draw_among_the_columns_of_a_person() -> None:
     np.testing.assert_allclose(share[:, 0], fresh(3, 1), rtol=1e-9)
 
 
-# --- randomizing and rearranging
+# --- randomizing
 
 
 def test_randomizing_wraps_the_link_asked_for() -> None:
@@ -512,7 +497,6 @@ def test_randomizing_twice_and_unusable_links_and_draws_are_refused() -> None:
         lambda: once.randomized(0.1),
         "already randomized.*deterministic",
     )
-    refused(lambda: drawn().rearranged().randomized(0.1), "already randomized")
     refused(lambda: three().randomized(10), r"^alpha must satisfy 0 < alpha <= 1, got 10")
     refused(lambda: three().randomized(0), r"^alpha must satisfy 0 < alpha <= 1, got 0")
     refused(
@@ -528,70 +512,6 @@ def test_randomizing_twice_and_unusable_links_and_draws_are_refused() -> None:
         r"^r\[2\] must lie strictly between 0 and 1, got 1.0",
     )
     refused(lambda: three().randomized(random_state=-1), r"^random_state must be")
-
-
-def test_rearranging_needs_several_draws_in_order() -> None:
-    refused(three().rearranged, r"several draws.*\(n, m\).* deterministic")
-    one_draw = three().randomized(0.1, r=[0.1, 0.5, 0.9])
-    refused(one_draw.rearranged, r"several draws.*\(n, m\).* one draw")
-    refused(three().randomized(0.1, r=[[0.5, 0.1]]).rearranged, r"^r must increase along each row")
-    refused(three().randomized(0.1, r=[[0.5, 0.5]]).rearranged, r"^r must increase along each row")
-
-
-def test_some_draws_of_a_rearranged_forecast_are_those_among_all() -> None:
-    # the smallest of all CDFs, then of two of them: of each person other draws, not in order
-    rng = np.random.default_rng(0)
-    r = np.sort(rng.uniform(size=(6, 4)), axis=1)
-    base = Forecast(Normal(rng.normal(size=(6, 4)), rng.uniform(1, 2, size=(6, 4))), r)
-    whole, y = base.rearranged(), rng.normal(size=6)
-    columns = np.argsort(rng.random((6, 4)), axis=1)[:, :3]
-    some, fewer = (
-        whole.take_draws(columns),
-        whole.take_draws(columns).take_draws(columns[:, :2] % 3),
-    )
-    for part, chosen in (
-        (some, columns),
-        (fewer, np.take_along_axis(columns, columns[:, :2] % 3, axis=1)),
-        (some[2:], columns[2:]),
-    ):
-        rows = slice(6 - len(part), None)
-        for of in (
-            lambda forecast: forecast.r,
-            lambda forecast: forecast.pit(y[-len(forecast) :]),
-            lambda forecast: forecast.crps(y[-len(forecast) :]),
-            lambda forecast: forecast.logpdf(y[-len(forecast) :]),
-            lambda forecast: forecast.ppf(0.3),
-            lambda forecast: forecast.mean(),
-        ):
-            expected = np.take_along_axis(of(whole)[rows], chosen, axis=1)
-            np.testing.assert_allclose(of(part), expected, rtol=1e-9)
-        levels = np.take_along_axis(whole.ppf([0.1, 0.9])[rows], chosen[..., None], axis=1)
-        np.testing.assert_allclose(part.ppf([0.1, 0.9]), levels)
-        np.testing.assert_allclose(part.distribution.cdf(part.ppf(0.3)), 0.3, rtol=1e-9, atol=1e-12)
-
-
-def test_rearranged_pits_increase_with_the_draw_and_keep_log_density_and_draws() -> None:
-    rng = np.random.default_rng(11)
-    base = Forecast(
-        Normal(rng.normal(size=(50, 6)), np.exp(rng.normal(size=(50, 6)))), jittered(50, 6, 12)
-    )
-    y, sorted_forecast = rng.normal(size=50), base.rearranged()
-    assert isinstance(sorted_forecast.distribution, Rearranged)
-    assert sorted_forecast.r is base.r
-    # exp of sorted logarithms: its order may be off by a unit in the last place
-    np.testing.assert_array_max_ulp(sorted_forecast.pit(y), np.sort(base.pit(y), axis=-1), maxulp=2)
-    np.testing.assert_allclose(
-        sorted_forecast.logpdf(y).mean(axis=-1), base.logpdf(y).mean(axis=-1), rtol=1e-12
-    )
-    assert base.r is not None
-    before, after = (
-        np.abs(forecast.pit(y) - base.r).mean(axis=-1) for forecast in (base, sorted_forecast)
-    )
-    assert (after <= before + 1e-15).all()
-    assert (before - after).mean() > 0.01  # the example is not monotone to begin with
-    np.testing.assert_array_equal(
-        sorted_forecast[[3, 1]].pit(y[[3, 1]]), sorted_forecast.pit(y)[[3, 1]]
-    )
 
 
 @pytest.mark.parametrize(

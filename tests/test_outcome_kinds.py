@@ -50,7 +50,6 @@ def test_the_kind_is_read_off_the_forecast(kind: str) -> None:
     if kind != "binary":
         served = forecast.randomized(0.1, r=[[0.2, 0.7]])
         assert served.outcome_kind == kind
-        assert served.rearranged().outcome_kind == kind
         assert served.take_draws(np.zeros((3, 1), dtype=int)).outcome_kind == kind
 
 

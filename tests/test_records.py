@@ -17,7 +17,6 @@ from evenhand.distributions import (
     Normal,
     Poisson,
     Quantiles,
-    Rearranged,
     Support,
     Transformed,
     Truncated,
@@ -117,11 +116,10 @@ def test_another_continuous_family_has_nearly_the_same_pits(family: type[Normal]
     assert len(json.dumps(records[0])) < 20_000
 
 
-def test_sorted_draws_are_stored_draw_by_draw() -> None:
+def test_several_draws_are_stored_draw_by_draw() -> None:
     base = Forecast.from_normal([0.0, 5.0], [1.0, 2.0]).randomized(0.2, r=[[0.1, 0.6]])
-    batch = Rearranged(base.distribution)
     with pytest.raises(InputError, match=r"shape \(n,\), got shape \(2, 2\); give one draw per"):
-        to_records(batch)
+        to_records(base.distribution)
 
 
 def test_a_truncation_without_effect_is_left_out() -> None:

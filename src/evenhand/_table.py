@@ -169,7 +169,7 @@ class Table:
         listed = list(items)
         rows = [[write(item) for write in cells.values()] for item in listed]
         below = [] if more is None else [more(item) for item in listed]
-        return cls(label, list(cells), rows, dim, search, printed, below)
+        return cls(label, list(cells), rows, dim, search, printed, below if any(below) else [])
 
     def text(self, width: int | None = None, *, most: int | None = None) -> str:
         """Return the table as text.

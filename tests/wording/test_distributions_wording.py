@@ -15,7 +15,6 @@ from evenhand.distributions import (
     Normal,
     NormalMixture,
     Quantiles,
-    Rearranged,
     Recalibrated,
     Samples,
 )
@@ -56,10 +55,6 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         "values must have one column per level (3), got shape (1, 2)",
     ),
     (
-        lambda: Rearranged(BASE),
-        "base must have several draws per person, shape (n, m), got shape (3,)",
-    ),
-    (
         lambda: Recalibrated(BASE, [0, 0.5, 0.5, 1], [0, 0.2, 0.4, 1]),
         "levels must have two or more knots that increase strictly along the last axis, got [0.0,"
         " 0.5, 0.5, 1.0]",
@@ -84,11 +79,6 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: Forecast(BASE).randomized(0.1).randomized(0.1),
         "this forecast is already randomized; randomize the deterministic forecast instead",
-    ),
-    (
-        lambda: Forecast(BASE).rearranged(),
-        "rearranged needs a forecast with several draws per person, r of shape (1, m) or (n, m),"
-        " got a deterministic forecast",
     ),
     (
         lambda: Forecast(BASE).take_draws(np.zeros((3, 1), dtype=np.intp)),

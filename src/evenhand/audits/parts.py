@@ -19,7 +19,6 @@ from evenhand.audits.off_groups import off_learned
 from evenhand.audits.options import SearchOptions, resolved_tolerance
 from evenhand.audits.outcomes import PositivePart, RowPITs
 from evenhand.audits.pictures import calibration_table
-from evenhand.audits.profiles import profile_table
 from evenhand.audits.reliability import own_reliability, rate_ends, reliability_table
 from evenhand.audits.result import Audit
 from evenhand.audits.rows import HeldOut
@@ -159,9 +158,6 @@ def audit_rows(
             None if not is_event else float(tested.groups["predicted"].iloc[0]),
         ),
         miscoverage=miscoverage,
-        profiles=profile_table(
-            replace(rows, pits=pits), held.groups, tested, learned, options.confidence
-        ),
         membership=membership_table(rows.pits, residual, held.groups, options.confidence),
     )
 

@@ -34,7 +34,6 @@ TABLES = (
     "reliability",
     "positive_part",
     "probability_scores",
-    "profiles",
 )
 """Tables of an audit that its JSON lists by the same names."""
 

@@ -30,7 +30,6 @@ from evenhand.audits.people import without_ids
 from evenhand.audits.plain_audit import csv_tables, plain_audit
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
 from evenhand.audits.plain_values import write_tables
-from evenhand.audits.profiles import PROFILE_COLUMNS
 from evenhand.audits.reliability import RELIABILITY_COLUMNS
 from evenhand.audits.repairing import Repairable
 from evenhand.audits.reported import Reported
@@ -191,14 +190,6 @@ class Audit(Reported, Repairable):
         Named groups of the people whose outcome is not the atom of a hurdle, with the columns of
         `groups`, for the PITs of the continuous part. Intervals and p-values are adjusted for the
         groups of this table alone. Empty for other outcomes.
-    profiles : DataFrame
-        Shape of the errors of single groups: `table` that lists the group ("groups", "scan" or
-        "learned"), its name `group`, the `mass` of a learned group, the `share` of its PITs in ten
-        equal bins, the ends `low` and `high` of a simultaneous 95% band of these under calibration,
-        and the half width `margin` of the 95% band of its calibration curve, the cumulative sums of
-        `share`. For 0/1 outcomes instead `reliability`: the mean predicted probability, the rate
-        and the ends of its simultaneous interval in each bin. At most 100 scanned groups, those
-        with the smallest p-values; no groups known by probability.
     censoring : CensoringCounts or None
         Numbers of events, of people who reached the horizon and of people who are lost; None unless
         outcomes are times that may be cut off. The tables `groups`, `scan` (significant groups, at
@@ -267,7 +258,6 @@ class Audit(Reported, Repairable):
     grid_share: float | None = None
     positive_part: pd.DataFrame = field(default_factory=pd.DataFrame)
     about: Mapping[str, str] = field(default_factory=dict)
-    profiles: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*PROFILE_COLUMNS]))
     conditions: tuple[JudgedCondition, ...] = ()
     censoring: CensoringCounts | None = None
     survival: pd.DataFrame = field(

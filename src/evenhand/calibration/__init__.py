@@ -14,7 +14,6 @@ from evenhand.calibration.cdf_bands import CDFBands as CDFBands
 from evenhand.calibration.censored import (
     CensoredError,
     censored_error,
-    censored_range,
 )
 from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts, binned_error
 from evenhand.calibration.distances import binned_distance as binned_distance
@@ -58,6 +57,8 @@ from evenhand.calibration.intervals import Interval as Interval
 from evenhand.calibration.intervals import binned_error_interval as binned_error_interval
 from evenhand.calibration.intervals import error_interval, share_bound, share_interval
 from evenhand.calibration.known_pits import Estimate as Estimate
+from evenhand.calibration.known_pits import KnownPITs as KnownPITs
+from evenhand.calibration.known_pits import least_error as least_error
 from evenhand.calibration.multiple_tests import benjamini_yekutieli as benjamini_yekutieli
 from evenhand.calibration.multiple_tests import holm as holm
 from evenhand.calibration.own_draws import check_own_draws as check_own_draws
@@ -113,7 +114,6 @@ __all__ = [
     "cell_error",
     "cell_log_score",
     "censored_error",
-    "censored_range",
     "count_pits",
     "covered",
     "covered_whole",

@@ -9,7 +9,7 @@ from scipy import special
 
 from evenhand._validate import check_count, check_fraction
 from evenhand.calibration.group_sums import COVERED
-from evenhand.calibration.known_pits import Estimate, KnownPITs, least_error
+from evenhand.calibration.known_pits import Estimate, KnownPITs
 from evenhand.calibration.pits import PITs
 from evenhand.calibration.served_times import ServedTimes
 from evenhand.draws import RandomState, generator
@@ -89,7 +89,7 @@ def censored_error(
     Stute, Scandinavian Journal of Statistics 23, 1996).
 
     Without an assumption the PIT of a person who is cut off may be anywhere in its cell. `most` is
-    the largest error of these people in any case (`censored_range`), plus the margin of Hoeffding
+    the largest error of these people in any case (outcomes: 5), plus the margin of Hoeffding
     (JASA 58, 1963) for the one integral of values in [0, 1] that gives the largest error of the
     true distribution. `least` is the distance of the uniform distribution from a band of
     Dvoretzky, Kiefer and Wolfowitz (Massart 1990) about both ends of the cells.
@@ -133,26 +133,3 @@ def censored_error(
         float(np.clip(0.5 - data.level, 0.0, 1.0)),
         {level: data.coverage(level, tail) for level in COVERED},
     )
-
-
-def censored_range(pits: PITs) -> tuple[float, float]:
-    """Return the least and the largest error of these people, wherever in the cells they are.
-
-    With `A(c)`, the share of people whose PIT is known to be at most `c`, and `B(c)`, the share of
-    those whose PIT may be, they are the integrals over `c` of the distance of `c` from
-    `[A(c), B(c)]` and of the largest distance from a point of it (outcomes: 5). PITs of people who
-    are not `censored` are averaged over their cells.
-
-    Parameters
-    ----------
-    pits : PITs
-        PITs, some of them `censored`.
-
-    Examples
-    --------
-    >>> cells = [0.5, 0.0], [0.5, 1.0]
-    >>> censored_range(PITs.of_cells(*cells, ties=[0.5, 0.5], censored=[False, True]))
-    (0.0, 0.375)
-    """
-    data = KnownPITs(pits)
-    return least_error(data.low, data.lost, data.weights), data.largest

@@ -285,7 +285,7 @@ class KnownPITs:
         return least, min(self.largest + beyond, 0.5)
 
 
-def least_error(low: Floats, lost: Mask, weights: Floats, margin: float = 0.0) -> float:
+def least_error(low: Floats, lost: Mask, weights: Floats, margin: float) -> float:
     """Return the least distance of any distribution function between `A` and `B` from uniform.
 
     `A` counts the people who are not cut off, `B` all; both are moved apart by the margin.

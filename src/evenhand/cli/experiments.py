@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from evenhand._validate import InputError, bad_input
-from evenhand.cli.arguments import OUTPUT, ROWS, AsJson, check_seed
+from evenhand.cli.arguments import OUTPUT, AsJson, check_seed
 from evenhand.cli.messages import inform
 from evenhand.cli.options import check_not_among, folder_to_write
 from evenhand.cli.reports import command_line, show_result
@@ -24,30 +24,13 @@ def demo(
         Path, typer.Option(metavar="FOLDER", rich_help_panel=OUTPUT, help="folder to write to")
     ] = Path("evenhand-demo"),
     as_json: AsJson = False,
-    table: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=ROWS,
-            help="doses: generated, with known truth; diabetes: 442 real patients",
-        ),
-    ] = "doses",
     seed: Annotated[int, typer.Option(metavar="N", help="seed of tables, training and draws")] = 0,
 ) -> None:
     """Find, repair and prove on a generated table: the first steps, with all files."""
-    from evenhand._validate import check_choice
-    from evenhand.demo import TABLES, run
+    from evenhand.demo import run
 
-    check_choice("--table", table, TABLES)
     check_seed(seed)
-    done = run(
-        folder_to_write(out),
-        seed,
-        inform,
-        table=table,
-        command=command_line(),
-        width=text_width(),
-    )
+    done = run(folder_to_write(out), seed, inform, command=command_line(), width=text_width())
     show_result(done.values, done.text, as_json)
 
 

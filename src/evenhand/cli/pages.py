@@ -66,7 +66,6 @@ PAGES: dict[str, Page] = {
         (
             Example("Run all steps and write the results to evenhand-demo", "evenhand demo"),
             Example("Write to another folder", "evenhand demo --out first-look --seed 1"),
-            Example("Run them on 442 real patients", "evenhand demo --table diabetes"),
         ),
     ),
     "audit": Page(

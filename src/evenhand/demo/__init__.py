@@ -1,6 +1,6 @@
-"""Demonstrations: find, repair and prove on a generated table, and on a small real one."""
+"""Demonstration: find, repair and prove on a generated table."""
 
-from evenhand.demo.choice import TABLES, run
+from evenhand.demo.doses import run
 
 # parts for tests of other seeds
 from evenhand.demo.models import FOUND_SIZES as FOUND_SIZES
@@ -12,4 +12,4 @@ from evenhand.demo.models import worst_rule as worst_rule
 from evenhand.demo.result import Finished
 from evenhand.demo.truth import variant_coverage as variant_coverage
 
-__all__ = ["TABLES", "Finished", "run"]
+__all__ = ["Finished", "run"]

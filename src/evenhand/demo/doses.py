@@ -44,8 +44,13 @@ if TYPE_CHECKING:
 LEVEL = 0.8
 
 
-def run_doses(
-    out: Path, seed: int, inform: Callable[[str], None], command: str | None, width: int
+def run(
+    out: Path,
+    seed: int,
+    inform: Callable[[str], None],
+    *,
+    command: str | None = None,
+    width: int = 80,
 ) -> Finished:
     """Run the demonstration on generated doses, and write its files.
 
@@ -57,16 +62,20 @@ def run_doses(
         Seed of the tables, the training and the draws.
     inform : callable
         Function that prints progress messages.
-    command : str or None
+    command : str, optional
         The command line, for the reports.
-    width : int
+    width : int, default 80
         Most characters of a printed line.
     """
+    from evenhand.store import check_folder
+
+    # checked before anything is computed
+    check_folder(out)
     work = do_work(seed, inform)
     inform("writing reports ...")
     written = write_work(work, out, command)
     story = story_of(work)
-    return Finished(doses_text(story, written, width), values_of("doses", story, written))
+    return Finished(doses_text(story, written, width), values_of(story, written))
 
 
 def do_work(seed: int, inform: Callable[[str], None]) -> Work:

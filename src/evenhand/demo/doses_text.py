@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from evenhand._format import at_least, at_most, in_full, log_score, nats, number, percent
+from evenhand._format import at_least, at_most, band, in_full, log_score, nats, number, percent
 from evenhand._table import Cells, Column, Table, numeric, wrapped
-from evenhand.demo.result import Found, Proven, Repaired, Served, Story, Written
-from evenhand.demo.shared_text import estimate, step, written_text
+from evenhand.demo.result import Estimate, Found, Proven, Repaired, Served, Story, Written
 
 
 def doses_text(story: Story, written: Written, width: int) -> str:
@@ -15,7 +14,7 @@ def doses_text(story: Story, written: Written, width: int) -> str:
         _found(story.found, width),
         _repaired(story.repaired, width),
         _proven(story.proven, story.variant_share, width),
-        written_text(written, width),
+        _written_text(written, width),
     ]
     return "\n\n".join(steps)
 
@@ -28,9 +27,9 @@ def _setting(story: Story) -> str:
 
 
 def _found(found: Found, width: int) -> str:
-    return step(
+    return _step(
         f"1. FIND: audit the model on {found.n:,} patients of the clinics",
-        f"80% intervals cover {estimate(found.coverage)} of doses. Worst group found:"
+        f"80% intervals cover {_estimate(found.coverage)} of doses. Worst group found:"
         f" {found.group}, off by at least {at_least(found.error_low)} points with 95% confidence.",
         width,
     )
@@ -42,7 +41,7 @@ def _repaired(repaired: Repaired, width: int) -> str:
         f" {repaired.n_fresh:,} fresh patients"
     )
     columns = [Column("80% intervals cover"), numeric("before"), numeric("after")]
-    changes = [[row.group, estimate(row.before), estimate(row.after)] for row in repaired.changes]
+    changes = [[row.group, _estimate(row.before), _estimate(row.after)] for row in repaired.changes]
     off = [f"{n} of {repaired.n_scanned}" for n in (repaired.n_off_before, repaired.n_off_after)]
     rows = [*changes, ["scanned groups that are off", *off]]
     table = Table("Coverage before and after the repair", columns, rows)
@@ -92,3 +91,20 @@ def _bounds(row: Served) -> str:
     if row.ceiling is None:
         return f"at least {at_least(row.floor, percent)}"
     return f"{at_least(row.floor, percent)} to {at_most(row.ceiling, percent)}"
+
+
+def _step(title: str, text: str, width: int) -> str:
+    """Return a step: its title, and a paragraph."""
+    return f"{wrapped(title, width)}\n{wrapped(text, width)}"
+
+
+def _estimate(found: Estimate) -> str:
+    """Return an estimated share with its interval."""
+    return f"{percent(found.value)} ({band(percent, found.low, found.high)})"
+
+
+def _written_text(written: Written, width: int) -> str:
+    """Return the names of the files, and which report to open."""
+    folder = f"{written.out}{'/' if not str(written.out).endswith('/') else ''}"
+    files = wrapped(f"Written to {folder}: {', '.join(written.files)}", width)
+    return f"{files}\n\nOpen {written.out / written.report}"

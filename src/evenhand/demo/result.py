@@ -1,4 +1,4 @@
-"""Results of the demonstrations, as numbers."""
+"""Results of the demonstration, as numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA = "evenhand.demo/2"
 
 @dataclass(frozen=True)
 class Finished:
-    """Result of a demonstration: the text to print, and plain values for JSON."""
+    """Result of the demonstration: the text to print, and plain values for JSON."""
 
     text: str
     values: dict[str, Any]
@@ -153,7 +153,7 @@ class Proven:
 
 @dataclass(frozen=True)
 class Story:
-    """Result of the demonstration on generated doses.
+    """Numbers of the demonstration.
 
     `variant_share` is the share of patients with the variant, known as the table is generated.
     """
@@ -167,52 +167,15 @@ class Story:
 
 
 @dataclass(frozen=True)
-class SmallStory:
-    """Result of the demonstration on the small real table.
-
-    Parameters
-    ----------
-    n_training, n_certifying : int
-        Numbers of patients.
-    coverage : Estimate
-        Coverage of the 80% intervals of the deterministic model, on the certifying patients.
-    n_groups, n_off : int
-        Number of named groups, and how many of them are significantly off.
-    group_size, group_error : float
-        Smallest group size, and the bound for the error of every such group.
-    floor, ceiling : float
-        Bounds for the coverage of randomized 80% intervals in every such group.
-    alpha, price, wider : float
-        The randomization, its price in nats, and how much wider its 80% intervals are.
-    log_score : dict of str to float
-        Mean log score in nats by forecaster.
-    """
-
-    n_training: int
-    n_certifying: int
-    coverage: Estimate
-    n_groups: int
-    n_off: int
-    group_size: float
-    group_error: float
-    floor: float
-    ceiling: float
-    alpha: float
-    price: float
-    wider: float
-    log_score: dict[str, float]
-
-
-@dataclass(frozen=True)
 class Written:
-    """Files of a demonstration, by name, in the order in which they are listed."""
+    """Files of the demonstration, by name, in the order in which they are listed."""
 
     out: Path
     files: tuple[str, ...]
     report: str
 
 
-def values_of(table: str, result: Story | SmallStory, written: Written) -> dict[str, Any]:
+def values_of(result: Story, written: Written) -> dict[str, Any]:
     """Return a result as plain values for JSON."""
     files = {"out": str(written.out), "files": list(written.files), "report": written.report}
-    return {"schema": SCHEMA, "table": table, **files, **asdict(result)}
+    return {"schema": SCHEMA, "table": "doses", **files, **asdict(result)}

@@ -18,7 +18,6 @@ from evenhand.distributions.mixture import NormalMixture
 from evenhand.distributions.normal import Normal
 from evenhand.distributions.quantiles import Quantiles
 from evenhand.distributions.randomized import Randomized
-from evenhand.distributions.rearranged import Rearranged
 from evenhand.distributions.recalibrated import Recalibrated
 from evenhand.distributions.records import from_records, to_records
 from evenhand.distributions.samples import Samples
@@ -45,7 +44,6 @@ WRAPPERS: tuple[type[Distribution], ...] = (
     Joined,
     LocationScale,
     Randomized,
-    Rearranged,
     Recalibrated,
     Transformed,
     Truncated,
@@ -68,7 +66,6 @@ __all__ = [
     "Poisson",
     "Quantiles",
     "Randomized",
-    "Rearranged",
     "Recalibrated",
     "Samples",
     "Support",

@@ -27,7 +27,6 @@ from evenhand.distributions import (
     Poisson,
     Quantiles,
     Randomized,
-    Rearranged,
     Samples,
     SurvivalCurves,
     as_hurdle,
@@ -324,22 +323,6 @@ class Forecast(ForecastValues):
         hurdle = as_hurdle(base)
         part = Randomized(hurdle.positive, made, draws)
         return Forecast(Hurdle(hurdle.chance, part, hurdle.at, hurdle.end), draws)
-
-    def rearranged(self) -> Forecast:
-        """Return the forecast with CDFs that increase with the draw at each outcome.
-
-        Needs several draws per person, in increasing order along the last axis.
-        """
-        if self.r is None or self.r.ndim != 2:
-            got = "a deterministic forecast" if self.r is None else "one draw per person"
-            raise InputError(
-                "rearranged needs a forecast with several draws per person, r of shape (1, m) or"
-                f" (n, m), got {got}"
-            )
-        # sorted CDFs are assigned to the draws in their order along the row
-        if not (np.diff(self.r, axis=-1) > 0).all():
-            raise bad_input("r", "increase along each row", "draws out of order", "sort the draws")
-        return Forecast(Rearranged(self.distribution), self.r)
 
 
 def _one_per_person(name: str, values: ArrayLike, remedy: str = "") -> Floats:

@@ -26,7 +26,6 @@ from evenhand.report.next_section import next_section
 from evenhand.report.overview import overview
 from evenhand.report.page_data import MemberLists, PageData
 from evenhand.report.price import price_section
-from evenhand.report.profiles import GroupDetails
 from evenhand.report.proof import limits_section, oracle_section, proof_section
 from evenhand.report.provenance import provenance_section
 from evenhand.report.records import Score, records
@@ -56,14 +55,13 @@ def audit_document(
     members : MemberLists, optional
         Ids of members of groups that are off, among the data.
     """
-    details = GroupDetails.of(findings.values, members)
     found = [
         by_forecast_section(findings),
-        named_section(findings, details),
+        named_section(findings, members),
         positive_section(findings),
         membership_section(findings),
-        scanned_section(findings, details),
-        learned_section(findings, details),
+        scanned_section(findings, members),
+        learned_section(findings, members),
     ]
     people = examples_section(findings)
     if findings.terms.is_event:

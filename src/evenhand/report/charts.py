@@ -15,7 +15,7 @@ Place = tuple[float, float]
 
 Color = Literal["blue", "red", "orange", "grey"]
 Shape = Literal["circle", "square", "diamond", "hollow", "triangle"]
-Size = Literal["figure", "rows", "mini", "cell"]
+Size = Literal["figure", "rows", "cell"]
 
 TENTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 """Ticks of an axis of errors."""
@@ -37,11 +37,6 @@ class Axis:
     title: str = ""
     ticks: Sequence[float] = ()
     show: Callable[[float], str] = plain
-
-
-def mini_axis(high: float = 1.0, title: str = "") -> Axis:
-    """Return an axis of a small chart, from 0 to a share."""
-    return Axis(0, high, title, (0.0, high / 2, high), in_full)
 
 
 def share_axis(title: str) -> Axis:
@@ -68,13 +63,12 @@ def error_axis(most: float, title: str) -> Axis:
 # the key is ordered by `rank`, independently of the drawing order: marks, then areas, then lines
 @dataclass(frozen=True)
 class Area:
-    """Area between two lines: grey for a band, of a colour for a histogram."""
+    """Area between two lines."""
 
     low: Sequence[Place]
     high: Sequence[Place]
     label: str = ""
     rank: int = 1
-    color: Color | None = None
 
     @classmethod
     def of(cls, ends: Iterable[tuple[float, float | None, float | None]], label: str) -> Area:
@@ -202,8 +196,8 @@ class Chart:
     height : float
         Height in units of the picture; a figure is 480 units wide.
     size : str
-        "figure" for a chart with axes, "rows" for one with a name above each mark, "mini" for a
-        small one, "cell" for a table cell.
+        "figure" for a chart with axes, "rows" for one with a name above each mark, "cell" for a
+        table cell.
     names : sequence of (str, str)
         Names and values of the rows of a chart of rows, from top to bottom.
     """

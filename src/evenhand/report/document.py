@@ -100,13 +100,6 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Row:
-    """Small charts side by side."""
-
-    charts: Sequence[Chart]
-
-
-@dataclass(frozen=True)
 class Download:
     """Button that saves the ids of a list of members, or all data of the page.
 
@@ -135,7 +128,6 @@ Part = (
     | Figure
     | Legend
     | Pair
-    | Row
     | Download
     | Table
     | Chart

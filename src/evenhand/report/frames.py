@@ -59,8 +59,6 @@ def frame_of(chart: Chart) -> Frame:
     """Return the frame of a chart, by its size."""
     if chart.size == "cell":
         return Frame(chart.x, Axis(0, 1), 24, 160, 6, 6, 0, 0)
-    if chart.size == "mini":
-        return mini_frame(chart.x, chart.y or Axis(0, 1))
     if chart.size == "rows":
         n = len(chart.names)
         # rows are counted from the top
@@ -69,11 +67,6 @@ def frame_of(chart: Chart) -> Frame:
     if groups:
         return Frame(chart.x, Axis(0, 1), sum(map(_height, groups)) + 56, left=92, top=4)
     return Frame(chart.x, chart.y or Axis(0, 1), chart.height)
-
-
-def mini_frame(x: Axis, y: Axis) -> Frame:
-    """Return the frame of a small chart."""
-    return Frame(x, y, 168, 280, 38, 18, 24, 38)
 
 
 def _part(value: float, axis: Axis) -> float:

@@ -20,10 +20,10 @@ from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.assumptions import IN_FEATURES, IN_GROUP
 from evenhand.report.charts import Area, Axis, Chart, Color, Point, Points, Shape
 from evenhand.report.comparison import reach_of, signed
-from evenhand.report.document import Legend, Paragraph, Part, Section
+from evenhand.report.document import Details, Download, Legend, Paragraph, Section
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.names import tip_name
-from evenhand.report.profiles import GroupDetails
+from evenhand.report.page_data import MemberLists
 from evenhand.report.records import Estimate, Number
 from evenhand.report.sentences import (
     NOT_OFF,
@@ -69,7 +69,7 @@ def shown_scanned(findings: Findings) -> list[GroupFinding]:
     return sorted(findings.scanned, key=_place)[:SCANNED]
 
 
-def named_section(findings: Findings, details: GroupDetails) -> Section | None:
+def named_section(findings: Findings, members: MemberLists | None) -> Section | None:
     """Show all people and the most important named groups."""
     shown = shown_named(findings)
     if not shown:
@@ -91,9 +91,15 @@ def named_section(findings: Findings, details: GroupDetails) -> Section | None:
     cells |= {numeric("rows"): _rows}
     is_left_out = [not (group.is_judged or group.same_as) for group in shown]
     dim = [i for i, is_dim in enumerate(is_left_out) if is_dim]
-    more = _more("groups", details)
-    table = Table.of("Named groups", shown, cells, dim=dim, search="Find a group", more=more)
-    parts = [Paragraph(text), *_explained("groups", findings, details), _legend(findings), table]
+    table = Table.of(
+        "Named groups",
+        shown,
+        cells,
+        dim=dim,
+        search="Find a group",
+        more=lambda group: ids_of(members, group.name),
+    )
+    parts = [Paragraph(text), _legend(findings), table]
     return Section("Named groups", parts, "groups")
 
 
@@ -111,18 +117,13 @@ def by_forecast_section(findings: Findings) -> Section | None:
     return Section("Groups by the own forecast", [Paragraph(text), table], "own")
 
 
-def _explained(table: str, findings: Findings, details: GroupDetails) -> list[Part]:
-    """Explain the charts of single groups, if a table has any."""
-    if not details.has_table(table):
-        return []
-    return [details.explained(findings.terms)]
-
-
-def _more(table: str, details: GroupDetails) -> Callable[[GroupFinding], object] | None:
-    """Return what is shown below the row of a group; None if no group has any."""
-    if not details.has_table(table):
+def ids_of(members: MemberLists | None, name: str, mass: float | None = None) -> Details | None:
+    """Return the button that saves the ids of a group; None if the page does not list them."""
+    place = None if members is None else members.place(name, mass)
+    if members is None or place is None:
         return None
-    return lambda group: details.of_group(table, group.name, group.name)
+    saved = Download(f"Download {members.groups[place].n:,} ids (csv)", place)
+    return Details("Show ids", f" of {tip_name(name)}", [saved])
 
 
 def _bias_in_words(findings: Findings) -> list[str]:
@@ -179,7 +180,7 @@ def _times_in_words(findings: Findings) -> str:
     )
 
 
-def scanned_section(findings: Findings, details: GroupDetails) -> Section:
+def scanned_section(findings: Findings, members: MemberLists | None) -> Section:
     """Show the most important of the scanned groups."""
     groups, shown = findings.scanned, shown_scanned(findings)
     if not groups:
@@ -199,7 +200,6 @@ def scanned_section(findings: Findings, details: GroupDetails) -> Section:
     }
     dim = [i for i, group in enumerate(shown) if not group.is_off]
     search = "Find a group by its features"
-    more = _more("scan", details)
     table = Table.of(
         "Groups by features",
         shown,
@@ -207,9 +207,9 @@ def scanned_section(findings: Findings, details: GroupDetails) -> Section:
         dim=dim,
         search=search,
         printed=max(PRINTED, n_problems),
-        more=more,
+        more=lambda group: ids_of(members, group.name),
     )
-    parts = [Paragraph(text), *_explained("scan", findings, details), _legend(findings), table]
+    parts = [Paragraph(text), _legend(findings), table]
     return Section("Groups by features", parts, "features")
 
 

@@ -7,8 +7,8 @@ from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.assumptions import IN_GROUP
 from evenhand.report.document import Paragraph, Section
 from evenhand.report.findings import Findings, LearnedFinding
-from evenhand.report.groups import bias_cell, estimate_cell
-from evenhand.report.profiles import GroupDetails
+from evenhand.report.groups import bias_cell, estimate_cell, ids_of
+from evenhand.report.page_data import MemberLists
 from evenhand.report.sentences import how_off, learned_in_words
 
 LEARNED = (
@@ -17,7 +17,7 @@ LEARNED = (
 )
 
 
-def learned_section(findings: Findings, details: GroupDetails) -> Section | None:
+def learned_section(findings: Findings, members: MemberLists | None) -> Section | None:
     """Show the learned group of each size."""
     if not findings.learned:
         return None
@@ -43,7 +43,7 @@ def learned_section(findings: Findings, details: GroupDetails) -> Section | None
 
     def more(found: LearnedFinding) -> object:
         name = names.get(found.mass, f"learned group of {in_full(found.mass)} of people")
-        return details.of_group("learned", found.mass, str(name), found.mass)
+        return ids_of(members, str(name), found.mass)
 
     table = Table.of("Groups found by search", findings.learned, cells, more=more)
     title = "Groups found by search"

@@ -10,25 +10,20 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from evenhand._table import Table
 from evenhand.figures import inline_svg, printable
 from evenhand.report.audit import audit_document
 from evenhand.report.document import Document, Paragraph, Part, StatusBox
 from evenhand.report.findings import Findings
-from evenhand.report.frames import digits, frame_of, mini_frame, stairs
+from evenhand.report.frames import digits, frame_of, stairs
 from evenhand.report.groups import shown_named, shown_scanned
 from evenhand.report.judging import findings_of
 from evenhand.report.names import short
 from evenhand.report.notes import Note
 from evenhand.report.page_data import MemberLists, PageData
-from evenhand.report.profiles import MINI_AXES
 from evenhand.report.records import Values
 
 MARGIN_TITLE = 80
 """Most characters of the title in the margin of a printed page."""
-
-MINI_FRAMES = tuple(mini_frame(x, y) for x, y in MINI_AXES)
-"""Frames of small charts, whose axes a page draws once."""
 
 CODE = re.compile("`([^`]+)`")
 
@@ -81,12 +76,7 @@ def listed_values(audit: Values, findings: Findings) -> Values:
         key: [row for row in audit.get(key) or () if row.get("group") in names]
         for key, names in listed.items()
     }
-    profiles = [
-        row
-        for row in audit.get("profiles") or ()
-        if row["table"] not in listed or row["group"] in listed[row["table"]]
-    ]
-    return {**audit, **tables, "profiles": profiles}
+    return {**audit, **tables}
 
 
 def document_html(document: Document, *, is_live: bool = False) -> str:
@@ -97,16 +87,7 @@ def document_html(document: Document, *, is_live: bool = False) -> str:
     style = _own_file("page.css")
     template = _environment().get_template("page.html.j2")
     icon = base64.b64encode(_own_file("icon.svg").encode()).decode()
-    minis = MINI_FRAMES if _has_minis(document) else ()
-    return template.render(
-        document=document, script=script, seal=seal, style=style, icon=icon, minis=minis
-    )
-
-
-def _has_minis(document: Document) -> bool:
-    """Whether a table shows charts of single rows."""
-    parts = (part for section in document.sections for part in section.parts)
-    return any(isinstance(part, Table) and any(part.more) for part in parts)
+    return template.render(document=document, script=script, seal=seal, style=style, icon=icon)
 
 
 @cache
@@ -139,7 +120,6 @@ def _environment() -> Environment:
         "css": _css_string,
         "order": _order,
         "frame": frame_of,
-        "shared": MINI_FRAMES.index,
         "stairs": stairs,
         # the name makes the ids of a figure unique in the page
         "drawn": lambda figure: inline_svg(figure.draw, figure.alt, figure.name),
