@@ -1,8 +1,8 @@
-"""0/1 outcomes under predicted probabilities: exact distributions and tests, sums over groups, intervals.
+"""0/1 outcomes under predicted probabilities: exact tests, sums over groups, intervals.
 
 Given the forecasts, the outcomes are independent events, so the distribution of a weighted sum of
-them with whole weights is known exactly (verdict: 1). Tails of their number are at most binomial (Hoeffding,
-Annals of Mathematical Statistics 27, 1956, theorem 4).
+them with whole weights is known exactly (verdict: 1). Tails of their number are at most binomial
+(Hoeffding, Annals of Mathematical Statistics 27, 1956, theorem 4).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ONLY_DIRECT = 64
 
 EXACT_ROWS = 20_000
 """Largest number of rows whose distribution is always exact; that of more rows is exact if their
-events are rare, and otherwise normal with the exact variance and skewness, which it then nearly is."""
+events are rare, and otherwise normal with the exact variance and skewness."""
 
 RARE_VARIANCE = 200.0
 """Variance of the number of events below which they are rare."""
@@ -121,7 +121,7 @@ def count_distribution(probability: Floats) -> Floats:
 
 
 def sum_distribution(probability: Floats, weight: Ints) -> tuple[int, Floats]:
-    """Return the least value, and the distribution from there on, of a sum of events with whole weights.
+    """Return the least value of a sum of events with whole weights, and its distribution.
 
     Examples
     --------

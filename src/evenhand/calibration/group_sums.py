@@ -294,8 +294,8 @@ def uniformity_tests(sums: GroupSums) -> GroupTests:
 
     For 0/1 outcomes the level is the number of events, and in place of the spread the trend is
     tested: whether outcomes of larger probabilities are too rare (`z_spread > 0`, probabilities too
-    extreme) or too frequent. Both distributions are exact given the probabilities, in groups of any size;
-    normal p-values are returned where an exact one could change no decision (verdict: 1).
+    extreme) or too frequent. Both p-values are exact given the probabilities, in groups of any
+    size; normal ones are returned where an exact one could change no decision (verdict: 1).
 
     With weights `w` the tests are those of Horvitz and Thompson sums `sum w g` of the same values
     `g` (verdict: 4), which are calibrated if the weights are inverse sampling probabilities,

@@ -99,7 +99,7 @@ def named_section(findings: Findings, members: MemberLists | None) -> Section | 
         search="Find a group",
         more=lambda group: ids_of(members, group.name),
     )
-    parts = [Paragraph(text), _legend(findings), table]
+    parts: list[Part] = [Paragraph(text), _legend(findings), table]
     return Section("Named groups", parts, "groups")
 
 
@@ -209,7 +209,7 @@ def scanned_section(findings: Findings, members: MemberLists | None) -> Section:
         printed=max(PRINTED, n_problems),
         more=lambda group: ids_of(members, group.name),
     )
-    parts = [Paragraph(text), _legend(findings), table]
+    parts: list[Part] = [Paragraph(text), _legend(findings), table]
     return Section("Groups by features", parts, "features")
 
 
