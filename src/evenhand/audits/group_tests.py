@@ -250,7 +250,8 @@ def _given(
     for group, mass in zip(own, sums.weight * sums.error, strict=True):
         by_key[group.key] = by_key.get(group.key, 0.0) + float(mass)
     measured = max(by_key.values(), default=0.0) / float(pooled.weight[0])
-    return given_forecast(rows.one_draw, keys, measured or float(pooled.error[0]), share, weights)
+    error = float(pooled.error[0])
+    return given_forecast(rows.one_draw, keys, measured or error, share, weights, error)
 
 
 def _everyone(
