@@ -99,8 +99,7 @@ def named_section(findings: Findings, members: MemberLists | None) -> Section | 
         search="Find a group",
         more=lambda group: ids_of(members, group.name),
     )
-    parts: list[Part] = [Paragraph(text), _legend(findings), table]
-    return Section("Named groups", parts, "groups")
+    return Section("Named groups", [Paragraph(text), _legend(findings), table], "groups")
 
 
 def by_forecast_section(findings: Findings) -> Section | None:
@@ -209,8 +208,7 @@ def scanned_section(findings: Findings, members: MemberLists | None) -> Section:
         printed=max(PRINTED, n_problems),
         more=lambda group: ids_of(members, group.name),
     )
-    parts: list[Part] = [Paragraph(text), _legend(findings), table]
-    return Section("Groups by features", parts, "features")
+    return Section("Groups by features", [Paragraph(text), _legend(findings), table], "features")
 
 
 def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFinding]:
