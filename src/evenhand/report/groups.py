@@ -99,7 +99,8 @@ def named_section(findings: Findings, members: MemberLists | None) -> Section | 
         search="Find a group",
         more=lambda group: ids_of(members, group.name),
     )
-    return Section("Named groups", [Paragraph(text), _legend(findings), table], "groups")
+    parts: list[Part] = [Paragraph(text), _legend(findings), table]
+    return Section("Named groups", parts, "groups")
 
 
 def by_forecast_section(findings: Findings) -> Section | None:
@@ -208,7 +209,8 @@ def scanned_section(findings: Findings, members: MemberLists | None) -> Section:
         printed=max(PRINTED, n_problems),
         more=lambda group: ids_of(members, group.name),
     )
-    return Section("Groups by features", [Paragraph(text), _legend(findings), table], "features")
+    parts: list[Part] = [Paragraph(text), _legend(findings), table]
+    return Section("Groups by features", parts, "features")
 
 
 def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFinding]:
