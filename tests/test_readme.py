@@ -110,6 +110,6 @@ def test_the_picture_of_the_report_is_that_of_the_demo(
     page = (demo_run[0] / "evenhand-demo" / "report.html").read_text(encoding="utf-8")
     page = html.unescape(re.sub(r"<(style|script).*?</\1>|<[^>]+>", " ", page, flags=re.DOTALL))
     status, headline = shown.split(" Main findings ")
-    for text in (status.removeprefix("Fail."), headline):
+    for text in (status.removeprefix("Problem found"), headline):
         near(page, text)
-    assert re.search(r"\bFail\.", page)
+    assert re.search(r"\bProblem found\b", page)

@@ -71,7 +71,8 @@ def _rows(findings: Findings) -> Iterator[_Row]:
     """Yield everyone, the most important groups and the bound for every group."""
     groups = sorted(findings.examined, key=lambda group: group.rank)
     for group in (*findings.overall, *groups[:MOST]):
-        if known(group.error.value):
+        # all people have one mark
+        if known(group.error.value) and group.same_as is None:
             yield _row(group, findings)
     bound = findings.bound
     if bound is not None and findings.is_bound_useful and known(bound.group_error):
