@@ -358,7 +358,7 @@ FAULTS = (
         ("test_own_forecast.py", "test_event_tests.py"),
     ),
     Fault(
-        "negative weights of a sum of events keep the order of its law",
+        "negative weights of a sum of events keep the order of its distribution",
         "calibration/event_sums.py",
         "spread[:: abs(w)] = own if w > 0 else own[::-1]",
         "spread[:: abs(w)] = own",

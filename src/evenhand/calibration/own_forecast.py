@@ -243,7 +243,7 @@ def given_forecast(
     values = u - 0.5, np.abs(u - 0.5) - 0.25
     variances, slopes = (1 / 12, 1 / 48), (1.0, 0.5)
     tests: dict[str, float] = {}
-    roots = [0.0]
+    sizes, roots = [], [0.0]
     n_tests = 2 + 2 * len(trends)
     z = -float(special.ndtri(share / (2 * n_tests)))
     for name, c in {"": np.ones(n), **trends}.items():
@@ -255,19 +255,23 @@ def given_forecast(
             if weights is None:
                 total = float((c * value).sum()) / (n * squares * variance) ** 0.5
                 tests[label] = float(special.erfc(abs(total) / np.sqrt(2)))
-                x = abs(float((c * value).mean()))
-                roots.append(float(least_root(x, squares * variance, n, z, slope)))
+                sizes.append(abs(float((c * value).mean())))
+                roots.append(float(least_root(sizes[-1], squares * variance, n, z, slope)))
             else:
                 tests[label] = weighted_p_value(w * c * value, size)[0]
                 t = -float(special.stdtrit(size - 1, share / (2 * n_tests)))
                 spread = float(((w * c * value) ** 2).sum()) ** 0.5
-                roots.append((abs(float((w * c * value).sum())) - t * spread) / n)
+                sizes.append(abs(float((w * c * value).sum())) / n)
+                roots.append(sizes[-1] - t * spread / n)
     k = n_parts(size)
     chance = CHANCE * (k / size) ** 0.5
-    low = max(roots) if n_tests * min(tests.values()) < share else 0.0
-    # what is left of both sizes beyond chance
+    # what is left of both sizes beyond chance, and the statistic that rejects: with few rows there
+    # are no groups by the forecast that could show it
     squares = max(measured**2 - chance**2, pooled**2 - CHANCE**2 / size, 0.0)
-    estimate = max(squares**0.5, low)
+    low, estimate = 0.0, squares**0.5
+    if n_tests * min(tests.values()) < share:
+        low = max(roots)
+        estimate = max(estimate, low, min(zip(tests.values(), sizes, strict=True))[1])
     return GivenForecast(estimate, low, None, measured, chance, k, False, tests)
 
 
