@@ -418,11 +418,6 @@ def test_weighted_rows_are_thinned_for_searches_and_certificates() -> None:
     share = 3 * north.sum() / (3 * north.sum() + (~north).sum())
     assert kept[north].sum() / n_kept == pytest.approx(share, abs=5 * 0.5 / np.sqrt(n_kept))
     assert found.worst_groups["n"].iloc[-1] == n_kept
-    # the kept rows of the learned group have the histogram of its profile
-    (profile,) = found.profiles[found.profiles["table"] == "learned"].to_dict("records")
-    u = stats.norm.cdf((y - X["score"].to_numpy()) / STD)[found.learned_rows["row"].to_numpy(int)]
-    share = np.histogram(u, bins=10, range=(0, 1))[0] / u.size
-    np.testing.assert_allclose(profile["share"], share, atol=1e-6)
     few = audit(Stub(), X, y, random_state=0, largest_weight=400.0, **options)
     (note,) = notes_of(few.notes, NoteKind.FEW_AFTER_THINNING)
     assert note.numbers[0] == n

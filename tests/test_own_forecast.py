@@ -11,7 +11,7 @@ from scipy import special, stats
 from evenhand._validate import Floats
 from evenhand.calibration import (
     GivenForecast,
-    count_law,
+    count_distribution,
     event_p_value,
     given_forecast,
     largest_signed_mean,
@@ -20,7 +20,7 @@ from evenhand.calibration import (
     mid_ranks,
     own_parts,
     rate_error,
-    sum_law,
+    sum_distribution,
     trend_weights,
     weighted_p_value,
 )
@@ -48,8 +48,8 @@ def test_laws_of_events_are_those_of_all_outcomes(n: int) -> None:
         mass = float(np.prod(np.where(y == 1, p, 1 - p)))
         number[y.sum()] += mass
         total[int(c @ y)] = total.get(int(c @ y), 0.0) + mass
-    np.testing.assert_allclose(count_law(p), number, atol=1e-15)
-    least, law = sum_law(p, c)
+    np.testing.assert_allclose(count_distribution(p), number, atol=1e-15)
+    least, law = sum_distribution(p, c)
     found = {least + i: mass for i, mass in enumerate(law) if mass > 0}
     for value, mass in total.items():
         assert found.get(value, 0.0) == pytest.approx(mass, abs=1e-15)
@@ -59,7 +59,7 @@ def test_laws_of_events_are_those_of_all_outcomes(n: int) -> None:
 def test_the_law_of_many_equal_events_is_binomial() -> None:
     counts = np.arange(3001)
     np.testing.assert_allclose(
-        count_law(np.full(3000, 0.03)), stats.binom.pmf(counts, 3000, 0.03), atol=1e-14
+        count_distribution(np.full(3000, 0.03)), stats.binom.pmf(counts, 3000, 0.03), atol=1e-14
     )
 
 
@@ -93,7 +93,7 @@ def test_p_values_of_many_rows_are_nearly_the_exact_ones() -> None:
     p = special.expit(rng.normal(-3, 1, 30_000))
     for shift in (1.0, 1.05, 1.1):
         y = (rng.random(p.size) < np.minimum(shift * p, 1)).astype(float)
-        law = count_law(p)
+        law = count_distribution(p)
         at = int(y.sum())
         exact = min(1.0, 2 * min(law[: at + 1].sum(), law[at:].sum()))
         assert event_p_value(y, p) == pytest.approx(exact, rel=0.06, abs=1e-9)

@@ -58,6 +58,8 @@ class Family:
     shares : dict of str to float
         Error probability of everyone, of groups by the forecast, of named and scanned groups and of
         learned groups; 0 where there are none.
+    min_size : int
+        Least number of rows of a scanned group.
     effective_share : float
         Effective number of rows, as a share of the rows; 1 without weights.
     asymptotic : tuple of str
@@ -71,6 +73,7 @@ class Family:
     n_learned: int
     n_tests: int
     shares: Mapping[str, float]
+    min_size: int
     effective_share: float = 1.0
     asymptotic: tuple[str, ...] = ()
 
@@ -173,6 +176,7 @@ def tested_groups(
         n_learned,
         len(given.tests),
         shares,
+        options.min_size,
         float(pooled.n_effective[0]) / pits.n_samples,
         _asymptotic(named, held.groups),
     )
@@ -250,7 +254,8 @@ def _given(
     for group, mass in zip(own, sums.weight * sums.error, strict=True):
         by_key[group.key] = by_key.get(group.key, 0.0) + float(mass)
     measured = max(by_key.values(), default=0.0) / float(pooled.weight[0])
-    return given_forecast(rows.one_draw, keys, measured or float(pooled.error[0]), share, weights)
+    error = float(pooled.error[0])
+    return given_forecast(rows.one_draw, keys, measured or error, share, weights, error)
 
 
 def _everyone(

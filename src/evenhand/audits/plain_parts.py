@@ -32,7 +32,7 @@ def plain_certificate(
 ) -> dict[str, Any]:
     """Return a certificate with its bounds for every group."""
     events = certificate.events
-    # what is proven of pooled PITs of 0/1 outcomes says little: in them errors cancel (verdict: 2)
+    # in pooled PITs of 0/1 outcomes too high and too low probabilities cancel (verdict: 2)
     is_event = certificate.kind is OutcomeKind.BINARY
     atom = (
         {"atom": certificate.at} if isinstance(certificate, certificates.HurdleCertificate) else {}

@@ -29,11 +29,11 @@ from evenhand.calibration.errors import (
 from evenhand.calibration.errors import n_effective as n_effective
 from evenhand.calibration.event_rates import Reliability, reliability
 from evenhand.calibration.event_rates import probability_bins as probability_bins
-from evenhand.calibration.event_sums import count_law as count_law
+from evenhand.calibration.event_sums import count_distribution as count_distribution
 from evenhand.calibration.event_sums import event_p_value as event_p_value
 from evenhand.calibration.event_sums import event_values as event_values
 from evenhand.calibration.event_sums import rate_intervals as rate_intervals
-from evenhand.calibration.event_sums import sum_law as sum_law
+from evenhand.calibration.event_sums import sum_distribution as sum_distribution
 from evenhand.calibration.event_sums import trend_weights as trend_weights
 from evenhand.calibration.grid import Grid as Grid
 from evenhand.calibration.grid import rounding_step

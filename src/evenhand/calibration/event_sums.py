@@ -1,8 +1,8 @@
-"""0/1 outcomes under predicted probabilities: exact laws and tests, sums over groups, intervals.
+"""0/1 outcomes under predicted probabilities: exact tests, sums over groups, intervals.
 
-Given the forecasts, the outcomes are independent events, so the law of a weighted sum of them with
-whole weights is known exactly (verdict: 1). Tails of their number are at most binomial (Hoeffding,
-Annals of Mathematical Statistics 27, 1956, theorem 4).
+Given the forecasts, the outcomes are independent events, so the distribution of a weighted sum of
+them with whole weights is known exactly (verdict: 1). Tails of their number are at most binomial
+(Hoeffding, Annals of Mathematical Statistics 27, 1956, theorem 4).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ MOST_LOG_ODDS = 8.0
 """Log odds beyond which all probabilities have the same weight in the trend test."""
 
 ONLY_DIRECT = 64
-"""Least number of values of a law that is convolved by a Fourier transform."""
+"""Least number of values of a distribution that is convolved by a Fourier transform."""
 
 EXACT_ROWS = 20_000
-"""Largest number of rows whose law is always exact; that of more rows is exact if their events are
-rare, and otherwise normal with the exact variance and skewness, which it then nearly is."""
+"""Largest number of rows whose distribution is always exact; that of more rows is exact if their
+events are rare, and otherwise normal with the exact variance and skewness."""
 
 RARE_VARIANCE = 200.0
 """Variance of the number of events below which they are rare."""
@@ -96,12 +96,12 @@ def trend_weights(probability: Floats, weights: Floats | float = 1.0) -> Ints:
     return np.asarray(step - np.rint((variance * step).sum() / total), dtype=np.intp)
 
 
-def count_law(probability: Floats) -> Floats:
+def count_distribution(probability: Floats) -> Floats:
     """Return the probabilities of 0, 1, ..., n of n independent events, by a product tree.
 
     Examples
     --------
-    >>> count_law(np.array([0.1, 0.5, 0.9])).round(3)
+    >>> count_distribution(np.array([0.1, 0.5, 0.9])).round(3)
     array([0.045, 0.455, 0.455, 0.045])
     """
     n = probability.size
@@ -120,33 +120,33 @@ def count_law(probability: Floats) -> Floats:
     return tree[0, : n + 1]
 
 
-def sum_law(probability: Floats, weight: Ints) -> tuple[int, Floats]:
-    """Return the least value, and the law from there on, of a sum of events with whole weights.
+def sum_distribution(probability: Floats, weight: Ints) -> tuple[int, Floats]:
+    """Return the least value of a sum of events with whole weights, and its distribution.
 
     Examples
     --------
-    >>> least, law = sum_law(np.array([0.1, 0.5, 0.9]), np.array([-1, 0, 2]))
-    >>> least, law.round(2)
+    >>> least, mass = sum_distribution(np.array([0.1, 0.5, 0.9]), np.array([-1, 0, 2]))
+    >>> least, mass.round(2)
     (-1, array([0.01, 0.09, 0.09, 0.81]))
     """
-    least, law = 0, np.ones(1)
-    # small weights first, so that laws are as short as possible for as long as possible
+    least, mass = 0, np.ones(1)
+    # small weights first: distributions stay short for longer
     for w in sorted(set(weight.tolist()) - {0}, key=abs):
-        own = count_law(probability[weight == w])
+        own = count_distribution(probability[weight == w])
         spread = np.zeros(abs(w) * (own.size - 1) + 1)
         spread[:: abs(w)] = own if w > 0 else own[::-1]
         least += min(w, 0) * (own.size - 1)
-        is_short = min(law.size, spread.size) < ONLY_DIRECT
-        law = np.convolve(law, spread) if is_short else _convolved(law, spread)
-    return least, law
+        is_short = min(mass.size, spread.size) < ONLY_DIRECT
+        mass = np.convolve(mass, spread) if is_short else _convolved(mass, spread)
+    return least, mass
 
 
 def _convolved(one: Floats, other: Floats) -> Floats:
     n = one.shape[-1] + other.shape[-1] - 1
     size = 1 << (n - 1).bit_length()
-    law = irfft(rfft(one, size) * rfft(other, size), size)[..., :n]
+    mass = irfft(rfft(one, size) * rfft(other, size), size)[..., :n]
     # absolute errors of the transform are about 1e-15
-    return np.asarray(np.maximum(law, 0.0))
+    return np.asarray(np.maximum(mass, 0.0))
 
 
 def event_p_value(happened: Floats, probability: Floats, weight: Ints | None = None) -> float:
@@ -177,12 +177,12 @@ def event_p_value(happened: Floats, probability: Floats, weight: Ints | None = N
         return _skewed_p_value(c * (happened - probability), c**2 * variance,
                                c**3 * variance * (1 - 2 * probability))  # fmt: skip
     if weight is None:
-        least, law, total = 0, count_law(probability), happened.sum()
+        least, mass, total = 0, count_distribution(probability), happened.sum()
     else:
-        least, law = sum_law(probability, weight)
+        least, mass = sum_distribution(probability, weight)
         total = (weight * happened).sum()
     at = round(float(total)) - least
-    tails = law[: at + 1].sum(), law[at:].sum()
+    tails = mass[: at + 1].sum(), mass[at:].sum()
     return float(min(1.0, 2 * min(tails) + 1e-13))
 
 

@@ -294,8 +294,8 @@ def uniformity_tests(sums: GroupSums) -> GroupTests:
 
     For 0/1 outcomes the level is the number of events, and in place of the spread the trend is
     tested: whether outcomes of larger probabilities are too rare (`z_spread > 0`, probabilities too
-    extreme) or too frequent. Both laws are exact given the probabilities, in groups of any size;
-    normal p-values are returned where an exact one could change no decision (verdict: 1).
+    extreme) or too frequent. Both p-values are exact given the probabilities, in groups of any
+    size; normal ones are returned where an exact one could change no decision (verdict: 1).
 
     With weights `w` the tests are those of Horvitz and Thompson sums `sum w g` of the same values
     `g` (verdict: 4), which are calibrated if the weights are inverse sampling probabilities,
@@ -374,7 +374,7 @@ def _event_tests(sums: GroupSums) -> GroupTests:
     # outcomes that follow the probabilities less than they should: too extreme, as in too narrow
     z_trend = -_ratio(trend, np.sqrt(np.maximum(of_trend, 0.0)))
     if sums.rows is None or sums.rows.events is None:
-        # sums determine no exact law; that of the level has a bound
+        # sums determine no exact distribution; that of the level has a bound
         p_level = _binomial_p_value(sums)
         return GroupTests(z_level, np.zeros_like(z_level), p_level)
     found = _tested(z_level, z_trend)

@@ -209,6 +209,7 @@ def given_forecast(
     measured: float,
     share: float,
     weights: Floats | None = None,
+    pooled: float = 0.0,
 ) -> GivenForecast:
     """Return the mean W1 error given level and spread of the forecast, with the tests of everyone.
 
@@ -224,6 +225,8 @@ def given_forecast(
         Error probability of the lower end, which is positive only if the tests reject at it.
     weights : ndarray of shape (n,), optional
         Sampling weights.
+    pooled : float
+        W1 error of all PITs together, which is at most the error given the forecast.
 
     Examples
     --------
@@ -262,7 +265,9 @@ def given_forecast(
     k = n_parts(size)
     chance = CHANCE * (k / size) ** 0.5
     low = max(roots) if n_tests * min(tests.values()) < share else 0.0
-    estimate = max(max(measured**2 - chance**2, 0.0) ** 0.5, low)
+    # what is left of both sizes beyond chance
+    squares = max(measured**2 - chance**2, pooled**2 - CHANCE**2 / size, 0.0)
+    estimate = max(squares**0.5, low)
     return GivenForecast(estimate, low, None, measured, chance, k, False, tests)
 
 

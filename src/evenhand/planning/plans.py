@@ -31,6 +31,9 @@ ERRORS = (0.02, 0.03, 0.05, 0.1)
 POWERS = (0.8, 0.9)
 """Errors of a group and probabilities of detecting them."""
 
+AUDIT_LEVEL = 0.02
+"""Error probability that an audit gives its named and scanned groups."""
+
 N_GROUPS = 20
 """Number of groups that are tested together."""
 
@@ -236,7 +239,9 @@ def plan(
                 shift_of(error),
                 power,
                 size,
-                group_test_rows(error, power=power, n_groups=size, min_size=MIN_SIZE),
+                group_test_rows(
+                    error, power=power, n_groups=size, min_size=MIN_SIZE, level=AUDIT_LEVEL
+                ),
             )
             for error in ERRORS
             for size in sizes

@@ -20,7 +20,7 @@ from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.assumptions import IN_FEATURES, IN_GROUP
 from evenhand.report.charts import Area, Axis, Chart, Color, Point, Points, Shape
 from evenhand.report.comparison import reach_of, signed
-from evenhand.report.document import Details, Download, Legend, Paragraph, Section
+from evenhand.report.document import Details, Download, Legend, Paragraph, Part, Section
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.names import tip_name
 from evenhand.report.page_data import MemberLists
@@ -99,7 +99,7 @@ def named_section(findings: Findings, members: MemberLists | None) -> Section | 
         search="Find a group",
         more=lambda group: ids_of(members, group.name),
     )
-    parts = [Paragraph(text), _legend(findings), table]
+    parts: list[Part] = [Paragraph(text), _legend(findings), table]
     return Section("Named groups", parts, "groups")
 
 
@@ -209,7 +209,7 @@ def scanned_section(findings: Findings, members: MemberLists | None) -> Section:
         printed=max(PRINTED, n_problems),
         more=lambda group: ids_of(members, group.name),
     )
-    parts = [Paragraph(text), _legend(findings), table]
+    parts: list[Part] = [Paragraph(text), _legend(findings), table]
     return Section("Groups by features", parts, "features")
 
 

@@ -95,8 +95,8 @@ def _repairs(findings: Findings, options: str) -> Iterator[NextStep]:
     others = [group for group in findings.problems if group not in apart]
     # groups found by search have no column
     listed = [group for group in others if group.mass is None]
-    # a trend along the forecast is no matter of single groups
-    is_of_all = findings.is_everyone_problem and (_is_trend(findings) or not others)
+    # an error along the forecast is no matter of single groups
+    is_of_all = findings.is_everyone_problem and (not others or findings.leading in apart)
     if names and not is_of_all:
         yield _repair(findings, names, options)
     elif listed and not is_of_all:
@@ -107,14 +107,6 @@ def _repairs(findings: Findings, options: str) -> Iterator[NextStep]:
             _of_table(findings, options, "evenhand recalibrate OTHER.csv {} --out maps"),
             _of_model(findings, "RecalibratedRegressor(FrozenEstimator(model)).fit({})"),
         )
-
-
-def _is_trend(findings: Findings) -> bool:
-    """Whether the smallest p-value of the tests of everyone is that of a trend."""
-    given = findings.given_forecast
-    tests = {} if given is None or given.tests is None else given.tests
-    p_values = {name: p for name, p in tests.items() if p is not None}
-    return min(p_values, key=lambda name: p_values[name], default="").startswith("trend")
 
 
 def repairable_names(findings: Findings) -> list[str]:

@@ -204,8 +204,8 @@ def not_covered(findings: Findings) -> list[str]:
 
 
 def least_size(findings: Findings) -> int | None:
-    """Return the size of the smallest group that was examined by features; None without any."""
-    return min((group.n for group in findings.scanned if group.is_tested), default=None)
+    """Return the least size of groups that are examined by features; None without any."""
+    return findings.family.get("min_size") if findings.scanned else None
 
 
 def chance_sentence(findings: Findings) -> str:

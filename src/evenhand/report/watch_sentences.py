@@ -88,12 +88,12 @@ NOTICE = (
 def status_box(watched: Watched) -> StatusBox:
     """Return the status of a watch with what a reader needs first."""
     if watched.is_alarm:
-        return StatusBox("Alarm", "fail", [_broken(watched.alarms[0], watched)])
+        return StatusBox("Alarm.", "problem", [_broken(watched.alarms[0], watched)])
     if watched.is_empty:
-        return StatusBox("No rows yet", "undecided", _waiting_sentences(watched))
+        return StatusBox("No rows yet.", "few", _waiting_sentences(watched))
     rows = count(int(watched.values["n_rows"]), "forecast")
     text = f"No test has reached its threshold: {rows}, {watched.span}."
-    return StatusBox("No alarm", "pass", [text])
+    return StatusBox("No alarm.", "none", [text])
 
 
 def lead(watched: Watched) -> str:

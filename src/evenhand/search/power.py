@@ -11,7 +11,12 @@ from evenhand.search.scan_table import LEVEL
 
 
 def group_test_rows(
-    error: float, *, power: float = 0.8, n_groups: int = 1, min_size: int = 2
+    error: float,
+    *,
+    power: float = 0.8,
+    n_groups: int = 1,
+    min_size: int = 2,
+    level: float = LEVEL,
 ) -> int:
     """Return the number of rows of a group with which `scan_groups` detects an error of the group.
 
@@ -27,9 +32,11 @@ def group_test_rows(
         Probability that the error is detected, 1/2 <= power < 1.
     n_groups : int, default 1
         Number of groups that are tested together, scanned groups included. Holm's
-        correction divides the level of 5% by this number for the first group that is detected.
+        correction divides the level by this number for the first group that is detected.
     min_size : int, default 2
         Smallest group that is tested.
+    level : float, default 0.05
+        Level of all tests together; an audit gives named and scanned groups 0.02.
 
     Returns
     -------
@@ -44,7 +51,7 @@ def group_test_rows(
     Notes
     -----
     The test compares the mean PIT with 1/2 in units of `1 / sqrt(12 n)`, and the spread of the PITs
-    likewise; a group is detected if the larger statistic exceeds `c`, `4 Phi(-c) = 0.05 / k` for
+    likewise; a group is detected if the larger statistic exceeds `c`, `4 Phi(-c) = level / k` for
     `k` groups. With shift `d` the PIT is `Phi(Z + d)`, its mean `1/2 + error`, and its variance `v
     = Phi(d / sqrt(2)) - 2 T(d / sqrt(2), sqrt(1/3)) - (1/2 + error)^2`, with Owen's function `T`.
     With `z` the normal quantile of the power, `n = ((c + z sqrt(12 v)) / (sqrt(12) error))^2` by
@@ -59,8 +66,8 @@ def group_test_rows(
     check_fraction("power", power)
     if power < 0.5:
         raise bad_input("power", "be at least 0.5", power)
-    level = LEVEL / check_count("n_groups", n_groups)
-    critical = -special.ndtri(level / 4)
+    each = check_fraction("level", level) / check_count("n_groups", n_groups)
+    critical = -special.ndtri(each / 4)
     mean = 0.5 + error
     h = shift / math.sqrt(2)
     variance = mean - 2 * special.owens_t(h, math.sqrt(1 / 3)) - mean**2
