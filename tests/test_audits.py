@@ -248,7 +248,6 @@ def check_tables(
             max(w1(by_mean[:k]), w1(by_mean[-k:])) - 3e-6 <= error <= worst_first[:k].mean() + 1e-12
         )
         assert error <= certified <= 0.5
-        assert found.worst_group_error(mass) == error
 
 
 @pytest.mark.parametrize("by_link", [True, False])
@@ -510,7 +509,8 @@ def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as
     assert 60 <= found.scan["n"].max() <= n
     # PITs of the planted rows are 1; the others' deviate from uniform by half the planted bias at
     # the most
-    assert found.worst_group_error(1.0) < 0.2
+    (error,) = found.worst_groups.loc[found.worst_groups["mass"] == 1.0, "error"]
+    assert error < 0.2
 
 
 def test_a_group_of_weight_zero_is_left_out_with_a_note() -> None:
@@ -702,7 +702,6 @@ def test_what_cannot_be_audited_is_refused_on_one_line() -> None:
 def test_what_was_not_audited_is_refused_with_what_was() -> None:
     X, y = table()
     found = audit(Stub(), X, y, random_state=0)
-    assert complains_of(r"mass .*\[0.1, 0.2, .*1.0\].* 0.25", found.worst_group_error, 0.25)
     assert complains_of(r"measure .*'log score', 'CRPS', .* 'crps'", found.score, "crps")
 
 
@@ -1091,7 +1090,8 @@ def test_a_comparison_lines_two_audits_up() -> None:
         north = found.groups.set_index("group").loc["region = north"]
         assert column["error, region = north"] == north["error"]
         assert column["90% coverage, region = north"] == north["coverage_90"]
-        assert column["oracle worst 20%"] == found.worst_group_error(0.2)
+        worst = found.worst_groups.set_index("mass")["error"]
+        assert column["oracle worst 20%"] == worst.loc[0.2]
         proof = found.certificate
         assert proof is not None
         assert column["certified, any 20%"] == proof.group_error(0.2)
@@ -1220,12 +1220,10 @@ def test_a_learned_group_a_scan_and_notes_are_part_of_an_audit() -> None:
     found = full_audit(
         Stub(), X, y, learned_masses=[0.5], masses=[0.2, 1.0], n_simulations=2, random_state=0
     )
-    assert found.learned_group_error(0.5) == found.learned["error"].iloc[0]
     assert found.learned["low"].iloc[0] > 0
     assert found.learned["features"].iloc[0][0] == "region"
     assert any("'same' was not scanned" in note for note in texts(found.notes))
     assert found.worst_groups["mass"].tolist() == [0.2, 1.0]
-    assert complains_of(r"mass .*\[0.5\].* 0.2", found.learned_group_error, 0.2)
 
 
 def test_features_beyond_those_of_the_model_are_searched() -> None:

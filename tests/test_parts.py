@@ -108,7 +108,6 @@ def test_blocks_of_any_size_make_up_the_table_whatever_the_row_groups(
     parts = open_parts(folder)
     whole = read_table(folder)
     assert parts.columns == tuple(whole.columns)
-    assert parts.total_rows == (sum(lengths) if ending == ".parquet" else None)
     found = joined(parts, size=size)
     pd.testing.assert_frame_equal(found.astype(whole.dtypes), whole)
     columns = ["q0", "id"]
@@ -156,7 +155,6 @@ def test_columns_come_in_the_order_asked_and_parts_in_the_order_of_names(tmp_pat
     assert joined(parts.typed(numbers.apply)).to_dict("list") == {"a": [1, 4, 6], "b": [2, 3, 5]}
     assert joined(parts, ["b", "a"]).columns.tolist() == ["b", "a"]
     assert [parts.n_rows(i) for i in range(3)] == [1, 1, None]
-    assert parts.total_rows is None
 
 
 def test_a_column_has_one_type_in_all_blocks_of_all_parts(tmp_path: Path) -> None:

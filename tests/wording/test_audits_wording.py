@@ -57,7 +57,6 @@ class Forecaster:
             lambda: audit_pit(np.full(30, 0.5), residual=[1.0]),
             "residual must have one value per row of PITs (30), got 1",
         ),
-        (lambda: audit_of("PITs").worst_group_error(0.25), "mass must be one of [0.2], got 0.25"),
         (
             lambda: compare(audit_of("first"), audit_of("second", 190)),
             "first audits 200 rows, second audits 190 rows; audit both on the same rows",

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from evenhand import certificates
@@ -299,14 +298,6 @@ class Audit(Reported, Repairable):
             raise bad_input("measure", f"be one of {list(self.scores['measure'])}", repr(name))
         return float(found.iloc[0])
 
-    def worst_group_error(self, mass: float) -> float:
-        """Return the oracle worst-group error at one of the audited group sizes."""
-        return _at_mass(self.worst_groups, mass, "error")
-
-    def learned_group_error(self, mass: float) -> float:
-        """Return the estimated error of the learned worst group at one of the searched sizes."""
-        return _at_mass(self.learned, mass, "error")
-
     def to_dict(self, *, rows: bool = True) -> dict[str, Any]:
         """Return the findings as plain values.
 
@@ -383,11 +374,3 @@ class Audit(Reported, Repairable):
         and audits of tables in parts list none.
         """
         return member_table(self.off_groups or ())
-
-
-def _at_mass(table: pd.DataFrame, mass: float, column: str) -> float:
-    # 0.3 and 3 * 0.1 are the same size
-    at = np.isclose(table["mass"].to_numpy(dtype=float), mass)
-    if not at.any():
-        raise bad_input("mass", f"be one of {list(table['mass'])}", mass)
-    return float(table.loc[at, column].iloc[0])

@@ -67,8 +67,8 @@ class Parts:
     ...     blocks = parts.blocks(0, ["income"], size=2)
     ...     [(start, block["income"].tolist()) for start, block in blocks]
     [(0, [1, 2]), (2, [3])]
-    >>> parts.names, parts.columns, parts.total_rows
-    (('part-1.parquet',), ('id', 'income'), 3)
+    >>> parts.names, parts.columns
+    (('part-1.parquet',), ('id', 'income'))
     """
 
     paths: tuple[Path, ...]
@@ -87,12 +87,6 @@ class Parts:
     def names(self) -> tuple[str, ...]:
         """The file names of the parts."""
         return tuple(path.name for path in self.paths)
-
-    @property
-    def total_rows(self) -> int | None:
-        """Rows of all parts together; None if a part is csv."""
-        known = [count for count in self.counts if count is not None]
-        return sum(known) if len(known) == len(self.counts) else None
 
     def typed(self, kinds: Typing) -> Parts:
         """Return the same parts with a function that converts the columns of each block."""
