@@ -292,7 +292,8 @@ def test_gains_are_those_in_the_likelihood_of_what_is_known(horizon: float | Non
     times = CensoredTimes.of(fresh.y, fresh.event, horizon)
     held_out = HeldOut.of(model_of(horizon)(fresh.X), times.time, times)
     model = People(800, 21).fitted(horizon, by)
-    _, gains = model._maps.applied(held_out, model._members(fresh.X, None))
+    members = model._members(fresh.X, None, model_of(horizon)(fresh.X))
+    _, gains = model._maps.applied(held_out, members)
 
     def log_score(forecast: Forecast) -> Floats:
         of_events = forecast.log_density(times.time)

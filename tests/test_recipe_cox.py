@@ -66,9 +66,9 @@ def test_commands_audit_repair_prove_and_serve(
     for call, one in zip(calls, done, strict=True):
         assert one.code == 0, (call, one.err)
     found, _, _, repaired, _, _ = done
-    assert "FAIL" in found.out
+    assert "\nPROBLEM FOUND" in found.out
     assert "Group decade = 80" in found.out
-    assert "FAIL" not in repaired.out
+    assert "\nNO PROBLEM FOUND" in repaired.out
     for name in ("audit", "repaired"):
         assert "cut off" in (place / f"{name}.html").read_text(encoding="utf-8")
     certificate = json.loads((place / "certificate" / "certificate.json").read_text())

@@ -263,7 +263,8 @@ def test_table_of_groups_filters(opened, size):
 def test_names_that_are_markup_are_found_as_text(opened):
     page = opened("hostile")
     page.get_by_label("Find a group by its features").fill("<script>")
-    assert EVIL in names_of(page, "Scanned groups")
+    found = names_of(page, "Groups by features")
+    assert any(name.startswith(EVIL) for name in found)
     assert page.locator("h1").inner_text() == f"Audit of {EVIL}"
     page.locator("#features .mark").first.hover()
     assert (
@@ -368,7 +369,7 @@ def test_keyboard_reaches_the_report_figures_and_tables(opened):
     assert is_in_first_screen(page, link)
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    summary = "How significance and importance are determined"
+    summary = "How this was decided"
     assert page.evaluate("document.activeElement.textContent") == summary
     page.keyboard.press("Tab")
     assert page.locator(".tip").is_visible()  # the scale, first thing in the report that has values
@@ -458,7 +459,8 @@ def test_tables_stay_sorted_and_filtered_with_their_charts(opened):
         of = bodies.nth(i).locator("summary span")
         if of.count():
             assert of.text_content().strip() == f"of {bodies.nth(i).locator('th').inner_text()}"
-    assert table.locator("summary:visible").count() == 3
+    # the ids of the two named groups with a problem
+    assert table.locator("summary:visible").count() == 2
     page.get_by_label("Find a group", exact=True).fill("everyone")
     assert table.locator("summary:visible").count() == 0
 

@@ -343,7 +343,7 @@ def family_of(n_groups: int) -> Family:
     # the points of absent parts are those of everyone
     shares = {"everyone": 0.03, "by_forecast": 0.0, "groups": 0.02, "learned": 0.0}
     shares = {name: pytest.approx(share) for name, share in shares.items()}
-    return Family(0.95, n_groups, 0, 0, 2, shares, asymptotic=("bias",))
+    return Family(0.95, n_groups, 0, 0, 2, shares, 150, asymptotic=("bias",))
 
 
 def test_named_and_scanned_groups_are_one_family() -> None:

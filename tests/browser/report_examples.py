@@ -184,6 +184,7 @@ FAMILY = {
     "n_by_forecast": 10,
     "n_learned": 0,
     "n_tests": 3,
+    "min_size": 150,
     "shares": {"everyone": 0.01, "by_forecast": 0.01, "groups": 0.02, "learned": 0.01},
     "asymptotic": [],
 }
@@ -445,7 +446,7 @@ def hostile():
     audit["examples"] = [row | {"id": worse} for row in audit["examples"]]
     audit["scores"][0] |= {"measure": EVIL, "unit": worse}
     for i, row in enumerate(audit["groups"][1:3] + audit["scan"] + audit["certificate"]["groups"]):
-        row["group"] = EVIL if i % 2 else worse
+        row["group"] = f"{EVIL if i else worse} {i}"
     for row in audit["scan"] + audit["learned"]:
         row["direction"] = EVIL
     audit["learned"][0]["description"] = EVIL

@@ -13,7 +13,7 @@ from evenhand import Audit, Forecast, InputError, audit, audit_pit, certify, com
 from evenhand.audits import parse_condition
 
 N = 200
-EXAMPLE = 'write for example "certified_group_error(0.2) > 0.3"'
+EXAMPLE = 'write for example "problem" or "certified_group_error(0.2) > 0.3"'
 
 
 @cache
@@ -72,8 +72,9 @@ class Forecaster:
             " to audit",
         ),
         (
-            lambda: parse_condition("average_error"),
-            f"--fail-if must compare a quantity with a number, got 'average_error'; {EXAMPLE}",
+            lambda: parse_condition("certified_group_error"),
+            "--fail-if must be problem, too-few-rows, not-proven, or compare a quantity with a"
+            f" number, got 'certified_group_error'; {EXAMPLE}",
         ),
         (
             lambda: parse_condition("coverage(0.8) < 0.3"),
@@ -81,34 +82,26 @@ class Forecaster:
             f" {EXAMPLE}",
         ),
         (
-            lambda: parse_condition("average_error > x"),
-            f"--fail-if 'average_error > x': 'x' is not a number; {EXAMPLE}",
+            lambda: parse_condition("certified_bias(0.2) > x"),
+            f"--fail-if 'certified_bias(0.2) > x': 'x' is not a number; {EXAMPLE}",
         ),
         (
-            lambda: parse_condition("learned_group_error(0.2) > 0.3").holds(audit_of("PITs")),
-            "condition 'learned_group_error(0.2) > 0.3' cannot be evaluated: the audit learned no"
-            " groups because it had no features; provide more rows or --features, use a larger"
-            " group size or, for all people, average_error",
-        ),
-        (
-            lambda: parse_condition("oracle_group_error(0.3) > 0.3").holds(audit_of("PITs")),
-            "condition 'oracle_group_error(0.3) > 0.3' cannot be evaluated: mass must be one of"
-            " [0.2], got 0.3; use another group size",
+            lambda: parse_condition("oracle_group_error(0.3) > 0.3"),
+            "--fail-if must name one of groups_beyond_tolerance, certified_group_error, coverage,"
+            " certified_event_rate, certified_bias, got 'oracle_group_error'; did you mean"
+            " 'certified_group_error'?",
         ),
         (
             lambda: parse_condition("certified_group_error(0.2) > 0.3").holds(audit_of("PITs")),
             "condition 'certified_group_error(0.2) > 0.3' cannot be evaluated: with only one"
             " deterministic forecast per person, no bound below 0.4 can be certified for every"
-            " group of 20% of people, even for the true distribution; use learned_group_error(0.2),"
-            " for groups defined by features, or, for all people, average_error",
+            " group of 20% of people, even for the true distribution",
         ),
         (
             lambda: parse_condition("coverage(0.8, 0.15) < 0.5").holds(audit_of("PITs")),
             "condition 'coverage(0.8, 0.15) < 0.5' cannot be evaluated: with only one deterministic"
             " forecast per person, no coverage of 0.8 intervals can be certified for every group of"
-            " 15% of people, even for the true distribution: choose a level above 0.85; use"
-            " learned_group_error(0.15), for groups defined by features, or, for all people,"
-            " average_error",
+            " 15% of people, even for the true distribution: choose a level above 0.85",
         ),
     ],
 )

@@ -43,10 +43,9 @@ from evenhand import store
         ),
         (
             "audit t.csv --target y --mean mu --std sd --fail-if average_eror>0.3",
-            "--fail-if must name one of certified_group_error, oracle_group_error,"
-            " learned_group_error, average_error, groups_beyond_tolerance, coverage,"
-            " certified_event_rate, certified_bias, got 'average_eror'; did you mean"
-            " 'average_error'?",
+            "--fail-if must name one of groups_beyond_tolerance, certified_group_error, coverage,"
+            " certified_event_rate, certified_bias, got 'average_eror'; write for example"
+            ' "problem" or "certified_group_error(0.2) > 0.3"',
         ),
         (
             "audit t.csv --target y --pmf zzz",

@@ -356,6 +356,7 @@ class Audit(Reported, Repairable):
         Examples
         --------
         >>> import tempfile
+        >>> import numpy as np
         >>> from evenhand import audit_pit
         >>> found = audit_pit(np.linspace(0.01, 0.99, 50), masses=[1.0], random_state=0)
         >>> with tempfile.TemporaryDirectory() as folder:

@@ -114,9 +114,10 @@ class MeanPITTable:
         graded = np.geomspace(WIDTH, end, 300)
         t = np.unique(np.concatenate(([0.0], self._nodes.ravel(), graded, end - graded)))
         level = -special.ndtri(np.maximum(self.mean(t), LEAST_LEVEL))
-        # levels that are equal up to rounding errors, such as those beyond the end, are dropped
-        apart = np.append(True, np.diff(np.maximum.accumulate(level)) > 1e-12)
         place = -special.ndtri_exp(special.log_expit(-t))
+        # levels or places that are equal up to rounding errors, as at the end, are dropped
+        apart = np.append(True, np.diff(np.maximum.accumulate(level)) > 1e-12)
+        apart[1:] &= np.diff(place) > 1e-8 * place[1:]
         return interpolate.CubicSpline(level[apart], place[apart])
 
     def _over_draws(

@@ -161,7 +161,7 @@ def detectable_error(n: float, level: float, variance: Number = None) -> float:
     Examples
     --------
     >>> round(detectable_error(500, 0.02 / 100), 3), round(detectable_error(500, 0.0004, 0.25), 3)
-    (0.059, 0.098)
+    (0.059, 0.099)
     """
     reach = NORMAL.inv_cdf(1 - level / 2) + NORMAL.inv_cdf(POWER)
     if variance is None:
