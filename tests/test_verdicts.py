@@ -176,7 +176,8 @@ def low_group(n: int, rng: Random) -> tuple[Forecast, Floats, dict[str, Any]]:
 @pytest.mark.parametrize("world", ["slope 0.62", "slope 0.8", "loans", "group"])
 @pytest.mark.parametrize("n", [300, 5000, 60_000])
 def test_wrong_probabilities_are_never_proven(world: str, n: int) -> None:
-    for seed in range(repeats(100, shorter=50)):
+    count, missed = repeats(100, shorter=50), 0
+    for seed in range(count):
         rng = np.random.default_rng([seed, n])
         groups: list[Any] = [None]
         if world == "group":
@@ -189,7 +190,10 @@ def test_wrong_probabilities_are_never_proven(world: str, n: int) -> None:
         for one in groups:
             found = audit(forecast, y=y, groups=one, random_state=0, **QUICK)
             assert not found.status.is_proven
-            assert n < 60_000 or str(found.status.verdict) == "problem found"
+        missed += str(found.status.verdict) != "problem found"
+    # of 60,000 rows, the estimate of the group, 2.1 points with a standard error of 0.23, is below
+    # the tolerance of 1.66 points with a probability of 2.6%
+    assert n < 60_000 or missed <= (most_failures(count, 0.026) if world == "group" else 0)
 
 
 def test_right_probabilities_are_proven_with_many_rows() -> None:
