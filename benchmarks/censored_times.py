@@ -32,7 +32,6 @@ from evenhand.calibration import (
     censored_error,
     cvar,
     least_error,
-    uniformity_tests,
 )
 from evenhand.columns import check_groups
 from evenhand.links import Entropic
@@ -219,7 +218,7 @@ def p_audit(rows: Rows, random: np.random.Generator) -> float:
     """P-value of a group in an audit."""
     everyone = check_groups({"group": np.ones(rows.cdf.size, dtype=bool)}, rows.cdf.size)
     sums = ScanRows.of(rows.pits(random), None, random).sums(everyone)
-    return float(uniformity_tests(sums)[-1][0])
+    return float(sums.tests[-1][0])
 
 
 def p_d_calibration(rows: Rows, random: np.random.Generator) -> float:

@@ -24,7 +24,6 @@ from evenhand.calibration import (
     error_intervals,
     pit_histogram,
     row_values,
-    uniformity_tests,
 )
 from evenhand.draws import jittered
 from evenhand.links import make_link
@@ -139,7 +138,7 @@ def test_tests_of_true_forecasts_are_at_their_level(name: str) -> None:
         # weights that depend on the person, not on the position in the cell
         weighted = pits.weighted_by(rng.random(300))
         for i, one in enumerate((pits, weighted)):
-            wrong[i] += uniformity_tests(sums_of(one, rng)).p_value[0] < 0.05
+            wrong[i] += sums_of(one, rng).tests.p_value[0] < 0.05
     assert wrong.max() <= most_failures(count)
     # the tests are twice Bonferroni over two statistics that are nearly independent
     assert wrong[0] >= most_failures(count, 0.02, 0.5), "the test has power under its level"

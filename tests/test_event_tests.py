@@ -23,7 +23,6 @@ from evenhand.calibration import (
     rate_intervals,
     row_values,
     trend_weights,
-    uniformity_tests,
 )
 from evenhand.scale import ColumnSubject, audit_parts
 from evenhand.search import scan_groups
@@ -48,7 +47,7 @@ def sums_of(pits: PITs, *, are_known: bool = True) -> GroupSums:
 
 
 def p_value_of(pits: PITs, *, are_known: bool = True) -> float:
-    return float(uniformity_tests(sums_of(pits, are_known=are_known)).p_value[0])
+    return float(sums_of(pits, are_known=are_known).tests.p_value[0])
 
 
 def law_of_sum(p: Floats) -> Floats:
@@ -157,7 +156,7 @@ def test_too_extreme_probabilities_of_a_right_mean_are_found_by_their_trend() ->
     y[:30] = 1
     y[1000:1070] = 1
     pits = pits_of(p, y, np.random.default_rng(5))
-    found = uniformity_tests(sums_of(pits))
+    found = sums_of(pits).tests
     assert abs(found.z_level[0]) < 0.1
     assert found.z_spread[0] > 3
     # the law of the trend by brute force: a difference of two binomial numbers, weighted
@@ -202,9 +201,7 @@ def test_right_probabilities_are_rejected_as_seldom_as_stated(
         p = chances(rate, n, are_equal=are_equal, rng=rng)
         y = (rng.random(n) < p).astype(float)
         sums = sums_of(pits_of(p, y, rng))
-        wrong += [
-            uniformity_tests(one).p_value[0] < 0.05 for one in (sums, replace(sums, rows=None))
-        ]
+        wrong += [one.tests.p_value[0] < 0.05 for one in (sums, replace(sums, rows=None))]
         low, high = bias_intervals(sums, 0.025)
         lost += [low[0] > 0, high[0] < 0]
     assert wrong.max() <= most_failures(count, 0.05)

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from evenhand.calibration import GivenForecast
 
-Bools = NDArray[np.bool_]
-
 SLOPES = (0.8, 1.25)
 """Calibration slopes outside of which a significant trend is a problem, whatever its size."""
 

@@ -45,7 +45,6 @@ from evenhand.calibration.group_sums import GroupSums as GroupSums
 from evenhand.calibration.group_sums import RowValues as RowValues
 from evenhand.calibration.group_sums import coverage_name as coverage_name
 from evenhand.calibration.group_sums import row_values as row_values
-from evenhand.calibration.group_sums import uniformity_tests as uniformity_tests
 from evenhand.calibration.group_sums import weighted_p_value as weighted_p_value
 from evenhand.calibration.histogram import HISTOGRAM_BINS as HISTOGRAM_BINS
 from evenhand.calibration.histogram import HISTOGRAM_CONFIDENCE as HISTOGRAM_CONFIDENCE

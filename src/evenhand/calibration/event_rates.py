@@ -20,7 +20,7 @@ from evenhand._validate import (
     check_weights,
 )
 from evenhand.calibration.intervals import binomial_intervals
-from evenhand.calibration.own_forecast import mid_ranks
+from evenhand.calibration.own_forecast import mid_ranks, rank_parts
 
 
 class Reliability(NamedTuple):
@@ -138,7 +138,7 @@ def probability_bins(probability: Floats, n_bins: int = 10, kept: Mask | None = 
     array([0, 1, 0, 1])
     """
     # bins depend on the probabilities alone: given these, events remain independent
-    parts = np.minimum((n_bins * mid_ranks(probability)).astype(np.intp), n_bins - 1)
+    parts = rank_parts(mid_ranks(probability), n_bins)
     return np.unique(parts if kept is None else parts[kept], return_inverse=True)[1]
 
 

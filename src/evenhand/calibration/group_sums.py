@@ -172,7 +172,10 @@ class GroupRows:
 
 
 class GroupTests(NamedTuple):
-    """Tests of groups: standardized level and spread, and p-values; NaN where nothing is tested."""
+    """Tests of groups: standardized level and spread, and twice the smaller of both p-values.
+
+    Values are NaN where nothing is tested.
+    """
 
     z_level: Floats
     z_spread: Floats
@@ -234,7 +237,22 @@ class GroupSums:
 
     @cached_property
     def tests(self) -> GroupTests:
-        """Tests that the forecasts of each group are calibrated, see `uniformity_tests`."""
+        """Tests that the PITs of each group are uniform, by their level and their spread.
+
+        Under a uniform PIT `u`, `u - 1/2` has variance 1/12 and `|u - 1/2| - 1/4` has variance
+        1/48. Both are sums of uniform variables, whose tails beyond two standard errors are lighter
+        than the normal tails that are used.
+
+        For 0/1 outcomes the level is the number of events, and in place of the spread the trend is
+        tested: whether outcomes of larger probabilities are too rare (`z_spread > 0`, probabilities
+        too extreme) or too frequent. Both p-values are exact given the probabilities, in groups of
+        any size; normal ones are returned where an exact one could change no decision (verdict: 1).
+
+        With weights `w` the tests are those of Horvitz and Thompson sums `sum w g` of the same
+        values `g` (verdict: 4), which are calibrated if the weights are inverse sampling
+        probabilities, whatever these depend on. They are asymptotic: groups of fewer than 150
+        effective rows have no test.
+        """
         if self.order.is_weighted:
             return _weighted_tests(self)
         if self.order.has_events:
@@ -283,33 +301,6 @@ class GroupSums:
         """Estimates of "error", "bias" and, by level, "coverage_80" and so on."""
         covered = {coverage_name(level): self.coverage(level) for level in self.order.covered}
         return {"error": self.error, "bias": self.bias} | covered
-
-
-def uniformity_tests(sums: GroupSums) -> GroupTests:
-    """Test that the PITs of each group are uniform, by their level and their spread.
-
-    Under a uniform PIT `u`, `u - 1/2` has variance 1/12 and `|u - 1/2| - 1/4` has variance 1/48.
-    Both are sums of uniform variables, whose tails beyond two standard errors are lighter than the
-    normal tails that are used.
-
-    For 0/1 outcomes the level is the number of events, and in place of the spread the trend is
-    tested: whether outcomes of larger probabilities are too rare (`z_spread > 0`, probabilities too
-    extreme) or too frequent. Both p-values are exact given the probabilities, in groups of any
-    size; normal ones are returned where an exact one could change no decision (verdict: 1).
-
-    With weights `w` the tests are those of Horvitz and Thompson sums `sum w g` of the same values
-    `g` (verdict: 4), which are calibrated if the weights are inverse sampling probabilities,
-    whatever these depend on. They are asymptotic: groups of fewer than 150 effective rows have no
-    test.
-
-    Returns
-    -------
-    z_level, z_spread : ndarray of shape (g,)
-        Standardized level and spread.
-    p_value : ndarray of shape (g,)
-        Twice the smaller of the two p-values; NaN without a test.
-    """
-    return sums.tests
 
 
 def weighted_p_value(

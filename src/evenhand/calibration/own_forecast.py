@@ -106,7 +106,12 @@ def own_parts(values: Floats, weights: Floats | None = None) -> tuple[Ints, int]
     (6, [1, 3, 5])
     """
     k = n_parts(values.size if weights is None else n_effective(weights))
-    return np.minimum((k * mid_ranks(values, weights)).astype(np.intp), k - 1), k
+    return rank_parts(mid_ranks(values, weights), k), k
+
+
+def rank_parts(rank: Floats, k: int) -> Ints:
+    """Return which of k parts each rank between 0 and 1 is in, from 0."""
+    return np.minimum((k * rank).astype(np.intp), k - 1)
 
 
 def rate_error(
@@ -139,17 +144,17 @@ def rate_error(
     """
     weighted = None if weights is None else weights / weights.mean()
     w = np.ones(event.size) if weighted is None else weighted
-    n = event.size
-    parts, k = own_parts(probability, weighted)
+    n, size = event.size, n_effective(w)
+    rank, k = mid_ranks(probability, weighted), n_parts(size)
+    parts = rank_parts(rank, k)
+    n_bins = np.unique(parts).size
     excess, variance = event - probability, probability * (1 - probability)
     measured = float(np.abs(np.bincount(parts, w * excess)).sum()) / n
     spread = np.sqrt(np.bincount(parts, w**2 * variance)).sum()
     chance = float(np.sqrt(2 / np.pi) * spread) / n
-    rank = mid_ranks(probability, weighted)
     bend = np.where(np.abs(rank - 0.5) < 0.25, -1.0, 1.0)
     patterns = np.ones(n), np.where(rank < 0.5, -1.0, 1.0), bend
     trend = trend_weights(probability, w)
-    is_impossible = bool((np.abs(excess) == 1).any())
     if weighted is None:
         # where the sign is negative, the absence of the event is the event (verdict: 1)
         flipped = (
@@ -165,39 +170,38 @@ def rate_error(
             event, share / 2
         )
     else:
-        size = n_effective(w)
         known = least_variances(event, probability, w)
         tests = {
             name: weighted_p_value(w * c * excess, size, float((c**2 * known).sum()))[0]
             for name, c in (("level", 1.0), ("trend", trend), ("bend", bend))
         }
-        if is_impossible:
+        if (np.abs(excess) == 1).any():
             tests["level"] = 0.0
         t = -special.stdtrit(size - 1, share / 2)
         high = measured + float(t * np.sqrt((w**2 * excess**2).sum())) / n
     low = 0.0
     if len(tests) * min(tests.values()) < share:
-        z = -float(special.ndtri(share / 8))
         slope = trend / max(int(np.abs(trend).max()), 1)
         if weighted is None:
+            z = -float(special.ndtri(share / 8))
             low = max(_least_rate(event, probability, sign, share / 8) for sign in patterns)
             x = abs(float((slope * excess).mean()))
             low = max(low, float(least_root(x, float((slope**2 * variance).mean()), n, z, 1.0)))
         else:
-            z = -float(special.stdtrit(n_effective(w) - 1, share / 8))
+            z = -float(special.stdtrit(size - 1, share / 8))
             for c in (*patterns, slope):
                 values = w * c * excess
                 squares = max(float((values**2).sum()), float((c**2 * known).sum()))
                 low = max(low, (abs(float(values.sum())) - z * squares**0.5) / n)
     estimate = max(max(measured**2 - chance**2, 0.0) ** 0.5, abs(float((w * excess).mean())), low)
-    is_complete = k == MOST_PARTS or np.unique(parts).size == np.unique(probability).size
+    is_complete = k == MOST_PARTS or n_bins == np.unique(probability).size
     return GivenForecast(
         estimate,
         float(low),
         min(high, 1.0),
         measured,
         chance,
-        np.unique(parts).size,
+        n_bins,
         is_complete,
         tests,
     )
