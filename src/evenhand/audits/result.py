@@ -25,7 +25,6 @@ from evenhand.audits.group_tests import Family
 from evenhand.audits.membership import MEMBERSHIP_COLUMNS
 from evenhand.audits.off_groups import OffGroup, member_table
 from evenhand.audits.options import TOLERANCE
-from evenhand.audits.people import without_ids
 from evenhand.audits.plain_audit import csv_tables, plain_audit
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
 from evenhand.audits.plain_values import write_tables
@@ -38,7 +37,7 @@ from evenhand.audits.survival import SURVIVAL_COLUMNS, CensoringCounts
 from evenhand.calibration import GivenForecast
 from evenhand.columns import UnseenValues
 from evenhand.distributions import OutcomeKind
-from evenhand.report import JudgedCondition, Measure, Note
+from evenhand.report import JudgedCondition, Measure, Note, without_ids
 from evenhand.search import LEAK_COLUMNS, MISCOVERAGE_COLUMNS
 
 

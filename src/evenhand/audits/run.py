@@ -109,7 +109,7 @@ def audit(
     cluster : array-like of shape (n,), optional
         Labels of people who have several rows: one row per person, chosen at random, is audited.
     ids : array-like of shape (n,), optional
-        Ids of the people: `Audit.members` and reports list the members of groups by them.
+        Ids of the people: `Audit.members` and `Audit.to_csv` list the members of groups by them.
     masses : sequence of float
         Group sizes of the oracle worst group and of the certificate, as shares of the rows.
     learned_masses : sequence of float

@@ -180,7 +180,7 @@ def audit(
             "--no-rows",
             rich_help_panel=OUTPUT,
             help="leave the values of single rows out of the JSON, without which evenhand compare"
-            " has no paired intervals, and all ids out of reports and tables",
+            " has no paired intervals, and all ids out of the JSON and the tables",
         ),
     ] = False,
     full: Annotated[

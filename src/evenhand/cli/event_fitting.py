@@ -137,7 +137,7 @@ def _certify(
 
     page = None
     try:
-        page, last = report_page(audited, people, out)
+        page, last = report_page(audited, out)
     finally:
         # training takes long: an error in the audit must not lose the model
         store.write_model(packed, out, record, page)

@@ -337,7 +337,7 @@ def fit_certified(
     certificate = certificate_of(chosen, people)
     page = None
     try:
-        page, last = page_of(chosen, training, people, out, out.name, packed.sha256)
+        page, last = page_of(chosen, training, out, out.name, packed.sha256)
     finally:
         # training takes long: an error in the audit must not lose the model
         store.write_model(packed, out, certificate, page)

@@ -352,7 +352,7 @@ def _certify(
     chosen = choose(training, asked | {"cluster": people})
     forecasts = {"forecasts": _forecasts(subject, rows.data.columns, source)}
     certificate = certificate_of(chosen, rows.people) | forecasts | _sources(request, len(rows.y))
-    page, last = page_of(chosen, training, rows.people, out, request.name)
+    page, last = page_of(chosen, training, out, request.name)
     store.write_forecast_certificate(certificate, out, page)
     show_result(certificate | {"out": str(out)}, chosen.summary(), as_json)
     certified = f"certified on {count(chosen.n_certifying, 'person', 'people')}"
