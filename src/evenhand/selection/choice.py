@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from evenhand._validate import (
     check_weights,
     outcomes_checked,
 )
-from evenhand.columns import unreported
+from evenhand.columns import as_table, copies_in_words, unreported
 from evenhand.draws import RandomState, generator
 from evenhand.forecasters import SPREADS, Bounds, By, PAICRegressor, SpreadKind, check_support
 from evenhand.planning import Target, family_of, goal_of
@@ -215,6 +216,8 @@ def randomize(
     share = None if is_held_out else certify_share
     split = split_rows(table, outcomes, weight, cluster, share, MIN_DISTINCT, random)
     rows = split.of_times(times)
+    if cluster is None and (warning := copies_in_words(as_table(table), outcomes)):
+        warnings.warn(warning, UserWarning, stacklevel=3)
     # how continuous outcomes must be is checked once, when the kind of forecast is known
     with outcomes_checked():
         if is_randomized:

@@ -254,7 +254,8 @@ class Selection(Summarized):
             its `price`, if it has one.
         """
         price = None if found.price is None else found.price | {"comparison": self._compared()}
-        found = replace(found, caveat=self.caveat, price=price)
+        caveat = f"{found.caveat} {self.caveat}" if found.caveat else self.caveat
+        found = replace(found, caveat=caveat, price=price)
         if found.certificate is None:
             return found
         proof = found.certificate.accounting_for(self._bounds)
