@@ -133,10 +133,15 @@ FIXED = (
     "the forecaster, its recalibration and its randomization were fixed without using these rows; "
 )
 DRAWS = "each draw is uniform on [0, 1] and independent of the person and of other people's draws"
+SHIFT = (
+    "changes over time or in the population after these rows were collected, unless the density of"
+    " features and outcomes is at most k times the old one, which these rows cannot show: then"
+    " bounds for every group of size 1/k hold for all new people"
+)
 NOT_COVERED = (
-    "Does not cover: changes over time or in the population after these rows were collected; groups"
-    " formed after seeing the draws, such as the people who were approved; groups smaller than the"
-    " size for which a bound is given; outcomes that are not continuous"
+    f"Does not cover: {SHIFT}; groups formed after seeing the draws, such as the people who were"
+    " approved; groups smaller than the size for which a bound is given; outcomes that are not"
+    " continuous"
 )
 EVERY_GROUP = (
     "- in every group of at least {} of people, by at most {} points; the 80% prediction interval"
@@ -193,8 +198,7 @@ def test_summary_of_a_deterministic_forecaster() -> None:
         + FIXED
         + "pathwise errors and gaps |PIT - r| were rounded up to bins of width 1/16384 and"
         " 1/8192, which only widens the bounds.",
-        "Does not cover: changes over time or in the population after these rows were collected;"
-        " outcomes that are not continuous.",
+        f"Does not cover: {SHIFT}; outcomes that are not continuous.",
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from evenhand import search
 from evenhand._validate import Floats, Ints
@@ -36,6 +37,9 @@ from evenhand.columns import EVERYONE
 from evenhand.report import Measure, Note, NoteKind, units_of
 from evenhand.search import FEW_ROWS
 from evenhand.tables import take_rows
+
+MOST_SKEWED = 3.0
+"""Sample skewness of residuals up to which intervals of their mean miss about as stated."""
 
 
 def audit_rows(
@@ -144,6 +148,7 @@ def audit_rows(
         notes=(
             *held.notes,
             *_own_notes(rows, held),
+            *_skewed(rows, residual),
             *unproven,
             *tested.notes,
             *unlearned,
@@ -230,6 +235,16 @@ def _own_notes(rows: RowPITs, held: HeldOut) -> Notes:
     first = int(impossible[0])
     numbers = (int(held.kept[first]), float(probability[first]), int(impossible.size))
     return (Note(NoteKind.IMPOSSIBLE_OUTCOMES, numbers=numbers),)
+
+
+def _skewed(rows: RowPITs, residual: Floats | None) -> Notes:
+    """Return a note if intervals of mean residuals are too short; those of 0/1 outcomes hold."""
+    if residual is None or rows.binary is not None:
+        return ()
+    with np.errstate(all="ignore"):  # of constant or of huge residuals it is unknown
+        skewness = float(stats.skew(residual))
+    is_large = abs(skewness) > MOST_SKEWED
+    return (Note(NoteKind.SKEWED_RESIDUALS, numbers=(skewness,)),) if is_large else ()
 
 
 def _probability_scores(rows: RowPITs, held: HeldOut, confidence: float) -> pd.DataFrame:

@@ -23,6 +23,7 @@ from evenhand.report.comparison import reach_of, signed
 from evenhand.report.document import Legend, Paragraph, Part, Section
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.names import tip_name
+from evenhand.report.notes import NoteKind
 from evenhand.report.records import Estimate, Number
 from evenhand.report.sentences import (
     NOT_OFF,
@@ -114,9 +115,11 @@ def _bias_in_words(findings: Findings) -> list[str]:
         return []
     if findings.terms.is_event:
         return ["Negative differences mean that events are rarer than predicted."]
+    skewed = NoteKind.SKEWED_RESIDUALS.value.partition(":")[0]
     return [
         f"Outcome minus forecast is in {findings.terms.unit}; negative values mean that outcomes"
-        " are lower than forecast."
+        " are lower than forecast.",
+        *(f"Note: {one}." for one in findings.values["notes"] if one.startswith(skewed)),
     ]
 
 
