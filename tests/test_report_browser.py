@@ -442,7 +442,7 @@ def test_tables_stay_sorted_and_filtered_with_their_charts(opened):
         row.locator("th").inner_text(): row.locator("td svg").inner_html()
         for row in table.locator("tbody tr").all()
     }
-    assert len(set(of_group.values())) == 4
+    assert len(set(of_group.values())) == len(of_group) >= 4
     table.get_by_role("columnheader", name="group").get_by_role("button").click()
     for row in table.locator("tbody tr").all():
         assert row.locator("td svg").inner_html() == of_group[row.locator("th").inner_text()]

@@ -72,6 +72,11 @@ def certify(
     InputError
         If the inputs do not match, or allow no guarantee.
 
+    Warns
+    -----
+    UserWarning
+        If rows are exact copies of others, so that they are not independent.
+
     Examples
     --------
     >>> import numpy as np

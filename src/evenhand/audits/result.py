@@ -136,7 +136,8 @@ class Audit(Reported, Repairable):
     target : str or None
         Name of the outcome; None if unknown.
     caveat : str or None
-        A warning that reports show first, such as that the randomization was chosen on these rows.
+        A warning that reports show first: that the randomization was chosen on these rows, or that
+        rows are exact copies of others.
     unseen : UnseenValues or None
         Values, by column, that are absent from the forecaster's training table; None if that table
         is unknown.

@@ -167,6 +167,11 @@ def randomize(
         accept weights, or the target cannot be met with so few rows; the message names the number
         of rows needed.
 
+    Warns
+    -----
+    UserWarning
+        If rows are exact copies of others, so that they are not independent.
+
     Examples
     --------
     >>> from sklearn.linear_model import BayesianRidge
