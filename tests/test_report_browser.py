@@ -447,7 +447,7 @@ def test_tables_stay_sorted_and_filtered_with_their_charts(opened):
     for row in table.locator("tbody tr").all():
         assert row.locator("td svg").inner_html() == of_group[row.locator("th").inner_text()]
     page.get_by_label("Find a group", exact=True).fill("everyone")
-    assert table.locator("td svg:visible").count() == 1
+    assert 1 <= table.locator("td svg:visible").count() < len(of_group)
 
 
 def test_script_that_is_not_of_the_page_does_not_run(chromium, reports, tmp_path):
