@@ -172,7 +172,7 @@ def test_the_command_certifies_what_randomize_certifies(
     assert all("age" in str(group) for group in found.scan["group"])
     assert found.certificate is not None
     assert found.certificate.group_error(0.25) == pytest.approx(chosen.group_error, rel=1e-9)
-    assert found.examples["id"].to_list() == [OLD["id"][row] for row in found.examples["row"]]
+    assert not any(f">{one}" in page.decode() for one in OLD["id"])
 
 
 @pytest.mark.parametrize(("goal", "most"), [("wider", 0.2), ("price", 0.3)])
