@@ -235,8 +235,7 @@ def fit_plainly(
             " wider than without the draw, on average over these rows; --max-wider limits this"
         )
     if as_json:
-        link = None if alpha is None else asked["link"]
-        result = fitted_record(out, len(X), training, alpha, link)
+        result = fitted_record(out, len(X), training, alpha, asked["link"])
         show_result(result | {"wider": wider, "certificate": None}, "", as_json)
     option = "--group-mass" if training.kind is OutcomeKind.BINARY else "--max-group-error"
     inform(

@@ -53,10 +53,12 @@ class ByGroups:
     def _set_grouping(self, learned: dict[str, Any]) -> None:
         """Rebuild the definitions of the groups of a stored model."""
         self._grouping = None
+        if not self.by:
+            return
         if isinstance(self.by, Mapping):
             self._grouping = NamedGroups.from_state(self.by)
             self.by = dict(self._grouping.rules)
-        elif self.by is not None:
+        else:
             self._grouping = Grouping.from_state(self.by, learned["columns"])
 
     def _members(self, rows: Any, groups: Mapping[str, Any] | None, forecast: Forecast) -> Members:

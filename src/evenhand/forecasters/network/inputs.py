@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from evenhand._validate import Floats, Ints
+from evenhand._validate import Floats, InputError, Ints, check_indices, typed
 from evenhand.forecasters.network.skew import robust_scale, skew_scores
 
 LEAST_VALUES = 6
@@ -124,9 +124,15 @@ class Inputs:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Rebuild from the output of `to_state`."""
-        arrays: dict[str, Any] = {
-            name: np.asarray(values, dtype=np.float64) for name, values in state.items()
-        }
-        for name in ("columns", "binned"):
-            arrays[name] = arrays[name].astype(np.intp)
-        return cls(**arrays)
+        arrays: dict[str, Any] = {}
+        for name, values in state.items():
+            is_place = name in ("columns", "binned")
+            declared = tuple[int, ...] if is_place else tuple[float, ...]
+            arrays[name] = np.array(typed(name, values, declared), np.intp if is_place else float)
+        made = cls(**arrays)
+        check_indices(made.columns, made.factor.size, "a column of the inputs")
+        scales = {array.size for array in (made.columns, made.offset, made.unit, made.skew)}
+        bins = {array.size for array in (made.binned, made.low, made.width)}
+        if len(scales) > 1 or len(bins) > 1 or not np.isin(made.binned, made.columns).all():
+            raise InputError("the scales and the bins of the inputs do not match")
+        return made
