@@ -58,7 +58,8 @@ class ByGroups:
         if isinstance(self.by, Mapping):
             self._grouping = NamedGroups.from_state(self.by)
             self.by = dict(self._grouping.rules)
-        else:
+        elif not callable(self.by):  # functions are not stored
+            self.by = self.by if isinstance(self.by, str) else list(self.by)
             self._grouping = Grouping.from_state(self.by, learned["columns"])
 
     def _members(self, rows: Any, groups: Mapping[str, Any] | None, forecast: Forecast) -> Members:
