@@ -218,7 +218,7 @@ def test_events_are_fitted_and_their_probabilities_written_without_a_key(
         "error: --key-file has no effect with m, whose forecasts are not randomized; leave it out\n"
     )
     refused = evenhand("predict", "m", "t.csv", "--id", "id", "--out", "o.csv", "--moments")
-    assert "--moments has no effect with m: the forecast of a 0/1 outcome" in refused.complaint()
+    assert "--moments has no effect with m, which predicts probabilities" in refused.complaint()
 
 
 def test_events_are_certified_on_people_who_were_held_out(evenhand: Command, table: Path) -> None:

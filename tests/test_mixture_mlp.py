@@ -164,7 +164,7 @@ def test_bins_need_rows_and_grow_within_their_own_range_only() -> None:
     # every row is inside at most one bin: the others are at one of their two ends
     ends = np.isclose(np.abs(transformed[:, 1:]), 1.5)
     assert ((~ends).sum(axis=1) <= 1).all()
-    restored = Inputs.from_state(learned.to_state())
+    restored = Inputs.from_state(learned.to_state(), learned.factor.size)
     np.testing.assert_array_equal(restored.transform(encoded), transformed)
 
 

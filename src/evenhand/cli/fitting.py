@@ -181,8 +181,7 @@ def fit(
     # checked before the training
     checked_link(link, 1.0 if alpha is None else alpha)
     if alpha is None and not is_certified:
-        reason = "without --alpha, --max-group-error, --max-wider or --max-price"
-        refuse_without_effect(options, ("link",), reason)
+        refuse_without_effect(options, ("link",), "without --alpha or a target such as --max-wider")
     check_choice("--device", device, DEVICES)
     seed = seed_of(seed)
     bounds = None if support is None else _bounds(support)
@@ -226,8 +225,7 @@ def fit_plainly(
             model.set_params(support=support)
         model.fit(X, training.y)
     store.save(model, out)
-    predicted = training_text(training)
-    inform(f"trained on {len(X):,} rows and {predicted}; model written to {out}")
+    inform(f"trained on {len(X):,} rows and {training_text(training)}; model written to {out}")
     wider = None if alpha is None else selection.wider_intervals(model, X, training.seed)
     if wider is not None:
         inform(

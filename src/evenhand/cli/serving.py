@@ -131,17 +131,16 @@ def predict(
     subject.columns(parts.columns, parts.source)
     first = scale.first_forecast(subject, parts)
     if first is not None and first.is_randomized and key_file is None:
+        why = f"the forecasts of {model} depend on draws"
         raise InputError(
-            f"--key-file is missing: the forecasts of {model} depend on draws; name a file with a"
-            " secret key of at least 16 bytes"
+            f"--key-file is missing: {why}; name a file with a secret key of at least 16 bytes"
         )
     if first is not None and not first.is_randomized:
         # the key and the context of a log name people, also without draws
         unused = DRAWING if log is None else ()
         refuse_without_effect(options, unused, f"with {model}, whose forecasts are not randomized")
         if first.outcome_kind is OutcomeKind.BINARY:
-            reason = f"with {model}: the forecast of a 0/1 outcome is one probability"
-            refuse_without_effect(options, WRITTEN, reason)
+            refuse_without_effect(options, WRITTEN, f"with {model}, which predicts probabilities")
     if log is not None:
         asked["recorder"] = logged_forecasts(
             model, log, asked["key"], context, groups, keep_features, person, asked["levels"]

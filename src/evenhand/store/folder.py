@@ -71,18 +71,14 @@ def folder_kind(folder: Path) -> str | None:
     """
     try:
         if not (folder / MANIFEST).exists():
-            return CERTIFICATE_FOLDER if "forecasts" in _content(folder / CERTIFICATE) else None
-        model = _content(folder / MANIFEST)["model"]
+            certificate = json.loads(read_plain(folder / CERTIFICATE))
+            return CERTIFICATE_FOLDER if "forecasts" in certificate else None
+        model = json.loads(read_plain(folder / MANIFEST))["model"]
         outside = [part["name"] for part in foreign_parts(model)]
         is_maps = (model["kind"], outside) == ("RecalibratedRegressor", ["ColumnSubject"])
         return MAPS_FOLDER if is_maps else MODEL_FOLDER
     except (InputError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return None  # missing, or a file of another program
-
-
-def _content(path: Path) -> dict[str, Any]:
-    """Read a file of JSON without a check of its hash."""
-    return dict(json.loads(read_plain(path)))
 
 
 def write_model(

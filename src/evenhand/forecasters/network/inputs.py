@@ -122,17 +122,17 @@ class Inputs:
         return {name: array.tolist() for name, array in asdict(self).items()}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Rebuild from the output of `to_state`."""
+    def from_state(cls, state: dict[str, Any], n_columns: int) -> Self:
+        """Rebuild the transformation of `n_columns` columns from the output of `to_state`."""
         arrays: dict[str, Any] = {}
         for name, values in state.items():
             is_place = name in ("columns", "binned")
             declared = tuple[int, ...] if is_place else tuple[float, ...]
             arrays[name] = np.array(typed(name, values, declared), np.intp if is_place else float)
         made = cls(**arrays)
-        check_indices(made.columns, made.factor.size, "a column of the inputs")
-        scales = {array.size for array in (made.columns, made.offset, made.unit, made.skew)}
-        bins = {array.size for array in (made.binned, made.low, made.width)}
-        if len(scales) > 1 or len(bins) > 1 or not np.isin(made.binned, made.columns).all():
+        check_indices(made.columns, n_columns, "a column of the inputs")
+        sizes = [array.size for array in vars(made).values()]
+        is_known = np.isin(made.binned, made.columns).all()
+        if sizes != [n_columns, *[sizes[1]] * 4, *[sizes[5]] * 3] or not is_known:
             raise InputError("the scales and the bins of the inputs do not match")
         return made

@@ -361,7 +361,8 @@ class MixtureMLPRegressor(NeuralForecaster):
         model = super().from_state(state)
         learned = state.params["learned"]
         inputs = learned["inputs"]
-        model.inputs_ = None if inputs is None else Inputs.from_state(inputs)
+        if inputs is not None:
+            model.inputs_ = Inputs.from_state(inputs, len(model.encoder_.names_out))
         model.outputs_ = MixtureOutputs.from_state(learned["outputs"])
         model.spread_factor_ = typed("spread_factor", learned["spread_factor"], float)
         model.strength_ = typed("strength", learned["strength"], tuple[float, float])

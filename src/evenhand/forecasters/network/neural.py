@@ -192,6 +192,10 @@ class NeuralForecaster(Forecaster):
         model = cls(**state.params["params"])
         model.shape_ = Shape(**typed_fields(Shape, learned["shape"]))
         model.encoder_ = TableEncoder.from_state(learned["encoder"])
+        inputs = learned.get("inputs")  # of mixtures
+        n_inputs = len(model.encoder_.names_out) + (len(inputs["binned"]) if inputs else 0)
+        if model.shape_.n_inputs != n_inputs:
+            raise InputError(f"the network has {model.shape_.n_inputs} inputs, not {n_inputs}")
         model.y_offset_ = typed("y_offset", learned["y_offset"], float)
         model.y_unit_ = typed("y_unit", learned["y_unit"], float)
         model._columns_from_state(learned)
