@@ -230,10 +230,6 @@ def test_a_certificate_is_replaced_and_other_files_are_not(place: Path, evenhand
     assert proof_in(place)["report_sha256"] is None
     assert not (place / "proof" / "report.html").exists()
     assert "'key'" in evenhand(*certify_args(place, "--out", place)).complaint()
-    (place / "model").mkdir()
-    (place / "model" / "model.json").write_text("{}")
-    refused = evenhand(*certify_args(place, "--out", place / "model")).complaint()
-    assert "is a model folder" in refused
 
 
 # Randomized forecasts of new rows.

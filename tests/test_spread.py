@@ -151,7 +151,28 @@ def test_rows_without_residuals_do_not_make_trees_diverge(weighted: bool) -> Non
 )
 def test_models_that_refuse_negative_outcomes_have_trees_alone(estimator: Any) -> None:
     X, y, _ = noisy_region(2000, "threshold", 5)
-    model = RandomizedRegressor(estimator, random_state=0).fit(X, y + 20)
+    name = type(estimator).__name__
+    with pytest.warns(UserWarning, match=f"{name} could not be fitted to the sizes of its resid"):
+        model = RandomizedRegressor(estimator, random_state=0).fit(X, y + 20)
+    assert type(model.spread_) is SpreadTrees
+
+
+class Failing(LinearRegression):  # type: ignore[misc]
+    """A linear regression that fails at its seventh fit, the first to sizes of residuals."""
+
+    n_fits = 0
+
+    def fit(self, X: Any, y: Any) -> Failing:
+        Failing.n_fits += 1
+        if Failing.n_fits == 7:
+            raise RuntimeError("out of\nmemory")
+        return super().fit(X, y)
+
+
+def test_an_error_that_changes_the_spread_is_reported() -> None:
+    X, y = growing(1000, 4)
+    with pytest.warns(UserWarning, match=r"Failing could .* \(RuntimeError: out of memory\)"):
+        model = RandomizedRegressor(Failing(), random_state=0).fit(X, y)
     assert type(model.spread_) is SpreadTrees
 
 

@@ -135,8 +135,7 @@ from evenhand import store
         ),
         (
             "randomize t.csv --mean mu --std sd --target y --out m",
-            "--out m is a model folder, whose certificate would be replaced; use a new or empty"
-            " folder",
+            "--out m is a model folder, not a certificate folder; use a new or empty folder",
         ),
         (
             "randomize t.csv --mean mu --std sd --target y --out .",
@@ -195,7 +194,7 @@ def test_messages_are_sentences(
         {"link": "entropic", "alpha": 0.1, "forecasts": certified}, Path("cert")
     )
     for folder, name, content in (
-        ("m", "model.json", "{}"),
+        ("m", "model.json", '{"model": {"kind": "CountRegressor", "parts": {}}}'),
         ("fit", "certificate.json", '{"model_sha256": "1f"}'),
     ):
         Path(folder).mkdir()

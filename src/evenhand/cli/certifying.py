@@ -132,7 +132,7 @@ class Training:
 def fitted_record(
     out: Path, n_rows: int, training: Training, alpha: float | None, link: str | None
 ) -> dict[str, Any]:
-    """Return what was trained as plain values; alpha and link are None without randomization."""
+    """Return what was trained as plain values; without an alpha the link is None."""
     return {
         "schema": SCHEMA,
         "out": str(out),
@@ -141,7 +141,7 @@ def fitted_record(
         "n_learning": n_rows,
         "n_columns": training.X.shape[1],
         "alpha": alpha,
-        "link": link,
+        "link": None if alpha is None else link,
     }
 
 

@@ -56,9 +56,8 @@ from evenhand.cli.certifying import (
 from evenhand.cli.messages import inform
 from evenhand.cli.options import (
     check_apart,
-    check_own_folder,
-    folder_to_write,
     listed_names,
+    own_folder,
     refuse_without_effect,
     warn_of_replacement,
 )
@@ -330,7 +329,7 @@ def _certify(
     from evenhand import store
 
     checked_link(asked["link"], 1.0)
-    out = _certificate_folder(out, request.rows)
+    out = own_folder(out, request.rows, store.CERTIFICATE_FOLDER)
     source = request.rows.name
     rows = read_rows(request)
     # all rows, so that messages count rows as in the table
@@ -348,7 +347,7 @@ def _certify(
         times=rows.times,
     )
     people = None if request.cluster is None else rows.people
-    warn_of_replacement(out, store.CERTIFICATE, "a certificate folder")
+    warn_of_replacement(out)
     chosen = choose(training, asked | {"cluster": people})
     forecasts = {"forecasts": _forecasts(subject, rows.data.columns, source)}
     certificate = certificate_of(chosen, rows.people) | forecasts | _sources(request, len(rows.y))
@@ -368,22 +367,6 @@ def _forecasts(subject: ColumnSubject, present: Iterable[str], source: str) -> d
     if not subject.is_of_times:
         return named
     return named | {"times": subject.times(present, source), "horizon": subject.horizon}
-
-
-def _certificate_folder(out: Path, table: Path) -> Path:
-    """Return the folder to write, if a certificate can be written to it."""
-    from evenhand import store
-
-    check_apart(out, {"the table": table})
-    folder = folder_to_write(out)
-    store.check_folder(folder)
-    if (folder / "model.json").exists():
-        raise InputError(
-            f"--out {out} is a model folder, whose certificate would be replaced; use a new or"
-            " empty folder"
-        )
-    check_own_folder(folder, store.CERTIFICATE, "a certificate folder")
-    return folder
 
 
 def _sources(request: Request, n_rows: int) -> dict[str, Any]:

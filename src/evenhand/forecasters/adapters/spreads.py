@@ -175,7 +175,13 @@ def _with_clone(
             if not held.is_clearly_better(scale, than, held.compared()):
                 return None
             return Spread(fitted(estimator, rows), low, high), scale
-    except Exception:  # a model of positive or discrete outcomes may raise anything here
+    except Exception as error:  # a model of positive or discrete outcomes may raise anything here
+        cause = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
+        message = (
+            f"{type(estimator).__name__} could not be fitted to the sizes of its residuals"
+            f" ({cause}): their spread is learned by boosted trees alone"
+        )
+        warnings.warn(message, UserWarning, stacklevel=2)
         return None
 
 
