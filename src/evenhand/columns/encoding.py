@@ -19,7 +19,7 @@ from evenhand.columns.encoded_columns import (
     standardized,
 )
 from evenhand.columns.groups import Condition
-from evenhand.columns.values import is_plain_dtype
+from evenhand.columns.values import LARGEST, is_plain_dtype
 
 MOST_ABSENT = 10
 """Largest number of missing columns listed in a message."""
@@ -156,7 +156,7 @@ def _column_from_state(entry: Mapping[str, Any]) -> EncodedColumn:
 def _plain_numbers(X: Any, columns: Sequence[EncodedColumn]) -> Floats | None:
     """Return the rows as an array, if they consist of the columns of training and all are numbers.
 
-    None if any value needs to be converted, or is infinite and must be refused.
+    None if any value needs to be converted, or is too large and must be refused.
     """
     if not all(isinstance(column, NumberColumn) for column in columns):
         return None
@@ -167,7 +167,7 @@ def _plain_numbers(X: Any, columns: Sequence[EncodedColumn]) -> Floats | None:
         X = X.to_numpy(dtype=np.float64)
     elif type(X) is not np.ndarray or X.dtype != np.float64 or X.shape[1:] != (len(columns),):
         return None
-    return None if np.isinf(X).any() else X
+    return None if (np.abs(X) > LARGEST).any() else X
 
 
 def _encoded_numbers(numbers: Floats, columns: Sequence[EncodedColumn]) -> Floats:

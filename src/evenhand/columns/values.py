@@ -35,6 +35,9 @@ ISO = (
 
 REMEDY = "correct it or leave it empty"
 
+LARGEST = 1e150
+"""Largest size of a number. Models and their checks square numbers, and a float ends at 1.8e308."""
+
 FEW = 64
 """Number of values up to which a loop in Python is faster than a call of pandas."""
 
@@ -105,13 +108,15 @@ def few_levels(values: Values[Any]) -> set[str] | None:
 
 
 def numbers(values: Values[Any], place: str, start: int = 0) -> Floats:
-    """Convert a column to finite floats, with NaN for missing values."""
+    """Convert a column to floats of at most `LARGEST` in size, with NaN for missing values."""
     if is_plain_number(values):
         found = values.to_numpy(dtype=np.float64)
     else:
         found, wrong = parse_numbers(values)
         refuse_row(wrong, values, place, "be a number", REMEDY, start)
     refuse_row(np.isinf(found), values, place, "be finite", REMEDY, start)
+    rule = f"lie between -{LARGEST:g} and {LARGEST:g}"
+    refuse_row(np.abs(found) > LARGEST, values, place, rule, REMEDY, start)
     return found
 
 

@@ -15,7 +15,16 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, InputError, bad_input, not_numbers
-from evenhand.columns import Schema, as_pandas, refuse_repeated_names, unreported, warn_unseen
+from evenhand.columns import (
+    LARGEST,
+    Schema,
+    as_pandas,
+    as_table,
+    numbers,
+    refuse_repeated_names,
+    unreported,
+    warn_unseen,
+)
 from evenhand.distributions import Distribution, OutcomeKind, Support
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
@@ -171,7 +180,11 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             self.sees_pandas_ = True
         elif self._are_plain_numbers(X):
             return X
-        return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
+        rows = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
+        if (np.abs(rows) > LARGEST).any():
+            for name, values in as_table(rows).items():  # refuses the first of them
+                numbers(values, f"column {name!r}")
+        return rows
 
     def _refuse_more_columns(self, X: Any) -> None:
         """Refuse a table with all columns of training and others, which may be those of groups."""
@@ -208,7 +221,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             and X.shape[0] > 0
             and X.shape[1] == self.n_features_in_
             and not hasattr(self, "feature_names_in_")
-            and not np.isinf(X).any()
+            and not (np.abs(X) > LARGEST).any()
         )
 
     def _read(self, X: Any) -> Any:
