@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from itertools import pairwise
 
 from evenhand._format import option_name
@@ -32,6 +33,14 @@ def listed_columns(present: list[str], listed: str, option: str, source: str) ->
     if len(names) < 2:
         remedy = "separate them by commas, or give the common prefix of their names"
         raise bad_input(option_name(option), "name at least two columns", repr(listed), remedy)
+    return _each_once(names, option)
+
+
+def _each_once(names: list[str], option: str) -> list[str]:
+    """Return columns that an option names; refuse a column named twice."""
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise bad_input(option_name(option), "name each column once", repr(name), "leave one out")
     return names
 
 
@@ -122,6 +131,7 @@ def survival_times(listed: str, present: list[str], source: str) -> dict[str, fl
     if not found:
         raise bad_input("--survival", "name at least one column", repr(listed))
     found.sort()
+    _each_once([name for _, name in found], "survival")
     for (time, name), (after, other) in pairwise(found):
         if time == after:
             got = f"{name!r} and {other!r} for {time:g}"
