@@ -134,8 +134,15 @@ def test_sums_that_rounding_explains_are_accepted_with_a_warning(decimals: int) 
 
 @pytest.mark.parametrize(
     ("p0", "p1", "is_accepted"),
-    [(0.5, 0.5001, True), (0.5, 0.5002, False), (0.33, 0.67, True), (0.9, 0.0, False)]
-    + [(0.0, 0.0, False), (1.0, 1.0, False), (0.5, 0.50000002, True)],
+    [
+        (0.5, 0.5001, True),
+        (0.5, 0.5002, False),
+        (0.33, 0.67, True),
+        (0.9, 0.0, False),
+        (0.0, 0.0, False),
+        (1.0, 1.0, False),
+        (0.5, 0.50000002, True),
+    ],
 )
 @pytest.mark.filterwarnings("ignore:probabilities of --pmf")
 def test_only_half_a_unit_of_the_last_decimal_is_accepted(

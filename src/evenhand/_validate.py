@@ -31,6 +31,10 @@ MAX_ATOM = 0.10
 MILD_ATOM = 0.02
 """Share of rows with the same outcome above which a warning is given and PITs are jittered."""
 
+LARGEST = 1e150
+"""Largest size of a feature. Models and their checks square numbers, and a float ends at 1.8e308.
+"""
+
 
 class InputError(ValueError):
     """Invalid input. The message is one line that gives the place, rule, value and remedy."""

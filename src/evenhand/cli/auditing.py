@@ -17,6 +17,7 @@ from evenhand.cli.arguments import (
     ROWS,
     AsJson,
     ChanceOfZero,
+    DropMissing,
     Entered,
     Event,
     ForecastOutcome,
@@ -100,6 +101,7 @@ def audit(
     pmf: Pmf = None,
     chance_of_zero: ChanceOfZero = None,
     outcome: ForecastOutcome = None,
+    drop_missing: DropMissing = False,
     event: Event = None,
     horizon: Horizon = None,
     entered: Entered = None,
@@ -265,6 +267,7 @@ def audit(
         group_probabilities=group_probabilities,
         about=description,
         times=times,
+        drop_missing=drop_missing,
     )
     in_parts = {"--sample-size": sample_size is not None, "--skip-bad-parts": skip_bad_parts}
     if rows.is_dir() or scheduler is not None or workers is not None:

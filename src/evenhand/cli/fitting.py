@@ -19,6 +19,7 @@ from evenhand.cli.arguments import (
     RANDOMIZATION,
     ROWS,
     AsJson,
+    DropMissing,
     Link,
     MaxPrice,
     MaxWider,
@@ -48,7 +49,7 @@ from evenhand.cli.options import (
     warn_of_replacement,
 )
 from evenhand.cli.reports import show_result
-from evenhand.cli.tables import people_of
+from evenhand.cli.tables import people_of, with_outcomes
 from evenhand.cli.targets import KINDS, base_model, kind_of_target, refuse_for_kind
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def fit(
             help="column with the ids of people who have several rows; it is not used as a feature",
         ),
     ] = None,
+    drop_missing: DropMissing = False,
     drop: Annotated[
         str | None,
         typer.Option(
@@ -189,7 +191,7 @@ def fit(
     # training takes minutes: the output folder is checked before
     store.check_folder(out)
     check_own_folder(out, "model.json", "a model folder")
-    rows = _training_rows(table, target, id_column, cluster, drop, bounds, outcome)
+    rows = _training_rows(table, target, id_column, cluster, drop, bounds, outcome, drop_missing)
     warn_of_replacement(out, "model.json", "a model folder")
     base = base_model(rows.kind, rows.y, device, seed)
     training = Training(base, rows.X, rows.y, table, target, seed, kind=rows.kind)
@@ -261,20 +263,21 @@ def _training_rows(
     drop: str | None,
     bounds: Bounds,
     outcome: str | None,
+    drop_missing: bool,
 ) -> TrainingRows:
     """Read the features, the outcomes and the names of people, and check the outcomes."""
-    from evenhand import columns, tables
+    from evenhand import columns
     from evenhand.forecasters import check_support
 
     named = [name for name in (id_column, cluster) if name is not None]
     data, remarks = columns.read_typed(table, text=named)
-    y = tables.number_column(data, target, source=table.name)
-    people = people_of(data, id_column, cluster, target, table.name)
+    data, y, source, _ = with_outcomes(data, target, drop_missing, table.name)
+    people = people_of(data, id_column, cluster, target, source)
     # ids are not features: a model could memorize people
     X = _features(data, [target, *named, *listed_names("--drop", drop)], table.name)
     for remark in [*remarks, *features_like_names(X)]:
         inform(f"warning: {table.name}: {remark}")
-    place = f"{table.name}: column {target!r}"
+    place = f"{source}: column {target!r}"
     check_support(y, bounds, name=place)
     kind = kind_of_target(y, outcome, place)
     check_outcomes(y, name=place, kind=kind)

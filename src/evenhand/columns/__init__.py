@@ -19,13 +19,12 @@ from evenhand.columns.schema import Column, Schema
 from evenhand.columns.unseen import Tally as Tally
 from evenhand.columns.unseen import UnseenValues, UnseenValuesWarning, unreported, warn_unseen
 from evenhand.columns.values import FEW as FEW
-from evenhand.columns.values import LARGEST, as_numbers, numbers
+from evenhand.columns.values import as_numbers
 from evenhand.columns.values import kind_of as kind_of
 from evenhand.columns.values import level as level
 from evenhand.columns.values import text_dates as text_dates
 
 __all__ = [
-    "LARGEST",
     "CategoryColumn",
     "Column",
     "Condition",
@@ -50,7 +49,6 @@ __all__ = [
     "found_schema",
     "group_columns",
     "label",
-    "numbers",
     "read_typed",
     "refuse_repeated_names",
     "stack_rows",

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import Floats, InputError, bad_input
+from evenhand._validate import LARGEST, Floats, InputError, bad_input
 from evenhand.columns.conversion import as_json, as_pandas, as_table, from_json
 from evenhand.columns.encoded_columns import (
     KINDS,
@@ -19,7 +19,7 @@ from evenhand.columns.encoded_columns import (
     standardized,
 )
 from evenhand.columns.groups import Condition
-from evenhand.columns.values import LARGEST, is_plain_dtype
+from evenhand.columns.values import is_plain_dtype
 
 MOST_ABSENT = 10
 """Largest number of missing columns listed in a message."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
-from evenhand._validate import Floats, Ints, Mask, coded
+from evenhand._validate import LARGEST, Floats, Ints, Mask, coded
 from evenhand.tables import as_mask, is_text, missing_words, parse_numbers, refuse_row, text_array
 
 Kind = Literal["number", "category", "boolean", "date", "other"]
@@ -34,9 +34,6 @@ ISO = (
 """Dates in ISO form, with or without a time and a zone."""
 
 REMEDY = "correct it or leave it empty"
-
-LARGEST = 1e150
-"""Largest size of a number. Models and their checks square numbers, and a float ends at 1.8e308."""
 
 FEW = 64
 """Number of values up to which a loop in Python is faster than a call of pandas."""

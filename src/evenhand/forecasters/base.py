@@ -14,17 +14,8 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, InputError, bad_input, not_numbers
-from evenhand.columns import (
-    LARGEST,
-    Schema,
-    as_pandas,
-    as_table,
-    numbers,
-    refuse_repeated_names,
-    unreported,
-    warn_unseen,
-)
+from evenhand._validate import LARGEST, Floats, InputError, bad_input, not_numbers
+from evenhand.columns import Schema, as_pandas, refuse_repeated_names, unreported, warn_unseen
 from evenhand.distributions import Distribution, OutcomeKind, Support
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
@@ -181,9 +172,9 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         elif self._are_plain_numbers(X):
             return X
         rows = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
-        if (np.abs(rows) > LARGEST).any():
-            for name, values in as_table(rows).items():  # refuses the first of them
-                numbers(values, f"column {name!r}")
+        for i, j in np.argwhere(np.abs(rows) > LARGEST)[:1]:
+            rule = f"lie between -{LARGEST:g} and {LARGEST:g}"
+            raise bad_input(f"column 'x{j}', row {i + 1}", rule, rows[i, j])
         return rows
 
     def _refuse_more_columns(self, X: Any) -> None:

@@ -168,7 +168,9 @@ def _from_pmf(values: ColumnValues) -> Forecast:
     total = probabilities.sum(axis=1)
     off = np.abs(total - 1)
     # written with few decimals, each probability is off by up to half a unit of the last one
-    decimals = next((d for d in range(16) if (np.round(probabilities, d) == probabilities).all()), 16)
+    decimals = next(
+        (d for d in range(16) if (np.round(probabilities, d) == probabilities).all()), 16
+    )
     explained = min(probabilities.shape[1] * 0.5 * 10.0**-decimals, MOST_ROUNDING)
     is_off = off > explained + SUM_TOLERANCE
     if is_off.any():
