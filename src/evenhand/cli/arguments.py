@@ -246,6 +246,7 @@ Workers = Annotated[
     int | None,
     typer.Option(
         metavar="N",
+        min=1,
         rich_help_panel=LARGE,
         help="number of local processes for a folder of parts",
     ),

@@ -198,6 +198,7 @@ def audit(
         int | None,
         typer.Option(
             metavar="N",
+            min=1,
             rich_help_panel=LARGE,
             help="for a folder of parts: number of random rows that are searched and scored;"
             " 100,000 by default",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand._format import percent
-from evenhand._validate import InputError, about, bad_input, check_column, check_outcomes
+from evenhand._validate import InputError, about, bad_input, check_column, check_outcomes, short
 from evenhand.cli.arguments import (
     DEFAULT_ALPHA,
     GUARANTEE,
@@ -296,7 +296,7 @@ def _bounds(support: str) -> Bounds:
     # written so that NaN is refused too
     if not floor < ceiling or (math.isinf(floor) and math.isinf(ceiling)):
         rule = "be low:high with low < high, or with one of them left out if there is no bound"
-        raise bad_input("--support", rule, repr(support), "for amounts of money write 0:")
+        raise bad_input("--support", rule, short(support), "for amounts of money write 0:")
     return low, high
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from evenhand._ids import check_id, id_text
-from evenhand._validate import Floats, InputError, bad_input, check_column, coding_of
-from evenhand.tables.cells import parse_numbers, refuse_row, short
+from evenhand._validate import Floats, InputError, bad_input, check_column, coding_of, short
+from evenhand.tables.cells import parse_numbers, refuse_row
 
 
 def column_of(table: pd.DataFrame, column: str, source: str) -> pd.Series[Any]:
