@@ -1544,7 +1544,7 @@ def test_a_disk_that_is_full_leaves_the_old_output(
     (tmp_path / "out.csv").write_text("old")
     monkeypatch.setattr(os, "fsync", full)
     assert (
-        "No space left"
+        "out.csv: No space left on device"
         in evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv")).complaint()
     )
     assert contents(tmp_path) == {"out.csv": b"old"}

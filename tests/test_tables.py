@@ -14,7 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import PoissonRegressor
 
+from evenhand import CountRegressor, save
+from evenhand._files import write_text
 from evenhand._validate import InputError
 from evenhand.columns import group_columns
 from evenhand.tables import (
@@ -25,6 +28,7 @@ from evenhand.tables import (
     read_table,
     write_table,
 )
+from full_disks import small_disk
 
 
 def written(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
@@ -297,6 +301,28 @@ def test_the_same_table_gives_the_same_gzipped_bytes(tmp_path: Path) -> None:
     write_table(frame, tmp_path / "a.csv.gz")
     write_table(frame, tmp_path / "b.csv.gz")
     assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.gz").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet", "out.json", "model"])
+def test_a_full_disk_is_an_error_that_names_the_file(name: str) -> None:
+    frame = pd.DataFrame({"x": np.random.default_rng(0).random(9000)})
+    with small_disk(1) as folder:
+        (folder / "old").write_bytes(bytes(1_035_000))
+        if name == "out.json":
+            with pytest.raises(
+                InputError, match=r"out\.json cannot be written: No space .* space$"
+            ):
+                write_text(folder / name, "x" * 100_000)
+        elif name == "model":
+            model = PoissonRegressor().fit(frame, np.round(frame["x"] * 9))
+            with pytest.raises(OSError, match="No space left") as caught:
+                save(CountRegressor(model).fit(frame, np.round(frame["x"] * 9)), folder / name)
+            assert Path(caught.value.filename).parent == folder / name
+        else:
+            with pytest.raises(OSError, match="No space left") as caught:
+                write_table(frame, folder / name)
+            assert caught.value.filename == str(folder / name)
+            assert [path.name for path in folder.iterdir()] == ["old"]
 
 
 def test_places_that_cannot_be_written_are_refused_early(tmp_path: Path) -> None:

@@ -33,6 +33,13 @@ MAX_ATOM = 0.10
 MILD_ATOM = 0.02
 """Share of rows with the same outcome above which a warning is given and PITs are jittered."""
 
+LARGEST = 1e150
+"""Largest size of a feature. Models and their checks square numbers, and a float ends at 1.8e308.
+"""
+
+LONGEST_SHOWN = 60
+"""Largest number of characters of a value in a message."""
+
 
 class InputError(ValueError):
     """Invalid input. The message is one line that gives the place, rule, value and remedy."""
@@ -57,6 +64,12 @@ def bad_input(parameter: str, rule: str, got: Any, remedy: str = "") -> InputErr
     return InputError(f"{parameter} must {rule}, got {got}" + (f"; {remedy}" if remedy else ""))
 
 
+def short(value: Any) -> str:
+    """Return the representation of a value in messages: one line of limited length."""
+    shown = repr(value.item() if isinstance(value, np.generic) else value)
+    return shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 3] + "..."
+
+
 _hints = cache(get_type_hints)
 
 
@@ -78,7 +91,7 @@ def typed_fields(owner: Any, values: Mapping[str, Any]) -> dict[str, Any]:
 def typed(name: str, value: Any, declared: Any) -> Any:
     """Return a JSON value of a declared type, lists as tuples; InputError for any other."""
     if not _has_type(value, declared):
-        raise bad_input(name, f"have the type {formatannotation(declared)}", f"{value!r:.60}")
+        raise bad_input(name, f"have the type {formatannotation(declared)}", short(value))
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -182,7 +195,7 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """Return `value` if it is one of `choices`; the error suggests similar ones."""
     if value not in choices:
         rule = "be one of " + ", ".join(repr(choice) for choice in choices)
-        raise bad_input(name, rule, repr(value), did_you_mean(value, choices))
+        raise bad_input(name, rule, short(value), did_you_mean(value, choices))
     return str(value)
 
 
@@ -199,7 +212,7 @@ def check_column(name: str, columns: Iterable[Any], source: str) -> str:
     if name in present:
         return name
     remedy = did_you_mean(name, present) or "name one of these"
-    raise InputError(f"{source} has no column {name!r}, only {first_names(present)}; {remedy}")
+    raise InputError(f"{source} has no column {short(name)}, only {first_names(present)}; {remedy}")
 
 
 def first_names(names: Sequence[str], most: int = 20) -> str:

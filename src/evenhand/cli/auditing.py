@@ -17,6 +17,7 @@ from evenhand.cli.arguments import (
     ROWS,
     AsJson,
     ChanceOfZero,
+    DropMissing,
     Entered,
     Event,
     ForecastOutcome,
@@ -100,6 +101,7 @@ def audit(
     pmf: Pmf = None,
     chance_of_zero: ChanceOfZero = None,
     outcome: ForecastOutcome = None,
+    drop_missing: DropMissing = False,
     event: Event = None,
     horizon: Horizon = None,
     entered: Entered = None,
@@ -196,6 +198,7 @@ def audit(
         int | None,
         typer.Option(
             metavar="N",
+            min=1,
             rich_help_panel=LARGE,
             help="for a folder of parts: number of random rows that are searched and scored;"
             " 100,000 by default",
@@ -265,6 +268,7 @@ def audit(
         group_probabilities=group_probabilities,
         about=description,
         times=times,
+        drop_missing=drop_missing,
     )
     in_parts = {"--sample-size": sample_size is not None, "--skip-bad-parts": skip_bad_parts}
     if rows.is_dir() or scheduler is not None or workers is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand._format import percent
-from evenhand._validate import InputError, about, bad_input, check_column, check_outcomes
+from evenhand._validate import InputError, about, bad_input, check_column, check_outcomes, short
 from evenhand.cli.arguments import (
     GUARANTEE,
     MODEL,
@@ -18,6 +18,7 @@ from evenhand.cli.arguments import (
     RANDOMIZATION,
     ROWS,
     AsJson,
+    DropMissing,
     Link,
     MaxPrice,
     MaxWider,
@@ -46,7 +47,7 @@ from evenhand.cli.options import (
     warn_of_replacement,
 )
 from evenhand.cli.reports import show_result
-from evenhand.cli.tables import people_of
+from evenhand.cli.tables import people_of, with_outcomes
 from evenhand.cli.targets import KINDS, base_model, kind_of_target, refuse_for_kind
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def fit(
             help="column with the ids of people who have several rows; it is not used as a feature",
         ),
     ] = None,
+    drop_missing: DropMissing = False,
     drop: Annotated[
         str | None,
         typer.Option(
@@ -187,7 +189,7 @@ def fit(
     bounds = None if support is None else _bounds(support)
     # training takes minutes: the output folder is checked before
     out = own_folder(out, table, store.MODEL_FOLDER)
-    rows = _training_rows(table, target, id_column, cluster, drop, bounds, outcome)
+    rows = _training_rows(table, target, id_column, cluster, drop, bounds, outcome, drop_missing)
     warn_of_replacement(out)
     base = base_model(rows.kind, rows.y, device, seed)
     training = Training(base, rows.X, rows.y, table, target, seed, kind=rows.kind)
@@ -260,20 +262,21 @@ def _training_rows(
     drop: str | None,
     bounds: Bounds,
     outcome: str | None,
+    drop_missing: bool,
 ) -> TrainingRows:
     """Read the features, the outcomes and the names of people, and check the outcomes."""
-    from evenhand import columns, tables
+    from evenhand import columns
     from evenhand.forecasters import check_support
 
     named = [name for name in (id_column, cluster) if name is not None]
     data, remarks = columns.read_typed(table, text=named)
-    y = tables.number_column(data, target, source=table.name)
-    people = people_of(data, id_column, cluster, target, table.name)
+    data, y, source, _ = with_outcomes(data, target, drop_missing, table.name)
+    people = people_of(data, id_column, cluster, target, source)
     # ids are not features: a model could memorize people
     X = _features(data, [target, *named, *listed_names("--drop", drop)], table.name)
     for remark in [*remarks, *features_like_names(X)]:
         inform(f"warning: {table.name}: {remark}")
-    place = f"{table.name}: column {target!r}"
+    place = f"{source}: column {target!r}"
     check_support(y, bounds, name=place)
     kind = kind_of_target(y, outcome, place)
     check_outcomes(y, name=place, kind=kind)
@@ -292,7 +295,7 @@ def _bounds(support: str) -> Bounds:
     # written so that NaN is refused too
     if not floor < ceiling or (math.isinf(floor) and math.isinf(ceiling)):
         rule = "be low:high with low < high, or with one of them left out if there is no bound"
-        raise bad_input("--support", rule, repr(support), "for amounts of money write 0:")
+        raise bad_input("--support", rule, short(support), "for amounts of money write 0:")
     return low, high
 
 

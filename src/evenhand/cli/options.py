@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand._files import link_target
-from evenhand._validate import InputError, bad_input, did_you_mean
+from evenhand._validate import InputError, bad_input, did_you_mean, short
 from evenhand.cli.messages import inform
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def listed_names(option: str, listed: str | None) -> list[str]:
     names = [name.strip() for name in listed.split(",")]
     if not all(names):
         raise InputError(
-            f"{option} {listed!r} contains an empty name; separate names by single commas, and"
+            f"{option} {short(listed)} contains an empty name; separate names by single commas, and"
             " check for an unset shell variable"
         )
     return names
@@ -78,14 +78,14 @@ def described(option: str, pairs: Sequence[str] | None) -> dict[str, str]:
     for pair in pairs or ():
         key, equals, value = (part.strip() for part in pair.partition("="))
         if not equals:
-            raise bad_input(option, "have the form KEY=VALUE", repr(pair), example)
+            raise bad_input(option, "have the form KEY=VALUE", short(pair), example)
         if not key or not value:
             missing = "value" if key else "key"
-            raise bad_input(option, f"have a {missing} that is not empty", repr(pair), example)
+            raise bad_input(option, f"have a {missing} that is not empty", short(pair), example)
         if key in found:
             remedy = "give each key once"
             raise bad_input(
-                option, f"have different keys, and {key!r} is repeated", repr(pair), remedy
+                option, f"have different keys, and {key!r} is repeated", short(pair), remedy
             )
         found[key] = value
     return found

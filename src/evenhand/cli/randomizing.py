@@ -20,6 +20,7 @@ from evenhand.cli.arguments import (
     WIDER_HELP,
     AsJson,
     ChanceOfZero,
+    DropMissing,
     Entered,
     Event,
     ForecastOutcome,
@@ -76,6 +77,7 @@ SERVE = "Without --target: randomize new rows"
 """Panels of options."""
 
 CERTIFYING = (
+    "drop_missing",
     "event",
     "entered",
     "max_group_error",
@@ -142,6 +144,7 @@ def randomize(
             " the certificate and a report instead of forecasts",
         ),
     ] = None,
+    drop_missing: DropMissing = False,
     event: Event = None,
     horizon: Horizon = None,
     entered: Entered = None,
@@ -297,6 +300,7 @@ def randomize(
             confidence=confidence,
             seed=seed_of(seed),
             times=times,
+            drop_missing=drop_missing,
         )
         _certify(subject, request, asked, out, as_json)
         return
@@ -330,8 +334,8 @@ def _certify(
 
     checked_link(asked["link"], 1.0)
     out = own_folder(out, request.rows, store.CERTIFICATE_FOLDER)
-    source = request.rows.name
     rows = read_rows(request)
+    source = rows.source
     # all rows, so that messages count rows as in the table
     subject.of(rows.data, source)
     columns = subject.columns(rows.data.columns, source)

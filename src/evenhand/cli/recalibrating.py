@@ -17,6 +17,7 @@ from evenhand.cli.arguments import (
     OUTPUT,
     AsJson,
     ChanceOfZero,
+    DropMissing,
     Event,
     ForecastOutcome,
     Horizon,
@@ -61,7 +62,7 @@ ESTIMATE = "With --target: estimate maps"
 APPLY = "Without --target: apply maps to new rows"
 """Panels of options."""
 
-FITTING = ("event", "by", "group", "seed")
+FITTING = ("drop_missing", "event", "by", "group", "seed")
 SERVING = ("id_column", "maps", "keep", "levels", "skip_bad_parts")
 """Parameters that have an effect only with, or only without, --target."""
 
@@ -96,6 +97,7 @@ def recalibrate(
             help="column with the outcome: estimate maps and write them to a folder",
         ),
     ] = None,
+    drop_missing: DropMissing = False,
     event: Event = None,
     horizon: Horizon = None,
     by: Annotated[
@@ -181,7 +183,9 @@ def recalibrate(
         if by is not None and group:
             raise InputError("give --by or --group, not both; write the columns of --by as rules")
         times = TimeColumns.of(event, horizon, survival=survival)
-        request = Request(subject, table, target, table.name, seed=seed, times=times)
+        request = Request(
+            subject, table, target, table.name, seed=seed, times=times, drop_missing=drop_missing
+        )
         _estimate(subject, request, out, by, group or [], as_json=as_json)
         return
     refuse_without_effect(options, FITTING, "without --target")
@@ -231,7 +235,7 @@ def _estimate(
     used = [*names, *groups, *(column for column in of_rules if column in present)]
     model = RecalibratedRegressor(subject, by=rules or groups or None, random_state=request.seed)
     warn_of_replacement(folder)
-    with about(table.name):
+    with about(rows.source):
         model.fit(rows.data[list(dict.fromkeys(used))], rows.y, **rows.times)
     _write(model, folder)
     checked = model.check_.astype(object).where(model.check_.notna(), None).to_dict("records")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand._format import count
-from evenhand._validate import InputError, bad_input, check_choice
+from evenhand._validate import InputError, bad_input, check_choice, short
 from evenhand.cli.arguments import (
     DEFAULT_LEVELS,
     DRAWS,
@@ -174,12 +174,12 @@ def parse_levels(listed: str) -> list[float]:
     try:
         levels = [float(level) for level in names]
     except ValueError as error:
-        raise bad_input("--levels", "be comma-separated numbers", repr(listed)) from error
+        raise bad_input("--levels", "be comma-separated numbers", short(listed)) from error
     # increasing, because columns are written in this order
     if not all(0 < level < 1 for level in levels) or sorted(set(levels)) != levels:
         remedy = "give a fraction: 0.9, not 90"
         rule = "be increasing and strictly between 0 and 1"
-        raise bad_input("--levels", rule, repr(listed), remedy)
+        raise bad_input("--levels", rule, short(listed), remedy)
     return levels
 
 

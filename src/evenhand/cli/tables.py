@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evenhand._validate import InputError, check_column
+from evenhand.cli.messages import inform
 from evenhand.cli.options import listed_names
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from evenhand._validate import Floats
+    from evenhand.audits import Note
     from evenhand.scale import ColumnSubject
 
 
@@ -37,6 +40,26 @@ def people_of(
         tables.refuse_repeated(labels, column, source=source)
     # the text that draws are hashed from: 1 and "1" are the same person
     return [id_text(label) for label in labels]
+
+
+def with_outcomes(
+    data: pd.DataFrame, target: str, drop_missing: bool, source: str
+) -> tuple[pd.DataFrame, Floats, str, list[Note]]:
+    """Return rows and outcomes, the name of the rows in messages, and a note if some are left out.
+
+    Messages then count the rows that are returned; their index has the numbers of the table.
+    """
+    from evenhand import audits, tables
+
+    notes = []
+    missing = tables.column_of(data, target, source).isna().to_numpy()
+    if drop_missing and missing.any() and not missing.all():
+        notes = [audits.Note(audits.NoteKind.NO_OUTCOME, numbers=(int(missing.sum()), len(data)))]
+        inform(f"warning: {source}: {notes[0]}")
+        data, source = data[~missing], f"{source} without rows that lack {target!r}"
+    option = "" if drop_missing else "--drop-missing"
+    y = tables.number_column(data, target, source=source, option=option)
+    return data, y, source, notes
 
 
 def chosen_columns(

@@ -108,8 +108,8 @@ class Column:
         if self.kind in ("number", "boolean", "date"):
             values = unpacked(values)
         if self.kind == "number":
+            found = numbers(values, place, start)
             if not is_plain_number(values):
-                found = numbers(values, place, start)
                 values = pd.Series(found, index=values.index, name=values.name)
             # with more digits than in training, a value at a cut could be on its other side
             has_digits = self.dtype.startswith("float")

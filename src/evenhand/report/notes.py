@@ -16,6 +16,7 @@ class NoteKind(Enum):
     """Kind of a note, with the template of its sentence."""
 
     PART_LEFT_OUT = "part left out: {reason}"
+    NO_OUTCOME = "rows without an outcome were left out: {numbers[0]:,} of {numbers[1]:,}"
     ZERO_WEIGHTS = "rows of weight 0 were left out: {numbers[0]:,}"
     ONE_ROW_EACH = (
         "one row per person is audited, {numbers[0]:,} of {numbers[1]:,} rows; group sizes are"

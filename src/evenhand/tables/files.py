@@ -12,8 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
-from evenhand._validate import InputError, bad_input
-from evenhand.tables.cells import short
+from evenhand._validate import InputError, bad_input, short
 
 TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
 
@@ -237,7 +236,10 @@ def _decode(values: pa.ChunkedArray, place: str) -> pa.ChunkedArray:
 
 
 def check_header(names: list[str], path: Path, *, is_csv: bool) -> None:
-    """Refuse repeated column names, and csv files whose first line is data."""
+    """Refuse repeated column names, NUL, and csv files whose first line is data."""
+    for name in (name for name in names if "\0" in name):
+        place = f"{path}: a column name"
+        raise bad_input(place, "contain no NUL characters", short(name), "write the file again")
     name, count = Counter(names).most_common(1)[0] if names else ("", 0)
     remedy = "add a first line of column names"
     if count > 1:
