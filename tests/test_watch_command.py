@@ -432,6 +432,14 @@ def test_files_that_are_read_are_not_overwritten(
     shutil.copy(place / "right.sqlite", log)
     before = log.read_bytes()
     assert "--state" in watch(evenhand, log, "--state", log).complaint()
+    # the state and the page, neither of which is there yet
+    for state, out in (("new.json", "new.json"), ("new.html", "link.html")):
+        (tmp_path / "link.html").unlink(missing_ok=True)
+        (tmp_path / "link.html").symlink_to("new.html")
+        both = ("--state", tmp_path / state, "--out", tmp_path / out)
+        refused = watch(evenhand, log, *both).complaint()
+        assert f"--out {tmp_path / out} is the same file as the state" in refused
+        assert not (tmp_path / state).exists()
     assert watch(evenhand, tmp_path / "none.sqlite").complaint()
     assert not (tmp_path / "none.sqlite").exists()
     assert log.read_bytes() == before

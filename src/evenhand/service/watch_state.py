@@ -29,8 +29,8 @@ class WatchState:
         Last entry when the log was read, which later verifications compare.
     until : str
         Time up to which the log was read.
-    after : str or None
-        Time of the last row; None before the watch has begun.
+    after : int
+        Number of the entry of the last row; 0 without rows.
     watch : dict or None
         `Watch.state()`; None before the watch has begun.
     """
@@ -38,7 +38,7 @@ class WatchState:
     scope: Scope
     head: Head | None
     until: str
-    after: str | None = None
+    after: int = 0
     watch: Mapping[str, Any] | None = None
 
     def write(self, path: Path) -> None:
@@ -80,7 +80,7 @@ class WatchState:
                 Scope.from_dict(values["scope"]),
                 None if head is None else Head(int(head[0]), str(head[1])),
                 str(values["until"]),
-                values["after"],
+                int(values["after"]),
                 values["watch"],
             )
         except FileNotFoundError:
