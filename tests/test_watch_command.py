@@ -14,9 +14,10 @@ import pytest
 
 from command_outcome import Command, Outcome
 from evenhand import InputError
+from evenhand.logs import digest_of
 from evenhand.monitoring import Rows, Watch, watch_schema
 from evenhand.report import watch_html
-from evenhand.service import Scope, WatchedContexts, matured_rows, open_log
+from evenhand.service import LogWatch, Scope, WatchedContexts, WatchState, matured_rows, open_log
 from evenhand.store import pack, write_forecast_certificate, write_model
 from postgresql_server import PASSWORD, QUOTED, Server
 from watched_logs import fitted, serve
@@ -379,6 +380,35 @@ def test_states_of_other_watches_are_refused(
         refused = watch(evenhand, two, "--context", "2026", "--state", state).complaint()
         assert "remove it to begin again" in refused
         assert state.read_text() == content
+
+
+def test_a_forged_state_file_is_refused_in_one_line_or_is_a_state(
+    two: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    state = tmp_path / "state.json"
+    assert watch(evenhand, two, "--context", "2026", "--state", state).code == 0
+    kept = json.loads(state.read_text())
+    del kept["sha256"]
+    log = open_log(two)
+    n_refused = 0
+    for name in ("scope", "head", "until", "after", "watch"):
+        inner = kept[name] if isinstance(kept[name], dict) and name != "watch" else {}
+        for key in (None, *inner):
+            for value in (None, "text", True, -1, 10**30, [], [1, 2], {}, {"what": 1}):
+                values = {**kept, name: value if key is None else {**kept[name], key: value}}
+                state.write_text(json.dumps(values | {"sha256": digest_of(values)}))
+                try:
+                    before = WatchState.read(state)
+                    assert before is not None
+                    chosen = WatchedContexts.of(log, before=before.scope)
+                    found = LogWatch(log, chosen, Watch(groups=["sex"], horizon="7d"), before)
+                    found.update()
+                    assert before.groups in (None, ["sex"])
+                except InputError as error:
+                    assert "\n" not in str(error)
+                    n_refused += 1
+    log.close()
+    assert n_refused > 50
 
 
 # Files, gate and bad options.

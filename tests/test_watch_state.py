@@ -141,7 +141,7 @@ def test_states_of_newer_versions_and_other_files_are_refused_in_one_line() -> N
 
 PARTS = [("parts", name) for name in ("promise", "envelope", "group", "draws")]
 
-FORGED = ["remove", "text", None, True, 1.5, -1, 10**30, np.nan, np.inf, [], {}, [1, 2]]
+FORGED = ["remove", "text", None, True, 1.5, -1, 10**30, np.nan, [], {}]
 """What takes the place of a value of a forged state."""
 
 

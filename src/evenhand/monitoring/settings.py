@@ -114,7 +114,7 @@ def check_form(found: Any, fresh: Any, n_past: int) -> None:
         if not fresh:
             fresh = [0.0] * min(n_past, len(found) + 1)
         elif len(fresh) == 1 and isinstance(fresh[0], dict):
-            fresh = fresh * len(found)
+            fresh = fresh * max(len(found), 1)
         for value, example in zip(found, fresh, strict=True):
             check_form(value, example, n_past)
     elif isinstance(found, int | float) and not abs(found) < MOST:
