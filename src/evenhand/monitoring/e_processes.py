@@ -66,10 +66,10 @@ class EProcesses:
         if self.low.ndim != 1 or self.low.shape != self.bound.shape:
             shapes = f"{self.low.shape} and {self.bound.shape}"
             raise bad_input("low and bound", "have the same shape (J,)", shapes)
-        if not (np.isfinite(self.low) & np.isfinite(self.bound) & (self.low < self.bound)).all():
-            raise bad_input(
-                "bound", "exceed low, both finite", f"{self.bound.tolist()}, {self.low.tolist()}"
-            )
+        wrong = ~(np.isfinite(self.low) & np.isfinite(self.bound) & (self.low < self.bound))
+        if wrong.any():
+            got = f"{self.bound[wrong][0]:g} and {self.low[wrong][0]:g}"
+            raise bad_input("bound", "exceed low, both finite", got)
         self.period = 0
         shape = (self.low.size, len(STAKES))
         # per stake, when the period began: log S_k, and the largest log product over all starts

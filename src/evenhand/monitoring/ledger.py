@@ -316,7 +316,7 @@ class Ledger:
         group = None if values["group"] is None else ""
         form = asdict(kind("group", group, "higher", "", "", 0.0, 0.0, 0))
         check_form([row, values], [0, form], 0)
-        check_choice("part", values["part"], [*self.parts])
+        check_choice("part", values["part"], tuple(self.parts))
         check_choice("direction", values["direction"], get_args(Direction))
         starts = [self.calendar.start((self.first or 0) + i) for i in range(self.n_periods)]
         if not {values["since"], values["date"]} <= {*starts}:

@@ -88,7 +88,7 @@ class WatchState:
                 int(values["after"]),
                 values["watch"],
             )
-            if found._values() != values:
+            if found._values() != values or found.scope.contexts == ():
                 raise ValueError
             if found.watch is not None:
                 with about(str(path)):
