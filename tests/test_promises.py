@@ -580,20 +580,6 @@ def gap_without_draw():
         (lambda: wrong_rows("mean_pit"), "no base PITs"),
         (lambda: wrong_rows("gap"), "no draws"),
         (lambda: wrong_rows("bias"), "no outcomes minus probabilities"),
-        (lambda: PromiseTest.from_state({}), "to_state"),
-        (
-            lambda: PromiseTest.from_state(
-                PromiseTest(Promise("gap", MASS, 0.2, 0.95)).to_state() | {"counts": [{}]}
-            ),
-            "to_state .*KeyError",
-        ),
-        (
-            lambda: PromiseTest.from_state(
-                PromiseTest(Promise("gap", MASS, 0.2, 0.95)).to_state()
-                | {"processes": EProcesses([0.0], [1.0]).to_state()}
-            ),
-            "shapes differ",
-        ),
         (
             lambda: EnvelopeTest.from_state(
                 Envelope(), EnvelopeTest(Envelope(low=((0.1, 0.2),))).to_state()

@@ -103,7 +103,7 @@ def warn_of_similar_keys(option: str, keys: Iterable[str], known: Sequence[str])
 
 
 def check_apart(out: Path, inputs: Mapping[str, Path | None], option: str = "--out") -> None:
-    """Refuse an output that is an input, or lies in a folder of an input, a model or a certificate.
+    """Refuse an output that is an input or another output, or in a folder of one or of a model.
 
     Links are followed.
 
@@ -112,7 +112,7 @@ def check_apart(out: Path, inputs: Mapping[str, Path | None], option: str = "--o
     out : Path
         File or folder to write.
     inputs : dict of str to Path or None
-        Paths of the inputs by description; missing paths are ignored here.
+        Paths of the inputs, and of other outputs, by description; files need not exist.
     option : str, default "--out"
         Option of the output, for messages.
     """
@@ -128,12 +128,13 @@ def check_apart(out: Path, inputs: Mapping[str, Path | None], option: str = "--o
 def _check_not_read(out: Path, inputs: Mapping[str, Path | None], option: str) -> None:
     """Refuse an output that is an input or lies in an input folder."""
     for what, path in inputs.items():
-        if path is None or not path.exists():
+        if path is None:
             continue
         # writing follows a link and would replace its target
         written = link_target(out)
         is_inside = path.is_dir() and path.resolve() in (written, written.parent)
-        if is_inside or any(_is_same(out, file) for file in _files(path)):
+        is_same = written == link_target(path) or any(_is_same(out, file) for file in _files(path))
+        if is_inside or is_same:
             relation = "lies in" if path.is_dir() else "is the same file as"
             raise InputError(
                 f"{option} {out} {relation} {what}, {path}, which it would overwrite; use another"

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import LARGEST, Floats, InputError, bad_input, typed_fields
-from evenhand.columns.conversion import as_json, as_pandas, as_table, from_json
+from evenhand.columns.conversion import as_json, as_pandas, as_table
 from evenhand.columns.encoded_columns import (
     KINDS,
     EncodedColumn,
