@@ -37,6 +37,7 @@ from evenhand.certificates.follow_up import FollowUp
 from evenhand.certificates.hurdle_certificate import HurdleCertificate
 from evenhand.certificates.hurdle_certification import certify_hurdle, certify_hurdle_counts
 from evenhand.certificates.least_alpha import LEAST_ALPHA as LEAST_ALPHA
+from evenhand.certificates.least_alpha import search_alpha as search_alpha
 from evenhand.certificates.link_certificate import LinkCertificate
 from evenhand.certificates.link_certification import certify_calibrated as certify_calibrated
 from evenhand.certificates.link_certification import certify_link, certify_link_counts

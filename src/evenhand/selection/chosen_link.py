@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -49,6 +50,8 @@ class ChosenLink:
         PITs of the randomized forecasts of all certifying people, or the ends of their cells.
     searched : ndarray of shape (n,) or PITs
         PITs of the deterministic model, in which groups are searched.
+    error_within : callable
+        Function that returns the group error at the smallest alpha whose price is within a limit.
     plain : PlainInterval or None
         Prediction interval without a draw that covers at least as much.
     """
@@ -60,6 +63,7 @@ class ChosenLink:
     wider: float
     pit: Floats | Cells
     searched: Floats | PITs
+    error_within: Callable[[float], float]
     plain: PlainInterval | None = None
 
 
@@ -89,6 +93,7 @@ def continuous_choice(costs: Costs, family: Link, target: Target, rows: SplitRow
         wider,
         costs.randomized_pit(proof.link),
         costs.pit,
+        error_within(proof, costs, target),
         plain_interval(proof, costs, wider, target),
     )
 
@@ -116,6 +121,19 @@ def certified(
             return proof.least_randomized(goal.most, target.group_mass, certify_share=rows.share)
         case MaxWider() | MaxPrice():
             return proof.with_link(type(family)(affordable_alpha(costs, family, target)))
+
+
+def error_within(
+    proof: LinkCertificate, costs: LinkCosts, target: Target
+) -> Callable[[float], float]:
+    """Return the function of a price that `ChosenLink.error_within` is."""
+
+    def error(price: float) -> float:
+        within = replace(target, goal=MaxPrice(price))
+        link = type(proof.link)(affordable_alpha(costs, proof.link, within))
+        return proof.with_link(link).group_error(target.group_mass)
+
+    return error
 
 
 def affordable_alpha(costs: LinkCosts, family: Link, target: Target) -> float:

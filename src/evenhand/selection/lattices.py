@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast
 from evenhand.links import Link
-from evenhand.planning import MaxGroupError, Target
+from evenhand.planning import MaxGroupError, MaxPrice, Target
 from evenhand.selection.chosen_link import ChosenLink, affordable_alpha
 from evenhand.selection.comparison import Cells
 from evenhand.selection.costs import Costs
@@ -117,6 +117,11 @@ def lattice_choice(
     tests = LatticeTests.of(base.pit_interval(y), target, random)
     searched = PITs.of_cells(tests.low, tests.high, tests.ties)
     costs = Costs(base, searched.matrix[:, 0], y, None, random)
+
+    def error_within(price: float) -> float:
+        link = _affordable(costs, family, replace(target, goal=MaxPrice(price)))
+        return tests.bound(link, target.confidence)
+
     if isinstance(target.goal, MaxGroupError):
         link, bounds = least_randomized(tests, family, target, rows.one_row_each)
     else:
@@ -140,6 +145,7 @@ def lattice_choice(
         costs.wider(link) if costs.widths.is_positive else np.nan,
         (pits.low, pits.high),
         searched,
+        error_within,
     )
 
 
@@ -175,10 +181,7 @@ def affordable_link(
     tests: LatticeTests, costs: Costs, family: Link, target: Target, one_row_each: bool
 ) -> tuple[Link, FixedSequenceCertificate]:
     """Return the link of the smallest of `ALPHAS` within a limit of the cost, and its bounds."""
-    kind = type(family)
-    # costs fall with alpha
-    place = int(np.searchsorted(ALPHAS, affordable_alpha(costs, family, target)))
-    link = kind(ALPHAS[min(place, len(ALPHAS) - 1)])
+    link = _affordable(costs, family, target)
     # the choice depends on these people: each link has an equal share of the risk (Bonferroni)
     risk = (1 - target.confidence) / len(ALPHAS)
     bounds = SimultaneousCertificate(
@@ -192,6 +195,13 @@ def affordable_link(
         n_links=len(ALPHAS),
     )
     return link, bounds
+
+
+def _affordable(costs: Costs, family: Link, target: Target) -> Link:
+    """Return the link of the smallest of `ALPHAS` within a limit of the cost."""
+    # costs fall with alpha
+    place = int(np.searchsorted(ALPHAS, affordable_alpha(costs, family, target)))
+    return type(family)(ALPHAS[min(place, len(ALPHAS) - 1)])
 
 
 def _refusal(tests: LatticeTests, link: Link, target: Target) -> str:

@@ -24,7 +24,12 @@ from evenhand.forecasters import (
 from evenhand.links import Link
 from evenhand.planning import Target
 from evenhand.selection.chosen_link import continuous_choice
-from evenhand.selection.comparison import COMPARED_DRAWS, Cells, HeldOutScores
+from evenhand.selection.comparison import (
+    COMPARED_DRAWS,
+    Cells,
+    HeldOutScores,
+    mean_with_error,
+)
 from evenhand.selection.costs import Costs
 from evenhand.selection.hurdles import atom_of, hurdle_choice
 from evenhand.selection.lattices import lattice_choice
@@ -113,12 +118,14 @@ def choose_link(
     randomized_line = {
         "forecaster": "randomized",
         "log_score": base_line["log_score"] + chosen.price,
-        "crps": held.crps(served),
+        **mean_with_error(held.crps(served)),
         "width": base_line["width"] * (1 + chosen.wider),
         "average_error": held.average_error(chosen.pit),
         "certified_group_error": chosen.certificate.group_error(target.group_mass),
     }
-    lines = [*held.without_features(rows.y[rows.learn], base), *lines, randomized_line]
+    without = held.without_features(rows.y[rows.learn], base)
+    # what the features are worth; NaN, which compares as False, if it is not known
+    worth = without[0]["log_score"] - base_line["log_score"] if without else np.nan
     return Selection(
         model=model,
         certificate=chosen.certificate,
@@ -127,7 +134,7 @@ def choose_link(
         limit=chosen.limit,
         wider=chosen.wider,
         alternative=recalibrated if alternative else None,
-        comparison=pd.DataFrame(lines),
+        comparison=pd.DataFrame([*without, *lines, randomized_line]),
         n_learning=int(rows.learn.size),
         n_certifying=y.size,
         certifying=rows.certify,
@@ -142,6 +149,7 @@ def choose_link(
         rounding_step=None if grid is None else grid.step,
         kind=base.outcome_kind,
         atom=atom_of(base),
+        worthy_error=chosen.error_within(worth) if 0 < worth < chosen.price else None,
     )
 
 
