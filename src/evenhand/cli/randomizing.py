@@ -301,6 +301,7 @@ def randomize(
             confidence=confidence,
             seed=seed_of(seed),
             times=times,
+            is_randomized=True,
         )
         _certify(subject, request, asked, out, as_json)
         return
@@ -336,8 +337,6 @@ def _certify(
     out = _certificate_folder(out, request.rows)
     source = request.rows.name
     rows = read_rows(request)
-    if not rows.times:
-        selection.refuse_events(rows.y, f"{source}: column {request.target!r}")
     # all rows, so that messages count rows as in the table
     subject.of(rows.data, source)
     columns = subject.columns(rows.data.columns, source)

@@ -50,8 +50,10 @@ class ChosenLink:
         PITs of the randomized forecasts of all certifying people, or the ends of their cells.
     searched : ndarray of shape (n,) or PITs
         PITs of the deterministic model, in which groups are searched.
-    error_within : callable
-        Function that returns the group error at the smallest alpha whose price is within a limit.
+    costs : LinkCosts
+        Costs of all links.
+    error_at : callable
+        Function that returns the certified group error of another link.
     plain : PlainInterval or None
         Prediction interval without a draw that covers at least as much.
     """
@@ -63,7 +65,8 @@ class ChosenLink:
     wider: float
     pit: Floats | Cells
     searched: Floats | PITs
-    error_within: Callable[[float], float]
+    costs: LinkCosts
+    error_at: Callable[[Link], float]
     plain: PlainInterval | None = None
 
 
@@ -93,7 +96,8 @@ def continuous_choice(costs: Costs, family: Link, target: Target, rows: SplitRow
         wider,
         costs.randomized_pit(proof.link),
         costs.pit,
-        error_within(proof, costs, target),
+        costs,
+        lambda link: proof.with_link(link).group_error(target.group_mass),
         plain_interval(proof, costs, wider, target),
     )
 
@@ -121,19 +125,6 @@ def certified(
             return proof.least_randomized(goal.most, target.group_mass, certify_share=rows.share)
         case MaxWider() | MaxPrice():
             return proof.with_link(type(family)(affordable_alpha(costs, family, target)))
-
-
-def error_within(
-    proof: LinkCertificate, costs: LinkCosts, target: Target
-) -> Callable[[float], float]:
-    """Return the function of a price that `ChosenLink.error_within` is."""
-
-    def error(price: float) -> float:
-        within = replace(target, goal=MaxPrice(price))
-        link = type(proof.link)(affordable_alpha(costs, proof.link, within))
-        return proof.with_link(link).group_error(target.group_mass)
-
-    return error
 
 
 def affordable_alpha(costs: LinkCosts, family: Link, target: Target) -> float:

@@ -20,7 +20,7 @@ COMPARED_DRAWS = 2
 
 COMPARED = 250
 """Most people in the comparison of CRPS, which is slow without a closed form: a randomized forecast
-of 4,500 people takes 2 to 17 s. The standard error beside it shows what so few people tell."""
+of 4,500 people takes 2 to 17 s. The standard error beside it shows the noise of so few people."""
 
 
 class HeldOutScores:
@@ -61,7 +61,8 @@ class HeldOutScores:
 
     def crps(self, part: Forecast) -> Floats:
         """Return the CRPS of each compared person, averaged over draws."""
-        return crps(part, self.y[self.compared]).reshape(self.compared.size, -1).mean(axis=-1)
+        each = crps(part, self.y[self.compared])
+        return np.asarray(each.reshape(self.compared.size, -1).mean(axis=-1))
 
     def line(
         self, name: str, forecast: Forecast, pit: Floats | Cells | None = None

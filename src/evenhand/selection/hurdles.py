@@ -17,7 +17,7 @@ from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast
 from evenhand.links import Link
 from evenhand.planning import Target
-from evenhand.selection.chosen_link import ChosenLink, certified, error_within, plain_interval
+from evenhand.selection.chosen_link import ChosenLink, certified, plain_interval
 from evenhand.selection.costs import MOST_PRICED, PRICE_DRAWS, Costs, Widths
 from evenhand.selection.rows import SplitRows, least_price
 
@@ -109,7 +109,8 @@ def hurdle_choice(
         costs.wider(link) if costs.widths.is_positive else np.nan,
         (pits.low, pits.high),
         PITs.of_cells(*base.pit_interval(y), fresh(y.size, random)),
-        error_within(proof, costs, target),
+        costs,
+        lambda link: proof.with_link(link).group_error(target.group_mass),
         plain_interval(proof, inside, inside.wider(link), target),
     )
 

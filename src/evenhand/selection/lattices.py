@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast
 from evenhand.links import Link
-from evenhand.planning import MaxGroupError, MaxPrice, Target
+from evenhand.planning import MaxGroupError, Target
 from evenhand.selection.chosen_link import ChosenLink, affordable_alpha
 from evenhand.selection.comparison import Cells
 from evenhand.selection.costs import Costs
@@ -117,11 +117,6 @@ def lattice_choice(
     tests = LatticeTests.of(base.pit_interval(y), target, random)
     searched = PITs.of_cells(tests.low, tests.high, tests.ties)
     costs = Costs(base, searched.matrix[:, 0], y, None, random)
-
-    def error_within(price: float) -> float:
-        link = _affordable(costs, family, replace(target, goal=MaxPrice(price)))
-        return tests.bound(link, target.confidence)
-
     if isinstance(target.goal, MaxGroupError):
         link, bounds = least_randomized(tests, family, target, rows.one_row_each)
     else:
@@ -145,7 +140,8 @@ def lattice_choice(
         costs.wider(link) if costs.widths.is_positive else np.nan,
         (pits.low, pits.high),
         searched,
-        error_within,
+        costs,
+        lambda link: tests.bound(_tested(link), target.confidence),
     )
 
 
@@ -181,7 +177,7 @@ def affordable_link(
     tests: LatticeTests, costs: Costs, family: Link, target: Target, one_row_each: bool
 ) -> tuple[Link, FixedSequenceCertificate]:
     """Return the link of the smallest of `ALPHAS` within a limit of the cost, and its bounds."""
-    link = _affordable(costs, family, target)
+    link = _tested(type(family)(affordable_alpha(costs, family, target)))
     # the choice depends on these people: each link has an equal share of the risk (Bonferroni)
     risk = (1 - target.confidence) / len(ALPHAS)
     bounds = SimultaneousCertificate(
@@ -197,11 +193,10 @@ def affordable_link(
     return link, bounds
 
 
-def _affordable(costs: Costs, family: Link, target: Target) -> Link:
-    """Return the link of the smallest of `ALPHAS` within a limit of the cost."""
-    # costs fall with alpha
-    place = int(np.searchsorted(ALPHAS, affordable_alpha(costs, family, target)))
-    return type(family)(ALPHAS[min(place, len(ALPHAS) - 1)])
+def _tested(link: Link) -> Link:
+    """Return the link of the smallest of `ALPHAS` that is not below a link's; it costs no more."""
+    place = int(np.searchsorted(ALPHAS, link.alpha))
+    return type(link)(ALPHAS[min(place, len(ALPHAS) - 1)])
 
 
 def _refusal(tests: LatticeTests, link: Link, target: Target) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import Floats, InputError
+from evenhand._validate import Floats
 from evenhand.audits import spread_step
 from evenhand.calibration import Grid
-from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
 from evenhand.forecasters import (
@@ -22,8 +23,8 @@ from evenhand.forecasters import (
     SpreadKind,
 )
 from evenhand.links import Link
-from evenhand.planning import Target
-from evenhand.selection.chosen_link import continuous_choice
+from evenhand.planning import MaxPrice, Target
+from evenhand.selection.chosen_link import affordable_alpha, continuous_choice
 from evenhand.selection.comparison import (
     COMPARED_DRAWS,
     Cells,
@@ -90,8 +91,6 @@ def choose_link(
     `base` is the deterministic forecast of these rows.
     """
     X, y = rows.certifying()
-    if base.outcome_kind is OutcomeKind.BINARY:  # no randomization improves it (outcomes: 3)
-        raise InputError(NO_BINARY_RANDOMIZATION)
     # the grid of all rows: that of a few rows may be coarser
     grid = None if base.has_atoms else Grid.of(rows.y)
     held = HeldOutScores(y, grid, None if base.has_atoms else spread_step(y), random)
@@ -124,8 +123,12 @@ def choose_link(
         "certified_group_error": chosen.certificate.group_error(target.group_mass),
     }
     without = held.without_features(rows.y[rows.learn], base)
-    # what the features are worth; NaN, which compares as False, if it is not known
-    worth = without[0]["log_score"] - base_line["log_score"] if without else np.nan
+    worthy = None
+    # what the features are worth, if it is known
+    worth = without[0]["log_score"] - base_line["log_score"] if without else 0.0
+    if 0 < worth < chosen.price:
+        within = replace(target, goal=MaxPrice(worth))
+        worthy = chosen.error_at(type(family)(affordable_alpha(chosen.costs, family, within)))
     return Selection(
         model=model,
         certificate=chosen.certificate,
@@ -149,7 +152,7 @@ def choose_link(
         rounding_step=None if grid is None else grid.step,
         kind=base.outcome_kind,
         atom=atom_of(base),
-        worthy_error=chosen.error_within(worth) if 0 < worth < chosen.price else None,
+        worthy_error=worthy,
     )
 
 

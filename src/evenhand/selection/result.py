@@ -341,12 +341,6 @@ class Selection(Summarized):
         """Name of the model inside the link in `comparison`."""
         return "recalibrated" if getattr(self.model, "recalibrate", False) else "as it is"
 
-    @property
-    def is_base_worse_than_without_features(self) -> bool:
-        """Whether even without a draw a forecast that ignores every feature is better."""
-        scores = self._column("log_score")
-        return scores.get(self.base_name, np.nan) > scores.get(WITHOUT_FEATURES, np.nan)
-
     def average_error(self, forecaster: str) -> float:
         """Return the estimated overall error of a forecaster of the comparison."""
         return self._column("average_error")[forecaster]

@@ -152,7 +152,7 @@ def _coverage(chosen: Selection) -> list[str]:
             f" {percent(abs(chosen.plain.wider), decimals=0)} {compared} than the randomized 80%"
             " interval."
         )
-        if is_trivial(high) and chosen.plain.wider <= 0:
+        if is_trivial(high) and chosen.plain.wider < 0.005:  # no wider, as it is printed
             lines.append(
                 "For prediction intervals the draw buys nothing here: a smaller group error, such"
                 " as 0.25, buys an upper limit."
@@ -235,7 +235,8 @@ def worth(chosen: Selection) -> list[str]:
     """Return a sentence if a forecast that ignores every feature is better; otherwise nothing."""
     if chosen.is_worth_it:
         return []
-    if chosen.is_base_worse_than_without_features:
+    # the price is NaN, which compares as False, of models that are randomized already
+    if chosen.lost_without_features - chosen.price > 0:
         return [
             "Even without a draw, the model has a worse log score than a forecast that ignores"
             " every feature: improve the model first."

@@ -20,7 +20,7 @@ from evenhand.forecast import Forecast, check_forecast_of_times
 from evenhand.forecasters import SurvivalModel, thawed
 from evenhand.links import Link
 from evenhand.planning import Target
-from evenhand.selection.chosen_link import ChosenLink, certified, error_within
+from evenhand.selection.chosen_link import ChosenLink, certified
 from evenhand.selection.comparison import Cells, HeldOutScores
 from evenhand.selection.costs import Costs, Widths
 from evenhand.selection.estimators import is_model_sequence, is_prefit
@@ -235,7 +235,8 @@ def times_choice(
         costs.wider(proof.link) if costs.widths.is_positive else np.nan,
         (pits.low, pits.high),
         PITs.of_cells(*_cells(base, times), fresh(times.n_samples, random), censored=times.is_lost),
-        error_within(proof, costs, target),
+        costs,
+        lambda link: proof.with_link(link).group_error(target.group_mass),
     )
 
 
