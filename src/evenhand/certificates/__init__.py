@@ -6,9 +6,6 @@ from __future__ import annotations
 from evenhand.certificates.assumptions import LOST as LOST
 from evenhand.certificates.assumptions import ONE_ROW_EACH as ONE_ROW_EACH
 from evenhand.certificates.bound_choice import choose_bound
-from evenhand.certificates.bound_choice import (
-    largest_calibrated_alpha as largest_calibrated_alpha,
-)
 from evenhand.certificates.certificate import WORST as WORST
 from evenhand.certificates.certificate import Certificate, Method
 from evenhand.certificates.certification import certify_counts, certify_pit

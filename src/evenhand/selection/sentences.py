@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     from evenhand.selection.result import Selection
 
 
+NO_CEILING = 0.99
+NO_WIDER = 0.01
+"""Upper limit of a coverage that limits nothing, and relative difference of widths
+up to which a plain interval is as wide as a randomized one."""
+
+
 def statement(chosen: Selection) -> str:
     """Return the guarantee: the bound, the groups and the number of people."""
     learned = f"; trained on {count(chosen.n_learning, 'other row')}"
@@ -152,7 +158,7 @@ def _coverage(chosen: Selection) -> list[str]:
             f" {percent(abs(chosen.plain.wider), decimals=0)} {compared} than the randomized 80%"
             " interval."
         )
-        if is_trivial(high) and chosen.plain.wider < 0.005:  # no wider, as it is printed
+        if high >= NO_CEILING and chosen.plain.wider <= NO_WIDER:
             lines.append(
                 "For prediction intervals the draw buys nothing here: a smaller group error, such"
                 " as 0.25, buys an upper limit."
