@@ -153,7 +153,7 @@ class Rows:
 
 def read_rows(request: Request) -> Rows:
     """Read the table of an audit, and check its outcomes, its people and the chosen columns."""
-    from evenhand import columns, selection, tables
+    from evenhand import columns, tables
 
     source = request.rows.name
     data, remarks = columns.read_typed(
@@ -172,6 +172,8 @@ def read_rows(request: Request) -> Rows:
         request.subject.check_outcomes(y, data, target=request.target, source=source)
         place = f"{source}: column {request.target!r}"
         if request.is_randomized:
+            from evenhand import selection
+
             selection.refuse_events(y, place)
         check_outcomes(y, name=place, kind=kind, remedy=request.subject.remedy_for(y))
     people = people_of(data, request.id_column, request.cluster, request.target, source)
