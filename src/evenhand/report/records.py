@@ -265,6 +265,7 @@ class Forecaster:
     forecaster: str
     log_score: Number
     crps: Number
+    crps_error: Number
     width: Number
     average_error: Number
 
