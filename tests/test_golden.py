@@ -385,7 +385,6 @@ def scan(folder: Path) -> Any:
     table = people(600, 7)
     several = {
         "holm": scan_groups(flat, features, 60, random_state=0),
-        "by": scan_groups(flat, features[["x", "kind"]], 60, correction="by", random_state=0),
         "draws": scan_groups(
             matrix,
             X,

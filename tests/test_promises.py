@@ -37,7 +37,12 @@ def rows_of(u, known=None, **others):
 
 def rows_with(x, known=None):
     """Rows whose mean served PITs minus 1/2 are `x`."""
-    return rows_of(LINK.mean_pit_inverse(np.asarray(x) + 0.5), known)
+    low, high = np.zeros(np.shape(x)), np.ones(np.shape(x))
+    for _ in range(60):
+        middle = (low + high) / 2
+        is_below = LINK.mean_pit(middle) < np.asarray(x) + 0.5
+        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+    return rows_of(high, known)
 
 
 def cvar(x, mass):
