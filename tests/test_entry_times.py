@@ -21,6 +21,7 @@ from evenhand.service import (
     WatchState,
     matured_rows,
     open_log,
+    replay_forecast,
     verify,
 )
 from watched_logs import append, clock, entries_at, fitted, serve
@@ -115,6 +116,18 @@ def test_a_wrong_clock_is_written_as_it_is_and_reported_at_once(
     (message,) = [record.getMessage() for record in caplog.records]
     assert "log.sqlite: entry 3 is at 2026-03-05T01:00" in message
     assert "but entry 2 before it at 2027-03-05T00:00" in message
+
+
+def test_a_replay_names_the_entries_at_which_a_clock_was_wrong(place: Path, tmp_path: Path) -> None:
+    log = open_log(with_readings(place, tmp_path, {5: READINGS["reset"]}))
+    forecast = next(log.entries(kind="forecast"))
+    found = replay_forecast(log, forecast.id, fitted())
+    log.close()
+    assert found.clock.startswith(
+        "a clock was wrong at 1 entry of the log, number 5 (1970-01-01T00"
+    )
+    assert found.to_dict()["log"]["clock"] == found.clock
+    assert found.clock in " ".join(found.summary().split())
 
 
 # Watches.
