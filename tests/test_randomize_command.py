@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -234,6 +235,24 @@ def test_a_certificate_is_replaced_and_other_files_are_not(place: Path, evenhand
     (place / "model" / "model.json").write_text("{}")
     refused = evenhand(*certify_args(place, "--out", place / "model")).complaint()
     assert "is a model folder" in refused
+
+
+@pytest.mark.usefixtures("no_audit")
+def test_a_promise_that_is_not_worth_its_price_is_refused(place: Path, evenhand: Command) -> None:
+    # all features are worth 0.35 nats
+    random = np.random.default_rng(0)
+    mu = random.normal(size=900)
+    table = pd.DataFrame({"mu": mu, "sigma": 1.0, "loss": mu + random.normal(size=900)})
+    written(table, place / "old.csv")
+    refused = evenhand(*certify_args(place, "--max-group-error", 0.2))
+    assert (refused.code, refused.out, refused.err.count("\n")) == (3, "", 1)
+    assert refused.err.startswith(
+        "error: old.csv: nothing was written. At this promise the forecast"
+    )
+    assert not (place / "proof").exists()
+    named = re.search(r"worth its price is about (0\.\d+)\.\n", refused.err)
+    assert named is not None
+    assert evenhand(*certify_args(place, "--max-group-error", named[1])).code == 0
 
 
 # Randomized forecasts of new rows.

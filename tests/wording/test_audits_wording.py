@@ -13,7 +13,7 @@ from evenhand import Audit, Forecast, InputError, audit, audit_pit, certify, com
 from evenhand.audits import parse_condition
 
 N = 200
-EXAMPLE = 'write for example "problem" or "certified_group_error(0.2) > 0.3"'
+EXAMPLE = 'write for example "problem" or "certified_group_error(0.2) > 0.25"'
 
 
 @cache
@@ -92,8 +92,8 @@ class Forecaster:
             " 'certified_group_error'?",
         ),
         (
-            lambda: parse_condition("certified_group_error(0.2) > 0.3").holds(audit_of("PITs")),
-            "condition 'certified_group_error(0.2) > 0.3' cannot be evaluated: with only one"
+            lambda: parse_condition("certified_group_error(0.2) > 0.25").holds(audit_of("PITs")),
+            "condition 'certified_group_error(0.2) > 0.25' cannot be evaluated: with only one"
             " deterministic forecast per person, no bound below 0.4 can be certified for every"
             " group of 20% of people, even for the true distribution",
         ),

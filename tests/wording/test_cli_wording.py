@@ -45,7 +45,7 @@ from evenhand import store
             "audit t.csv --target y --mean mu --std sd --fail-if average_eror>0.3",
             "--fail-if must name one of groups_beyond_tolerance, certified_group_error, coverage,"
             " certified_event_rate, certified_bias, got 'average_eror'; write for example"
-            ' "problem" or "certified_group_error(0.2) > 0.3"',
+            ' "problem" or "certified_group_error(0.2) > 0.25"',
         ),
         (
             "audit t.csv --target y --pmf zzz",

@@ -67,9 +67,9 @@ def test_the_summary_of_a_plan() -> None:
     )
     assert remarks.replace("\n", " ") == (
         "Rows are people held out for the certificate. The numbers are for a model that is"
-        " calibrated before the randomization, with evenly spread PITs. On actual rows of such a"
-        " model the price is usually up to a fifth higher, and it is higher for a miscalibrated"
-        " model. At least 15 rows are needed, at any price (the smallest alpha is 0.005)."
+        " calibrated before the randomization: at least 90% of random samples certify this. For a"
+        " miscalibrated model less can be certified, or at a higher price. At least 15 rows are"
+        " needed, at any price (the smallest alpha is 0.005)."
     )
     heading, _, remarks, *_ = plan(max_wider=0.25, rows=[60]).summary().split("\n\n")
     assert heading.replace("\n", " ") == (
@@ -79,6 +79,6 @@ def test_the_summary_of_a_plan() -> None:
     )
     assert remarks.replace("\n", " ") == (
         "Rows are people held out for the certificate. The numbers are for a model that is"
-        " calibrated before the randomization, with evenly spread PITs. For a miscalibrated model"
-        " less can be certified."
+        " calibrated before the randomization: at least 90% of random samples certify this. For a"
+        " miscalibrated model less can be certified, or at a higher price."
     )

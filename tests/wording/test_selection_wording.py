@@ -21,7 +21,7 @@ Y = RNG.normal(size=60)
         (
             Ridge(),
             {"max_group_error": 0.5},
-            "max_group_error must be below 0.5, the largest possible error, got 0.5; use 0.3 to"
+            "max_group_error must be below 0.5, the largest possible error, got 0.5; use 0.25 to"
             " begin with",
         ),
         ([], {}, "estimator is an empty list; pass at least one fitted forecaster"),

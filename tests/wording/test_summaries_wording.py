@@ -84,6 +84,7 @@ def selection(**changes):
             "forecaster": ["without features", "as it is", "randomized"],
             "log_score": [1.5, 1.0, 1.4567],
             "crps": [0.6, 0.5, np.nan],
+            "crps_error": [0.0123, 0.01, np.nan],
             "width": [2.6, 2.0, 2.5],
             "average_error": [0.01, 0.0512, 0.04],
             "certified_group_error": [np.nan, np.nan, 0.29641],
@@ -167,8 +168,15 @@ UNEVEN = SpreadGroup(0.12, True, 0.611, 0.803, "age > 50")
         (
             {},
             2,
-            "A 98% interval without a draw covers at least 63.1% there and 97% overall, with no"
-            " upper limit; it is 12% narrower than the randomized 80% interval.",
+            "A 98% interval without a draw covers at least 63.1% there (separately, with 95%"
+            " confidence) and 97% overall, with no upper limit; it is 12% narrower than the"
+            " randomized 80% interval.",
+        ),
+        (
+            {"certificate": certificate(0.3, 0.9996)},
+            3,
+            "For prediction intervals the draw buys nothing here: a smaller group error, such as"
+            " 0.25, buys an upper limit.",
         ),
         ({}, 3, "This is the least randomization with this guarantee: alpha = 0.123."),
         (
@@ -261,21 +269,29 @@ def test_a_selection_gives_its_guarantee_and_its_price(changes, line, sentence):
     [
         (
             MaxGroupError(0.3),
-            "At this promise the forecast is worse than one that ignores every feature: allow a"
-            " larger error or more rows.",
+            "At this promise the forecast is worse than one that ignores every feature, by 0.01"
+            " nats of log score. ",
         ),
         (
             MaxWider(0.5),
-            "At this price the forecast is worse than one that ignores every feature: allow a"
-            " smaller one.",
+            "At this price the forecast is worse than one that ignores every feature, by 0.01"
+            " nats of log score. ",
         ),
     ],
 )
-def test_a_selection_reports_that_it_is_not_worth_its_price(goal, sentence):
+def test_a_selection_reports_first_that_it_is_not_worth_its_price(goal, sentence):
     found = selection()
     worse = found.comparison.assign(log_score=[1.45, 1.0, 1.4567])
     assert sentence not in found.summary()
-    assert sentence in selection(comparison=worse, target=Target(goal, 0.2, 0.95)).summary()
+    target = Target(goal, 0.2, 0.95)
+    for error, remedy in (
+        (None, "Allow a larger error or use more rows."),
+        (0.3612, "The smallest group error that would be worth its price is about 0.37."),
+        (0.49, "No group error below 0.5 would be worth its price here: improve the model first."),
+    ):
+        poor = selection(comparison=worse, target=target, worthy_error=error)
+        assert poor.summary().splitlines()[0] == sentence + remedy
+        assert not poor.is_worth_it
 
 
 def test_a_selection_reports_that_its_model_is_worse_than_none():
@@ -286,9 +302,9 @@ def test_a_selection_reports_that_its_model_is_worse_than_none():
         " feature: improve the model first."
     )
     assert sentence not in found.summary()
-    assert sentence in poor.summary()
+    assert poor.summary().startswith(sentence)
     assert "At this promise" not in poor.summary()
-    assert poor.caveat.endswith(f" account for it. {sentence}")
+    assert poor.caveat.startswith(f"{sentence} Alpha was chosen")
 
 
 def test_a_selection_names_the_people_on_whom_crps_is_compared():
@@ -302,13 +318,14 @@ def test_a_selection_lists_its_forecasters():
     assert [" ".join(line.split()) for line in lines[-5:]] == [
         "forecaster log score CRPS width (80%) average error (points) certified group error"
         " (points)",
-        "─" * 108,
-        "without features 1.500 0.600 2.600 1.0 -",
-        "as it is 1.000 0.500 2.000 5.1 -",
+        "─" * 116,
+        "without features 1.500 0.600 ± 0.012 2.600 1.0 -",
+        "as it is 1.000 0.500 ± 0.010 2.000 5.1 -",
         "randomized 1.457 - 2.500 4.0 29.7",
     ]
     dear = selection(comparison=selection().comparison.assign(log_score=[9.99, 10.0, 10.4567]))
-    scores = [line.split()[-5] for line in dear.summary().splitlines()[-3:]]
+    words = [line.split() for line in dear.summary().splitlines()[-3:]]
+    scores = [next(word for word in line if word[0].isdigit()) for line in words]
     assert scores == ["9.990", "10.000", "10.457"]
 
 

@@ -64,6 +64,8 @@ class Request:
         Description of the audit for readers.
     times : TimeColumns
         Columns of times that may be cut off.
+    is_randomized : bool
+        Whether the forecasts are to be randomized, which is refused for 0/1 outcomes.
     """
 
     subject: ModelSubject | ColumnSubject
@@ -83,6 +85,7 @@ class Request:
     group_probabilities: str | None = None
     about: Mapping[str, str] = field(default_factory=dict)
     times: TimeColumns = field(default_factory=TimeColumns)
+    is_randomized: bool = False
 
     @property
     def texts(self) -> list[str]:
@@ -168,6 +171,10 @@ def read_rows(request: Request) -> Rows:
     else:
         request.subject.check_outcomes(y, data, target=request.target, source=source)
         place = f"{source}: column {request.target!r}"
+        if request.is_randomized:
+            from evenhand import selection
+
+            selection.refuse_events(y, place)
         check_outcomes(y, name=place, kind=kind, remedy=request.subject.remedy_for(y))
     people = people_of(data, request.id_column, request.cluster, request.target, source)
     named, searched = request.columns(list(data.columns))

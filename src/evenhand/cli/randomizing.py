@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,7 +54,7 @@ from evenhand.cli.certifying import (
     choose,
     page_of,
 )
-from evenhand.cli.messages import inform
+from evenhand.cli.messages import NOT_WORTH_IT, fail, inform
 from evenhand.cli.options import (
     check_apart,
     check_own_folder,
@@ -151,7 +152,7 @@ def randomize(
         typer.Option(
             metavar="SHARE",
             rich_help_panel=CERTIFY,
-            help="largest group error to certify; 0.3 by default",
+            help="largest group error to certify; 0.25 by default",
         ),
     ] = None,
     max_wider: Annotated[
@@ -239,14 +240,16 @@ def randomize(
 ) -> None:
     """Randomize forecasts of another model, given as columns of a table.
 
-    With --target, the outcomes choose and certify the least randomization that meets a target.
+    With --target, the outcomes choose and certify the least randomization that meets a target. If
+    the forecasts are then worse than one that ignores every feature, nothing is written, and the
+    exit code is 3.
 
     With --id and --key-file, randomized forecasts are written, with a certificate or with --alpha.
 
     Of amounts with zeros only the part above 0 is randomized, and group sizes are shares of the
     people whose outcome is above 0. Of times that may be cut off (--event, with --horizon) the time
     of the event is randomized, not whether it happens by the horizon. Probabilities of 0/1 outcomes
-    are refused: a draw cannot improve them.
+    are refused, and so are other forecasts of them: a draw cannot improve them.
     """
     from evenhand import tables
     from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
@@ -298,6 +301,7 @@ def randomize(
             confidence=confidence,
             seed=seed_of(seed),
             times=times,
+            is_randomized=True,
         )
         _certify(subject, request, asked, out, as_json)
         return
@@ -327,7 +331,7 @@ def _certify(
 
     `asked` are options of `evenhand.randomize`.
     """
-    from evenhand import store
+    from evenhand import selection, store
 
     checked_link(asked["link"], 1.0)
     out = _certificate_folder(out, request.rows)
@@ -349,7 +353,12 @@ def _certify(
     )
     people = None if request.cluster is None else rows.people
     warn_of_replacement(out, store.CERTIFICATE, "a certificate folder")
-    chosen = choose(training, asked | {"cluster": people})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", selection.NotWorthItWarning)
+        try:
+            chosen = choose(training, asked | {"cluster": people})
+        except selection.NotWorthItWarning as reason:
+            fail(f"{source}: nothing was written. {reason}", NOT_WORTH_IT)
     forecasts = {"forecasts": _forecasts(subject, rows.data.columns, source)}
     certificate = certificate_of(chosen, rows.people) | forecasts | _sources(request, len(rows.y))
     page, last = page_of(chosen, training, rows.people, out, request.name)

@@ -266,6 +266,7 @@ class Forecaster:
     forecaster: str
     log_score: Number
     crps: Number
+    crps_error: Number
     width: Number
     average_error: Number
 

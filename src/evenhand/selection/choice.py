@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,13 @@ from evenhand.selection.estimators import (
     check_randomized_options,
     is_model_sequence,
     is_prefit,
+    refuse_events,
 )
 from evenhand.selection.fixed_sequence import fixed_sequence_test
 from evenhand.selection.link_choice import choose_link, fit_model
-from evenhand.selection.result import Selection
+from evenhand.selection.result import NotWorthItWarning, Selection
 from evenhand.selection.rows import split_rows
+from evenhand.selection.sentences import worth
 from evenhand.selection.times import check_forecasts, check_times, with_horizon
 
 CERTIFY_SHARE = 0.3
@@ -112,7 +115,7 @@ def randomize(
         For times: when each person entered, as in `evenhand.certify`. Only people who entered at
         least a horizon before the end of follow-up certify.
     max_group_error : float, optional
-        Largest W1 error that a group may have, between 0 and 1/2; 0.3 if neither of the other two
+        Largest W1 error that a group may have, between 0 and 1/2; 0.25 if neither of the other two
         is given.
     max_wider : float, optional
         Largest relative increase of the mean width of 80% prediction intervals on the certifying
@@ -206,6 +209,7 @@ def randomize(
     check_support(outcomes, support)
     if times is None:  # the forecasts show the kind of outcome, later
         check_outcomes(outcomes, kind=None)
+        refuse_events(outcomes)
     weight = None
     if sample_weight is not None:
         check_weights(sample_weight, outcomes.size)
@@ -225,10 +229,15 @@ def randomize(
             )
     if is_randomized:
         check_outcomes(outcomes, kind=str(selection.kind))
-        return selection
-    # computed once for PITs, scores, widths and the price
-    base = model.base_forecast(rows.certifying()[0])
-    check_forecasts(base, times)
-    if times is None:
-        check_outcomes(outcomes, kind=str(base.outcome_kind))
-    return choose_link(model, base, recalibrated, rows, target, family, alternative, random)
+    else:
+        # computed once for PITs, scores, widths and the price
+        base = model.base_forecast(rows.certifying()[0])
+        check_forecasts(base, times)
+        if times is None:
+            check_outcomes(outcomes, kind=str(base.outcome_kind))
+        selection = choose_link(
+            model, base, recalibrated, rows, target, family, alternative, random
+        )
+    for reason in worth(selection):
+        warnings.warn(reason, NotWorthItWarning, stacklevel=3)
+    return selection
