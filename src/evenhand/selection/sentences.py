@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 NO_CEILING = 0.99
 NO_WIDER = 0.01
 """Upper limit of a coverage that limits nothing, and relative difference of widths
-up to which a plain interval is as wide as a randomized one."""
+up to which an interval without a draw is as wide as a randomized one."""
 
 
 def statement(chosen: Selection) -> str:
