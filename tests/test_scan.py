@@ -228,6 +228,16 @@ def test_tables_of_any_kind_give_the_same_groups() -> None:
     ]
 
 
+def test_columns_with_too_many_pairs_of_groups_are_refused_with_their_number() -> None:
+    X = np.random.default_rng(0).normal(size=(40, 751))
+    told = (
+        "the 751 columns in which groups are searched must define at most 1,500 groups, .* 1,502;"
+    )
+    with pytest.raises(InputError, match=told):
+        scan_groups(np.linspace(0.01, 0.99, 40), X, min_size=10)
+    assert len(scan_groups(np.linspace(0.01, 0.99, 40), X[:, :20], min_size=20)) >= 40
+
+
 def test_columns_that_make_no_group_are_named() -> None:
     rng = np.random.default_rng(5)
     X = pd.DataFrame(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -301,6 +302,18 @@ def test_the_same_table_gives_the_same_gzipped_bytes(tmp_path: Path) -> None:
     write_table(frame, tmp_path / "a.csv.gz")
     write_table(frame, tmp_path / "b.csv.gz")
     assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.gz").read_bytes()
+
+
+def test_the_work_of_reading_is_proportional_to_the_number_of_columns(tmp_path: Path) -> None:
+    def seconds(n_columns: int) -> float:
+        names = ",".join(f"c{i}" for i in range(n_columns))
+        file = written(tmp_path, f"{names}\n{',1' * n_columns}"[:-2] + "\n")
+        start = time.process_time()
+        assert read_table(file).shape == (1, n_columns)
+        return time.process_time() - start
+
+    # 4 times as long for linear work, 16 times for quadratic work
+    assert min(seconds(8000) for _ in range(2)) < 8 * min(seconds(2000) for _ in range(3))
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet", "out.json", "model"])

@@ -43,6 +43,9 @@ from evenhand.search.scan_table import scan_table
 MIN_SIZE = 150
 """Smallest number of rows of a group that is tested, by default."""
 
+MOST_GROUPS = 1500
+"""Largest number of groups of single features. Their pairs take about 1 GB and 10 CPU seconds."""
+
 FEW_ROWS = 30
 """Named groups of fewer rows are not tested."""
 
@@ -357,6 +360,11 @@ def scan_rows(rows: ScanRows, table: pd.DataFrame, named: Groups, min_size: int)
     least = min(min_size, FEW_ROWS)
     # an intersection is no larger than either side, so small masks need no pairs
     kept = masks.keep(sizes >= np.where(is_named, least, min_size))
+    if len(kept.groups) > MOST_GROUPS:
+        rule = f"define at most {MOST_GROUPS:,} groups, as each pair of groups is tested"
+        remedy = "name fewer with --features (in Python: features)"
+        place = f"the {table.shape[1]:,} columns in which groups are searched"
+        raise bad_input(place, rule, f"{len(kept.groups):,}", remedy)
     # errors of 0/1 outcomes need no histograms, which are the slowest part
     found = scan_pairs(kept, Rows(None if rows.events else rows.pits, rows.values), min_size)
     weight = found.sums[-1 if rows.order.is_weighted else 0]

@@ -153,15 +153,16 @@ def _read_csv(path: Path) -> pa.Table:
     except pa.ArrowInvalid:
         _refuse_ragged_row(path)
         raise
+    columns = []
     for i, name in enumerate(table.column_names):
         place = f"{path}: column {name!r}"
         values = _decode(table.column(i), place)
         has_nul = compute.match_substring(values, "\0")
         _refuse_cell(has_nul, values, place, "contain no NUL characters", "write the file again")
         _refuse_swallowed_rows(values, place, column=i, n_columns=table.num_columns)
-        values = compute.if_else(compute.equal(values, ""), pa.scalar(None, pa.string()), values)
-        table = table.set_column(i, name, values)
-    return table
+        empty = compute.equal(values, "")
+        columns.append(compute.if_else(empty, pa.scalar(None, pa.string()), values))
+    return pa.table(columns, names=table.column_names)
 
 
 def _refuse_cell(wrong: Any, values: pa.ChunkedArray, place: str, rule: str, remedy: str) -> None:
