@@ -215,9 +215,10 @@ def test_events_are_fitted_and_their_probabilities_written_without_a_key(
     np.testing.assert_allclose(written["probability"], forecast.event_probability(), rtol=1e-6)
     refused = evenhand("predict", "m", "t.csv", "--id", "id", "--out", "o.csv", "--key-file", "key")
     assert refused.complaint() == (
-        "error: --key-file has no effect with m: its forecast of a 0/1 outcome is one probability,"
-        " which needs no draw because a draw cannot improve it; leave it out\n"
+        "error: --key-file has no effect with m, whose forecasts are not randomized; leave it out\n"
     )
+    refused = evenhand("predict", "m", "t.csv", "--id", "id", "--out", "o.csv", "--moments")
+    assert "--moments has no effect with m, which predicts probabilities" in refused.complaint()
 
 
 def test_events_are_certified_on_people_who_were_held_out(evenhand: Command, table: Path) -> None:
@@ -251,7 +252,7 @@ def test_counts_are_fitted_and_their_quantiles_are_whole_numbers(
 
 def test_scores_are_fitted_by_their_values(evenhand: Command, table: Path) -> None:
     fit(evenhand, "score")
-    written = predicted(evenhand, "--key-file", "key", "--levels", "0.1,0.5,0.9")
+    written = predicted(evenhand, "--levels", "0.1,0.5,0.9")
     values = written[["q0.1", "q0.5", "q0.9"]].to_numpy()
     assert set(values.ravel()) <= {0, 1, 2, 3}
 
@@ -259,13 +260,38 @@ def test_scores_are_fitted_by_their_values(evenhand: Command, table: Path) -> No
 def test_amounts_with_zeros_are_fitted_and_their_chance_of_zero_written(
     evenhand: Command, table: Path
 ) -> None:
-    fit(evenhand, "cost")
+    fit(evenhand, "cost", "--alpha", "0.1")
     written = predicted(evenhand, "--key-file", "key", "--levels", "0.1,0.5,0.9")
     assert written.columns[:4].tolist() == ["id", "r", "chance_of_zero", "mean"]
     # a quantile is 0 below the chance of zero, whatever the draw
     is_zero = written["q0.5"] == 0
     assert (is_zero == (written["chance_of_zero"] >= 0.5)).all()
     assert 0.4 < written["chance_of_zero"].mean() < 0.6
+
+
+@pytest.mark.parametrize("target", ["visits", "score", "cost"])
+def test_a_fit_is_deterministic_and_its_forecasts_need_no_key(
+    evenhand: Command, table: Path, target: str
+) -> None:
+    done = fit(evenhand, target, "--json")
+    result = json.loads(done.out)
+    assert (result["alpha"], result["link"], result["wider"]) == (None, None, None)
+    assert "wider" not in done.err
+    assert not load("m").forecast(pd.read_csv("t.csv")[["x", "sex"]]).is_randomized
+    written = predicted(evenhand, "--moments")
+    assert not {"r", "context", "key"} & set(written.columns)
+    for option, value in (("--key-file", "key"), ("--context", "2026-11")):
+        refused = evenhand("predict", "m", "t.csv", "--id", "id", "--out", "o.csv", option, value)
+        assert f"{option} has no effect with m, whose forecasts" in refused.complaint()
+    # a log needs the key to name people, and its forecasts depend on neither key nor context
+    for context in ("one", "two"):
+        log = ("--log", "log.sqlite", "--key-file", "key", "--context", context)
+        done = evenhand(
+            "predict", "m", "t.csv", "--id", "id", "--out", "log.csv", "--moments", *log, "--json"
+        )
+        assert json.loads(done.out)["key"] is None
+        logged = pd.read_csv("log.csv")
+        pd.testing.assert_frame_equal(logged.drop(columns="forecast_id"), written)
 
 
 def test_a_count_model_is_audited_with_its_own_kind(evenhand: Command, table: Path) -> None:

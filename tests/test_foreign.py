@@ -340,7 +340,7 @@ def test_written_forecasts_of_amounts_are_read_again() -> None:
     amounts = Forecast.from_quantiles([0.1, 0.5, 0.9], [[50.0, 51.0, 54.0], [90.0, 95.0, 99.0]])
     forecast = Forecast.from_hurdle(chance, amounts)
     levels = [0.1, 0.5, 0.9]
-    written = pd.DataFrame(served_columns(forecast, forecast.mean(), None, levels))
+    written = pd.DataFrame(served_columns(forecast, forecast.mean(), levels))
     assert (written["q0.1"] == 0).all()
     read, _ = forecast_from_columns(
         written, chance_of_zero="chance_of_zero", quantiles="positive_q", source="new.csv"

@@ -296,7 +296,7 @@ def test_counts_are_certified_by_tests_in_order_and_served_as_counts(chosen_coun
     quantiles = served.ppf([0.1, 0.5, 0.9])
     assert (quantiles == np.round(quantiles)).all()
     text = found.summary()
-    assert text.startswith("In every group of at least 20% of people, predicted")
+    assert found.statement.startswith("In every group of at least 20% of people, predicted")
     assert "off by at most 30.0 points" in text
     assert "the true distribution is at least" not in text
 
@@ -558,7 +558,7 @@ def test_randomization_of_events_is_refused_with_reason_and_advice() -> None:
     y = (X[:, 0] > 0).astype(float)
     with pytest.raises(InputError) as refused:
         randomize(lambda X: Forecast.from_probability(np.full(len(X), 0.5)), X, y)
-    assert str(refused.value) == NO_BINARY_RANDOMIZATION
+    assert str(refused.value) == f"y has only the values 0 and 1, and {NO_BINARY_RANDOMIZATION}"
 
 
 def test_a_continuous_forecast_of_counts_is_warned_about_once() -> None:

@@ -48,7 +48,7 @@ ARGUMENTS = {
 EVENTS = ("certified_event_rate", "certified_bias")
 """Quantities of 0/1 outcomes, and of whether an outcome is the atom of a hurdle."""
 
-EXAMPLE = 'write for example "problem" or "certified_group_error(0.2) > 0.3"'
+EXAMPLE = 'write for example "problem" or "certified_group_error(0.2) > 0.25"'
 SHAPE = re.compile(r"\s*([a-z_]+)\s*(?:\(([^()]*)\))?\s*(>=|<=|>|<)\s*(\S+)\s*")
 
 
@@ -124,7 +124,7 @@ def with_conditions(found: Audit, conditions: Iterable[Condition]) -> Audit:
 
 
 def parse_condition(text: str) -> Condition:
-    """Parse a condition such as `problem` or `certified_group_error(0.2) > 0.3`.
+    """Parse a condition such as `problem` or `certified_group_error(0.2) > 0.25`.
 
     Raises
     ------

@@ -73,8 +73,13 @@ ROUNDED = (
 )
 """Effect of counting PITs in bins."""
 
-SHIFT = "changes over time or in the population after these rows were collected"
-"""Not covered by any certificate."""
+SHIFT = (
+    "changes over time or in the population after these rows were collected, unless the density of"
+    " features and outcomes is at most k times the old one, which these rows cannot show: then"
+    " bounds for every group of size 1/k hold for all new people"
+)
+"""Not covered by any certificate, and the change that is (method: 12): an average over the new
+people is one over a group of size 1/k, in the sense of weights of at most k."""
 
 DISCRETE = "outcomes that are not continuous"
 """Not covered by certificates from PITs of points, without cells."""

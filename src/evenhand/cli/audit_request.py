@@ -66,6 +66,8 @@ class Request:
         Columns of times that may be cut off.
     drop_missing : bool
         Whether to leave out rows without an outcome.
+    is_randomized : bool
+        Whether the forecasts are to be randomized, which is refused for 0/1 outcomes.
     """
 
     subject: ModelSubject | ColumnSubject
@@ -86,6 +88,7 @@ class Request:
     about: Mapping[str, str] = field(default_factory=dict)
     times: TimeColumns = field(default_factory=TimeColumns)
     drop_missing: bool = False
+    is_randomized: bool = False
 
     @property
     def texts(self) -> list[str]:
@@ -177,6 +180,10 @@ def read_rows(request: Request) -> Rows:
     else:
         request.subject.check_outcomes(y, data, target=request.target, source=source)
         place = f"{source}: column {request.target!r}"
+        if request.is_randomized:
+            from evenhand import selection
+
+            selection.refuse_events(y, place)
         check_outcomes(y, name=place, kind=kind, remedy=request.subject.remedy_for(y))
     people = people_of(data, request.id_column, request.cluster, request.target, source)
     named, searched = request.columns(list(data.columns))

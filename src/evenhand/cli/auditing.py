@@ -137,7 +137,7 @@ def audit(
             metavar="CONDITION",
             rich_help_panel=GATE,
             help="exit with code 1 if this condition is true: problem, too-few-rows, not-proven,"
-            ' "groups_beyond_tolerance > 0", "certified_group_error(0.2) > 0.3" for forecasts with'
+            ' "groups_beyond_tolerance > 0", "certified_group_error(0.2) > 0.25" for forecasts with'
             ' a draw, or "certified_event_rate(0.05, 0.2) > 0.1" for 0/1 outcomes; may be repeated',
         ),
     ] = None,
@@ -182,7 +182,7 @@ def audit(
             "--no-rows",
             rich_help_panel=OUTPUT,
             help="leave the values of single rows out of the JSON, without which evenhand compare"
-            " has no paired intervals, and all ids out of reports and tables",
+            " has no paired intervals, and all ids out of the JSON and the tables",
         ),
     ] = False,
     full: Annotated[

@@ -19,6 +19,7 @@ from evenhand.cli.streams import Safe
 from evenhand.cli.terminal import STYLES, USUAL_WIDTH, folded, has_colour, styled, width_of
 
 BAD_INPUT = 2
+NOT_WORTH_IT = 3
 FAULT = 70
 UNWRITTEN = 74
 INTERRUPTED = 130

@@ -22,7 +22,7 @@ def plan(
         typer.Option(
             metavar="SHARE",
             rich_help_panel=GUARANTEE,
-            help="largest group error to certify, below 0.5; 0.3 unless one of the next two is"
+            help="largest group error to certify, below 0.5; 0.25 unless one of the next two is"
             " given",
         ),
     ] = None,

@@ -37,9 +37,8 @@ from evenhand.cli.audit_request import Request, read_rows
 from evenhand.cli.messages import inform
 from evenhand.cli.options import (
     check_apart,
-    check_own_folder,
-    folder_to_write,
     listed_names,
+    own_folder,
     refuse_without_effect,
     warn_of_replacement,
 )
@@ -224,9 +223,7 @@ def _estimate(
     from evenhand.forecasters import RecalibratedRegressor
 
     table = request.rows
-    check_apart(out, {"the table": table})
-    folder = store.check_folder(folder_to_write(out))
-    check_own_folder(folder, "model.json", "a folder of maps")
+    folder = own_folder(out, table, store.MAPS_FOLDER)
     rows = read_rows(request)
     present = list(map(str, rows.data.columns))
     names = subject.columns(present, table.name)
@@ -237,7 +234,7 @@ def _estimate(
     # values of the forecast itself are no columns of the table
     used = [*names, *groups, *(column for column in of_rules if column in present)]
     model = RecalibratedRegressor(subject, by=rules or groups or None, random_state=request.seed)
-    warn_of_replacement(folder, "model.json", "a folder of maps")
+    warn_of_replacement(folder)
     with about(rows.source):
         model.fit(rows.data[list(dict.fromkeys(used))], rows.y, **rows.times)
     _write(model, folder)

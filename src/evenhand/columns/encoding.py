@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import LARGEST, Floats, InputError, bad_input
-from evenhand.columns.conversion import as_json, as_pandas, as_table, from_json
+from evenhand._validate import LARGEST, Floats, InputError, bad_input, typed_fields
+from evenhand.columns.conversion import as_json, as_pandas, as_table
 from evenhand.columns.encoded_columns import (
     KINDS,
     EncodedColumn,
@@ -149,8 +149,9 @@ class TableEncoder:
 
 
 def _column_from_state(entry: Mapping[str, Any]) -> EncodedColumn:
-    fields = from_json(entry)
-    return KINDS[fields.pop("kind")](**fields)
+    fields = dict(entry)
+    kind = KINDS[fields.pop("kind")]
+    return kind(**typed_fields(kind, fields))
 
 
 def _plain_numbers(X: Any, columns: Sequence[EncodedColumn]) -> Floats | None:

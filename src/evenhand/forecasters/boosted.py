@@ -14,6 +14,7 @@ from evenhand._validate import (
     check_count,
     check_fraction,
     check_outcomes,
+    typed_fields,
 )
 from evenhand.columns import TableEncoder
 from evenhand.distributions import LocationScale, Quantiles
@@ -248,11 +249,11 @@ class BoostedDistributionRegressor(Forecaster):
     def from_state(cls, state: State) -> Self:
         learned = state.params["learned"]
         model = cls(**state.params["params"])
+        model._check_parameters()
         model.encoder_ = TableEncoder.from_state(learned["encoder"])
         # folders of earlier versions have a linear scale
-        model.outcome_scale_ = OutcomeScale(
-            learned["y_offset"], learned["y_unit"], learned.get("y_bend")
-        )
+        scale = {name: learned.get(f"y_{name}") for name in ("offset", "unit", "bend")}
+        model.outcome_scale_ = OutcomeScale(**typed_fields(OutcomeScale, scale))
         model._columns_from_state(learned)
         width = len(category_flags(model.encoder_))
         for text in chain.from_iterable(learned["boosters"]):
@@ -272,8 +273,9 @@ class BoostedDistributionRegressor(Forecaster):
         for name, least in (("num_leaves", 2), ("min_child_samples", 1)):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name), least=least)
-        if self.n_jobs != -1:
-            check_count("n_jobs", self.n_jobs)
+        # LightGBM ends the process if there is no memory for its threads
+        if self.n_jobs != -1 and check_count("n_jobs", self.n_jobs) > 1024:
+            raise bad_input("n_jobs", "be at most 1024", self.n_jobs, "-1 uses all")
         check_fraction("subsample", self.subsample, high_open=False)
         for name in ("learning_rate", "colsample_bytree"):
             if getattr(self, name) is not None:

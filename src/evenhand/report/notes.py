@@ -83,6 +83,11 @@ class NoteKind(Enum):
         "no time is cut off: if people without an observed event were left out of the table, times"
         " seem shorter than they are, and these results are wrong"
     )
+    SKEWED_RESIDUALS = (
+        "outcome minus forecast is skewed: its sample skewness is {numbers[0]:.1f}, so intervals of"
+        " its mean miss more often than stated, for lognormal errors up to 4 times as often in"
+        " groups of 100 to 500 rows"
+    )
     SCORED_ROWS = "scores are computed on {numbers[0]:,} rows sampled at random"
     NO_CERTIFICATE = "no certificate: {reason}"
     TOO_FEW_TO_SCAN = "no groups were scanned: the scan needs {numbers[0]} rows, got {numbers[1]}"

@@ -18,7 +18,6 @@ from evenhand._validate import (
     Ints,
     Mask,
     bad_input,
-    check_choice,
     check_count,
     check_fraction,
     check_rows,
@@ -30,7 +29,6 @@ from evenhand.calibration import (
     PITs,
     RowValues,
     as_pits,
-    benjamini_yekutieli,
     calibration_error,
     holm,
     row_values,
@@ -60,7 +58,6 @@ def scan_groups(
     groups: Any = None,
     residual: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    correction: str = "holm",
     confidence: float = 0.95,
     random_state: RandomState = None,
 ) -> pd.DataFrame:
@@ -91,10 +88,6 @@ def scan_groups(
     sample_weight : array-like of shape (n,), optional
         Weights of the people in estimates and intervals; a `PITs` contains its own. Tests count
         each person once; rows of weight 0 are left out.
-    correction : {"holm", "by"}, default "holm"
-        Correction for multiple testing. "holm" (Holm) controls the probability of any false
-        positive among all groups, "by" (Benjamini and Yekutieli) the expected share of false
-        positives among the groups found. Both are valid however the groups overlap.
     confidence : float, default 0.95
         Probability that, for each measure and level, the intervals of all groups contain the true
         values simultaneously.
@@ -182,7 +175,6 @@ def scan_groups(
     0  sex = f  32   0.25  outcomes lower than forecast
     1  sex = m  32   0.01                   as forecast
     """
-    check_choice("correction", correction, ("holm", "by"))
     check_fraction("confidence", confidence)
     pits = as_pits(pit, sample_weight=sample_weight)
     n = pits.n_samples
@@ -198,9 +190,8 @@ def scan_groups(
     _check_size(min_size, pits.n_samples)
     rows = ScanRows.of(pits, residuals, random_state, pits.events())
     scanned = scan_rows(rows, table, named, min_size)
-    # both are valid for any dependence between the tests
-    adjust = holm if correction == "holm" else benjamini_yekutieli
-    return scanned.table(adjust(scanned.sums.tests.p_value), len(scanned.sums), 1 - confidence)
+    adjusted = holm(scanned.sums.tests.p_value)
+    return scanned.table(adjusted, len(scanned.sums), 1 - confidence)
 
 
 @dataclass(frozen=True, eq=False)
