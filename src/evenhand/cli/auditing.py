@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 
 def audit(
+    options: typer.Context,
     source: Annotated[
         Path,
         typer.Argument(
@@ -236,19 +237,7 @@ def audit(
         check_apart(out, inputs)
         check_writable(out, (".html", ".json"))
     check_tables(tables, inputs)
-    columns = column_subject(
-        mean,
-        std,
-        quantiles,
-        samples,
-        sort_quantiles,
-        probability=probability,
-        pmf=pmf,
-        chance_of_zero=chance_of_zero,
-        outcome=outcome,
-        survival=survival,
-        horizon=horizon if model is None else None,
-    )
+    columns = column_subject(options)
     subject = _subject(source, columns, has_model=model is not None)
     request = Request(
         subject,

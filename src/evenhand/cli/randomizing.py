@@ -256,19 +256,7 @@ def randomize(
     from evenhand import tables
     from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
 
-    subject = column_subject(
-        mean,
-        std,
-        quantiles,
-        samples,
-        sort_quantiles,
-        probability=probability,
-        pmf=pmf,
-        chance_of_zero=chance_of_zero,
-        outcome=outcome,
-        survival=survival,
-        horizon=horizon,
-    )
+    subject = column_subject(options)
     if not subject.named:
         raise InputError(
             f"{table}: no forecasts to randomize; name columns of the table: --mean and --std,"

@@ -163,19 +163,7 @@ def recalibrate(
     With --id and --maps, recalibrated forecasts of other rows are written; with --pmf also the
     probability of each value, in columns such as p1 and p2, which audit --pmf p reads.
     """
-    subject = column_subject(
-        mean,
-        std,
-        quantiles,
-        samples,
-        sort_quantiles,
-        probability=probability,
-        pmf=pmf,
-        chance_of_zero=chance_of_zero,
-        outcome=outcome,
-        survival=survival,
-        horizon=horizon,
-    )
+    subject = column_subject(options)
     refuse_without_forecasts(subject, f"{table}: no forecasts to recalibrate")
     if target is not None:
         refuse_without_effect(options, SERVING, "with --target, which writes no forecasts")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from evenhand._validate import InputError, check_column
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
+    import typer
 
     from evenhand._validate import Floats
     from evenhand.audits import Note
@@ -86,44 +88,21 @@ def chosen_columns(
     return names
 
 
-def column_subject(
-    mean: str | None,
-    std: str | None,
-    quantiles: str | None,
-    samples: str | None,
-    sort_quantiles: bool,
-    *,
-    probability: str | None = None,
-    pmf: str | None = None,
-    chance_of_zero: str | None = None,
-    outcome: str | None = None,
-    survival: str | None = None,
-    horizon: float | None = None,
-) -> ColumnSubject:
-    """Return the columns of another model's forecasts; they may be none.
+def column_subject(options: typer.Context) -> ColumnSubject:
+    """Return the columns of another model's forecasts that options name; they may be none.
 
     Raises InputError if options contradict each other.
     """
     from evenhand import scale
 
+    given = options.params
     # an option without effect is refused, because its user expects an effect
-    if sort_quantiles and quantiles is None:
+    if given["sort_quantiles"] and given["quantiles"] is None:
         raise InputError(
             "--sort-quantiles has no effect without --quantiles; leave it out, or name the columns"
         )
-    return scale.ColumnSubject(
-        mean,
-        std,
-        quantiles,
-        samples,
-        sort_quantiles,
-        probability,
-        pmf,
-        chance_of_zero,
-        outcome,
-        survival,
-        horizon,
-    )
+    names = [field.name for field in fields(scale.ColumnSubject)]
+    return scale.ColumnSubject(**{name: given[name] for name in names})
 
 
 def refuse_without_forecasts(

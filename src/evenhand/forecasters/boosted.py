@@ -206,12 +206,11 @@ class BoostedDistributionRegressor(Forecaster):
         check_is_fitted(self)
         features = tree_features(self.encoder_, self._check_new_rows(X))
         threads = n_threads(self.n_jobs)
+        nothing = np.zeros(len(features))
+        # a mean over an axis would add in another order for one row than for many
         position, log_scale = (
-            np.mean(
-                [raw_output(one, features, threads) for one in ensembles]
-                or np.zeros((1, len(features))),
-                axis=0,
-            )
+            sum((raw_output(one, features, threads) for one in ensembles), nothing)
+            / max(len(ensembles), 1)
             for ensembles in self._boosters()
         )
         # the trees predict log scales, so the average over ensembles is geometric and positive
