@@ -649,7 +649,7 @@ def test_weights_of_rows_and_the_largest_of_the_design(
     TABLE.assign(w=weights).to_csv(parts / "a.csv", index=False)
     refused = evenhand("audit", parts, "--target", "loss", *NORMAL, "--weight", "w")
     assert refused.code == 2
-    told = "error: --weight needs a table in memory, but this one is read in parts; audit a single file"
+    told = "error: --weight needs a table in memory, but this one is read in parts; audit a single"
     assert refused.err.startswith(told)
 
 
