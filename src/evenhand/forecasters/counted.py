@@ -27,6 +27,9 @@ from evenhand.forecasters.table_models import TableCounts
 N_FOLDS = 5
 """Number of folds by which the dispersion is estimated."""
 
+MOST_VALUES = 1000
+"""Most values below a largest count, each of which has a probability for each person."""
+
 
 class CountRegressor(DiscreteForecaster):
     """Poisson or negative binomial forecasts of counts around the means of any regressor.
@@ -127,11 +130,10 @@ class CountRegressor(DiscreteForecaster):
             raise bad_input("estimator", "be a regressor of means", got, remedy)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         check_counts(outcomes)
-        if self.largest is not None:
-            most = check_count("largest", self.largest, least=1)
-            if outcomes.max() > most:
-                row = int(np.argmax(outcomes))
-                raise bad_input(f"y[{row}]", f"be at most largest={most}", f"{outcomes[row]:g}")
+        values = self._values()
+        if values is not None and outcomes.max() > values[-1]:
+            row = int(np.argmax(outcomes))
+            raise bad_input(f"y[{row}]", f"be at most largest={self.largest}", f"{outcomes[row]:g}")
         check_outcomes(outcomes, kind=None)
         random = generator(self.random_state)
         estimator = self.estimator
@@ -147,14 +149,22 @@ class CountRegressor(DiscreteForecaster):
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
     ) -> Forecast:
-        forecast = super().forecast(X)
-        if self.largest is None:
+        forecast, values = super().forecast(X), self._values()
+        if values is None:
             return forecast
-        values = np.arange(self.largest + 1.0)
         log_mass = forecast.distribution.expand().log_mass(values)
         return Forecast(Categorical(values, special.softmax(log_mass, axis=-1)))
 
+    def _values(self) -> Floats | None:
+        """Return the possible counts; None without a largest one."""
+        if self.largest is None:
+            return None
+        if check_count("largest", self.largest) > MOST_VALUES:
+            raise bad_input("largest", f"be at most {MOST_VALUES:,}, or None", self.largest)
+        return np.arange(self.largest + 1.0)
+
     def _set_base(self, base: Any) -> None:
+        self._values()
         super()._set_base(base)
         self.dispersion_ = base.dispersion
 
