@@ -628,6 +628,43 @@ def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> No
     assert len(brief.out.splitlines()) <= 24
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--fail-if", 5000 * "x"),
+        ("--fail-if", f"{5000 * 'x'} > 0"),
+        ("--tolerance", 5000 * "9"),
+        ("--groups", 5000 * "x"),
+        ("--about", 5000 * "x"),
+        ("--seed", 5000 * "9"),
+    ],
+    ids=lambda options: f"{options[0]} {options[1][-6:]}",
+)
+def test_long_values_of_options_are_shortened_in_messages(
+    options: tuple[str, str], place: Path, evenhand: Command
+) -> None:
+    table = place / "people.csv"
+    said = evenhand("audit", table, "--target", "loss", *NORMAL, *options).complaint()
+    assert len(said.replace(str(place), "")) < 300
+
+
+def test_long_levels_are_shortened_in_messages(
+    tmp_path: Path, place: Path, evenhand: Command
+) -> None:
+    table, out = place / "people.csv", tmp_path / "out.csv"
+    said = evenhand(*predict_args(place, table, out, "--levels", 5000 * "x")).complaint()
+    assert "--levels" in said
+    assert len(said) < 300
+
+
+@pytest.mark.parametrize("workers", ["0", "-1"])
+def test_a_number_of_workers_is_named_as_it_is_typed(
+    workers: str, place: Path, evenhand: Command
+) -> None:
+    given = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
+    assert "'--workers'" in evenhand(*given, "--workers", workers).complaint()
+
+
 def test_weights_of_rows_and_the_largest_of_the_design(
     place: Path, evenhand: Command, tmp_path: Path
 ) -> None:

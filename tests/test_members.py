@@ -112,7 +112,7 @@ def test_the_json_without_rows_names_nobody(found: Audit) -> None:
 def test_no_page_contains_the_id_of_anybody(tmp_path: Path, evenhand: Command) -> None:
     X, y = people()
     ids = [f"Q{i:03}-patient" for i in range(N)]
-    table = X.assign(y=y, mu=0.0, sigma=1.0, person=ids)
+    table = X.assign(y=y, mu=1.5 * (X["age"] > 50), sigma=1.1, person=ids)
     table.to_csv(tmp_path / "t.csv", index=False)
     names = ("--mean", "mu", "--std", "sigma", "--id", "person")
     given = (tmp_path / "t.csv", "--target", "y", *names)

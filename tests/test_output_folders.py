@@ -29,11 +29,11 @@ WRITERS = {
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     random = np.random.default_rng(3)
     x = random.normal(size=ROWS)
-    y = random.poisson(np.exp(1 + 0.3 * x))
+    mean = np.exp(2 + 0.8 * x)
+    y = random.poisson(mean)
     path = tmp_path_factory.mktemp("table") / "t.csv"
-    pd.DataFrame({"x": x, "mu": np.exp(1 + 0.3 * x), "sigma": 4.0, "y": y}).to_csv(
-        path, index=False
-    )
+    sigma = 1.05 * np.sqrt(mean)
+    pd.DataFrame({"x": x, "mu": mean, "sigma": sigma, "y": y}).to_csv(path, index=False)
     return path
 
 
