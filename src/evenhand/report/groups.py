@@ -119,7 +119,7 @@ def _bias_in_words(findings: Findings) -> list[str]:
     return [
         f"Outcome minus forecast is in {findings.terms.unit}; negative values mean that outcomes"
         " are lower than forecast.",
-        *(f"Note: {one}." for one in findings.values["notes"] if one.startswith(skewed)),
+        *(f"Note: {one}." for one in findings.values["notes"] if str(one).startswith(skewed)),
     ]
 
 
