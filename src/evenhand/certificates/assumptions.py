@@ -74,11 +74,11 @@ ROUNDED = (
 """Effect of counting PITs in bins."""
 
 SHIFT = (
-    "changes over time or in the population after these rows were collected, unless the density of"
-    " features and outcomes is at most k times the old one, which these rows cannot show: then"
-    " bounds for every group of size 1/k hold for all new people"
+    "changes over time or population; if densities of rows grow at most k-fold, which rows cannot"
+    " show, bounds at size 1/k still hold"
 )
-"""Not covered by any certificate, and the change that is (method: 12): an average over the new
+"""Not covered by any certificate, and the change that is (method: 12): where the density of
+features and outcomes is at most k times that of the certified people, an average over the new
 people is one over a group of size 1/k, in the sense of weights of at most k."""
 
 DISCRETE = "outcomes that are not continuous"
