@@ -108,8 +108,8 @@ def _has_type(value: Any, declared: Any) -> bool:
         members = parts[:1] * len(value) if parts[-1] is ... else parts
         return len(value) == len(members) and all(map(_has_type, value, members))
     if declared in (int, float):
-        largest = math.inf if type(value) is float else 2**63
-        return type(value) in (int, declared) and abs(value) < largest
+        is_number = isinstance(value, int | declared) and not isinstance(value, bool)
+        return is_number and abs(value) < (math.inf if isinstance(value, float) else 2**63)
     return declared is Any or isinstance(value, kind or declared)
 
 

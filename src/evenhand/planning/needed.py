@@ -75,7 +75,7 @@ def rows_needed(
     Examples
     --------
     >>> rows_needed(0.3, group_mass=0.2)
-    46
+    47
     >>> rows_needed(0.3, group_mass=0.2, price=0.5)
     485
     """

@@ -204,7 +204,7 @@ def plan(
     --------
     >>> planned = plan(0.3, 0.2, rows=[500, 2000])
     >>> [(one.n_samples, round(one.price, 1)) for one in planned.certificates]
-    [(500, 0.5), (2000, 0.4), (None, 0.3)]
+    [(500, 0.6), (2000, 0.4), (None, 0.3)]
     >>> planned.rows_needed
     46
     """
