@@ -77,7 +77,7 @@ def rows_needed(
     >>> rows_needed(0.3, group_mass=0.2)
     47
     >>> rows_needed(0.3, group_mass=0.2, price=0.5)
-    485
+    871
     """
     target = Target(MaxGroupError(max_group_error), group_mass, confidence)
     family = family_of(link)

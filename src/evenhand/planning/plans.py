@@ -206,7 +206,7 @@ def plan(
     >>> [(one.n_samples, round(one.price, 1)) for one in planned.certificates]
     [(500, 0.6), (2000, 0.4), (None, 0.3)]
     >>> planned.rows_needed
-    46
+    47
     """
     target = Target(goal_of(max_group_error, max_wider, max_price), group_mass, confidence)
     goal = target.goal
