@@ -32,6 +32,8 @@ import pytest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge
 
+import golden_distributions  # noqa: F401  (its cases)
+
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
 from evenhand import (
     Forecast,
