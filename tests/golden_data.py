@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
-from evenhand import RandomizedRegressor
+from evenhand import Forecast, RandomizedRegressor
 from evenhand.cli import main as command_main
 from evenhand.draws import jittered
 
@@ -152,3 +152,47 @@ def served_table(folder: Path, n: int = 14) -> Path:
     place = folder / "new.csv"
     table.to_csv(place, index=False, date_format="%Y-%m-%d")
     return place
+
+
+GRID = [1.0, 2.0, 4.0, 8.0, 16.0]
+"""Times of survival curves."""
+
+HORIZON = 8.0
+
+
+def forecasts_of(kind: str, table: pd.DataFrame) -> Forecast:
+    """Return deterministic forecasts of a kind of outcome from the age of people."""
+    age = table["age"].to_numpy() / 90
+    if kind == "counts":
+        return Forecast.from_poisson(1 + 3 * age)
+    if kind == "scores":
+        shares = np.stack([0.5 - 0.25 * age, 0.25 + 0 * age, 0.25 + 0.25 * age], axis=1)
+        return Forecast.from_pmf([1, 2, 3], shares)
+    if kind == "events":
+        return Forecast.from_probability(0.1 + 0.6 * age)
+    if kind == "amounts":
+        return Forecast.from_hurdle(0.9 - 0.6 * age, Forecast.from_normal(6 + 3 * age, 0 * age + 1))
+    if kind in ("times", "cut times"):
+        scale = 4 + 6 * age[:, None]
+        curves = scale / (scale + np.array(GRID))
+        return Forecast.from_survival(GRID, curves, HORIZON if kind == "cut times" else None)
+    return Forecast.from_normal(table["mean"], table["std"])
+
+
+KINDS = ("normal", "counts", "scores", "events", "amounts", "times", "cut times")
+
+
+def outcomes_of(kind: str, table: pd.DataFrame, seed: int) -> dict[str, Any]:
+    """Return outcomes that are higher than `forecasts_of` predicts for members."""
+    random = np.random.default_rng(seed)
+    u = random.random(len(table))
+    u = np.where(table["member"], 0.4 * u + 0.6 * np.sqrt(u), u)
+    forecast = forecasts_of(kind, table)
+    if kind == "normal":
+        return {"y": table["y"].to_numpy()}
+    if kind not in ("times", "cut times"):
+        return {"y": forecast.distribution.ppf(u).round(6)}
+    scale = 4 + 6 * table["age"].to_numpy() / 90
+    event_at, cut = scale * u / (1 - u), 6 + 24 * random.random(len(table))
+    times = {"y": np.minimum(event_at, cut), "event": event_at <= cut}
+    return times | ({"horizon": HORIZON} if kind == "cut times" else {})

@@ -120,7 +120,7 @@ def numbers_of(distribution: Any, y: list[float]) -> dict[str, Any]:
     """Return every number of a batch of distributions at some outcomes, and its records."""
     at = np.array(y)[:, None]
     said = {name: getattr(distribution, name)(at) for name in ("logcdf", "logsf", "logpdf")}
-    said |= {name: getattr(distribution, name)(at[1:4]) for name in ("cdf", "sf", "crps")}
+    said |= {name: getattr(distribution, name)(at[1:4]) for name in ("cdf", "crps")}
     if distribution.has_atoms:
         left = ("logcdf_left", "logsf_left", "log_mass")
         said |= {name: getattr(distribution, name)(at) for name in left}

@@ -26,6 +26,9 @@ LOOSER = {
     # hundreds of training steps in float32, each a sum in an order that depends on the processor:
     # 1e-7 apart with another mathematics library. Linear models and columns stay within 1e-9
     r"^served_fit/": 1e-5,
+    r"^stored_models/(PAIC|mixture|around a forecaster)/": 1e-5,
+    # iterations of solvers that end within their own tolerance
+    r"^stored_models/around (counts|quantiles)/": 1e-6,
 }
 """Relative tolerances other than `RTOL`, by the path of a value; the last match counts.
 

@@ -32,7 +32,9 @@ import pytest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge
 
+import golden_certificates
 import golden_distributions  # noqa: F401  (its cases)
+import golden_service  # noqa: F401  (its cases)
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
 from evenhand import (
@@ -665,6 +667,10 @@ def test_numbers_stay(name: str, tmp_path: Path) -> None:
 
 def test_each_golden_file_has_a_case() -> None:
     assert {path.stem for path in GOLDEN.iterdir() if path.is_file()} - {SUMS.name} == set(CASES)
+
+
+def test_every_answer_of_a_certificate_is_golden() -> None:
+    assert not golden_certificates.unasked()
 
 
 def test_golden_files_are_frozen() -> None:
