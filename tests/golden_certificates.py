@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import inspect
 import warnings
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,8 @@ def simple(value: Any) -> Any:
         return [value.name, value.alpha]
     if hasattr(value, "to_dict") and not isinstance(value, pd.DataFrame):
         return value.to_dict()
+    if isinstance(value, StrEnum):
+        return str(value)
     if dataclasses.is_dataclass(value):
         return {name: simple(one) for name, one in vars(value).items()}
     if isinstance(value, tuple | list):

@@ -173,7 +173,7 @@ def forecasts_of(kind: str, table: pd.DataFrame) -> Forecast:
     if kind == "amounts":
         return Forecast.from_hurdle(0.9 - 0.6 * age, Forecast.from_normal(6 + 3 * age, 0 * age + 1))
     if kind in ("times", "cut times"):
-        scale = 4 + 6 * age[:, None]
+        scale = 4.1 + 6 * age[:, None]
         curves = scale / (scale + np.array(GRID))
         return Forecast.from_survival(GRID, curves, HORIZON if kind == "cut times" else None)
     return Forecast.from_normal(table["mean"], table["std"])
@@ -192,7 +192,7 @@ def outcomes_of(kind: str, table: pd.DataFrame, seed: int) -> dict[str, Any]:
         return {"y": table["y"].to_numpy()}
     if kind not in ("times", "cut times"):
         return {"y": forecast.distribution.ppf(u).round(6)}
-    scale = 4 + 6 * table["age"].to_numpy() / 90
+    scale = 4.1 + 6 * table["age"].to_numpy() / 90
     event_at, cut = scale * u / (1 - u), 6 + 24 * random.random(len(table))
     times = {"y": np.minimum(event_at, cut), "event": event_at <= cut}
     return times | ({"horizon": HORIZON} if kind == "cut times" else {})

@@ -87,7 +87,7 @@ WRAPPERS: dict[str, Make] = {
     "recalibrated": lambda base: Recalibrated(base, LEVELS, VALUES, [1, 0]),
     "location-scale": lambda base: LocationScale(base, [3.0, -0.5], 2.0),
     "truncated": lambda base: Truncated(continuous(base), Support(low=-1.5, high=20.0)),
-    "exponential": lambda base: Transformed(LocationScale(base, 0.25, 0.25), Support(low=-0.5)),
+    "exponential": lambda base: Transformed(LocationScale(base, 0.25, 0.0625), Support(low=-0.5)),
     "logit": lambda base: Transformed(base, Support(low=-10.0, high=30.0)),
     "bent": lambda base: Transformed(base, Support(high=30.0, bend=2.0)),
     "hurdle": lambda base: Hurdle([0.375, 0.0625], base, -7.5),
