@@ -109,13 +109,11 @@ def simple(value: Any) -> Any:
         return [value.name, value.alpha]
     if hasattr(value, "to_dict") and not isinstance(value, pd.DataFrame):
         return value.to_dict()
-    if isinstance(value, StrEnum):
-        return str(value)
     if dataclasses.is_dataclass(value):
         return {name: simple(one) for name, one in vars(value).items()}
     if isinstance(value, tuple | list):
         return [simple(one) for one in value]
-    return value
+    return str(value) if isinstance(value, StrEnum) else value
 
 
 def answers(proof: Any) -> dict[str, Any]:
