@@ -1,8 +1,7 @@
 """Files of the package that one row crosses through `Service.forecast`, in order of first entry.
 
-Two small models are fitted and stored, and of each a row of a new person is served and logged in
-SQLite, after another one has loaded what is loaded once. The files are those of the second model,
-of amounts with zeros, which crosses more of them::
+Of two small stored models, a row of a new person is served and logged in SQLite, after another one
+has loaded what is loaded once. The listed files are those of the second model, of amounts::
 
     python tools/trace_row.py
 """
