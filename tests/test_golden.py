@@ -1,4 +1,4 @@
-"""Golden files: fixed numbers of audits, scans, certificates, selections and forecasts.
+"""Golden files: fixed numbers of distributions, forecasts, audits, certificates, watches and logs.
 
 Each case is a function that returns plain values; `tests/golden/<case>.json` holds what it returned
 when it was written. A table that the command serves is kept as csv. Only a change that is meant to
@@ -6,6 +6,10 @@ change numbers writes the files again::
 
     python tests/test_golden.py --write                  # all files of tests/golden
     python tests/test_golden.py --write FOLDER CASE ...  # some cases, to another folder
+    python tests/test_golden.py --write --freeze         # all files, and their hashes
+
+Files are frozen by the hashes in `tests/golden/SHA256SUMS`: without `--freeze` a test fails, so
+that no file is changed with others by accident. `--freeze` alone writes hashes only.
 
 The tests allow for another processor, whose `exp` and `log` are a unit in the last place off. On
 one machine there is a stricter comparison: write to one folder before a change and to another after
@@ -14,34 +18,27 @@ it, and compare them byte by byte with `diff -r`.
 
 from __future__ import annotations
 
-import csv
-import functools
 import itertools
-import json
 import math
-import re
 import sys
 import tempfile
-import unittest.mock
 import warnings
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import BayesianRidge
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+
+import golden_certificates
+import golden_distributions  # noqa: F401  (its cases)
+import golden_service  # noqa: F401  (its cases)
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
 from evenhand import (
     Forecast,
-    RandomizedRegressor,
     RecalibratedRegressor,
     audit,
     audit_pit,
@@ -57,137 +54,43 @@ from evenhand.calibration import (
     pathwise_errors,
 )
 from evenhand.certificates import certify_counts, certify_link, certify_pit
-from evenhand.cli import main as command_main
 from evenhand.datasets import load_diabetes
 from evenhand.draws import KeyedDraws, jittered
 from evenhand.links import Entropic, Gaussian, Laplace
 from evenhand.scale import ColumnSubject, audit_parts
 from evenhand.search import find_group, null_curve, scan_groups, worst_group_curve
-
-GOLDEN = Path(__file__).resolve().parent / "golden"
-RTOL, ATOL = 1e-9, 1e-12
-LOOSER = {
-    # hundreds of training steps in float32, each a sum in an order that depends on the processor:
-    # 1e-7 apart with another mathematics library. Linear models and columns stay within 1e-9
-    r"^served_fit/": 1e-5,
-}
-"""Relative tolerances other than `RTOL`, by the path of a value; the last match counts.
-
-Ends of searches (learned groups, worst groups, the least randomization, quantiles that are solved
-for) need none: they take the same steps on these data, and with another mathematics library end
-less than 1e-11 apart.
-"""
-
-KEY = b"a secret of enough bytes"
-MASSES = (0.1, 0.2, 0.5, 1.0)
-QUICK: dict[str, Any] = {"masses": (0.1, 0.5, 1.0), "learned_masses": (0.2,), "n_simulations": 4}
-MACHINE = ("evenhand", "date", "python", "packages", "command")
-"""Entries of an audit's provenance that tell of the machine, not of the findings."""
-
-
-# ---- data: uniform draws, sums and products alone, so that every machine makes the same digits
-
-
-def bell(random: np.random.Generator, n: int) -> np.ndarray:
-    """Draw numbers that are nearly normal: sums of twelve uniform ones."""
-    return random.random((12, n)).sum(axis=0) - 6.0
-
-
-@functools.cache
-def people(n: int, seed: int) -> pd.DataFrame:
-    """Rows with columns of all kinds, missing values, a leak feature and forecasts."""
-    random = np.random.default_rng(seed)
-    table = pd.DataFrame(
-        {
-            "id": np.arange(n) + 1000,
-            "age": random.integers(18, 90, n),
-            "income": (50 + 10 * bell(random, n)).round(3),
-            "rooms": random.integers(1, 5, n),
-            "region": random.choice(["north", "south", "east"], n, p=[0.6, 0.25, 0.15]),
-            "member": random.random(n) < 0.3,
-            "since": pd.Timestamp("2015-01-01")
-            + pd.to_timedelta(random.integers(0, 3000, n), unit="D"),
-        }
-    )
-    wrong = np.where(table["region"] == "south", 1.5, 0.0) - np.where(table["member"], 1.0, 0.0)
-    spread = np.where(table["age"] > 60, 2.0, 1.0)
-    noise = bell(random, n)
-    table["mean"] = (0.1 * table["income"] + 0.05 * table["age"] + 0.3 * bell(random, n)).round(6)
-    table["std"] = (0.8 + random.random(n)).round(6)
-    table["y"] = table["mean"] + wrong + spread * noise
-    table["leak"] = (table["y"] + 0.02 * bell(random, n)).round(4)
-    table.loc[random.random(n) < 0.1, "income"] = np.nan
-    table.loc[random.random(n) < 0.05, "region"] = None
-    table.loc[random.random(n) < 0.07, "since"] = pd.NaT
-    return table
-
-
-FEATURES = ["age", "income", "rooms", "region", "member", "since"]
-
-
-def cheap() -> Any:
-    """Return a linear model that takes the columns of `people`."""
-    taken = make_column_transformer(
-        (SimpleImputer(strategy="median"), ["age", "income", "rooms"]),
-        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["region"]),
-    )
-    return make_pipeline(taken, BayesianRidge())
-
-
-@functools.cache
-def forecaster(alpha: float = 0.15, link: str = "entropic") -> RandomizedRegressor:
-    """Return a randomized forecaster that is fitted on rows of its own."""
-    table = people(500, 1)
-    model = RandomizedRegressor(cheap(), alpha=alpha, link=link, random_state=0)
-    return model.fit(table[FEATURES], table["y"])
-
-
-@functools.cache
-def pits(n: int = 600, m: int = 8, seed: int = 5) -> tuple[np.ndarray, np.ndarray, pd.DataFrame]:
-    """PITs that rise with their draws and are off where `x` is high, draws and features."""
-    random = np.random.default_rng(seed)
-    X = pd.DataFrame(
-        {
-            "x": random.random(n).round(6),
-            "kind": random.choice(["a", "b", "c"], n),
-            "flag": random.random(n) < 0.4,
-            "z": random.random(n).round(6),
-        }
-    )
-    u = random.random(n)
-    u = np.where(X["x"] > 0.6, u * u, u)
-    r = jittered(n, m, random_state=seed)
-    return 0.6 * r + 0.4 * u[:, None], r, X
-
-
-def flat_pits(n: int = 600, seed: int = 6) -> tuple[np.ndarray, pd.DataFrame]:
-    """Make PITs of a deterministic forecaster that are too low where `x` is high, and features."""
-    _, _, X = pits(n, 1, seed)
-    u = np.random.default_rng(seed + 1).random(n)
-    return np.where(X["x"] > 0.5, 0.4 * u * u + 0.6 * u, u), X
-
+from golden_data import (
+    FEATURES,
+    KEY,
+    MASSES,
+    QUICK,
+    cheap,
+    command,
+    flat_pits,
+    forecaster,
+    found_of,
+    key_file,
+    people,
+    pits,
+    served_table,
+)
+from golden_files import (
+    CASES,
+    GOLDEN,
+    SUMS,
+    case,
+    cells,
+    differences,
+    freeze,
+    golden,
+    is_table,
+    plain,
+    sums,
+    with_numbers,
+    write,
+)
 
 # ---- cases: what is kept
-
-Case = Callable[[Path], Any]
-CASES: dict[str, Case] = {}
-
-
-def case(function: Case) -> Case:
-    """Keep what a function returns; it is given an empty folder."""
-    CASES[function.__name__] = function
-    return function
-
-
-def found_of(found: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return an audit as plain values, without those of the machine and some large ones."""
-    # values of single rows are tested by what they compare
-    plain = found.to_dict(rows=False)
-    for name in leave_out:
-        del plain[name]
-    for name in MACHINE:
-        del plain["provenance"][name]
-    return plain
 
 
 def proven(proof: Any, masses: tuple[float, ...] = MASSES) -> dict[str, Any]:
@@ -613,44 +516,6 @@ def selections(folder: Path) -> Any:
     }
 
 
-def command(*words: Any) -> None:
-    """Call the command in this process."""
-    # the command sets how warnings and errors without a place are shown
-    with (
-        unittest.mock.patch.object(sys, "argv", ["evenhand", *map(str, words)]),
-        unittest.mock.patch.object(sys, "unraisablehook", sys.unraisablehook),
-        warnings.catch_warnings(),
-    ):
-        try:
-            command_main()
-        except SystemExit as end:
-            if end.code:
-                raise RuntimeError(f"evenhand {words[0]} ended with exit code {end.code}") from end
-
-
-def key_file(folder: Path) -> Path:
-    """Write the secret of the draws."""
-    place = folder / "key"
-    place.write_bytes(KEY + b"\n")
-    place.chmod(0o600)
-    return place
-
-
-def served_table(folder: Path, n: int = 14) -> Path:
-    """Write rows to be served; one has a region that training never had."""
-    table = people(n, 10).copy()
-    table.loc[3, "region"] = "west"
-    place = folder / "new.csv"
-    table.to_csv(place, index=False, date_format="%Y-%m-%d")
-    return place
-
-
-def cells(place: Path) -> list[list[str]]:
-    """Read a csv file as text."""
-    with place.open(newline="", encoding="utf-8") as file:
-        return list(csv.reader(file))
-
-
 @case
 def served_fit(folder: Path) -> Any:
     """`evenhand fit`, then `evenhand predict`."""
@@ -790,121 +655,7 @@ def recalibrated(folder: Path) -> Any:
     return said
 
 
-# ---- files
-
-
-def plain(value: Any) -> Any:
-    """Return a result as JSON holds it: floats with all digits, not-a-number as such."""
-    if isinstance(value, pd.DataFrame):
-        return {str(name): plain(value[name].to_list()) for name in value.columns}
-    if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        rows = [plain(one) for one in value]
-        are_records = len(rows) > 1 and all(
-            isinstance(one, dict) and list(one) == list(rows[0]) for one in rows
-        )
-        # columns take less room than rows
-        return {key: [one[key] for one in rows] for key in rows[0]} if are_records else rows
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise TypeError(f"golden files hold no {type(value).__name__}")
-
-
-def written(value: Any, indent: str = "") -> str:
-    """Return JSON in which what fits stands on one line."""
-    line = json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, dict | list) or len(indent) + len(line) <= 118:
-        return line
-    inner = indent + " "
-    if isinstance(value, dict):
-        items = [
-            f"{json.dumps(key, ensure_ascii=False)}: {written(one, inner)}"
-            for key, one in value.items()
-        ]
-        first, last = "{}"
-    else:
-        items, (first, last) = [written(one, inner) for one in value], "[]"
-        if not any(isinstance(one, dict | list) for one in value):
-            return f"{first}{', '.join(items)}{last}"
-    return f"{first}\n{inner}" + f",\n{inner}".join(items) + f"\n{indent}{last}"
-
-
-def is_table(name: str) -> bool:
-    return name.startswith("served_")
-
-
-def write(name: str, value: Any, folder: Path) -> None:
-    """Write the golden file of a case."""
-    if is_table(name):
-        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows(value)
-    else:
-        (folder / f"{name}.json").write_text(written(plain(value)) + "\n", encoding="utf-8")
-
-
-def golden(name: str) -> Any:
-    """Read the golden file of a case."""
-    if is_table(name):
-        return cells(GOLDEN / f"{name}.csv")
-    return json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
-
-
-# ---- comparison
-
-
-def rtol_at(path: str) -> float:
-    """Relative tolerance of a value: that of the last pattern of `LOOSER` it matches."""
-    found = [rtol for pattern, rtol in LOOSER.items() if re.search(pattern, path)]
-    return found[-1] if found else RTOL
-
-
-def is_close(got: float, want: float, rtol: float) -> bool:
-    if not (math.isfinite(got) and math.isfinite(want)):
-        return got == want or (math.isnan(got) and math.isnan(want))
-    return abs(got - want) <= ATOL * max(1.0, rtol / RTOL) + rtol * abs(want)
-
-
-def differences(got: Any, want: Any, path: str) -> Iterator[str]:
-    """Yield each difference with the path to its value."""
-    if isinstance(want, dict) and isinstance(got, dict):
-        for key in want.keys() | got.keys():
-            place = f"{path}/{key}"
-            if key not in got:
-                yield f"{place}: is missing"
-            elif key not in want:
-                yield f"{place}: is new"
-            else:
-                yield from differences(got[key], want[key], place)
-    elif isinstance(want, list) and isinstance(got, list):
-        if len(got) != len(want):
-            yield f"{path}: has {len(got)} values, not {len(want)}"
-        for i, (mine, others) in enumerate(zip(got, want, strict=False)):
-            yield from differences(mine, others, f"{path}/{i}")
-    elif type(got) is not type(want):
-        yield f"{path}: is {got!r}, not {want!r}"
-    elif isinstance(want, float):
-        if not is_close(got, want, rtol_at(path)):
-            yield f"{path}: is {got!r}, not {want!r}"
-    elif got != want:
-        yield f"{path}: is {got!r}, not {want!r}"
-
-
-NUMBER = re.compile(r"-?\d+(\.\d+(e[+-]?\d+)?|e[+-]?\d+)")
-
-
-def with_numbers(rows: list[list[str]]) -> list[list[Any]]:
-    """Cells of a table, with floats as numbers; draws stay text, which is exact."""
-    exact = {i for i, name in enumerate(rows[0]) if name == "r"}
-    return [
-        [
-            float(cell) if i not in exact and NUMBER.fullmatch(cell) else cell
-            for i, cell in enumerate(row)
-        ]
-        for row in rows
-    ]
+# ---- tests
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -917,7 +668,17 @@ def test_numbers_stay(name: str, tmp_path: Path) -> None:
 
 
 def test_each_golden_file_has_a_case() -> None:
-    assert {path.stem for path in GOLDEN.iterdir() if path.is_file()} == set(CASES)
+    assert {path.stem for path in GOLDEN.iterdir() if path.is_file()} - {SUMS.name} == set(CASES)
+
+
+def test_every_answer_of_a_certificate_is_golden() -> None:
+    assert not golden_certificates.unasked()
+
+
+def test_golden_files_are_frozen() -> None:
+    want = SUMS.read_text(encoding="utf-8")
+    changed = {line.split("  ")[1] for line in {*sums().splitlines()} ^ {*want.splitlines()}}
+    assert not changed, f"{sorted(changed)}: if meant, python tests/test_golden.py --freeze"
 
 
 def test_a_difference_is_found_and_its_place_named() -> None:
@@ -941,6 +702,11 @@ def write_all(folder: Path, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] != ["--write"]:
-        raise SystemExit("usage: python tests/test_golden.py --write [FOLDER [CASE ...]]")
-    write_all(Path(sys.argv[2]) if sys.argv[2:] else GOLDEN, sys.argv[3:])
+    words = [word for word in sys.argv[1:] if word != "--freeze"]
+    is_frozen = len(words) < len(sys.argv) - 1
+    if words[:1] != (["--write"] if words or not is_frozen else []):
+        raise SystemExit(__doc__)
+    if words:
+        write_all(Path(words[1]) if words[1:] else GOLDEN, words[2:])
+    if is_frozen:
+        freeze()

@@ -1,17 +1,23 @@
-"""Golden pages: the text of the demo's three reports, and of their audits in a terminal.
+"""Golden pages: the numbers that the demo's three reports show, as pages and in a terminal.
 
-`tests/golden/pages/<name>.json` holds an audit as the demo wrote it, `<name>.html.txt` the text of
-the page made from it and `<name>.txt` its text for a terminal. Nothing is computed, so the texts
-are the same on every machine. A change of words writes them again; the difference is then read::
+`tests/golden/pages/<name>.json` holds an audit as the demo wrote it, and `<name>.numbers.txt` how
+often each number is in the text of the page made from it, and in its text for a terminal. So other
+words change no golden file. Nothing is computed: the numbers are the same on every machine. They
+are written again, with the hashes of golden files, by::
 
-    python tests/test_golden_pages.py --write
+    python tests/test_golden_pages.py --write --freeze
     python tests/test_golden_pages.py --write evenhand-demo     # audits of a new demo as well
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -19,6 +25,7 @@ from typing import Any
 import pytest
 
 from evenhand.report import audit_html, audit_text
+from golden_files import counted, freeze, shown_numbers
 
 PAGES = Path(__file__).resolve().parent / "golden" / "pages"
 NAMES = ("audit", "audit-repaired", "audit-randomized")
@@ -64,29 +71,94 @@ def page_text(page: str) -> str:
     return "\n".join(line for line in lines if line) + "\n"
 
 
-def texts_of(name: str) -> dict[str, str]:
-    """Return the texts of an audit by the endings of their files."""
-    audit = json.loads((PAGES / f"{name}.json").read_text(encoding="utf-8"))
-    return {".html.txt": page_text(audit_html(audit)), ".txt": audit_text(audit) + "\n"}
+@functools.cache
+def audit_of(name: str) -> dict[str, Any]:
+    """Return an audit of the demo."""
+    found: dict[str, Any] = json.loads((PAGES / f"{name}.json").read_text(encoding="utf-8"))
+    return found
 
 
-@pytest.mark.parametrize("ending", [".html.txt", ".txt"])
+@functools.cache
+def page_of(name: str) -> str:
+    return audit_html(audit_of(name))
+
+
+def numbers_in(values: Any) -> Iterator[float]:
+    """Yield the numbers in JSON values."""
+    if isinstance(values, dict):
+        values = list(values.values())
+    if isinstance(values, list):
+        for one in values:
+            yield from numbers_in(one)
+    elif isinstance(values, int | float) and not isinstance(values, bool):
+        yield values
+
+
+def data_of(page: str) -> Any:
+    """Return the data that a page embeds."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def numbers_of(name: str) -> dict[str, dict[str, int]]:
+    """Return how often each number is in the text of a page, and of a terminal.
+
+    Of the data of a page, which has numbers of the audit with all digits, only how many there are.
+    """
+    texts = {"page": page_text(page_of(name)), "terminal": audit_text(audit_of(name))}
+    numbers = {place: counted(shown_numbers(text)) for place, text in texts.items()}
+    return numbers | {"data": {"n": sum(1 for _ in numbers_in(data_of(page_of(name))))}}
+
+
+def written(numbers: dict[str, dict[str, int]]) -> str:
+    """Return numbers as text: each once, with an x and how often it is there if more than once."""
+    lines = []
+    for place, counts in numbers.items():
+        shown = " ".join(one if n == 1 else f"{one}x{n}" for one, n in counts.items())
+        lines += [f"{place}:", *textwrap.wrap(shown, 98, break_on_hyphens=False)]
+    return "\n".join(lines) + "\n"
+
+
+def read(text: str) -> dict[str, dict[str, int]]:
+    """Read what `written` returned."""
+    numbers: dict[str, dict[str, int]] = {}
+    for word in text.split():
+        if word.endswith(":"):
+            place = numbers[word[:-1]] = {}
+        else:
+            number, _, n = word.partition("x")
+            place[number] = int(n or 1)
+    return numbers
+
+
+@pytest.mark.parametrize("place", ["page", "terminal", "data"])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_text_of_a_report_is_the_golden_one(name: str, ending: str) -> None:
-    expected = (PAGES / f"{name}{ending}").read_text(encoding="utf-8")
-    assert texts_of(name)[ending].splitlines() == expected.splitlines()
+def test_a_report_shows_the_golden_numbers(name: str, place: str) -> None:
+    want = read((PAGES / f"{name}.numbers.txt").read_text(encoding="utf-8"))[place]
+    got = numbers_of(name)[place]
+    changed = {one: f"{got.get(one, 0)} times, not {want.get(one, 0)}" for one in got | want}
+    assert not {one: text for one, text in changed.items() if got.get(one) != want.get(one)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_data_of_a_page_are_numbers_of_its_audit(name: str) -> None:
+    shown, known = Counter(numbers_in(data_of(page_of(name)))), Counter(numbers_in(audit_of(name)))
+    assert not shown - known
 
 
 def write(demo: Path | None) -> None:
-    """Write the golden texts again, of the audits of a new demo if its folder is given."""
+    """Write the golden numbers again, of the audits of a new demo if its folder is given."""
     for name in NAMES:
         if demo is not None:
             (PAGES / f"{name}.json").write_bytes((demo / f"{name}.json").read_bytes())
-        for ending, text in texts_of(name).items():
-            (PAGES / f"{name}{ending}").write_text(text, encoding="utf-8")
+        (PAGES / f"{name}.numbers.txt").write_text(written(numbers_of(name)), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    if "--write" not in sys.argv[1:2]:
+    words = [word for word in sys.argv[1:] if word != "--freeze"]
+    if words[:1] != ["--write"]:
         sys.exit(__doc__)
-    write(Path(sys.argv[2]) if sys.argv[2:] else None)
+    write(Path(words[1]) if words[1:] else None)
+    if "--freeze" in sys.argv:
+        freeze()

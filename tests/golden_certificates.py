@@ -1,0 +1,399 @@
+"""Golden numbers of certificates of every kind of outcome, of selections, plans and repairs."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import warnings
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+# every import from the package stands here: a refactor may edit these lines, and nothing below them
+import evenhand.certificates as room
+from evenhand import InputError, audit, certify, compare, randomize
+from evenhand.audits import parse_condition
+from evenhand.calibration import PITs, count_pits
+from evenhand.certificates import (
+    Certificate,
+    EventCertificate,
+    LinkBase,
+    certify_counts,
+    certify_event_counts,
+    certify_events,
+    certify_hurdle_counts,
+    certify_link,
+    certify_link_counts,
+    certify_pit,
+    choose_bound,
+    count_events,
+    wider_interval,
+    wider_intervals,
+)
+from evenhand.draws import jittered
+from evenhand.links import Entropic, Gaussian, Laplace
+from evenhand.planning import plan, rows_needed
+from golden_data import KINDS, QUICK, forecasts_of, found_of, outcomes_of, people
+from golden_files import case, counted, shown_numbers
+
+# ---- every answer of a certificate
+
+ASKED: dict[str, list[dict[str, Any]]] = {
+    "average_error": [{}],
+    "group_error": [{"mass": mass} for mass in (0.1, 0.2, 0.5, 1.0)],
+    "coverage": [{"level": 0.8, "mass": 0.2}, {"level": 0.95, "mass": 0.5}],
+    "mpaic": [{"error": 0.1}, {"error": 0.4}],
+    "mpaic_curve": [{"errors": [0.0, 0.1, 0.3]}],
+    "chain": [{"mass": 0.5}],
+    "mean_error": [{}],
+    "bias": [{"mass": 0.2}, {"mass": 1.0}],
+    "event_rate": [{"below": 0.3, "mass": 0.2}, {"above": 0.5, "mass": 0.5}],
+    "promise": [{"mass": 0.2}],
+    "plain_intervals": [{"mass": 0.5}],
+    "named": [{"group": "member"}],
+    "named_table": [{}],
+    "table": [{}],
+    "least_randomized": [{"max_group_error": 0.3, "mass": 0.2}],
+    "with_link": [{"link": Gaussian(0.3)}],
+    "summary": [{}],
+    "lines": [{}],
+}
+"""Methods of certificates, and what they are asked."""
+
+FACTS = (
+    "assumptions",
+    "bound",
+    "bounds_every_group",
+    "has_cells",
+    "is_randomized",
+    "kind",
+    "link",
+    "method",
+    "n_draws",
+    "n_lost",
+    "n_positive",
+    "n_samples",
+    "not_covered",
+    "one_row_each",
+    "questions",
+)
+"""Values of certificates; of those that are texts, their number."""
+
+NOT_ASKED = {"accounting_for", "of"}
+"""Methods that make certificates."""
+
+PARTS = {
+    # fields whose values are in answers
+    *("at", "around", "bounds", "events", "evidence", "follow_up", "is_chosen", "is_rounded"),
+    *("mass", "of_positive", "positive", "seed"),
+}
+
+
+def unasked() -> set[str]:
+    """Return public members of certificates that no golden number is about."""
+    classes = (one for one in vars(room).values() if inspect.isclass(one))
+    proofs = [one for one in classes if issubclass(one, Certificate | EventCertificate)]
+    members = {name for one in proofs for name in dir(one) if not name.startswith("_")}
+    return members - {*ASKED, *FACTS, *NOT_ASKED, *PARTS}
+
+
+def simple(value: Any) -> Any:
+    """Return an answer as values of JSON; of texts, what they count or the numbers they show."""
+    if isinstance(value, Certificate):
+        return {"link": simple(value.link), "group_error": value.group_error(0.2)}
+    if hasattr(value, "alpha") and hasattr(value, "mean_pit"):  # a link
+        return [value.name, value.alpha]
+    if hasattr(value, "to_dict") and not isinstance(value, pd.DataFrame):
+        return value.to_dict()
+    if dataclasses.is_dataclass(value):
+        return {name: simple(one) for name, one in vars(value).items()}
+    if isinstance(value, tuple | list):
+        return [simple(one) for one in value]
+    return str(value) if isinstance(value, StrEnum) else value
+
+
+def answers(proof: Any) -> dict[str, Any]:
+    """Return every answer of a certificate."""
+    said: dict[str, Any] = {"class": type(proof).__name__}
+    for name in FACTS:
+        if hasattr(proof, name):
+            value = simple(getattr(proof, name))
+            if name in ("assumptions", "not_covered"):
+                value = len(value)
+            said[name] = value["answered"].to_list() if name == "questions" else value
+    for name, questions in ASKED.items():
+        if hasattr(proof, name):
+            found = [answer(getattr(proof, name), asked) for asked in questions]
+            if name in ("summary", "lines"):
+                text = found[0] if name == "summary" else "\n".join(found[0])
+                found = [counted(shown_numbers(text))]
+            said[name] = found[0] if len(found) == 1 else found
+    if getattr(proof, "follow_up", None) is not None:
+        said["follow_up"] = simple(proof.follow_up)
+    return said
+
+
+def answer(method: Any, asked: dict[str, Any]) -> Any:
+    try:
+        return simple(method(**asked))
+    except InputError:
+        return "refused"
+
+
+# ---- cases
+
+N = 400
+
+
+@functools.cache
+def kinds(seed: int) -> dict[str, tuple[Any, dict[str, Any]]]:
+    """Return deterministic forecasts of each kind, and outcomes."""
+    table = people(N, seed)
+    return {kind: (forecasts_of(kind, table), outcomes_of(kind, table, seed)) for kind in KINDS}
+
+
+def served(forecast: Any, m: int | None = None) -> Any:
+    """Return forecasts randomized by several draws per person, or by one."""
+    r = jittered(N, 1 if m is None else m, random_state=2)
+    return forecast.randomized(0.2, "entropic", r[:, 0] if m is None else r)
+
+
+@case
+def certificates_of_kinds(folder: Path) -> Any:
+    """Every answer of the certificate of each kind of outcome, deterministic and randomized."""
+    table, said = people(N, 21), {}
+    options: dict[str, Any] = {"groups": table[["member"]], "random_state": 0}
+    for kind, (forecast, outcomes) in kinds(21).items():
+        said[kind] = answers(certify(forecast, table, **outcomes, **options))
+        if kind != "events":
+            drawn = certify(served(forecast, 4), table, **outcomes, **options)
+            said[f"randomized {kind}"] = answers(drawn)
+    person = np.random.default_rng(1).integers(0, 300, N)
+    for kind in ("counts", "amounts", "cut times"):
+        forecast, outcomes = kinds(21)[kind]
+        proof = certify(
+            served(forecast), table, **outcomes, cluster=person, confidence=0.9, random_state=1
+        )
+        said[f"cluster of {kind}"] = answers(proof)
+    forecast, outcomes = kinds(21)["cut times"]
+    # all are followed until time 36: who entered after 28 is left out
+    entered = 36.0 - outcomes["y"] * (1 + outcomes["event"])
+    said["entered"] = answers(certify(forecast, table, **outcomes, entered=entered, random_state=1))
+    rounded = kinds(21)["normal"][0], (2 * table["y"]).round() / 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rounded outcomes are remarked on
+        proof = certify(served(rounded[0], 4), table, rounded[1], random_state=1)
+    said["rounded"] = answers(proof)
+    return said
+
+
+@case
+def certificates_of_parts(folder: Path) -> Any:
+    """Every answer of certificates from PITs, counts of PITs and events, and of links."""
+    u = np.random.default_rng(3).random(600)
+    u = np.where(np.arange(600) % 3 == 0, u * u, u)
+    link, r = Entropic(0.15), jittered(600, 4, random_state=4)
+    c, base = link.ppf(u[:, None], r), LinkBase(u, link)
+    p = (np.arange(600) % 7 + 1) / 10
+    event = np.random.default_rng(5).random(600) < np.where(np.arange(600) % 2, p, 0.75 * p)
+    low, high = np.where(event, 1 - p, 0.0), np.where(event, 1.0, 1 - p)
+    cells = PITs.of_cells(low, high, u)
+    events = count_events(p, event)
+    bins = np.bincount((6400 * u).astype(int), minlength=6400)
+    proofs = {
+        "link around a model": certify_pit(c, r, base=base, random_state=0),
+        "counts of a link": certify_counts(
+            count_pits(c, r, base=u, random_state=0), is_randomized=True, link=link
+        ),
+        "events": certify_events(p, event),
+        "events of clusters": certify_events(
+            p, event, cluster=np.arange(600) // 2, lost=np.arange(600) % 11 == 0, random_state=0
+        ),
+        "counted events": certify_event_counts(events, confidence=0.9),
+        "PITs of events": certify_pit(cells, events=certify_events(p, event), random_state=0),
+        "counts of amounts": certify_hurdle_counts(
+            count_pits(cells, random_state=0),
+            count_pits(c[event], r[event], base=u[event], random_state=0),
+            events,
+            is_randomized=True,
+            link=link,
+        ),
+        "counts of cells": certify_counts(
+            count_pits(PITs.of_cells(0.8 * low, high, u), random_state=0), is_randomized=False
+        ),
+        "pathwise link": certify_link(u, Laplace(0.3), bound="pathwise"),
+        "link of few": certify_link(u[:300], link, lost=np.arange(300) % 13 == 0),
+        "counts of base PITs": certify_link_counts(bins, Entropic(0.3)),
+    }
+    said: dict[str, Any] = {name: answers(proof) for name, proof in proofs.items()}
+    floors = ((0.5, 0.5), (0.7, 0.5), (0.8, 1.0))
+    return said | {
+        "wider_interval": [simple(wider_interval(u, *one)) for one in floors],
+        "wider_intervals": simple(wider_intervals(u, 0.5)),
+        "choose_bound": [
+            choose_bound(n, link, mass=mass, confidence=0.95)
+            for n in (100, 1000, 100000)
+            for mass in (0.1, 0.5)
+        ],
+    }
+
+
+def cost(kind: str) -> Any:
+    """Return a function from people to their forecasts, for models that are not fitted here."""
+    return functools.partial(forecasts_of, kind)
+
+
+@case
+def selections_of_kinds(folder: Path) -> Any:
+    """The least certified randomization of each kind of outcome, and what may be paid for it."""
+    table, said = people(700, 22), {}
+    goals: dict[str, Any] = {"error": {"max_group_error": 0.4}, "wider": {"max_wider": 0.5}}
+    for kind in KINDS:
+        if kind in ("events", "times"):
+            continue
+        outcomes = outcomes_of(kind, table, 22)
+        for goal, options in goals.items():
+            if kind == "scores" and goal == "wider":
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                said[f"{kind} {goal}"] = selected(
+                    cost(kind), table, **outcomes, **options, random_state=0
+                )
+    return said
+
+
+def selected(*given: Any, **options: Any) -> Any:
+    """Return what a selection chose, every answer of its certificate and the numbers of its text.
+
+    A target that cannot be met is refused.
+    """
+    try:
+        chosen = randomize(*given, **options)
+    except InputError as refusal:
+        return {"refused": shown_numbers(str(refusal))}
+    names = ("alpha", "price", "limit", "wider", "group_error", "average_error", "max_group_error")
+    names += ("n_learning", "n_certifying", "n_off_atom", "comparison", "rounding_step", "bound")
+    said = {name: simple(getattr(chosen, name)) for name in names}
+    proof = answers(chosen.certificate)
+    kept = ("class", "group_error", "average_error", "coverage", "bias", "promise")
+    return (
+        said
+        | {name: proof[name] for name in kept if name in proof}
+        | {"summary": counted(shown_numbers(chosen.summary()))}
+    )
+
+
+@case
+def plans(folder: Path) -> Any:
+    """Plans of guarantees by each target and link, and the rows that they need."""
+    targets: tuple[dict[str, Any], ...] = (
+        {"max_group_error": 0.3},
+        {"max_group_error": 0.4, "group_mass": 0.1, "link": "laplace"},
+        {"max_wider": 0.2, "confidence": 0.9},
+        {"max_price": 0.05, "link": "gaussian"},
+    )
+    rows = (200, 10000)
+    found = [plan(**target, rows=rows, n_groups=10) for target in targets]
+    return {
+        "plans": [one.to_dict() for one in found],
+        "texts": [counted(shown_numbers(one.summary())) for one in found],
+        "rows_needed": [
+            rows_needed(0.3, 0.2),
+            rows_needed(0.25, 0.5, 0.9, link="laplace"),
+            rows_needed(0.4, 0.1, price=0.5),
+        ],
+    }
+
+
+KEPT_OF_TIMES = ("scores", "groups", "worst_groups", "plain_intervals")
+KEPT_OF_TIMES += ("censoring", "survival", "miscoverage", "outcome_kind", "status")
+
+
+@case
+def audit_times(folder: Path) -> Any:
+    """Audits of times that may be cut off, with and without a horizon, and randomized."""
+    table, said = people(500, 23), {}
+    features = table[["age", "region", "member"]]
+    options: dict[str, Any] = QUICK | {"learned_masses": (0.5,), "masses": (0.2, 1.0)}
+    for kind in ("times", "cut times"):
+        outcomes = outcomes_of(kind, table, 23)
+        forecast = forecasts_of(kind, table)
+        r = jittered(500, 4, random_state=1)
+        for name, one in ((kind, forecast), (f"randomized {kind}", forecast.randomized(0.2, r=r))):
+            found = audit(
+                one, features, **outcomes, groups=["member"], min_size=60, random_state=7, **options
+            )
+            plain = found_of(found)
+            said[name] = {key: plain[key] for key in KEPT_OF_TIMES}
+            said[name]["scan"] = found.scan[["group", "n", "error", "p_adjusted"]]
+    return said
+
+
+@functools.cache
+def repaired(kind: str) -> tuple[Any, Any]:
+    """Return the audit of a kind of outcome, and the model that is repaired on other rows."""
+    old, new = people(500, 24), people(500, 25)
+    features = old[["age", "region", "member"]]
+    outcomes = outcomes_of(kind, old, 24)
+    options: dict[str, Any] = {"masses": (1.0,), "learned_masses": (), "tolerance": 0.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = audit(
+            forecasts_of(kind, old), features, **outcomes, groups=["member"], min_size=120,
+            random_state=0, **options,
+        )  # fmt: skip
+        model = found.repair(cost(kind), new, **outcomes_of(kind, new, 25), random_state=0)
+    return found, model
+
+
+@case
+def repairs(folder: Path) -> Any:
+    """Repairs of the groups that an audit of each kind of outcome calls off, and their checks."""
+    said, rows = {}, people(8, 26)
+    for kind in KINDS:
+        found, model = repaired(kind)
+        forecast = model.forecast(rows)
+        said[kind] = {
+            "off": [group.name for group in found.off_groups or ()],
+            "groups": model.groups_,
+            "check": model.check_,
+            "summary": counted(shown_numbers(model.summary())),
+            "ppf": forecast.ppf([0.1, 0.5, 0.9]),
+            "cdf": forecast.cdf(2.0),
+        }
+    return said
+
+
+@case
+def comparisons(folder: Path) -> Any:
+    """Audits before and after a repair, group by group, and conditions of a gate."""
+    said, table = {}, people(500, 27)
+    for kind in ("normal", "counts", "events"):
+        _, model = repaired(kind)
+        outcomes = outcomes_of(kind, table, 27)
+        options: dict[str, Any] = {"groups": ["member", "region"], "random_state": 0}
+        options |= {"masses": (1.0,), "learned_masses": (), "features": table[["rooms"]]}
+        pair = [
+            audit(one, table, **outcomes, **options) for one in (forecasts_of(kind, table), model)
+        ]
+        found = compare(*pair).to_dict()
+        gates = ("groups_beyond_tolerance > 0", "too-few-rows", "problem")
+        kept = ("n_samples", "is_paired", "tolerance", "confidence", "groups", "scores")
+        said[kind] = {name: found[name] for name in kept if name in found} | {
+            "keys": sorted(found),
+            "gates": [[gate_of(gate, one) for gate in gates] for one in pair],
+        }
+    return said
+
+
+def gate_of(text: str, found: Any) -> Any:
+    try:
+        condition = parse_condition(text)
+        return [condition.value(found), condition.holds(found)]
+    except InputError:
+        return "refused"

@@ -1,0 +1,71 @@
+"""Files of the package that one row crosses through `Service.forecast`, in order of first entry.
+
+Of two small stored models, a row of a new person is served and logged in SQLite, after another one
+has loaded what is loaded once. The listed files are those of the second model, of amounts::
+
+    python tools/trace_row.py
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
+
+import evenhand
+from evenhand import HurdleRegressor, RandomizedRegressor, Service, save
+from evenhand.draws import KeyedDraws
+from evenhand.service import open_log
+
+PACKAGE = Path(evenhand.__file__).resolve().parent
+
+
+def entered(work: Any) -> Counter[str]:
+    """Return how often functions of each file were called during some work, in order of entry."""
+    found: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            found[frame.f_code.co_filename] += 1
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    inside = {Path(name): n for name, n in found.items() if Path(name).is_relative_to(PACKAGE)}
+    return Counter({str(path.relative_to(PACKAGE)): n for path, n in inside.items()})
+
+
+def main() -> None:
+    """Serve two rows of each model and print the files that the second one crosses."""
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"age": random.uniform(20, 80, 200), "sex": random.integers(1, 3, 200)})
+    y = X["age"] / 30 + random.normal(size=200)
+    amounts = HurdleRegressor(LogisticRegression(), LinearRegression(), random_state=0)
+    for name, model in (("normal", BayesianRidge()), ("amounts", amounts)):
+        outcome = np.exp(y) * (y > 1) if name == "amounts" else y
+        with tempfile.TemporaryDirectory() as place:
+            folder, log = Path(place, "model"), open_log(Path(place, "log.sqlite"))
+            save(RandomizedRegressor(model, 0.1, random_state=0).fit(X, outcome), folder)
+            service = Service(folder, KeyedDraws(b"sixteen bytes or more"), log, groups=["sex"])
+            service.forecast("first", {"age": 30.0, "sex": 1})
+            found = entered(lambda one=service: one.forecast("second", {"age": 40.0, "sex": 2}))
+            service.close()
+        print(f"{name}: one row crosses {len(found)} files in {sum(found.values())} calls")
+    for number, (path, n) in enumerate(found.items(), start=1):
+        print(f"{number:3}  {path:45} {n:5} calls")
+
+
+if __name__ == "__main__":
+    main()
