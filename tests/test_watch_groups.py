@@ -56,6 +56,14 @@ def test_people_who_define_the_groups_do_not_count_in_them_whatever_the_updates_
         assert sum(group["n"] for group in watch.to_dict()["groups"]) == 100
 
 
+def test_values_that_are_missing_for_the_first_time_are_in_no_half() -> None:
+    watch = Watch(groups=["age"])
+    watch.update(rows_of(50, age=np.arange(50.0)))
+    watch.update(rows_of(10, first=50, age=[None] * 10))
+    sizes = {group["name"]: group["n"] for group in watch.to_dict()["groups"]}
+    assert sizes == {"age <= 24.5": 25, "age > 24.5": 25, "age missing": 10}
+
+
 def test_the_risk_of_all_groups_ever_is_at_most_that_of_the_watch() -> None:
     watch = Watch(groups=["town"], false_alarm=0.1)
     towns = [f"t{i}" for i in range(4)] * 5
