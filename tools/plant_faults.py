@@ -571,6 +571,18 @@ FAULTS = (
     ),
     # audits
     Fault(
+        "the p-value of everybody not scaled to its share of the risk",
+        'np.append(_scaled(given.p_value, whole / shares["everyone"]), adjusted)',
+        "np.append(given.p_value, adjusted)",
+        ("test_simultaneous.py",),
+    ),
+    Fault(
+        "a certified bias of one side in a gate",
+        "return max(-low, high)",
+        "return high",
+        ("test_audit_kinds.py",),
+    ),
+    Fault(
         "rows of two audits aligned the wrong way round",
         "order[theirs] = ours",
         "order[ours] = theirs",
@@ -655,7 +667,55 @@ FAULTS = (
         ("test_audit_times.py",),
     ),
     # report
+    Fault(
+        "the verdict on the bound farthest from a fifth",
+        "min(known, key=lambda bound: abs(bound.mass - MASS), default=None)",
+        "max(known, key=lambda bound: abs(bound.mass - MASS), default=None)",
+        ("test_html.py",),
+    ),
+    Fault(
+        "a bound of one draw per person read as a guarantee",
+        'audit["is_randomized"] and (audit["n_draws"] > 1 or bool(proof.get("link_bound")))',
+        'audit["is_randomized"] or bool(proof.get("link_bound"))',
+        ("test_html.py",),
+    ),
+    Fault(
+        "a group known by probability proven within the tolerance",
+        "return not self.is_probable and is_known(self.most) and",
+        "return is_known(self.most) and",
+        ("test_membership.py",),
+    ),
+    Fault(
+        "the detectable error of two-sided tests at a one-sided level",
+        "reach = NORMAL.inv_cdf(1 - level / 2) + NORMAL.inv_cdf(POWER)",
+        "reach = NORMAL.inv_cdf(1 - level) + NORMAL.inv_cdf(POWER)",
+        ("test_status.py",),
+    ),
+    Fault(
+        "higher and lower outcomes by the mean PIT swapped",
+        "return LOWER if mean < 0.5 else HIGHER",
+        "return HIGHER if mean < 0.5 else LOWER",
+        ("test_html.py",),
+    ),
     # forecasters
+    Fault(
+        "residuals of a model that has seen the rows",
+        "loc[held_out] = np.ravel(fitted(estimator, learn).predict(take_rows(rows.X, held_out)))",
+        "loc[held_out] = np.ravel(fitted(estimator, rows).predict(take_rows(rows.X, held_out)))",
+        ("test_forecasters.py",),
+    ),
+    Fault(
+        "residuals normalized without their weights",
+        "residuals = residual_distribution(normalized, rows.weight)",
+        "residuals = residual_distribution(normalized, None)",
+        ("test_forecasters.py",),
+    ),
+    Fault(
+        "values of a classifier rounded to whole numbers",
+        "labels: Any = rows.y.astype(np.int64) if is_whole else np.searchsorted(values, rows.y)",
+        "labels: Any = rows.y.astype(np.int64)",
+        ("test_discrete_forecasters.py",),
+    ),
     Fault(
         "labels without a map of their own with that of another group",
         "return np.asarray(1 + own.get_indexer(pd.Index(labels)), dtype=np.intp)",
@@ -814,6 +874,18 @@ FAULTS = (
         ("test_atoms.py",),
     ),
     # monitoring
+    Fault(
+        "draws forgotten a generation early",
+        "if draw in self._recent or draw in self._older:",
+        "if draw in self._recent:",
+        ("test_watch.py",),
+    ),
+    Fault(
+        "the direction of an alarm by the rows after it",
+        "then.update(values[:end], skip[:end])",
+        "then.update(values, skip)",
+        ("test_watch_groups.py",),
+    ),
     Fault(
         "the evidence of each row read before it",
         "return self._mixed(gains[..., 1:]).T",
