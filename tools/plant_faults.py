@@ -668,6 +668,31 @@ FAULTS = (
     ),
     # report
     Fault(
+        "a floor of a smaller interval given as the same",
+        "if or_zero(one.floor) >= least)",
+        "if or_zero(one.covered) >= least)",
+        ("test_plain_intervals.py",),
+    ),
+    Fault(
+        "floors of plain intervals of another size",
+        "floors = {(one.level, one.mass): one.floor for one in findings.plain}",
+        "least = min((one.mass for one in findings.plain), default=0.0)\n"
+        "    floors = {(one.level, least): one.floor for one in findings.plain}",
+        ("test_html.py",),
+    ),
+    Fault(
+        "the probability of the evidence of an alarm rounded down",
+        "return math.floor(value / unit + 1e-9) * unit",
+        "return math.ceil(value / unit - 1e-9) * unit",
+        ("test_watch_page.py",),
+    ),
+    Fault(
+        "the range of a broken promise rounded inwards",
+        'ends = [shown(best, "down"), shown(worst, "up")]',
+        'ends = [shown(best, "up"), shown(worst, "down")]',
+        ("test_watch_page.py",),
+    ),
+    Fault(
         "the verdict on the bound farthest from a fifth",
         "min(known, key=lambda bound: abs(bound.mass - MASS), default=None)",
         "max(known, key=lambda bound: abs(bound.mass - MASS), default=None)",
@@ -698,6 +723,24 @@ FAULTS = (
         ("test_html.py",),
     ),
     # forecasters
+    Fault(
+        "the part of a hurdle fitted with weights of other rows",
+        "part = None if given is None else given[away]",
+        "part = None if given is None else given[: away.size]",
+        ("test_discrete_forecasters.py",),
+    ),
+    Fault(
+        "rows of positive weight matched with the masks of others",
+        "masks = taken(masks, np.flatnonzero(np.asarray(sample_weight)))",
+        "masks = taken(masks, np.arange(np.count_nonzero(np.asarray(sample_weight))))",
+        ("test_overlapping_repairs.py",),
+    ),
+    Fault(
+        "the upper tail of residuals as long as the lower one",
+        "high = values[-1] + reach * mean_excess(-ordered[::-1], weight[order][::-1])",
+        "high = values[-1] + reach * mean_excess(ordered, weight[order])",
+        ("test_tails.py",),
+    ),
     Fault(
         "residuals of a model that has seen the rows",
         "loc[held_out] = np.ravel(fitted(estimator, learn).predict(take_rows(rows.X, held_out)))",
