@@ -72,6 +72,8 @@ def measure_all(place: Path) -> dict[str, tuple[float, float]]:
         "id",
         "--seed",
         "0",
+        "--alpha",
+        "0.1",
         "--out",
         place / "model",
     )

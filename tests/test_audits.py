@@ -1651,3 +1651,18 @@ def test_features_that_no_search_used_are_not_listed_as_searched() -> None:
     notes = [str(note) for note in found.notes]
     assert sum("'listing'" in note for note in notes) == 2
     assert "groups were searched in 1 feature: x" in notes
+
+
+@pytest.mark.parametrize(("sigma", "is_noted"), [(0.5, False), (1.5, True)])
+def test_intervals_of_skewed_residuals_have_a_note_beside_their_column(
+    sigma: float, is_noted: bool
+) -> None:
+    y = np.random.default_rng(0).lognormal(0, sigma, size=1000)
+    forecast = Forecast.from_normal(np.full(1000, y.mean()), np.full(1000, y.std()))
+    found = full_audit(forecast, y=y, masses=(1.0,), n_simulations=2, random_state=0)
+    (skewed,) = notes_of(found.notes, NoteKind.SKEWED_RESIDUALS) or (None,)
+    assert (skewed is not None) == is_noted
+    section = found.to_html().partition('<section id="groups">')[2].partition("</section>")[0]
+    assert ("outcome minus forecast is skewed: its sample skewness is" in section) == is_noted
+    if skewed is not None:
+        assert skewed.numbers == (pytest.approx(stats.skew(y)),)

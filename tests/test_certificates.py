@@ -878,3 +878,60 @@ def test_what_is_no_base_of_the_served_forecasts_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         certify_pit(np.linspace(0.01, 0.99, 20), r, base=base)
+
+
+# --- populations that change
+
+
+@lru_cache
+def old_population() -> tuple[Floats, Floats, Floats]:
+    """Return features, PITs of a base that is wrong by feature, and profiles of 2,000 people.
+
+    The profile of a person is P(C <= c) over the draw for c on a grid; the link is `Entropic(0.2)`.
+    """
+    x = np.repeat(np.arange(10.0), 200)
+    u = ndtr(np.tile(ndtri(nodes(200)[0]), 10) + (x - 4.5) / 10)
+    inside = Entropic(0.2).cdf(nodes(100).T, nodes(100))  # K(c; r)
+    return x, u, np.asarray((u[:, None, None] <= inside).mean(axis=-1))
+
+
+def new_populations(k: float) -> dict[str, Floats]:
+    """Return weights of new populations with the largest ratio k; their mean is 1."""
+    x, u, profiles = old_population()
+    # of weights with a limit, those of an extreme density ratio are the worst
+    scores = {
+        "features": x + u / 10,
+        "outcomes": np.abs(u - 0.7),
+        "lower": profiles.mean(axis=1),
+        "higher": -profiles.mean(axis=1),
+    }
+    first = {name: np.argsort(np.argsort(-score)) < x.size / k for name, score in scores.items()}
+    sharp = {name: k * chosen for name, chosen in first.items()}
+    # half of the new people are as before
+    return sharp | {"half": 1 + (sharp["lower"] - 1) / 2}
+
+
+@statistical
+@pytest.mark.parametrize("k", [2.0, 5.0, 10.0])
+def test_bounds_at_size_one_over_k_hold_where_the_density_ratio_is_at_most_k(k: float) -> None:
+    _, u, profiles = old_population()
+    grid = nodes(profiles.shape[1])[0]
+    within = profiles[:, np.argmin(grid < 0.9) - 1] - profiles[:, np.argmin(grid < 0.1)]
+    errors, covered = [], []
+    for weights in new_populations(k).values():
+        assert weights.mean() == pytest.approx(1.0)
+        assert weights.max() <= k
+        errors.append(np.abs(weights @ profiles / u.size - grid).mean())
+        covered.append(float(weights @ within) / u.size)
+    random = np.random.default_rng(0)
+    n_sets = repeats(80, 10)
+    failures, far = 0, 0
+    for _ in range(n_sets):
+        proof = certify_link(random.choice(u, 1000), Entropic(0.2))
+        low, high = proof.coverage(0.8, 1 / k)
+        is_covered = low - 0.02 <= min(covered) and max(covered) <= high + 0.02  # of the grid
+        failures += not (max(errors) <= proof.group_error(1 / k) + SLACK and is_covered)
+        # a larger ratio than was assumed is not covered
+        far += max(errors) > proof.group_error(min(3 / k, 1.0))
+    assert failures <= most_failures(n_sets)
+    assert far == n_sets

@@ -130,19 +130,17 @@ def test_fit_predict_and_audit_where_predictions_come_from_another_process(
         "fit", place / "people.csv", "--target", "loss", *drop, "--out", model, "--seed", 0
     )
     assert (fitted.code, fitted.out) == (0, "")
-    trained, cost, report = fitted.err.splitlines()
+    trained, report = fitted.err.splitlines()
     assert trained == f"trained on {ROWS} rows and 3 columns with seed 0; model written to {model}"
-    assert cost.startswith("alpha = 0.1: 80% prediction intervals are about ")
     assert report.startswith("no report was written because no rows were held out")
     assert not list(tmp_path.rglob("*.html"))
     assert list(load(model).feature_names_in_) == ["income", "job", "since"]
 
-    key = ("--id", "id", "--key-file", place / "key")
-    made = process("predict", model, place / "people.parquet", *key, "--out", out)
-    told = f"{ROWS} forecasts written to {out}; fingerprint of the key: {FINGERPRINT}\n"
+    made = process("predict", model, place / "people.parquet", "--id", "id", "--out", out)
+    told = f"{ROWS} forecasts written to {out}\n"
     assert (made.code, made.out, made.err) == (0, "", told)
     forecasts = pd.read_csv(out)
-    assert list(forecasts.columns) == ["id", "r", "mean", *QUANTILES, "context", "key"]
+    assert list(forecasts.columns) == ["id", "mean", *QUANTILES]
     assert forecasts["id"].tolist() == TABLE["id"].tolist()
 
     audited = evenhand(
@@ -183,7 +181,10 @@ def test_fit_finds_the_least_randomization_that_is_certified(
     assert load(tmp_path / "model").alpha == pytest.approx(alpha, rel=0.01)
 
     proof = json.loads((tmp_path / "model" / "certificate.json").read_text())
-    assert proof["statement"] == fitted.out.partition("\n")[0]
+    # a promise that costs more than the features are worth is reported first
+    first, second = fitted.out.splitlines()[:2]
+    assert first.startswith("At this promise the forecast is worse than one that ignores every")
+    assert proof["statement"] == second
     assert proof["alpha"] == load(tmp_path / "model").alpha
     assert (proof["link"], proof["n_certifying"], proof["n_learning"]) == ("entropic", 60, 140)
     assert (proof["max_group_error"], proof["group_mass"], proof["confidence"]) == (0.4, 0.2, 0.95)
@@ -255,7 +256,7 @@ def test_fit_audits_the_rows_that_it_certifies_on(
     assert found.caveat is not None
     # one number for one statement: what is proven whatever was chosen
     assert f"at most {at_most(found.certificate.group_error(0.2))} points" in found.caveat
-    assert found.caveat.startswith("Alpha was chosen on these same people.")
+    assert "Alpha was chosen on these same people." in found.caveat
     assert (
         "40.0 points in every group of at least 20% of people, with 90% confidence" in found.caveat
     )
@@ -268,9 +269,6 @@ def test_fit_audits_the_rows_that_it_certifies_on(
     )
     assert found.provenance["command"] == f"{command} --confidence 0.9"
     assert found.target == "loss"
-    assert found.examples["id"].to_list() == [
-        str(TABLE["id"][row]) for row in found.examples["row"]
-    ]
     # its people are among those of the certificate, and examples are named by their rows in the
     # table
     assert set(found.examples["row"]) < set(certifying)
@@ -630,6 +628,43 @@ def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> No
     assert len(brief.out.splitlines()) <= 24
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--fail-if", 5000 * "x"),
+        ("--fail-if", f"{5000 * 'x'} > 0"),
+        ("--tolerance", 5000 * "9"),
+        ("--groups", 5000 * "x"),
+        ("--about", 5000 * "x"),
+        ("--seed", 5000 * "9"),
+    ],
+    ids=lambda options: f"{options[0]} {options[1][-6:]}",
+)
+def test_long_values_of_options_are_shortened_in_messages(
+    options: tuple[str, str], place: Path, evenhand: Command
+) -> None:
+    table = place / "people.csv"
+    said = evenhand("audit", table, "--target", "loss", *NORMAL, *options).complaint()
+    assert len(said.replace(str(place), "")) < 300
+
+
+def test_long_levels_are_shortened_in_messages(
+    tmp_path: Path, place: Path, evenhand: Command
+) -> None:
+    table, out = place / "people.csv", tmp_path / "out.csv"
+    said = evenhand(*predict_args(place, table, out, "--levels", 5000 * "x")).complaint()
+    assert "--levels" in said
+    assert len(said) < 300
+
+
+@pytest.mark.parametrize("workers", ["0", "-1"])
+def test_a_number_of_workers_is_named_as_it_is_typed(
+    workers: str, place: Path, evenhand: Command
+) -> None:
+    given = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
+    assert "'--workers'" in evenhand(*given, "--workers", workers).complaint()
+
+
 def test_weights_of_rows_and_the_largest_of_the_design(
     place: Path, evenhand: Command, tmp_path: Path
 ) -> None:
@@ -654,7 +689,8 @@ def test_weights_of_rows_and_the_largest_of_the_design(
     TABLE.assign(w=weights).to_csv(parts / "a.csv", index=False)
     refused = evenhand("audit", parts, "--target", "loss", *NORMAL, "--weight", "w")
     assert refused.code == 2
-    assert refused.err == "error: --weight needs a table in memory, but this one is read in parts\n"
+    told = "error: --weight needs a table in memory, but this one is read in parts; audit a single"
+    assert refused.err.startswith(told)
 
 
 def test_quantiles_and_samples_of_another_model_are_audited(
@@ -1549,7 +1585,7 @@ def test_a_disk_that_is_full_leaves_the_old_output(
     (tmp_path / "out.csv").write_text("old")
     monkeypatch.setattr(os, "fsync", full)
     assert (
-        "No space left"
+        "out.csv: No space left on device"
         in evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv")).complaint()
     )
     assert contents(tmp_path) == {"out.csv": b"old"}

@@ -215,9 +215,10 @@ def test_events_are_fitted_and_their_probabilities_written_without_a_key(
     np.testing.assert_allclose(written["probability"], forecast.event_probability(), rtol=1e-6)
     refused = evenhand("predict", "m", "t.csv", "--id", "id", "--out", "o.csv", "--key-file", "key")
     assert refused.complaint() == (
-        "error: --key-file has no effect with m: its forecast of a 0/1 outcome is one probability,"
-        " which needs no draw because a draw cannot improve it; leave it out\n"
+        "error: --key-file has no effect with m, whose forecasts are not randomized; leave it out\n"
     )
+    refused = evenhand("predict", "m", "t.csv", "--id", "id", "--out", "o.csv", "--moments")
+    assert "--moments has no effect with m, which predicts probabilities" in refused.complaint()
 
 
 def test_events_are_certified_on_people_who_were_held_out(evenhand: Command, table: Path) -> None:
@@ -251,7 +252,7 @@ def test_counts_are_fitted_and_their_quantiles_are_whole_numbers(
 
 def test_scores_are_fitted_by_their_values(evenhand: Command, table: Path) -> None:
     fit(evenhand, "score")
-    written = predicted(evenhand, "--key-file", "key", "--levels", "0.1,0.5,0.9")
+    written = predicted(evenhand, "--levels", "0.1,0.5,0.9")
     values = written[["q0.1", "q0.5", "q0.9"]].to_numpy()
     assert set(values.ravel()) <= {0, 1, 2, 3}
 
@@ -259,13 +260,38 @@ def test_scores_are_fitted_by_their_values(evenhand: Command, table: Path) -> No
 def test_amounts_with_zeros_are_fitted_and_their_chance_of_zero_written(
     evenhand: Command, table: Path
 ) -> None:
-    fit(evenhand, "cost")
+    fit(evenhand, "cost", "--alpha", "0.1")
     written = predicted(evenhand, "--key-file", "key", "--levels", "0.1,0.5,0.9")
     assert written.columns[:4].tolist() == ["id", "r", "chance_of_zero", "mean"]
     # a quantile is 0 below the chance of zero, whatever the draw
     is_zero = written["q0.5"] == 0
     assert (is_zero == (written["chance_of_zero"] >= 0.5)).all()
     assert 0.4 < written["chance_of_zero"].mean() < 0.6
+
+
+@pytest.mark.parametrize("target", ["visits", "score", "cost"])
+def test_a_fit_is_deterministic_and_its_forecasts_need_no_key(
+    evenhand: Command, table: Path, target: str
+) -> None:
+    done = fit(evenhand, target, "--json")
+    result = json.loads(done.out)
+    assert (result["alpha"], result["link"], result["wider"]) == (None, None, None)
+    assert "wider" not in done.err
+    assert not load("m").forecast(pd.read_csv("t.csv")[["x", "sex"]]).is_randomized
+    written = predicted(evenhand, "--moments")
+    assert not {"r", "context", "key"} & set(written.columns)
+    for option, value in (("--key-file", "key"), ("--context", "2026-11")):
+        refused = evenhand("predict", "m", "t.csv", "--id", "id", "--out", "o.csv", option, value)
+        assert f"{option} has no effect with m, whose forecasts" in refused.complaint()
+    # a log needs the key to name people, and its forecasts depend on neither key nor context
+    for context in ("one", "two"):
+        log = ("--log", "log.sqlite", "--key-file", "key", "--context", context)
+        done = evenhand(
+            "predict", "m", "t.csv", "--id", "id", "--out", "log.csv", "--moments", *log, "--json"
+        )
+        assert json.loads(done.out)["key"] is None
+        logged = pd.read_csv("log.csv")
+        pd.testing.assert_frame_equal(logged.drop(columns="forecast_id"), written)
 
 
 def test_a_count_model_is_audited_with_its_own_kind(evenhand: Command, table: Path) -> None:
@@ -350,3 +376,84 @@ def test_recalibrated_scores_are_audited_again(evenhand: Command, table: Path) -
     new.merge(make_table()[["id", "x", "sex", "score"]], on="id").to_csv("new.csv", index=False)
     found = audited(evenhand, "new.csv", "--target", "score", "--pmf", "p")
     assert found["outcome_kind"] == "count"
+
+
+@pytest.fixture
+def not_due(table: Path) -> Path:
+    """Return a table in which a fifth of the outcomes is missing; known.csv has the other rows."""
+    rows = make_table().astype({"event": "Int64", "visits": "Int64", "score": "Int64"})
+    is_due = np.arange(N) % 5 != 2
+    rows.loc[~is_due, ["event", "visits", "score", "cost"]] = None
+    rows.to_csv("due.csv", index=False)
+    rows[is_due].to_csv("known.csv", index=False)
+    return Path("due.csv")
+
+
+LEFT_OUT = "rows without an outcome were left out: 120 of 600"
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_an_audit_without_missing_outcomes_is_that_of_the_other_rows(
+    evenhand: Command, not_due: Path, kind: str
+) -> None:
+    args = (*COLUMNS[kind], "--groups", "sex", "--id", "id", "--features", "x,sex", "--json")
+    done = evenhand("audit", str(not_due), *args, "--drop-missing")
+    assert done.code == 0, done.err
+    assert f"warning: due.csv: {LEFT_OUT}" in done.err
+    found, known = json.loads(done.out), json.loads(evenhand("audit", "known.csv", *args).out)
+    for part in ("n_samples", "scores", "groups", "scan", "certificate"):
+        assert found[part] == known[part]
+    assert LEFT_OUT in json.dumps(found["notes"])
+    # people keep the number of their row
+    ids = make_table()["id"]
+    assert len(found["examples"]) > 0
+    assert [one["id"] for one in found["examples"]] == [one["id"] for one in known["examples"]]
+    assert all(ids[one["row"]] == one["id"] for one in found["examples"])
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("recalibrate", *COLUMNS["count"], "--by", "sex"),
+        ("randomize", *COLUMNS["count"], "--max-group-error", "0.4", "--seed", "0"),
+        ("fit", "--target", "event", "--outcome", "binary", "--drop", "id", "--seed", "0"),
+    ],
+)
+def test_commands_that_learn_from_outcomes_leave_out_rows_without_one(
+    evenhand: Command, not_due: Path, args: tuple[str, ...]
+) -> None:
+    # columns with the other missing outcomes
+    rows = pd.read_csv(not_due).drop(columns=["cost", "score"])
+    learnt = []
+    for name in ("due.csv", "known.csv"):
+        rows[rows["event"].notna() | (name == "due.csv")].to_csv(name, index=False)
+        done = evenhand(args[0], name, *args[1:], "--json", "--drop-missing", "--out", name[:3])
+        assert done.code == 0, done.err
+        assert (LEFT_OUT in done.err) == (name == "due.csv")
+        found = json.loads(done.out)
+        learnt.append({key: found[key] for key in found.keys() - {"out", "data", "command"}})
+    for one in learnt:
+        one.pop("certified_on", None)  # salted
+        one.get("training", {}).pop("data", None)
+    assert learnt[0] == learnt[1]
+
+
+def test_missing_outcomes_are_refused_with_the_option_that_leaves_them_out(
+    evenhand: Command, not_due: Path
+) -> None:
+    told = "due.csv: column 'event' has 120 missing values, the first in row 3; drop those rows"
+    for args in (("audit", *COLUMNS["binary"]), ("fit", "--target", "event", "--out", "m")):
+        said = evenhand(args[0], "due.csv", *args[1:]).complaint()
+        assert f"{told} with --drop-missing" in said
+    Path("parts").mkdir()
+    make_table().to_csv("parts/a.csv", index=False)
+    said = evenhand("audit", "parts", *COLUMNS["binary"], "--drop-missing").complaint()
+    assert "--drop-missing needs a table in memory" in said
+    rows = pd.read_csv("due.csv")
+    rows.loc[[2, 3], "p"] = [np.nan, 1.5]
+    rows.to_csv("due.csv", index=False)
+    done = evenhand("audit", "due.csv", *COLUMNS["binary"], "--drop-missing")
+    assert "due.csv without rows that lack 'event': column 'p', row 3: a probability" in done.err
+    rows.assign(event=None).to_csv("none.csv", index=False)
+    said = evenhand("audit", "none.csv", *COLUMNS["binary"], "--drop-missing").complaint()
+    assert "none.csv: column 'event' has 600 missing values, the first in row 1; drop tho" in said

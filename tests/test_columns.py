@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import BayesianRidge, LinearRegression
 
 from command_outcome import Command
 from evenhand import (
@@ -469,6 +469,39 @@ def test_short_columns_are_counted_and_read_as_long_ones(training: Any, values: 
     one, many = Tally.of(column, read[: len(short)]), Tally.of(column, read)
     assert (many.n_missing, many.n_unseen) == (FEW * one.n_missing, FEW * one.n_unseen)
     assert (one.example, one.least, one.greatest) == (many.example, many.least, many.greatest)
+
+
+@pytest.mark.parametrize("value", [1e100, -1e150, 1.1e150, -1e156, 1e200, 1e308])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_numbers_that_can_be_squared_are_forecast_and_larger_ones_are_named(
+    value: float, ending: str, tmp_path: Path
+) -> None:
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    table = pd.DataFrame(X, columns=["a", "b"])
+    # one column varies so little that the distance in units of its range is not finite
+    narrow = table.assign(b=np.where(table["b"] > 0, 1e-300, 0))
+    large = table.assign(b=np.where(table.index == 6, value, table["b"])).assign(id=table.index)
+    path = written(large, tmp_path / f"t.{ending}")
+    in_table = RandomizedRegressor(BayesianRidge(), random_state=0).fit(table, X[:, 0])
+    in_narrow = RandomizedRegressor(LinearRegression(), random_state=0).fit(narrow, X[:, 0])
+    in_array = RandomizedRegressor(BayesianRidge(), random_state=0).fit(X, X[:, 0])
+    if abs(value) <= 1e150:
+        for model in (in_table, in_narrow):
+            with pytest.warns(UnseenValuesWarning, match="lie outside the range"):
+                found = model.forecast(large[["a", "b"]], 0.5)
+            assert np.isfinite(found.ppf(0.5)).all()
+            forecast_parts(model, path, tmp_path / "out.csv", id_column="id", key=KEY)
+        assert np.isfinite(in_array.forecast(large[["a", "b"]].to_numpy(), 0.5).ppf(0.5)).all()
+        return
+    rule = r"row 7 must lie between -1e\+150 and 1e\+150, got "
+    for model in (in_table, in_narrow):
+        with pytest.raises(InputError, match=rf"^t\.{ending}: column 'b', {rule}"):
+            forecast_parts(model, path, tmp_path / "out.csv", id_column="id", key=KEY)
+        with pytest.raises(InputError, match=f"^column 'b', {rule}"):
+            model.fit(large[["a", "b"]], X[:, 0])
+    for use in (in_array.forecast, lambda rows: in_array.fit(rows, X[:, 0])):
+        with pytest.raises(InputError, match=f"^column 'x1', {rule}"):
+            use(large[["a", "b"]].to_numpy())
 
 
 @pytest.mark.parametrize(

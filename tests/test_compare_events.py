@@ -115,6 +115,9 @@ def test_there_is_no_coverage_and_groups_by_the_forecast_are_not_listed(tmp_path
     assert plain["tolerance"] == audited(0.62).tolerance
     page = " ".join(comparison_text(plain, found.measures).split())
     assert "coverage" not in page
+    # nor a certificate for every group, which an audit of 0/1 outcomes says there cannot be
+    assert "every group" not in page
+    assert "ertified" not in page
     assert "predicted" in page
     assert "observed" in page
     assert "coverage" not in found.to_html().split("evenhand-data")[0]

@@ -195,7 +195,7 @@ def test_the_story_is_the_same_for_other_seeds() -> None:
         # with a standard error of 2 points each
         assert abs(row["coverage_80"] - 0.8) < 0.14
         chosen = randomized(repaired, tables.prove, seed)
-        assert not chosen.is_worse_than_without_features
+        assert chosen.is_worth_it
         low, high = chosen.certificate.coverage(0.8, 0.2)
         variant = [variant_coverage(one, tables.prove, 0.8) for one in (model, repaired)]
         assert variant[0] < variant[1] < 0.7 < variant_coverage(chosen.model, tables.prove, 0.8)

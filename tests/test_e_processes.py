@@ -299,11 +299,6 @@ def test_a_state_before_the_first_period_is_kept():
         (lambda: run(EProcesses([0.0], [0.5]), [[[-0.1]]]), "at least 0 in process 0"),
         (lambda: run(EProcesses([0.0], [0.5]), [[[np.nan]]]), "finite"),
         (lambda: run(EProcesses([0.0], [0.5]), [[0.1]]), "shape"),
-        (lambda: EProcesses.from_state({"low": [0.0]}), "to_state"),
-        (
-            lambda: EProcesses.from_state(EProcesses([0.0], [0.5]).to_state() | {"period": 3}),
-            "shapes differ",
-        ),
     ],
 )
 def test_wrong_input_is_named(call, match):

@@ -115,6 +115,62 @@ def test_probabilities_that_are_rounded_are_divided_by_their_sum() -> None:
     np.testing.assert_allclose(read(thirds, pmf="p").cdf(2.0), [1.0], rtol=1e-12)
 
 
+@pytest.mark.parametrize("decimals", [2, 3, 4])
+def test_sums_that_rounding_explains_are_accepted_with_a_warning(decimals: int) -> None:
+    exact = np.random.default_rng(0).dirichlet(np.ones(5), size=2000)
+    written = np.round(exact, decimals)
+    assert np.abs(written.sum(axis=1) - 1).max() > 10.0**-decimals / 2
+    table = {f"p{value}": written[:, value] for value in range(5)}
+    with pytest.warns(UserWarning, match=rf"^probabilities of --pmf .* {decimals} decimals;"):
+        forecast = read(table, pmf="p")
+    np.testing.assert_allclose(forecast.cdf(4.0), 1.0, rtol=1e-12)
+    mass = np.exp(forecast.log_mass(np.full(2000, 2.0)))
+    np.testing.assert_allclose(mass, exact[:, 2], atol=4 * 10.0**-decimals)
+    # with another decimal in one cell, the digits of the others do not explain their sums
+    table["p0"] = table["p0"] + np.where(np.arange(2000) == 7, 1e-9, 0)
+    with pytest.raises(InputError, match="must sum to 1, got"):
+        read(table, pmf="p")
+
+
+@pytest.mark.parametrize(
+    ("p0", "p1", "is_accepted"),
+    [
+        (0.5, 0.5001, True),
+        (0.5, 0.5002, False),
+        (0.33, 0.67, True),
+        (0.9, 0.0, False),
+        (0.0, 0.0, False),
+        (1.0, 1.0, False),
+        (0.5, 0.50000002, True),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:probabilities of --pmf")
+def test_only_half_a_unit_of_the_last_decimal_is_accepted(
+    p0: float, p1: float, is_accepted: bool
+) -> None:
+    table = {"p0": [p0, 0.25], "p1": [p1, 0.75]}
+    if is_accepted:
+        np.testing.assert_allclose(read(table, pmf="p").cdf(0.0), [p0 / (p0 + p1), 0.25])
+        return
+    with pytest.raises(InputError, match="row 1: the probabilities in the 2 columns of --pmf must"):
+        read(table, pmf="p")
+
+
+@pytest.mark.parametrize(
+    ("options", "facts"),
+    [
+        ({"quantiles": "q0.1,q0.9,q0.1"}, r"^--quantiles must name each column once, got 'q0.1'"),
+        ({"samples": "s1,s2,s2"}, r"^--samples must name each column once, got 's2'; leave one"),
+        ({"pmf": "p1,p1"}, r"^--pmf must name each column once, got 'p1'"),
+        ({"survival": "30=s2,60=s2"}, r"^--survival must name each column once, got 's2'"),
+    ],
+)
+def test_a_column_that_is_named_twice_is_refused(options: dict[str, str], facts: str) -> None:
+    names = ["q0.1", "q0.9", "s1", "s2", "p1"]
+    with pytest.raises(InputError, match=facts):
+        read({name: [0.5] for name in names}, **options)
+
+
 def test_means_of_counts_make_poisson_forecasts() -> None:
     mean = np.array([0.3, 4.0])
     forecast = read({"mu": mean}, mean="mu", outcome="count")
@@ -284,7 +340,7 @@ def test_written_forecasts_of_amounts_are_read_again() -> None:
     amounts = Forecast.from_quantiles([0.1, 0.5, 0.9], [[50.0, 51.0, 54.0], [90.0, 95.0, 99.0]])
     forecast = Forecast.from_hurdle(chance, amounts)
     levels = [0.1, 0.5, 0.9]
-    written = pd.DataFrame(served_columns(forecast, forecast.mean(), None, levels))
+    written = pd.DataFrame(served_columns(forecast, forecast.mean(), levels))
     assert (written["q0.1"] == 0).all()
     read, _ = forecast_from_columns(
         written, chance_of_zero="chance_of_zero", quantiles="positive_q", source="new.csv"

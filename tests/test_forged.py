@@ -10,11 +10,13 @@ import json
 import re
 import tracemalloc
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import skops.io
 from scipy import sparse
@@ -25,13 +27,23 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.feature_selection import SelectKBest
-from sklearn.linear_model import Lasso, Ridge
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 
-from evenhand import BoostedDistributionRegressor, InputError, RandomizedRegressor, load, save
-from evenhand.store import check_archive, digest, sealed
+from evenhand import (
+    BoostedDistributionRegressor,
+    CountRegressor,
+    HurdleRegressor,
+    InputError,
+    MixtureMLPRegressor,
+    RandomizedRegressor,
+    RecalibratedRegressor,
+    load,
+    save,
+)
+from evenhand.store import check_archive, digest, read_forecast_certificate, sealed
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.normal(size=(90, 3))
@@ -465,3 +477,130 @@ def test_a_large_sparse_model_is_within_the_bounds(tmp_path: Path) -> None:
     rows = sparse.random(2000, 50, density=0.2, format="csr", random_state=0)
     content = skops.io.dumps(KNeighborsRegressor(algorithm="brute").fit(rows, np.arange(2000.0)))
     check_archive(content)
+
+
+# Leaves of the JSON of a folder.
+
+OTHERS: tuple[Any, ...] = (None, [], {}, [1], {"a": 1}, 1e300, 10**30, "nan", "", -1, 0, True)
+"""What a leaf is replaced by."""
+
+TABLE = pd.DataFrame(
+    {
+        "x": X[:, 0],
+        "kind": np.where(X[:, 2] > 1, "u", "v"),
+        "is_new": X[:, 1] > 0,
+        "since": pd.to_datetime("2020-01-01") + pd.to_timedelta(np.arange(90) % 50, "D"),
+        "level": pd.Categorical(np.where(X[:, 1] > 0.5, "p", "q")),
+    }
+)
+MODELS: dict[str, Callable[[], Any]] = {
+    "residuals on a support": lambda: RandomizedRegressor(
+        Ridge(), support=(-99, None), cv=2, random_state=0
+    ).fit(TABLE[["x"]], Y),
+    "boosted trees": lambda: BoostedDistributionRegressor(
+        5, min_child_samples=5, cv=2, random_state=0
+    ).fit(TABLE, Y),
+    "networks": lambda: MixtureMLPRegressor(
+        n_members=1, hidden=(4, 4), max_steps=2, random_state=0
+    ).fit(TABLE, Y),
+    "maps by group": lambda: RecalibratedRegressor(
+        Ridge(), by=["x", "kind"], cv=2, random_state=0
+    ).fit(TABLE[["x", "kind"]].assign(kind=X[:, 2] > 1), Y),
+    "maps of overlapping groups": lambda: RecalibratedRegressor(
+        Ridge(), by={"high": "x > 0", "low": "x < 0.5"}, cv=2, random_state=0
+    ).fit(TABLE[["x"]], Y),
+    "counts": lambda: CountRegressor(random_state=0).fit(TABLE, np.arange(90) % 30),
+    "amounts": lambda: HurdleRegressor(LogisticRegression(), Ridge(), random_state=0).fit(
+        TABLE[["x"]], np.where(X[:, 2] > 1, np.exp(Y), 0)
+    ),
+}
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the paths of the values of JSON that contain no others."""
+    inner = value.items() if isinstance(value, dict) else ()
+    inner = enumerate(value) if isinstance(value, list) else inner
+    inside = [found for key, one in inner for found in leaves(one, (*path, key))]
+    yield from inside or [path]
+
+
+def with_leaf(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """Return JSON with another value at a path."""
+    if not path:
+        return new
+    changed = value.copy()
+    changed[path[0]] = with_leaf(value[path[0]], path[1:], new)
+    return changed
+
+
+def sampled_leaves(content: Any, random: np.random.Generator) -> list[tuple[Any, ...]]:
+    """Return one path of each kind: of the members of a list and of equal records one by chance."""
+    kinds: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    for path in leaves(content):
+        kinds.setdefault(tuple("#" if isinstance(key, int) else key for key in path), []).append(
+            path
+        )
+    return [some[random.integers(len(some))] for some in kinds.values()]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", MODELS)
+def test_any_other_value_in_a_manifest_is_refused_in_one_line_or_does_no_harm(
+    name: str, tmp_path: Path
+) -> None:
+    if name in ("boosted trees", "networks"):
+        pytest.importorskip("lightgbm" if name == "boosted trees" else "torch")
+    random = np.random.default_rng(0)
+    model = MODELS[name]()
+    rows = TABLE[list(model.feature_names_in_)][:3]
+    rows = rows.assign(kind=True) if name == "maps by group" else rows
+    save(model, tmp_path)
+    manifest = json.loads((tmp_path / "model.json").read_text())
+    del manifest["sha256"]
+    for path in sampled_leaves(manifest, random):
+        for new in (OTHERS[i] for i in random.choice(len(OTHERS), 3, replace=False)):
+            (tmp_path / "model.json").write_bytes(sealed(with_leaf(manifest, path, new)))
+            with one_line(path, new):
+                again = load(tmp_path)
+                forecast = again.forecast(rows, 0.3)
+                made = (forecast.ppf([0.1, 0.9]), forecast.mean(), again.predict(rows))
+                assert all(np.isfinite(one).all() for one in made), (path, new)
+
+
+@contextmanager
+def one_line(path: tuple[Any, ...], new: Any) -> Iterator[None]:
+    """Accept an InputError of one line, and no other error."""
+    try:
+        yield
+    except Exception as error:
+        problem = error
+    else:
+        return
+    if not isinstance(problem, InputError) or "\n" in str(problem):
+        pytest.fail(f"{path}, {new!r}: {problem!r}")
+
+
+def test_any_other_value_in_a_certificate_of_forecasts_is_refused_or_does_no_harm(
+    tmp_path: Path,
+) -> None:
+    forecasts = {"kind": "survival", "columns": ["s1", "s2"], "times": [1.0, 2.0], "horizon": 2.0}
+    proof = {"link": "entropic", "alpha": 0.1, "forecasts": forecasts, "report_sha256": None}
+    for path in leaves(proof):
+        for new in OTHERS:
+            (tmp_path / "certificate.json").write_bytes(sealed(with_leaf(proof, path, new)))
+            with one_line(path, new):
+                found = read_forecast_certificate(tmp_path)
+                assert all(isinstance(column, str) for column in found.columns)
+                assert np.isfinite([*found.times, found.horizon or 0.0, found.link.alpha]).all()
+
+
+@pytest.mark.parametrize("new", [[], {}, "x", -1, 1e300])
+def test_a_wrong_type_in_a_schema_is_named_with_its_file(new: Any, tmp_path: Path) -> None:
+    save(RandomizedRegressor(Ridge(), random_state=0).fit(TABLE[["x"]], Y), tmp_path)
+    manifest = json.loads((tmp_path / "model.json").read_text())
+    del manifest["sha256"]
+    path = ("model", "params", "learned", "schema", 0, "n")
+    if new == -1:
+        path, new = (*path[:-1], "dtype"), 5
+    (tmp_path / "model.json").write_bytes(sealed(with_leaf(manifest, path, new)))
+    refused(tmp_path, f"model.json is damaged: {path[-1]} must have the type (int|str), got")

@@ -385,7 +385,6 @@ def scan(folder: Path) -> Any:
     table = people(600, 7)
     several = {
         "holm": scan_groups(flat, features, 60, random_state=0),
-        "by": scan_groups(flat, features[["x", "kind"]], 60, correction="by", random_state=0),
         "draws": scan_groups(
             matrix,
             X,
@@ -567,8 +566,9 @@ def chosen_of(chosen: Any, masses: tuple[float, ...] = MASSES) -> dict[str, Any]
         "group_mass",
         "confidence",
     )
-    names += ("n_learning", "n_certifying", "comparison", "statement")
+    names += ("n_learning", "n_certifying", "statement")
     said = {name: getattr(chosen, name) for name in names}
+    said |= {"comparison": chosen.comparison.drop(columns="crps_error")}
     said |= {"certifying": [int(chosen.certifying.sum()), *chosen.certifying[:10].tolist()]}
     certificate: dict[str, Any] = {
         "average_error": one.average_error(),
@@ -605,7 +605,9 @@ def selections(folder: Path) -> Any:
         ),
         "recalibrated": chosen_of(mended),
         "cluster": chosen_of(around),
-        "prefit": chosen_of(randomize(prefit, X[:400], y[:400], random_state=4)),
+        "prefit": chosen_of(
+            randomize(prefit, X[:400], y[:400], max_group_error=0.3, random_state=4)
+        ),
         "in order": chosen_of(tested, (0.2, 1.0)),
         "served": mended.model.forecast(X[:4], r=[0.1, 0.4, 0.6, 0.9]).ppf([0.1, 0.5, 0.9]),
     }

@@ -179,7 +179,7 @@ def paic_by_hand(out: Floats, y: Floats, r: Floats, alphas: Floats) -> Floats:
 
 def mixture_by_hand(out: Floats, y: Floats, r: Floats, alphas: Floats) -> Floats:
     logits, loc, raw = np.split(out, 3, axis=-1)
-    density = stats.norm(loc, np.log1p(np.exp(raw)) + 0.02).pdf(y[..., None])
+    density = stats.norm(loc, np.log1p(np.exp(raw)) + 0.002).pdf(y[..., None])
     return np.asarray(-np.log((special.softmax(logits, axis=-1) * density).sum(axis=-1)))
 
 

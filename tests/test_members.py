@@ -1,14 +1,10 @@
-"""Members of the groups that an audit lists, and the data that its page embeds."""
+"""Members of groups, which tables list and no page contains, and the data that a page embeds."""
 
 from __future__ import annotations
 
-import base64
-import csv
 import hashlib
-import io
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +13,9 @@ import pandas as pd
 import pytest
 
 from command_outcome import Command
-from evenhand import Forecast, InputError, audit, audit_pit
-from evenhand.audits import MOST_PEOPLE, Audit, OffGroup, member_lists, without_rows
+from evenhand import Forecast, InputError, Watch, audit, audit_pit
+from evenhand.audits import Audit, without_rows
+from evenhand.monitoring import Rows
 from evenhand.report import audit_html
 from evenhand.scale import ColumnSubject, audit_parts
 
@@ -81,9 +78,6 @@ def test_without_ids_members_are_known_by_row_alone(found: Audit) -> None:
     plain = without_rows(found)
     assert plain.members["id"].isna().all()
     assert len(plain.members) > 0
-    _, data = data_of(plain.to_html())
-    assert "members" not in data
-    assert "data-list" not in plain.to_html()
 
 
 def test_members_are_numbered_by_the_rows_of_the_given_table() -> None:
@@ -120,54 +114,37 @@ def test_ids_must_be_one_per_row() -> None:
         audit_pit(np.linspace(0.01, 0.99, 50), ids=[1], **QUICK)
 
 
-def embedded(data: Any, place: int) -> list[str]:
-    """Return the ids of a list of the page, decoded as docs/report.rst describes."""
-    members = data["members"]
-    bits = base64.b64decode(members["groups"][place]["bits"])
-    cells = [cell for i, cell in enumerate(members["ids"]) if bits[i // 8] >> (i % 8) & 1]
-    return [row[0] for row in csv.reader(io.StringIO("\n".join(cells)))]
-
-
-def test_a_page_embeds_the_ids_of_members(found: Audit) -> None:
-    page = found.to_html()
-    _, data = data_of(page)
-    listed = data["members"]["groups"]
-    assert [one["name"] for one in listed] == [one.name for one in found.off_groups or ()]
-    for place, group in enumerate(found.off_groups or ()):
-        # a text that a spreadsheet would compute is written after an apostrophe
-        expected = [{"=1+1": "'=1+1"}.get(one, one) for one in group.ids or ()]
-        assert embedded(data, place) == expected
-        assert listed[place]["n"] == len(expected)
-    buttons = re.findall(r'data-list="(\d+)">Download ([\d,]+) ids \(csv\)<', page)
-    assert buttons
-    for place, n in buttons:
-        assert int(n.replace(",", "")) == listed[int(place)]["n"]
-
-
-def test_ids_are_left_out_of_a_page_without_rows(found: Audit) -> None:
-    page = found.to_html(rows=False)
-    assert "members" not in data_of(page)[1]
-    assert "data-list" not in page
-    # nor does it name example people, who are in the JSON of all rows
+def test_the_json_without_rows_names_nobody(found: Audit) -> None:
     shown = [person["id"] for person in found.to_dict()["examples"]]
     assert set(shown) <= set(IDS)
-    values = data_of(page)[1], json.loads(found.to_json(rows=False))
-    assert [person["id"] for one in values for person in one["examples"]] == [None] * 2 * len(shown)
-    assert not any(f">{one}" in page for one in shown)
+    values = json.loads(found.to_json(rows=False))
+    assert [person["id"] for person in values["examples"]] == [None] * len(shown)
 
 
-def test_ids_of_very_many_people_are_not_embedded(found: Audit) -> None:
-    rows = np.arange(MOST_PEOPLE + 1)
-    ids = tuple(map(str, rows))
-    many = OffGroup("many", None, rows=rows, ids=ids)
-    lists = member_lists([many])
-    assert lists is not None
-    assert (lists.n_people, lists.ids, lists.groups) == (MOST_PEOPLE + 1, (), ())
-    fewer = member_lists([replace(many, rows=rows[1:], ids=ids[1:])])
-    assert fewer is not None
-    assert len(fewer.ids) == MOST_PEOPLE
-    said = f"{MOST_PEOPLE + 1:,} people"
-    assert said in audit_html(found.to_dict(), members=lists)
+def test_no_page_contains_the_id_of_anybody(tmp_path: Path, evenhand: Command) -> None:
+    X, y = people()
+    ids = [f"Q{i:03}-patient" for i in range(N)]
+    table = X.assign(y=y, mu=1.5 * (X["age"] > 50), sigma=1.1, person=ids)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    names = ("--mean", "mu", "--std", "sigma", "--id", "person")
+    given = (tmp_path / "t.csv", "--target", "y", *names)
+    made = [tmp_path / "audit.html", tmp_path / "comparison.html", tmp_path / "model/report.html"]
+    for out in (tmp_path / "a.json", made[0]):
+        assert evenhand("audit", *given, "--groups", "sex", "--out", out).code == 0
+    twice = (tmp_path / "a.json", tmp_path / "a.json")
+    assert evenhand("compare", *twice, "--out", made[1]).code == 0
+    goal = ("--max-group-error", 0.35, "--out", tmp_path / "model")
+    assert evenhand("randomize", *given, *goal).code == 0
+    # also of an audit of parts, one that was read from JSON, and a watch
+    parts = audit_parts(ColumnSubject("mu", "sigma"), tmp_path / "t.csv", "y", id_column="person")
+    values = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    watched = Watch(horizon="5d")
+    days = np.datetime64("2026-01-01") + np.arange(N) // 50
+    watched.update(Rows.of(days, np.linspace(0.01, 0.99, N), id=ids))
+    pages = [parts.to_html(), audit_html(values), watched.to_html()]
+    pages += [page.read_text(encoding="utf-8") for page in made]
+    assert any(one["id"] for one in values["examples"])
+    assert [page.count("-patient") for page in pages] == [0] * 6
 
 
 def test_the_hash_of_a_page_is_that_of_its_data(found: Audit) -> None:
@@ -183,22 +160,10 @@ def test_the_hash_of_a_page_is_that_of_its_data(found: Audit) -> None:
     same = {row["scanned_as"] for row in values["groups"]} - {None}
     assert same == {"sex = f", "sex = m"}
     values["scan"] = [row for row in values["scan"] if row["group"] not in same]
-    assert {key: data[key] for key in values} == json.loads(json.dumps(values))
+    values["examples"] = [one | {"id": None} for one in values["examples"]]
+    assert data == json.loads(json.dumps(values))
     other = audit_html(found.to_dict() | {"target": "another"})
     assert digest not in other
-
-
-def test_groups_with_ids_open(found: Audit) -> None:
-    page = found.to_html()
-    section = page.partition('<section id="groups">')[2].partition("</section>")[0]
-    opened = re.findall(r'<tr class="more">(.*?)</tr>', section, re.S)
-    named = {one.name for one in found.off_groups or ()} & {*found.groups["group"]}
-    assert len(opened) == len(named) > 0
-    for part in opened:
-        assert part.count("<details><summary>Show ids<") == 1
-        assert part.count("<button") == 1
-    # a page without ids has nothing to open
-    assert '<tr class="more">' not in found.to_html(rows=False)
 
 
 def test_tables_contain_the_members(found: Audit, tmp_path: Path) -> None:
@@ -231,12 +196,10 @@ def test_the_command_lists_members_by_id(tmp_path: Path, evenhand: Command) -> N
     given = ("--target", "y", "--mean", "mu", "--std", "sigma", "--id", "person")
     out = ("--out", tmp_path / "r.html", "--tables", tmp_path / "tables")
     assert evenhand("audit", tmp_path / "t.csv", *given, *out).code == 0
-    _, data = data_of((tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert len(data["members"]["ids"]) > 100
-    assert "id" in pd.read_csv(tmp_path / "tables" / "members.csv")
+    listed = pd.read_csv(tmp_path / "tables" / "members.csv")["id"]
+    assert len(listed) > 100
+    assert {one.removeprefix("'") for one in listed} <= set(IDS)
     assert evenhand("audit", tmp_path / "t.csv", *given, *out, "--no-rows").code == 0
     for path in (tmp_path / "tables").glob("*.csv"):
         content = pd.read_csv(path) if path.stat().st_size > 1 else pd.DataFrame()
         assert "id" not in content or content["id"].isna().all()
-    _, data = data_of((tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert "members" not in data

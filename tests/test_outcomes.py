@@ -110,6 +110,7 @@ def wrapped(record: dict[str, Any]) -> dict[str, Any]:
         (COUNT, 400.0),
         (STARS, 1),
         (EVENT, True),
+        (EVENT, np.False_),
         (EVENT, np.float64(0)),
         (amount(0.0, "low"), 0.0),
         (amount(0.0, "low"), 3.5),
@@ -136,6 +137,9 @@ def test_outcomes_of_the_kind_of_the_forecast_are_accepted(record: Any, y: Any) 
         (NORMAL, "much", "y must be a finite number, got 'much'"),
         (NORMAL, 10**400, "y must be a finite number, got a larger integer"),
         (NORMAL, None, "y must be a finite number, got None"),
+        (NORMAL, True, "y must be a number, not a boolean, got True"),
+        (COUNT, np.True_, "y must be a number, not a boolean, got True"),
+        (wrapped(STARS), True, "y must be a number, not a boolean, got True"),
         (COUNT, -1, "y must be a whole number of at least 0, got -1"),
         (COUNT, 0.5, "y must be a whole number of at least 0, got 0.5"),
         (STARS, 4, "y must be one of the values 1, 2, 3, got 4"),
@@ -195,10 +199,20 @@ def test_an_outcome_that_many_threads_record_is_logged_once(tmp_path: Path) -> N
 
 def test_a_table_counts_what_is_new_corrected_and_repeated(log: LogInMemory) -> None:
     record_outcomes(log, ["f0", "f1"], [1.0, 2.0])
-    found = record_outcomes(log, ["f0", "f1", "f2", "f2", "f2"], [1.0, 2.5, 3.0, 3.0, 3.5])
-    assert found == Recorded(n_first=1, n_corrections=2, n_repeated=2)
-    expected = [("f0", 1.0), ("f1", 2.0), ("f1", 2.5), ("f2", 3.0), ("f2", 3.5)]
-    assert outcomes(log) == expected
+    found = record_outcomes(log, ["f0", "f1", "f2", "f2"], [1.0, 2.5, 3.0, 3.0])
+    assert found == Recorded(n_first=1, n_corrections=1, n_repeated=2)
+    assert outcomes(log) == [("f0", 1.0), ("f1", 2.0), ("f1", 2.5), ("f2", 3.0)]
+
+
+@pytest.mark.parametrize("options", [{}, {"context": "loans"}, {"skip_unknown": True}])
+def test_one_id_with_two_outcomes_refuses_the_table(
+    log: LogInMemory, options: dict[str, Any]
+) -> None:
+    name = "p" if "context" in options else "f"
+    expected = r"outcomes, rows 2, 4: one id has the outcomes 2\.0 and 2\.5; nothing was recorded"
+    with pytest.raises(InputError, match=expected):
+        record_outcomes(log, [f"{name}{i}" for i in (0, 1, 2, 1)], [1.0, 2.0, 3.0, 2.5], **options)
+    assert outcomes(log) == []
 
 
 def test_the_same_table_again_changes_nothing(log: LogInMemory) -> None:

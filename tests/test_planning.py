@@ -22,7 +22,6 @@ from evenhand.certificates import (
     certify_calibrated,
     certify_link,
     choose_bound,
-    largest_calibrated_alpha,
 )
 from evenhand.draws import nodes
 from evenhand.links import Entropic, Gaussian, Link, make_link
@@ -53,31 +52,36 @@ def certified(n: int, link: Link, mass: float) -> LinkCertificate:
 # --- rows needed
 
 
+@statistical
 @pytest.mark.parametrize(
     ("error", "mass", "price", "link"),
     [
-        (0.3, 0.2, 0.85, Entropic(1.0)),
+        (0.3, 0.2, 0.5, Entropic(1.0)),
         (0.2, 0.5, 0.3, Gaussian(1.0)),
         # few rows and strong links, where the pathwise bound is the smaller one
         (0.2, 0.2, 1.8, Entropic(1.0)),
+        (0.3, 0.2, None, Entropic(1.0)),
     ],
 )
-def test_the_rows_suffice_and_a_tenth_fewer_do_not(
-    error: float, mass: float, price: float, link: Link
+def test_the_rows_suffice_in_nine_of_ten_samples(
+    error: float, mass: float, price: float | None, link: Link
 ) -> None:
     rows = rows_needed(error, mass, price=price, link=link.name)
     assert len(str(rows).rstrip("0")) <= 3
-    strongest = affordable(MaxPrice(price), link)
-    assert strongest.price <= price < type(link)(strongest.alpha * 0.999).price
-    assert certified(rows, strongest, mass).group_error(mass) <= error
-    assert certified(int(0.9 * rows), strongest, mass).group_error(mass) > error
+    strongest = type(link)(LEAST_ALPHA) if price is None else affordable(MaxPrice(price), link)
+    rng = np.random.default_rng(5)
+    n_sets = repeats(100, shorter=2)
 
+    def n_certified(n: int) -> int:
+        bound = choose_bound(n, strongest, mass=mass, confidence=0.95)
+        return sum(
+            certify_link(rng.uniform(size=n), strongest, bound=bound).group_error(mass) <= error
+            for _ in range(n_sets)
+        )
 
-def test_without_a_price_the_smallest_alpha_is_certified() -> None:
-    rows = rows_needed(0.2, 0.2)
-    link = Entropic(LEAST_ALPHA)
-    assert certified(rows, link, 0.2).group_error(0.2) <= 0.2
-    assert certified(int(0.9 * rows), link, 0.2).group_error(0.2) > 0.2
+    # the approximation is good to 0.03 where links are not strong, and cautious where they are
+    assert n_sets - n_certified(rows) <= most_failures(n_sets, 0.13)
+    assert n_certified(int(0.6 * rows)) <= most_failures(n_sets, 0.6)
 
 
 def test_less_needs_fewer_rows() -> None:
@@ -116,21 +120,18 @@ def test_arguments_are_checked(given: dict[str, Any], name: str) -> None:
 
 
 @statistical
-def test_prices_of_actual_rows_are_near_the_plan() -> None:
-    # at the planned price a fifth to a half of the samples are certified, and nine tenths or more
-    # at a price that is a fifth higher
+def test_a_planned_price_is_met_in_nine_of_ten_samples() -> None:
     rng = np.random.default_rng(5)
-    n_sets = repeats(80)
-    rows = rows_needed(0.3, 0.2, price=0.5)
-    at_price = affordable(MaxPrice(0.5), Entropic(1.0))
-    above = affordable(MaxPrice(1.2 * 0.5), Entropic(1.0))
-    bound = choose_bound(rows, at_price, mass=0.2, confidence=0.95)
-    proofs = [certify_link(rng.uniform(size=rows), at_price, bound=bound) for _ in range(n_sets)]
-    n_certified = sum(proof.group_error(0.2) <= 0.3 for proof in proofs)
-    assert n_certified <= most_failures(n_sets, 0.5)
-    assert n_sets - n_certified <= most_failures(n_sets, 0.8)
-    n_above = sum(proof.with_link(above).group_error(0.2) > 0.3 for proof in proofs)
-    assert n_above <= most_failures(n_sets, 0.1)
+    n_sets = repeats(100, shorter=2)
+    (planned, _) = plan(0.25, 0.2, rows=[300]).certificates
+    assert planned.alpha is not None
+    link = Entropic(planned.alpha)
+    proofs = [certify_link(rng.uniform(size=300), link, bound=planned.bound) for _ in range(n_sets)]
+    n_missed = sum(proof.group_error(0.2) > 0.25 for proof in proofs)
+    assert n_missed <= most_failures(n_sets, 0.13)
+    # of a cost, the error that is planned
+    (planned, _) = plan(max_price=link.price, rows=[300]).certificates
+    assert planned.group_error == pytest.approx(0.25, abs=1e-3)
 
 
 # --- certificates over a right base
@@ -170,21 +171,26 @@ def test_prices_fall_with_the_rows_to_that_of_the_population() -> None:
 
 
 @pytest.mark.parametrize("link", ["entropic", "laplace"])
-def test_a_plan_is_the_certificate_of_a_right_base(link: str) -> None:
+def test_a_plan_is_the_certificate_of_a_right_base_with_a_margin(link: str) -> None:
     planned = plan(0.25, 0.3, rows=[400], link=link, confidence=0.9).certificates[0]
     family = make_link(link, 1.0)
     bound = choose_bound(400, family, mass=0.3, confidence=0.9, max_group_error=0.25)
     proof = certify_link(evenly_spread(400), family, bound=bound, confidence=0.9)
     least = proof.least_randomized(0.25, 0.3)
+    assert planned.alpha is not None
+    # most random samples need more randomization than evenly spread PITs
+    assert 0.7 * least.link.alpha < planned.alpha < 0.98 * least.link.alpha
+    chosen = proof.with_link(type(family)(planned.alpha))
+    assert chosen.group_error(0.3) < 0.25
     assert planned == PlannedCertificate(
         n_samples=400,
         bound=bound,
-        alpha=pytest.approx(least.link.alpha, rel=1e-9),
-        price=pytest.approx(least.link.price, rel=1e-9),
-        wider=pytest.approx(right_wider(least.link), rel=1e-9),
-        group_error=pytest.approx(least.group_error(0.3), abs=1e-9),
-        coverage_low=pytest.approx(least.coverage(0.8, 0.3)[0], abs=1e-9),
-        coverage_high=pytest.approx(least.coverage(0.8, 0.3)[1], abs=1e-9),
+        alpha=planned.alpha,
+        price=pytest.approx(chosen.link.price, rel=1e-9),
+        wider=pytest.approx(right_wider(chosen.link), rel=1e-9),
+        group_error=pytest.approx(0.25, abs=1e-3),
+        coverage_low=pytest.approx(chosen.coverage(0.8, 0.3)[0], abs=1e-9),
+        coverage_high=pytest.approx(chosen.coverage(0.8, 0.3)[1], abs=1e-9),
     )
 
 
@@ -202,7 +208,9 @@ def test_for_a_cost_more_rows_prove_more(cost: dict[str, float]) -> None:
     )
     assert link is not None
     assert errors[-1] == Entropic(link).group_error(0.2)
-    assert errors[1] == pytest.approx(certified(800, Entropic(link), 0.2).group_error(0.2))
+    # a random sample has a larger bound than evenly spread PITs
+    even = certified(800, Entropic(link), 0.2).group_error(0.2)
+    assert even < errors[1] < even + 0.03  # type: ignore[operator]
     assert planned.rows_needed is None
 
 
@@ -237,13 +245,6 @@ def test_without_randomization_a_large_error_is_free() -> None:
     endless = plan(0.3, 0.8, rows=[100]).certificates[-1]
     assert (endless.alpha, endless.price) == (1.0, 0.0)
     assert endless.group_error == pytest.approx(0.1, abs=1e-6)
-
-
-def test_choices_share_their_search() -> None:
-    largest_calibrated_alpha.cache_clear()
-    plan(0.31, 0.22, rows=[300])
-    # one search for each kind of bound: the rule's choice is not computed again
-    assert largest_calibrated_alpha.cache_info().misses == 2
 
 
 # --- power of the test of a group

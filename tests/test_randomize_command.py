@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -172,7 +173,7 @@ def test_the_command_certifies_what_randomize_certifies(
     assert all("age" in str(group) for group in found.scan["group"])
     assert found.certificate is not None
     assert found.certificate.group_error(0.25) == pytest.approx(chosen.group_error, rel=1e-9)
-    assert found.examples["id"].to_list() == [OLD["id"][row] for row in found.examples["row"]]
+    assert not any(f">{one}" in page.decode() for one in OLD["id"])
 
 
 @pytest.mark.parametrize(("goal", "most"), [("wider", 0.2), ("price", 0.3)])
@@ -230,10 +231,24 @@ def test_a_certificate_is_replaced_and_other_files_are_not(place: Path, evenhand
     assert proof_in(place)["report_sha256"] is None
     assert not (place / "proof" / "report.html").exists()
     assert "'key'" in evenhand(*certify_args(place, "--out", place)).complaint()
-    (place / "model").mkdir()
-    (place / "model" / "model.json").write_text("{}")
-    refused = evenhand(*certify_args(place, "--out", place / "model")).complaint()
-    assert "is a model folder" in refused
+
+
+@pytest.mark.usefixtures("no_audit")
+def test_a_promise_that_is_not_worth_its_price_is_refused(place: Path, evenhand: Command) -> None:
+    # all features are worth 0.35 nats
+    random = np.random.default_rng(0)
+    mu = random.normal(size=900)
+    table = pd.DataFrame({"mu": mu, "sigma": 1.0, "loss": mu + random.normal(size=900)})
+    written(table, place / "old.csv")
+    refused = evenhand(*certify_args(place, "--max-group-error", 0.2))
+    assert (refused.code, refused.out, refused.err.count("\n")) == (3, "", 1)
+    assert refused.err.startswith(
+        "error: old.csv: nothing was written. At this promise the forecast"
+    )
+    assert not (place / "proof").exists()
+    named = re.search(r"worth its price is about (0\.\d+)\.\n", refused.err)
+    assert named is not None
+    assert evenhand(*certify_args(place, "--max-group-error", named[1])).code == 0
 
 
 # Randomized forecasts of new rows.

@@ -49,7 +49,7 @@ COLUMNS = {
 
 TARGETS = {
     "count_mean": ("visits", 0.35),
-    "count_mean_std": ("stays", 0.35),
+    "count_mean_std": ("stays", 0.4),
     "pmf": ("score", 0.4),
     "chance_of_zero_quantiles": ("cost", 0.35),
 }
@@ -60,13 +60,13 @@ def make_table(seed: int, n: int = ROWS) -> pd.DataFrame:
     """Return right forecasts of outcomes of each kind."""
     random = np.random.default_rng(seed)
     x = random.normal(size=n)
-    rate = np.exp(1.5 + 0.4 * x)
+    rate = np.exp(1.5 + 0.9 * x)
     # a negative binomial distribution of dispersion 0.5
     spread = np.sqrt(rate + 0.5 * rate**2)
-    scores = stats.norm.cdf(np.array([-1.2, -0.4, 0.4, 1.2]) - 0.5 * x[:, None])
+    scores = stats.norm.cdf(np.array([-1.2, -0.4, 0.4, 1.2]) - 1.5 * x[:, None])
     pmf = np.diff(np.column_stack((np.zeros(n), scores, np.ones(n))), axis=1)
     none = 1 / (1 + np.exp(x))
-    amounts = np.exp(2 + 0.3 * x[:, None] + 0.5 * stats.norm.ppf(LEVELS))
+    amounts = np.exp(2 + 1.5 * x[:, None] + 0.5 * stats.norm.ppf(LEVELS))
     subject = ColumnSubject(quantiles="a", chance_of_zero="none")
     values = {
         "id": [f"p{seed}-{i}" for i in range(n)],
@@ -188,6 +188,17 @@ def test_the_certifying_people_are_audited(kind: str, place: Path, evenhand: Com
     assert "audit of the certifying people written to" in made.err
     page = (place / "proof" / "report.html").read_text()
     assert "Alpha was chosen on these same people" in page
+
+
+@pytest.mark.usefixtures("no_audit")
+def test_continuous_forecasts_of_events_are_refused_with_the_column(
+    place: Path, evenhand: Command
+) -> None:
+    given = ("--mean", "rate", "--std", "spread", "--target", "event", "--out", place / "proof")
+    refused = evenhand("randomize", place / "old.csv", *given).complaint()
+    named = "old.csv: column 'event' has only the values 0 and 1, and forecasts of 0/1 outcomes"
+    assert named in refused
+    assert not (place / "proof").exists()
 
 
 @pytest.mark.parametrize("is_target", [True, False])

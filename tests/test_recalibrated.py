@@ -1016,9 +1016,9 @@ class CountingRidge(Ridge):
         return super().fit(X, y, sample_weight)
 
 
-@pytest.mark.parametrize(("spread", "n_fits"), [("constant", 6), ("learned", 7)])
+@pytest.mark.parametrize("spread", ["constant", "learned"])
 def test_a_plain_regressor_is_fitted_once_for_each_fold_and_once_for_all(
-    spread: str, n_fits: int
+    spread: str,
 ) -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.normal(size=1000), "half": rng.choice(["x", "y"], 1000)})
@@ -1028,8 +1028,7 @@ def test_a_plain_regressor_is_fitted_once_for_each_fold_and_once_for_all(
     model = RecalibratedRegressor(
         make_pipeline(features, CountingRidge()), by="half", spread=spread, random_state=0
     ).fit(X, y)
-    # where spread is constant, a clone for the spread is fitted in the first fold alone
-    assert CountingRidge.fits == n_fits
+    assert CountingRidge.fits == 6
     # without the map each half is off by Phi(0.8 / sqrt(1.64 + 1)) - 1/2 = 0.19
     pit = model.forecast(X).cdf(y)
     for half in ("x", "y"):

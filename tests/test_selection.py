@@ -5,6 +5,7 @@ All is seeded.
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Any, ClassVar
 
@@ -28,7 +29,7 @@ from evenhand import (
 )
 from evenhand._format import at_most
 from evenhand._validate import DiscreteOutcomeWarning
-from evenhand.calibration import Grid, calibration_error, cell_log_score
+from evenhand.calibration import Grid, calibration_error, cell_log_score, crps
 from evenhand.certificates import (
     Certificate,
     LinkCertificate,
@@ -40,7 +41,7 @@ from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.links import make_link
 from evenhand.planning import MaxPrice, MaxWider, Target, bound_of, least_alpha, right_wider
-from evenhand.selection import Costs, without_features
+from evenhand.selection import Costs, NotWorthItWarning, without_features
 from grid_examples import CELL_LOSS, honest, rounded_task, spiky
 from repeats import WHOLE, most_failures, repeats, statistical
 
@@ -175,7 +176,7 @@ def test_a_plain_regressor_is_certified_on_rows_it_has_not_seen() -> None:
     names = ["without features", "as it is", "recalibrated", "randomized"]
     assert list(found.comparison["forecaster"]) == names
     assert found.comparison["certified_group_error"].notna().tolist() == [False] * 3 + [True]
-    assert found.summary().startswith(
+    assert found.statement.startswith(
         "In every group of at least 20% of people, predicted probabilities are off by at most 32.0"
         " points, with 95% confidence"
     )
@@ -660,7 +661,7 @@ def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement(chosen:
         assert f"predicted probabilities are off by at most {number} points" in words
     assert (
         "In every group of at least 20% of people, predicted probabilities are off by at most"
-        f" {number} points" in chosen.summary().splitlines()[0]
+        f" {number} points" in chosen.statement
     )
 
 
@@ -756,6 +757,18 @@ def test_no_row_is_forecast_from_itself_without_features() -> None:
         assert (one.ppf(0.5)[0] == two.ppf(0.5)[0]) == (place == 0)
 
 
+def test_crps_of_the_comparison_has_the_standard_error_of_its_people(chosen: Any) -> None:
+    X, y = data()
+    one = row_of(chosen, "as it is")
+    held = X.iloc[chosen.certifying]
+    # at most 250 people, of whom the mean has this error; that of all people is near
+    each = crps(Forecast.from_normal(held["a"], 1.0), y[chosen.certifying])
+    n = min(chosen.n_certifying, 250)
+    assert one["crps_error"] == pytest.approx(each.std(ddof=1) / np.sqrt(n), rel=0.2)
+    assert abs(one["crps"] - each.mean()) < 5 * one["crps_error"]
+    assert f"{one['crps']:.3f} ± {one['crps_error']:.3f}" in chosen.summary()
+
+
 def test_widths_of_the_comparison_are_those_of_the_forecasts() -> None:
     X, y = data(1000)
     found = randomize(Truth(), X, y, max_group_error=0.35, recalibrate=True, random_state=0)
@@ -778,16 +791,49 @@ def test_widths_of_the_comparison_are_those_of_the_forecasts() -> None:
         ({"max_price": 0.1}, None),
     ],
 )
-def test_a_promise_that_costs_more_than_the_features_are_worth_is_reported(
+def test_a_promise_that_costs_more_than_the_features_are_worth_is_reported_first(
     options: dict[str, float], sentence: str | None
 ) -> None:
     # the features are worth log(2) / 2 = 0.35 nats
     X, y = data(1500)
-    found = randomize(law, X, y, **options, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = randomize(law, X, y, **options, random_state=0)
     gap = row_of(found, "randomized")["log_score"] - row_of(found, "without features")["log_score"]
-    assert found.is_worse_than_without_features == (gap > 0) == (sentence is not None)
-    assert (sentence or "ignores every feature") in found.summary() or sentence is None
+    assert found.is_worth_it == (gap <= 0) == (sentence is None)
+    warned = [str(one.message) for one in caught if one.category is NotWorthItWarning]
+    assert warned == found.sentences[: len(warned)]
+    assert len(warned) == (sentence is not None)
+    assert all(one.startswith(sentence or "") for one in warned)
     assert ("ignores every feature" in found.summary()) == (sentence is not None)
+
+
+@pytest.mark.parametrize("link", ["entropic", "gaussian"])
+def test_the_smallest_promise_worth_its_price_is_named(link: str) -> None:
+    X, y = data(1500)
+    costly = randomize(law, X, y, max_group_error=0.2, link=link, random_state=0)
+    assert costly.worthy_error is not None
+    # the estimate is that of these people; the printed one has a margin of half a point
+    worthy = np.ceil(100 * costly.worthy_error + 0.5) / 100
+    assert f"about {worthy:g}." in costly.sentences[0]
+    again = randomize(law, X, y, max_group_error=worthy, link=link, random_state=0)
+    assert again.is_worth_it
+    assert again.worthy_error is None
+    less = costly.worthy_error - 0.01
+    assert not randomize(law, X, y, max_group_error=less, link=link, random_state=0).is_worth_it
+
+
+@pytest.mark.parametrize("values", [(0.0, 1.0), (-1.0, 1.0)])
+def test_outcomes_of_two_values_are_refused_whatever_is_forecast(
+    values: tuple[float, float],
+) -> None:
+    X, y = data(400)
+    flag = np.where(y > 0, *values)
+    network = PAICRegressor(hidden=(8, 8), max_steps=5, random_state=0)
+    named = f"y has only the values {min(values):g} and {max(values):g}, and forecasts of 0/1 "
+    for model in (Ridge(), law, network, None):
+        with pytest.raises(InputError, match=named):
+            randomize(model, X[["a", "b"]], flag, max_group_error=0.4, random_state=0)
 
 
 @pytest.mark.parametrize(
@@ -871,15 +917,15 @@ def test_a_spread_that_depends_on_features_is_reported_first() -> None:
     assert group is not None
     # the intervals are 2.5 times too narrow for a fifth of people: they cover 39% there
     assert group.coverage_80 < 0.6 < group.overall_80
-    first, second = found.summary().splitlines()[:2]
-    assert "does not vary enough with the features" in first
-    assert "b > 0." in first
-    assert second == found.statement
+    lines = [line for line in found.summary().splitlines() if "every feature" not in line]
+    assert "does not vary enough with the features" in lines[0]
+    assert "b > 0." in lines[0]
+    assert lines[1] == found.statement
     # the same spread for everybody, right or not, and a wrong level: none of them is a reason
     for outcomes in (X["a"] + 2 * noise, y + 0.8 * (X["b"] > 0)):
         even = randomize(law, X, np.asarray(outcomes), max_price=0.3, random_state=0)
         assert even.spread_group is None
-        assert even.summary().startswith("In every group of at least 20% of people")
+        assert "does not vary enough" not in even.summary()
 
 
 def test_equal_pits_have_no_spread_group() -> None:
@@ -912,7 +958,18 @@ def test_both_ends_of_the_coverage_are_given_beside_a_plain_wider_interval() -> 
     z = stats.norm.ppf((1 + plain.interval.level) / 2)
     assert plain.wider == pytest.approx(2 * z / row_of(found, "randomized")["width"] - 1)
     assert f"A {100 * plain.interval.level:g}% interval without a draw covers at least" in text
+    assert "there (separately, with 95% confidence) and" in text
+    assert "the draw buys nothing" not in text
     assert "overall, with no upper limit; it is" in text
+
+
+def test_without_an_upper_limit_and_with_a_narrower_plain_interval_the_draw_buys_nothing() -> None:
+    X, y = data(2000)
+    found = randomize(law, X, y, max_group_error=0.3, random_state=0)
+    assert found.plain is not None
+    assert found.plain.wider <= 0.01
+    assert found.certificate.coverage(0.8, 0.2)[1] >= 0.99
+    assert "For prediction intervals the draw buys nothing here" in found.summary()
 
 
 def law_pit(X: Any, y: Any) -> np.ndarray:

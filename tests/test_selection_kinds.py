@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
+from sklearn.linear_model import PoissonRegressor
 
-from evenhand import InputError, RandomizedRegressor, randomize
+from evenhand import CountRegressor, InputError, RandomizedRegressor, randomize
 from evenhand._validate import DiscreteOutcomeWarning
 from evenhand.calibration import betting_cvar, cvar
 from evenhand.certificates import (
@@ -296,9 +297,30 @@ def test_counts_are_certified_by_tests_in_order_and_served_as_counts(chosen_coun
     quantiles = served.ppf([0.1, 0.5, 0.9])
     assert (quantiles == np.round(quantiles)).all()
     text = found.summary()
-    assert text.startswith("In every group of at least 20% of people, predicted")
+    assert found.statement.startswith("In every group of at least 20% of people, predicted")
     assert "off by at most 30.0 points" in text
     assert "the true distribution is at least" not in text
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.selection.NotWorthItWarning")
+def test_a_score_with_a_largest_value_is_forecast_within_its_scale() -> None:
+    X, y = counts()
+    y = np.minimum(y + 12, 20.0)
+    target = {"max_group_error": 0.3, "group_mass": 0.25, "random_state": 0}
+    free, bounded = (
+        randomize(CountRegressor(PoissonRegressor(), largest=largest), X, y, **target).model
+        for largest in (None, 20)
+    )
+    r = np.linspace(0.01, 0.99, 99)[None]
+    assert free.forecast(X[:50], r).ppf(0.95).max() > 20
+    forecast = bounded.forecast(X[:50], r)
+    assert forecast.ppf(0.999).max() == 20
+    np.testing.assert_array_equal(forecast.cdf(20), 1.0)
+    # the distribution without a limit, given that it is kept
+    base, inner = bounded.base_forecast(X[:50]), free.base_forecast(X[:50])
+    np.testing.assert_allclose(base.cdf(15), inner.cdf(15) / inner.cdf(20), rtol=1e-9)
+    with pytest.raises(InputError, match=r"y\[\d+\] must be at most largest=19, got 20"):
+        CountRegressor(PoissonRegressor(), largest=19).fit(X, y)
 
 
 def test_the_price_of_counts_is_lost_log_probability(chosen_count: Any) -> None:
@@ -558,7 +580,7 @@ def test_randomization_of_events_is_refused_with_reason_and_advice() -> None:
     y = (X[:, 0] > 0).astype(float)
     with pytest.raises(InputError) as refused:
         randomize(lambda X: Forecast.from_probability(np.full(len(X), 0.5)), X, y)
-    assert str(refused.value) == NO_BINARY_RANDOMIZATION
+    assert str(refused.value) == f"y has only the values 0 and 1, and {NO_BINARY_RANDOMIZATION}"
 
 
 def test_a_continuous_forecast_of_counts_is_warned_about_once() -> None:

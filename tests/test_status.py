@@ -561,3 +561,12 @@ def test_groups_too_small_for_the_scan_are_named_as_not_examined() -> None:
     sentence = f"Groups of fewer than {least} rows were not examined: name those that matter"
     assert f"Not tested  groups of fewer than {least} rows" in audit_brief(values)
     assert sentence in audit_html(values)
+
+
+def test_a_status_prints_as_one_line() -> None:
+    forecast = Forecast.from_normal(np.zeros(1000), np.ones(1000))
+    y = np.random.default_rng(0).normal(size=1000) + 1.0
+    printed = str(audit(forecast, y=y, **QUICK).status)
+    assert printed.startswith("problem found")
+    assert "\n" not in printed
+    assert len(printed) < 100

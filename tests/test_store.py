@@ -27,7 +27,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import BayesianRidge, QuantileRegressor, Ridge, TweedieRegressor
+from sklearn.linear_model import BayesianRidge, Ridge, TweedieRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
@@ -226,33 +226,6 @@ def test_parameters_and_learned_names_come_back_and_a_second_save_is_the_same(
     save(again, tmp_path / "second")
     first, second = manifest_of(tmp_path / "first"), manifest_of(tmp_path / "second")
     assert first["model"] == second["model"]
-
-
-def test_a_part_that_names_a_module_of_before_loads(tmp_path: Path) -> None:
-    old = tmp_path / "old"
-    model = RandomizedRegressor(QuantileRegressor(alpha=0.0), random_state=0).fit(NUMBERS, Y)
-    save(model, old)
-    part = zipfile.ZipFile(next(old.glob("*.skops")))
-    held = io.BytesIO()
-    now, before = b'"evenhand.forecasters.adapters"', b'"evenhand.forecasters._foreign_bases"'
-    assert part.read("schema.json").count(now) == 1
-    with zipfile.ZipFile(held, "w") as parts:
-        for name in part.namelist():
-            parts.writestr(name, part.read(name).replace(now, before))
-    plant(old, held.getvalue(), ".skops")
-    again = tmp_path / "again"
-    save(load(old), again)
-    assert now in zipfile.ZipFile(next(again.glob("*.skops"))).read("schema.json")
-    for folder in (old, again):
-        loaded = load(folder).forecast(NUMBERS, r=0.3)
-        np.testing.assert_array_equal(loaded.ppf(0.5), model.forecast(NUMBERS, r=0.3).ppf(0.5))
-
-
-def test_a_model_with_a_parameter_of_before_loads(ridge: RandomizedRegressor, folder: Path) -> None:
-    manifest = manifest_of(folder)
-    manifest["model"]["params"]["params"]["on_discrete"] = "warn"
-    rewrite(folder, manifest)
-    assert same_forecasts(load(folder), ridge, NUMBERS)
 
 
 def test_a_generator_as_seed_is_not_stored(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import PoissonRegressor
 
+from evenhand import CountRegressor, save
+from evenhand._files import write_text
 from evenhand._validate import InputError
 from evenhand.columns import group_columns
 from evenhand.tables import (
@@ -25,6 +29,7 @@ from evenhand.tables import (
     read_table,
     write_table,
 )
+from full_disks import small_disk
 
 
 def written(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
@@ -298,6 +303,40 @@ def test_the_same_table_gives_the_same_gzipped_bytes(tmp_path: Path) -> None:
     write_table(frame, tmp_path / "a.csv.gz")
     write_table(frame, tmp_path / "b.csv.gz")
     assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.gz").read_bytes()
+
+
+def test_the_work_of_reading_is_proportional_to_the_number_of_columns(tmp_path: Path) -> None:
+    def seconds(n_columns: int) -> float:
+        names = ",".join(f"c{i}" for i in range(n_columns))
+        file = written(tmp_path, f"{names}\n{',1' * n_columns}"[:-2] + "\n")
+        start = time.process_time()
+        assert read_table(file).shape == (1, n_columns)
+        return time.process_time() - start
+
+    # 4 times as long for linear work, 16 times for quadratic work
+    assert min(seconds(8000) for _ in range(2)) < 8 * min(seconds(2000) for _ in range(3))
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet", "out.json", "model"])
+def test_a_full_disk_is_an_error_that_names_the_file(name: str) -> None:
+    frame = pd.DataFrame({"x": np.random.default_rng(0).random(9000)})
+    with small_disk(1) as folder:
+        (folder / "old").write_bytes(bytes(1_035_000))
+        if name == "out.json":
+            with pytest.raises(
+                InputError, match=r"out\.json cannot be written: No space .* space$"
+            ):
+                write_text(folder / name, "x" * 100_000)
+        elif name == "model":
+            model = PoissonRegressor().fit(frame, np.round(frame["x"] * 9))
+            with pytest.raises(OSError, match="No space left") as caught:
+                save(CountRegressor(model).fit(frame, np.round(frame["x"] * 9)), folder / name)
+            assert Path(caught.value.filename).parent == folder / name
+        else:
+            with pytest.raises(OSError, match="No space left") as caught:
+                write_table(frame, folder / name)
+            assert caught.value.filename == str(folder / name)
+            assert [path.name for path in folder.iterdir()] == ["old"]
 
 
 def test_places_that_cannot_be_written_are_refused_early(tmp_path: Path) -> None:

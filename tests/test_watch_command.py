@@ -14,9 +14,10 @@ import pytest
 
 from command_outcome import Command, Outcome
 from evenhand import InputError
+from evenhand.logs import digest_of
 from evenhand.monitoring import Rows, Watch, watch_schema
 from evenhand.report import watch_html
-from evenhand.service import Scope, WatchedContexts, matured_rows, open_log
+from evenhand.service import LogWatch, Scope, WatchedContexts, WatchState, matured_rows, open_log
 from evenhand.store import pack, write_forecast_certificate, write_model
 from postgresql_server import PASSWORD, QUOTED, Server
 from watched_logs import fitted, serve
@@ -381,6 +382,35 @@ def test_states_of_other_watches_are_refused(
         assert state.read_text() == content
 
 
+def test_a_forged_state_file_is_refused_in_one_line_or_is_a_state(
+    two: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    state = tmp_path / "state.json"
+    assert watch(evenhand, two, "--context", "2026", "--state", state).code == 0
+    kept = json.loads(state.read_text())
+    del kept["sha256"]
+    log = open_log(two)
+    refused = []
+    for name in ("scope", "head", "until", "after", "watch"):
+        inner = kept[name] if isinstance(kept[name], dict) and name != "watch" else {}
+        for key in (None, *inner):
+            for value in (None, "text", True, -1, 10**30, [], [1, 2], {}, {"what": 1}):
+                values = {**kept, name: value if key is None else {**kept[name], key: value}}
+                state.write_text(json.dumps(values | {"sha256": digest_of(values)}))
+                try:
+                    before = WatchState.read(state)
+                    assert before is not None
+                    chosen = WatchedContexts.of(log, before=before.scope)
+                    found = LogWatch(log, chosen, Watch(groups=["sex"], horizon="7d"), before)
+                    found.update()
+                    assert before.groups in (None, ["sex"])
+                except InputError as error:
+                    refused.append(str(error))
+    log.close()
+    assert len(refused) > 50
+    assert not [message for message in refused if "\n" in message]
+
+
 # Files, gate and bad options.
 
 
@@ -432,6 +462,14 @@ def test_files_that_are_read_are_not_overwritten(
     shutil.copy(place / "right.sqlite", log)
     before = log.read_bytes()
     assert "--state" in watch(evenhand, log, "--state", log).complaint()
+    # the state and the page, neither of which is there yet
+    for state, out in (("new.json", "new.json"), ("new.html", "link.html")):
+        (tmp_path / "link.html").unlink(missing_ok=True)
+        (tmp_path / "link.html").symlink_to("new.html")
+        both = ("--state", tmp_path / state, "--out", tmp_path / out)
+        refused = watch(evenhand, log, *both).complaint()
+        assert f"--out {tmp_path / out} is the same file as the state" in refused
+        assert not (tmp_path / state).exists()
     assert watch(evenhand, tmp_path / "none.sqlite").complaint()
     assert not (tmp_path / "none.sqlite").exists()
     assert log.read_bytes() == before

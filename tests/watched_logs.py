@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,8 +15,8 @@ from sklearn.linear_model import BayesianRidge
 
 from evenhand import RandomizedRegressor, Service
 from evenhand.draws import KeyedDraws
-from evenhand.logs import chain
-from evenhand.service import open_log
+from evenhand.logs import chain, entry_times
+from evenhand.service import Entry, Logged, Transaction, log_watch, open_log
 
 KEY = b"a secret of enough bytes"
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -25,7 +25,7 @@ PER_DAY = 20
 
 @contextmanager
 def clock() -> Iterator[Any]:
-    """Let a function set the time of the entries of logs."""
+    """Let a function set the time of the entries of logs, and of their readers."""
 
     class Clock(datetime):
         time = START
@@ -35,7 +35,8 @@ def clock() -> Iterator[Any]:
             return cls.time
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chain, "datetime", Clock)
+        for module in (chain, entry_times, log_watch):
+            patch.setattr(module, "datetime", Clock)
         yield lambda time: setattr(Clock, "time", time)
 
 
@@ -87,3 +88,25 @@ def serve(
                 served = service.forecast_many(names, X.iloc[rows])
                 ids[rows] = [one.id for one in served]
     service.close()
+
+
+def entries_at(place: Path) -> list[Logged]:
+    """Return all entries of a log."""
+    log = open_log(place)
+    found = list(log.entries())
+    log.close()
+    return found
+
+
+def append(place: Path, entries: Iterable[Logged], readings: Mapping[int, str]) -> None:
+    """Append entries of another log, with the readings of its clock except those that are given."""
+    log = open_log(place)
+    with clock() as set_time:
+
+        def add(transaction: Transaction) -> None:
+            for one in entries:
+                set_time(datetime.fromisoformat(readings.get(one.number, one.time)))
+                transaction.add(Entry(one.kind, one.id, one.request, one.subject, one.values))
+
+        log.run(add)
+    log.close()

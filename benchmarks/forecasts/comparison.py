@@ -157,7 +157,8 @@ def claims(tables: Sequence[TableScores]) -> Iterator[Claim]:
             if last(table.ranked(score)) == name
         ]
         found = ", ".join(lasts) or "never"
-        yield Claim(f"{name} is never last in CRPS or log score", found, not lasts)
+        sentence = f"{name} is never last in CRPS or log score on these tables"
+        yield Claim(sentence, found, not lasts)
     for name in DEFAULTS:
         total = cpu_ratio(tables, name)
         yield Claim(
@@ -167,7 +168,7 @@ def claims(tables: Sequence[TableScores]) -> Iterator[Claim]:
         )
         most, where = max((cpu_ratio([table], name), table.name) for table in tables)
         yield Claim(
-            f"the fits of {name} cost at most 3 times the CPU of NGBoost on any table",
+            f"the fits of {name} cost at most 3 times the CPU of NGBoost on any of these tables",
             f"{most:.2f} times on {where}",
             most <= MOST_CPU,
         )

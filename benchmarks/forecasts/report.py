@@ -107,7 +107,7 @@ def summary_lines(tables: Sequence[TableScores]) -> Iterator[str]:
     yield "first or within one standard error of first; last; CPU of fits over that of NGBoost"
     for table in tables:
         ratios = ", ".join(f"{name} {cpu_ratio([table], name):.2f}" for name in DEFAULTS)
-        yield f"{table.name}: CPU {ratios}"
+        yield f"{table.name}, {table.y.size:,} rows: CPU {ratios}"
         for score, shown in RANKED.items():
             leaders = near_first(table.ranked(score))
             near = ", ".join(name for name in FIELD if name in leaders)

@@ -19,8 +19,8 @@ from evenhand.links import Entropic
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(4000, 3))
-y = X[:, 0] + rng.normal(size=4000)
-chosen = randomize(BayesianRidge(), X, y, max_group_error=0.3, group_mass=0.2, random_state=0)
+y = 3 * X[:, 0] + rng.normal(size=4000)
+chosen = randomize(BayesianRidge(), X, y, max_group_error=0.25, group_mass=0.2, random_state=0)
 print(chosen.summary())
 
 # %%
@@ -71,11 +71,11 @@ ax.plot(
 )
 ax.annotate(
     f"chosen: alpha = {chosen.alpha:.2g}",
-    (Entropic(chosen.alpha).price, 0.3),
+    (Entropic(chosen.alpha).price, 0.25),
     (10, 8),
     textcoords="offset points",
 )
-ax.axhline(0.3, color="#d55e00", linestyle=":", linewidth=1)
+ax.axhline(0.25, color="#d55e00", linestyle=":", linewidth=1)
 ax.set(
     title="Price of smaller errors",
     xlabel=PRICE_TITLE,

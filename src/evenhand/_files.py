@@ -12,6 +12,7 @@ import os
 import re
 import secrets
 import shutil
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,6 +52,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     except OSError as error:
         raise InputError(
             f"{target} cannot be written: {error.strerror}; name a file in an existing folder"
+            " with space"
         ) from error
 
 
@@ -126,7 +128,14 @@ class Partial:
         sync_folder(self.target.parent)
 
     def discard(self) -> None:
-        """Remove the hidden file or folder, if it still exists."""
+        """Remove the hidden file or folder, if it still exists.
+
+        An error of the system that is being handled and names no file, such as that of a full disk,
+        gets the name of the target.
+        """
+        error = sys.exception()
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            error.filename = str(self.target)
         try:
             _remove(self.path)
         finally:

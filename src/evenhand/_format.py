@@ -219,6 +219,17 @@ def plain_number(value: float | None, toward: Toward = "nearest") -> str:
     return f"{_digits(value, 3, toward):,.10g}" if is_known(value) else UNKNOWN
 
 
+def with_error(value: float | None, error: float | None) -> str:
+    """Write an estimate with its standard error, if it is known.
+
+    Examples
+    --------
+    >>> with_error(4784.2, 212.4), with_error(4784.2, None)
+    ('4,784 ± 212', '4,784')
+    """
+    return f"{number(value)} ± {number(error)}" if is_known(error) else number(value)
+
+
 def number_in_full(value: float | None) -> str:
     """Write a number that was given, such as a horizon or an atom, in full.
 

@@ -112,8 +112,6 @@ class Table:
         Label of the field that searches the table on a page; "" for a table without one.
     printed : int
         Most rows that text shows; pages show all rows.
-    more : sequence of objects
-        What a page shows below each row on demand, None for nothing; empty for a table without.
 
     Examples
     --------
@@ -131,7 +129,6 @@ class Table:
     dim: Collection[int] = ()
     search: str = ""
     printed: int = PRINTED
-    more: Sequence[object] = ()
 
     @classmethod
     def of(
@@ -143,7 +140,6 @@ class Table:
         dim: Collection[int] = (),
         search: str = "",
         printed: int = PRINTED,
-        more: Callable[[Item], object] | None = None,
     ) -> Table:
         """Return a table with one row per item.
 
@@ -157,8 +153,6 @@ class Table:
             Columns from left to right; each function writes the cell of an item.
         dim, search, printed
             As for a table.
-        more : callable, optional
-            Function that returns what is shown below the row of an item.
 
         Examples
         --------
@@ -166,10 +160,8 @@ class Table:
         >>> Table.of("Squares", range(3), square).rows
         [['0', '0'], ['1', '1'], ['2', '4']]
         """
-        listed = list(items)
-        rows = [[write(item) for write in cells.values()] for item in listed]
-        below = [] if more is None else [more(item) for item in listed]
-        return cls(label, list(cells), rows, dim, search, printed, below if any(below) else [])
+        rows = [[write(item) for write in cells.values()] for item in items]
+        return cls(label, list(cells), rows, dim, search, printed)
 
     def text(self, width: int | None = None, *, most: int | None = None) -> str:
         """Return the table as text.

@@ -17,8 +17,6 @@ from evenhand.audits.gate import Condition, parse_condition
 from evenhand.audits.gate import with_conditions as with_conditions
 from evenhand.audits.group_tests import Family
 from evenhand.audits.json_schema import audit_schema
-from evenhand.audits.member_lists import MOST_PEOPLE as MOST_PEOPLE
-from evenhand.audits.member_lists import member_lists as member_lists
 from evenhand.audits.membership import mean_bounds as mean_bounds
 from evenhand.audits.off_groups import OffGroup as OffGroup
 from evenhand.audits.options import check_about as check_about

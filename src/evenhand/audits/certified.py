@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike
 from evenhand import certificates
 from evenhand._validate import InputError, check_finite
 from evenhand.audits.certifying import certificate_of
-from evenhand.audits.forecasts import check_model, check_rows, read_subject
+from evenhand.audits.forecasts import check_model, check_rows, copies_among, read_subject
 from evenhand.censoring import given_times
 from evenhand.columns import check_groups
 from evenhand.draws import RandomState, generator
@@ -71,6 +72,11 @@ def certify(
     InputError
         If the inputs do not match, or allow no guarantee.
 
+    Warns
+    -----
+    UserWarning
+        If rows are exact copies of others, so that they are not independent.
+
     Examples
     --------
     >>> import numpy as np
@@ -89,6 +95,8 @@ def certify(
     audited = check_model(model)
     rows = check_rows(audited, X, outcomes.size)
     subject = read_subject(audited, rows, outcomes, random, times=times)
+    if cluster is None and (warning := copies_among(rows, subject)):
+        warnings.warn(warning, UserWarning, stacklevel=2)
     return certificate_of(
         subject.rows,
         confidence=confidence,

@@ -29,6 +29,7 @@ from evenhand.audits.simulations import simulation
 from evenhand.calibration import PITs
 from evenhand.censoring import CensoredTimes
 from evenhand.certificates import LinkBase
+from evenhand.columns import as_table, copies_in_words
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import fresh
 from evenhand.forecast import Forecast, forecast_values
@@ -277,6 +278,15 @@ def check_rows(model: Any, X: Any, n: int) -> Any:
     if len(X) != n:
         raise bad_input("y", f"have one outcome per row of X ({len(X)})", f"{n} outcomes")
     return X if hasattr(X, "columns") else np.asarray(X)
+
+
+def copies_among(X: Any, subject: Subject) -> str | None:
+    """Return a warning if scored rows are copies, by their columns and deterministic forecasts."""
+    is_table = hasattr(X, "columns") or np.ndim(X) == 2
+    table = as_table(take_rows(X, subject.scored)) if is_table else pd.DataFrame()
+    if not subject.pits.is_randomized:
+        table = table.assign(**{"": subject.medians})
+    return copies_in_words(table, subject.outcomes[subject.scored])
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from evenhand._validate import (
     check_count,
     check_fraction,
     did_you_mean,
+    short,
 )
 from evenhand.audits.result import Audit
 from evenhand.certificates import PITCertificate
@@ -47,7 +48,7 @@ ARGUMENTS = {
 EVENTS = ("certified_event_rate", "certified_bias")
 """Quantities of 0/1 outcomes, and of whether an outcome is the atom of a hurdle."""
 
-EXAMPLE = 'write for example "problem" or "certified_group_error(0.2) > 0.3"'
+EXAMPLE = 'write for example "problem" or "certified_group_error(0.2) > 0.25"'
 SHAPE = re.compile(r"\s*([a-z_]+)\s*(?:\(([^()]*)\))?\s*(>=|<=|>|<)\s*(\S+)\s*")
 
 
@@ -123,7 +124,7 @@ def with_conditions(found: Audit, conditions: Iterable[Condition]) -> Audit:
 
 
 def parse_condition(text: str) -> Condition:
-    """Parse a condition such as `problem` or `certified_group_error(0.2) > 0.3`.
+    """Parse a condition such as `problem` or `certified_group_error(0.2) > 0.25`.
 
     Raises
     ------
@@ -141,16 +142,16 @@ def parse_condition(text: str) -> Condition:
     match = SHAPE.fullmatch(text)
     if match is None:
         rule = f"be {', '.join(WORDS)}, or compare a quantity with a number"
-        raise bad_input("--fail-if", rule, repr(text), EXAMPLE)
+        raise bad_input("--fail-if", rule, short(text), EXAMPLE)
     quantity, listed, relation, limit = match.groups()
     if quantity not in ARGUMENTS:
         remedy = did_you_mean(quantity, ARGUMENTS) or EXAMPLE
-        raise bad_input("--fail-if", f"name one of {', '.join(ARGUMENTS)}", repr(quantity), remedy)
+        raise bad_input("--fail-if", f"name one of {', '.join(ARGUMENTS)}", short(quantity), remedy)
     names = ARGUMENTS[quantity]
     given = [part for part in (listed or "").split(",") if part.strip()]
     if len(given) != len(names):
         form = f"{quantity}({', '.join(names)})" if names else quantity
-        raise bad_input("--fail-if", f"be written as {form}", repr(text), EXAMPLE)
+        raise bad_input("--fail-if", f"be written as {form}", short(text), EXAMPLE)
     numbers = [_number(part, text) for part in given]
     most = _number(limit, text)
     with about("--fail-if"):
@@ -177,7 +178,7 @@ def _number(text: str, whole: str) -> float:
         return float(text)
     except ValueError as error:
         raise InputError(
-            f"--fail-if {whole!r}: {text.strip()!r} is not a number; {EXAMPLE}"
+            f"--fail-if {short(whole)}: {short(text.strip())} is not a number; {EXAMPLE}"
         ) from error
 
 

@@ -37,6 +37,9 @@ from evenhand.report import Measure, Note, NoteKind, units_of
 from evenhand.search import FEW_ROWS
 from evenhand.tables import take_rows
 
+MOST_SKEWED = 3.0
+"""Sample skewness of residuals up to which intervals of their mean miss about as stated."""
+
 
 def audit_rows(
     rows: RowPITs,
@@ -144,6 +147,7 @@ def audit_rows(
         notes=(
             *held.notes,
             *_own_notes(rows, held),
+            *_skewed(rows, residual),
             *unproven,
             *tested.notes,
             *unlearned,
@@ -230,6 +234,17 @@ def _own_notes(rows: RowPITs, held: HeldOut) -> Notes:
     first = int(impossible[0])
     numbers = (int(held.kept[first]), float(probability[first]), int(impossible.size))
     return (Note(NoteKind.IMPOSSIBLE_OUTCOMES, numbers=numbers),)
+
+
+def _skewed(rows: RowPITs, residual: Floats | None) -> Notes:
+    """Return a note if intervals of mean residuals are too short; those of 0/1 outcomes hold."""
+    if residual is None or rows.binary is not None:
+        return ()
+    with np.errstate(all="ignore"):  # of constant or of huge residuals it is unknown
+        scaled = (residual - residual.mean()) / residual.std()
+        skewness = float((scaled**3).mean())
+    is_large = abs(skewness) > MOST_SKEWED
+    return (Note(NoteKind.SKEWED_RESIDUALS, numbers=(skewness,)),) if is_large else ()
 
 
 def _probability_scores(rows: RowPITs, held: HeldOut, confidence: float) -> pd.DataFrame:

@@ -74,10 +74,5 @@ def without_rows(found: Audit) -> Audit:
     return replace(found, rows=None, off_groups=groups, **listed)
 
 
-def without_ids(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the plain values of an audit without the ids of example people."""
-    return values | {"examples": [person | {"id": None} for person in values["examples"]]}
-
-
 def _tables(found: Audit) -> dict[str, Any]:
     return {key: getattr(found, key) for key in LISTED if not getattr(found, key).empty}

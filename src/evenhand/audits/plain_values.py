@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
@@ -106,19 +104,6 @@ def csv_of(table: pd.DataFrame) -> str:
         for name in table.columns
     }
     return pd.DataFrame(written, columns=[str(c) for c in table.columns]).to_csv(index=False)
-
-
-def csv_cell(value: Any) -> str:
-    r"""Return a value as a cell of a csv file, with quotes and an apostrophe where needed.
-
-    Examples
-    --------
-    >>> csv_cell("=1+1"), csv_cell("a,b")
-    ("'=1+1", '"a,b"')
-    """
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow([_cell(value)])
-    return line.getvalue()
 
 
 def _cell(value: Any) -> Any:

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from evenhand._files import write_text
 from evenhand._format import Summarized
-from evenhand.audits.member_lists import member_lists
 from evenhand.audits.off_groups import OffGroup
-from evenhand.audits.people import without_ids
 from evenhand.audits.plain_audit import plain_audit
 from evenhand.report import (
     Note,
@@ -55,21 +53,12 @@ class Reported(Summarized):
         text = audit_text if full else audit_brief
         return text(self._plain, self.notes)
 
-    def to_html(self, path: str | Path | None = None, *, rows: bool = True) -> str:
+    def to_html(self, path: str | Path | None = None) -> str:
         """Return the findings as one self-contained HTML page; write it to `path` if given.
 
-        Parameters
-        ----------
-        path : str or Path, optional
-            File to write.
-        rows : bool, default True
-            Whether to embed the ids of members of the groups that are off, if ids were given to the
-            audit, for download, and to show the ids of example people. They are data about people:
-            leave them out of pages for readers who must not know who is in a group.
+        The page contains nobody's id; `Audit.members` and `Audit.to_csv` list them.
         """
-        embedded = member_lists(self.off_groups or ()) if rows else None
-        values = self._plain if rows else without_ids(self._plain)
-        text = audit_html(values, self.notes, embedded)
+        text = audit_html(self._plain, self.notes)
         if path is not None:
             write_text(path, text)
         return text

@@ -25,7 +25,6 @@ from evenhand.audits.group_tests import Family
 from evenhand.audits.membership import MEMBERSHIP_COLUMNS
 from evenhand.audits.off_groups import OffGroup, member_table
 from evenhand.audits.options import TOLERANCE
-from evenhand.audits.people import without_ids
 from evenhand.audits.plain_audit import csv_tables, plain_audit
 from evenhand.audits.plain_interval import PLAIN_COLUMNS
 from evenhand.audits.plain_values import write_tables
@@ -38,7 +37,7 @@ from evenhand.audits.survival import SURVIVAL_COLUMNS, CensoringCounts
 from evenhand.calibration import GivenForecast
 from evenhand.columns import UnseenValues
 from evenhand.distributions import OutcomeKind
-from evenhand.report import JudgedCondition, Measure, Note
+from evenhand.report import JudgedCondition, Measure, Note, without_ids
 from evenhand.search import LEAK_COLUMNS, MISCOVERAGE_COLUMNS
 
 
@@ -137,7 +136,8 @@ class Audit(Reported, Repairable):
     target : str or None
         Name of the outcome; None if unknown.
     caveat : str or None
-        A warning that reports show first, such as that the randomization was chosen on these rows.
+        A warning that reports show first: that the randomization was chosen on these rows, or that
+        rows are exact copies of others.
     unseen : UnseenValues or None
         Values, by column, that are absent from the forecaster's training table; None if that table
         is unknown.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import InputError, bad_input, check_finite
-from evenhand.audits.forecasts import Subject, check_model, check_rows, read_subject
+from evenhand.audits.forecasts import Subject, check_model, check_rows, copies_among, read_subject
 from evenhand.audits.options import SearchOptions, check_about, check_search
 from evenhand.audits.outcome_notes import excluded_outcomes, grid_findings, time_notes
 from evenhand.audits.outcomes import RowPITs
@@ -109,7 +109,7 @@ def audit(
     cluster : array-like of shape (n,), optional
         Labels of people who have several rows: one row per person, chosen at random, is audited.
     ids : array-like of shape (n,), optional
-        Ids of the people: `Audit.members` and reports list the members of groups by them.
+        Ids of the people: `Audit.members` and `Audit.to_csv` list the members of groups by them.
     masses : sequence of float
         Group sizes of the oracle worst group and of the certificate, as shares of the rows.
     learned_masses : sequence of float
@@ -226,11 +226,13 @@ def audit(
             weights=held.weights,
             times=None if times is None else times.take(held.kept),
         )
+    copies = copies_among(held.features if held.X is None else held.X, subject)
     held = without_leaks(_with_scored(held, subject), subject)
     found = replace(
         _of_subject(subject, held, options, random, target),
         name=title,
         about=described,
+        caveat=None if copies is None else f"{copies}.",
         price=price_of(model, subject.kind),
         provenance=provenance_of(
             title,

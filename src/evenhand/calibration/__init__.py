@@ -58,7 +58,6 @@ from evenhand.calibration.intervals import error_interval, share_bound, share_in
 from evenhand.calibration.known_pits import Estimate as Estimate
 from evenhand.calibration.known_pits import KnownPITs as KnownPITs
 from evenhand.calibration.known_pits import least_error as least_error
-from evenhand.calibration.multiple_tests import benjamini_yekutieli as benjamini_yekutieli
 from evenhand.calibration.multiple_tests import holm as holm
 from evenhand.calibration.own_draws import check_own_draws as check_own_draws
 from evenhand.calibration.own_forecast import GivenForecast as GivenForecast

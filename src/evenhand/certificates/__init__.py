@@ -6,9 +6,6 @@ from __future__ import annotations
 from evenhand.certificates.assumptions import LOST as LOST
 from evenhand.certificates.assumptions import ONE_ROW_EACH as ONE_ROW_EACH
 from evenhand.certificates.bound_choice import choose_bound
-from evenhand.certificates.bound_choice import (
-    largest_calibrated_alpha as largest_calibrated_alpha,
-)
 from evenhand.certificates.certificate import WORST as WORST
 from evenhand.certificates.certificate import Certificate, Method
 from evenhand.certificates.certification import certify_counts, certify_pit
@@ -37,6 +34,7 @@ from evenhand.certificates.follow_up import FollowUp
 from evenhand.certificates.hurdle_certificate import HurdleCertificate
 from evenhand.certificates.hurdle_certification import certify_hurdle, certify_hurdle_counts
 from evenhand.certificates.least_alpha import LEAST_ALPHA as LEAST_ALPHA
+from evenhand.certificates.least_alpha import search_alpha as search_alpha
 from evenhand.certificates.link_certificate import LinkCertificate
 from evenhand.certificates.link_certification import certify_calibrated as certify_calibrated
 from evenhand.certificates.link_certification import certify_link, certify_link_counts

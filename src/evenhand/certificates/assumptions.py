@@ -73,8 +73,13 @@ ROUNDED = (
 )
 """Effect of counting PITs in bins."""
 
-SHIFT = "changes over time or in the population after these rows were collected"
-"""Not covered by any certificate."""
+SHIFT = (
+    "changes over time or population; if densities of rows grow at most k-fold, which rows cannot"
+    " show, bounds at size 1/k still hold"
+)
+"""Not covered by any certificate, and the change that is (method: 12): where the density of
+features and outcomes is at most k times that of the certified people, an average over the new
+people is one over a group of size 1/k, in the sense of weights of at most k."""
 
 DISCRETE = "outcomes that are not continuous"
 """Not covered by certificates from PITs of points, without cells."""

@@ -52,6 +52,14 @@ Table = Annotated[
 Target = Annotated[
     str, typer.Option(metavar="COLUMN", rich_help_panel=ROWS, help="column with the outcome")
 ]
+DropMissing = Annotated[
+    bool,
+    typer.Option(
+        "--drop-missing",
+        rich_help_panel=ROWS,
+        help="leave out rows without an outcome, such as loans that are not due",
+    ),
+]
 Mean = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", rich_help_panel=FORECASTS, help="column with predicted means"),
@@ -238,6 +246,7 @@ Workers = Annotated[
     int | None,
     typer.Option(
         metavar="N",
+        min=1,
         rich_help_panel=LARGE,
         help="number of local processes for a folder of parts",
     ),

@@ -17,7 +17,7 @@ from evenhand._validate import (
     check_outcomes,
 )
 from evenhand.cli.messages import inform
-from evenhand.cli.tables import chosen_columns, people_of
+from evenhand.cli.tables import chosen_columns, people_of, with_outcomes
 from evenhand.cli.times import TimeColumns, check_kind_of_times, refuse_missing_times
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from evenhand.audits import Audit, Condition
+    from evenhand.audits import Audit, Condition, Note
     from evenhand.columns import Group, Groups
     from evenhand.scale import ColumnSubject, ModelSubject
     from evenhand.tables import Parts
@@ -64,6 +64,10 @@ class Request:
         Description of the audit for readers.
     times : TimeColumns
         Columns of times that may be cut off.
+    drop_missing : bool
+        Whether to leave out rows without an outcome.
+    is_randomized : bool
+        Whether the forecasts are to be randomized, which is refused for 0/1 outcomes.
     """
 
     subject: ModelSubject | ColumnSubject
@@ -83,6 +87,8 @@ class Request:
     group_probabilities: str | None = None
     about: Mapping[str, str] = field(default_factory=dict)
     times: TimeColumns = field(default_factory=TimeColumns)
+    drop_missing: bool = False
+    is_randomized: bool = False
 
     @property
     def texts(self) -> list[str]:
@@ -124,7 +130,11 @@ class Rows:
     Parameters
     ----------
     data : DataFrame of n rows
-        The table.
+        The table, without rows that are left out; its index numbers the rows of the whole table.
+    source : str
+        Name of the table in messages.
+    notes : list of Note
+        Notes on rows that are left out.
     y : ndarray of shape (n,)
         Outcomes.
     people : list of str or None
@@ -140,6 +150,8 @@ class Rows:
     """
 
     data: pd.DataFrame
+    source: str
+    notes: list[Note]
     y: Floats
     people: list[str] | None
     groups: Groups
@@ -160,7 +172,7 @@ def read_rows(request: Request) -> Rows:
         inform(f"warning: {source}: {remark}")
     if request.times.event is not None:
         refuse_missing_times(data, request.target, source)
-    y = tables.number_column(data, request.target, source=source)
+    data, y, source, notes = with_outcomes(data, request.target, request.drop_missing, source)
     times = request.times.read(data, y, request.target, source)
     kind = request.subject.outcome_kind_of(data, source)
     if times:
@@ -168,24 +180,29 @@ def read_rows(request: Request) -> Rows:
     else:
         request.subject.check_outcomes(y, data, target=request.target, source=source)
         place = f"{source}: column {request.target!r}"
+        if request.is_randomized:
+            from evenhand import selection
+
+            selection.refuse_events(y, place)
         check_outcomes(y, name=place, kind=kind, remedy=request.subject.remedy_for(y))
     people = people_of(data, request.id_column, request.cluster, request.target, source)
     named, searched = request.columns(list(data.columns))
     known = columns.group_columns(data, named, source=source)
-    groups = columns.Groups(known.pairs(), _memberships(request, data))
+    groups = columns.Groups(known.pairs(), _memberships(request, data, source))
     weights = None
     if request.weight is not None:
         weights = tables.number_column(data, request.weight, source=source)
-    return Rows(data, y, people, groups, data[searched] if searched else None, weights, times)
+    features = data[searched] if searched else None
+    return Rows(data, source, notes, y, people, groups, features, weights, times)
 
 
-def _memberships(request: Request, data: pd.DataFrame) -> list[tuple[Group, Floats]]:
+def _memberships(request: Request, data: pd.DataFrame, source: str) -> list[tuple[Group, Floats]]:
     """Return each group whose members are known by probability, with its column."""
     import pandas as pd
 
     from evenhand import columns, tables
 
-    source, option = request.rows.name, "--group-probabilities"
+    option = "--group-probabilities"
     parts = {request.target: "target"}
     names = chosen_columns(option, request.group_probabilities, parts, list(data.columns), source)
     found = []
@@ -204,10 +221,9 @@ def audit_in_memory(request: Request) -> Audit:
     """Audit a table that is read into memory."""
     from evenhand import audits
 
-    source = request.rows.name
     rows = read_rows(request)
-    subject, X = request.subject.of(rows.data, source)
-    with about(source), warnings.catch_warnings():
+    subject, X = request.subject.of(rows.data, rows.source)
+    with about(rows.source), warnings.catch_warnings():
         # `read_rows` has warned of discrete outcomes, with the name of the column
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         found = audits.audit(
@@ -224,6 +240,8 @@ def audit_in_memory(request: Request) -> Audit:
             **request.options,
         )
     found = found if rows.people is None else audits.with_people(found, rows.people)
+    found = replace(found, notes=(*rows.notes, *found.notes))
+    found = audits.with_rows(found, rows.data.index.to_numpy())
     return _with_keys(found, request, rows.data.columns, [rows.data])
 
 
@@ -238,18 +256,17 @@ def audit_in_parts(
     """Audit a table that is read in blocks, in this process or on a cluster."""
     from evenhand import audits, scale, tables
 
-    if request.times.event is not None:
+    in_memory = {
+        "--event": request.times.event,
+        "--group-probabilities": request.group_probabilities,
+        "--weight": request.weight,
+        "--drop-missing": request.drop_missing or None,
+    }
+    for option in (option for option, given in in_memory.items() if given is not None):
         raise InputError(
-            "--event needs a table in memory, but this one is read in parts; audit a single file,"
-            " such as a random sample of the people with events and without"
+            f"{option} needs a table in memory, but this one is read in parts; audit a single file,"
+            " such as a random sample of the rows"
         )
-    if request.group_probabilities is not None:
-        raise InputError(
-            "--group-probabilities needs a table in memory, but this one is read in parts; audit a"
-            " single file, or add labels of the likely members as a column of --groups"
-        )
-    if request.weight is not None:
-        raise InputError("--weight needs a table in memory, but this one is read in parts")
     parts = tables.open_parts(request.rows, skip_bad=skip_bad)
     named, searched = request.columns(parts.columns)
     # the default is that of the function that draws the sample

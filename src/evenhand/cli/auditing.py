@@ -17,6 +17,7 @@ from evenhand.cli.arguments import (
     ROWS,
     AsJson,
     ChanceOfZero,
+    DropMissing,
     Entered,
     Event,
     ForecastOutcome,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 
 def audit(
+    options: typer.Context,
     source: Annotated[
         Path,
         typer.Argument(
@@ -100,6 +102,7 @@ def audit(
     pmf: Pmf = None,
     chance_of_zero: ChanceOfZero = None,
     outcome: ForecastOutcome = None,
+    drop_missing: DropMissing = False,
     event: Event = None,
     horizon: Horizon = None,
     entered: Entered = None,
@@ -135,7 +138,7 @@ def audit(
             metavar="CONDITION",
             rich_help_panel=GATE,
             help="exit with code 1 if this condition is true: problem, too-few-rows, not-proven,"
-            ' "groups_beyond_tolerance > 0", "certified_group_error(0.2) > 0.3" for forecasts with'
+            ' "groups_beyond_tolerance > 0", "certified_group_error(0.2) > 0.25" for forecasts with'
             ' a draw, or "certified_event_rate(0.05, 0.2) > 0.1" for 0/1 outcomes; may be repeated',
         ),
     ] = None,
@@ -180,7 +183,7 @@ def audit(
             "--no-rows",
             rich_help_panel=OUTPUT,
             help="leave the values of single rows out of the JSON, without which evenhand compare"
-            " has no paired intervals, and all ids out of reports and tables",
+            " has no paired intervals, and all ids out of the JSON and the tables",
         ),
     ] = False,
     full: Annotated[
@@ -196,6 +199,7 @@ def audit(
         int | None,
         typer.Option(
             metavar="N",
+            min=1,
             rich_help_panel=LARGE,
             help="for a folder of parts: number of random rows that are searched and scored;"
             " 100,000 by default",
@@ -233,19 +237,7 @@ def audit(
         check_apart(out, inputs)
         check_writable(out, (".html", ".json"))
     check_tables(tables, inputs)
-    columns = column_subject(
-        mean,
-        std,
-        quantiles,
-        samples,
-        sort_quantiles,
-        probability=probability,
-        pmf=pmf,
-        chance_of_zero=chance_of_zero,
-        outcome=outcome,
-        survival=survival,
-        horizon=horizon if model is None else None,
-    )
+    columns = column_subject(options)
     subject = _subject(source, columns, has_model=model is not None)
     request = Request(
         subject,
@@ -265,6 +257,7 @@ def audit(
         group_probabilities=group_probabilities,
         about=description,
         times=times,
+        drop_missing=drop_missing,
     )
     in_parts = {"--sample-size": sample_size is not None, "--skip-bad-parts": skip_bad_parts}
     if rows.is_dir() or scheduler is not None or workers is not None:

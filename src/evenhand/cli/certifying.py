@@ -132,7 +132,7 @@ class Training:
 def fitted_record(
     out: Path, n_rows: int, training: Training, alpha: float | None, link: str | None
 ) -> dict[str, Any]:
-    """Return what was trained as plain values; alpha and link are None without randomization."""
+    """Return what was trained as plain values; without an alpha the link is None."""
     return {
         "schema": SCHEMA,
         "out": str(out),
@@ -141,7 +141,7 @@ def fitted_record(
         "n_learning": n_rows,
         "n_columns": training.X.shape[1],
         "alpha": alpha,
-        "link": link,
+        "link": None if alpha is None else link,
     }
 
 
@@ -180,7 +180,6 @@ def choose(training: Training, asked: dict[str, Any]) -> Selection:
 def page_of(
     chosen: Selection,
     training: Training,
-    people: list[str] | None,
     out: Path,
     name: str,
     sha256: str | None = None,
@@ -193,23 +192,22 @@ def page_of(
         # the report must mention that alpha was chosen on these rows
         return chosen.audited(found)
 
-    return report_page(audited, people, out)
+    return report_page(audited, out)
 
 
-def report_page(
-    audited: Callable[[], Audit], people: list[str] | None, out: Path
-) -> tuple[bytes | None, str]:
+def report_page(audited: Callable[[], Audit], out: Path) -> tuple[bytes | None, str]:
     """Return the report of an audit, None if the rows cannot be audited, and a message."""
     from evenhand import store
-    from evenhand.audits import with_people
 
     try:
         found = audited()
     except InputError as refusal:
         # the certifying rows may be unfit for an audit, for example with many equal outcomes
         return None, f"no report was written: {refusal}"
-    page = (found if people is None else with_people(found, people)).to_html().encode()
-    return page, f"audit of the certifying people written to {out / store.REPORT}"
+    return (
+        found.to_html().encode(),
+        f"audit of the certifying people written to {out / store.REPORT}",
+    )
 
 
 def audit_of_held(

@@ -84,9 +84,9 @@ class Commands(TyperGroup):
 
 EXIT_CODES = (
     "Exit codes: 0 success, 1 a --fail-if condition, --fail-if-worse or --fail-if-alarm is true, or"
-    " a replay differs, 2 bad input or a condition that cannot be evaluated, 70 internal error, 74"
-    " results could not be written to standard output, 130 interrupted, 143 terminated (129 by"
-    " SIGHUP)."
+    " a replay differs, 2 bad input or a condition that cannot be evaluated, 3 randomize refuses a"
+    " promise that is not worth its price, 70 internal error, 74 results could not be written to"
+    " standard output, 130 interrupted, 143 terminated (129 by SIGHUP)."
 )
 
 app = typer.Typer(

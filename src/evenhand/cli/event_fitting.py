@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from evenhand._format import at_most, confidence_in_full, count, in_full
 from evenhand._validate import Ints, about
 from evenhand.cli.certifying import (
@@ -35,13 +33,9 @@ def fit_events(
     people: list[str] | None,
     asked: dict[str, Any],
     out: Path,
-    *,
-    is_certified: bool,
     as_json: bool,
 ) -> None:
-    """Fit a model of the probability of an event, and save it.
-
-    With a certificate, people are held out to certify event rates and biases of every group.
+    """Fit a model of the probability of an event, certify it on held-out people and save it.
 
     Parameters
     ----------
@@ -53,42 +47,21 @@ def fit_events(
         Options `group_mass`, `confidence` and `cluster`; None stands for a default.
     out : Path
         Model folder.
-    is_certified : bool
-        Whether to certify the model.
     as_json : bool
         Whether to print JSON.
     """
-    from evenhand import store
-
-    if is_certified:
-        learn, held = _split(training, asked["cluster"])
-    else:
-        learn, held = np.arange(len(training.y)), None
-    model = _fitted(training, learn)
-    trained = f"trained on {len(learn):,} rows and {training_text(training)}"
-    result = fitted_record(out, len(learn), training, None, None)
-    if held is None:
-        store.save(model, out)
-        if as_json:
-            show_result(result | {"certificate": None}, "", as_json)
-        inform(f"{trained}; model written to {out}")
-        inform(
-            "no report was written because no rows were held out: run evenhand audit on other"
-            " rows, or fit with --group-mass, which holds out rows and certifies event rates"
-        )
-        return
-    proof, record, last = _certify(model, training, people, held, asked, out)
-    show_result(result | {"certificate": record}, proof.summary(), as_json)
-    certified = f"certified on {count(len(held), 'other person', 'other people')}"
-    inform(f"{trained}, {certified}; model and certificate.json written to {out}")
-    inform(last)
-
-
-def _fitted(training: Training, learn: Ints) -> Any:
     from evenhand.tables import take_rows
 
+    learn, held = _split(training, asked["cluster"])
     with about(training.table.name):
-        return training.base.fit(take_rows(training.X, learn), training.y[learn])
+        model = training.base.fit(take_rows(training.X, learn), training.y[learn])
+    proof, record, last = _certify(model, training, people, held, asked, out)
+    result = fitted_record(out, len(learn), training, None, None)
+    show_result(result | {"certificate": record}, proof.summary(), as_json)
+    certified = f"certified on {count(len(held), 'other person', 'other people')}"
+    trained = f"trained on {len(learn):,} rows and {training_text(training)}"
+    inform(f"{trained}, {certified}; model and certificate.json written to {out}")
+    inform(last)
 
 
 def _split(training: Training, cluster: list[str] | None) -> tuple[Ints, Ints]:
@@ -137,7 +110,7 @@ def _certify(
 
     page = None
     try:
-        page, last = report_page(audited, people, out)
+        page, last = report_page(audited, out)
     finally:
         # training takes long: an error in the audit must not lose the model
         store.write_model(packed, out, record, page)

@@ -10,7 +10,7 @@ import typer
 from evenhand._validate import InputError, bad_input
 from evenhand.cli.arguments import OUTPUT, AsJson, check_seed
 from evenhand.cli.messages import inform
-from evenhand.cli.options import check_not_among, folder_to_write
+from evenhand.cli.options import check_apart, check_not_among, folder_to_write
 from evenhand.cli.reports import command_line, show_result
 from evenhand.cli.terminal import text_width
 
@@ -30,6 +30,7 @@ def demo(
     from evenhand.demo import run
 
     check_seed(seed)
+    check_apart(out, {})
     done = run(folder_to_write(out), seed, inform, command=command_line(), width=text_width())
     show_result(done.values, done.text, as_json)
 
@@ -104,6 +105,7 @@ def reproduce(
         raise bad_input("--splits", "be an integer of at least 2", splits, remedy)
     if data is not None and not data.is_file():
         raise InputError(f"--data {data} is not a file; pass the data file of the {name} study")
+    check_apart(out, {})
     out = folder_to_write(out)
     check_not_among("--data", data, out)
     # runs resume from their folder, which must not belong to another study

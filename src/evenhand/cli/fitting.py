@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand._format import percent
-from evenhand._validate import InputError, about, bad_input, check_column, check_outcomes
+from evenhand._validate import InputError, about, bad_input, check_column, check_outcomes, short
 from evenhand.cli.arguments import (
-    DEFAULT_ALPHA,
     GUARANTEE,
     MODEL,
     OUTPUT,
     RANDOMIZATION,
     ROWS,
     AsJson,
+    DropMissing,
     Link,
     MaxPrice,
     MaxWider,
@@ -41,14 +41,13 @@ from evenhand.cli.certifying import (
 from evenhand.cli.event_fitting import fit_events
 from evenhand.cli.messages import inform
 from evenhand.cli.options import (
-    check_apart,
-    check_own_folder,
-    folder_to_write,
     listed_names,
+    own_folder,
+    refuse_without_effect,
     warn_of_replacement,
 )
 from evenhand.cli.reports import show_result
-from evenhand.cli.tables import people_of
+from evenhand.cli.tables import people_of, with_outcomes
 from evenhand.cli.targets import KINDS, base_model, kind_of_target, refuse_for_kind
 
 if TYPE_CHECKING:
@@ -85,6 +84,7 @@ def fit(
             help="column with the ids of people who have several rows; it is not used as a feature",
         ),
     ] = None,
+    drop_missing: DropMissing = False,
     drop: Annotated[
         str | None,
         typer.Option(
@@ -126,8 +126,9 @@ def fit(
         typer.Option(
             metavar="ALPHA",
             rich_help_panel=RANDOMIZATION,
-            help="weight of sharpness, 0 < alpha <= 1; 0.1 by default. A smaller alpha means more"
-            " randomization and wider intervals",
+            help="randomize forecasts with this weight of sharpness, 0 < alpha <= 1, such as 0.1: a"
+            " smaller alpha means more randomization and wider intervals; by default forecasts are"
+            " not randomized",
         ),
     ] = None,
     link: Link = "entropic",
@@ -161,10 +162,11 @@ def fit(
     as_json: AsJson = False,
     seed: Seed = None,
 ) -> None:
-    """Train a randomized forecaster on a table and save it to a folder.
+    """Train a forecaster on a table and save it to a folder.
 
-    With --outcome binary the forecaster is not randomized, and --group-mass or --confidence ask for
-    a certificate of event rates.
+    Forecasts are randomized only with --alpha, or with one of --max-group-error, --max-wider and
+    --max-price, which certify them for every group. Those of --outcome binary are never randomized:
+    there --group-mass or --confidence ask for a certificate of event rates.
     """
     from evenhand import store
     from evenhand._validate import check_choice
@@ -178,19 +180,17 @@ def fit(
     wants_rates = any(value is not None for value in certified.values())
     is_certified = wants_rates if is_binary else check_goal(alpha, goals, certified)
     check_target(goals, group_mass, confidence)
-    chosen_alpha = DEFAULT_ALPHA if alpha is None else alpha
     # checked before the training
-    checked_link(link, chosen_alpha)
+    checked_link(link, 1.0 if alpha is None else alpha)
+    if alpha is None and not is_certified:
+        refuse_without_effect(options, ("link",), "without --alpha or a target such as --max-wider")
     check_choice("--device", device, DEVICES)
     seed = seed_of(seed)
     bounds = None if support is None else _bounds(support)
-    check_apart(out, {"the table": table})
-    out = folder_to_write(out)
     # training takes minutes: the output folder is checked before
-    store.check_folder(out)
-    check_own_folder(out, "model.json", "a model folder")
-    rows = _training_rows(table, target, id_column, cluster, drop, bounds, outcome)
-    warn_of_replacement(out, "model.json", "a model folder")
+    out = own_folder(out, table, store.MODEL_FOLDER)
+    rows = _training_rows(table, target, id_column, cluster, drop, bounds, outcome, drop_missing)
+    warn_of_replacement(out)
     base = base_model(rows.kind, rows.y, device, seed)
     training = Training(base, rows.X, rows.y, table, target, seed, kind=rows.kind)
     asked = {
@@ -200,35 +200,35 @@ def fit(
         "cluster": None if cluster is None else rows.people,
         "support": bounds,
     }
-    if is_binary:
-        fit_events(training, rows.people, asked, out, is_certified=is_certified, as_json=as_json)
-    elif is_certified:
-        fit_certified(training, rows.people, asked, out, as_json)
+    if not is_certified:
+        fit_plainly(training, alpha, asked, out, as_json)
+    elif is_binary:
+        fit_events(training, rows.people, asked, out, as_json)
     else:
-        fit_plainly(training, chosen_alpha, asked, out, as_json)
+        fit_certified(training, rows.people, asked, out, as_json)
 
 
 def fit_plainly(
-    training: Training, alpha: float, asked: dict[str, Any], out: Path, as_json: bool
+    training: Training, alpha: float | None, asked: dict[str, Any], out: Path, as_json: bool
 ) -> None:
-    """Fit a model on all rows with a given alpha, and save it."""
+    """Fit a model on all rows, randomized if there is an alpha, and save it."""
     from evenhand import selection, store
+    from evenhand.distributions import OutcomeKind
     from evenhand.forecasters import RandomizedRegressor
 
-    X = training.X
+    X, support = training.X, asked["support"]
     with about(training.table.name):
-        model = RandomizedRegressor(
-            training.base,
-            alpha=alpha,
-            link=asked["link"],
-            support=asked["support"],
-            random_state=training.seed,
-        )
+        model = training.base
+        if alpha is not None:
+            model = RandomizedRegressor(
+                model, alpha, asked["link"], support=support, random_state=training.seed
+            )
+        elif support is not None:
+            model.set_params(support=support)
         model.fit(X, training.y)
     store.save(model, out)
-    predicted = training_text(training)
-    inform(f"trained on {len(X):,} rows and {predicted}; model written to {out}")
-    wider = selection.wider_intervals(model, X, training.seed)
+    inform(f"trained on {len(X):,} rows and {training_text(training)}; model written to {out}")
+    wider = None if alpha is None else selection.wider_intervals(model, X, training.seed)
     if wider is not None:
         inform(
             f"alpha = {alpha:g}: 80% prediction intervals are about {percent(wider, decimals=0)}"
@@ -237,9 +237,10 @@ def fit_plainly(
     if as_json:
         result = fitted_record(out, len(X), training, alpha, asked["link"])
         show_result(result | {"wider": wider, "certificate": None}, "", as_json)
+    option = "--group-mass" if training.kind is OutcomeKind.BINARY else "--max-group-error"
     inform(
         "no report was written because no rows were held out: run evenhand audit on other rows, or"
-        " fit with --max-group-error, which holds out rows"
+        f" fit with {option}, which holds out rows and certifies the model on them"
     )
 
 
@@ -261,20 +262,21 @@ def _training_rows(
     drop: str | None,
     bounds: Bounds,
     outcome: str | None,
+    drop_missing: bool,
 ) -> TrainingRows:
     """Read the features, the outcomes and the names of people, and check the outcomes."""
-    from evenhand import columns, tables
+    from evenhand import columns
     from evenhand.forecasters import check_support
 
     named = [name for name in (id_column, cluster) if name is not None]
     data, remarks = columns.read_typed(table, text=named)
-    y = tables.number_column(data, target, source=table.name)
-    people = people_of(data, id_column, cluster, target, table.name)
+    data, y, source, _ = with_outcomes(data, target, drop_missing, table.name)
+    people = people_of(data, id_column, cluster, target, source)
     # ids are not features: a model could memorize people
     X = _features(data, [target, *named, *listed_names("--drop", drop)], table.name)
     for remark in [*remarks, *features_like_names(X)]:
         inform(f"warning: {table.name}: {remark}")
-    place = f"{table.name}: column {target!r}"
+    place = f"{source}: column {target!r}"
     check_support(y, bounds, name=place)
     kind = kind_of_target(y, outcome, place)
     check_outcomes(y, name=place, kind=kind)
@@ -293,7 +295,7 @@ def _bounds(support: str) -> Bounds:
     # written so that NaN is refused too
     if not floor < ceiling or (math.isinf(floor) and math.isinf(ceiling)):
         rule = "be low:high with low < high, or with one of them left out if there is no bound"
-        raise bad_input("--support", rule, repr(support), "for amounts of money write 0:")
+        raise bad_input("--support", rule, short(support), "for amounts of money write 0:")
     return low, high
 
 
@@ -337,7 +339,7 @@ def fit_certified(
     certificate = certificate_of(chosen, people)
     page = None
     try:
-        page, last = page_of(chosen, training, people, out, out.name, packed.sha256)
+        page, last = page_of(chosen, training, out, out.name, packed.sha256)
     finally:
         # training takes long: an error in the audit must not lose the model
         store.write_model(packed, out, certificate, page)

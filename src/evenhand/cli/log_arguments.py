@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand._validate import InputError, bad_input
+from evenhand._validate import InputError, bad_input, short
 from evenhand.cli.arguments import DRAWS
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def anchor_of(text: str | None) -> Any:
     number, _, sha256 = text.partition(":")
     if not number.isdecimal() or len(sha256) != 64:
         rule = "be the number and hash of an entry, NUMBER:SHA256"
-        raise bad_input("--anchor", rule, repr(text), "copy it from an earlier replay")
+        raise bad_input("--anchor", rule, short(text), "copy it from an earlier replay")
     return Head(int(number), sha256)
 
 

@@ -14,11 +14,12 @@ from typing import Any, NoReturn
 
 from evenhand._escape import single_line
 from evenhand._table import line_width
-from evenhand._validate import InputError, MissingExtraError, did_you_mean
+from evenhand._validate import InputError, MissingExtraError, did_you_mean, short
 from evenhand.cli.streams import Safe
 from evenhand.cli.terminal import STYLES, USUAL_WIDTH, folded, has_colour, styled, width_of
 
 BAD_INPUT = 2
+NOT_WORTH_IT = 3
 FAULT = 70
 UNWRITTEN = 74
 INTERRUPTED = 130
@@ -90,7 +91,7 @@ def usage_message(error: Any) -> str:
 def unknown_command(name: str, known: Iterable[str]) -> InputError:
     """Return the error for a command that does not exist."""
     question = did_you_mean(name, known)
-    return InputError(_with_help(f"no such command {name!r}", question, "evenhand --help"))
+    return InputError(_with_help(f"no such command {short(name)}", question, "evenhand --help"))
 
 
 def _with_help(text: str, question: str, command: str) -> str:

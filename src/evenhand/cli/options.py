@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand._files import link_target
-from evenhand._validate import InputError, bad_input, did_you_mean
+from evenhand._validate import InputError, bad_input, did_you_mean, short
 from evenhand.cli.messages import inform
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def listed_names(option: str, listed: str | None) -> list[str]:
     names = [name.strip() for name in listed.split(",")]
     if not all(names):
         raise InputError(
-            f"{option} {listed!r} contains an empty name; separate names by single commas, and"
+            f"{option} {short(listed)} contains an empty name; separate names by single commas, and"
             " check for an unset shell variable"
         )
     return names
@@ -78,14 +78,14 @@ def described(option: str, pairs: Sequence[str] | None) -> dict[str, str]:
     for pair in pairs or ():
         key, equals, value = (part.strip() for part in pair.partition("="))
         if not equals:
-            raise bad_input(option, "have the form KEY=VALUE", repr(pair), example)
+            raise bad_input(option, "have the form KEY=VALUE", short(pair), example)
         if not key or not value:
             missing = "value" if key else "key"
-            raise bad_input(option, f"have a {missing} that is not empty", repr(pair), example)
+            raise bad_input(option, f"have a {missing} that is not empty", short(pair), example)
         if key in found:
             remedy = "give each key once"
             raise bad_input(
-                option, f"have different keys, and {key!r} is repeated", repr(pair), remedy
+                option, f"have different keys, and {key!r} is repeated", short(pair), remedy
             )
         found[key] = value
     return found
@@ -103,24 +103,38 @@ def warn_of_similar_keys(option: str, keys: Iterable[str], known: Sequence[str])
 
 
 def check_apart(out: Path, inputs: Mapping[str, Path | None], option: str = "--out") -> None:
-    """Refuse an output that is an input or lies in an input folder; links are followed.
+    """Refuse an output that is an input or another output, or in a folder of one or of a model.
+
+    Links are followed.
 
     Parameters
     ----------
     out : Path
         File or folder to write.
     inputs : dict of str to Path or None
-        Paths of the inputs by description; missing paths are ignored here.
+        Paths of the inputs, and of other outputs, by description; files need not exist.
     option : str, default "--out"
         Option of the output, for messages.
     """
+    _check_not_read(out, inputs, option)
+    written = link_target(out)
+    for folder in (written, written.parent):
+        held = _held_in(folder)
+        if held is not None:
+            relation = "is" if folder == written else "lies in"
+            raise InputError(f"{option} {out} {relation} {held}; use another path")
+
+
+def _check_not_read(out: Path, inputs: Mapping[str, Path | None], option: str) -> None:
+    """Refuse an output that is an input or lies in an input folder."""
     for what, path in inputs.items():
-        if path is None or not path.exists():
+        if path is None:
             continue
         # writing follows a link and would replace its target
         written = link_target(out)
         is_inside = path.is_dir() and path.resolve() in (written, written.parent)
-        if is_inside or any(_is_same(out, file) for file in _files(path)):
+        is_same = written == link_target(path) or any(_is_same(out, file) for file in _files(path))
+        if is_inside or is_same:
             relation = "lies in" if path.is_dir() else "is the same file as"
             raise InputError(
                 f"{option} {out} {relation} {what}, {path}, which it would overwrite; use another"
@@ -128,39 +142,51 @@ def check_apart(out: Path, inputs: Mapping[str, Path | None], option: str = "--o
             )
 
 
-def check_own_folder(out: Path, mark: str, noun: str) -> None:
-    """Refuse a folder of other files, among which the output could not be replaced.
+def _held_in(folder: Path) -> str | None:
+    """Return what a folder of this package holds, such as "a model folder"; None for any other."""
+    if not any((folder / name).exists() for name in ("model.json", "certificate.json")):
+        return None
+    # imported here, as models need scikit-learn and audits of forecasts do not
+    from evenhand import store
+
+    return store.folder_kind(folder)
+
+
+def own_folder(out: Path, table: Path, noun: str) -> Path:
+    """Return the folder to write: a new or empty one, or one whose content will be replaced.
 
     Parameters
     ----------
     out : Path
-        Folder to write.
-    mark : str
-        File that each such folder contains, such as "model.json".
+        Value of `--out`.
+    table : Path
+        The table that is read.
     noun : str
-        What the folder should be, such as "a model folder".
+        What the folder will hold, as `store.folder_kind` names it: no other kind is replaced.
     """
-    if not out.is_dir() or (out / mark).exists():
-        return
+    from evenhand import store
+
+    _check_not_read(out, {"the table": table}, "--out")
+    folder = store.check_folder(folder_to_write(out))
+    held = _held_in(folder)
+    if held not in (None, noun):
+        raise InputError(f"--out {out} is {held}, not {noun}; use a new or empty folder")
     # hidden files, such as those of file browsers, are ignored
-    others = sorted(entry.name for entry in out.iterdir() if not entry.name.startswith("."))
+    found = folder.iterdir() if folder.is_dir() and held is None else ()
+    others = sorted(entry.name for entry in found if not entry.name.startswith("."))
     if others:
         more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
         raise InputError(
             f"--out {out} contains {others[0]!r}{more} and is not {noun}; use a new or empty folder"
         )
+    return folder
 
 
-def warn_of_replacement(out: Path, mark: str, noun: str) -> None:
-    """Warn of an output that will be replaced, before work that can still be interrupted.
-
-    Parameters
-    ----------
-    out, mark, noun
-        As for `check_own_folder`.
-    """
-    if (out / mark).exists():
-        inform(f"warning: --out {out} is {noun}, which is replaced when the new one is complete")
+def warn_of_replacement(folder: Path) -> None:
+    """Warn of an output that will be replaced, before work that can still be interrupted."""
+    held = _held_in(folder)
+    if held is not None:
+        inform(f"warning: --out {folder} is {held}, which is replaced when the new one is complete")
 
 
 def folder_to_write(out: Path) -> Path:

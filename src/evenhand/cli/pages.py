@@ -169,7 +169,7 @@ PAGES: dict[str, Page] = {
     ),
     "fit": Page(
         TRAIN,
-        "Train a randomized model, with a certificate if asked",
+        "Train a model, randomized and certified if asked",
         "docs/train.rst",
         (
             Example(
@@ -193,9 +193,8 @@ PAGES: dict[str, Page] = {
         "docs/train.rst",
         (
             Example(
-                "Write the forecast of each person; repeated runs give the same",
-                "evenhand predict model new.csv --id person --key-file draws.key"
-                " --out forecasts.csv",
+                "Write the forecast of each person",
+                "evenhand predict model new.csv --id person --out forecasts.csv",
             ),
             Example(
                 "Add each forecast to a decision log before it is written",
@@ -203,8 +202,9 @@ PAGES: dict[str, Page] = {
                 " --context 2026-11 --log log.sqlite --out forecasts.csv",
             ),
             Example(
-                "Write probabilities of a 0/1 outcome, which need no key",
-                "evenhand predict events new.csv --id person --out probabilities.csv",
+                "Write forecasts of a randomized model; repeated runs give the same",
+                "evenhand predict certified-model new.csv --id person --key-file draws.key"
+                " --out served.csv",
             ),
         ),
     ),

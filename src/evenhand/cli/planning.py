@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evenhand._validate import bad_input, check_count
+from evenhand._validate import bad_input, check_count, short
 from evenhand.cli.arguments import GUARANTEE, AsJson, Link, MaxPrice, MaxWider, checked_link
 from evenhand.cli.certifying import check_goal, check_target
 from evenhand.cli.messages import show, show_text
@@ -22,7 +22,7 @@ def plan(
         typer.Option(
             metavar="SHARE",
             rich_help_panel=GUARANTEE,
-            help="largest group error to certify, below 0.5; 0.3 unless one of the next two is"
+            help="largest group error to certify, below 0.5; 0.25 unless one of the next two is"
             " given",
         ),
     ] = None,
@@ -91,5 +91,5 @@ def _count(number: str) -> int:
         rows = int(number)
     except ValueError:
         remedy = "separate the numbers by commas, such as 500,1000"
-        raise bad_input("--rows", "be a list of whole numbers", repr(number), remedy) from None
+        raise bad_input("--rows", "be a list of whole numbers", short(number), remedy) from None
     return check_count("--rows", rows)

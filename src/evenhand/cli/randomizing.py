@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,7 @@ from evenhand.cli.arguments import (
     WIDER_HELP,
     AsJson,
     ChanceOfZero,
+    DropMissing,
     Entered,
     Event,
     ForecastOutcome,
@@ -53,12 +55,11 @@ from evenhand.cli.certifying import (
     choose,
     page_of,
 )
-from evenhand.cli.messages import inform
+from evenhand.cli.messages import NOT_WORTH_IT, fail, inform
 from evenhand.cli.options import (
     check_apart,
-    check_own_folder,
-    folder_to_write,
     listed_names,
+    own_folder,
     refuse_without_effect,
     warn_of_replacement,
 )
@@ -77,6 +78,7 @@ SERVE = "Without --target: randomize new rows"
 """Panels of options."""
 
 CERTIFYING = (
+    "drop_missing",
     "event",
     "entered",
     "max_group_error",
@@ -143,6 +145,7 @@ def randomize(
             " the certificate and a report instead of forecasts",
         ),
     ] = None,
+    drop_missing: DropMissing = False,
     event: Event = None,
     horizon: Horizon = None,
     entered: Entered = None,
@@ -151,7 +154,7 @@ def randomize(
         typer.Option(
             metavar="SHARE",
             rich_help_panel=CERTIFY,
-            help="largest group error to certify; 0.3 by default",
+            help="largest group error to certify; 0.25 by default",
         ),
     ] = None,
     max_wider: Annotated[
@@ -239,31 +242,21 @@ def randomize(
 ) -> None:
     """Randomize forecasts of another model, given as columns of a table.
 
-    With --target, the outcomes choose and certify the least randomization that meets a target.
+    With --target, the outcomes choose and certify the least randomization that meets a target. If
+    the forecasts are then worse than one that ignores every feature, nothing is written, and the
+    exit code is 3.
 
     With --id and --key-file, randomized forecasts are written, with a certificate or with --alpha.
 
     Of amounts with zeros only the part above 0 is randomized, and group sizes are shares of the
     people whose outcome is above 0. Of times that may be cut off (--event, with --horizon) the time
     of the event is randomized, not whether it happens by the horizon. Probabilities of 0/1 outcomes
-    are refused: a draw cannot improve them.
+    are refused, and so are other forecasts of them: a draw cannot improve them.
     """
     from evenhand import tables
     from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
 
-    subject = column_subject(
-        mean,
-        std,
-        quantiles,
-        samples,
-        sort_quantiles,
-        probability=probability,
-        pmf=pmf,
-        chance_of_zero=chance_of_zero,
-        outcome=outcome,
-        survival=survival,
-        horizon=horizon,
-    )
+    subject = column_subject(options)
     if not subject.named:
         raise InputError(
             f"{table}: no forecasts to randomize; name columns of the table: --mean and --std,"
@@ -298,6 +291,8 @@ def randomize(
             confidence=confidence,
             seed=seed_of(seed),
             times=times,
+            drop_missing=drop_missing,
+            is_randomized=True,
         )
         _certify(subject, request, asked, out, as_json)
         return
@@ -327,12 +322,12 @@ def _certify(
 
     `asked` are options of `evenhand.randomize`.
     """
-    from evenhand import store
+    from evenhand import selection, store
 
     checked_link(asked["link"], 1.0)
-    out = _certificate_folder(out, request.rows)
-    source = request.rows.name
+    out = own_folder(out, request.rows, store.CERTIFICATE_FOLDER)
     rows = read_rows(request)
+    source = rows.source
     # all rows, so that messages count rows as in the table
     subject.of(rows.data, source)
     columns = subject.columns(rows.data.columns, source)
@@ -348,11 +343,16 @@ def _certify(
         times=rows.times,
     )
     people = None if request.cluster is None else rows.people
-    warn_of_replacement(out, store.CERTIFICATE, "a certificate folder")
-    chosen = choose(training, asked | {"cluster": people})
+    warn_of_replacement(out)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", selection.NotWorthItWarning)
+        try:
+            chosen = choose(training, asked | {"cluster": people})
+        except selection.NotWorthItWarning as reason:
+            fail(f"{source}: nothing was written. {reason}", NOT_WORTH_IT)
     forecasts = {"forecasts": _forecasts(subject, rows.data.columns, source)}
     certificate = certificate_of(chosen, rows.people) | forecasts | _sources(request, len(rows.y))
-    page, last = page_of(chosen, training, rows.people, out, request.name)
+    page, last = page_of(chosen, training, out, request.name)
     store.write_forecast_certificate(certificate, out, page)
     show_result(certificate | {"out": str(out)}, chosen.summary(), as_json)
     certified = f"certified on {count(chosen.n_certifying, 'person', 'people')}"
@@ -368,22 +368,6 @@ def _forecasts(subject: ColumnSubject, present: Iterable[str], source: str) -> d
     if not subject.is_of_times:
         return named
     return named | {"times": subject.times(present, source), "horizon": subject.horizon}
-
-
-def _certificate_folder(out: Path, table: Path) -> Path:
-    """Return the folder to write, if a certificate can be written to it."""
-    from evenhand import store
-
-    check_apart(out, {"the table": table})
-    folder = folder_to_write(out)
-    store.check_folder(folder)
-    if (folder / "model.json").exists():
-        raise InputError(
-            f"--out {out} is a model folder, whose certificate would be replaced; use a new or"
-            " empty folder"
-        )
-    check_own_folder(folder, store.CERTIFICATE, "a certificate folder")
-    return folder
 
 
 def _sources(request: Request, n_rows: int) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from evenhand.cli.arguments import (
     OUTPUT,
     AsJson,
     ChanceOfZero,
+    DropMissing,
     Event,
     ForecastOutcome,
     Horizon,
@@ -36,9 +37,8 @@ from evenhand.cli.audit_request import Request, read_rows
 from evenhand.cli.messages import inform
 from evenhand.cli.options import (
     check_apart,
-    check_own_folder,
-    folder_to_write,
     listed_names,
+    own_folder,
     refuse_without_effect,
     warn_of_replacement,
 )
@@ -62,7 +62,7 @@ ESTIMATE = "With --target: estimate maps"
 APPLY = "Without --target: apply maps to new rows"
 """Panels of options."""
 
-FITTING = ("event", "by", "group", "seed")
+FITTING = ("drop_missing", "event", "by", "group", "seed")
 SERVING = ("id_column", "maps", "keep", "levels", "skip_bad_parts")
 """Parameters that have an effect only with, or only without, --target."""
 
@@ -97,6 +97,7 @@ def recalibrate(
             help="column with the outcome: estimate maps and write them to a folder",
         ),
     ] = None,
+    drop_missing: DropMissing = False,
     event: Event = None,
     horizon: Horizon = None,
     by: Annotated[
@@ -162,19 +163,7 @@ def recalibrate(
     With --id and --maps, recalibrated forecasts of other rows are written; with --pmf also the
     probability of each value, in columns such as p1 and p2, which audit --pmf p reads.
     """
-    subject = column_subject(
-        mean,
-        std,
-        quantiles,
-        samples,
-        sort_quantiles,
-        probability=probability,
-        pmf=pmf,
-        chance_of_zero=chance_of_zero,
-        outcome=outcome,
-        survival=survival,
-        horizon=horizon,
-    )
+    subject = column_subject(options)
     refuse_without_forecasts(subject, f"{table}: no forecasts to recalibrate")
     if target is not None:
         refuse_without_effect(options, SERVING, "with --target, which writes no forecasts")
@@ -182,7 +171,9 @@ def recalibrate(
         if by is not None and group:
             raise InputError("give --by or --group, not both; write the columns of --by as rules")
         times = TimeColumns.of(event, horizon, survival=survival)
-        request = Request(subject, table, target, table.name, seed=seed, times=times)
+        request = Request(
+            subject, table, target, table.name, seed=seed, times=times, drop_missing=drop_missing
+        )
         _estimate(subject, request, out, by, group or [], as_json=as_json)
         return
     refuse_without_effect(options, FITTING, "without --target")
@@ -220,9 +211,7 @@ def _estimate(
     from evenhand.forecasters import RecalibratedRegressor
 
     table = request.rows
-    check_apart(out, {"the table": table})
-    folder = store.check_folder(folder_to_write(out))
-    check_own_folder(folder, "model.json", "a folder of maps")
+    folder = own_folder(out, table, store.MAPS_FOLDER)
     rows = read_rows(request)
     present = list(map(str, rows.data.columns))
     names = subject.columns(present, table.name)
@@ -233,8 +222,8 @@ def _estimate(
     # values of the forecast itself are no columns of the table
     used = [*names, *groups, *(column for column in of_rules if column in present)]
     model = RecalibratedRegressor(subject, by=rules or groups or None, random_state=request.seed)
-    warn_of_replacement(folder, "model.json", "a folder of maps")
-    with about(table.name):
+    warn_of_replacement(folder)
+    with about(rows.source):
         model.fit(rows.data[list(dict.fromkeys(used))], rows.y, **rows.times)
     _write(model, folder)
     checked = model.check_.astype(object).where(model.check_.notna(), None).to_dict("records")

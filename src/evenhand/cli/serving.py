@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand._format import count
-from evenhand._validate import InputError, bad_input, check_choice
+from evenhand._validate import InputError, bad_input, check_choice, short
 from evenhand.cli.arguments import (
     DEFAULT_LEVELS,
     DRAWS,
@@ -38,8 +38,10 @@ if TYPE_CHECKING:
 SCHEMA = "evenhand.forecasts/1"
 
 WRITTEN = ("levels", "moments")
-DRAWING = ("key_file", "context", *WRITTEN)
 """Parameters of `predict` for forecasts that are not probabilities of events."""
+
+DRAWING = ("key_file", "context")
+"""Parameters of `predict` for randomized forecasts."""
 
 LOGGING = ("groups", "keep_features", "person")
 """Parameters of `predict` for a decision log."""
@@ -56,8 +58,8 @@ def predict(
         typer.Option(
             metavar="FILE",
             rich_help_panel=DRAWS,
-            help="file with the secret key of the draws, at least 16 bytes; needed unless the"
-            " forecasts are not randomized, as those of 0/1 outcomes",
+            help="file with the secret key of the draws, at least 16 bytes; needed only for a"
+            " randomized model, and for --log",
         ),
     ] = None,
     context: Context = "",
@@ -103,16 +105,16 @@ def predict(
     scheduler: Scheduler = None,
     skip_bad_parts: SkipBadParts = False,
 ) -> None:
-    """Write randomized forecasts for the people in a table.
+    """Write forecasts for the people in a table.
 
-    Each person's draw is a keyed hash of the id, so repeated runs give the same forecasts.
-
-    For a 0/1 target the probability is written, which needs no draw and no key.
+    With a randomized model, each person's draw is a keyed hash of the id, so repeated runs give the
+    same forecasts. For a 0/1 target the probability is written.
 
     With --log, each forecast is in a decision log before it is written, and its id in the column
     forecast_id. A person who is in the log with the same features gets the logged answer.
     """
     from evenhand import scale, store, tables
+    from evenhand.distributions import OutcomeKind
 
     check_apart(out, {"the model": model, "the table": table, "the key file": key_file})
     # checked before the table is read
@@ -127,23 +129,24 @@ def predict(
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
     # missing columns are named before the kind of forecast is read off the first row
     subject.columns(parts.columns, parts.source)
-    if scale.predicts_events(subject, parts):
-        reason = (
-            f"with {model}: its forecast of a 0/1 outcome is one probability, which needs no draw"
-            " because a draw cannot improve it"
-        )
-        # the key and the context of a log name people, also without draws
-        unused = DRAWING if log is None else WRITTEN
-        refuse_without_effect(options, unused, reason)
-    elif key_file is None:
+    first = scale.first_forecast(subject, parts)
+    if first is not None and first.is_randomized and key_file is None:
+        why = f"the forecasts of {model} depend on draws"
         raise InputError(
-            f"--key-file is missing: the forecasts of {model} depend on draws; name a file with a"
-            " secret key of at least 16 bytes"
+            f"--key-file is missing: {why}; name a file with a secret key of at least 16 bytes"
         )
+    if first is not None and not first.is_randomized:
+        # the key and the context of a log name people, also without draws
+        unused = DRAWING if log is None else ()
+        refuse_without_effect(options, unused, f"with {model}, whose forecasts are not randomized")
+        if first.outcome_kind is OutcomeKind.BINARY:
+            refuse_without_effect(options, WRITTEN, f"with {model}, which predicts probabilities")
     if log is not None:
         asked["recorder"] = logged_forecasts(
             model, log, asked["key"], context, groups, keep_features, person, asked["levels"]
         )
+    if first is not None and not first.is_randomized:
+        asked["key"] = None
     serve(subject, parts, out, asked, workers, scheduler, "forecast", as_json)
 
 
@@ -171,12 +174,12 @@ def parse_levels(listed: str) -> list[float]:
     try:
         levels = [float(level) for level in names]
     except ValueError as error:
-        raise bad_input("--levels", "be comma-separated numbers", repr(listed)) from error
+        raise bad_input("--levels", "be comma-separated numbers", short(listed)) from error
     # increasing, because columns are written in this order
     if not all(0 < level < 1 for level in levels) or sorted(set(levels)) != levels:
         remedy = "give a fraction: 0.9, not 90"
         rule = "be increasing and strictly between 0 and 1"
-        raise bad_input("--levels", rule, repr(listed), remedy)
+        raise bad_input("--levels", rule, short(listed), remedy)
     return levels
 
 

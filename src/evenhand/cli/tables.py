@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from evenhand._validate import InputError, check_column
+from evenhand.cli.messages import inform
 from evenhand.cli.options import listed_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
+    import typer
 
+    from evenhand._validate import Floats
+    from evenhand.audits import Note
     from evenhand.scale import ColumnSubject
 
 
@@ -39,6 +44,26 @@ def people_of(
     return [id_text(label) for label in labels]
 
 
+def with_outcomes(
+    data: pd.DataFrame, target: str, drop_missing: bool, source: str
+) -> tuple[pd.DataFrame, Floats, str, list[Note]]:
+    """Return rows and outcomes, the name of the rows in messages, and a note if some are left out.
+
+    Messages then count the rows that are returned; their index has the numbers of the table.
+    """
+    from evenhand import audits, tables
+
+    notes = []
+    missing = tables.column_of(data, target, source).isna().to_numpy()
+    if drop_missing and missing.any() and not missing.all():
+        notes = [audits.Note(audits.NoteKind.NO_OUTCOME, numbers=(int(missing.sum()), len(data)))]
+        inform(f"warning: {source}: {notes[0]}")
+        data, source = data[~missing], f"{source} without rows that lack {target!r}"
+    option = "" if drop_missing else "--drop-missing"
+    y = tables.number_column(data, target, source=source, option=option)
+    return data, y, source, notes
+
+
 def chosen_columns(
     option: str, listed: str | None, parts: dict[str, str], present: Sequence[str], source: str
 ) -> list[str]:
@@ -63,44 +88,21 @@ def chosen_columns(
     return names
 
 
-def column_subject(
-    mean: str | None,
-    std: str | None,
-    quantiles: str | None,
-    samples: str | None,
-    sort_quantiles: bool,
-    *,
-    probability: str | None = None,
-    pmf: str | None = None,
-    chance_of_zero: str | None = None,
-    outcome: str | None = None,
-    survival: str | None = None,
-    horizon: float | None = None,
-) -> ColumnSubject:
-    """Return the columns of another model's forecasts; they may be none.
+def column_subject(options: typer.Context) -> ColumnSubject:
+    """Return the columns of another model's forecasts that options name; they may be none.
 
     Raises InputError if options contradict each other.
     """
     from evenhand import scale
 
+    given = options.params
     # an option without effect is refused, because its user expects an effect
-    if sort_quantiles and quantiles is None:
+    if given["sort_quantiles"] and given["quantiles"] is None:
         raise InputError(
             "--sort-quantiles has no effect without --quantiles; leave it out, or name the columns"
         )
-    return scale.ColumnSubject(
-        mean,
-        std,
-        quantiles,
-        samples,
-        sort_quantiles,
-        probability,
-        pmf,
-        chance_of_zero,
-        outcome,
-        survival,
-        horizon,
-    )
+    names = [field.name for field in fields(scale.ColumnSubject)]
+    return scale.ColumnSubject(**{name: given[name] for name in names})
 
 
 def refuse_without_forecasts(

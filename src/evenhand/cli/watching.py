@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from evenhand._format import count
-from evenhand._validate import InputError, bad_input, check_choice, check_fraction, first_names
+from evenhand._validate import (
+    InputError,
+    bad_input,
+    check_choice,
+    check_fraction,
+    first_names,
+    short,
+)
 from evenhand.cli.arguments import GATE, GROUPS, OUTPUT, AsJson
 from evenhand.cli.log_arguments import LOG, Log, opened_log
 from evenhand.cli.messages import Verdict, inform
@@ -165,7 +172,7 @@ def _checked(horizon: str, tolerance: float, false_alarm: float, period: str) ->
         as_horizon(horizon)
     except InputError as error:
         rule = "be a number of days or a time such as 365d, 12h or 6w"
-        raise bad_input("--horizon", rule, repr(horizon)) from error
+        raise bad_input("--horizon", rule, short(horizon)) from error
     return {
         "horizon": horizon,
         "tolerance": check_fraction("--tolerance", tolerance),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evenhand.columns.conversion import as_pandas, as_table, refuse_repeated_names, stack_rows
+from evenhand.columns.copies import copies_in_words as copies_in_words
 from evenhand.columns.encoded_columns import KINDS as KINDS
 from evenhand.columns.encoded_columns import LIMIT as LIMIT
 from evenhand.columns.encoded_columns import CategoryColumn, EncodedColumn

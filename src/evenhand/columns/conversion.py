@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -99,8 +98,3 @@ def as_json(learned: Any) -> dict[str, Any]:
     """Return the fields of a dataclass as JSON values, with tuples as lists."""
     fields = asdict(learned)
     return {key: list(one) if isinstance(one, tuple) else one for key, one in fields.items()}
-
-
-def from_json(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a dataclass from the output of `as_json`, with lists as tuples."""
-    return {key: tuple(one) if isinstance(one, list) else one for key, one in dict(fields).items()}

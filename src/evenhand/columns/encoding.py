@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import Floats, InputError, bad_input
-from evenhand.columns.conversion import as_json, as_pandas, as_table, from_json
+from evenhand._validate import LARGEST, Floats, InputError, bad_input, typed_fields
+from evenhand.columns.conversion import as_json, as_pandas, as_table
 from evenhand.columns.encoded_columns import (
     KINDS,
     EncodedColumn,
@@ -149,14 +149,15 @@ class TableEncoder:
 
 
 def _column_from_state(entry: Mapping[str, Any]) -> EncodedColumn:
-    fields = from_json(entry)
-    return KINDS[fields.pop("kind")](**fields)
+    fields = dict(entry)
+    kind = KINDS[fields.pop("kind")]
+    return kind(**typed_fields(kind, fields))
 
 
 def _plain_numbers(X: Any, columns: Sequence[EncodedColumn]) -> Floats | None:
     """Return the rows as an array, if they consist of the columns of training and all are numbers.
 
-    None if any value needs to be converted, or is infinite and must be refused.
+    None if any value needs to be converted, or is too large and must be refused.
     """
     if not all(isinstance(column, NumberColumn) for column in columns):
         return None
@@ -167,7 +168,7 @@ def _plain_numbers(X: Any, columns: Sequence[EncodedColumn]) -> Floats | None:
         X = X.to_numpy(dtype=np.float64)
     elif type(X) is not np.ndarray or X.dtype != np.float64 or X.shape[1:] != (len(columns),):
         return None
-    return None if np.isinf(X).any() else X
+    return None if (np.abs(X) > LARGEST).any() else X
 
 
 def _encoded_numbers(numbers: Floats, columns: Sequence[EncodedColumn]) -> Floats:

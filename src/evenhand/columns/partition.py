@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._validate import Ints, about, bad_input, coded
+from evenhand._validate import Ints, about, bad_input, coded, typed_fields
 from evenhand.columns.cuts import EXACT_WHOLE, at_or_below, median_cut
 from evenhand.columns.groups import Group, Groups, label
 from evenhand.columns.values import Kind, is_single, kind_of, unpacked
@@ -219,10 +219,10 @@ class Partition:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild a partition from the output of `to_state`."""
+        fields = {"column": state["name"], "cut": state["cut"], "kind": state["kind"]}
         values = [value for value in state["values"] if value is not None]
-        has_missing = None in state["values"]
-        by_value = tuple(values) if state["cut"] is None else ()
-        return cls(state["name"], by_value, state["cut"], has_missing, state["kind"])
+        fields |= {"values": values if fields["cut"] is None else []}
+        return cls(**typed_fields(cls, fields), has_missing=None in state["values"])
 
 
 def _kind(values: pd.Series[Any]) -> PartitionKind:

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import Floats, InputError
-from evenhand.columns.conversion import as_json, as_pandas, from_json
+from evenhand._validate import Floats, InputError, typed_fields
+from evenhand.columns.conversion import as_json, as_pandas
 from evenhand.columns.values import (
     FEW,
     Kind,
@@ -70,7 +70,7 @@ class Column:
     greatest: float | None = None
     levels: tuple[str, ...] | None = None
     dtype: str = "object"
-    categories: tuple[Any, ...] | None = None
+    categories: tuple[str | int | float | bool, ...] | None = None
 
     @cached_property
     def known_levels(self) -> frozenset[str]:
@@ -108,8 +108,8 @@ class Column:
         if self.kind in ("number", "boolean", "date"):
             values = unpacked(values)
         if self.kind == "number":
+            found = numbers(values, place, start)
             if not is_plain_number(values):
-                found = numbers(values, place, start)
                 values = pd.Series(found, index=values.index, name=values.name)
             # with more digits than in training, a value at a cut could be on its other side
             has_digits = self.dtype.startswith("float")
@@ -149,8 +149,12 @@ class Column:
 
     @classmethod
     def from_state(cls, entry: Mapping[str, Any]) -> Self:
-        """Rebuild a column from the output of `to_state`."""
-        return cls(**from_json(entry))
+        """Rebuild a column from the output of `to_state`; InputError if it is anything else."""
+        column = cls(**typed_fields(cls, entry))
+        ends = [end for end in (column.least, column.greatest) if end is not None]
+        if ends != sorted(ends):
+            raise InputError(f"column {column.name!r} has the range {ends}")
+        return column
 
 
 @dataclass(frozen=True)
@@ -268,7 +272,7 @@ class Schema:
         """Rebuild a schema from the output of `to_state`; InputError if it is anything else."""
         try:
             return cls(tuple(Column.from_state(entry) for entry in state))
-        except (TypeError, ValueError, AttributeError) as error:
+        except (TypeError, AttributeError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise InputError(f"schema is not the output of Schema.to_state ({reason})") from error
 

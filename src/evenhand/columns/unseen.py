@@ -222,7 +222,8 @@ def _probability_as_far(least: float, greatest: float, tally: Tally, n: int) -> 
     if width == 0:
         return 0.0  # a constant column has no scale, and a new value is never expected
     distance = max(least - tally.least, tally.greatest - greatest) / width
-    return 2 * present / n / (1 + distance) ** 2
+    # not squared, as the square of a large float is an error
+    return 2 * present / n / (1 + distance) / (1 + distance)
 
 
 def _text(value: float, kind: Kind) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
-from evenhand._validate import Floats, Ints, Mask, coded
+from evenhand._validate import LARGEST, Floats, Ints, Mask, coded
 from evenhand.tables import as_mask, is_text, missing_words, parse_numbers, refuse_row, text_array
 
 Kind = Literal["number", "category", "boolean", "date", "other"]
@@ -105,13 +105,15 @@ def few_levels(values: Values[Any]) -> set[str] | None:
 
 
 def numbers(values: Values[Any], place: str, start: int = 0) -> Floats:
-    """Convert a column to finite floats, with NaN for missing values."""
+    """Convert a column to floats of at most `LARGEST` in size, with NaN for missing values."""
     if is_plain_number(values):
         found = values.to_numpy(dtype=np.float64)
     else:
         found, wrong = parse_numbers(values)
         refuse_row(wrong, values, place, "be a number", REMEDY, start)
     refuse_row(np.isinf(found), values, place, "be finite", REMEDY, start)
+    rule = f"lie between -{LARGEST:g} and {LARGEST:g}"
+    refuse_row(np.abs(found) > LARGEST, values, place, rule, REMEDY, start)
     return found
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from evenhand._logarithms import log_expm1, softplus
-from evenhand._validate import Floats
+from evenhand._validate import Floats, InputError, typed_fields
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,11 @@ class Support:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Rebuild from the output of `to_state`."""
-        return cls(**{name: value for name, value in state.items() if value is not None})
+        given = {name: value for name, value in state.items() if value is not None}
+        support = cls(**typed_fields(cls, given))
+        if not support.low < support.high or support.bend <= 0:
+            raise InputError(f"{support} is not an interval with a bend above 0")
+        return support
 
     def _bent(self, distance: Floats) -> Floats:
         if np.isinf(self.bend):

@@ -14,7 +14,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, InputError, bad_input, not_numbers
+from evenhand._validate import LARGEST, Floats, InputError, bad_input, not_numbers, typed
 from evenhand.columns import Schema, as_pandas, refuse_repeated_names, unreported, warn_unseen
 from evenhand.distributions import Distribution, OutcomeKind, Support
 from evenhand.draws import RandomState, nodes
@@ -171,7 +171,11 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             self.sees_pandas_ = True
         elif self._are_plain_numbers(X):
             return X
-        return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
+        rows = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
+        for i, j in np.argwhere(np.abs(rows) > LARGEST)[:1]:
+            rule = f"lie between -{LARGEST:g} and {LARGEST:g}"
+            raise bad_input(f"column 'x{j}', row {i + 1}", rule, rows[i, j])
+        return rows
 
     def _refuse_more_columns(self, X: Any) -> None:
         """Refuse a table with all columns of training and others, which may be those of groups."""
@@ -208,7 +212,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             and X.shape[0] > 0
             and X.shape[1] == self.n_features_in_
             and not hasattr(self, "feature_names_in_")
-            and not np.isinf(X).any()
+            and not (np.abs(X) > LARGEST).any()
         )
 
     def _read(self, X: Any) -> Any:
@@ -296,16 +300,15 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return columns | {"schema": self.schema_.to_state(), "sees_pandas": self.sees_pandas_}
 
     def _columns_from_state(self, learned: dict[str, Any]) -> None:
-        self.n_features_in_ = learned["n_features_in"]
+        self.n_features_in_ = typed("n_features_in", learned["n_features_in"], int)
         self.schema_ = Schema.from_state(learned["schema"])
         self.sees_pandas_ = bool(learned.get("sees_pandas", True))
         support = learned.get("support")
         self.support_ = None if support is None else Support.from_state(support)
-        if self.support is not None:  # JSON has no tuples
-            low, high = self.support
-            self.support = (low, high)
         if "feature_names_in" in learned:
-            self.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
+            if learned["feature_names_in"] != list(self.schema_.names):
+                raise InputError("feature_names_in are not the names of the columns of the schema")
+            self.feature_names_in_ = np.array(self.schema_.names, dtype=object)
 
     def _params_to_state(self) -> dict[str, Any]:
         """Return constructor parameters as JSON values, without a generator."""

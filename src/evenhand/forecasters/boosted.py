@@ -14,6 +14,7 @@ from evenhand._validate import (
     check_count,
     check_fraction,
     check_outcomes,
+    typed_fields,
 )
 from evenhand.columns import TableEncoder
 from evenhand.distributions import LocationScale, Quantiles
@@ -205,12 +206,11 @@ class BoostedDistributionRegressor(Forecaster):
         check_is_fitted(self)
         features = tree_features(self.encoder_, self._check_new_rows(X))
         threads = n_threads(self.n_jobs)
+        nothing = np.zeros(len(features))
+        # a mean over an axis would add in another order for one row than for many
         position, log_scale = (
-            np.mean(
-                [raw_output(one, features, threads) for one in ensembles]
-                or np.zeros((1, len(features))),
-                axis=0,
-            )
+            sum((raw_output(one, features, threads) for one in ensembles), nothing)
+            / max(len(ensembles), 1)
             for ensembles in self._boosters()
         )
         # the trees predict log scales, so the average over ensembles is geometric and positive
@@ -249,11 +249,11 @@ class BoostedDistributionRegressor(Forecaster):
     def from_state(cls, state: State) -> Self:
         learned = state.params["learned"]
         model = cls(**state.params["params"])
+        model._check_parameters()
         model.encoder_ = TableEncoder.from_state(learned["encoder"])
         # folders of earlier versions have a linear scale
-        model.outcome_scale_ = OutcomeScale(
-            learned["y_offset"], learned["y_unit"], learned.get("y_bend")
-        )
+        scale = {name: learned.get(f"y_{name}") for name in ("offset", "unit", "bend")}
+        model.outcome_scale_ = OutcomeScale(**typed_fields(OutcomeScale, scale))
         model._columns_from_state(learned)
         width = len(category_flags(model.encoder_))
         for text in chain.from_iterable(learned["boosters"]):
@@ -273,8 +273,9 @@ class BoostedDistributionRegressor(Forecaster):
         for name, least in (("num_leaves", 2), ("min_child_samples", 1)):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name), least=least)
-        if self.n_jobs != -1:
-            check_count("n_jobs", self.n_jobs)
+        # LightGBM ends the process if there is no memory for its threads
+        if self.n_jobs != -1 and check_count("n_jobs", self.n_jobs) > 1024:
+            raise bad_input("n_jobs", "be at most 1024", self.n_jobs, "-1 uses all")
         check_fraction("subsample", self.subsample, high_open=False)
         for name in ("learning_rate", "colsample_bytree"):
             if getattr(self, name) is not None:

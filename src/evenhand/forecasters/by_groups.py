@@ -53,10 +53,13 @@ class ByGroups:
     def _set_grouping(self, learned: dict[str, Any]) -> None:
         """Rebuild the definitions of the groups of a stored model."""
         self._grouping = None
+        if not self.by:
+            return
         if isinstance(self.by, Mapping):
             self._grouping = NamedGroups.from_state(self.by)
             self.by = dict(self._grouping.rules)
-        elif self.by is not None:
+        elif not callable(self.by):  # functions are not stored
+            self.by = self.by if isinstance(self.by, str) else list(self.by)
             self._grouping = Grouping.from_state(self.by, learned["columns"])
 
     def _members(self, rows: Any, groups: Mapping[str, Any] | None, forecast: Forecast) -> Members:

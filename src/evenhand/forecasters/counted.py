@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from typing import Any, Self, get_args
 
+import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 from sklearn.base import is_classifier
 
 from evenhand._validate import (
     Floats,
     bad_input,
     check_choice,
+    check_count,
     check_outcomes,
     outcomes_checked,
 )
-from evenhand.distributions import OutcomeKind
+from evenhand.distributions import Categorical, OutcomeKind
 from evenhand.draws import RandomState, generator
+from evenhand.forecast import Forecast
 from evenhand.forecasters.adapters import CountBase, Family, Training, check_counts
 from evenhand.forecasters.discrete import DiscreteForecaster
 from evenhand.forecasters.table_models import TableCounts
 
 N_FOLDS = 5
 """Number of folds by which the dispersion is estimated."""
+
+MOST_VALUES = 1000
+"""Most values below a largest count, each of which has a probability for each person."""
 
 
 class CountRegressor(DiscreteForecaster):
@@ -45,6 +52,9 @@ class CountRegressor(DiscreteForecaster):
     family : {"auto", "poisson", "negative-binomial"}, default "auto"
         Family of the distributions. "auto" is negative binomial if a likelihood ratio test at the
         5% level finds overdispersion, and Poisson otherwise.
+    largest : int, optional
+        Largest count that is possible, such as 20 for a score from 0 to 20. Forecasts are then
+        conditional on it, so that no interval ends beyond it, randomized or not.
     random_state : int, generator or None
         Seed of the folds and of the default estimator.
 
@@ -83,10 +93,12 @@ class CountRegressor(DiscreteForecaster):
         estimator: Any = None,
         *,
         family: Family = "auto",
+        largest: int | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
         self.family = family
+        self.largest = largest
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -108,7 +120,8 @@ class CountRegressor(DiscreteForecaster):
         Raises
         ------
         InputError
-            If an outcome is negative or not a whole number, or all are equal.
+            If an outcome is negative, not a whole number or larger than `largest`, or all are
+            equal.
         """
         family = check_choice("family", self.family, get_args(Family))
         if self.estimator is not None and is_classifier(self.estimator):
@@ -117,6 +130,10 @@ class CountRegressor(DiscreteForecaster):
             raise bad_input("estimator", "be a regressor of means", got, remedy)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         check_counts(outcomes)
+        values = self._values()
+        if values is not None and outcomes.max() > values[-1]:
+            row = int(np.argmax(outcomes))
+            raise bad_input(f"y[{row}]", f"be at most largest={self.largest}", f"{outcomes[row]:g}")
         check_outcomes(outcomes, kind=None)
         random = generator(self.random_state)
         estimator = self.estimator
@@ -129,7 +146,25 @@ class CountRegressor(DiscreteForecaster):
         self._set_base(base)
         return self
 
+    def forecast(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> Forecast:
+        forecast, values = super().forecast(X), self._values()
+        if values is None:
+            return forecast
+        log_mass = forecast.distribution.expand().log_mass(values)
+        return Forecast(Categorical(values, special.softmax(log_mass, axis=-1)))
+
+    def _values(self) -> Floats | None:
+        """Return the possible counts; None without a largest one."""
+        if self.largest is None:
+            return None
+        if check_count("largest", self.largest) > MOST_VALUES:
+            raise bad_input("largest", f"be at most {MOST_VALUES:,}, or None", self.largest)
+        return np.arange(self.largest + 1.0)
+
     def _set_base(self, base: Any) -> None:
+        self._values()
         super()._set_base(base)
         self.dispersion_ = base.dispersion
 

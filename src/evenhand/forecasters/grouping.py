@@ -106,7 +106,10 @@ class Grouping:
     @classmethod
     def from_state(cls, by: Columns, columns: Iterable[Mapping[str, Any]]) -> Self:
         """Rebuild a grouping from the output of `to_state`."""
-        return cls(by, tuple(map(Partition.from_state, columns)))
+        parts = tuple(map(Partition.from_state, columns))
+        if [part.column for part in parts] != ([by] if isinstance(by, str) else by):
+            raise InputError("by are not the names of the columns of groups")
+        return cls(by, parts)
 
 
 def _table(X: Any) -> pd.DataFrame:

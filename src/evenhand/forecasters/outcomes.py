@@ -42,9 +42,11 @@ def check_after_fit(
 def check_support_of(kind: OutcomeKind, support: Any) -> None:
     """Raise InputError if bounds are given for outcomes with atoms."""
     if support is not None and kind is not OutcomeKind.CONTINUOUS:
+        is_count = kind is OutcomeKind.COUNT
+        remedy = ", or pass CountRegressor(largest=...)" if is_count else ""
         raise InputError(
             f"support={support!r} has no meaning for forecasts of the kind {str(kind)!r}, only for"
-            " continuous ones; leave it out"
+            f" continuous ones; leave it out{remedy}"
         )
 
 

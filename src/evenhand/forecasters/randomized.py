@@ -80,14 +80,12 @@ class RandomizedRegressor(WrappingForecaster):
     cv : int, default 5
         Number of folds for the residuals of a plain regressor, and for `recalibrate`.
     spread : {"learned", "constant"}, default "learned"
-        Spread of the residuals of a plain regressor. If learned, boosted trees and a clone of the
-        model are fitted to the sizes of held-out residuals, and the one with the better held-out
-        CRPS is used; the spread is constant if neither is better than that by one standard error,
-        or with fewer than 100 rows. A plain regressor is fitted `cv + 1` times for its residuals,
-        and once more for the spread, or `cv + 1` times more where its clone is better in the first
-        fold. No other model has a spread to be learned. Folds are random: where rows are repeated,
-        or several belong to one person, intervals for others are too short, above all with a
-        learned spread.
+        Spread of the residuals of a plain regressor. If learned, boosted trees are
+        fitted to the sizes of held-out residuals; the spread is constant if their held-out CRPS is
+        not better than that by one standard error, or with fewer than 100 rows. A plain regressor
+        is fitted `cv + 1` times for its residuals. No other model has a spread to be learned. Folds
+        are random: where rows are repeated, or several belong to one person, intervals for others
+        are too short, above all with a learned spread.
     support : tuple of (float or None, float or None), optional
         Bounds `(low, high)` of the outcome, None on a side without bound: `(0, None)` for money or
         durations. The estimator is fitted to outcomes that a smooth increasing map takes to the
@@ -105,7 +103,7 @@ class RandomizedRegressor(WrappingForecaster):
     ----------
     estimator_ : estimator, function or list
         Fitted model; with `recalibrate`, the `RecalibratedRegressor` that wraps it.
-    spread_ : SpreadTrees, estimator or None
+    spread_ : SpreadTrees or None
         Fitted model of the logarithm of the spread; None if the spread is constant, and with
         `recalibrate`, where `estimator_` has it.
     support_ : Support or None

@@ -109,7 +109,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
     ----------
     estimator_ : estimator
         Fitted model.
-    spread_ : SpreadTrees, estimator or None
+    spread_ : SpreadTrees or None
         Fitted model of the logarithm of the spread of a plain regressor's residuals; None if it is
         constant.
     groups_ : DataFrame

@@ -198,22 +198,6 @@ class Link(ABC):
         low = self._mean_pit_lower(np.minimum(values, 1 - values))
         return np.where(values > 0.5, 1 - low, low)
 
-    def mean_pit_inverse(self, p: ArrayLike) -> Floats:
-        """Base PIT `u`, from 0 to 1, at which `mean_pit` is `p`; same shape as `p`.
-
-        Examples
-        --------
-        >>> from evenhand.links import Entropic
-        >>> link = Entropic(0.1)
-        >>> float(link.mean_pit(link.mean_pit_inverse(0.3)).round(9))
-        0.3
-        """
-        values = _unit(p, 0.5)[0]
-        if self.alpha == 1:
-            return np.array(values)
-        low = self._mean_pit_inverse_lower(np.minimum(values, 1 - values))
-        return np.where(values > 0.5, 1 - low, low)
-
     def mean_pit_integral(self, u: ArrayLike) -> Floats:
         """Integral of `mean_pit` from 0 to `u`, from 0 to 1/2; same shape as `u`.
 
@@ -230,13 +214,9 @@ class Link(ABC):
         return np.where(values > 0.5, values - 0.5 + low, low)
 
     # the table is made for densities that fall exponentially, at a rate of one over the mean error;
-    # other links replace the next three and `averaged_score`
+    # other links replace the next two and `averaged_score`
     def _mean_pit_lower(self, u: Floats) -> Floats:
         return _mean_pit_table(self).mean(_log_odds(u))
-
-    def _mean_pit_inverse_lower(self, p: Floats) -> Floats:
-        with np.errstate(divide="ignore"):
-            return np.asarray(special.expit(-_mean_pit_table(self).inverse(np.log(p))))
 
     def _mean_pit_integral_lower(self, u: Floats) -> Floats:
         return np.asarray(u * _mean_pit_table(self).ratio(_log_odds(u)))

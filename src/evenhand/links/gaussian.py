@@ -96,9 +96,6 @@ class Gaussian(Link):
     def _mean_pit_lower(self, u: Floats) -> Floats:
         return np.asarray(special.ndtr(self._mean_slope * special.ndtri(u)))
 
-    def _mean_pit_inverse_lower(self, p: Floats) -> Floats:
-        return np.asarray(special.ndtr(special.ndtri(p) / self._mean_slope))
-
     def _mean_pit_integral_lower(self, u: Floats) -> Floats:
         # the derivative of Owen's function T(z, s) is -phi(z) (Phi(s z) - 1/2)
         return np.asarray(u / 2 - special.owens_t(special.ndtri(u), self._mean_slope))

@@ -53,7 +53,7 @@ def draw_edges(t: Floats, span: float) -> Floats:
 
 
 class MeanPITTable:
-    """Mean PIT, its inverse and its integral for `u <= 1/2`, exact to about 1e-11.
+    """Mean PIT and its integral for `u <= 1/2`, exact to about 1e-11.
 
     Parameters
     ----------
@@ -79,8 +79,6 @@ class MeanPITTable:
         to_powers = np.linalg.inv(np.vander(x, increasing=True))
         values = self._over_draws(span, ppf, kink)
         self._mean = to_powers @ values.T
-        self._slope = self._mean[1:] * np.arange(1.0, ORDER)[:, None] / self._half
-        self._roots = np.sqrt(self._at(self._mean, self._edges))
         self._ratio = to_powers @ self._ratios(values, x, to_powers).T
 
     def mean(self, t: Floats) -> Floats:
@@ -90,18 +88,6 @@ class MeanPITTable:
     def ratio(self, t: Floats) -> Floats:
         """Return `integral_0^u mu / u` at negative log odds `t >= 0`."""
         return np.asarray(self._at(self._ratio, t) * self._beyond(t))
-
-    def inverse(self, log_p: Floats) -> Floats:
-        """Return the `t` at which the logarithm of `mu(u)` is `log_p <= log(1/2)`."""
-        inside = np.maximum(log_p / 2, np.log(self._roots[-1]))
-        root = np.exp(inside)
-        t = np.interp(-root, -self._roots, self._edges)
-        for _ in range(4):
-            # Newton on the square root of mu, which is linear in the wide panel
-            mean = self._at(self._mean, t)
-            step = 2 * (mean - np.sqrt(mean) * root) / self._at(self._slope, t)
-            t = np.clip(t - step, 0.0, self._edges[-1])
-        return np.asarray(t + (2 * inside - log_p))
 
     def score(self, level: Floats) -> Floats:
         """Return the normal score of `u` at which that of `mu(u)` is `level`, both positive."""
@@ -149,7 +135,7 @@ class MeanPITTable:
         integrate = (1 - places[:, None] ** exponents) / exponents @ to_powers
         found = np.empty((self._half.size, ORDER + 1))
         # beyond the last edge mu is proportional to u
-        last = self._roots[-1] ** 2 / 2
+        last = self.mean(self._edges[-1:])[0] / 2
         for panel in reversed(range(self._half.size)):
             half = self._half[panel]
             if half > WIDTH:

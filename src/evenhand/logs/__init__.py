@@ -6,6 +6,7 @@ from evenhand.logs.batches import Batches, Ticket
 from evenhand.logs.chain import digest_of
 from evenhand.logs.decision_log import DecisionLog, Transaction
 from evenhand.logs.entries import Entry, EntryKind, Head, Logged
+from evenhand.logs.entry_times import EntryTimes
 from evenhand.logs.exporting import export
 from evenhand.logs.log_errors import LogError
 from evenhand.logs.opening import open_log
@@ -16,6 +17,7 @@ __all__ = [
     "DecisionLog",
     "Entry",
     "EntryKind",
+    "EntryTimes",
     "Head",
     "LogError",
     "Logged",

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, get_args
 
 from evenhand._validate import InputError, bad_input, check_choice
 from evenhand.logs.entries import Entry, EntryKind, Logged
+from evenhand.logs.entry_times import MOST_ERROR
 from evenhand.logs.log_errors import changed
+
+LOGGER = logging.getLogger(__name__)
 
 FORMAT = 1
 """Version of logs; logs of later versions are refused."""
@@ -32,11 +36,18 @@ class Row(NamedTuple):
 
 def next_row(entry: Entry, last: Logged | None, source: str) -> Row:
     """Return the row that appends an entry to a log with this last entry."""
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    now = datetime.now(UTC)
+    time = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     if last is None:
-        return _row(entry, 1, now, BEFORE_FIRST, source)
-    # a clock that was set back must not change the order; texts of this form sort by time
-    return _row(entry, last.number + 1, max(now, last.time), last.sha256, source)
+        return _row(entry, 1, time, BEFORE_FIRST, source)
+    # a wrong clock is reported and no outage: readers put such entries between their neighbours
+    if datetime.fromisoformat(last.time) - now > MOST_ERROR:
+        LOGGER.warning(
+            "%s: entry %d is at %s, but entry %d before it at %s; a clock is or was wrong, check"
+            " those of all machines that write the log",
+            *(source, last.number + 1, time, last.number, last.time),
+        )
+    return _row(entry, last.number + 1, time, last.sha256, source)
 
 
 def stored_row(entry: Logged, source: str) -> Row:

@@ -45,8 +45,8 @@ class Logged(Entry):
     number : int
         Position in the log, from 1.
     time : str
-        Time of the entry in UTC, ISO 8601 with microseconds and "Z"; never before that of the
-        previous entry.
+        Reading of the clock in UTC, ISO 8601 with microseconds and "Z"; before that of the previous
+        entry if one of them is wrong (see `EntryTimes`).
     previous : str
         Hash of the previous entry; 64 zeros for the first.
     sha256 : str

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from evenhand._validate import InputError, bad_input
 from evenhand.logs.chain import BEFORE_FIRST
 from evenhand.logs.decision_log import DecisionLog
 from evenhand.logs.entries import Head, Logged
+from evenhand.logs.entry_times import EntryTimes
 from evenhand.logs.log_errors import changed
 
 
@@ -23,10 +24,13 @@ class Verification:
     head : Head or None
         The last entry, to be noted outside of the log as the anchor of later verifications; None
         for an empty log.
+    times : EntryTimes
+        Times of the entries, with those at which a clock was wrong.
     """
 
     n_entries: int
     head: Head | None
+    times: EntryTimes = field(default_factory=lambda: EntryTimes.of([]), compare=False, repr=False)
 
 
 def verify(
@@ -74,11 +78,13 @@ def verify(
     if anchor is not None and anchor.number < 1:
         raise bad_input("the anchor", "be an entry, from 1", anchor.number)
     last = None
+    readings = []
     for last in verified(log.entries(), log.source):
         if anchor is not None and last.number == anchor.number and last.sha256 != anchor.sha256:
             raise changed(
                 log.source, last.number, "is not the one of the anchor: the log has been rewritten"
             )
+        readings.append(last.time)
         if each is not None:
             each(last)
     n_entries = 0 if last is None else last.number
@@ -87,19 +93,18 @@ def verify(
             f"{log.source}: the log ends with entry {n_entries}, and the anchor is entry"
             f" {anchor.number}: entries after {n_entries} are missing; restore them from a backup"
         )
-    return Verification(n_entries, None if last is None else Head(last.number, last.sha256))
+    head = None if last is None else Head(last.number, last.sha256)
+    return Verification(n_entries, head, EntryTimes.of(readings))
 
 
 def verified(entries: Iterable[Logged], source: str) -> Iterator[Logged]:
     """Yield all entries of a log, from the first; InputError where the chain is broken."""
-    number, previous, time = 0, BEFORE_FIRST, ""
+    number, previous = 0, BEFORE_FIRST
     for entry in entries:
         if entry.number != number + 1:
             raise changed(source, number + 1, "is missing")
         if entry.previous != previous:
             which = f"{entry.number - 1} or {entry.number}"
             raise changed(source, entry.number, f"breaks the chain: entry {which} was rewritten")
-        if entry.time < time:
-            raise changed(source, entry.number, f"is before the previous one, at {entry.time}")
-        number, previous, time = entry.number, entry.sha256, entry.time
+        number, previous = entry.number, entry.sha256
         yield entry

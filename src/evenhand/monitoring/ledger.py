@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._validate import InputError
+from evenhand._validate import InputError, check_choice
 from evenhand.certificates import Promise
-from evenhand.monitoring.alarms import Alarm, Notice, Part, risk_shares
-from evenhand.monitoring.horizons import as_horizon
+from evenhand.monitoring.alarms import Alarm, Direction, Notice, Part, risk_shares
+from evenhand.monitoring.horizons import as_horizon, as_time
 from evenhand.monitoring.named_groups import NamedGroups
 from evenhand.monitoring.periods import Calendar
 from evenhand.monitoring.promise_values import promise_values
 from evenhand.monitoring.rows import Rows
-from evenhand.monitoring.settings import Settings
+from evenhand.monitoring.settings import Settings, check_form
 from evenhand.monitoring.tallies import Delays
 from evenhand.monitoring.watched_parts import (
     FairDraws,
@@ -29,6 +29,8 @@ from evenhand.monitoring.watched_parts import (
 )
 from evenhand.monitoring.watched_promise import EnvelopeKept, PromiseKept
 from evenhand.monitoring.witness_tests import Crossing
+
+AlarmOrNotice = TypeVar("AlarmOrNotice", bound=Alarm)
 
 CHUNK = 1 << 14
 """Most rows that are added at once, which limits the memory of an update."""
@@ -276,25 +278,50 @@ class Ledger:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Ledger:
         """Rebuild the ledger from the output of `to_state`."""
-        values = dict(state["settings"])
-        settings = Settings(**{**values, "groups": tuple(values["groups"])})
+        values = state["settings"]
+        settings = Settings.checked(*(values[field.name] for field in fields(Settings)))
         promise = None if state["promise"] is None else Promise.from_dict(state["promise"])
         ledger = cls(settings, promise)
         found = state["groups"]
         ledger.groups = None if found is None else NamedGroups.from_state(found)
-        ledger.n_learned = int(state["n_learned"])
+        ledger.until, ledger.last = (
+            None if state[name] is None else as_time(name, state[name])
+            for name in ("until", "last")
+        )
         if state["first"] is not None:
-            ledger._make_parts(state["kind"], ledger.groups, "draws" in state["parts"])
-            for name, part in ledger.parts.items():
-                part.restore(state["parts"][name])
-            ledger.first = int(state["first"])
-        ledger.n_rows = int(state["n_rows"])
-        ledger.current = int(state["current"])
-        ledger.until, ledger.last = (_time(state[name]) for name in ("until", "last"))
+            kind: Any = check_choice("kind", state["kind"], get_args(Kind))
+            ledger._make_parts(kind, ledger.groups, "draws" in state["parts"])
+            for part in ledger.parts.values():
+                part.begin_period()
+            ledger.first = state["first"]
+        fresh = ledger.to_state()
+        changing = ("n_rows", "current", "n_learned", "delays", "parts")
+        fixed = fresh.keys() - {*changing, "alarms", "notices"}
+        if any(state[name] != fresh[name] for name in fixed):
+            raise ValueError("it has values that no watch has")
+        n_past = 0 if ledger.first is None else state["current"] - ledger.first
+        for name in changing:
+            check_form(state[name], fresh[name], n_past)
+        ledger.n_rows, ledger.n_learned = state["n_rows"], state["n_learned"]
+        ledger.current = state["current"]
+        for name, part in ledger.parts.items():
+            part.restore(state["parts"][name])
         ledger.delays.restore(state["delays"])
-        ledger._found = [(int(row), Alarm(**alarm)) for row, alarm in state["alarms"]]
-        ledger._noticed = [(int(row), Notice(**notice)) for row, notice in state["notices"]]
+        ledger._found = [ledger._alarm(Alarm, *one) for one in state["alarms"]]
+        ledger._noticed = [ledger._alarm(Notice, *one) for one in state["notices"]]
         return ledger
+
+    def _alarm(self, kind: type[AlarmOrNotice], row: int, values: Any) -> tuple[int, AlarmOrNotice]:
+        """Return an alarm or a notice of a state; ValueError if this watch cannot have it."""
+        group = None if values["group"] is None else ""
+        form = asdict(kind("group", group, "higher", "", "", 0.0, 0.0, 0))
+        check_form([row, values], [0, form], 0)
+        check_choice("part", values["part"], tuple(self.parts))
+        check_choice("direction", values["direction"], get_args(Direction))
+        starts = [self.calendar.start((self.first or 0) + i) for i in range(self.n_periods)]
+        if not {values["since"], values["date"]} <= {*starts}:
+            raise ValueError("an alarm has a date without rows")
+        return row, kind(**values)
 
 
 def _table_of(rows: Rows) -> Any:
@@ -311,7 +338,3 @@ def _in_words(promise: Promise | None) -> str:
 
 def _text(time: np.datetime64 | None) -> str | None:
     return None if time is None else str(time)
-
-
-def _time(text: str | None) -> np.datetime64 | None:
-    return None if text is None else np.datetime64(text, "us")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from evenhand._validate import InputError, about, bad_input, check_fraction
 from evenhand.certificates import Certificate, EventCertificate, Promise
-from evenhand.links import make_link
 from evenhand.selection import Selection
 from evenhand.store import CERTIFICATE, certificate_at
 
@@ -72,28 +70,9 @@ def promise_of(source: Promising, mass: float | None = None) -> Promise:
 def _of_folder(path: Path) -> Promise:
     content = certificate_at(path)
     with about(str(path if path.name == CERTIFICATE else path / CERTIFICATE)):
-        if "promise" not in content:
-            return _of_older(content)
-        if content["promise"] is None:
+        if content.get("promise") is None:
             raise InputError(
                 "nothing is promised that served forecasts can show; watch named groups without a"
                 " certificate"
             )
         return Promise.from_dict(content["promise"])
-
-
-def _of_older(content: dict[str, Any]) -> Promise:
-    """Return the promise of a certificate that was written without an object `promise`."""
-    try:
-        mass = float(content["group_mass"])
-        confidence = float(content["confidence"])
-        if content.get("outcome") == "binary":
-            low, high = map(float, content["bias"])
-            return Promise.of_bias(low, high, mass, confidence)
-        link = make_link(content["link"], float(content["alpha"]))
-        atom = content.get("atom")
-        at = None if atom is None else float(atom)
-        return Promise("mean_pit", mass, float(content["group_error"]), confidence, link, atom=at)
-    except (KeyError, TypeError, ValueError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"the file contains no promise ({reason}); certify again") from error

@@ -107,18 +107,9 @@ class ValueCounts:
         return [vars(block) | {"counts": block.counts.tolist()} for block in self.blocks]
 
     def restored(self, state: list[Mapping[str, Any]]) -> Self:
-        """Return counts with the blocks of the output of `to_state`.
-
-        Raises
-        ------
-        ValueError
-            If there is another number of bins.
-        """
+        """Return counts with the blocks of the output of `to_state`."""
         made = type(self)(self.low, self.high)
         for block in state:
             counts = np.array(block["counts"], dtype=np.intp)
-            if counts.shape != (N_BINS,):
-                raise ValueError(f"counts have the shape {counts.shape}")
-            sizes = (int(block["start"]), int(block["n_periods"]))
-            made.blocks.append(Block(*sizes, counts, int(block["n_missing"])))
+            made.blocks.append(Block(**{**block, "counts": counts}))
         return made

@@ -196,10 +196,11 @@ class Watch(Summarized):
         check_schema(state)
         watch = cls.__new__(cls)
         try:
+            json.dumps(dict(state), allow_nan=False)
             watch._ledger = Ledger.from_state(state)
         except InputError:
             raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise InputError(f"the state of the watch is damaged ({reason:.120})") from error
         if like is not None:

@@ -9,8 +9,9 @@ from scipy.optimize import brentq
 
 from evenhand._format import in_full, nats, number, points_in_full
 from evenhand._validate import InputError
-from evenhand.certificates import LEAST_ALPHA, certify_calibrated, choose_bound
+from evenhand.certificates import LEAST_ALPHA, choose_bound
 from evenhand.links import Link
+from evenhand.planning.random_samples import reached_error
 from evenhand.planning.right_base import TOLERANCE, affordable
 from evenhand.planning.target import MaxGroupError, MaxPrice, Target, family_of
 
@@ -37,9 +38,9 @@ def rows_needed(
     """Return the number of certifying rows that a calibrated model needs for a guarantee.
 
     The guarantee: every group of at least `group_mass` has a W1 error of at most `max_group_error`.
-    The model is calibrated before the randomization, and its PITs on the certifying rows are evenly
-    spread. With this number of rows `randomize` finds a certified link, by the bound with the lower
-    price, which is chosen before rows are seen (`certificates.choose_bound`).
+    The model is calibrated before the randomization. With this number of rows `randomize` finds a
+    certified link in nine of ten random samples or more, by the bound with the lower price, which
+    is chosen before rows are seen (`certificates.choose_bound`).
 
     Parameters
     ----------
@@ -69,16 +70,14 @@ def rows_needed(
 
     Notes
     -----
-    The PITs of actual rows are not evenly spread. At the given price, a fifth to a half of all
-    samples of this size are certified; the others are certified at a price that is usually up to a
-    fifth higher. A miscalibrated model needs more rows.
+    The other samples are certified at a higher price. A miscalibrated model needs more rows.
 
     Examples
     --------
     >>> rows_needed(0.3, group_mass=0.2)
-    46
+    47
     >>> rows_needed(0.3, group_mass=0.2, price=0.5)
-    485
+    871
     """
     target = Target(MaxGroupError(max_group_error), group_mass, confidence)
     family = family_of(link)
@@ -93,8 +92,7 @@ def rows_needed(
 
     def gap(rows: int) -> float:
         bound = choose_bound(rows, strongest, mass=mass, confidence=target.confidence)
-        proof = certify_calibrated(rows, strongest, confidence=target.confidence, bound=bound)
-        excess = proof.group_error(mass) - limit
+        excess = reached_error(rows, strongest, bound, mass, target.confidence) - limit
         # the excess falls as a power of the number of rows: nearly linear on the log scale
         return math.log(max(excess, TINY) / margin)
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from evenhand._format import Summarized, one_line
 from evenhand._validate import InputError, bad_input, check_count
-from evenhand.certificates import Bound, certify_calibrated, largest_calibrated_alpha
+from evenhand.certificates import WORST, Bound, certify_calibrated, search_alpha
 from evenhand.links import Link
 from evenhand.planning import sentences
 from evenhand.planning.needed import MOST_ROWS, population_link, rows_needed
+from evenhand.planning.random_samples import PROBABILITY, reached_error
 from evenhand.planning.right_base import (
     LEVEL,
     affordable,
@@ -40,7 +41,7 @@ N_GROUPS = 20
 
 @dataclass(frozen=True)
 class PlannedCertificate:
-    """What a number of rows certifies for a calibrated model.
+    """What a number of rows certifies for a calibrated model, in nine of ten samples or more.
 
     Parameters
     ----------
@@ -59,7 +60,8 @@ class PlannedCertificate:
     group_error : float or None
         Certified bound for the W1 error of every group.
     coverage_low, coverage_high : float or None
-        Certified bounds for the coverage of 80% prediction intervals in every group.
+        Certified bounds for the coverage of 80% prediction intervals in every group, if PITs are
+        evenly spread.
     """
 
     n_samples: int | None
@@ -110,7 +112,8 @@ class Plan(Summarized):
     certificates : tuple of PlannedCertificate
         One for each number of rows, by increasing number; the last one is for unlimited rows.
     rows_needed : int or None
-        Fewest certifying rows for the guarantee at any price; None if the cost is limited.
+        Fewest certifying rows for the guarantee at any price, in nine of ten samples; None if the
+        cost is limited.
     group_tests : tuple of GroupTest
         Rows of a group for several errors, probabilities and numbers of groups.
     """
@@ -131,6 +134,7 @@ class Plan(Summarized):
             "schema": "evenhand.plan/1",
             **self.target.to_dict(),
             "link": self.link,
+            "probability": PROBABILITY,
             "rows_needed": self.rows_needed,
             "certificates": [asdict(one) for one in self.certificates],
             "group_tests": [asdict(one) for one in self.group_tests],
@@ -160,14 +164,14 @@ def plan(
 ) -> Plan:
     """Return the price of a guarantee by number of rows, or the certified error for a price.
 
-    The model is calibrated before the randomization, with evenly spread PITs on the certifying
-    rows. A miscalibrated model needs more rows or a higher price. The bound of each
+    The model is calibrated before the randomization. Nine of ten random samples or more certify
+    what is planned; a miscalibrated model needs more rows or a higher price. The bound of each
     certificate is chosen as in `randomize`, before rows are seen.
 
     Parameters
     ----------
     max_group_error : float, optional
-        Largest W1 error that a group may have, between 0 and 1/2; 0.3 if neither of the other two
+        Largest W1 error that a group may have, between 0 and 1/2; 0.25 if neither of the other two
         is given.
     group_mass : float, default 0.2
         Smallest group size, as a share of the people.
@@ -200,9 +204,9 @@ def plan(
     --------
     >>> planned = plan(0.3, 0.2, rows=[500, 2000])
     >>> [(one.n_samples, round(one.price, 1)) for one in planned.certificates]
-    [(500, 0.5), (2000, 0.4), (None, 0.3)]
+    [(500, 0.6), (2000, 0.4), (None, 0.3)]
     >>> planned.rows_needed
-    46
+    47
     """
     target = Target(goal_of(max_group_error, max_wider, max_price), group_mass, confidence)
     goal = target.goal
@@ -262,15 +266,20 @@ def _certificate(n: int, family: Link, target: Target) -> PlannedCertificate:
     mass = target.group_mass
     confidence = target.confidence
     bound = bound_of(target, family, n)
-    if isinstance(goal, MaxGroupError):
-        alpha = largest_calibrated_alpha(n, family, bound, goal.most, mass, confidence)
-        if alpha is None:
-            return PlannedCertificate(n)
-        link = type(family)(alpha)
-    else:
+
+    def error_at(alpha: float) -> float:
+        return reached_error(n, type(family)(alpha), bound, mass, confidence)
+
+    if not isinstance(goal, MaxGroupError):
         link = affordable(goal, family)
+    elif error_at(1.0) <= goal.most:
+        link = type(family)(1.0)
+    else:
+        link = type(family)(search_alpha(error_at, goal.most, WORST))
+        if error_at(link.alpha) > goal.most:
+            return PlannedCertificate(n)
     proof = certify_calibrated(n, link, confidence=confidence, bound=bound)
-    return _row(n, bound, link, proof.group_error(mass), proof.coverage(LEVEL, mass))
+    return _row(n, bound, link, error_at(link.alpha), proof.coverage(LEVEL, mass))
 
 
 def _row(

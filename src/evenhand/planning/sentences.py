@@ -21,6 +21,7 @@ from evenhand._format import (
 )
 from evenhand._table import Cells, Column, Table, numeric, wrapped
 from evenhand.certificates import LEAST_ALPHA
+from evenhand.planning.random_samples import PROBABILITY
 from evenhand.planning.target import MaxGroupError, MaxWider
 from evenhand.search import MIN_SIZE
 
@@ -76,16 +77,13 @@ def _heading(found: Plan) -> str:
 def _remarks(found: Plan) -> str:
     remarks = [
         "Rows are people held out for the certificate. The numbers are for a model that is"
-        " calibrated before the randomization, with evenly spread PITs."
+        f" calibrated before the randomization: at least {in_full(PROBABILITY)} of random samples"
+        " certify this. For a miscalibrated model less can be certified, or at a higher price."
     ]
-    if found.rows_needed is None:
-        remarks.append("For a miscalibrated model less can be certified.")
-    else:
+    if found.rows_needed is not None:
         rows = count(found.rows_needed, "row is", "rows are")
         remarks.append(
-            "On actual rows of such a model the price is usually up to a fifth higher, and it is"
-            f" higher for a miscalibrated model. At least {rows} needed, at any price (the"
-            f" smallest alpha is {LEAST_ALPHA:g})."
+            f"At least {rows} needed, at any price (the smallest alpha is {LEAST_ALPHA:g})."
         )
     return " ".join(remarks)
 

@@ -11,7 +11,7 @@ import numpy as np
 from evenhand._validate import InputError, bad_input, check_fraction
 from evenhand.links import Link, make_link
 
-DEFAULT_ERROR = 0.3
+DEFAULT_ERROR = 0.25
 """Largest group error if neither an error nor a limit of the cost is given."""
 
 MOST_WIDER = 2.0
@@ -45,7 +45,7 @@ class MaxGroupError(_Limit):
         error = check_fraction(name, most)
         if error >= 0.5:
             rule = "be below 0.5, the largest possible error"
-            raise bad_input(name, rule, error, "use 0.3 to begin with")
+            raise bad_input(name, rule, error, "use 0.25 to begin with")
         return error
 
 

@@ -24,7 +24,7 @@ from evenhand.report.measures import NAMES, formatter_of, units_of
 from evenhand.report.names import short
 from evenhand.report.next_section import next_section
 from evenhand.report.overview import overview
-from evenhand.report.page_data import MemberLists, PageData
+from evenhand.report.page_data import PageData
 from evenhand.report.price import price_section
 from evenhand.report.proof import limits_section, oracle_section, proof_section
 from evenhand.report.provenance import provenance_section
@@ -41,9 +41,7 @@ NAME_LENGTH = 200
 """Most characters of the name of an audit."""
 
 
-def audit_document(
-    findings: Findings, data: PageData | None = None, members: MemberLists | None = None
-) -> Document:
+def audit_document(findings: Findings, data: PageData | None = None) -> Document:
     """Return the document on the findings of an audit.
 
     Parameters
@@ -52,16 +50,14 @@ def audit_document(
         The findings.
     data : PageData, optional
         Data that the page embeds.
-    members : MemberLists, optional
-        Ids of members of groups that are off, among the data.
     """
     found = [
         by_forecast_section(findings),
-        named_section(findings, members),
+        named_section(findings),
         positive_section(findings),
         membership_section(findings),
-        scanned_section(findings, members),
-        learned_section(findings, members),
+        scanned_section(findings),
+        learned_section(findings),
     ]
     people = examples_section(findings)
     if findings.terms.is_event:
@@ -83,7 +79,7 @@ def audit_document(
     else:
         order = [*found, *rates, calibration, *rest, proof, *last, oracle]
     first = [next_section(findings), times_section(findings)]
-    sections = [*first, *order, provenance_section(findings, data, members)]
+    sections = [*first, *order, provenance_section(findings, data)]
     rows = count(findings.values["n_samples"], "row")
     return Document(
         title=f"Audit of {short(findings.values['name'], NAME_LENGTH)}",

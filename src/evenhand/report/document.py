@@ -101,22 +101,9 @@ class Pair:
 
 @dataclass(frozen=True)
 class Download:
-    """Button that saves the ids of a list of members, or all data of the page.
-
-    `place` is the position of the list in the page data; None saves all data as JSON.
-    """
+    """Button that saves the data of the page as JSON."""
 
     text: str
-    place: int | None = None
-
-
-@dataclass(frozen=True)
-class Details:
-    """Parts that a page shows on demand; only screen readers read `of` after the summary."""
-
-    summary: str
-    of: str
-    parts: Sequence[Part]
 
 
 Part = (

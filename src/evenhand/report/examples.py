@@ -22,7 +22,7 @@ def examples_section(findings: Findings) -> Section | None:
     if not rows:
         return None
     text = (
-        f"People from the lowest outcomes to the highest, {_named_by(findings, rows)}. Each line is"
+        f"People from the lowest outcomes to the highest, {_named_by(findings)}. Each line is"
         " an 80% prediction interval: under calibration, two in ten outcomes lie outside, so that a"
         " single miss is no sign of an error."
     )
@@ -50,7 +50,7 @@ def _chart(rows: Sequence[Person], terms: Terms) -> charts.Chart:
     # 1/40 of the range at both ends; divided first, since the range of huge values may overflow
     room = max(ends) / 40 - min(ends) / 40 or 1.0
     low, high = min(ends) - room, max(ends) + room
-    # rows of a person are consecutive; ids may be missing, row numbers never are
+    # rows of a person are consecutive
     groups = [_group(list(group)) for _, group in groupby(rows, key=lambda row: row.row)]
     layer = charts.Intervals(
         groups, "80% prediction interval and median", "misses the outcome", "outcome"
@@ -102,15 +102,12 @@ def _table(rows: Sequence[Person]) -> Table:
 
 
 def _name(row: Person, noun: str) -> str:
-    """Return the id of a person or, without one, the row of the table, counted from 1."""
-    # ids keep their case; only our noun is capitalized at the start of a sentence
-    return f"{noun} {row.row + 1:,}" if row.id is None else tip_name(row.id)
+    """Return the row of a person in the table, counted from 1."""
+    return f"{noun} {row.row + 1:,}"
 
 
-def _named_by(findings: Findings, rows: Sequence[Person]) -> str:
+def _named_by(findings: Findings) -> str:
     """Return how people are named, and the table in which rows are counted."""
-    if all(row.id is not None for row in rows):
-        return "named by their ids"
     data = (findings.values.get("provenance") or {}).get("data") or {}
     table = tip_name(data["name"]) if data.get("name") else "the table that was given"
     size = f" ({count(data['n_rows'], 'row')})" if data.get("n_rows") else ""

@@ -20,10 +20,10 @@ from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.assumptions import IN_FEATURES, IN_GROUP
 from evenhand.report.charts import Area, Axis, Chart, Color, Point, Points, Shape
 from evenhand.report.comparison import reach_of, signed
-from evenhand.report.document import Details, Download, Legend, Paragraph, Part, Section
+from evenhand.report.document import Legend, Paragraph, Part, Section
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.names import tip_name
-from evenhand.report.page_data import MemberLists
+from evenhand.report.notes import NoteKind
 from evenhand.report.records import Estimate, Number
 from evenhand.report.sentences import (
     NOT_OFF,
@@ -69,7 +69,7 @@ def shown_scanned(findings: Findings) -> list[GroupFinding]:
     return sorted(findings.scanned, key=_place)[:SCANNED]
 
 
-def named_section(findings: Findings, members: MemberLists | None) -> Section | None:
+def named_section(findings: Findings) -> Section | None:
     """Show all people and the most important named groups."""
     shown = shown_named(findings)
     if not shown:
@@ -91,14 +91,7 @@ def named_section(findings: Findings, members: MemberLists | None) -> Section | 
     cells |= {numeric("rows"): _rows}
     is_left_out = [not (group.is_judged or group.same_as) for group in shown]
     dim = [i for i, is_dim in enumerate(is_left_out) if is_dim]
-    table = Table.of(
-        "Named groups",
-        shown,
-        cells,
-        dim=dim,
-        search="Find a group",
-        more=lambda group: ids_of(members, group.name),
-    )
+    table = Table.of("Named groups", shown, cells, dim=dim, search="Find a group")
     parts: list[Part] = [Paragraph(text), _legend(findings), table]
     return Section("Named groups", parts, "groups")
 
@@ -117,23 +110,16 @@ def by_forecast_section(findings: Findings) -> Section | None:
     return Section("Groups by the own forecast", [Paragraph(text), table], "own")
 
 
-def ids_of(members: MemberLists | None, name: str, mass: float | None = None) -> Details | None:
-    """Return the button that saves the ids of a group; None if the page does not list them."""
-    place = None if members is None else members.place(name, mass)
-    if members is None or place is None:
-        return None
-    saved = Download(f"Download {members.groups[place].n:,} ids (csv)", place)
-    return Details("Show ids", f" of {tip_name(name)}", [saved])
-
-
 def _bias_in_words(findings: Findings) -> list[str]:
     if not findings.terms.has_bias:
         return []
     if findings.terms.is_event:
         return ["Negative differences mean that events are rarer than predicted."]
+    skewed = NoteKind.SKEWED_RESIDUALS.value.partition(":")[0]
     return [
         f"Outcome minus forecast is in {findings.terms.unit}; negative values mean that outcomes"
-        " are lower than forecast."
+        " are lower than forecast.",
+        *(f"Note: {one}." for one in findings.values["notes"] if str(one).startswith(skewed)),
     ]
 
 
@@ -180,7 +166,7 @@ def _times_in_words(findings: Findings) -> str:
     )
 
 
-def scanned_section(findings: Findings, members: MemberLists | None) -> Section:
+def scanned_section(findings: Findings) -> Section:
     """Show the most important of the scanned groups."""
     groups, shown = findings.scanned, shown_scanned(findings)
     if not groups:
@@ -207,7 +193,6 @@ def scanned_section(findings: Findings, members: MemberLists | None) -> Section:
         dim=dim,
         search=search,
         printed=max(PRINTED, n_problems),
-        more=lambda group: ids_of(members, group.name),
     )
     parts: list[Part] = [Paragraph(text), _legend(findings), table]
     return Section("Groups by features", parts, "features")

@@ -7,8 +7,7 @@ from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.assumptions import IN_GROUP
 from evenhand.report.document import Paragraph, Section
 from evenhand.report.findings import Findings, LearnedFinding
-from evenhand.report.groups import bias_cell, estimate_cell, ids_of
-from evenhand.report.page_data import MemberLists
+from evenhand.report.groups import bias_cell, estimate_cell
 from evenhand.report.sentences import how_off, learned_in_words
 
 LEARNED = (
@@ -17,7 +16,7 @@ LEARNED = (
 )
 
 
-def learned_section(findings: Findings, members: MemberLists | None) -> Section | None:
+def learned_section(findings: Findings) -> Section | None:
     """Show the learned group of each size."""
     if not findings.learned:
         return None
@@ -39,13 +38,7 @@ def learned_section(findings: Findings, members: MemberLists | None) -> Section 
         numeric("rows"): lambda f: Value(whole(f.group.n), f"of {whole(f.n_judged)} evaluated"),
         Column("definition"): learned_in_words,
     }
-    names = {one.get("mass"): one["group"] for one in findings.values.get("off_groups") or ()}
-
-    def more(found: LearnedFinding) -> object:
-        name = names.get(found.mass, f"learned group of {in_full(found.mass)} of people")
-        return ids_of(members, str(name), found.mass)
-
-    table = Table.of("Groups found by search", findings.learned, cells, more=more)
+    table = Table.of("Groups found by search", findings.learned, cells)
     title = "Groups found by search"
     return Section(title, [Paragraph(_explained(findings)), table], "learned")
 

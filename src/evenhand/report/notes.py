@@ -16,6 +16,7 @@ class NoteKind(Enum):
     """Kind of a note, with the template of its sentence."""
 
     PART_LEFT_OUT = "part left out: {reason}"
+    NO_OUTCOME = "rows without an outcome were left out: {numbers[0]:,} of {numbers[1]:,}"
     ZERO_WEIGHTS = "rows of weight 0 were left out: {numbers[0]:,}"
     ONE_ROW_EACH = (
         "one row per person is audited, {numbers[0]:,} of {numbers[1]:,} rows; group sizes are"
@@ -81,6 +82,11 @@ class NoteKind(Enum):
     NO_TIME_CUT_OFF = (
         "no time is cut off: if people without an observed event were left out of the table, times"
         " seem shorter than they are, and these results are wrong"
+    )
+    SKEWED_RESIDUALS = (
+        "outcome minus forecast is skewed: its sample skewness is {numbers[0]:.1f}, so intervals of"
+        " its mean miss more often than stated, for lognormal errors up to 4 times as often in"
+        " groups of 100 to 500 rows"
     )
     SCORED_ROWS = "scores are computed on {numbers[0]:,} rows sampled at random"
     NO_CERTIFICATE = "no certificate: {reason}"

@@ -19,8 +19,8 @@ from evenhand.report.groups import shown_named, shown_scanned
 from evenhand.report.judging import findings_of
 from evenhand.report.names import short
 from evenhand.report.notes import Note
-from evenhand.report.page_data import MemberLists, PageData
-from evenhand.report.records import Values
+from evenhand.report.page_data import PageData
+from evenhand.report.records import Values, without_ids
 
 MARGIN_TITLE = 80
 """Most characters of the title in the margin of a printed page."""
@@ -31,10 +31,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def audit_html(
-    audit: Values, notes: Sequence[Note] = (), members: MemberLists | None = None
-) -> str:
-    """Return an audit as one HTML page that opens offline.
+def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
+    """Return an audit as one HTML page that opens offline; it contains nobody's id.
 
     Parameters
     ----------
@@ -43,8 +41,6 @@ def audit_html(
         None and empty lists are omitted or shown as "-".
     notes : sequence of Note
         `Audit.notes`, which explain missing parts; JSON contains only their sentences.
-    members : MemberLists, optional
-        Ids of the members of groups that are off, for download.
 
     Returns
     -------
@@ -62,8 +58,8 @@ def audit_html(
     True
     """
     findings = findings_of(audit, notes)
-    data = PageData.of(listed_values(audit, findings), members)
-    return document_html(audit_document(findings, data, members), is_live=True)
+    data = PageData.of(without_ids(listed_values(audit, findings)))
+    return document_html(audit_document(findings, data), is_live=True)
 
 
 def listed_values(audit: Values, findings: Findings) -> Values:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand._format import at_most, in_full, log_score, number, points, points_in_full, whole
+from evenhand._format import (
+    at_most,
+    in_full,
+    log_score,
+    number,
+    points,
+    points_in_full,
+    whole,
+    with_error,
+)
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.figures import PRICE_TITLE
 from evenhand.report.charts import Axis, Chart, Layer, Point, Points, nice_ticks
@@ -61,7 +70,7 @@ def _comparison(comparison: Mapping[str, Any]) -> list[Part]:
     cells: Cells[Forecaster] = {
         Column("forecaster"): lambda row: row.forecaster,
         numeric(log_score_name(step)): lambda row: log_score(row.log_score),
-        numeric("CRPS"): lambda row: number(row.crps),
+        numeric("CRPS"): lambda row: with_error(row.crps, row.crps_error),
         numeric("80% interval width"): lambda row: number(row.width),
         numeric("average error (points)"): lambda row: points(row.average_error),
     }

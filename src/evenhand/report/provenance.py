@@ -7,15 +7,13 @@ from typing import Any
 from evenhand._format import whole
 from evenhand.report.document import Facts, Heading, Paragraph, Part, Section
 from evenhand.report.findings import Findings
-from evenhand.report.page_data import MemberLists, PageData
+from evenhand.report.page_data import PageData
 from evenhand.report.records import Values
 
 UNKNOWN = "not recorded"
 
 
-def provenance_section(
-    findings: Findings, embedded: PageData | None = None, members: MemberLists | None = None
-) -> Section | None:
+def provenance_section(findings: Findings, embedded: PageData | None = None) -> Section | None:
     """Show what is needed to repeat an audit; nothing if it was not recorded."""
     known = findings.values.get("provenance")
     if not known:
@@ -36,7 +34,6 @@ def provenance_section(
         "Versions": _versions(known),
         "Schema": findings.values.get("schema"),
         "Hash of the page": _page_hash(embedded),
-        "Ids": None if members is None else str(members),
     }
     text = "The model, data and settings with which this audit can be repeated."
     parts = [Paragraph(text), Facts(listed), *_command(known)]

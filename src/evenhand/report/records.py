@@ -235,7 +235,6 @@ class Person:
     """
 
     row: int
-    id: str | None
     draw: Number
     low: Number
     median: Number
@@ -266,6 +265,7 @@ class Forecaster:
     forecaster: str
     log_score: Number
     crps: Number
+    crps_error: Number
     width: Number
     average_error: Number
 
@@ -295,6 +295,12 @@ def known(*values: Number) -> bool:
 def or_zero(value: Any) -> float:
     """Return a value; 0 if it is unknown."""
     return float(value) if is_known(value) else 0.0
+
+
+def without_ids(audit: Values) -> dict[str, Any]:
+    """Return the values of an audit without the ids of example people."""
+    examples = [{**one, "id": None} for one in audit.get("examples") or () if one]
+    return {**audit, "examples": examples}
 
 
 def without_nan(value: Any) -> Any:

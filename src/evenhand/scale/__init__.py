@@ -22,8 +22,8 @@ from evenhand.scale.scored_parts import Scoring as Scoring
 from evenhand.scale.scored_parts import count_part as count_part
 from evenhand.scale.served_columns import served_columns as served_columns
 from evenhand.scale.subjects import ColumnSubject, ModelSubject
+from evenhand.scale.subjects import first_forecast as first_forecast
 from evenhand.scale.subjects import has_sources as has_sources
-from evenhand.scale.subjects import predicts_events as predicts_events
 from evenhand.scale.subjects import searched_columns as searched_columns
 from evenhand.scale.survey import SCORES as SCORES
 from evenhand.scale.survey import Survey as Survey

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from itertools import pairwise
 
 from evenhand._format import option_name
-from evenhand._validate import InputError, bad_input, check_column, did_you_mean, first_names
+from evenhand._validate import InputError, bad_input, check_column, did_you_mean, first_names, short
 
 LEVEL = re.compile(r"(0?\.[0-9]+)$")
 VALUE = re.compile(r"_?(-?[0-9]+(?:\.[0-9]+)?)$")
@@ -31,7 +32,15 @@ def listed_columns(present: list[str], listed: str, option: str, source: str) ->
         check_column(name, present, source)
     if len(names) < 2:
         remedy = "separate them by commas, or give the common prefix of their names"
-        raise bad_input(option_name(option), "name at least two columns", repr(listed), remedy)
+        raise bad_input(option_name(option), "name at least two columns", short(listed), remedy)
+    return _each_once(names, option)
+
+
+def _each_once(names: list[str], option: str) -> list[str]:
+    """Return columns that an option names; refuse a column named twice."""
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise bad_input(option_name(option), "name each column once", short(name), "leave one out")
     return names
 
 
@@ -41,8 +50,8 @@ def _no_such_prefix(prefix: str, present: list[str], option: str, source: str) -
     prefixes = [match.group(1) for name in present if (match := NUMBERED.fullmatch(name))]
     remedy = did_you_mean(prefix, [*present, *prefixes]) or "name some of these, or their prefix"
     return InputError(
-        f"{source} has no column {prefix!r} and no columns with this prefix, such as"
-        f" {prefix}{example}, only {first_names(present)}; {remedy}"
+        f"{source} has no column {short(prefix)} and no columns with this prefix, such as"
+        f" {prefix[:20]}{example}, only {first_names(present)}; {remedy}"
     )
 
 
@@ -61,7 +70,7 @@ def quantile_level(name: str) -> float:
     found = LEVEL.search(name)
     if found is None:
         raise bad_input(
-            "--quantiles", "name columns that end in their level, such as q0.05", repr(name)
+            "--quantiles", "name columns that end in their level, such as q0.05", short(name)
         )
     return float(found.group(1))
 
@@ -77,7 +86,7 @@ def pmf_value(name: str) -> float:
     found = VALUE.search(name)
     if found is None:
         rule = "name columns that end in a value of the outcome, such as p0 or p_1"
-        raise bad_input("--pmf", rule, repr(name))
+        raise bad_input("--pmf", rule, short(name))
     return float(found.group(1))
 
 
@@ -120,8 +129,9 @@ def survival_times(listed: str, present: list[str], source: str) -> dict[str, fl
         check_column(name, present, source)
         found.append((time, name))
     if not found:
-        raise bad_input("--survival", "name at least one column", repr(listed))
+        raise bad_input("--survival", "name at least one column", short(listed))
     found.sort()
+    _each_once([name for _, name in found], "survival")
     for (time, name), (after, other) in pairwise(found):
         if time == after:
             got = f"{name!r} and {other!r} for {time:g}"
@@ -137,12 +147,12 @@ def _time_and_column(item: str, present: list[str]) -> tuple[float, str]:
     if not equals or item in present:
         match = TIME.search(item)
         if match is None:
-            raise bad_input("--survival", rule, repr(item))
+            raise bad_input("--survival", rule, short(item))
         return float(match.group(1)), item
     try:
         time = float(text)
     except ValueError:
-        raise bad_input("--survival", rule, repr(item)) from None
+        raise bad_input("--survival", rule, short(item)) from None
     if not (math.isfinite(time) and time >= 0):
-        raise bad_input("--survival", "have times of at least 0", repr(item))
+        raise bad_input("--survival", "have times of at least 0", short(item))
     return time, name

@@ -280,9 +280,11 @@ class ForecastJob:
             forecaster, X = self.subject.of(table, source, start)
             with refusals(source, start, start + len(table) - 1):
                 forecast, mean = self._forecast(forecaster, X, r)
+            if draws is None and forecast.is_randomized:
+                raise InputError(f"{source}: the forecasts depend on draws, which need a key")
+            made = served_columns(forecast, mean, self.levels, moments=self.moments)
             # context and key fingerprint of each row, so that its draw can be reproduced
-            made = served_columns(forecast, mean, r, self.levels, moments=self.moments)
-            if draws is not None and "r" in made:
+            if draws is not None and forecast.is_randomized:
                 made |= {"context": self.context, "key": draws.fingerprint}
             if self.recorder is not None:
                 with refusals(source, start, start + len(table) - 1):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 
@@ -14,6 +16,10 @@ from evenhand.scale.column_values import ColumnValues
 
 ROUNDING = 1e-9
 """Rise of survival probabilities that is no error: curves are computed in floats."""
+
+MOST_ROUNDING = 0.05
+"""Largest error of a sum of probabilities that is explained by their rounding. With few decimals
+and many columns, rounding could explain any sum."""
 
 
 def forecast_from_columns(
@@ -160,13 +166,25 @@ def _from_pmf(values: ColumnValues) -> Forecast:
     """Return forecasts from the probability of each value."""
     probabilities = values.probabilities("pmf")
     total = probabilities.sum(axis=1)
-    is_off = np.abs(total - 1) > SUM_TOLERANCE
+    off = np.abs(total - 1)
+    # written with few decimals, each probability is off by up to half a unit of the last one
+    decimals = next(
+        (d for d in range(16) if (np.round(probabilities, d) == probabilities).all()), 16
+    )
+    explained = min(probabilities.shape[1] * 0.5 * 10.0**-decimals, MOST_ROUNDING)
+    is_off = off > explained + SUM_TOLERANCE
     if is_off.any():
         row = int(np.argmax(is_off))
         raise InputError(
             f"{values.source}: row {values.start + row + 1}: the probabilities in the"
             f" {len(values.columns['pmf'])} columns of --pmf must sum to 1, got {total[row]:.7g};"
             " name a column for each possible value, and write probabilities with all digits"
+        )
+    if (off > SUM_TOLERANCE).any():
+        warnings.warn(
+            f"probabilities of --pmf are rounded to {decimals} decimals; each row is divided by its"
+            " sum",
+            stacklevel=2,
         )
     support = np.array([pmf_value(name) for name in values.columns["pmf"]])
     return Forecast.from_pmf(support, probabilities / total[:, None])

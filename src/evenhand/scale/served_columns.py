@@ -24,7 +24,6 @@ SURVIVAL = "survival_"
 def served_columns(
     forecast: Forecast,
     mean: Floats,
-    r: Floats | None,
     levels: Sequence[float],
     *,
     moments: bool = False,
@@ -37,8 +36,6 @@ def served_columns(
         Forecasts of n rows, with at most one draw each.
     mean : ndarray of shape (n,)
         Means, which do not depend on a draw.
-    r : ndarray of shape (n,) or None
-        Draws; None without draws.
     levels : sequence of float
         Levels of the quantiles to write.
     moments : bool, default False
@@ -57,12 +54,13 @@ def served_columns(
 
     Examples
     --------
-    >>> served_columns(Forecast.from_probability([0.2]), np.array([0.2]), None, [0.5])
+    >>> served_columns(Forecast.from_probability([0.2]), np.array([0.2]), [0.5])
     {'probability': array([0.2])}
     """
     kind = forecast.outcome_kind
     if kind is OutcomeKind.BINARY:
         return {"probability": forecast.event_probability()}
+    r = forecast.r
     columns: dict[str, Any] = {} if r is None else {"r": r}
     times = survival_times(forecast)
     # an atom at the high end is a horizon, whose probability is among those of survival

@@ -85,12 +85,16 @@ class ModelSubject:
             )
         return names
 
-    def outcome_kind_of(self, table: pd.DataFrame, source: str) -> OutcomeKind:
-        """Return the kind of outcome, from the forecast of the first row."""
+    def first_forecast(self, table: pd.DataFrame, source: str) -> Forecast:
+        """Return the forecast of the first row."""
         first = table[self.columns(table.columns, source)].head(1)
         with refusals(source, 0, 0):
             forecast: Forecast = self.forecaster.forecast(first, r=0.5)
-        return forecast.outcome_kind
+        return forecast
+
+    def outcome_kind_of(self, table: pd.DataFrame, source: str) -> OutcomeKind:
+        """Return the kind of outcome, from the forecast of the first row."""
+        return self.first_forecast(table, source).outcome_kind
 
     def check_outcomes(
         self, y: Floats, table: pd.DataFrame, *, target: str, source: str, start: int = 0
@@ -169,10 +173,10 @@ def as_subject(model: Any) -> Subject:
     return model if isinstance(model, ColumnSubject | ModelSubject) else ModelSubject(model)
 
 
-def predicts_events(subject: Subject, parts: Parts) -> bool:
-    """Return whether the forecasts for a table in parts are probabilities of 0/1 outcomes.
+def first_forecast(subject: ModelSubject, parts: Parts) -> Forecast | None:
+    """Return the forecast of the first row of a table in parts, which shows kind and randomization.
 
-    This is read off the forecast of the first row. A table that cannot be read is not refused here.
+    None if no row can be read: such a table is not refused here.
     """
     typed = parts.typed(subject.schema.apply)
     for i in range(len(parts)):
@@ -180,10 +184,10 @@ def predicts_events(subject: Subject, parts: Parts) -> bool:
             columns = subject.columns(parts.columns, parts.source)
             for _, block in typed.blocks(i, columns):
                 if len(block):
-                    return subject.outcome_kind_of(block, parts.names[i]) is OutcomeKind.BINARY
+                    return subject.first_forecast(block, parts.names[i])
         except InputError:  # a part that is skipped or refused when forecasts are written
             continue
-    return False
+    return None
 
 
 def searched_columns(

@@ -18,7 +18,6 @@ from evenhand._validate import (
     Ints,
     Mask,
     bad_input,
-    check_choice,
     check_count,
     check_fraction,
     check_rows,
@@ -30,7 +29,6 @@ from evenhand.calibration import (
     PITs,
     RowValues,
     as_pits,
-    benjamini_yekutieli,
     calibration_error,
     holm,
     row_values,
@@ -45,6 +43,9 @@ from evenhand.search.scan_table import scan_table
 MIN_SIZE = 150
 """Smallest number of rows of a group that is tested, by default."""
 
+MOST_GROUPS = 1500
+"""Largest number of groups of single features. Their pairs take about 1 GB and 10 CPU seconds."""
+
 FEW_ROWS = 30
 """Named groups of fewer rows are not tested."""
 
@@ -57,7 +58,6 @@ def scan_groups(
     groups: Any = None,
     residual: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    correction: str = "holm",
     confidence: float = 0.95,
     random_state: RandomState = None,
 ) -> pd.DataFrame:
@@ -88,10 +88,6 @@ def scan_groups(
     sample_weight : array-like of shape (n,), optional
         Weights of the people in estimates and intervals; a `PITs` contains its own. Tests count
         each person once; rows of weight 0 are left out.
-    correction : {"holm", "by"}, default "holm"
-        Correction for multiple testing. "holm" (Holm) controls the probability of any false
-        positive among all groups, "by" (Benjamini and Yekutieli) the expected share of false
-        positives among the groups found. Both are valid however the groups overlap.
     confidence : float, default 0.95
         Probability that, for each measure and level, the intervals of all groups contain the true
         values simultaneously.
@@ -179,7 +175,6 @@ def scan_groups(
     0  sex = f  32   0.25  outcomes lower than forecast
     1  sex = m  32   0.01                   as forecast
     """
-    check_choice("correction", correction, ("holm", "by"))
     check_fraction("confidence", confidence)
     pits = as_pits(pit, sample_weight=sample_weight)
     n = pits.n_samples
@@ -195,9 +190,8 @@ def scan_groups(
     _check_size(min_size, pits.n_samples)
     rows = ScanRows.of(pits, residuals, random_state, pits.events())
     scanned = scan_rows(rows, table, named, min_size)
-    # both are valid for any dependence between the tests
-    adjust = holm if correction == "holm" else benjamini_yekutieli
-    return scanned.table(adjust(scanned.sums.tests.p_value), len(scanned.sums), 1 - confidence)
+    adjusted = holm(scanned.sums.tests.p_value)
+    return scanned.table(adjusted, len(scanned.sums), 1 - confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,6 +360,11 @@ def scan_rows(rows: ScanRows, table: pd.DataFrame, named: Groups, min_size: int)
     least = min(min_size, FEW_ROWS)
     # an intersection is no larger than either side, so small masks need no pairs
     kept = masks.keep(sizes >= np.where(is_named, least, min_size))
+    if len(kept.groups) > MOST_GROUPS:
+        rule = f"define at most {MOST_GROUPS:,} groups, as each pair of groups is tested"
+        remedy = "name fewer with --features (in Python: features)"
+        place = f"the {table.shape[1]:,} columns in which groups are searched"
+        raise bad_input(place, rule, f"{len(kept.groups):,}", remedy)
     # errors of 0/1 outcomes need no histograms, which are the slowest part
     found = scan_pairs(kept, Rows(None if rows.events else rows.pits, rows.values), min_size)
     weight = found.sums[-1 if rows.order.is_weighted else 0]

@@ -9,17 +9,19 @@ from evenhand.selection.choice import randomize
 from evenhand.selection.costs import Costs as Costs
 from evenhand.selection.costs import Widths as Widths
 from evenhand.selection.costs import wider_intervals as wider_intervals
+from evenhand.selection.estimators import refuse_events as refuse_events
 from evenhand.selection.hurdles import HurdleCosts as HurdleCosts
 from evenhand.selection.lattices import ALPHAS as ALPHAS
 from evenhand.selection.lattices import LatticeTests as LatticeTests
 from evenhand.selection.lattices import affordable_link as affordable_link
 from evenhand.selection.lattices import last_passed as last_passed
-from evenhand.selection.result import PlainInterval, Selection
+from evenhand.selection.result import NotWorthItWarning, PlainInterval, Selection
 from evenhand.selection.rows import split_rows as split_rows
 from evenhand.selection.searches import GroupSearches, SpreadGroup
 
 __all__ = [
     "GroupSearches",
+    "NotWorthItWarning",
     "PlainInterval",
     "Selection",
     "SpreadGroup",

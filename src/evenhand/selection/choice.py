@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from evenhand._validate import (
     check_weights,
     outcomes_checked,
 )
-from evenhand.columns import unreported
+from evenhand.columns import as_table, copies_in_words, unreported
 from evenhand.draws import RandomState, generator
 from evenhand.forecasters import SPREADS, Bounds, By, PAICRegressor, SpreadKind, check_support
 from evenhand.planning import Target, family_of, goal_of
@@ -28,11 +29,13 @@ from evenhand.selection.estimators import (
     check_randomized_options,
     is_model_sequence,
     is_prefit,
+    refuse_events,
 )
 from evenhand.selection.fixed_sequence import fixed_sequence_test
 from evenhand.selection.link_choice import choose_link, fit_model
-from evenhand.selection.result import Selection
+from evenhand.selection.result import NotWorthItWarning, Selection
 from evenhand.selection.rows import split_rows
+from evenhand.selection.sentences import worth
 from evenhand.selection.times import check_forecasts, check_times, with_horizon
 
 CERTIFY_SHARE = 0.3
@@ -112,7 +115,7 @@ def randomize(
         For times: when each person entered, as in `evenhand.certify`. Only people who entered at
         least a horizon before the end of follow-up certify.
     max_group_error : float, optional
-        Largest W1 error that a group may have, between 0 and 1/2; 0.3 if neither of the other two
+        Largest W1 error that a group may have, between 0 and 1/2; 0.25 if neither of the other two
         is given.
     max_wider : float, optional
         Largest relative increase of the mean width of 80% prediction intervals on the certifying
@@ -166,6 +169,11 @@ def randomize(
         accept weights, or the target cannot be met with so few rows; the message names the number
         of rows needed.
 
+    Warns
+    -----
+    UserWarning
+        If rows are exact copies of others, so that they are not independent.
+
     Examples
     --------
     >>> from sklearn.linear_model import BayesianRidge
@@ -206,6 +214,7 @@ def randomize(
     check_support(outcomes, support)
     if times is None:  # the forecasts show the kind of outcome, later
         check_outcomes(outcomes, kind=None)
+        refuse_events(outcomes)
     weight = None
     if sample_weight is not None:
         check_weights(sample_weight, outcomes.size)
@@ -215,6 +224,8 @@ def randomize(
     share = None if is_held_out else certify_share
     split = split_rows(table, outcomes, weight, cluster, share, MIN_DISTINCT, random)
     rows = split.of_times(times)
+    if cluster is None and (warning := copies_in_words(as_table(table), outcomes)):
+        warnings.warn(warning, UserWarning, stacklevel=3)
     # how continuous outcomes must be is checked once, when the kind of forecast is known
     with outcomes_checked():
         if is_randomized:
@@ -225,10 +236,15 @@ def randomize(
             )
     if is_randomized:
         check_outcomes(outcomes, kind=str(selection.kind))
-        return selection
-    # computed once for PITs, scores, widths and the price
-    base = model.base_forecast(rows.certifying()[0])
-    check_forecasts(base, times)
-    if times is None:
-        check_outcomes(outcomes, kind=str(base.outcome_kind))
-    return choose_link(model, base, recalibrated, rows, target, family, alternative, random)
+    else:
+        # computed once for PITs, scores, widths and the price
+        base = model.base_forecast(rows.certifying()[0])
+        check_forecasts(base, times)
+        if times is None:
+            check_outcomes(outcomes, kind=str(base.outcome_kind))
+        selection = choose_link(
+            model, base, recalibrated, rows, target, family, alternative, random
+        )
+    for reason in worth(selection):
+        warnings.warn(reason, NotWorthItWarning, stacklevel=3)
+    return selection

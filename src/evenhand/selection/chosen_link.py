@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -49,6 +50,10 @@ class ChosenLink:
         PITs of the randomized forecasts of all certifying people, or the ends of their cells.
     searched : ndarray of shape (n,) or PITs
         PITs of the deterministic model, in which groups are searched.
+    costs : LinkCosts
+        Costs of all links.
+    error_at : callable
+        Function that returns the certified group error of another link.
     plain : PlainInterval or None
         Prediction interval without a draw that covers at least as much.
     """
@@ -60,6 +65,8 @@ class ChosenLink:
     wider: float
     pit: Floats | Cells
     searched: Floats | PITs
+    costs: LinkCosts
+    error_at: Callable[[Link], float]
     plain: PlainInterval | None = None
 
 
@@ -89,6 +96,8 @@ def continuous_choice(costs: Costs, family: Link, target: Target, rows: SplitRow
         wider,
         costs.randomized_pit(proof.link),
         costs.pit,
+        costs,
+        lambda link: proof.with_link(link).group_error(target.group_mass),
         plain_interval(proof, costs, wider, target),
     )
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._validate import InputError, bad_input
+from evenhand._validate import Floats, InputError, bad_input
+from evenhand.distributions import NO_BINARY_RANDOMIZATION
 from evenhand.forecasters import Bounds, By, PAICRegressor, SpreadKind, kind_of, thawed
 from evenhand.planning import Goal, MaxGroupError
 
@@ -52,6 +54,16 @@ def check_estimator(estimator: Any) -> None:
     if estimator is not None and not any(is_randomized):
         for member in (estimator, *members):
             kind_of(member)
+
+
+def refuse_events(outcomes: Floats, name: str = "y") -> None:
+    """Refuse outcomes with two values, whatever kind of outcome is forecast (outcomes: 3)."""
+    values = np.unique(outcomes)
+    if values.size == 2:
+        raise InputError(
+            f"{name} has only the values {values[0]:g} and {values[1]:g}, and"
+            f" {NO_BINARY_RANDOMIZATION}"
+        )
 
 
 def check_randomized_options(

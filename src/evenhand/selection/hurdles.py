@@ -109,6 +109,8 @@ def hurdle_choice(
         costs.wider(link) if costs.widths.is_positive else np.nan,
         (pits.low, pits.high),
         PITs.of_cells(*base.pit_interval(y), fresh(y.size, random)),
+        costs,
+        lambda link: proof.with_link(link).group_error(target.group_mass),
         plain_interval(proof, inside, inside.wider(link), target),
     )
 

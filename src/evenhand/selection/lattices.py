@@ -140,6 +140,8 @@ def lattice_choice(
         costs.wider(link) if costs.widths.is_positive else np.nan,
         (pits.low, pits.high),
         searched,
+        costs,
+        lambda link: tests.bound(_tested(link), target.confidence),
     )
 
 
@@ -175,10 +177,7 @@ def affordable_link(
     tests: LatticeTests, costs: Costs, family: Link, target: Target, one_row_each: bool
 ) -> tuple[Link, FixedSequenceCertificate]:
     """Return the link of the smallest of `ALPHAS` within a limit of the cost, and its bounds."""
-    kind = type(family)
-    # costs fall with alpha
-    place = int(np.searchsorted(ALPHAS, affordable_alpha(costs, family, target)))
-    link = kind(ALPHAS[min(place, len(ALPHAS) - 1)])
+    link = _tested(type(family)(affordable_alpha(costs, family, target)))
     # the choice depends on these people: each link has an equal share of the risk (Bonferroni)
     risk = (1 - target.confidence) / len(ALPHAS)
     bounds = SimultaneousCertificate(
@@ -192,6 +191,12 @@ def affordable_link(
         n_links=len(ALPHAS),
     )
     return link, bounds
+
+
+def _tested(link: Link) -> Link:
+    """Return the link of the smallest of `ALPHAS` that is not below a link's; it costs no more."""
+    place = int(np.searchsorted(ALPHAS, link.alpha))
+    return type(link)(ALPHAS[min(place, len(ALPHAS) - 1)])
 
 
 def _refusal(tests: LatticeTests, link: Link, target: Target) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import Floats, InputError
+from evenhand._validate import Floats
 from evenhand.audits import spread_step
 from evenhand.calibration import Grid
-from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
 from evenhand.forecasters import (
@@ -22,9 +23,14 @@ from evenhand.forecasters import (
     SpreadKind,
 )
 from evenhand.links import Link
-from evenhand.planning import Target
-from evenhand.selection.chosen_link import continuous_choice
-from evenhand.selection.comparison import COMPARED_DRAWS, Cells, HeldOutScores
+from evenhand.planning import MaxPrice, Target
+from evenhand.selection.chosen_link import affordable_alpha, continuous_choice
+from evenhand.selection.comparison import (
+    COMPARED_DRAWS,
+    Cells,
+    HeldOutScores,
+    mean_with_error,
+)
 from evenhand.selection.costs import Costs
 from evenhand.selection.hurdles import atom_of, hurdle_choice
 from evenhand.selection.lattices import lattice_choice
@@ -85,8 +91,6 @@ def choose_link(
     `base` is the deterministic forecast of these rows.
     """
     X, y = rows.certifying()
-    if base.outcome_kind is OutcomeKind.BINARY:  # no randomization improves it (outcomes: 3)
-        raise InputError(NO_BINARY_RANDOMIZATION)
     # the grid of all rows: that of a few rows may be coarser
     grid = None if base.has_atoms else Grid.of(rows.y)
     held = HeldOutScores(y, grid, None if base.has_atoms else spread_step(y), random)
@@ -113,12 +117,18 @@ def choose_link(
     randomized_line = {
         "forecaster": "randomized",
         "log_score": base_line["log_score"] + chosen.price,
-        "crps": held.crps(served),
+        **mean_with_error(held.crps(served)),
         "width": base_line["width"] * (1 + chosen.wider),
         "average_error": held.average_error(chosen.pit),
         "certified_group_error": chosen.certificate.group_error(target.group_mass),
     }
-    lines = [*held.without_features(rows.y[rows.learn], base), *lines, randomized_line]
+    without = held.without_features(rows.y[rows.learn], base)
+    worthy = None
+    # what the features are worth, if it is known
+    worth = without[0]["log_score"] - base_line["log_score"] if without else 0.0
+    if 0 < worth < chosen.price:
+        within = replace(target, goal=MaxPrice(worth))
+        worthy = chosen.error_at(type(family)(affordable_alpha(chosen.costs, family, within)))
     return Selection(
         model=model,
         certificate=chosen.certificate,
@@ -127,7 +137,7 @@ def choose_link(
         limit=chosen.limit,
         wider=chosen.wider,
         alternative=recalibrated if alternative else None,
-        comparison=pd.DataFrame(lines),
+        comparison=pd.DataFrame([*without, *lines, randomized_line]),
         n_learning=int(rows.learn.size),
         n_certifying=y.size,
         certifying=rows.certify,
@@ -142,6 +152,7 @@ def choose_link(
         rounding_step=None if grid is None else grid.step,
         kind=base.outcome_kind,
         atom=atom_of(base),
+        worthy_error=worthy,
     )
 
 

@@ -46,6 +46,10 @@ LARGE_SPREAD = 0.2
 """Error of a group in spread, as a share of the certified group error, that a summary reports."""
 
 
+class NotWorthItWarning(UserWarning):
+    """The randomized forecast is worse than one that ignores every feature."""
+
+
 @dataclass(frozen=True)
 class PlainInterval:
     """Prediction interval without a draw, beside the randomized 80% interval.
@@ -95,7 +99,8 @@ class Selection(Summarized):
         were not fitted here or are already randomized, and with `alternative=False`.
     comparison : DataFrame
         One row per forecaster, from the certifying rows: `forecaster`, `log_score`, `crps` (on at
-        most 250 people), `width` (mean width of 80% prediction intervals, in units of y),
+        most 250 people) with its standard error `crps_error`, `width` (mean width of 80% prediction
+        intervals, in units of y),
         `average_error`, `certified_group_error`. The log score is `calibration.cell_log_score` if
         there is a `rounding_step`. The log score of the randomized forecasts is that
         of the model inside the link plus the price, and their width is its width times one plus
@@ -127,6 +132,10 @@ class Selection(Summarized):
         is randomized; None for other kinds. `group_mass` is then a share of the people whose
         outcome is not the atom, and the certificate is theirs; `price`, `limit` and `wider` are
         means over all people.
+    worthy_error : float or None
+        If a link is not worth its price (`is_worth_it`): the smallest group error whose promise
+        would be, on these people. It is an estimate, because prices are. None otherwise, and if the
+        model is worse without a draw, too.
 
     Examples
     --------
@@ -158,6 +167,7 @@ class Selection(Summarized):
     rounding_step: float | None = None
     kind: OutcomeKind = OutcomeKind.CONTINUOUS
     atom: float | None = None
+    worthy_error: float | None = None
 
     @property
     def max_group_error(self) -> float | None:
@@ -223,7 +233,7 @@ class Selection(Summarized):
     def caveat(self) -> str:
         """Caveat for an audit of the certifying rows, on which the randomization was chosen.
 
-        It also reports a randomized forecast that is worse than one that ignores every feature.
+        It reports first if the randomized forecast is worse than one that ignores every feature.
         """
         chosen = (
             "Alpha was chosen on these same people. Accounting for that: at most"
@@ -232,7 +242,7 @@ class Selection(Summarized):
             f" {confidence_in_full(self.confidence)} confidence. Bounds for named groups, 95%"
             " intervals and p-values do not account for it."
         )
-        return " ".join([chosen, *sentences.worth(self)])
+        return " ".join([*sentences.worth(self), chosen])
 
     @property
     def crps_people(self) -> int:
@@ -254,7 +264,8 @@ class Selection(Summarized):
             its `price`, if it has one.
         """
         price = None if found.price is None else found.price | {"comparison": self._compared()}
-        found = replace(found, caveat=self.caveat, price=price)
+        caveat = f"{found.caveat} {self.caveat}" if found.caveat else self.caveat
+        found = replace(found, caveat=caveat, price=price)
         if found.certificate is None:
             return found
         proof = found.certificate.accounting_for(self._bounds)
@@ -311,22 +322,25 @@ class Selection(Summarized):
         return found if found.error >= LARGE_SPREAD * self.group_error else None
 
     @property
-    def is_worse_than_without_features(self) -> bool:
-        """Whether a forecast that ignores every feature has a better log score."""
-        scores = self._column("log_score")
+    def is_worth_it(self) -> bool:
+        """Whether the log score is at least that of a forecast that ignores every feature.
+
+        Otherwise the promise costs more than the features are worth: `randomize` warns, and the
+        command writes nothing. True if that forecast has no log score, as for times.
+        """
         # a NaN compares as False
-        return scores["randomized"] > scores.get(WITHOUT_FEATURES, np.nan)
+        return not self.lost_without_features > 0
+
+    @property
+    def lost_without_features(self) -> float:
+        """Log score minus that of a forecast that ignores every feature, in nats; NaN if none."""
+        scores = self._column("log_score")
+        return scores["randomized"] - scores.get(WITHOUT_FEATURES, np.nan)
 
     @property
     def base_name(self) -> str:
         """Name of the model inside the link in `comparison`."""
         return "recalibrated" if getattr(self.model, "recalibrate", False) else "as it is"
-
-    @property
-    def is_base_worse_than_without_features(self) -> bool:
-        """Whether even without a draw a forecast that ignores every feature is better."""
-        scores = self._column("log_score")
-        return scores.get(self.base_name, np.nan) > scores.get(WITHOUT_FEATURES, np.nan)
 
     def average_error(self, forecaster: str) -> float:
         """Return the estimated overall error of a forecaster of the comparison."""

@@ -21,6 +21,7 @@ from evenhand._format import (
     p_value,
     percent,
     points,
+    with_error,
 )
 from evenhand._table import Column, Table, numeric
 from evenhand.certificates import LEAST_ALPHA, LOST, ONE_ROW_EACH
@@ -29,6 +30,12 @@ from evenhand.report import log_score_name
 
 if TYPE_CHECKING:
     from evenhand.selection.result import Selection
+
+
+NO_CEILING = 0.99
+NO_WIDER = 0.01
+"""Upper limit of a coverage that limits nothing, and relative difference of widths
+up to which an interval without a draw is as wide as a randomized one."""
 
 
 def statement(chosen: Selection) -> str:
@@ -51,6 +58,7 @@ def sentences(chosen: Selection) -> list[str]:
     """Return guarantee, choice and price, and what they are worth; one sentence or two each."""
     is_randomized = chosen.alpha < 1
     return [
+        *worth(chosen),
         *_spread(chosen),
         statement(chosen),
         *([ONE_ROW_EACH] if chosen.certificate.one_row_each else []),
@@ -59,7 +67,6 @@ def sentences(chosen: Selection) -> list[str]:
         *(_choice(chosen) if is_randomized else _without_randomization(chosen)),
         *(_price(chosen) if is_randomized and np.isfinite(chosen.price) else []),
         *_learned_group(chosen),
-        *worth(chosen),
         *_recalibration(chosen),
     ]
 
@@ -80,7 +87,7 @@ def text(chosen: Selection) -> str:
         [
             row["forecaster"],
             log_score(row["log_score"]),
-            number(row["crps"]),
+            with_error(row["crps"], row["crps_error"]),
             number(row["width"]),
             points(row["average_error"]),
             at_most(row["certified_group_error"]),
@@ -145,11 +152,17 @@ def _coverage(chosen: Selection) -> list[str]:
         compared = "wider" if chosen.plain.wider >= 0 else "narrower"
         lines.append(
             f"A {in_full(interval.level)} interval without a draw covers at least"
-            f" {at_least(interval.floor, percent)} there and"
+            f" {at_least(interval.floor, percent)} there (separately, with"
+            f" {confidence_in_full(interval.confidence)} confidence) and"
             f" {percent(interval.covered, decimals=0)} overall, with no upper limit; it is"
             f" {percent(abs(chosen.plain.wider), decimals=0)} {compared} than the randomized 80%"
             " interval."
         )
+        if high >= NO_CEILING and chosen.plain.wider <= NO_WIDER:
+            lines.append(
+                "For prediction intervals the draw buys nothing here: a smaller group error, such"
+                " as 0.25, buys an upper limit."
+            )
     return lines
 
 
@@ -226,18 +239,27 @@ def _learned_group(chosen: Selection) -> list[str]:
 
 def worth(chosen: Selection) -> list[str]:
     """Return a sentence if a forecast that ignores every feature is better; otherwise nothing."""
-    if not chosen.is_worse_than_without_features:
+    if chosen.is_worth_it:
         return []
-    if chosen.is_base_worse_than_without_features:
+    # the price is NaN, which compares as False, of models that are randomized already
+    if chosen.lost_without_features - chosen.price > 0:
         return [
             "Even without a draw, the model has a worse log score than a forecast that ignores"
             " every feature: improve the model first."
         ]
-    if isinstance(chosen.target.goal, MaxGroupError):
-        start, remedy = "At this promise", "allow a larger error or more rows"
-    else:
-        start, remedy = "At this price", "allow a smaller one"
-    return [f"{start} the forecast is worse than one that ignores every feature: {remedy}."]
+    what = "promise" if isinstance(chosen.target.goal, MaxGroupError) else "price"
+    lost = nats(chosen.lost_without_features, "up")
+    remedy = "Allow a larger error or use more rows."
+    if chosen.worthy_error is not None:
+        # rounded up, with half a point for the noise of prices
+        error = math.ceil(100 * chosen.worthy_error + 0.5) / 100
+        remedy = "No group error below 0.5 would be worth its price here: improve the model first."
+        if error < 0.5:
+            remedy = f"The smallest group error that would be worth its price is about {error:g}."
+    return [
+        f"At this {what} the forecast is worse than one that ignores every feature, by {lost} of"
+        f" log score. {remedy}"
+    ]
 
 
 def _recalibration(chosen: Selection) -> list[str]:

@@ -116,8 +116,8 @@ class TimesScores(HeldOutScores):
     def pit(self, forecast: Forecast) -> Floats | Cells:
         return _cells(forecast, self.times)
 
-    def crps(self, part: Forecast) -> float:
-        return np.nan
+    def crps(self, part: Forecast) -> Floats:
+        return np.full(self.compared.size, np.nan)
 
     def losses(self, forecast: Forecast) -> Floats:
         return censored_log_score(forecast, self.y, self.times)
@@ -235,6 +235,8 @@ def times_choice(
         costs.wider(proof.link) if costs.widths.is_positive else np.nan,
         (pits.low, pits.high),
         PITs.of_cells(*_cells(base, times), fresh(times.n_samples, random), censored=times.is_lost),
+        costs,
+        lambda link: proof.with_link(link).group_error(target.group_mass),
     )
 
 

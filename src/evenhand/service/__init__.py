@@ -4,6 +4,7 @@
 from evenhand.logs import (
     DecisionLog,
     Entry,
+    EntryTimes,
     Head,
     LogError,
     Logged,
@@ -44,6 +45,7 @@ __all__ = [
     "DecisionLog",
     "Difference",
     "Entry",
+    "EntryTimes",
     "Head",
     "LogError",
     "Logged",

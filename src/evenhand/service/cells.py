@@ -74,7 +74,8 @@ class Cells:
             why = (str(error).splitlines() or [type(error).__name__])[0][:200]
             raise InputError(f"{self._place} cannot be read as {self._noun} ({why})") from error
         if self._kind == "number":
-            return self._numbers(read)
+            found = read.to_numpy(dtype=np.float64, na_value=np.nan).tolist()
+            return [None if math.isnan(value) else value + 0.0 for value in found]
         if self._kind == "date":
             return _dates(read)
         missing = read.isna().tolist()
@@ -138,14 +139,6 @@ class Cells:
         if self._codes is None:
             return text if text and text.isascii() else ODD
         return text if text in self._codes else ODD
-
-    def _numbers(self, read: pd.Series[Any]) -> list[Value]:
-        found = read.to_numpy(dtype=np.float64, na_value=np.nan)
-        is_infinite = np.isinf(found)
-        if is_infinite.any():
-            row = int(np.argmax(is_infinite))
-            raise bad_input(f"{self._place}, row {row + 1}", "be finite", f"{found[row]:g}")
-        return [None if math.isnan(value) else value + 0.0 for value in found.tolist()]
 
     def _single(self, value: Any) -> Value:
         """Return a value of a boolean, a category, or a column without a kind."""

@@ -73,7 +73,7 @@ class LogWatch:
         self.n_waiting = self.n_late = self.n_repeated = 0
         self._n_served = self._n_due = 0
         self._usual_delay: float | None = None
-        self._after: str | None = None
+        self._after = 0
         self._until: np.datetime64 | None = None
         self._anchor: Head | None = None
         settings = watch.to_dict()["settings"]
@@ -87,9 +87,9 @@ class LogWatch:
     def _resume(self, state: WatchState) -> None:
         self._until = as_time("until", state.until)
         self._anchor = state.head
+        self._after = state.after
         if state.watch is not None:
             self.watch = Watch.from_state(state.watch, like=self.watch)
-            self._after = state.after
             self._has_begun = True
 
     def update(self, until: datetime | str | None = None) -> list[Alarm]:
@@ -109,17 +109,20 @@ class LogWatch:
         end = self._end(until)
         found = FirstForecasts(self.contexts.values, end)
         self.verified = verify(self.log, self._anchor, each=found.add)
+        found.set_times(self.verified.times)
         self._anchor = self.verified.head
+        # rows continue after this time, also if later entries have shown that it was not theirs
+        least = self._until - self._horizon if self._has_begun and self._until else None
         self._until = end
         is_due = found.is_due(self._horizon)
         self._count(found, is_due)
         if not self._has_begun and not self._begin(found):
             return []
-        before = None if self._after is None else as_time("after", self._after)
-        new = is_due & found.is_after(before)
-        rows = rows_of(self.log, found, self._horizon, new, self._groups)
+        # by number: the time of an entry may change as later ones show that a clock was wrong
+        new = is_due & (found.numbers > self._after)
+        rows = rows_of(self.log, found, self._horizon, new, self._groups, least)
         alarms = self.watch.update(rows, until=end)
-        self._after = found.last_time(new) or self._after
+        self._after = max([self._after, *found.numbers[new].tolist()])
         return alarms
 
     def _end(self, until: datetime | str | None) -> np.datetime64:
@@ -177,8 +180,10 @@ class LogWatch:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on what is not watched yet, what is left out, and missing outcomes."""
-        return [note for note in (self._learning(), *self._of_people(), self._unrecorded()) if note]
+        """Sentences on what is not watched yet or left out, wrong clocks and missing outcomes."""
+        clock = self.verified.times.note
+        found = (self._learning(), *self._of_people(), clock, self._unrecorded())
+        return [note for note in found if note]
 
     def _learning(self) -> str:
         if self._has_begun:

@@ -32,11 +32,6 @@ def in_blocks(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield block
 
 
-def time_of(entry: Logged) -> np.datetime64:
-    """Return the time of an entry in UTC, of type datetime64[us]."""
-    return np.datetime64(entry.time.removesuffix("Z"), "us")
-
-
 def logged_forecast(log: DecisionLog, id: str) -> Logged:
     """Return the forecast with an id; InputError with similar ids if the log has no such one."""
     found = log.get(id)
@@ -51,13 +46,9 @@ def logged_forecast(log: DecisionLog, id: str) -> Logged:
     raise InputError(f"{log.source} has no forecast {id!r}; {remedy}")
 
 
-def first_forecasts(
-    log: DecisionLog, context: str | None, *, until: np.datetime64 | None = None
-) -> Iterator[Logged]:
-    """Yield the first forecast of each person in a context, up to a time."""
+def first_forecasts(log: DecisionLog, context: str | None) -> Iterator[Logged]:
+    """Yield the first forecast of each person in a context."""
     for entry in log.entries(kind="forecast"):
-        if until is not None and time_of(entry) > until:
-            return
         if entry.values["context"] == context and entry.values["revision"] == 0:
             yield entry
 

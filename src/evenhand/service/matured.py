@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,19 +13,11 @@ from evenhand._validate import Floats, InputError, Mask
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.links import Link
-from evenhand.logs import DecisionLog, Logged
+from evenhand.logs import DecisionLog, EntryTimes, Logged
 from evenhand.monitoring import Rows, as_horizon, as_time
-from evenhand.service.first_forecasts import FirstForecasts, Record
-from evenhand.service.logged_forecasts import (
-    base_of,
-    in_blocks,
-    link_of,
-    served_of,
-    time_of,
-)
+from evenhand.service.first_forecasts import FirstForecasts, days_between
+from evenhand.service.logged_forecasts import base_of, in_blocks, link_of, served_of
 from evenhand.service.watched_contexts import WatchedContexts
-
-DAY = np.timedelta64(1, "D")
 
 BLOCK = 2000
 """Number of forecasts whose distributions are in memory at once."""
@@ -87,22 +79,15 @@ def matured_rows(
     if next(log.entries(kind="context"), None) is None:
         return _joined([])
     found = FirstForecasts(WatchedContexts.of(log, names).values, end)
-    for entry in log.entries(kind="outcome"):
+    readings = []
+    for entry in log.entries():
         found.add(entry)
-    return _joined(_blocks(_served(log, found, begin, end - wait), found, wait))
-
-
-def _served(
-    log: DecisionLog, found: FirstForecasts, after: np.datetime64 | None, last: np.datetime64
-) -> Iterator[Logged]:
-    """Yield the first forecasts of people, after one time and up to another."""
-    for entry in log.entries(kind="forecast"):
-        time = time_of(entry)
-        if time > last:
-            return
-        # also those of people who were served before, who count once
-        if found.add(entry) and (after is None or time > after):
-            yield entry
+        readings.append(entry.time)
+    found.set_times(EntryTimes.of(readings, end))
+    chosen = found.is_due(wait)
+    if begin is not None:
+        chosen &= found.times > begin
+    return rows_of(log, found, wait, chosen)
 
 
 def rows_of(
@@ -111,6 +96,7 @@ def rows_of(
     wait: np.timedelta64,
     chosen: Mask,
     groups: Sequence[str] = (),
+    least: np.datetime64 | None = None,
 ) -> Rows:
     """Return rows of some of the first forecasts of people, whose horizon has passed.
 
@@ -126,12 +112,12 @@ def rows_of(
         The forecasts.
     groups : sequence of str, optional
         Columns that the rows have even if no forecast has a value; by default, those with one.
+    least : datetime64, optional
+        Least time of the rows.
     """
-    return _joined(_blocks(found.entries(log, chosen), found, wait), groups)
-
-
-def _blocks(entries: Iterable[Logged], found: FirstForecasts, wait: np.timedelta64) -> list[_Block]:
-    return [_Block.of(block, found.outcomes, wait) for block in in_blocks(entries, BLOCK)]
+    times = found.times[chosen] if least is None else np.maximum(found.times[chosen], least)
+    pairs = zip(found.entries(log, chosen), times, strict=True)
+    return _joined([_Block.of(block, found, wait) for block in in_blocks(pairs, BLOCK)], groups)
 
 
 @dataclass(frozen=True)
@@ -151,18 +137,22 @@ class _Block:
 
     @classmethod
     def of(
-        cls, entries: Sequence[Logged], outcomes: dict[str, list[Record]], wait: np.timedelta64
+        cls,
+        served: Sequence[tuple[Logged, np.datetime64]],
+        found: FirstForecasts,
+        wait: np.timedelta64,
     ) -> _Block:
-        """Compute the columns of forecasts with the outcomes recorded within a horizon."""
-        time = np.array([entry.time[:-1] for entry in entries], dtype="datetime64[us]")
+        """Compute the columns of forecasts, each with its time, and their outcomes by then."""
+        entries = [entry for entry, _ in served]
+        time = np.array([one for _, one in served])
         y = np.full(len(entries), np.nan)
         delay = np.full(len(entries), np.nan)
         for row, entry in enumerate(entries):
-            mine = outcomes.get(entry.id, [])
+            mine = found.outcomes.get(entry.id, [])
             if mine:
-                delay[row] = (np.datetime64(mine[0][0]) - time[row]) / DAY
+                delay[row] = days_between(time[row], mine[0][0])
             for recorded, value in mine:
-                if np.datetime64(recorded) <= time[row] + wait:
+                if recorded <= time[row] + wait:
                     y[row] = value
         base = _distribution(entries)
         link = link_of(entries[0].values)

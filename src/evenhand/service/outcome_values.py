@@ -7,6 +7,8 @@ import numbers
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from evenhand._validate import bad_input, first_names
 
 LISTED_VALUES = 8
@@ -31,8 +33,8 @@ def check_outcome(y: Any, record: Mapping[str, Any], place: str, remedy: str = "
     ------
     InputError
         If the outcome is not a finite number, or not one that the forecast can have: 0 or 1 for
-        events, a value of the lattice for counts and scores, no amount beyond the atom, and nothing
-        beyond a bound of the model's `support`.
+        events, which alone may be booleans, a value of the lattice for counts and scores, no amount
+        beyond the atom, and nothing beyond a bound of the model's `support`.
 
     Examples
     --------
@@ -42,6 +44,10 @@ def check_outcome(y: Any, record: Mapping[str, Any], place: str, remedy: str = "
     Traceback (most recent call last):
     evenhand._validate.InputError: y must be a whole number of at least 0, got 2.5
     """
+    if isinstance(y, bool | np.bool_):
+        if _innermost(record)["family"] != "bernoulli":
+            raise bad_input(place, "be a number, not a boolean", str(y), remedy)
+        return float(y)
     try:
         value = float(y) if isinstance(y, numbers.Real) else math.nan
     except OverflowError:  # of an integer
@@ -63,9 +69,7 @@ def _shown(y: Any) -> str:
 
 def _broken_rule(y: float, record: Mapping[str, Any]) -> str | None:
     """Return the rule of the forecast that an outcome breaks."""
-    whole = record
-    while record["family"] != "hurdle" and "base" in record:
-        record = record["base"]
+    whole, record = record, _innermost(record)
     match record["family"]:
         case "bernoulli":
             return None if y in (0.0, 1.0) else "be 0 or 1"
@@ -82,6 +86,13 @@ def _broken_rule(y: float, record: Mapping[str, Any]) -> str | None:
             if is_beyond:
                 return f"be {at:g} or {side}"
     return _broken_bound(y, whole)
+
+
+def _innermost(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the record of the distribution that determines the kind of the outcome."""
+    while record["family"] != "hurdle" and "base" in record:
+        record = record["base"]
+    return record
 
 
 def _broken_bound(y: float, record: Mapping[str, Any]) -> str | None:

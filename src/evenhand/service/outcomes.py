@@ -68,7 +68,7 @@ def record_outcome(
     id : str
         Id of the forecast.
     y : float
-        The outcome, in units of the forecast.
+        The outcome, in units of the forecast; True or False for forecasts of a yes or no alone.
     time : datetime or str, optional
         When the outcome was observed. The horizon of a watch is compared with the time of the entry
         in the log instead, which nobody can choose.
@@ -145,8 +145,8 @@ def record_outcomes(
     Raises
     ------
     InputError
-        If ids have no forecast in the log (all of them are listed), or a forecast cannot have its
-        outcome; nothing is recorded then.
+        If ids have no forecast in the log (all of them are listed), a forecast cannot have its
+        outcome, or one id has different outcomes; nothing is recorded then.
 
     Examples
     --------
@@ -220,9 +220,15 @@ def _matched(
     meant = log.entries(kind="forecast") if context is None else first_forecasts(log, context)
     for entry in meant:
         name = entry.id if context is None else entry.values["person"]
-        for row in rows.get(name, ()):
+        mine = rows.get(name, [])
+        for row in mine:
             place = f"{places.of(row)}: the outcome"
             check_outcome(values[row], entry.values["record"], place, CORRECT)
+            if values[row] != values[mine[0]]:
+                raise InputError(
+                    f"{places.listed([mine[0], row])}: one id has the outcomes {values[mine[0]]}"
+                    f" and {values[row]}; nothing was recorded, keep one of the rows"
+                )
             found[name] = entry.id
     return found
 

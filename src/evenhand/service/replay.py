@@ -121,6 +121,7 @@ def replay_forecast(
         verification.head,
         tuple(checks),
         is_identical,
+        verification.times.note,
     )
 
 

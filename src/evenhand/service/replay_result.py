@@ -95,6 +95,8 @@ class Replay(Summarized):
     is_identical : bool or None
         Whether all values computed now have the digits of the logged ones; None if they were not
         computed. Another processor or library may change the last digits.
+    clock : str
+        Sentence on the entries of the log at which a clock was wrong; empty if there are none.
     """
 
     id: str
@@ -107,6 +109,7 @@ class Replay(Summarized):
     head: Head
     checks: tuple[Check, ...]
     is_identical: bool | None
+    clock: str
 
     @property
     def status(self) -> Verdict:
@@ -138,7 +141,7 @@ class Replay(Summarized):
         chain = (
             f"{count(self.n_entries, 'entry', 'entries')}, none changed; the last is {self.head}"
         )
-        rows = [["log", "equal", chain]]
+        rows = [["log", "equal", "; ".join(filter(None, [chain, self.clock]))]]
         for check in self.checks:
             listed = [str(one) for one in check.differences]
             rows.append([check.part, check.status, "; ".join([*listed, check.text])])
@@ -162,7 +165,7 @@ class Replay(Summarized):
             "status": self.status,
             "is_identical": self.is_identical,
             **{name: getattr(self, name) for name in named},
-            "log": {"n_entries": self.n_entries, "head": asdict(self.head)},
+            "log": {"n_entries": self.n_entries, "head": asdict(self.head), "clock": self.clock},
             "checks": [
                 asdict(one) | {"differences": [asdict(two) for two in one.differences]}
                 for one in self.checks

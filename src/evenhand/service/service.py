@@ -233,7 +233,7 @@ class Service:
         id : str
             Id of the forecast.
         y : float
-            The outcome.
+            The outcome; True or False for forecasts of a yes or no alone.
         time : datetime or str, optional
             When the outcome was observed; the log has the time of the record besides.
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from evenhand._files import write_text
-from evenhand._validate import InputError
+from evenhand._validate import InputError, about
 from evenhand.logs import Head, digest_of
+from evenhand.monitoring import Watch, as_time
 from evenhand.service.watched_contexts import Scope
 
 SCHEMA = "evenhand.log-watch/1"
@@ -29,8 +30,8 @@ class WatchState:
         Last entry when the log was read, which later verifications compare.
     until : str
         Time up to which the log was read.
-    after : str or None
-        Time of the last row; None before the watch has begun.
+    after : int
+        Number of the entry of the last row; 0 without rows.
     watch : dict or None
         `Watch.state()`; None before the watch has begun.
     """
@@ -38,12 +39,12 @@ class WatchState:
     scope: Scope
     head: Head | None
     until: str
-    after: str | None = None
+    after: int = 0
     watch: Mapping[str, Any] | None = None
 
-    def write(self, path: Path) -> None:
-        """Write the state atomically."""
-        values = {
+    def _values(self) -> dict[str, Any]:
+        """Return the state as JSON values."""
+        return {
             "schema": SCHEMA,
             "scope": self.scope.to_dict(),
             "head": None if self.head is None else [self.head.number, self.head.sha256],
@@ -51,6 +52,10 @@ class WatchState:
             "after": self.after,
             "watch": self.watch,
         }
+
+    def write(self, path: Path) -> None:
+        """Write the state atomically."""
+        values = self._values()
         write_text(path, json.dumps(values | {"sha256": digest_of(values)}) + "\n")
 
     @property
@@ -76,13 +81,19 @@ class WatchState:
             if values.pop("sha256") != digest_of(values):
                 raise InputError(f"{path} has been changed since a watch wrote it; {remedy}")
             head = values["head"]
-            return cls(
+            found = cls(
                 Scope.from_dict(values["scope"]),
                 None if head is None else Head(int(head[0]), str(head[1])),
-                str(values["until"]),
-                values["after"],
+                str(as_time("until", values["until"])),
+                int(values["after"]),
                 values["watch"],
             )
+            if found._values() != values or found.scope.contexts == ():
+                raise ValueError
+            if found.watch is not None:
+                with about(str(path)):
+                    Watch.from_state(found.watch)
+            return found
         except FileNotFoundError:
             return None
         except OSError as error:

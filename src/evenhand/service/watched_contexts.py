@@ -48,8 +48,8 @@ class Scope:
         contexts, link = values["contexts"], values["link"]
         return cls(
             None if contexts is None else tuple(map(str, contexts)),
-            values["model_sha256"],
-            None if link is None else (link[0], link[1]),
+            None if values["model_sha256"] is None else str(values["model_sha256"]),
+            None if link is None else (str(link[0]), float(link[1])),
         )
 
     def __str__(self) -> str:

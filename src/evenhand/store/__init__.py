@@ -9,7 +9,11 @@ interrupted save leaves the old model unchanged, with its certificate and report
 
 from evenhand.store.archives import check_archive as check_archive
 from evenhand.store.certificates import CERTIFICATE, REPORT, ids_digest, people_record
+from evenhand.store.folder import CERTIFICATE_FOLDER as CERTIFICATE_FOLDER
+from evenhand.store.folder import MAPS_FOLDER as MAPS_FOLDER
+from evenhand.store.folder import MODEL_FOLDER as MODEL_FOLDER
 from evenhand.store.folder import check_folder, write_model
+from evenhand.store.folder import folder_kind as folder_kind
 from evenhand.store.forecast_certificates import (
     read_forecast_certificate as read_forecast_certificate,
 )

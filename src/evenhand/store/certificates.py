@@ -101,9 +101,5 @@ def remove_report(folder: Path, certificate: dict[str, Any]) -> None:
     path = folder / REPORT
     if not path.is_file() or path.is_symlink():
         return
-    # certificates of release 0.1.0 do not contain the hash of their report
-    if (
-        "report_sha256" not in certificate
-        or digest(path.read_bytes()) == certificate["report_sha256"]
-    ):
+    if digest(path.read_bytes()) == certificate.get("report_sha256"):
         path.unlink(missing_ok=True)

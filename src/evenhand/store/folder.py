@@ -11,6 +11,7 @@ next save completes or removes the files of a killed save.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import warnings
@@ -23,11 +24,16 @@ from evenhand._files import replace_file, sweep_partials, sync_folder
 from evenhand._locks import SAVING, is_old, one_writer
 from evenhand._validate import InputError
 from evenhand.store.certificates import CERTIFICATE, REPORT, bound, parsed, remove_report, staged
-from evenhand.store.manifest import MANIFEST, mark, read_manifest
-from evenhand.store.packing import PackedModel
+from evenhand.store.manifest import MANIFEST, mark, read_manifest, read_plain
+from evenhand.store.packing import PackedModel, foreign_parts
 
 _MODEL_FILE = re.compile(r"model[\w.]*-[0-9a-f]{16}\.(safetensors|skops)")
 _STAGED_FILE = re.compile(r"\.evenhand-[0-9a-f]{16}-(certificate\.json|report\.html)")
+
+MODEL_FOLDER = "a model folder"
+MAPS_FOLDER = "a folder of maps"
+CERTIFICATE_FOLDER = "a certificate folder"
+"""Kinds of folders, as messages name them."""
 
 MOST_READS = 1000
 """Largest number of times that reading starts again because of another save."""
@@ -55,6 +61,24 @@ def check_folder(folder: str | os.PathLike[str]) -> Path:
     if not os.access(nearest, os.W_OK):
         raise InputError(f"{target}: the folder {nearest} is write-protected; choose another")
     return target
+
+
+def folder_kind(folder: Path) -> str | None:
+    """Return the kind of a folder that this package wrote; None for any other.
+
+    Maps are a recalibrated model around forecasts in columns of a table, which are not stored: a
+    recalibrated model that contains its inner model is a model folder.
+    """
+    try:
+        if not (folder / MANIFEST).exists():
+            certificate = json.loads(read_plain(folder / CERTIFICATE))
+            return CERTIFICATE_FOLDER if "forecasts" in certificate else None
+        model = json.loads(read_plain(folder / MANIFEST))["model"]
+        outside = [part["name"] for part in foreign_parts(model)]
+        is_maps = (model["kind"], outside) == ("RecalibratedRegressor", ["ColumnSubject"])
+        return MAPS_FOLDER if is_maps else MODEL_FOLDER
+    except (InputError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return None  # missing, or a file of another program
 
 
 def write_model(

@@ -13,7 +13,7 @@ from typing import Any
 
 from evenhand._files import replace_file
 from evenhand._locks import one_writer
-from evenhand._validate import InputError, about
+from evenhand._validate import InputError, about, typed_fields
 from evenhand.links import Link, make_link
 from evenhand.store.certificates import CERTIFICATE, REPORT, parsed
 from evenhand.store.folder import check_folder
@@ -87,18 +87,16 @@ def read_forecast_certificate(folder: str | os.PathLike[str]) -> CertifiedForeca
     certificate = forecast_certificate(folder)
     try:
         forecasts = certificate["forecasts"]
-        kind = str(forecasts["kind"])
-        columns = tuple(map(str, forecasts["columns"]))
-        # certificates of other outcomes, and those of older versions, have no times
-        times = tuple(map(float, forecasts.get("times") or ()))
-        tau = forecasts.get("horizon")
-        horizon = None if tau is None else float(tau)
+        given = {"kind": forecasts["kind"], "columns": forecasts["columns"]}
+        # certificates of outcomes that are no times have none
+        given |= {"times": forecasts.get("times") or [], "horizon": forecasts.get("horizon")}
+        fields = typed_fields(CertifiedForecasts, given)
         name, alpha = str(certificate["link"]), float(certificate["alpha"])
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error_text(error)}"
         raise InputError(f"{path} is damaged ({reason}); {_CERTIFY_AGAIN}") from error
     with about(str(path)):
-        return CertifiedForecasts(kind, columns, make_link(name, alpha), times, horizon)
+        return CertifiedForecasts(link=make_link(name, alpha), **fields)
 
 
 def forecast_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand._validate import InputError, bad_input
+from evenhand._validate import InputError, about, bad_input, typed_fields
 from evenhand.forecasters import FORECASTERS, Forecaster, State, SurvivalModel, thawed
 from evenhand.store.manifest import MANIFEST, digest, sealed
 from evenhand.store.parts import dump_part, load_part
@@ -105,11 +105,11 @@ def unpack(
             parts[name] = next(attached)
         else:
             parts[name] = load_part(contents[part["skops"]], source)
-    # a parameter of earlier releases
-    entry["params"].get("params", {}).pop("on_discrete", None)
-    return FORECASTERS[entry["kind"]].from_state(
-        State(entry["kind"], entry["params"], arrays, parts)
-    )
+    kind = FORECASTERS[entry["kind"]]
+    with about(f"{source / MANIFEST} is damaged"):
+        given = typed_fields(kind.__init__, entry["params"]["params"])
+        params = entry["params"] | {"params": given}
+        return kind.from_state(State(entry["kind"], params, arrays, parts))
 
 
 def _pack(model: Forecaster, key: str, blobs: dict[str, Blob]) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +45,6 @@ No functions. Trees and other structures used by compiled code are checked after
 detect damage but not who wrote a file: load only models from people you trust.
 """
 
-_OLD_MODULE = b'"__module__": "evenhand.forecasters._foreign_bases"'
-_MODULE = b'"__module__": "evenhand.forecasters.adapters"'
-"""Module of `QuantileGrid` in older folders, and in new ones."""
-
 
 def dump_part(part: Any) -> bytes:
     """Return a fitted estimator as bytes; InputError if it cannot be stored safely."""
@@ -73,7 +67,6 @@ def load_part(content: bytes, source: Path) -> Any:
     try:
         # before skops reads it: an archive can unpack to more than the available memory
         check_archive(content)
-        content = _renamed(content)
         refused = _refused(content)
         if refused:
             raise InputError(f"it contains types that are not allowed, {', '.join(refused)}")
@@ -96,18 +89,3 @@ def _refused(content: bytes) -> list[str]:
 
     untrusted = skops.io.get_untrusted_types(data=content)
     return [name for name in untrusted if name not in ALLOWED_TYPES]
-
-
-def _renamed(content: bytes) -> bytes:
-    """Replace the older module name of our own class in an archive."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        schema = archive.read("schema.json")
-        if _OLD_MODULE not in schema:
-            return content
-        members = [(member, archive.read(member)) for member in archive.infolist()]
-    renamed = io.BytesIO()
-    with zipfile.ZipFile(renamed, "w") as archive:
-        for member, data in members:
-            is_schema = member.filename == "schema.json"
-            archive.writestr(member, schema.replace(_OLD_MODULE, _MODULE) if is_schema else data)
-    return renamed.getvalue()

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import compute
 
-from evenhand._validate import Floats, Mask, bad_input
+from evenhand._validate import Floats, Mask, bad_input, short
 
 MISSING_WORDS = (
     "NA",
@@ -34,15 +34,6 @@ NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
 """Infinite numbers. Number columns refuse them, which is clearer than reading the column as
 text."""
-
-LONGEST_SHOWN = 60
-"""Largest number of characters of a value in a message."""
-
-
-def short(value: Any) -> str:
-    """Return the representation of a value in messages: one line of limited length."""
-    shown = repr(value.item() if isinstance(value, np.generic) else value)
-    return shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 3] + "..."
 
 
 def refuse_row(

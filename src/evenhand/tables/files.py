@@ -12,8 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
-from evenhand._validate import InputError, bad_input
-from evenhand.tables.cells import short
+from evenhand._validate import InputError, bad_input, short
 
 TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
 
@@ -154,15 +153,16 @@ def _read_csv(path: Path) -> pa.Table:
     except pa.ArrowInvalid:
         _refuse_ragged_row(path)
         raise
+    columns = []
     for i, name in enumerate(table.column_names):
         place = f"{path}: column {name!r}"
         values = _decode(table.column(i), place)
         has_nul = compute.match_substring(values, "\0")
         _refuse_cell(has_nul, values, place, "contain no NUL characters", "write the file again")
         _refuse_swallowed_rows(values, place, column=i, n_columns=table.num_columns)
-        values = compute.if_else(compute.equal(values, ""), pa.scalar(None, pa.string()), values)
-        table = table.set_column(i, name, values)
-    return table
+        empty = compute.equal(values, "")
+        columns.append(compute.if_else(empty, pa.scalar(None, pa.string()), values))
+    return pa.table(columns, names=table.column_names)
 
 
 def _refuse_cell(wrong: Any, values: pa.ChunkedArray, place: str, rule: str, remedy: str) -> None:
@@ -237,7 +237,10 @@ def _decode(values: pa.ChunkedArray, place: str) -> pa.ChunkedArray:
 
 
 def check_header(names: list[str], path: Path, *, is_csv: bool) -> None:
-    """Refuse repeated column names, and csv files whose first line is data."""
+    """Refuse repeated column names, NUL, and csv files whose first line is data."""
+    for name in (name for name in names if "\0" in name):
+        place = f"{path}: a column name"
+        raise bad_input(place, "contain no NUL characters", short(name), "write the file again")
     name, count = Counter(names).most_common(1)[0] if names else ("", 0)
     remedy = "add a first line of column names"
     if count > 1:

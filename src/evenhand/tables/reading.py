@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -107,9 +108,10 @@ def _read_parts(paths: list[Path]) -> pa.Table:
 
 def check_same_columns(names: Sequence[str], wanted: Sequence[str], place: str, first: str) -> None:
     """Raise InputError unless a part has the columns of the first one, in any order."""
-    differ = [f"{name!r} is missing" for name in wanted if name not in names]
-    differ += [f"{name!r} is additional" for name in names if name not in wanted]
-    differ += [f"{name!r} is repeated" for name in wanted if list(names).count(name) > 1]
+    given, known = Counter(names), set(wanted)
+    differ = [f"{name!r} is missing" for name in wanted if name not in given]
+    differ += [f"{name!r} is additional" for name in names if name not in known]
+    differ += [f"{name!r} is repeated" for name in wanted if given[name] > 1]
     if differ:
         raise InputError(
             f"{place} has other columns than {first}: {', '.join(differ[:4])}; repair or remove it"

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from evenhand._ids import check_id, id_text
-from evenhand._validate import Floats, InputError, bad_input, check_column, coding_of
-from evenhand.tables.cells import parse_numbers, refuse_row, short
+from evenhand._validate import Floats, InputError, bad_input, check_column, coding_of, short
+from evenhand.tables.cells import parse_numbers, refuse_row
 
 
 def column_of(table: pd.DataFrame, column: str, source: str) -> pd.Series[Any]:
@@ -19,12 +19,15 @@ def column_of(table: pd.DataFrame, column: str, source: str) -> pd.Series[Any]:
     return table.iloc[:, names.index(check_column(str(column), names, source))]
 
 
-def number_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) -> Floats:
+def number_column(
+    table: pd.DataFrame, column: str, *, source: str, start: int = 0, option: str = ""
+) -> Floats:
     """Return a column as finite float64 numbers, shape (n_samples,).
 
     Text is accepted if every cell is a number; booleans become 0 and 1. `source` is the file name
-    and `start` the number, from 0, of the table's first row within the file, both for messages.
-    Raises InputError if there is no such column, or a value is text, a date, missing or infinite.
+    and `start` the number, from 0, of the table's first row within the file, and `option` the
+    option that drops rows with missing values, all for messages. Raises InputError if there is no
+    such column, or a value is text, a date, missing or infinite.
 
     Examples
     --------
@@ -49,6 +52,7 @@ def number_column(table: pd.DataFrame, column: str, *, source: str, start: int =
         those = "that row" if count == 1 else "those rows"
         raise InputError(
             f"{place} has {count} missing {values_are}, the first in row {first}; drop {those}"
+            + f" with {option}" * bool(option)
         )
     refuse_row(np.isinf(numbers), values, place, "be finite", remedy, start)
     return numbers

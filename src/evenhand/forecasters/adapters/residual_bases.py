@@ -81,7 +81,7 @@ class ResidualBase(Base):
         spread = None
         scale = np.ones(n)
         if rows.spread == "learned":
-            spread, scale = learn_spread(estimator, held)
+            spread, scale = learn_spread(held)
         normalized = held.residuals / scale
         residuals = residual_distribution(normalized, rows.weight)
         base = cls(model, residuals, spread, support)

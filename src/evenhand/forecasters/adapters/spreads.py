@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
 
 from evenhand._validate import Floats, InputError, Ints
 from evenhand.distributions import LocationScale
-from evenhand.forecasters.adapters.estimators import Training, fitted
+from evenhand.forecasters.adapters.estimators import Training
 from evenhand.forecasters.adapters.spread_trees import SpreadTrees, cross_fitted
 from evenhand.forecasters.adapters.tails import residual_distribution
-from evenhand.tables import take_rows
 
 LEAST_ROWS = 100
 """Number of rows below which spread is constant, as held-out rows could not show a difference."""
@@ -43,23 +40,19 @@ class Spread:
 
     Parameters
     ----------
-    model : SpreadTrees or estimator
-        Trees, or a clone of the user's model that is fitted to log sizes of residuals.
+    model : SpreadTrees
+        Trees that are fitted to sizes of residuals.
     low, high : float
         Range of predicted log spreads.
     """
 
-    model: Any
+    model: SpreadTrees
     low: float
     high: float
 
     def scale(self, X: Any, loc: Floats) -> Floats:
         """Return the spread of rows with predicted means `loc`, shape (n,)."""
-        if isinstance(self.model, SpreadTrees):
-            log_scale = self.model.predict(X, loc)
-        else:
-            log_scale = np.ravel(self.model.predict(X))
-        return np.exp(np.clip(log_scale, self.low, self.high))
+        return np.exp(np.clip(self.model.predict(X, loc), self.low, self.high))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +86,10 @@ class HeldOut:
         unit = np.average(size, weights=self.weight)
         return np.asarray(np.clip(size, LEAST_SIZE * unit, MOST_SIZE * unit))
 
-    def compared(self) -> Ints:
-        """Return the rows whose CRPS is compared: all, or a sample of a large table."""
-        return np.random.default_rng(0).permutation(self.residuals.size)[:MOST_COMPARED]
-
-    def is_clearly_better(self, scale: Floats, than: Floats, rows: Ints) -> bool:
+    def is_clearly_better(self, scale: Floats, than: Floats) -> bool:
         """Whether the CRPS with one spread is better by `CLEAR` paired standard errors."""
+        # all rows, or a sample of a large table
+        rows = np.random.default_rng(0).permutation(self.residuals.size)[:MOST_COMPARED]
         weight = self.weight[rows]
         gain = self._crps(than[rows], rows) - self._crps(scale[rows], rows)
         mean = np.average(gain, weights=weight)
@@ -111,13 +102,10 @@ class HeldOut:
         return LocationScale(shape, np.zeros(rows.size), scale).crps(residuals)
 
 
-def learn_spread(estimator: Any, held: HeldOut) -> tuple[Spread | None, Floats]:
+def learn_spread(held: HeldOut) -> tuple[Spread | None, Floats]:
     """Choose a model of the spread, and fit it to all rows.
 
-    Candidates are constant spread, `SpreadTrees`, and a clone of the estimator that is fitted to
-    log sizes of residuals; each replaces the one before if its CRPS on held-out rows is clearly
-    better. The estimator is fitted once if its clone is not clearly better in the first fold, and
-    at most once more than there are folds.
+    `SpreadTrees` replace a constant spread if their CRPS on held-out rows is clearly better.
 
     A row's held-out spread comes from a model that has not seen the row's residual. Residuals of
     other folds come from mean models that have seen the row's outcome, as nested fits would cost
@@ -130,59 +118,17 @@ def learn_spread(estimator: Any, held: HeldOut) -> tuple[Spread | None, Floats]:
     scale : ndarray of shape (n,)
         Held-out spread of each row; 1 for constant spread.
     """
-    n = held.residuals.size
-    constant = np.ones(n)
-    if n < LEAST_ROWS or not held.residuals.any():
+    rows = held.rows
+    constant = np.ones(held.residuals.size)
+    if constant.size < LEAST_ROWS or not held.residuals.any():
         return None, constant
     size = held.size()
-    spread, scale = _with_trees(held, size, constant)
-    # a fitted model is not refitted
-    if not isinstance(estimator, FrozenEstimator):
-        with_clone = _with_clone(estimator, held, np.log(size), scale)
-        spread, scale = (spread, scale) if with_clone is None else with_clone
-    return spread, scale
-
-
-def _with_trees(held: HeldOut, size: Floats, than: Floats) -> tuple[Spread | None, Floats]:
-    """Return fitted trees and their held-out spread, if clearly better than constant spread."""
-    rows = held.rows
     n_trees, slope, log_scale = cross_fitted(rows.X, held.loc, size, rows.weight, held.folds)
     low, high, scale = _bounded(log_scale)
-    if n_trees == 0 or not held.is_clearly_better(scale, than, held.compared()):
-        return None, than
+    if n_trees == 0 or not held.is_clearly_better(scale, constant):
+        return None, constant
     model = SpreadTrees(n_trees, slope).fit(rows.X, held.loc, size, rows.weight)
     return Spread(model, low, high), scale
-
-
-def _with_clone(
-    estimator: Any, held: HeldOut, log_size: Floats, than: Floats
-) -> tuple[Spread, Floats] | None:
-    """Return a fitted clone and its held-out spread, if clearly better than the spread `than`."""
-    rows = replace(held.rows, y=log_size)
-    log_scale = np.empty(log_size.size)
-    try:
-        with warnings.catch_warnings():
-            # the user has asked for a model of the outcome, not for this one
-            warnings.simplefilter("ignore")
-            for held_out in held.folds:
-                clone = fitted(estimator, rows.without(held_out))
-                log_scale[held_out] = np.ravel(clone.predict(take_rows(rows.X, held_out)))
-                # most clones are not better, which the first fold shows at the cost of one fit
-                is_first = held_out is held.folds[0]
-                if is_first and not _is_better_in(held, held_out, log_scale[held_out], than):
-                    return None
-            low, high, scale = _bounded(log_scale)
-            if not held.is_clearly_better(scale, than, held.compared()):
-                return None
-            return Spread(fitted(estimator, rows), low, high), scale
-    except Exception:  # a model of positive or discrete outcomes may raise anything here
-        return None
-
-
-def _is_better_in(held: HeldOut, fold: Ints, log_scale: Floats, than: Floats) -> bool:
-    scale = than.copy()
-    scale[fold] = _bounded(log_scale)[2]
-    return held.is_clearly_better(scale, than, fold)
 
 
 def _bounded(log_scale: Floats) -> tuple[float, float, Floats]:

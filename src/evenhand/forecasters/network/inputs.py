@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from evenhand._validate import Floats, Ints
+from evenhand._validate import Floats, InputError, Ints, check_indices, typed
 from evenhand.forecasters.network.skew import robust_scale, skew_scores
 
 LEAST_VALUES = 6
@@ -122,11 +122,17 @@ class Inputs:
         return {name: array.tolist() for name, array in asdict(self).items()}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Rebuild from the output of `to_state`."""
-        arrays: dict[str, Any] = {
-            name: np.asarray(values, dtype=np.float64) for name, values in state.items()
-        }
-        for name in ("columns", "binned"):
-            arrays[name] = arrays[name].astype(np.intp)
-        return cls(**arrays)
+    def from_state(cls, state: dict[str, Any], n_columns: int) -> Self:
+        """Rebuild the transformation of `n_columns` columns from the output of `to_state`."""
+        arrays: dict[str, Any] = {}
+        for name, values in state.items():
+            is_place = name in ("columns", "binned")
+            declared = tuple[int, ...] if is_place else tuple[float, ...]
+            arrays[name] = np.array(typed(name, values, declared), np.intp if is_place else float)
+        made = cls(**arrays)
+        check_indices(made.columns, n_columns, "a column of the inputs")
+        sizes = [array.size for array in vars(made).values()]
+        is_known = np.isin(made.binned, made.columns).all()
+        if sizes != [n_columns, *[sizes[1]] * 4, *[sizes[5]] * 3] or not is_known:
+            raise InputError("the scales and the bins of the inputs do not match")
+        return made

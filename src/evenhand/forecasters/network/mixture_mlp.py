@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from evenhand._validate import Floats, bad_input, check_fraction
+from evenhand._validate import Floats, bad_input, check_fraction, typed
 from evenhand.distributions import NormalMixture
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
@@ -138,7 +138,7 @@ class MixtureMLPRegressor(NeuralForecaster):
         "check_every",
     )
 
-    # of an unfitted model, and of models stored by earlier versions
+    # of an unfitted model
     inputs_: Inputs | None = None
     outputs_: MixtureOutputs = MixtureOutputs()
     spread_factor_: float = 1.0
@@ -360,13 +360,10 @@ class MixtureMLPRegressor(NeuralForecaster):
     def from_state(cls, state: State) -> Self:
         model = super().from_state(state)
         learned = state.params["learned"]
-        # models of earlier versions have none of these
-        if "inputs" in learned:
-            inputs = learned["inputs"]
-            model.inputs_ = None if inputs is None else Inputs.from_state(inputs)
-            model.outputs_ = MixtureOutputs.from_state(learned["outputs"])
-            model.spread_factor_ = learned["spread_factor"]
-        # they had one strength, which their parameters give
-        dropout, weight_decay = learned.get("strength", (model.dropout, model.weight_decay))
-        model.strength_ = (dropout, weight_decay)
+        inputs = learned["inputs"]
+        if inputs is not None:
+            model.inputs_ = Inputs.from_state(inputs, len(model.encoder_.names_out))
+        model.outputs_ = MixtureOutputs.from_state(learned["outputs"])
+        model.spread_factor_ = typed("spread_factor", learned["spread_factor"], float)
+        model.strength_ = typed("strength", learned["strength"], tuple[float, float])
         return model

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy import special
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, typed, typed_fields
 from evenhand.forecasters.gaps import smallest_gap
 from evenhand.forecasters.network.skew import Skew
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 MIN_STD = 0.002
 """Smallest standard deviation of a component, relative to the unit of the outcome."""
-
-EARLIER_MIN_STD = 0.02
-"""The same in models that were stored by earlier versions."""
 
 CELL_STD = 12**-0.5
 """Standard deviation of an outcome within a rounding cell of width 1."""
@@ -45,7 +42,7 @@ class MixtureOutputs:
     """
 
     skew: Skew = field(default_factory=Skew)
-    min_std: float = EARLIER_MIN_STD
+    min_std: float = MIN_STD
 
     @classmethod
     def of(cls, units: Floats, g: float) -> Self:
@@ -101,4 +98,5 @@ class MixtureOutputs:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Rebuild from the output of `to_state`."""
-        return cls(Skew(**state["skew"]), state["min_std"])
+        skew = Skew(**typed_fields(Skew, state["skew"]))
+        return cls(skew, typed("min_std", state["min_std"], float))

@@ -18,6 +18,8 @@ from evenhand._validate import (
     check_outcomes,
     check_rows,
     require_extra,
+    typed,
+    typed_fields,
 )
 from evenhand.columns import TableEncoder
 from evenhand.draws import generator
@@ -186,16 +188,16 @@ class NeuralForecaster(Forecaster):
         require_extra("torch", "neural")
         from evenhand.forecasters.network.stack import Shape
 
-        params = dict(state.params["params"])
         learned = state.params["learned"]
-        # JSON has no tuples
-        params["hidden"] = tuple(params["hidden"])
-        model = cls(**params)
-        shape = learned["shape"] | {"hidden": tuple(learned["shape"]["hidden"])}
-        model.shape_ = Shape(**shape)
+        model = cls(**state.params["params"])
+        model.shape_ = Shape(**typed_fields(Shape, learned["shape"]))
         model.encoder_ = TableEncoder.from_state(learned["encoder"])
-        model.y_offset_ = learned["y_offset"]
-        model.y_unit_ = learned["y_unit"]
+        inputs = learned.get("inputs")  # of mixtures
+        n_inputs = len(model.encoder_.names_out) + (len(inputs["binned"]) if inputs else 0)
+        if model.shape_.n_inputs != n_inputs:
+            raise InputError(f"the network has {model.shape_.n_inputs} inputs, not {n_inputs}")
+        model.y_offset_ = typed("y_offset", learned["y_offset"], float)
+        model.y_unit_ = typed("y_unit", learned["y_unit"], float)
         model._columns_from_state(learned)
         arrays = dict(state.arrays)
         model.n_steps_, model.validation_loss_ = (

@@ -96,12 +96,8 @@
 
   // --- Tables that sort --------------------------------------------------------------------------------------------
 
-  // a group with details is a body of two rows, and moves as one
-  const itemsOf = (table) => [...(table.classList.contains("grouped") ? table.tBodies : table.tBodies[0].rows)];
-  const rowOf = (item) => (item.tagName === "TBODY" ? item.rows[0] : item);
-
-  const valueOf = (item, column) => {
-    const cell = rowOf(item).cells[column];
+  const valueOf = (row, column) => {
+    const cell = row.cells[column];
     if (!("v" in cell.dataset)) return cell.textContent.trim();
     return cell.dataset.v === "" ? null : Number(cell.dataset.v);
   };
@@ -114,7 +110,7 @@
   };
 
   const sortBy = (table, head, column) => {
-    const rows = itemsOf(table);
+    const rows = [...table.tBodies[0].rows];
     const isNumber = rows.some((row) => typeof valueOf(row, column) === "number");
     const now = head.getAttribute("aria-sort");
     const first = isNumber ? "descending" : "ascending";
@@ -141,8 +137,8 @@
   // --- Tables that filter ------------------------------------------------------------------------------------------
 
   // the filter searches words; columns of numbers are only sorted
-  const wordsOf = (item) =>
-    [...rowOf(item).cells]
+  const wordsOf = (row) =>
+    [...row.cells]
       .filter((cell) => !("v" in cell.dataset))
       .map((cell) => cell.textContent.toLowerCase())
       .join(" ");
@@ -171,7 +167,7 @@
     const search = box.parentNode.querySelector(`.search[data-for="${CSS.escape(box.getAttribute("aria-label"))}"]`);
     const hasSearch = search !== null;
     const status = hasSearch ? search.querySelector("[role=status]") : null;
-    const rows = itemsOf(table);
+    const rows = [...table.tBodies[0].rows];
     const count = () => `${rows.filter((row) => !row.hidden).length} of ${rows.length} shown.`;
     const announce = (text) => {
       if (status) status.textContent = `${count()} ${text}`.trim();
@@ -207,30 +203,16 @@
 
   // --- Data that are saved -----------------------------------------------------------------------------------------
 
-  const data = document.getElementById("data");
-
-  const csvOf = (place) => {
-    const { ids, groups } = JSON.parse(data.textContent).members;
-    const bits = atob(groups[place].bits);
-    const members = ids.filter((_, i) => (bits.charCodeAt(i >> 3) >> (i & 7)) & 1);
-    const text = `${["id", ...members].join("\r\n")}\r\n`;
-    return { name: `ids ${groups[place].name}`, ending: "csv", type: "text/csv", text };
-  };
-
-  const all = () => ({ name: document.title, ending: "json", type: "application/json", text: data.textContent });
-
-  const save = ({ name, ending, type, text }) => {
+  const save = () => {
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text], { type }));
-    link.download = `${name.replace(/[^\p{L}\p{N}]+/gu, " ").trim().slice(0, 64)}.${ending}`;
+    link.href = URL.createObjectURL(new Blob([document.getElementById("data").textContent], { type: "application/json" }));
+    link.download = `${document.title.replace(/[^\p{L}\p{N}]+/gu, " ").trim().slice(0, 64)}.json`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   };
 
   for (const line of document.querySelectorAll(".download")) {
     line.hidden = false;
-    const button = line.querySelector("button");
-    const file = () => ("list" in button.dataset ? csvOf(Number(button.dataset.list)) : all());
-    button.addEventListener("click", () => save(file()));
+    line.querySelector("button").addEventListener("click", save);
   }
 })();
