@@ -62,6 +62,21 @@ def test_masses_are_the_jumps_of_the_cdf(example: Example, shape: Shape) -> None
 
 
 @every_example
+def test_the_density_beside_an_atom_is_the_slope_of_the_cdf(example: Example, shape: Shape) -> None:
+    batch = example.build(shape).expand()
+    if is_lattice(batch):
+        return  # it has none
+    levels = np.array([0.21, 0.5, 0.71, 0.97])
+    low, high = (batch.ppf(levels + step) for step in (-1e-6, 1e-6))
+    is_beside = np.isneginf(batch.log_mass(low)) & np.isneginf(batch.log_mass(high))
+    assert is_beside.any()
+    width = np.where(is_beside, high - low, 1.0)
+    slope = (batch.cdf(high) - batch.cdf(low)) / width
+    density = np.exp(batch.logpdf((low + high) / 2))
+    np.testing.assert_allclose(density[is_beside], slope[is_beside], rtol=1e-3)
+
+
+@every_example
 def test_quantiles_are_the_least_outcomes_of_enough_probability(
     example: Example, shape: Shape
 ) -> None:

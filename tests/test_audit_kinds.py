@@ -429,8 +429,16 @@ def test_conditions_on_events() -> None:
     assert proof is not None
     rate = parse_condition("certified_event_rate(0.1, 0.2) > 0.2")
     assert rate.value(found) == proof.event_rate(below=0.1, mass=0.2)
+    forecast, y = outcomes("binary")
     low, high = proof.bias(0.5)
     assert parse_condition("certified_bias(0.5) > 0.2").value(found) == max(-low, high)
+    for shift in (-0.3, 0.3):  # either side may be the larger one
+        moved = np.clip(np.asarray(forecast.event_probability()) + shift, 0.01, 0.99)
+        other = audit(Forecast.from_probability(moved), y=y, **QUICK)
+        assert other.certificate is not None
+        low, high = other.certificate.bias(0.5)
+        assert (-low > high) == (shift > 0)
+        assert parse_condition("certified_bias(0.5) > 0.2").value(other) == max(-low, high)
     for text in ("certified_event_rate(0.1, 0.2) > 0.2", "certified_bias(0.2) > 0.2"):
         condition = parse_condition(text)
         assert complains_of("and the outcome is count", condition.value, audited("count"))

@@ -151,6 +151,19 @@ def test_the_probability_at_the_horizon_is_compared_with_kaplan_meier() -> None:
     assert ((bins["low"] < bins["probability"]) & (bins["probability"] < bins["high"])).all()
 
 
+def test_ends_of_event_rates_hold_for_everyone_and_all_groups_jointly() -> None:
+    found = audited(2.0)
+    assert found.censoring is not None
+    one = row(found.survival, "everyone")
+    level = 1 - 0.05 / len(found.survival)
+    for n_events, end in (
+        (one["n_events"], "least"),
+        (one["n_events"] + one["n_lost"], "most"),
+    ):
+        exact = stats.binomtest(int(n_events), int(one["n"])).proportion_ci(level, "exact")
+        assert one[end] == pytest.approx(exact.low if end == "least" else exact.high, abs=1e-9)
+
+
 def test_ends_without_an_assumption_include_those_of_kaplan_meier() -> None:
     found = audited(2.0)
     # of scanned groups those that are off are sized

@@ -165,6 +165,20 @@ def test_paired_intervals_contain_all_true_changes_jointly(
     assert missed.max() <= most_failures(n_sets)
 
 
+def test_intervals_are_longer_on_the_side_where_a_distance_near_0_is_overestimated() -> None:
+    """The mean absolute distance of a mean that is 0 is above 0, so the change may be larger."""
+    random = np.random.default_rng(0)
+    far, near = (
+        paired.Profile(mean + random.normal(size=(400, 1)), np.zeros(1), np.ones(400))
+        for mean in (0.5, 0.0)
+    )
+    for first, second, sign in ((far, near, 1), (near, far, -1)):
+        (found,) = paired.paired_changes(first, second, [np.ones(400) == 1], 1, 0.95)
+        below, above = found.value - found.low, found.high - found.value
+        # the mean of |Z| / sqrt(400)
+        assert below - above == pytest.approx(sign * np.sqrt(2 / np.pi) / 20, rel=0.1)
+
+
 def test_pairing_makes_intervals_of_coverage_narrower() -> None:
     random = np.random.default_rng(0)
     pit = random.random(400)
@@ -211,6 +225,18 @@ def test_a_record_is_read_as_it_was_written(draws: int) -> None:
     assert {name: list(mask) for name, mask in again.masks.items()} == {
         name: list(mask) for name, mask in known.masks.items()
     }
+
+
+def test_groups_of_a_record_are_those_that_were_given() -> None:
+    random = np.random.default_rng(2)
+    first = random.random(50) < 0.3
+    masks = {"a": first, "not a": ~first, "everyone else": random.random(50) < 0.9}
+    found = row_record.RowRecord.of(
+        PITs(random.random((50, 1))), np.arange(50.0), np.zeros(50), {}, masks
+    )
+    assert found is not None
+    for name, mask in masks.items():
+        np.testing.assert_array_equal(found.masks[name], mask)
 
 
 def test_cells_count_pits_at_or_below_each_edge() -> None:

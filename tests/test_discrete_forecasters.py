@@ -461,6 +461,16 @@ def test_a_hurdle_is_its_two_parts_by_hand() -> None:
     np.testing.assert_allclose(forecast.log_density(0.0), np.log1p(-event), rtol=1e-9)
 
 
+def test_weights_of_a_hurdle_are_those_of_the_rows_of_each_part() -> None:
+    y = as_amounts(Y)
+    away, weight = y > 0, np.random.default_rng(0).uniform(0.1, 5.0, N)
+    model = HurdleRegressor(LogisticRegression(), BayesianRidge()).fit(X, y, weight)
+    event = LogisticRegression().fit(X, away.astype(int), weight).predict_proba(X)[:, 1]
+    part = RandomizedRegressor(BayesianRidge(), support=(0, None))
+    part.fit(X[away], y[away], weight[away])
+    np.testing.assert_allclose(model.predict(X), event * part.predict(X), rtol=1e-9)
+
+
 def test_a_limit_above_is_the_mirror_image_of_zeros_below() -> None:
     y = as_amounts(Y)
     low = HurdleRegressor(LogisticRegression(), Ridge(), random_state=0).fit(X, y)

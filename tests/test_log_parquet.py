@@ -79,6 +79,18 @@ def test_files_of_another_process_are_found(log: DecisionLog, path: Path) -> Non
     assert verify(other).n_entries == 3
 
 
+def test_a_listing_without_a_file_that_is_there_is_repeated(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder is not listed at once: a file that is added meanwhile may be seen, not the last."""
+    reader, writer = open_log(path), open_log(path)
+    for i in range(3):
+        writer.run(lambda t, i=i: t.add(forecast(f"{i}")))  # type: ignore[misc]
+    listings = iter([[parts(path)[0], parts(path)[2]], parts(path)])
+    monkeypatch.setattr("os.listdir", lambda folder: next(listings))
+    assert [entry.number for entry in reader.entries()] == [1, 2, 3]
+
+
 def test_two_logs_of_one_folder_take_turns(path: Path) -> None:
     logs = [open_log(path) for _ in range(4)]
 

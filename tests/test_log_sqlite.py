@@ -55,6 +55,15 @@ def test_only_the_owner_can_read_the_files(log: DecisionLog, path: Path) -> None
     assert modes == dict.fromkeys(("log.sqlite", "log.sqlite-wal", "log.sqlite-shm"), 0o600)
 
 
+def test_entries_are_on_the_disk_before_they_are_confirmed(log: DecisionLog) -> None:
+    """SQLite's default for logs with a file beside them would lose the last ones without power."""
+    full = 2
+    found = log.run(
+        lambda t: t._stored._connection.exec_driver_sql("PRAGMA synchronous").scalar()  # type: ignore[attr-defined]
+    )
+    assert found == full
+
+
 def test_a_log_is_there_after_it_was_closed(log: DecisionLog, path: Path) -> None:
     filled(log, 3)
     head = log.head()

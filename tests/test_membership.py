@@ -43,6 +43,16 @@ def test_estimates_are_means_weighted_by_the_probabilities() -> None:
         assert found.membership["members"][0] == pytest.approx(p.sum())
 
 
+def test_probabilities_belong_to_their_rows_where_others_are_left_out() -> None:
+    random = np.random.default_rng(0)
+    pit, p, residual = random.beta(2, 1, 400), random.beta(1, 2, 400), random.normal(size=400)
+    weight = (np.arange(400) >= 100).astype(float)
+    some = proxy_row(audited(pit, p, residual, sample_weight=weight))
+    alone = proxy_row(audited(pit[100:], p[100:], residual[100:]))
+    for key in ("error", "coverage_80", "coverage_90", "mean_pit", "bias", "n"):
+        assert some[key] == pytest.approx(alone[key])
+
+
 def test_probabilities_near_0_and_1_give_the_estimates_of_the_mask() -> None:
     random = np.random.default_rng(0)
     pit, mask = random.random(600), random.random(600) < 0.4

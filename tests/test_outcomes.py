@@ -145,6 +145,7 @@ def test_outcomes_of_the_kind_of_the_forecast_are_accepted(record: Any, y: Any) 
         (STARS, 4, "y must be one of the values 1, 2, 3, got 4"),
         (wrapped(STARS), 1.5, "y must be one of the values 1, 2, 3, got 1.5"),
         (EVENT, 2, "y must be 0 or 1, got 2"),
+        (EVENT, 0.5, "y must be 0 or 1, got 0.5"),
         (amount(0.0, "low"), -1.0, "y must be 0 or above, got -1"),
         (amount(10.0, "high"), 11.0, "y must be 10 or below, got 11"),
         (

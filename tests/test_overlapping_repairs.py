@@ -309,10 +309,10 @@ def test_a_mask_must_be_given_for_other_rows() -> None:
 
 def test_rows_of_weight_zero_do_not_count() -> None:
     table, y = people(1200, 11, planted=True)
-    weight = np.where(np.arange(1200) < 900, 1.0, 0.0)
+    used = np.arange(1200) % 4 > 0
     mask = (table["club"] == 1).to_numpy()
-    some = RecalibratedRegressor(standard, by={"club": mask}).fit(table, y, weight)
-    fewer = RecalibratedRegressor(standard, by={"club": mask[:900]}).fit(table[:900], y[:900])
+    some = RecalibratedRegressor(standard, by={"club": mask}).fit(table, y, used * 1.0)
+    fewer = RecalibratedRegressor(standard, by={"club": mask[used]}).fit(table[used], y[used])
     assert some.groups_.equals(fewer.groups_)
     np.testing.assert_array_equal(
         some.forecast(table, groups={"club": mask}).pit(y),
@@ -400,6 +400,50 @@ def test_the_check_reports_help_where_something_was_planted() -> None:
     text = model.summary()
     assert "helps" in text
     assert "simultaneously" in text
+
+
+def test_the_check_takes_rows_from_which_its_maps_have_not_learned() -> None:
+    # maps of calibrated rows gain on these rows and lose on others
+    gains = []
+    for seed in range(5):
+        table, y = people(400, seed, planted=False)
+        gains.append(RecalibratedRegressor(standard, by="club").fit(table, y).check_["gain"][0])
+    assert np.mean(gains) < 0
+
+
+def test_intervals_of_the_check_hold_for_all_groups_jointly() -> None:
+    table, y = people(400, 0, planted=False)
+    table["town"] = np.arange(400) % 10  # too small for maps of their own
+    one, other = (
+        RecalibratedRegressor(standard, by=by, random_state=0).fit(table, y).check_.iloc[0]
+        for by in (None, "town")
+    )
+    assert one["gain"] == other["gain"]
+    ratio = stats.t.isf(0.025 / 11, 399) / stats.t.isf(0.025, 399)
+    width = (found["high"] - found["low"] for found in (other, one))
+    assert next(width) / next(width) == pytest.approx(ratio)
+
+
+def test_the_check_reports_harm() -> None:
+    # PITs that are more even than uniform ones: where a fold has many, the other rows have few
+    y = np.random.default_rng(0).permutation(stats.norm.ppf((np.arange(400) + 0.5) / 400))
+    model = RecalibratedRegressor(standard).fit(pd.DataFrame({"x": y * 0}), y)
+    assert model.check_["high"][0] < 0
+    assert model.check_["verdict"][0] == "harms"
+    assert "makes forecasts worse" in " ".join(model.summary().split())
+
+
+def test_the_level_of_corrections_is_that_of_all_groups_jointly() -> None:
+    n_near = 0
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        pit, masks = random.uniform(size=500), random.random((500, 20)) < 0.3
+        everyone = np.column_stack((np.ones(500, dtype=bool), masks))
+        least = np.exp(log_p_values(pit, np.ones(500), everyone).min())
+        if 0.05 / 21 < least < 0.05:
+            n_near += 1
+            assert learn_corrections(pit, np.ones(500), masks) == ()
+    assert n_near > 10
 
 
 @statistical

@@ -6,9 +6,12 @@ import json
 import math
 import subprocess
 import sys
+import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -105,6 +108,27 @@ def test_parallel_requests_have_one_entry_and_one_answer(model: Any, tmp_path: P
         others = list(pool.map(lambda i: service.forecast(i, ROW), range(64)))
     assert len({one.id for one in others}) == 64
     assert verify(service.log).n_entries == 1 + 64
+
+
+def test_requests_that_are_computed_together_keep_their_draws(
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+    gate, plain, sizes = Event(), type(model).forecast_and_predict, []
+
+    def slow(self: Any, X: Any, r: Any = None) -> Any:
+        gate.wait(60)
+        sizes.append(len(X))
+        return plain(self, X, r)
+
+    monkeypatch.setattr(type(model), "forecast_and_predict", slow)
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(service.forecast, i, ROW) for i in range(8)]
+        while len(service._computing._waiting) < 7:
+            time.sleep(0.001)
+        gate.set()
+    assert sizes == [1, 7]
+    np.testing.assert_array_equal([one.result().r for one in asked], DRAWS(range(8)))
 
 
 OTHER_PROCESS = """
@@ -316,6 +340,18 @@ def test_a_context_belongs_to_one_model_key_and_way_of_naming_people(
     assert [entry.id for entry in log.entries(kind="context")] == ["2026-11", "2026-12"]
 
 
+def test_a_person_has_a_first_forecast_and_a_draw_in_each_context(
+    model: Any, tmp_path: Path
+) -> None:
+    log = open_log(tmp_path / "a.sqlite")
+    for month in ("2026-11", "2026-12"):
+        draws = KeyedDraws(KEY, month)
+        served = Service(model, draws, log).forecast(17, ROW)
+        assert (served.is_repeated, served.revision, served.context) == (False, 0, month)
+        assert served.r == draws(["17"])[0]
+    assert len(list(log.entries(kind="forecast"))) == 2
+
+
 def test_contexts_that_look_alike_are_one_context_or_refused(model: Any, tmp_path: Path) -> None:
     """They would give one person two first forecasts, and accents do not change the draws."""
     log = open_log(tmp_path / "a.sqlite")
@@ -400,6 +436,29 @@ def test_features_and_groups_are_logged_if_asked(model: Any, tmp_path: Path) -> 
     assert [one["groups"]["sex"] for one in (second, third)] == ["m", None]
     # a column that the model does not use changes no forecast
     assert service.forecast(1, ROW | {"sex": "m"}).is_repeated
+
+
+def test_features_are_not_logged_with_the_groups_unless_asked(model: Any, tmp_path: Path) -> None:
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), groups=["sex"])
+    service.forecast(1, ROW | {"sex": "f"})
+    (entry,) = forecasts(service)
+    assert entry.values["groups"] == {"sex": "f"}
+    assert "features" not in entry.values
+
+
+def test_no_false_or_empty_value_is_the_same_as_a_missing_one(mixed_model: Any) -> None:
+    reader, row = RowReader(mixed_model), mixed(1).iloc[0].to_dict()
+    for name, value in (("seldom", 0.0), ("age", 0), ("is_new", False)):
+        given, missing = (reader.read(row | {name: one}).sha256 for one in (value, None))
+        assert given != missing
+
+
+def test_a_refused_id_is_in_no_message_and_no_cause(model: Any, tmp_path: Path) -> None:
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+    person = "lovelace\n"
+    with pytest.raises(InputError, match="an id that is not shown") as caught:
+        service.forecast(person, ROW)
+    assert "lovelace" not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,7 @@ def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(
         ([True, False], [1.0, 0.0]),
         (pd.Categorical([3, 4]), [3.0, 4.0]),
         (pd.array([1, 2], dtype="Int64"), [1.0, 2.0]),
+        (["1.5", 3, " 2 ", 1.0], [1.5, 3.0, 2.0, 1.0]),
     ],
 )
 def test_number_column_gives_floats(values: list[object], expected: list[float]) -> None:

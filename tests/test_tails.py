@@ -147,3 +147,12 @@ def test_degenerate_samples_have_a_finite_density(residuals: Floats, weight: str
     learned = residual_distribution(residuals, weights)
     assert np.isfinite(learned.logpdf([-50.0, 0.0, 0.5, 1.0, 50.0])).all()
     assert np.isfinite(learned.ppf([[1e-6], [0.5], [1 - 1e-6]])).all()
+
+
+def test_tails_of_mirrored_residuals_are_mirrored() -> None:
+    random = np.random.default_rng(0)
+    residuals, weight = random.exponential(size=300) ** 2, random.uniform(0.5, 2, 300)
+    levels = np.array([1e-6, 1e-3, 0.02, 0.5, 0.98, 1 - 1e-3, 1 - 1e-6])
+    one = residual_distribution(residuals, weight).ppf(levels)
+    other = residual_distribution(-residuals, weight).ppf(1 - levels)
+    np.testing.assert_allclose(one, -other, rtol=1e-6)

@@ -232,6 +232,15 @@ def test_keyed_draws_of_people_in_several_contexts_raise_no_alarm() -> None:
     assert draws["n_repeated"] == 0
 
 
+def test_a_repeated_draw_is_recognized_for_as_many_draws_as_are_promised() -> None:
+    n, most = 70_000, 65_536
+    r = np.random.default_rng(0).uniform(size=n)
+    r[most : most + 1000] = r[:1000]
+    watch = Watch()
+    watch.update(Rows.of(times_of(n // 1000, 1000), np.full(n, np.nan), r=r))
+    assert watch.to_dict()["draws"]["n_repeated"] == 1000
+
+
 def test_a_draw_that_is_repeated_is_counted_once() -> None:
     r = np.tile(KeyedDraws(b"a key of twenty bytes")(["a", "b", "c"]), 500)
     watch = Watch()
@@ -591,6 +600,12 @@ def test_rows_of_a_log_carry_base_pits_and_delays() -> None:
     late = Rows.of(["2026-01-01"], [0.5], recorded=["2026-03-01"], horizon=30)
     assert late.known.tolist() == [False]
     assert np.isnan(late.pit[0][0])
+
+
+def test_an_outcome_recorded_at_the_very_end_of_its_horizon_is_known() -> None:
+    recorded = ["2026-01-31T00:00:00", "2026-01-31T00:00:00.000001"]
+    rows = Rows.of(["2026-01-01"] * 2, [0.5, 0.5], recorded=recorded, horizon="30d")
+    assert rows.known.tolist() == [True, False]
 
 
 def test_columns_of_any_library_and_zone_are_the_same_rows() -> None:

@@ -46,6 +46,24 @@ def test_groups_are_values_halves_and_missing_values_of_the_first_update() -> No
     assert watch.to_dict()["groups"][-1]["n"] == 100
 
 
+def test_people_who_define_the_groups_do_not_count_in_them_whatever_the_updates_are() -> None:
+    rows = rows_of(200, age=np.random.default_rng(1).permutation(200))
+    for ends in ([200], [30, 130, 200], [60, 90, 200]):
+        watch = Watch(groups=["age"])
+        watch.learn(rows.columns[:100])
+        for first, last in zip([0, *ends], ends, strict=False):
+            watch.update(rows.take(slice(first, last)))
+        assert sum(group["n"] for group in watch.to_dict()["groups"]) == 100
+
+
+def test_values_that_are_missing_for_the_first_time_are_in_no_half() -> None:
+    watch = Watch(groups=["age"])
+    watch.update(rows_of(50, age=np.arange(50.0)))
+    watch.update(rows_of(10, first=50, age=[None] * 10))
+    sizes = {group["name"]: group["n"] for group in watch.to_dict()["groups"]}
+    assert sizes == {"age <= 24.5": 25, "age > 24.5": 25, "age missing": 10}
+
+
 def test_the_risk_of_all_groups_ever_is_at_most_that_of_the_watch() -> None:
     watch = Watch(groups=["town"], false_alarm=0.1)
     towns = [f"t{i}" for i in range(4)] * 5
@@ -71,6 +89,14 @@ def test_a_group_that_appears_later_is_detected_from_its_first_row_on() -> None:
     assert [(alarm.group, alarm.direction) for alarm in found] == [("town = new", "higher")]
     assert found[0].since == "2026-01-26"  # the day of row 600
     assert found[0].n_rows < 100
+
+
+def test_an_alarm_does_not_depend_on_the_rows_that_come_after_it() -> None:
+    rows = rows_of(700, power=np.repeat([0.3, 5.0], [150, 550]))
+    before = Watch(period="month")
+    alarms = [one for row in range(150) for one in before.update(rows.take(slice(row, row + 1)))]
+    assert [alarm.direction for alarm in alarms] == ["higher"]
+    assert Watch(period="month").update(rows) == alarms
 
 
 def test_groups_appear_in_the_order_of_rows_whatever_the_updates_are() -> None:
