@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from evenhand.studies.crime_split import MASSES, measure_split
-from evenhand.studies.sweep import MAX_STEPS
+from reproduction.crime_split import MASSES, measure_split
+from reproduction.sweep import MAX_STEPS
 
 ALPHAS = [0.1, 0.4, 1.0]
 SHOWN = (0.1, 0.2, 0.5, 1.0)

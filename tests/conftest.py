@@ -139,7 +139,7 @@ def forked_workers(server_of_forks: None) -> Iterator[None]:
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
         # Dask makes a list of its own at the first call, which is replaced here
         context = utils.get_mp_context()
-        context.set_forkserver_preload(["distributed", "evenhand.scale", "evenhand.studies"])
+        context.set_forkserver_preload(["distributed", "evenhand.scale", "reproduction"])
         forkserver.ensure_running()
         yield
 

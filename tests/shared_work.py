@@ -50,7 +50,7 @@ def made_small(run: Callable[[Path], str], **sizes: int) -> Callable[[Path], str
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Figure, "savefig", save)
             for name, size in sizes.items():
-                patch.setattr(f"evenhand.studies.{name.replace('__', '.')}", size)
+                patch.setattr(f"reproduction.{name.replace('__', '.')}", size)
             return run(out)
 
     return quick_run

@@ -189,7 +189,7 @@ def test_standard_output_is_one_json_document(
         (out / "index.html").write_text("page")
         return "first\nsecond"
 
-    monkeypatch.setattr("evenhand.studies.run_toy", toy)
+    monkeypatch.setattr("reproduction.run_toy", toy)
     for file, std in (("narrow.json", "narrow"), ("right.json", "sigma")):
         if name == "compare" and not (place / file).exists():
             assert audited(place, evenhand, file, std).code == 0

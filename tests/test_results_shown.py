@@ -24,10 +24,10 @@ from evenhand.certificates import certify_counts, certify_link, certify_pit
 from evenhand.datasets import load_diabetes
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
 from evenhand.draws import jittered
-from evenhand.lending import LendingGame
+from reproduction.lending import LendingGame
 from evenhand.links import Entropic
 from evenhand.search import find_group, null_curve, worst_group_curve
-from evenhand.studies.lending import Round
+from reproduction.lending import Round
 
 N = 400
 LONGEST = 400
@@ -145,7 +145,7 @@ def test_no_public_dataclass_compares_arrays() -> None:
     )
     for module in pkgutil.walk_packages(evenhand.__path__, "evenhand."):
         room, _, name = module.name.rpartition(".")
-        if name.startswith("_") or (room == "evenhand.studies" and name != "lending"):
+        if name.startswith("_") or (room == "reproduction" and name != "lending"):
             continue
         loaded = importlib.import_module(module.name)
         for public in map(vars(loaded).get, getattr(loaded, "__all__", ())):

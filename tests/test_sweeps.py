@@ -19,7 +19,7 @@ from evenhand import InputError, PAICRegressor, RandomizedRegressor, certify
 from evenhand.distributions import Normal
 from evenhand.forecast import Forecast
 from evenhand.forecasters import network
-from evenhand.studies import compute_parts, study
+from reproduction import compute_parts, study
 
 distributed = pytest.importorskip("distributed", reason="needs evenhand[scale]")
 

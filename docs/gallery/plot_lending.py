@@ -13,7 +13,7 @@ from sklearn.linear_model import BayesianRidge
 
 from evenhand import Forecast, RandomizedRegressor
 from evenhand.figures import as_percent
-from evenhand.lending import InformedApplicants, LendingGame, RandomApplicants, play_rounds
+from reproduction.lending import InformedApplicants, LendingGame, RandomApplicants, play_rounds
 from evenhand.links import Entropic
 
 game = LendingGame(threshold=0.0)

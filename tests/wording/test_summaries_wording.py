@@ -12,7 +12,7 @@ import pytest
 from evenhand import Forecast, certify_pit
 from evenhand.certificates import WiderInterval
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
-from evenhand.lending import LendingGame, Round
+from reproduction.lending import LendingGame, Round
 from evenhand.planning import MaxGroupError, MaxPrice, MaxWider, Target
 from evenhand.selection import PlainInterval, Selection, SpreadGroup
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand._validate import Floats
 from evenhand.figures import BLUE, GREY, ORANGE, RED, new_figure, tidy
-from evenhand.studies.panels import share_legend
+from reproduction.panels import share_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,8 +17,8 @@ from evenhand.distributions import Distribution, Normal, Randomized
 from evenhand.draws import KeyedDraws, RandomState, fresh, generator, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Link
-from evenhand.studies.lending.outcome import Round
-from evenhand.studies.lending.rules import LendingRules
+from reproduction.lending.outcome import Round
+from reproduction.lending.rules import LendingRules
 from evenhand.tables import row_blocks, take_rows
 
 YES = "yes"

@@ -11,7 +11,7 @@ from scipy.stats import binom, kstest
 from evenhand._validate import InputError
 from evenhand.calibration import calibration_error
 from evenhand.forecast import Forecast
-from evenhand.studies import (
+from reproduction import (
     WORLDS,
     TwoWorlds,
     measure_floors,

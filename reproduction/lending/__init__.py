@@ -1,14 +1,14 @@
 """Lending game between a bank and applicants who learn from its decisions (method: decisions)."""
 
-from evenhand.studies.lending.applicants import (
+from reproduction.lending.applicants import (
     Applicants,
     InformedApplicants,
     LearningApplicants,
     RandomApplicants,
 )
-from evenhand.studies.lending.game import LendingGame
-from evenhand.studies.lending.outcome import Round
-from evenhand.studies.lending.rounds import play_rounds
+from reproduction.lending.game import LendingGame
+from reproduction.lending.outcome import Round
+from reproduction.lending.rounds import play_rounds
 
 __all__ = [
     "Applicants",

@@ -15,7 +15,7 @@ import pytest
 from evenhand import InputError
 from evenhand.calibration import calibration_error
 from evenhand.datasets import load_crime
-from evenhand.studies import (
+from reproduction import (
     MASSES,
     NETWORK,
     Split,

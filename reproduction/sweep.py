@@ -11,7 +11,7 @@ from evenhand._validate import Floats
 from evenhand.distributions import Recalibrated
 from evenhand.forecast import Forecast
 from evenhand.forecasters import learn_maps
-from evenhand.studies.verdicts import Claim, interval
+from reproduction.verdicts import Claim, interval
 
 PAIC = 0.1
 LIKELIHOOD = 1.0

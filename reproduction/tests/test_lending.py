@@ -27,7 +27,7 @@ from evenhand.calibration import pathwise_errors
 from evenhand.distributions import Normal
 from evenhand.draws import KeyedDraws, as_draws, fresh, jittered, nodes
 from evenhand.forecast import Forecast
-from evenhand.lending import (
+from reproduction.lending import (
     InformedApplicants,
     LearningApplicants,
     LendingGame,

@@ -16,7 +16,7 @@ from evenhand.calibration import calibration_error
 from evenhand.draws import fresh, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Entropic
-from evenhand.studies import plot_introduction, plot_two_worlds, toy
+from reproduction import plot_introduction, plot_two_worlds, toy
 from shared_work import made_once, save_blank
 
 pytest.importorskip("torch")

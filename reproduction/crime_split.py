@@ -18,7 +18,7 @@ from evenhand.forecast import Forecast
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
 from evenhand.links import make_link
 from evenhand.search import find_group, null_curve, scan_groups, worst_group_curve
-from evenhand.studies.sweep import (
+from reproduction.sweep import (
     LIKELIHOOD,
     LINK,
     MASS,

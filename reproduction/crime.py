@@ -13,11 +13,11 @@ import pandas as pd
 from evenhand._format import in_full
 from evenhand._version import __version__
 from evenhand.datasets import load_crime
-from evenhand.studies.crime_claims import crime_claims_of, kinds_of
-from evenhand.studies.crime_figures import plot_sharpness, plot_sizes
-from evenhand.studies.crime_split import MASSES, PROTOCOLS, Protocol, measure_split, simulate_null
-from evenhand.studies.study import Exhibit, closing_message, compute_parts, rows_of, write_study
-from evenhand.studies.sweep import (
+from reproduction.crime_claims import crime_claims_of, kinds_of
+from reproduction.crime_figures import plot_sharpness, plot_sizes
+from reproduction.crime_split import MASSES, PROTOCOLS, Protocol, measure_split, simulate_null
+from reproduction.study import Exhibit, closing_message, compute_parts, rows_of, write_study
+from reproduction.sweep import (
     LIKELIHOOD,
     MASS,
     MAX_STEPS,
@@ -28,7 +28,7 @@ from evenhand.studies.sweep import (
     means_with_ends,
     yes_or_no,
 )
-from evenhand.studies.verdicts import spread_text, tally
+from reproduction.verdicts import spread_text, tally
 
 NAMES: dict[str, str] = {"published": "as published", "apart": "held-out test rows"}
 LEADS: dict[str, str] = {

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from evenhand._validate import Floats, InputError, Mask, check_count, check_fraction, check_rows
 from evenhand.columns import TableEncoder
 from evenhand.draws import RandomState, generator
-from evenhand.studies.lending.game import LendingGame
+from reproduction.lending.game import LendingGame
 
 
 class Applicants(Protocol):

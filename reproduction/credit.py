@@ -11,19 +11,19 @@ import pandas as pd
 
 from evenhand._format import at_most
 from evenhand._version import __version__
-from evenhand.studies.credit_banks import measure_cell, measure_rollout
-from evenhand.studies.credit_claims import advantages, choose_cells, credit_claims_of, judge_chosen
-from evenhand.studies.credit_exhibits import exhibits
-from evenhand.studies.credit_people import (
+from reproduction.credit_banks import measure_cell, measure_rollout
+from reproduction.credit_claims import advantages, choose_cells, credit_claims_of, judge_chosen
+from reproduction.credit_exhibits import exhibits
+from reproduction.credit_people import (
     N_CUSTOMERS,
     N_TRAIN,
     N_VALIDATION,
     SHARE_UNQUALIFIED,
     fingerprint_people,
 )
-from evenhand.studies.study import closing_message, compute_parts, rows_of, write_study
-from evenhand.studies.sweep import LIKELIHOOD, MAX_STEPS, NETWORK, PAIC, Row, counted
-from evenhand.studies.verdicts import Claim, judge, spread_text, tally
+from reproduction.study import closing_message, compute_parts, rows_of, write_study
+from reproduction.sweep import LIKELIHOOD, MAX_STEPS, NETWORK, PAIC, Row, counted
+from reproduction.verdicts import Claim, judge, spread_text, tally
 
 FRESH = 10_000
 """Offset of the confirmation seeds from the seeds of the search."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand._format import Summarized, plain_number
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.studies.lending.rules import LendingRules
+from reproduction.lending.rules import LendingRules
 
 
 @dataclass(frozen=True, eq=False, repr=False)

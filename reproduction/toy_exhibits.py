@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand.studies.study import Exhibit
-from evenhand.studies.toy_figures import plot_introduction, plot_two_worlds
+from reproduction.study import Exhibit
+from reproduction.toy_figures import plot_introduction, plot_two_worlds
 
 
 def exhibits(values: Mapping[str, Any]) -> list[Exhibit]:

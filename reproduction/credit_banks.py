@@ -16,9 +16,9 @@ from evenhand.forecast import Forecast
 from evenhand.forecasters import PAICRegressor, RandomizedRegressor
 from evenhand.links import make_link
 from evenhand.search import worst_group_curve
-from evenhand.studies.credit_people import N_CUSTOMERS, N_EARLIER, SHARE_UNQUALIFIED, Rollout
-from evenhand.studies.lending import LearningApplicants, LendingGame, Round
-from evenhand.studies.sweep import LINK, MASS, N_DRAWS, NETWORK, Row, apply_map, learn_map
+from reproduction.credit_people import N_CUSTOMERS, N_EARLIER, SHARE_UNQUALIFIED, Rollout
+from reproduction.lending import LearningApplicants, LendingGame, Round
+from reproduction.sweep import LINK, MASS, N_DRAWS, NETWORK, Row, apply_map, learn_map
 
 LINKED = "link around boosted trees"
 """Name of the randomized boosted trees in tables."""

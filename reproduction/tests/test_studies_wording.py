@@ -1,4 +1,4 @@
-"""Exact wording of the messages of `evenhand.studies` and the lending game."""
+"""Exact wording of the messages of `reproduction` and the lending game."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from evenhand import InputError
-from evenhand.lending import InformedApplicants, LearningApplicants, LendingGame, play_rounds
-from evenhand.studies import check_folder
+from reproduction.lending import InformedApplicants, LearningApplicants, LendingGame, play_rounds
+from reproduction import check_folder
 
 GAME = LendingGame(threshold=0.5)
 X = np.zeros((1, 1))

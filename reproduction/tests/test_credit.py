@@ -17,9 +17,9 @@ from evenhand import InputError
 from evenhand._validate import Floats
 from evenhand.datasets import load_credit
 from evenhand.distributions import Normal
-from evenhand.lending import LendingGame
+from reproduction.lending import LendingGame
 from evenhand.links import make_link
-from evenhand.studies import (
+from reproduction import (
     LINKED,
     NETWORK,
     NOISE,
@@ -36,7 +36,7 @@ from evenhand.studies import (
     load_people,
     study,
 )
-from evenhand.studies import best_cut as oracle_cut
+from reproduction import best_cut as oracle_cut
 from shared_work import made_once, made_small
 
 GAME = LendingGame(threshold=0.0)

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import Floats
-from evenhand.studies.crime_split import MASSES
-from evenhand.studies.sweep import LIKELIHOOD, NETWORK, PAIC, recalibration_claim, values_at
-from evenhand.studies.verdicts import Claim, interval, judge
+from reproduction.crime_split import MASSES
+from reproduction.sweep import LIKELIHOOD, NETWORK, PAIC, recalibration_claim, values_at
+from reproduction.verdicts import Claim, interval, judge
 
 MOSTLY = 0.9
 """Smallest share of pairs of alphas that counts as "almost always"."""

@@ -24,15 +24,15 @@ from evenhand.draws import fresh, nodes
 from evenhand.forecast import Forecast
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, RecalibratedRegressor
 from evenhand.search import worst_group_curve
-from evenhand.studies.impossibility import (
+from reproduction.impossibility import (
     WORLDS,
     measure_floors,
     share_of_yes,
     theory_of_floors,
     two_worlds,
 )
-from evenhand.studies.study import compute_parts, write_study
-from evenhand.studies.toy_exhibits import exhibits, lead
+from reproduction.study import compute_parts, write_study
+from reproduction.toy_exhibits import exhibits, lead
 
 NOISE = 0.1
 """Standard deviation of the outcome given x: small, as the paper assumes."""

@@ -6,12 +6,12 @@ from functools import partial
 
 import pandas as pd
 
-from evenhand.studies.credit_banks import LINKED, OTHER_SHARES
-from evenhand.studies.credit_figures import plot_customers, plot_map, plot_strengths
-from evenhand.studies.credit_people import SHARE_UNQUALIFIED
-from evenhand.studies.study import Exhibit
-from evenhand.studies.sweep import LIKELIHOOD, PAIC, claims_text, means_with_ends, yes_or_no
-from evenhand.studies.verdicts import spread_text
+from reproduction.credit_banks import LINKED, OTHER_SHARES
+from reproduction.credit_figures import plot_customers, plot_map, plot_strengths
+from reproduction.credit_people import SHARE_UNQUALIFIED
+from reproduction.study import Exhibit
+from reproduction.sweep import LIKELIHOOD, PAIC, claims_text, means_with_ends, yes_or_no
+from reproduction.verdicts import spread_text
 
 
 def exhibits(

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from evenhand._validate import InputError, bad_input, check_choice, check_finite
 from evenhand.columns import stack_rows
 from evenhand.draws import KeyedDraws, RandomState, generator
-from evenhand.studies.lending.applicants import Applicants
-from evenhand.studies.lending.game import LendingGame, check_bank
-from evenhand.studies.lending.outcome import Round
+from reproduction.lending.applicants import Applicants
+from reproduction.lending.game import LendingGame, check_bank
+from reproduction.lending.outcome import Round
 from evenhand.tables import take_rows
 
 
@@ -69,7 +69,7 @@ def play_rounds(
     Examples
     --------
     >>> from evenhand import RandomizedRegressor
-    >>> from evenhand.studies.lending import InformedApplicants
+    >>> from reproduction.lending import InformedApplicants
     >>> from sklearn.linear_model import BayesianRidge
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))

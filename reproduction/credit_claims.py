@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import Floats
-from evenhand.studies.credit_people import SHARE_UNQUALIFIED
-from evenhand.studies.sweep import LIKELIHOOD, PAIC, recalibration_claim, values_at
-from evenhand.studies.verdicts import Claim, interval, judge
+from reproduction.credit_people import SHARE_UNQUALIFIED
+from reproduction.sweep import LIKELIHOOD, PAIC, recalibration_claim, values_at
+from reproduction.verdicts import Claim, interval, judge
 
 CELL = ["bank", "wrong", "selected"]
 

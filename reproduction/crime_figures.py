@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from evenhand.figures import BLUE, GREY, ORANGE, SIZE_TITLE, as_points, new_figure, tidy
-from evenhand.studies.crime_split import LINKED, MASSES
-from evenhand.studies.panels import plot_dots, share_legend
-from evenhand.studies.sweep import LIKELIHOOD, NETWORK, PAIC
+from reproduction.crime_split import LINKED, MASSES
+from reproduction.panels import plot_dots, share_legend
+from reproduction.sweep import LIKELIHOOD, NETWORK, PAIC
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

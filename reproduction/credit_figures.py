@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from evenhand.figures import BLUE, GREY, ORANGE, RED, new_figure, tidy
-from evenhand.studies.credit_banks import LINKED
-from evenhand.studies.panels import plot_dots, share_legend
-from evenhand.studies.sweep import LIKELIHOOD, NETWORK, PAIC
-from evenhand.studies.verdicts import interval
+from reproduction.credit_banks import LINKED
+from reproduction.panels import plot_dots, share_legend
+from reproduction.sweep import LIKELIHOOD, NETWORK, PAIC
+from reproduction.verdicts import interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

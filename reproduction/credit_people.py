@@ -10,7 +10,7 @@ import pandas as pd
 
 from evenhand._validate import Floats, Ints
 from evenhand.datasets import load_credit
-from evenhand.studies.lending import LendingGame
+from reproduction.lending import LendingGame
 
 NOISE = 0.02
 """Standard deviation of the noise added to the classifier's probabilities."""
