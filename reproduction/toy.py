@@ -1,38 +1,48 @@
 """Toy study: the paper's introduction on a task with a known true distribution.
 
-The introduction's figure, a comparison of notions of calibration (the paper's figure 2), both
-impossibility propositions, and the effect of averaging over draws. Numbers are exact up to the
-resolution of their grids, except those from random samples, which are described as such.
+The introduction's figure, a comparison of notions of calibration (the paper's figure 2), and the
+effect of averaging over draws. Numbers are exact up to the resolution of their grids, except those
+from random samples, which are described as such.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special, stats
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+from scipy import special
 
-from evenhand._validate import Floats
-from evenhand._version import __version__
+from evenhand import (
+    Forecast,
+    MixtureMLPRegressor,
+    PAICRegressor,
+    RecalibratedRegressor,
+    __version__,
+)
 from evenhand.calibration import calibration_error, pathwise_errors
 from evenhand.distributions import Normal, NormalMixture
 from evenhand.draws import fresh, nodes
-from evenhand.forecast import Forecast
-from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor, RecalibratedRegressor
 from evenhand.search import worst_group_curve
-from reproduction.impossibility import (
-    WORLDS,
-    measure_floors,
-    share_of_yes,
-    theory_of_floors,
-    two_worlds,
+from reproduction.game import Floats
+from reproduction.study import (
+    BLUE,
+    GREY,
+    MASS,
+    ORANGE,
+    RED,
+    Exhibit,
+    Row,
+    new_panels,
+    share_legend,
+    tidy,
+    write_study,
 )
-from reproduction.study import compute_parts, write_study
-from reproduction.toy_exhibits import exhibits, lead
 
 NOISE = 0.1
 """Standard deviation of the outcome given x: small, as the paper assumes."""
@@ -41,7 +51,6 @@ HIDDEN = (4,)
 """Hidden units of the deterministic network: too few for both bumps, which it treats as noise."""
 
 ALPHA = 0.05
-MASS = 0.2
 LEVEL = 0.8
 N_TRAIN = 1500
 N_RECALIBRATION = 3000
@@ -50,11 +59,11 @@ N_GROUPS = 5
 N_GRID = 400
 N_LEVELS = 128
 N_DRAWS = 128
-N_SEEN = 200
-N_DATASETS = 1000
-SLICES = (1, 3, 11, 1001)
 WIDE = 100.0
 """Standard deviation of the trivial forecaster, in units of y; x has no effect in the limit."""
+
+FEATURE = "Feature x (no unit)"
+OUTCOME = "Outcome y (no unit)"
 
 
 def truth(x: Floats) -> Floats:
@@ -77,8 +86,7 @@ def group_of(X: Any) -> Any:
     return np.clip(np.floor(np.asarray(X)[:, 0] * N_GROUPS), 0, N_GROUPS - 1).astype(int)
 
 
-@dataclass(frozen=True)
-class Models:
+class Models(NamedTuple):
     """The small network, as trained, recalibrated overall and by group, and the paper's network."""
 
     small: Any
@@ -87,17 +95,9 @@ class Models:
     paic: Any
 
 
-def train(seed: int) -> Models:
-    """Train the networks, and learn the recalibration maps on held-out rows."""
-    from sklearn.frozen import FrozenEstimator
-
-    # each part of the study has its own random stream
-    random = np.random.default_rng([seed, 1])
-    X, y = draw_rows(N_TRAIN, random)
-    # on the CPU, so that a seed gives the same study on machines of one kind
-    shared: dict[str, Any] = {"device": "cpu", "random_state": seed}
-    # one network with one normal component: Gaussian regression, too smooth for the rare stretch
-    small = MixtureMLPRegressor(
+def small_network(seed: int) -> Any:
+    """Train one network with one normal component, which is too smooth for both bumps."""
+    return MixtureMLPRegressor(
         1,
         1,
         hidden=HIDDEN,
@@ -106,9 +106,20 @@ def train(seed: int) -> Models:
         weight_decay=0.0,
         learning_rate=1e-2,
         max_steps=1000,
-        **shared,
-    ).fit(X, y)
-    paic = PAICRegressor(ALPHA, dropout=0.0, **shared).fit(X, y)
+        # on the CPU, so that a seed gives the same study on machines of one kind
+        device="cpu",
+        random_state=seed,
+    ).fit(*draw_rows(N_TRAIN, np.random.default_rng([seed, 1])))
+
+
+def train(seed: int) -> Models:
+    """Train the networks, and learn the recalibration maps on held-out rows."""
+    from sklearn.frozen import FrozenEstimator
+
+    random = np.random.default_rng([seed, 1])
+    small = small_network(seed)
+    paic = PAICRegressor(ALPHA, dropout=0.0, device="cpu", random_state=seed)
+    paic.fit(*draw_rows(N_TRAIN, random))  # the same rows
     X_held, y_held = draw_rows(N_RECALIBRATION, random)
     recalibrated, by_group = (
         RecalibratedRegressor(FrozenEstimator(small), by=by, random_state=seed).fit(X_held, y_held)
@@ -189,7 +200,7 @@ def measure(pit: Floats, groups: Any) -> dict[str, float]:
 NOTIONS = ("average", "worst named group", "worst fifth of x", "mean over x", "worst x", "pathwise")
 
 
-def introduction(models: Models, seed: int) -> dict[str, Any]:
+def introduction(models: Models, seed: int) -> Row:
     """Return intervals of both forecasters, and the share of outcomes missed at every x."""
     random = np.random.default_rng([seed, 2])
     x = (np.arange(N_PEOPLE) + 0.5) / N_PEOPLE
@@ -213,7 +224,6 @@ def introduction(models: Models, seed: int) -> dict[str, Any]:
             "Deterministic": miss_rate(models.small.forecast(grid[:, None]), grid),
             "Randomized": miss_rate(models.paic.forecast(grid[:, None], r=nodes(N_DRAWS)), grid),
         },
-        "promised": 1 - LEVEL,
     }
 
 
@@ -226,7 +236,7 @@ def miss_rate(forecast: Forecast, x: Floats) -> Floats:
     return np.asarray(1 - inside.mean(axis=-1))
 
 
-def compute_notions(models: Models) -> dict[str, Any]:
+def compute_notions(models: Models) -> Row:
     """Return errors of each forecaster, also with averages over draws for randomized ones."""
     x = (np.arange(N_GRID) + 0.5) / N_GRID
     groups = group_of(x[:, None])
@@ -245,99 +255,145 @@ def compute_notions(models: Models) -> dict[str, Any]:
     return {"notions": rows, "averaged": averaged, "resolution": 1 / (4 * min(N_LEVELS, N_DRAWS))}
 
 
-def looks_calibrated(forecast: Forecast, y: Floats) -> bool:
-    """Return whether the PITs pass a Kolmogorov-Smirnov test at the 5% level."""
-    return bool(stats.kstest(forecast.pit(y), "uniform").pvalue > 0.05)
-
-
-def compute_worlds(models: Models, seed: int) -> dict[str, Any]:
-    """Return measures of two worlds around the small network, by number of slices."""
-    random = np.random.default_rng([seed, 3])
-    x = np.sort(random.uniform(size=2000))
-    forecast = models.small.forecast(x[:, None])
-    rows = []
-    for slices in SLICES:
-        worlds = two_worlds(forecast, slices=slices, random_state=random)
-        yes = share_of_yes(
-            worlds, looks_calibrated, n_seen=N_SEEN, n_datasets=N_DATASETS, random_state=random
-        )
-        theory = dict(
-            zip(("w1_floor", "tv_floor", "half_floor"), theory_of_floors(slices), strict=True)
-        )
-        rows.append({"slices": slices, **asdict(measure_floors(worlds)), **theory, "yes": yes})
-    return {"floors": rows, "picture": picture(models, random)}
-
-
-def picture(models: Models, random: np.random.Generator) -> dict[str, Any]:
-    """Return the central 80% of each person's outcomes in both worlds, and the observed data."""
-    x = (np.arange(64) + 0.5) / 64
-    seen = np.arange(2, 64, 4)
-    worlds = two_worlds(models.small.forecast(x[:, None]), slices=11, random_state=random)
-    ends = np.array([[(1 - LEVEL) / 2, (1 + LEVEL) / 2]])
-    values: dict[str, Any] = {
-        "x": x,
-        "seen": seen,
-        "y": worlds.outcomes[seen],
-        "slices": worlds.slices,
-    }
-    for world in WORLDS:
-        low, high = worlds.outcomes_at(world, ends).T
-        values[world] = {"low": low, "high": high}
-    return values
-
-
-def settings(seed: int) -> dict[str, Any]:
-    """Return the settings that determine the results."""
-    return {
-        "seed": seed,
-        "version": __version__,
-        "alpha": ALPHA,
-        "mass": MASS,
-        "level": LEVEL,
-        "noise": NOISE,
-        "hidden": HIDDEN[0],
-        "n_train": N_TRAIN,
-        "n_recalibration": N_RECALIBRATION,
-        "n_groups": N_GROUPS,
-        "grids": {"x": N_GRID, "outcomes": N_LEVELS, "draws": N_DRAWS},
-        "n_seen": N_SEEN,
-        "n_datasets": N_DATASETS,
-    }
-
-
-def compute(**task: Any) -> dict[str, Any]:
-    """Compute the study from its settings."""
-    seed = task["seed"]
+def run(out: Path, seed: int = 0) -> str:
+    """Run the study, write its folder and return the text to print."""
     models = train(seed)
-    return {
-        "introduction": introduction(models, seed),
-        **compute_notions(models),
-        **compute_worlds(models, seed),
-    }
-
-
-def run(out: Path, seed: int, inform: Callable[[str], None]) -> str:
-    """Rerun the paper's introduction on a task with a known truth, and write the study.
-
-    Parameters
-    ----------
-    out : Path
-        Folder of the study; results stored in it for the same settings are not computed again.
-    seed : int
-        Seed of the rows, the networks and the draws.
-    inform : callable
-        Function that prints progress messages.
-
-    Returns
-    -------
-    str
-        Results as sentences, and the place of the files.
-    """
-    task = settings(seed)
-    inform("toy: training the networks and measuring the forecasters, about a minute ...")
-    (values,) = compute_parts(compute, [task], out / "parts")
-    values = {"study": "toy", "settings": task, **values}
-    found = lead(values)
+    settings = {"seed": seed, "version": __version__, "alpha": ALPHA}
+    found: Row = {"introduction": introduction(models, seed), **compute_notions(models)}
+    exhibits = [
+        _introduction(found["introduction"]),
+        Exhibit(
+            "notions",
+            "Notions of calibration, from the weakest to the strongest",
+            "W1 distance of PITs to the uniform distribution, from 0 to 1/2, computed on grids with"
+            f" a resolution of {found['resolution']:.1g}; smaller values do not differ from 0."
+            f" Columns: overall; in the worst of {N_GROUPS} named parts of the range of x; in the"
+            " worst fifth of x that a search from many starts finds; for each x over outcomes and"
+            " draws, mean and maximum; and for each outcome over draws, mean. An error of 0 in one"
+            " column implies an error of 0 in the columns before it. The price is the mean log"
+            " score minus that of the true distribution, in nats. The small network is the"
+            " deterministic network of the figure; randomized versions of it and of the true"
+            f" distribution use the entropic link with alpha {ALPHA:g}. The paper's formula for the"
+            " trivial forecaster has the opposite sign and gives one minus the draw.",
+            pd.DataFrame(found["notions"]),
+        ),
+        Exhibit(
+            "averaging",
+            "Averaging over draws loses calibration",
+            "The same randomized forecasters, with one draw per person and with forecasts averaged"
+            " over draws. The average is deterministic, so its pathwise error is at least 1/4. It"
+            " is also wider than the single forecasts: PITs concentrate around 1/2, and calibration"
+            " on average is lost, too.",
+            pd.DataFrame(found["averaged"]),
+        ),
+    ]
     title = "The paper's introduction, on a task with a known true distribution"
-    write_study(out, title, found, exhibits(values), values)
-    return "\n".join([*found, f"Written to {out}; open {out / 'index.html'}."])
+    return write_study(
+        out, title, _lead(found), exhibits, {"study": "toy", "settings": settings, **found}
+    )
+
+
+def _lead(found: Row) -> list[str]:
+    """Return sentences on the results."""
+    row = {one["forecaster"]: one for one in found["notions"]}
+    small, paper = row["Small network"], row["Paper's network"]
+    worst = {name: max(share) for name, share in found["introduction"]["misses"].items()}
+    one, many = (each for each in found["averaged"] if each["forecaster"] == "Paper's network")
+    fifth = "worst fifth of x"
+    return [
+        (
+            "The calibration error (W1 of PITs, from 0 to 1/2) of the deterministic network is"
+            f" {small['average']:.3f} overall and {small[fifth]:.3f} in the worst fifth of x. At"
+            f" the worst x its {LEVEL:.0%} prediction interval misses"
+            f" {worst['Deterministic']:.0%} of the outcomes."
+        ),
+        (
+            f"The error of the randomized forecaster (the paper's network, alpha {ALPHA:g}) is"
+            f" {paper[fifth]:.3f} in its worst fifth of x, and its interval misses"
+            f" {worst['Randomized']:.0%} of the outcomes at its worst x. Its log score is"
+            f" {paper['price']:.2f} nats worse than that of the true distribution; for the"
+            f" deterministic network the difference is {small['price']:.2f}."
+        ),
+        (
+            "Averaging the forecasts of the paper's network over draws changes its pathwise error"
+            f" from {one['pathwise']:.3f} to {many['pathwise']:.3f}, its error in the worst fifth"
+            f" of x from {one[fifth]:.3f} to {many[fifth]:.3f} and its overall error from"
+            f" {one['average']:.3f} to {many['average']:.3f}."
+        ),
+    ]
+
+
+def _introduction(shown: Row) -> Exhibit:
+    y = shown["y"]
+    count = [int(((y < one["low"]) | (y > one["high"])).sum()) for one in shown["served"]]
+    share = {name: misses.mean() for name, misses in shown["misses"].items()}
+    spread = np.sqrt(y.size * (1 - LEVEL) * LEVEL)
+    text = (
+        f"{y.size} people in order of x, one outcome each, and their {LEVEL:.0%} prediction"
+        f" intervals. The deterministic network has {HIDDEN[0]} hidden units, too few for both"
+        " bumps of the true mean; the randomized forecaster is the paper's network with alpha"
+        f" {ALPHA:g}. Both were trained on the same {N_TRAIN} rows. The intervals miss {count[0]}"
+        f" (deterministic), {count[1]} and {count[2]} (randomized, two draws) of these people;"
+        f" those of a calibrated forecaster miss {y.size * (1 - LEVEL):.0f} with a standard"
+        f" deviation of {spread:.1f}. Over all x, outcomes and draws, the deterministic network"
+        f" misses {share['Deterministic']:.1%} and the randomized forecaster"
+        f" {share['Randomized']:.1%}. The deterministic network always misses the same people; for"
+        " the randomized forecaster they depend on the draw."
+    )
+    alt = (
+        "Four panels against x: intervals of a deterministic forecaster; intervals of a randomized"
+        " forecaster for two draws; people whose outcomes lie outside are shaded; and the share of"
+        " outcomes missed at each x, for both."
+    )
+    title = "Calibrated on average, and calibrated for each person"
+    return Exhibit("introduction", title, text, draw=lambda: plot_introduction(shown), alt=alt)
+
+
+def plot_introduction(shown: Row) -> Figure:
+    """Draw intervals and missed people of both forecasters, and the share of outcomes missed."""
+    panels = new_panels((8.0, 6.6), 2, 2)
+    ends = [one[key] for one in shown["served"] for key in ("low", "high")]
+    # the same scale in all panels, so that intervals can be compared
+    limits = padded(np.concatenate([*ends, shown["y"]]))
+    places = (panels[0, 0], panels[0, 1], panels[1, 1])
+    for axes, served in zip(places, shown["served"], strict=True):
+        _draw_served(axes, shown["x"], shown["y"], served)
+        axes.set_ylim(*limits)
+    axes = panels[1, 0]
+    for (name, share), color, dash in zip(
+        shown["misses"].items(), (RED, BLUE), ("-", "--"), strict=True
+    ):
+        axes.plot(shown["grid"], share, dash, color=color, linewidth=2, label=name)
+    axes.axhline(1 - LEVEL, color=GREY, linestyle=":", linewidth=1.5, zorder=1, label="Nominal")
+    axes.set(xlabel=FEATURE, ylabel="Outcomes missed (%)", xlim=(0, 1), ylim=(-0.02, 1.02))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=""))
+    axes.set_title("Share missed over outcomes and draws", loc="left", fontsize="medium")
+    axes.legend(loc="upper center", edgecolor="none", framealpha=1, fontsize="small")
+    tidy(axes)
+    return share_legend(places[0], 3, "lower")
+
+
+def _draw_served(axes: Axes, x: Floats, y: Floats, served: Row) -> None:
+    """Draw intervals, medians and outcomes of people in order of x; missed people are marked."""
+    missed = (y < served["low"]) | (y > served["high"])
+    half = 1 / x.size / 2
+    for i, place in enumerate(x[missed]):
+        label = "Person whose outcome is missed" if i == 0 else None
+        axes.axvspan(place - half, place + half, color=RED, alpha=0.22, linewidth=0, label=label)
+    axes.vlines(x, served["low"], served["high"], color=ORANGE, linewidth=2.5, label="80% interval")
+    axes.plot(x, served["median"], "_", color="#7a4f00", markersize=6, label="Median")
+    for inside, marker, color, label in (
+        (~missed, "o", BLUE, "Outcome inside"),
+        (missed, "D", RED, "Outcome missed"),
+    ):
+        axes.plot(x[inside], y[inside], marker, color=color, markersize=4, label=label)
+    axes.set(xlabel=FEATURE, ylabel=OUTCOME, xlim=(0, 1))
+    title = f"{served['title']}: misses {missed.sum()} of {x.size}"
+    axes.set_title(title, loc="left", fontsize="medium")
+    tidy(axes)
+
+
+def padded(values: Floats) -> tuple[float, float]:
+    """Return the limits of an axis: the range of the values with a margin of 5% on each side."""
+    low, high = float(values.min()), float(values.max())
+    return low - 0.05 * (high - low), high + 0.05 * (high - low)

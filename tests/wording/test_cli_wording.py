@@ -53,10 +53,6 @@ from evenhand import store
             " sd, y; name some of these, or their prefix",
         ),
         (
-            "reproduce toi --out o",
-            "STUDY must be one of 'toy', 'crime', 'credit', got 'toi'; did you mean 'toy'?",
-        ),
-        (
             "--show-completion tcsh",
             "--show-completion must be one of 'bash', 'zsh', 'fish', 'powershell', 'pwsh', got"
             " 'tcsh'",
@@ -165,20 +161,6 @@ from evenhand import store
             "randomize t.csv --mean mu --std sd --id i --key-file k --certificate cert --out o.csv",
             "--certificate cert is for --quantiles q0.1,q0.9, not for --mean mu --std sd; name the"
             " certified columns, or certify these with --target",
-        ),
-        (
-            "reproduce toy --out o --splits 3",
-            "--splits applies only to crime and credit, as toy simulates its data in one run; leave"
-            " it out",
-        ),
-        (
-            "reproduce crime --out o --splits 1",
-            "--splits must be an integer of at least 2, got 1; claims have intervals over splits or"
-            " roll-outs, which one run cannot give",
-        ),
-        (
-            "reproduce crime --out o --data nowhere",
-            "--data nowhere is not a file; pass the data file of the crime study",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Exact sentences of the summaries of certificates, decisions, selections and lending rounds."""
+"""Exact sentences of the summaries of certificates, decisions and selections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from evenhand import Forecast, certify_pit
 from evenhand.certificates import WiderInterval
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
-from reproduction.lending import LendingGame, Round
 from evenhand.planning import MaxGroupError, MaxPrice, MaxWider, Target
 from evenhand.selection import PlainInterval, Selection, SpreadGroup
 
@@ -317,18 +316,4 @@ def test_a_selection_has_a_caveat_for_audits_of_the_same_people():
         "Alpha was chosen on these same people. Accounting for that: at most 29.7 points in every"
         " group of at least 33.34% of people, with 95% confidence. Bounds for named groups, 95%"
         " intervals and p-values do not account for it."
-    )
-
-
-def test_a_round_of_the_lending_game_counts_people():
-    played = Round(
-        LendingGame(threshold=0.0),
-        qualified=np.array([True, True, False, False, True]),
-        applied=np.array([True, True, True, True, False]),
-        approved=np.array([True, False, True, False, False]),
-        tries=np.array([1, 1, 1, 1, 0]),
-    )
-    assert played.summary() == (
-        "4 of 5 people applied, 2 were approved, 1 of them unqualified. The bank gained -0.4 per"
-        " person and -0.5 per applicant; applicants gained 0.05 each."
     )
