@@ -27,8 +27,8 @@ def main() -> None:
         study.add_argument(
             "--out",
             type=Path,
-            default=Path(name),
-            help=f"folder to write, {name} by default; an interrupted run resumes from its files",
+            default=Path("results", name),
+            help=f"folder to write, results/{name} by default; an interrupted run is resumed",
         )
         study.add_argument("--seed", type=int, help="seed of the study or of its first repetition")
         if name in REPETITIONS:
