@@ -36,7 +36,7 @@ from reproduction.study import NETWORK, judge
 GAME = LendingGame(threshold=0.0)
 
 
-# --- when randomization can pay (documentation: decide)
+# --- when randomization can pay (README)
 
 
 def expected_gain(chance: Floats, unqualified: Floats) -> float:
