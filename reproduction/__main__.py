@@ -11,7 +11,7 @@ from evenhand import InputError
 STUDIES = {
     "toy": "the paper's introduction, on a task with a known true distribution; about a minute",
     "crime": "Communities and Crime, the first application; about five minutes on two cores",
-    "credit": "Give Me Some Credit and the lending game; about ten minutes on two cores",
+    "credit": "Give Me Some Credit and the lending game; under ten minutes on two cores",
     "impossibility": "two worlds that agree on all data, of which one is calibrated; seconds",
 }
 REPETITIONS = {"crime": "splits", "credit": "rollouts"}

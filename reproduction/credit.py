@@ -93,7 +93,7 @@ def run(
     out: Path,
     seed: int = 0,
     *,
-    rollouts: int = 24,
+    rollouts: int = 32,
     data: Path | None = None,
     jobs: int = 2,
     alphas: Sequence[float] = (0.1, 0.2, 0.4, 1.0),
