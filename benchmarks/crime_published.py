@@ -14,14 +14,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from evenhand.studies.crime_split import MASSES, measure_split
-from evenhand.studies.sweep import MAX_STEPS
+# the studies lie beside this folder, outside the package
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from reproduction.crime import MASSES, measure_split
+from reproduction.study import MAX_STEPS
 
 ALPHAS = [0.1, 0.4, 1.0]
 SHOWN = (0.1, 0.2, 0.5, 1.0)
@@ -39,9 +43,9 @@ def figures(
     )
 
 
-def ours(seed: int, data: str | None) -> list[dict]:
+def ours(seed: int, data: Path | None) -> list[dict]:
     """Our figures of one split."""
-    found = measure_split(seed, "published", ALPHAS, [], MAX_STEPS, data=data)["rows"]
+    found = measure_split(seed, "published", ALPHAS, [], MAX_STEPS, data=data)
     return [
         figures(
             row["alpha"],
@@ -80,7 +84,9 @@ def main() -> None:
     )
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--data", help="communities.data, if it is not fetched or in EVENHAND_DATA")
+    parser.add_argument(
+        "--data", type=Path, help="communities.data, if it is not fetched or in EVENHAND_DATA"
+    )
     parser.add_argument(
         "--reference",
         type=Path,

@@ -23,7 +23,7 @@ from in_browser import started
 from log_writers import Writers
 from postgresql_server import Server
 from postgresql_server import started as started_server
-from shared_work import made_once, save_blank
+from shared_work import made_once
 
 
 def pytest_configure() -> None:
@@ -40,14 +40,12 @@ def pytest_report_header() -> list[str]:
 # tests of a file stay together, since they share fixtures.
 SLOWEST = (
     "test_recipe_load.py",
-    "test_crime.py",
     "test_cli.py",
     "test_cli_process.py",
     "test_scale_cluster.py",
     "test_log_postgresql.py",
     "test_log_process.py",
     "test_docs.py",
-    "test_credit.py",
     "test_report_browser.py",
     "test_audits.py",
     "test_demo.py",
@@ -58,7 +56,6 @@ SLOWEST = (
     "test_scale_command.py",
     "test_randomize_command.py",
     "test_certificates.py",
-    "test_toy.py",
 )
 
 
@@ -139,15 +136,9 @@ def forked_workers(server_of_forks: None) -> Iterator[None]:
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
         # Dask makes a list of its own at the first call, which is replaced here
         context = utils.get_mp_context()
-        context.set_forkserver_preload(["distributed", "evenhand.scale", "evenhand.studies"])
+        context.set_forkserver_preload(["distributed", "evenhand.scale"])
         forkserver.ensure_running()
         yield
-
-
-@pytest.fixture
-def blank_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw nothing, where figures of the same study were looked at by another test."""
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", save_blank)
 
 
 @pytest.fixture

@@ -1591,34 +1591,6 @@ def test_a_disk_that_is_full_leaves_the_old_output(
     assert contents(tmp_path) == {"out.csv": b"old"}
 
 
-# --- reproduce
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["housing"], "STUDY must be one of 'toy', 'crime', 'credit'"),
-        (["toy", "--splits", 3], "--splits applies only to crime and credit"),
-        (["toy", "--data", "communities.data"], "--data applies only to crime and credit"),
-        (["crime", "--splits", 0], "--splits must be"),
-        (["crime", "--jobs", 0], "--jobs must be"),
-        (["crime", "--data", "nowhere"], "--data nowhere is not a file"),
-        (["credit", "--data", "nowhere"], "--data nowhere is not a file"),
-        (["crime", "--seed", -1], "--seed must lie between"),
-    ],
-)
-def test_reproduce_refuses_what_makes_no_sense(
-    evenhand: Command, tmp_path: Path, options: list[Any], message: str
-) -> None:
-    assert message in evenhand("reproduce", *options, "--out", tmp_path / "out").complaint()
-    assert not (tmp_path / "out").exists()
-
-
-def test_reproduce_refuses_a_file_as_its_folder(evenhand: Command, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("a file")
-    assert "file" in evenhand("reproduce", "toy", "--out", tmp_path / "file").complaint()
-
-
 def test_a_model_is_not_written_among_other_files(tmp_path: Path, evenhand: Command) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()

@@ -196,7 +196,6 @@ def test_an_empty_value_is_refused(option: str, place: Path, evenhand: Command) 
 def test_every_command_refuses_an_empty_output_or_table(place: Path, evenhand: Command) -> None:
     for args in (
         ("demo",),
-        ("reproduce", "toy"),
         ("fit", place / "people.csv", "--target", "loss"),
         ("fit", place / "people.csv", "--target", "loss", "--drop", ""),
         ("predict", "model", place / "people.csv", "--id", "id", "--key-file", place / "key"),
@@ -282,14 +281,6 @@ OVERWRITING: dict[str, Callable[[Path], list[str]]] = {
     "a file of the model": lambda d: [
         *("audit", str(d / "model"), str(d / "people.csv"), "--target", "loss"),
         *("--out", str(d / "model" / "model.json")),
-    ],
-    "the data of a study": lambda d: [
-        "reproduce",
-        "crime",
-        "--data",
-        str(d / "people.csv"),
-        "--out",
-        str(d),
     ],
 }
 

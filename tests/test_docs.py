@@ -213,7 +213,7 @@ def _matches(pattern: str, text: str) -> list[str]:
 
 
 def test_errata_named_in_the_method_are_tests() -> None:
-    shown = (ROOT / "tests" / "test_errata.py").read_text()
+    shown = (ROOT / "reproduction" / "tests" / "test_errata.py").read_text()
     table = (PAGES / "method.rst").read_text().partition("\nErrata\n")[2]
     named = re.findall(r"``(?:\.\.\.)?_?(\w+)``", table)
     assert len(named) >= 10

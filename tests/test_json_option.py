@@ -162,7 +162,6 @@ CALLS: dict[str, Callable[[Path, Path], tuple[Any, ...]]] = {
         "--json",
     ),
     "watch": lambda place, out: ("watch", place / "log.sqlite", "--horizon", "1d", "--json"),
-    "reproduce": lambda place, out: ("reproduce", "toy", "--out", out / "toy", "--json"),
 }
 COMMANDS = sorted(get_command(app).commands)  # type: ignore[attr-defined]
 
@@ -181,15 +180,8 @@ def test_every_command_has_the_option_and_a_call_here() -> None:
 def test_standard_output_is_one_json_document(
     name: str, place: Path, tmp_path: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # the demo and the studies train for minutes; their results have tests of their own
+    # the demo trains for a minute; its results have tests of their own
     monkeypatch.setattr("evenhand.demo.run", lambda *args, **more: Finished("text", {"a": 1.0}))
-
-    def toy(out: Path, *args: Any) -> str:
-        out.mkdir()
-        (out / "index.html").write_text("page")
-        return "first\nsecond"
-
-    monkeypatch.setattr("evenhand.studies.run_toy", toy)
     for file, std in (("narrow.json", "narrow"), ("right.json", "sigma")):
         if name == "compare" and not (place / file).exists():
             assert audited(place, evenhand, file, std).code == 0
@@ -202,9 +194,6 @@ def test_standard_output_is_one_json_document(
     values = json.loads(done.out, parse_constant=refuse)
     assert isinstance(values, dict)
     assert all(not line.startswith(("{", "}")) for line in done.err.splitlines())
-    if name == "reproduce":
-        assert values["findings"] == ["first", "second"]
-        assert values["files"] == ["index.html"]
     if name in ("predict", "randomize"):
         assert values["n_rows"] == 240
         assert values["key"] in done.err

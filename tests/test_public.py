@@ -34,7 +34,6 @@ COMMANDS = (
     "audit",
     "compare",
     "watch",
-    "reproduce",
 )
 
 # handed to people or raised, never called by them

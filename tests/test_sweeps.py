@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,8 @@ import pytest
 from joblib import parallel_config
 from numpy.typing import NDArray
 
-from evenhand import InputError, PAICRegressor, RandomizedRegressor, certify
-from evenhand.distributions import Normal
-from evenhand.forecast import Forecast
+from evenhand import InputError, PAICRegressor
 from evenhand.forecasters import network
-from evenhand.studies import compute_parts, study
 
 distributed = pytest.importorskip("distributed", reason="needs evenhand[scale]")
 
@@ -48,92 +44,6 @@ def table(n: int = 200, seed: int = 0) -> tuple[Floats, Floats]:
     X = rng.normal(size=(n, 2))
     return X, X[:, 0] + 0.5 * rng.normal(size=n)
 
-
-def squares(number: int) -> dict[str, Any]:
-    """Compute a part that is known by hand, and where it was computed."""
-    return {"square": number**2, "process": os.getpid()}
-
-
-def one_split(seed: int, alphas: list[float]) -> dict[str, Any]:
-    """Train the paper's network and a link, and certify them, as the studies do."""
-    X, y = table(300, seed)
-    models: list[Any] = PAICRegressor.path(X[:150], y[:150], alphas, **SMALL, random_state=seed)
-    models.append(
-        RandomizedRegressor(lambda rows: Forecast(Normal(rows[:, 0], 0.5)), 0.2).fit(
-            X[:150], y[:150]
-        )
-    )
-    found = [certify(model, X[150:], y[150:], random_state=seed) for model in models]
-    return {"bounds": [each.group_error(0.2) for each in found], "process": os.getpid()}
-
-
-# --- the parts of a study
-
-
-def test_parts_are_computed_in_the_workers_of_a_surrounding_dask_back_end(
-    tmp_path: Path, workers: set[int]
-) -> None:
-    tasks = [{"number": i} for i in range(12)]
-    with parallel_config("dask"):
-        found = list(compute_parts(squares, tasks, tmp_path, jobs=1))
-    assert [part["square"] for part in found] == [i**2 for i in range(12)]
-    assert {part["process"] for part in found} <= workers
-    assert os.getpid() not in workers
-
-
-def test_a_split_has_the_same_numbers_wherever_it_is_computed(
-    tmp_path: Path, workers: set[int]
-) -> None:
-    tasks = [{"seed": seed, "alphas": [0.1, 0.5, 1.0]} for seed in range(3)]
-    here = list(compute_parts(one_split, tasks, tmp_path / "here", jobs=1))
-    with parallel_config("dask"):
-        there = list(compute_parts(one_split, tasks, tmp_path / "there", jobs=1))
-    assert {part["process"] for part in here} == {os.getpid()}
-    assert {part["process"] for part in there} <= workers
-    # matrix products of another process may be rounded otherwise
-    np.testing.assert_allclose([p["bounds"] for p in there], [p["bounds"] for p in here], rtol=1e-6)
-
-
-def test_parts_of_a_stopped_sweep_are_not_computed_again(
-    tmp_path: Path, workers: set[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tasks = [{"number": i} for i in range(4)]
-    with parallel_config("dask"):
-        first = list(compute_parts(squares, tasks[:2], tmp_path))
-        again = list(compute_parts(squares, tasks, tmp_path))
-    assert again[:2] == first
-    assert {part["process"] for part in again} <= workers
-    monkeypatch.setattr(study, "_compute", None)  # nothing is left to do
-    assert list(compute_parts(squares, tasks, tmp_path)) == again
-
-
-@pytest.mark.parametrize("backend", ["loky", "threading", "sequential"])
-def test_parts_are_the_same_on_every_back_end(tmp_path: Path, backend: str) -> None:
-    with parallel_config(backend, n_jobs=2):
-        found = list(compute_parts(squares, [{"number": i} for i in range(4)], tmp_path))
-    assert [part["square"] for part in found] == [0, 1, 4, 9]
-    # the number of jobs is the back end's, not the default of one, which would be this process
-    assert ({part["process"] for part in found} == {os.getpid()}) == (
-        backend in {"threading", "sequential"}
-    )
-
-
-def test_jobs_are_processes_where_no_back_end_is_set(tmp_path: Path) -> None:
-    tasks = [{"number": i} for i in range(4)]
-    alone = list(compute_parts(squares, tasks, tmp_path / "alone"))
-    assert {part["process"] for part in alone} == {os.getpid()}
-    apart = list(compute_parts(squares, tasks, tmp_path / "apart", jobs=2))
-    assert os.getpid() not in {part["process"] for part in apart}
-
-
-def test_a_back_end_that_reports_all_parts_at_once_is_used_too(tmp_path: Path) -> None:
-    with parallel_config("multiprocessing", n_jobs=2):  # it has no generator of results
-        found = list(compute_parts(squares, [{"number": i} for i in range(3)], tmp_path))
-    assert [part["square"] for part in found] == [0, 1, 4]
-    assert os.getpid() not in {part["process"] for part in found}
-
-
-# --- a path of alphas
 
 ALPHAS = [0.05, 0.1, 0.3, 0.3, 1.0]
 

@@ -18,9 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 USE_IT = """
+import importlib.util
 import sys
 import numpy as np
 import evenhand
+assert importlib.util.find_spec("reproduction") is None, "the wheel has the studies"
 assert "torch" not in sys.modules and "sklearn" not in sys.modules, "import evenhand is heavy"
 rng = np.random.default_rng(0)
 y = rng.normal(size=300)

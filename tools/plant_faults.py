@@ -1272,7 +1272,7 @@ def planted(fault: Fault, place: Path) -> Iterator[None]:
 
 def copy(place: Path) -> None:
     """Copy the package and its tests to a place."""
-    for name in ("src", "tests", "docs", "benchmarks", "tools"):
+    for name in ("src", "tests", "reproduction", "docs", "benchmarks", "tools"):
         shutil.copytree(
             ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__", "_build")
         )

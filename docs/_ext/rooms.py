@@ -58,7 +58,7 @@ class GalleryOrder:
             "randomize",
             "price_of_proof",
         ),
-        *("paic_network", "keyed_draws", "watch", "decide", "lending"),
+        *("paic_network", "keyed_draws", "watch", "decide"),
     )
 
     def __init__(self, src_dir: str) -> None:

@@ -71,7 +71,6 @@ _ROOMS = (
     "draws",
     "figures",
     "forecasters",
-    "lending",
     "links",
     "losses",
     "monitoring",

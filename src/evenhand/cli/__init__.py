@@ -7,7 +7,7 @@ from evenhand.cli.auditing import audit
 from evenhand.cli.commands import app as app
 from evenhand.cli.commands import main
 from evenhand.cli.comparing import compare
-from evenhand.cli.experiments import demo, reproduce
+from evenhand.cli.demoing import demo
 from evenhand.cli.fitting import features_like_names as features_like_names
 from evenhand.cli.fitting import fit
 from evenhand.cli.help_page import OTHERS as OTHERS
@@ -48,6 +48,5 @@ __all__ = [
     "randomize",
     "recalibrate",
     "replay",
-    "reproduce",
     "watch",
 ]

@@ -18,7 +18,7 @@ from evenhand._version import __version__
 from evenhand.cli.auditing import audit
 from evenhand.cli.comparing import compare
 from evenhand.cli.completion import InstallCompletion, ShowCompletion, prepare_completion
-from evenhand.cli.experiments import demo, reproduce
+from evenhand.cli.demoing import demo
 from evenhand.cli.fitting import fit
 from evenhand.cli.help_page import Layout, command_page, short_page, top_page, write
 from evenhand.cli.messages import (
@@ -131,7 +131,6 @@ COMMANDS = (
     outcomes,
     replay,
     watch,
-    reproduce,
 )
 for command in COMMANDS:
     app.command(cls=Command)(command)

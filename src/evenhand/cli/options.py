@@ -195,15 +195,6 @@ def folder_to_write(out: Path) -> Path:
     return link_target(out) if out.is_symlink() else out
 
 
-def check_not_among(what: str, path: Path | None, out: Path) -> None:
-    """Refuse an input file in the output folder, where it could be overwritten."""
-    if path is not None and out.is_dir() and any(_is_same(path, file) for file in _files(out)):
-        raise InputError(
-            f"{what} {path} lies in the output folder {out} and could be overwritten; use another"
-            " --out"
-        )
-
-
 def _files(path: Path) -> Iterator[Path]:
     """Yield the files at a path: the path itself, or the files in a folder."""
     if path.is_dir():

@@ -14,9 +14,8 @@ AUDIT = "1. Audit: for whom is it wrong?"
 REPAIR = "2. Repair: recalibrate by group"
 PROVE = "3. Prove: every group, named or not"
 TRAIN = "Train and serve a model of your own"
-PAPER = "Research"
 
-STEPS = (LOOK, AUDIT, REPAIR, PROVE, TRAIN, PAPER)
+STEPS = (LOOK, AUDIT, REPAIR, PROVE, TRAIN)
 """Panels of commands, in the order of the work."""
 
 
@@ -259,18 +258,6 @@ PAGES: dict[str, Page] = {
             Example(
                 "Watch two groups by week, without a certificate",
                 "evenhand watch decisions.sqlite --groups sex,region --horizon 6w --period week",
-            ),
-        ),
-    ),
-    "reproduce": Page(
-        PAPER,
-        "Rerun an experiment of the paper",
-        "docs/reproduce.rst",
-        (
-            Example("Rerun the simulation", "evenhand reproduce toy --out toy"),
-            Example(
-                "Rerun the study of crime rates with ten random splits",
-                "evenhand reproduce crime --out crime --splits 10",
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Figures as files and as inline SVG, in one style whatever the user's settings."""
+"""Figures as inline SVG, in one style whatever the user's settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import io
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -70,24 +69,6 @@ def _make_inline(root: ElementTree.Element, prefix: str) -> None:
             elif name == "href":
                 value = f"#{prefix}-{value[1:]}"
             element.set(name, value.replace("url(#", f"url(#{prefix}-"))
-
-
-def save_figure(draw: Callable[[], Axes], stem: Path) -> None:
-    """Draw a figure and save it as `stem`.svg and `stem`.png, the latter at 150 dots per inch.
-
-    Parameters
-    ----------
-    draw : callable
-        Makes the figure and returns one of its axes.
-    stem : Path
-        Path of both files without an ending, in an existing folder.
-    """
-    with _own_style():
-        figure = _figure_of(draw)
-        figure.savefig(
-            stem.with_name(f"{stem.name}.svg"), bbox_inches="tight", metadata={"Date": None}
-        )
-        figure.savefig(stem.with_name(f"{stem.name}.png"), bbox_inches="tight", dpi=150)
 
 
 @contextmanager

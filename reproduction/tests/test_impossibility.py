@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, kstest
+from scipy.stats import binom, binomtest, kstest
 
-from evenhand._validate import InputError
+from evenhand import Forecast, InputError
 from evenhand.calibration import calibration_error
-from evenhand.forecast import Forecast
-from evenhand.studies import (
+from reproduction import impossibility
+from reproduction.impossibility import (
     WORLDS,
-    TwoWorlds,
     measure_floors,
     share_of_yes,
     theory_of_floors,
@@ -167,17 +166,42 @@ def test_what_is_given_stays_as_it_was():
     np.testing.assert_array_equal(y, kept)
 
 
-def test_bad_input_is_named():
+def test_worlds_of_randomized_forecasts_are_refused():
     forecast = Forecast.from_normal([0.0, 1.0], [1.0, 1.0])
     with pytest.raises(InputError, match="forecast is randomized"):
         two_worlds(forecast.randomized(r=0.5))
-    with pytest.raises(InputError, match="slices must be an integer of at least 1, got 0"):
-        two_worlds(forecast, slices=0)
-    with pytest.raises(InputError, match="y must have one value per row"):
-        two_worlds(forecast, [1.0])
-    with pytest.raises(
-        InputError, match="world must be one of 'calibrated', 'sliced', got 'third'"
-    ):
-        TwoWorlds(forecast, np.zeros(2), 3).draw("third")
-    with pytest.raises(InputError, match="n_seen must be at most the number of people"):
-        share_of_yes(two_worlds(forecast, random_state=0), lambda f, y: True, n_seen=3)
+
+
+# the study
+
+
+def run_small(out):
+    pytest.importorskip("torch")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"SLICES": (1, 101), "N_PEOPLE": 500, "N_DATASETS": 60}.items():
+            patch.setattr(impossibility, name, value)
+        patch.setattr(impossibility, "N_SEEN", 100)
+        return impossibility.run(out)
+
+
+def test_the_study_fools_the_verifier_and_reaches_the_floors(finished):
+    out, values = finished("impossibility", run_small)
+    assert {file.name for file in out.iterdir()} == {
+        *("results.json", "index.html", "worlds.svg", "floors.csv")
+    }
+    one, many = values["floors"]
+    assert one["least_error"] < 1e-2
+    assert many["least_error"] == pytest.approx(0.25 * (1 - 1 / 101), abs=1e-3)
+    # 60 data sets at 95%: a false alarm in 10^6 each
+    for share in many["yes"].values():
+        assert binomtest(round(60 * share), 60, 0.95).pvalue > 1e-6
+
+
+def test_two_worlds_are_drawn_around_the_same_data():
+    x = np.linspace(0, 1, 64)
+    forecast = Forecast.from_normal(x, np.ones(64))
+    worlds = two_worlds(forecast, slices=11, random_state=0)
+    left, right = impossibility.plot_two_worlds(x, worlds).axes
+    data = [axes.lines[0].get_xydata() for axes in (left, right)]
+    np.testing.assert_array_equal(data[0], data[1])
+    np.testing.assert_allclose(data[0][:, 1], worlds.outcomes[2::4])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,36 +13,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand import InputError
-from evenhand._validate import Floats
-from evenhand.datasets import load_credit
 from evenhand.distributions import Normal
-from evenhand.lending import LendingGame
 from evenhand.links import make_link
-from evenhand.studies import (
+from reproduction import credit
+from reproduction.credit import (
     LINKED,
-    NETWORK,
     NOISE,
     SHARE_UNQUALIFIED,
     Rollout,
     advantages,
     bank_earnings,
     choose_cells,
-    credit,
-    credit_claims_of,
+    credit_claims,
     deterministic_banks,
-    judge,
     judge_chosen,
     load_people,
-    study,
 )
-from evenhand.studies import best_cut as oracle_cut
-from shared_work import made_once, made_small
+from reproduction.credit import best_cut as oracle_cut
+from reproduction.game import Floats, LendingGame
+from reproduction.study import NETWORK, judge
 
 GAME = LendingGame(threshold=0.0)
 
 
-# --- when randomization can pay (documentation: decide)
+# --- when randomization can pay (README)
 
 
 def expected_gain(chance: Floats, unqualified: Floats) -> float:
@@ -174,7 +168,7 @@ def planted_games(n: int, gain: float) -> pd.DataFrame:
 
 def test_claims_that_are_true_hold_and_their_opposites_do_not() -> None:
     for gain, verdict in ((0.1, "holds"), (-0.1, "does not hold")):
-        found = judge(credit_claims_of(planted_games(8, gain))).set_index("claim")["verdict"]
+        found = judge(credit_claims(planted_games(8, gain))).set_index("claim")["verdict"]
         rational = found.index.str.startswith("With rational")
         assert rational.sum() == 8
         assert set(found[rational]) == {verdict}
@@ -245,7 +239,7 @@ def test_to_lose_less_than_a_losing_bank_is_no_gain_if_another_earns() -> None:
 # --- with the data
 
 QUICK: dict[str, Any] = {
-    "splits": 1,
+    "rollouts": 1,
     "jobs": 1,
     "alphas": (0.1, 1.0),
     "wrong": (1.0,),
@@ -258,75 +252,48 @@ QUICK: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def has_data() -> None:
-    try:
-        load_credit()
-    except InputError:
-        pytest.skip("needs the credit table in the folder named by EVENHAND_DATA")
+def run_small(out: Path) -> str:
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("error")  # no warning that a reader need not act on
+        for name, size in {"N_DRAWS": 16, "N_EARLIER": 1000, "N_CUSTOMERS": 2000}.items():
+            patch.setattr(credit, name, size)
+        return credit.run(out, **QUICK)
 
 
-@pytest.fixture(scope="module")
-def finished(has_data: None, shared_folder: Path) -> tuple[Path, str]:
-    run = made_small(
-        lambda out: credit.run(out, 0, lambda message: None, **QUICK), credit_banks__N_DRAWS=16
-    )
-    return made_once(shared_folder / "credit", run)
-
-
-def test_a_run_writes_results_tables_figures_and_a_page(finished: tuple[Path, str]) -> None:
-    out, shown = finished
-    assert str(out) in shown
-    results = json.loads((out / "results.json").read_text())
-    assert results["settings"]["seeds"] == {"game": [0], "map": [0], "confirm": [10_000]}
+@pytest.mark.usefixtures("credit_data")
+def test_a_run_leaves_its_files_and_a_stopped_one_goes_on_where_it_was(
+    finished: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    out, results = finished("credit", run_small)
     # two alphas, without and with recalibration, at four thresholds
     assert len(results["rows"]) == 16
-    assert {row["bank"] for row in results["map"]} == {LINKED, NETWORK}
-    names = {path.name for path in out.iterdir()}
-    for figure in ("customers-recalibrated", "customers-trained", "map", "strengths"):
-        assert {f"{figure}.svg", f"{figure}.png"} <= names
-    assert {"claims.csv", "thresholds.csv", "map.csv", "confirmed.csv", "index.html"} <= names
-    page = (out / "index.html").read_text()
-    assert page.count("<svg") == 4
-    assert "http" not in page.split("</style>")[1].replace("http://www.w3.org", "")
-
-
-def test_a_deterministic_bank_beside_a_link_is_the_link_of_alpha_1(
-    finished: tuple[Path, str],
-) -> None:
-    rows = pd.DataFrame(json.loads((finished[0] / "results.json").read_text())["map"])
+    assert {row["seed"] for row in results["fresh"]} == {10_000}
+    rows = pd.DataFrame(results["map"])
+    assert set(rows["bank"]) == {LINKED, NETWORK}
+    assert {path.stem for path in out.glob("*.svg")} == {
+        *("customers-recalibrated", "customers-trained", "map", "strengths")
+    }
+    assert (out / "index.html").read_text().count("<img") == 4
+    # a deterministic bank beside a link is the link of alpha 1
     linked = rows[rows["bank"] == LINKED].set_index("alpha")
     assert linked.loc[1.0, "utility_informed"] == pytest.approx(
         linked.loc[0.1, "utility_plain"], abs=1e-12
     )
     assert linked.loc[1.0, "shut_out"] == 0
-    # what the link loses beside its base: the gains of those shut out, the rest of the chances, the
-    # exploiters
-    assert linked.loc[0.1, "shut_out"] > 0
-
-
-def test_links_on_real_people_stay_under_the_best_cut(finished: tuple[Path, str]) -> None:
-    rows = pd.DataFrame(json.loads((finished[0] / "results.json").read_text())["map"])
-    linked = rows[rows["bank"] == LINKED]
-    # the law of the outcome given the features is not known: so the bound is for those who apply,
-    # whatever y
+    # the distribution of y given x is not known, so the bound is for those who apply, whatever y
     assert (linked["earned_from_all"] <= linked["utility_best_cut"] + 1e-12).all()
     assert (linked["utility_informed"] <= linked["utility_best_cut"] + 1e-12).all()
-
-
-@pytest.mark.usefixtures("blank_figures")
-def test_a_stopped_run_goes_on_where_it_was(
-    finished: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = shutil.copytree(finished[0], tmp_path / "credit")
-    monkeypatch.setattr(study, "_compute", None)  # nothing is computed again
-    shown = credit.run(out, 0, lambda message: None, **QUICK)
-    assert shown.replace(str(out), "") == finished[1].replace(str(finished[0]), "")
+    again = shutil.copytree(out, tmp_path / "credit")
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda *args: None)
+    monkeypatch.setattr("reproduction.study._store_rows", None)  # nothing is computed again
+    assert credit.run(again, **QUICK).splitlines()[1].startswith("- Of 18 claims")
     with pytest.raises(TypeError):
-        credit.run(out, 0, lambda message: None, **QUICK | {"max_steps": 41})
+        credit.run(again, **QUICK | {"max_steps": 41})
 
 
-def test_people_of_a_rollout_are_drawn_apart(has_data: None) -> None:
+@pytest.mark.usefixtures("credit_data")
+def test_people_of_a_rollout_are_drawn_apart() -> None:
     plain, bent = Rollout(3, None), Rollout(3, None, wrong=2.0, selected=0.3)
     for rollout in (plain, bent):
         parts = [rollout.earlier, rollout.customers, rollout.learn, rollout.stop]

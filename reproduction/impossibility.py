@@ -9,27 +9,41 @@ the same data.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+import pandas as pd
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
-from evenhand._validate import (
-    Floats,
-    InputError,
-    Ints,
-    bad_input,
-    check_choice,
-    check_count,
-    check_rows,
-)
+from evenhand import Forecast, InputError, __version__
 from evenhand.calibration import calibration_error, pathwise_errors
-from evenhand.draws import RandomState, fresh, generator
-from evenhand.forecast import Forecast
+from evenhand.draws import fresh, generator
+from reproduction.game import Floats
+from reproduction.study import (
+    BLUE,
+    ORANGE,
+    Exhibit,
+    Row,
+    new_panels,
+    share_legend,
+    tidy,
+    write_study,
+)
+from reproduction.toy import FEATURE, HIDDEN, LEVEL, OUTCOME, padded, small_network
 
 World = Literal["calibrated", "sliced"]
 WORLDS: tuple[World, World] = ("calibrated", "sliced")
+RandomState = int | np.random.Generator | None
+
+SLICES = (1, 3, 11, 1001)
+N_PEOPLE = 2000
+N_SEEN = 200
+N_DATASETS = 1000
+"""Data sets from each world, of how many people each, for the test of calibration."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +77,7 @@ class TwoWorlds:
     slices: int
 
     @property
-    def slice_of(self) -> Ints:
+    def slice_of(self) -> NDArray[np.intp]:
         """Slice of each person's observed outcome, shape (n,), counted from 0."""
         cells = np.floor(self.forecast.pit(self.outcomes) * self.slices)
         # a PIT rounded to 1 belongs to the last slice
@@ -71,7 +85,6 @@ class TwoWorlds:
 
     def outcomes_at(self, world: World, share: Floats) -> Floats:
         """Return quantiles of each person's outcomes at levels `share`, shape (n, m) or (1, m)."""
-        check_choice("world", world, WORLDS)
         if world == "sliced":
             # uniform within the person's slice; over people all slices are equally frequent
             share = (self.slice_of[:, None] + share) / self.slices
@@ -115,7 +128,7 @@ def two_worlds(
     Raises
     ------
     InputError
-        If the forecast is randomized, `y` has another length, or `slices` is no positive integer.
+        If the forecast is randomized.
 
     References
     ----------
@@ -134,11 +147,8 @@ def two_worlds(
             "forecast is randomized, but the two worlds exist only for deterministic forecasts;"
             " pass a forecast without draws"
         )
-    check_count("slices", slices)
-    outcomes = (
-        forecast.sample(random_state) if y is None else check_rows("y", y, forecast.n_samples)
-    )
-    return TwoWorlds(forecast, outcomes, int(slices))
+    outcomes = forecast.sample(random_state) if y is None else np.asarray(y, dtype=np.float64)
+    return TwoWorlds(forecast, outcomes, slices)
 
 
 @dataclass(frozen=True)
@@ -216,7 +226,7 @@ def theory_of_floors(slices: int) -> tuple[float, float, float]:
     >>> theory_of_floors(2)
     (0.125, 0.5, 0.03125)
     """
-    rest = 1 - 1 / check_count("slices", slices)
+    rest = 1 - 1 / slices
     return rest / 4, rest, rest**2 / 8
 
 
@@ -270,13 +280,6 @@ def share_of_yes(
     """
     random = generator(random_state)
     n = worlds.forecast.n_samples
-    if check_count("n_seen", n_seen) > n:
-        raise bad_input(
-            "n_seen",
-            f"be at most the number of people ({n})",
-            n_seen,
-            "each person is observed once",
-        )
 
     def is_accepted(world: World) -> bool:
         # only if each person is observed once do both worlds give the same data
@@ -284,8 +287,108 @@ def share_of_yes(
         part = TwoWorlds(worlds.forecast[seen], worlds.outcomes[seen], worlds.slices)
         return bool(verifier(part.forecast, part.draw(world, random)))
 
-    sets = range(check_count("n_datasets", n_datasets))
-    return {
-        "calibrated": float(np.mean([is_accepted("calibrated") for _ in sets])),
-        "sliced": float(np.mean([is_accepted("sliced") for _ in sets])),
-    }
+    return {w: float(np.mean([is_accepted(w) for _ in range(n_datasets)])) for w in WORLDS}
+
+
+# --- the study: two worlds around the small network of the toy study
+
+
+def run(out: Path, seed: int = 0) -> str:
+    """Run the study, write its folder and return the text to print."""
+    random = np.random.default_rng([seed, 3])
+    network = small_network(seed)
+    x = np.sort(random.uniform(size=N_PEOPLE))
+    forecast = network.forecast(x[:, None])
+    rows: list[Row] = []
+    for slices in SLICES:
+        worlds = two_worlds(forecast, slices=slices, random_state=random)
+        yes = share_of_yes(
+            worlds, looks_calibrated, n_seen=N_SEEN, n_datasets=N_DATASETS, random_state=random
+        )
+        theory = zip(("w1_floor", "tv_floor", "half_floor"), theory_of_floors(slices), strict=True)
+        rows.append(
+            {"slices": slices, **asdict(measure_floors(worlds)), **dict(theory), "yes": yes}
+        )
+    places = (np.arange(64) + 0.5) / 64
+    picture = two_worlds(network.forecast(places[:, None]), slices=11, random_state=random)
+    most = rows[-1]
+    lead = [
+        "If each person is observed once, no data can distinguish a world in which a deterministic"
+        f" network with {HIDDEN[0]} hidden units is calibrated for each person from one in which"
+        f" its error is at least {most['least_error']:.3f} for each person"
+        f" ({most['least_variation']:.3f} in total variation) and {most['half_error']:.3f} in one"
+        " half of the people: its PITs pass a test of uniformity in"
+        f" {most['yes']['calibrated']:.1%} of data sets from the first world and"
+        f" {most['yes']['sliced']:.1%} from the second."
+    ]
+    settings = {"seed": seed, "version": __version__, "n_seen": N_SEEN, "n_datasets": N_DATASETS}
+    results = {"study": "impossibility", "settings": settings, "floors": rows}
+    exhibits = [_picture_exhibit(places, picture), _floors_exhibit(rows)]
+    return write_study(out, "Calibration that no data can prove", lead, exhibits, results)
+
+
+def looks_calibrated(forecast: Forecast, y: Floats) -> bool:
+    """Return whether the PITs pass a Kolmogorov-Smirnov test at the 5% level."""
+    return bool(stats.kstest(forecast.pit(y), "uniform").pvalue > 0.05)
+
+
+def _picture_exhibit(x: Floats, worlds: TwoWorlds) -> Exhibit:
+    text = (
+        "Left: each outcome is drawn from the deterministic network's forecast. Right: the"
+        f" forecast distribution is cut into {worlds.slices} slices of equal probability, and"
+        " all outcomes of a person come from one slice, which was chosen once at random. If each"
+        " person is observed once, both worlds give the same data."
+    )
+    alt = (
+        "Two panels with the same points: on the left with long bars that form a band, on the right"
+        " with scattered short bars."
+    )
+    title = "Two worlds, the same data"
+    return Exhibit("worlds", title, text, draw=lambda: plot_two_worlds(x, worlds), alt=alt)
+
+
+def _floors_exhibit(rows: list[Row]) -> Exhibit:
+    table = pd.DataFrame(
+        {
+            "slices": row["slices"],
+            "smallest W1 of a person": row["least_error"],
+            "lower bound of W1": row["w1_floor"],
+            "smallest total variation": row["least_variation"],
+            "total variation in theory": row["tv_floor"],
+            "W1 of the larger half": row["half_error"],
+            "lower bound for the half": row["half_floor"],
+            "overall W1": row["average_error"],
+            "passed, calibrated world": row["yes"]["calibrated"],
+            "passed, sliced world": row["yes"]["sliced"],
+        }
+        for row in rows
+    )
+    text = (
+        "Calibration errors of the deterministic network in the sliced world, and lower bounds for"
+        " any deterministic forecaster, with limits 1/4, 1 and 1/8 for many slices. With one slice"
+        " both worlds are the same. The two halves are the people with PITs of at least 1/2 and the"
+        " others; the larger half contains a group of every size up to 1/2. The last columns are"
+        " the shares of data sets whose PITs pass a Kolmogorov-Smirnov test at the 5% level, for"
+        f" {N_DATASETS} data sets of {N_SEEN} people."
+    )
+    return Exhibit("floors", "Errors that no data can rule out", text, table)
+
+
+def plot_two_worlds(x: Floats, worlds: TwoWorlds) -> Figure:
+    """Draw the central 80% of each person's outcomes in both worlds, and every fourth outcome."""
+    seen = np.arange(2, x.size, 4)
+    ends = np.array([[(1 - LEVEL) / 2, (1 + LEVEL) / 2]])
+    bars = {world: worlds.outcomes_at(world, ends).T for world in WORLDS}
+    panels = new_panels((8.0, 3.6), 1, 2)
+    limits = padded(np.concatenate([*bars.values(), worlds.outcomes[None, :]], axis=None))
+    titles = ("Calibrated for each person", "Calibrated for no person")
+    for axes, (low, high), title in zip(panels[0], bars.values(), titles, strict=True):
+        label = "Central 80% of a person's outcomes in this world"
+        axes.vlines(x, low, high, color=ORANGE, linewidth=2.4, label=label)
+        style: Any = {"color": BLUE, "markeredgecolor": "white", "markersize": 6, "zorder": 3}
+        axes.plot(x[seen], worlds.outcomes[seen], "o", label="Data (the same in both)", **style)
+        axes.set(xlabel=FEATURE, xlim=(0, 1), ylim=limits)
+        axes.set_title(title, loc="left", fontsize="medium")
+        tidy(axes)
+    panels[0, 0].set_ylabel(OUTCOME)
+    return share_legend(panels[0, 0], 2, "lower")

@@ -7,12 +7,12 @@ import pytest
 from scipy import special
 from scipy.stats import binom
 
+from evenhand import Forecast
 from evenhand.calibration import calibration_error, pathwise_errors, share_bound
 from evenhand.distributions import Normal
 from evenhand.draws import fresh, nodes
-from evenhand.forecast import Forecast
 from evenhand.search import worst_group_curve
-from evenhand.studies import measure_floors, theory_of_floors, two_worlds
+from reproduction.impossibility import measure_floors, theory_of_floors, two_worlds
 
 MEAN_W1 = np.sqrt(np.pi / 32)
 """Mean of the integral of a Brownian bridge's absolute value: sqrt(n) times the mean W1 of n

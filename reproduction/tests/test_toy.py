@@ -1,103 +1,46 @@
-"""The toy study: its measures against theory and brute force, its findings, its files."""
+"""The toy study: its measures against theory and brute force, and its findings."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
-import shutil
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy.stats import binomtest
 
+from evenhand import Forecast
 from evenhand.calibration import calibration_error
 from evenhand.draws import fresh, nodes
-from evenhand.forecast import Forecast
 from evenhand.links import Entropic
-from evenhand.studies import plot_introduction, plot_two_worlds, toy
-from shared_work import made_once, save_blank
+from reproduction import toy
 
 pytest.importorskip("torch")
 
-FILES = {
-    "results.json",
-    "index.html",
-    "parts",
-    "introduction.svg",
-    "introduction.png",
-    "worlds.svg",
-    "worlds.png",
-}
-TABLES = {"notions.csv", "readings.csv", "averaging.csv", "floors.csv"}
 RESOLUTION = 1 / (4 * 48)
 
 
-@pytest.fixture(scope="module")
-def study(shared_folder):
-    """The networks of the real run on coarser grids, with fewer data sets for the verifier."""
-    out, text = made_once(shared_folder / "toy", run_study)
-    return out, text, json.loads((out / "results.json").read_text())
-
-
-def run_study(out):
+def run_small(out):
+    """Train the networks of the real run, and measure them on coarser grids."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {
-            "N_GRID": 200,
-            "N_LEVELS": 48,
-            "N_DRAWS": 48,
-            "N_DATASETS": 60,
-            "SLICES": (1, 101),
-        }.items():
+        for name, value in {"N_GRID": 200, "N_LEVELS": 48, "N_DRAWS": 48}.items():
             patch.setattr(toy, name, value)
-        said = []
-        text = toy.run(out, 0, said.append)
-        # a second run finds its parts and trains nothing
-        patch.setattr(toy, "train", lambda seed: pytest.fail("trained again"))
-        again = shutil.copytree(out, out.with_name("toy-again"), dirs_exist_ok=True)
-        patch.setattr("matplotlib.figure.Figure.savefig", save_blank)
-        assert toy.run(again, 0, said.append) == text.replace(str(out), str(again))
-    assert len(said) == 2
-    return text
+        return toy.run(out)
+
+
+@pytest.fixture(scope="module")
+def study(finished):
+    return finished("toy", run_small)
 
 
 @pytest.fixture(scope="module")
 def rows(study):
-    return {row["forecaster"]: row for row in study[2]["notions"]}
+    return {row["forecaster"]: row for row in study[1]["notions"]}
 
 
 def test_study_leaves_its_files(study):
-    out, text, _ = study
-    assert {file.name for file in out.iterdir()} == FILES | TABLES
-    assert str(out) in text
-    page = (out / "index.html").read_text()
-    assert page.count("<svg") == 2
-
-
-def test_every_sentence_is_on_the_page_and_holds_the_numbers(study, rows):
-    out, text, values = study
-    page = (out / "index.html").read_text().replace("&#39;", "'")
-    *found, _ = text.split("\n")
-    assert all(sentence in page for sentence in found)
-    assert f"{rows['Small network']['worst fifth of x']:.3f}" in found[0]
-    price = rows["Paper's network"]["price"]
-    assert f"{price:.2f}" in found[1]
-    assert f"{values['floors'][-1]['least_error']:.3f}" in found[2]
-
-
-def test_tables_on_disk_are_the_results(study):
-    out, _, values = study
-    frame = pd.read_csv(out / "notions.csv")
-    np.testing.assert_allclose(frame["pathwise"], [row["pathwise"] for row in values["notions"]])
-    assert len(pd.read_csv(out / "averaging.csv")) == 6
-    assert pd.read_csv(out / "floors.csv")["slices"].tolist() == [1, 101]
-
-
-def test_every_forecaster_has_its_sentence(study, rows):
-    readings = pd.read_csv(study[0] / "readings.csv")
-    assert readings["forecaster"].tolist() == list(rows)
-    assert readings["interpretation"].str.endswith(".").all()
+    assert {file.name for file in study[0].iterdir()} == {
+        *("results.json", "index.html", "introduction.svg", "notions.csv", "averaging.csv")
+    }
 
 
 # the notions against theory
@@ -157,7 +100,7 @@ def test_network_is_calibrated_on_average_and_wrong_on_a_stretch(study, rows):
     small = rows["Small network"]
     assert small["average"] < 0.03
     assert small["worst fifth of x"] > 0.25
-    share = np.array(study[2]["introduction"]["misses"]["Deterministic"])
+    share = np.array(study[1]["introduction"]["misses"]["Deterministic"])
     assert share.mean() == pytest.approx(0.2, abs=0.05)
     assert share.max() > 0.9
 
@@ -165,7 +108,7 @@ def test_network_is_calibrated_on_average_and_wrong_on_a_stretch(study, rows):
 def test_randomized_network_is_wrong_on_no_stretch(study, rows):
     assert rows["Paper's network"]["worst fifth of x"] < 0.06
     assert rows["Paper's network"]["pathwise"] < 0.1
-    share = np.array(study[2]["introduction"]["misses"]["Randomized"])
+    share = np.array(study[1]["introduction"]["misses"]["Randomized"])
     np.testing.assert_allclose(share, 0.2, atol=0.1)
 
 
@@ -176,7 +119,7 @@ def test_recalibration_by_group_mends_the_groups_and_leaves_others(rows):
 
 
 def test_averaging_over_draws_gives_calibration_away(study):
-    averaged = study[2]["averaged"]
+    averaged = study[1]["averaged"]
     for one, many in zip(averaged[::2], averaged[1::2], strict=True):
         assert (one["served"], many["served"]) == ("one draw", "average of draws")
         # a deterministic forecast cannot have less than 1/4; PITs near 1/2 are all off by 1/4
@@ -184,14 +127,6 @@ def test_averaging_over_draws_gives_calibration_away(study):
         assert many["pathwise"] >= 0.25
         assert many["worst fifth of x"] > one["worst fifth of x"] + 0.1
         assert many["average"] > 0.15 > one["average"]
-
-
-def test_verifier_is_fooled(study):
-    last = study[2]["floors"][-1]
-    assert last["least_error"] == pytest.approx(0.25 * (1 - 1 / 101), abs=1e-4)
-    # 60 data sets at 95%: a false alarm in 10^6 each
-    for share in last["yes"].values():
-        assert binomtest(round(60 * share), 60, 0.95).pvalue > 1e-6
 
 
 # the measures
@@ -233,45 +168,20 @@ def test_miss_rate_is_the_share_of_simulated_outcomes():
         )
 
 
-# the figures
+# the figure
 
 
 def test_introduction_marks_the_people_who_are_missed(study):
-    shown = study[2]["introduction"]
-    panels = plot_introduction(shown).figure.axes
-    assert len(panels) == 4
+    shown = study[1]["introduction"]
+    shown |= {name: np.array(shown[name]) for name in ("x", "y", "grid")}
+    for served in shown["served"]:
+        served |= {name: np.array(served[name]) for name in ("low", "high", "median")}
+    panels = toy.plot_introduction(shown).axes
     for axes, served in zip((panels[0], panels[1], panels[3]), shown["served"], strict=True):
-        y, low, high = np.array(shown["y"]), np.array(served["low"]), np.array(served["high"])
-        missed = (y < low) | (y > high)
+        missed = (shown["y"] < served["low"]) | (shown["y"] > served["high"])
         drawn = {line.get_label(): line.get_xydata() for line in axes.lines}
-        np.testing.assert_allclose(
-            drawn["Outcome missed"], np.column_stack([shown["x"], y])[missed]
-        )
-        np.testing.assert_allclose(
-            drawn["Outcome inside"], np.column_stack([shown["x"], y])[~missed]
-        )
-        np.testing.assert_allclose(drawn["Median"][:, 1], served["median"])
+        np.testing.assert_allclose(drawn["Outcome missed"][:, 1], shown["y"][missed])
         assert len(axes.patches) == missed.sum()
-        assert axes.get_title(loc="left").endswith(f"misses {missed.sum()} of {y.size}")
+        assert axes.get_title(loc="left").endswith(f"misses {missed.sum()} of {missed.size}")
     # the deterministic forecaster has one answer, the other two
-    assert shown["served"][1]["low"] != shown["served"][2]["low"]
-
-
-def test_two_worlds_are_drawn_around_the_same_data(study):
-    shown = study[2]["picture"]
-    left, right = plot_two_worlds(shown).figure.axes
-    data = [next(line for line in axes.lines).get_xydata() for axes in (left, right)]
-    np.testing.assert_array_equal(data[0], data[1])
-    np.testing.assert_allclose(data[0][:, 1], shown["y"])
-    widths = [
-        np.subtract(shown[world]["high"], shown[world]["low"]) for world in ("calibrated", "sliced")
-    ]
-    assert (widths[1] < widths[0]).all()
-
-
-@pytest.mark.parametrize("draw", [plot_introduction, plot_two_worlds])
-def test_axes_are_labelled_with_units(study, draw):
-    values = study[2]["introduction" if draw is plot_introduction else "picture"]
-    for axes in draw(values).figure.axes:
-        assert axes.get_xlabel() == "Feature x (no unit)"
-        assert axes.get_ylabel() in {"Outcome y (no unit)", "Outcomes missed (%)", ""}
+    assert (shown["served"][1]["low"] != shown["served"][2]["low"]).any()

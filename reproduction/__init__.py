@@ -1,0 +1,1 @@
+"""Reruns of the paper's experiments with figures and verdicts, and the lending game."""

@@ -1,0 +1,30 @@
+"""Subcommand without a table of the user: `demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenhand.cli.arguments import OUTPUT, AsJson, check_seed
+from evenhand.cli.messages import inform
+from evenhand.cli.options import check_apart, folder_to_write
+from evenhand.cli.reports import command_line, show_result
+from evenhand.cli.terminal import text_width
+
+
+def demo(
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", rich_help_panel=OUTPUT, help="folder to write to")
+    ] = Path("evenhand-demo"),
+    as_json: AsJson = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="seed of tables, training and draws")] = 0,
+) -> None:
+    """Find, repair and prove on a generated table: the first steps, with all files."""
+    from evenhand.demo import run
+
+    check_seed(seed)
+    check_apart(out, {})
+    done = run(folder_to_write(out), seed, inform, command=command_line(), width=text_width())
+    show_result(done.values, done.text, as_json)
