@@ -102,7 +102,6 @@ RESULTS: dict[str, Callable[[Path, Path], tuple[Any, ...]]] = {
     "tables": lambda table, to: ("audit", table, *NORMAL, "--tables", to),
     "tables inside": lambda table, to: ("audit", table, *NORMAL, "--tables", to / "tables"),
     "demo": lambda table, to: ("demo", "--out", to),
-    "study": lambda table, to: ("reproduce", "toy", "--out", to),
 }
 
 
