@@ -17,7 +17,7 @@ from log_writers import in_fork
 from watched_logs import clock
 
 
-@pytest.fixture(params=["sqlite", "parquet", "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DecisionLog]:
     where = str(tmp_path / f"log.{request.param}")
     if request.param == "postgresql":

@@ -10,14 +10,17 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from evenhand import InputError, MissingExtraError
-from evenhand.service import DecisionLog, Entry, LogError, open_log, verify
+from evenhand.logs.chain import Row, logged
+from evenhand.service import DecisionLog, Entry, LogError, export, open_log, verify
 from log_examples import filled, forecast
 from log_writers import in_fork
 
@@ -117,7 +120,7 @@ def test_what_is_not_a_log_is_refused_in_one_line(tmp_path: Path) -> None:
         ("sqlite://", r"a decision log must be a path"),
         ("mysql://me:secret@host/base", r"got 'mysql://me:\*\*\*@host/base'"),
         ("://secret", "got another URL"),
-        (tmp_path, r"a folder with other files \(empty.db, newer.db, other.db\) and not a"),
+        (tmp_path, r"a decision log must be a path that ends in \.sqlite"),
     ]:
         with pytest.raises(InputError, match=message) as caught:
             open_log(where, create=False)
@@ -151,7 +154,6 @@ def test_a_missing_package_is_named_with_its_extra(
     with pytest.raises(MissingExtraError, match=rf"run: pip install 'evenhand\[{extra}\]'"):
         open_log(where)
     assert list(tmp_path.iterdir()) == []
-    open_log(tmp_path / "log.parquet").run(lambda t: t.add(forecast("a")))
 
 
 def test_eight_threads_open_a_new_log_at_once(path: Path) -> None:
@@ -320,9 +322,8 @@ def test_a_folder_that_cannot_be_entered_is_named() -> None:
         hidden.mkdir(mode=0o000)
 
         def read() -> None:
-            for log in ("log.sqlite", "log.parquet"):
-                with pytest.raises(InputError, match="Permission denied; "):
-                    open_log(hidden / log)
+            with pytest.raises(InputError, match="Permission denied; "):
+                open_log(hidden / "log.sqlite")
 
         Path(name).chmod(0o755)
         assert in_fork(lambda: (os.geteuid() == 0 and os.setuid(65534), read())) == 0
@@ -345,3 +346,41 @@ def test_a_fork_during_a_request_must_open_the_log_anew(log: DecisionLog, path: 
 
     assert log.run(work) == 0
     assert verify(log).n_entries == 1
+
+
+# exported logs
+
+
+def test_an_exported_log_is_the_log(path: Path) -> None:
+    log = open_log(path)
+    filled(log, 2500)
+    exported = export(log, path.parent / "exported.parquet")
+    assert exported == verify(log)
+    table = pd.read_parquet(path.parent / "exported.parquet")
+    assert table["sha256"].iloc[-1] == log.head().sha256
+    rows = (Row(*row) for row in table.itertuples(index=False))
+    assert [logged(row, "exported") for row in rows] == list(log.entries())
+    assert stat.S_IMODE((path.parent / "exported.parquet").stat().st_mode) == 0o600
+    log.close()
+
+
+def test_a_broken_or_empty_log_is_not_exported(path: Path) -> None:
+    log, target = open_log(path), path.parent / "exported.parquet"
+    with pytest.raises(InputError, match="has no entries; there is nothing to export"):
+        export(log, target)
+    filled(log, 3)
+    for wrong in (path, path.parent / "log.csv"):
+        with pytest.raises(InputError, match=r"path must be a file that ends in \.parquet"):
+            export(log, wrong)
+    with pytest.raises(LogError, match="cannot be written: No such file or directory; name a file"):
+        export(log, path.parent / "none" / "exported.parquet")
+    log.close()
+    with closing(sqlite3.connect(path)) as database:
+        names = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        for (name,) in database.execute(names).fetchall():
+            database.execute(f'DROP TRIGGER "{name}"')
+        database.execute("UPDATE entries SET content = '{}' WHERE number = 2")
+        database.commit()
+    with pytest.raises(InputError, match="entry 2 has been changed"):
+        export(open_log(path), target)
+    assert not target.exists()

@@ -200,24 +200,6 @@ def test_a_context_belongs_to_one_model(
     assert "give the model of the context, or use a new context" in complaint
 
 
-def test_a_log_of_parquet_files_serves_batches(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    log = tmp_path / "log.parquet"
-    args = [log if one == tmp_path / "log.sqlite" else one for one in predict(place, tmp_path)]
-    assert evenhand(*args).code == 0
-    written = read(tmp_path / "out.csv")
-    known = pd.DataFrame({"forecast_id": written["forecast_id"], "y": 1.0})
-    known.to_csv(tmp_path / "known.csv", index=False)
-    id = ("--id", "forecast_id", "--target", "y")
-    assert evenhand("outcomes", log, tmp_path / "known.csv", *id).code == 0
-    key = ("--model", place / "model", "--key-file", place / "key")
-    done = evenhand("replay", log, written["forecast_id"][0], *key, *features(place))
-    assert (done.code, done.err) == (0, "")
-    rows = matured_rows(open_log(log, create=False), horizon=1, until="2999-01-01")
-    assert rows.known.all()
-
-
 def several_rows(place: Path, to: Path) -> Path:
     """Write a table in which the person p0 has two rows with other features, and return it."""
     table = read(place / "new.csv")

@@ -77,7 +77,7 @@ def place(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / f"log.{kind}")
 
 
-@pytest.fixture(params=["sqlite", "parquet", "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DecisionLog]:
     opened = open_log(place(request.param, request, tmp_path))
     yield opened

@@ -674,7 +674,7 @@ FAULTS = (
         ("test_plain_intervals.py",),
     ),
     Fault(
-        "floors of plain intervals of another size",
+        "floors of intervals without a draw at another size",
         "floors = {(one.level, one.mass): one.floor for one in findings.plain}",
         "least = min((one.mass for one in findings.plain), default=0.0)\n"
         "    floors = {(one.level, least): one.floor for one in findings.plain}",
@@ -1021,10 +1021,10 @@ FAULTS = (
         ("test_log_sqlite.py",),
     ),
     Fault(
-        "parts of a log that others can read",
+        "an exported log that others can read",
         "os.fchmod(partial.handle, 0o600)",
         "os.fchmod(partial.handle, 0o644)",
-        ("test_log_parquet.py",),
+        ("test_log_sqlite.py",),
     ),
     Fault(
         "entries of a request that failed kept",
@@ -1037,18 +1037,6 @@ FAULTS = (
         "after = page[-1].number if page else until",
         "after = page[0].number if page else until",
         ("test_log_sqlite.py",),
-    ),
-    Fault(
-        "a listing of parts with a gap taken as the log",
-        "return names if _are_contiguous(names) else _listed(folder)",
-        "return names",
-        ("test_log_parquet.py",),
-    ),
-    Fault(
-        "the entry before the one that was asked for",
-        "return logged(rows[place - first], self.source)",
-        "return logged(rows[place - first - 1], self.source)",
-        ("test_log_parquet.py",),
     ),
     Fault(
         "a key or model exchanged inside a context",

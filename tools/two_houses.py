@@ -396,8 +396,8 @@ def main() -> int:
             found += [f"{job} fails in {at}:\n{one['error']}" for at, one in houses if one["error"]]
             found += differences(old["numbers"], new["numbers"], 0.0 if given.exact else 1e-9)
             n_numbers += len(old["numbers"] | new["numbers"])
-    said = f"{len(found)} differences" if found else "no differences"
-    print("\n".join([*found, f"{said} in {n_numbers:,} numbers"]))
+    result = f"{len(found)} differences" if found else "no differences"
+    print("\n".join([*found, f"{result} in {n_numbers:,} numbers"]))
     return 1 if found else 0
 
 

@@ -21,8 +21,7 @@ Log = Annotated[
     str,
     typer.Argument(
         metavar="LOG",
-        help="decision log: a .sqlite file, a folder of parquet files, or a URL such as"
-        " postgresql://USER@HOST/DATABASE",
+        help="decision log: a .sqlite file, or a URL such as postgresql://USER@HOST/DATABASE",
     ),
 ]
 LogContext = Annotated[

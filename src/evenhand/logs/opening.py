@@ -20,8 +20,7 @@ def open_log(where: str | os.PathLike[str], *, create: bool = True) -> DecisionL
     where : str or path
         A path that ends in `.sqlite`, `.sqlite3` or `.db`, or `sqlite:///PATH`: a file of SQLite,
         the default. `postgresql://USER@HOST/DATABASE`: tables in PostgreSQL, for servers
-        on several machines. A folder, or a new path that ends in `.parquet`: parquet files, for
-        batches. A parquet file that `export` wrote can only be read.
+        on several machines.
     create : bool, default True
         Whether to make a log that does not exist. Readers pass False, so that a wrong path is an
         error and not an empty log.
@@ -54,22 +53,14 @@ def open_log(where: str | os.PathLike[str], *, create: bool = True) -> DecisionL
     text = os.fspath(where)
     if "://" in text:
         return _at_url(text, create)
+    if Path(text).suffix.lower() not in SQLITE_ENDINGS:
+        raise _unknown(repr(text))
     try:
-        return _at_path(Path(text), create)
+        return _in_sqlite(Path(text), create)
     except OSError as error:
         raise LogError(
             f"{text} cannot be opened: {error.strerror}; check the path and its permissions"
         ) from error
-
-
-def _at_path(path: Path, create: bool) -> DecisionLog:
-    if path.suffix.lower() in SQLITE_ENDINGS:
-        return _in_sqlite(path, create)
-    if path.suffix.lower() == ".parquet" or path.is_dir():
-        from evenhand.logs.parquet_log import ParquetLog
-
-        return ParquetLog(path, create=create)
-    raise _unknown(repr(str(path)))
 
 
 def _at_url(text: str, create: bool) -> DecisionLog:
@@ -105,7 +96,6 @@ def _in_sqlite(path: Path, create: bool) -> DecisionLog:
 
 def _unknown(got: str) -> InputError:
     return InputError(
-        f"a decision log must be a path that ends in {', '.join(SQLITE_ENDINGS)} or .parquet, a"
-        " folder, or a URL such as"
+        f"a decision log must be a path that ends in {', '.join(SQLITE_ENDINGS)}, or a URL such as"
         f" postgresql://USER@HOST/DATABASE, got {got}; name one of these"
     )
