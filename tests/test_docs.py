@@ -90,7 +90,8 @@ def check_line(words: list[str]) -> None:
         except Exception as error:
             raise AssertionError(f"evenhand {shlex.join(rest)}: {error}") from error
     elif program in ("python", "python3"):
-        assert rest[0] == "-c" or (ROOT / rest[0]).is_file(), rest
+        file = f"{rest[1]}/__main__.py" if rest[0] == "-m" else rest[0]
+        assert rest[0] == "-c" or (ROOT / file).is_file(), rest
     elif program == "make":
         assert re.search(rf"^{rest[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), rest
     else:
@@ -156,6 +157,7 @@ def test_pages_with_examples_are_not_lost() -> None:
         "evenhand audit t.csv",
         "evenhand demo --seed many",
         "python benchmarks/none.py",
+        "python -m nothing",
         "make nothing",
         "rm -r docs",
     ],
@@ -168,7 +170,8 @@ def test_shell_lines_that_could_not_run_are_caught(line: str) -> None:
 def test_each_file_that_a_page_or_script_names_is_there() -> None:
     for page in [*TEXTS, *GALLERY, PAGES / "gallery" / "GALLERY_HEADER.rst"]:
         for name in re.findall(
-            r"\b(?:benchmarks|tests|docs/gallery)/[\w/]+\.(?:py|md)", page.read_text()
+            r"\b(?<!/)(?:benchmarks|reproduction|tests|docs/gallery)/[\w/]+\.(?:py|md)",
+            page.read_text(),
         ):
             assert (ROOT / name).is_file(), f"{page.name} names {name}"
 
