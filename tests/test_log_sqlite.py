@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import sqlite3
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,7 +21,6 @@ import pandas as pd
 import pytest
 
 from evenhand import InputError, MissingExtraError
-from evenhand.logs.chain import Row, logged
 from evenhand.service import DecisionLog, Entry, LogError, export, open_log, verify
 from log_examples import filled, forecast
 from log_writers import in_fork
@@ -358,8 +359,9 @@ def test_an_exported_log_is_the_log(path: Path) -> None:
     assert exported == verify(log)
     table = pd.read_parquet(path.parent / "exported.parquet")
     assert table["sha256"].iloc[-1] == log.head().sha256
-    rows = (Row(*row) for row in table.itertuples(index=False))
-    assert [logged(row, "exported") for row in rows] == list(log.entries())
+    for row, entry in zip(table.itertuples(index=False), log.entries(), strict=True):
+        assert hashlib.sha256(row.content.encode()).hexdigest() == row.sha256 == entry.sha256
+        assert json.loads(row.content) | {"sha256": row.sha256} == asdict(entry)
     assert stat.S_IMODE((path.parent / "exported.parquet").stat().st_mode) == 0o600
     log.close()
 
