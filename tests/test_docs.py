@@ -172,9 +172,9 @@ def check_sections_of_the_report(page: str) -> None:
     text = (PAGES / "audit.rst").read_text(encoding="utf-8")
     listed = text.partition("\nReading the page\n")[2].partition("\nA page contains")[0]
     named = ", ".join(re.findall(r"^(\w.*)\n    \w", listed, re.MULTILINE)).split(", ")
-    # no section that the guide does not name, and all in its order
+    # the guide lists them in the order of a page with a certificate, which these are not
     assert len(shown) >= 8
-    assert [name for name in named if name in shown] == shown
+    assert not set(shown) - set(named)
 
 
 def check_numbers_of_the_first_figure(printed: str) -> None:
@@ -207,6 +207,7 @@ def _matches(pattern: str, text: str) -> list[str]:
 def test_errata_named_in_the_method_are_tests() -> None:
     shown = (ROOT / "reproduction" / "tests" / "test_errata.py").read_text()
     table = (PAGES / "method.rst").read_text().partition("\nErrata\n")[2]
+    table = table.partition("\nOutcomes that are not continuous\n")[0]
     named = re.findall(r"``(?:\.\.\.)?_?(\w+)``", table)
     assert len(named) >= 10
     for name in named:
