@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # parts for other rooms are imported under their own names; `__all__` is the documented reference
-from evenhand.calibration.bands import SurvivalBand, cvar, dkw_band, local_levels_band
+from evenhand.calibration.bands import SurvivalBand, cvar, local_levels_band
 from evenhand.calibration.bands import local_levels as local_levels
 from evenhand.calibration.bands import probability_within as probability_within
 from evenhand.calibration.betting import betting_cvar
@@ -117,7 +117,6 @@ __all__ = [
     "covered_whole",
     "crps",
     "cvar",
-    "dkw_band",
     "error_interval",
     "interval_width",
     "isotonic_curve",

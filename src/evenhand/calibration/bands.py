@@ -60,11 +60,6 @@ class SurvivalBand:
     def __repr__(self) -> str:
         return one_line(self, steps=self.starts.size, top=self.top)
 
-    def reaches(self, t: Floats) -> Floats:
-        """Return bounds for `P(V >= t)`, same shape as `t`: the band just below t."""
-        before = np.searchsorted(self.starts, t, side="left") - 1
-        return np.where(before < 0, 1.0, self.upper[np.maximum(before, 0)])
-
     def cvar(self, mass: float) -> float:
         """Upper bound for the mean of the worst `mass`; simultaneous for all masses."""
         widths = np.diff(self.starts, append=self.top)
@@ -115,20 +110,6 @@ def local_levels_band(
     starts = np.append(at_ranks, 0.0)
     upper = np.append(bounds, 1.0)
     return SurvivalBand(starts[::-1], upper[::-1], top)
-
-
-def dkw_band(
-    values: Floats, top: float, confidence: float, counts: Counts | None = None
-) -> SurvivalBand:
-    """Upper band of constant width, the baseline (Dvoretzky, Kiefer and Wolfowitz; Massart 1990).
-
-    The parameters are those of `local_levels_band`.
-    """
-    rising, upto = rising_values(values, counts)
-    n = int(upto[-1])
-    margin = np.sqrt(np.log(1 / (1 - confidence)) / (2 * n))
-    upper = 1 - upto / n + margin
-    return SurvivalBand(np.concatenate(([0.0], rising)), np.minimum(upper, 1.0), top)
 
 
 def rising_values(values: Floats, counts: Counts | None) -> tuple[Floats, Counts]:

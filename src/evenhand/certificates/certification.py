@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -60,10 +60,10 @@ def certify_pit(
         group are then those of `certify_link`. For counts and ordinal scores these bounds do not
         hold (outcomes: Theorem 2c), so the base, with its cells, only shows what its intervals
         prove without a draw.
-    method : {"local-levels", "betting", "dkw"}, default "local-levels"
+    method : {"local-levels", "betting"}, default "local-levels"
         Method of the bounds for every group: equal local levels hold for all masses
-        simultaneously; betting gives tighter bounds for a single mass; DKW is the baseline. A link
-        has only local levels.
+        simultaneously; betting gives tighter bounds for a single mass. A link has only local
+        levels.
     mass : float, optional
         The single mass of `method="betting"`.
     cluster : array-like of shape (n,), optional
@@ -157,7 +157,7 @@ def check_options(
     if sample_weight is not None or pits.weights is not None:
         raise InputError(f"certificates do not accept sample_weight: {WEIGHTED}")
     check_fraction("confidence", confidence)
-    check_choice("method", method, ("local-levels", "betting", "dkw"))
+    check_choice("method", method, ("local-levels", "betting"))
     if method == "betting" and mass is None:
         raise InputError(
             "method='betting' bounds a single group size, and mass is None; give one, such as"
@@ -208,7 +208,6 @@ def certify_counts(
     is_randomized: bool,
     link: Link | None = None,
     confidence: float = 0.95,
-    method: Literal["local-levels", "dkw"] = "local-levels",
     kind: OutcomeKind | str | None = None,
     events: EventCertificate | None = None,
 ) -> PITCertificate:
@@ -235,8 +234,6 @@ def certify_counts(
         and those for every group are then those of `certify_link_counts`.
     confidence : float, default 0.95
         Probability that a bound holds.
-    method : {"local-levels", "dkw"}, default "local-levels"
-        Method of the bounds for every group. Betting needs the rows: `certify_pit`.
     kind : {"continuous", "count", "binary"}, optional
         As in `certify_pit`; for counts and 0/1 outcomes `link` must be None.
     events : EventCertificate, optional
@@ -262,7 +259,6 @@ def certify_counts(
     True
     """
     check_fraction("confidence", confidence)
-    check_choice("method", method, ("local-levels", "dkw"))
     if counts.n_samples == 0:
         raise bad_input("counts", "contain at least one person", "none")
     if not is_randomized and (counts.n_draws > 1 or counts.gap is not None):
@@ -279,13 +275,10 @@ def certify_counts(
         if counts.base is None:
             remedy = "count the rows again with count_pits(..., base=...)"
             raise bad_input("counts", "have a base where a link is given", "none", remedy)
-        if method != "local-levels":
-            rule = "be 'local-levels' where link is given"
-            raise bad_input("method", rule, repr(method), "leave link out for another method")
         bounds = certify_link_counts(counts.base, link, confidence=confidence)
     return PITCertificate(
         confidence=float(confidence),
-        method=method,
+        method="local-levels",
         mass=None,
         is_randomized=bool(is_randomized),
         evidence=CountEvidence(counts),

@@ -24,7 +24,6 @@ from evenhand.calibration import (
     calibration_error,
     check_own_draws,
     covered_whole,
-    dkw_band,
     error_interval,
     local_levels_band,
     pathwise_errors,
@@ -81,19 +80,18 @@ class Values(NamedTuple):
         """Return one minus each value."""
         return Values(1 - self.values, self.counts)
 
-    def band(self, method: Method, top: float, confidence: float) -> SurvivalBand:
+    def band(self, top: float, confidence: float) -> SurvivalBand:
         """Return an upper band for the distribution of the values."""
-        # betting gives no band but a bound for a single mean, see worst_mean
-        make = dkw_band if method == "dkw" else local_levels_band
-        return make(self.values, top, confidence, self.counts)
+        return local_levels_band(self.values, top, confidence, self.counts)
 
     def worst_mean(
         self, method: Method, mass: float, top: float, confidence: float, seed: int
     ) -> float:
         """Return an upper bound for the mean of the worst `mass`; betting needs one row each."""
         if method == "betting":
+            # a bound for a single mean, without a band
             return betting_cvar(self.values, mass, top, confidence, seed)
-        return self.band(method, top, confidence).cvar(mass)
+        return self.band(top, confidence).cvar(mass)
 
     def total(self) -> int:
         """Return the number of people."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -145,7 +145,6 @@ def certify_hurdle_counts(
     at: float = 0.0,
     link: Link | None = None,
     confidence: float = 0.95,
-    method: Literal["local-levels", "dkw"] = "local-levels",
 ) -> HurdleCertificate:
     """Certify forecasts with an atom from counts, for tables of any length.
 
@@ -159,7 +158,7 @@ def certify_hurdle_counts(
     events : EventCounts
         Counts of all people by the probability that the outcome is not the atom and by whether it
         is not.
-    at, is_randomized, link, confidence, method
+    at, is_randomized, link, confidence
         As in `certify_hurdle` and `certify_counts`.
 
     Returns
@@ -184,7 +183,6 @@ def certify_hurdle_counts(
         is_randomized=is_randomized,
         link=link,
         confidence=confidence,
-        method=method,
         kind=OutcomeKind.CONTINUOUS,
     )
     made = certify_event_counts(events, confidence=confidence)

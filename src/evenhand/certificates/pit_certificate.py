@@ -70,7 +70,7 @@ class PITCertificate(Certificate):
     ----------
     confidence : float
         Probability, over the rows and draws, that a statement is true.
-    method : {"local-levels", "betting", "dkw"}
+    method : {"local-levels", "betting"}
         Method of the bounds for every group.
     mass : float or None
         The single mass of the betting bounds; None for the methods that bound all masses.
@@ -260,7 +260,7 @@ class PITCertificate(Certificate):
     @cached_property
     def _band(self) -> SurvivalBand:
         confidence = 1 - (1 - self.confidence) * (1 - AVERAGE_SHARE)
-        return self.evidence.errors.band(self.method, WORST, confidence)
+        return self.evidence.errors.band(WORST, confidence)
 
     def coverage(self, level: float, mass: float) -> tuple[float, float]:
         check_fraction("level", level)
@@ -319,7 +319,12 @@ class PITCertificate(Certificate):
         thresholds = np.asarray(errors, dtype=np.float64)
         for error in thresholds.ravel():
             check_fraction("error", error, low_open=False, high_open=False)
-        return self._known_gaps().band("dkw", 1.0, self.confidence).reaches(thresholds)
+        gaps = self._known_gaps()
+        n = gaps.total()
+        reached = np.array([gaps.at_least(error) for error in thresholds.flat])
+        # the band of Dvoretzky, Kiefer and Wolfowitz on one side (Massart 1990)
+        margin = np.sqrt(np.log(1 / (1 - self.confidence)) / (2 * n))
+        return np.minimum(1 - (n - reached) / n + margin, 1.0).reshape(thresholds.shape)
 
     def chain(self, mass: float) -> float:
         """Return the bound for every group, 0 to 1/2, that follows from the paper's own results.

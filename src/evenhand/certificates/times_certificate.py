@@ -9,7 +9,6 @@ import pandas as pd
 
 from evenhand._format import number_in_full
 from evenhand._validate import InputError, check_fraction
-from evenhand.calibration import SurvivalBand
 from evenhand.certificates.assumptions import (
     BEYOND_HORIZON,
     ENTRY,
@@ -117,11 +116,6 @@ class TimesCertificate(PITCertificate):
             return self._band.cvar(mass)
         overall = self.evidence.error_interval(1 - (1 - self.confidence) * AVERAGE_SHARE)[1]
         return min(self._band.cvar(1.0), overall)
-
-    @cached_property
-    def _band(self) -> SurvivalBand:
-        confidence = 1 - (1 - self.confidence) * (1 - AVERAGE_SHARE)
-        return self.evidence.errors.band(self.method, WORST, confidence)
 
     def promise(self, mass: float) -> Promise:
         """Raise InputError: nothing is promised that served forecasts can show."""
