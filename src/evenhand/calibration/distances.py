@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from evenhand._validate import Floats
 
 
-def quantile_distance(values: Floats, ends: Floats, p: float = 1.0) -> Floats:
-    """Return the integral of `|q(t) - t|^p` for a step function `q`.
+def quantile_distance(values: Floats, ends: Floats) -> Floats:
+    """Return the integral of `|q(t) - t|` for a step function `q`.
 
     If the values are sorted PITs and the ends are the steps of their CDF, `q` is their quantile
-    function and the integral is `W_p^p` to the uniform distribution.
+    function and the integral is the W1 distance to the uniform distribution.
 
     Parameters
     ----------
@@ -22,8 +22,6 @@ def quantile_distance(values: Floats, ends: Floats, p: float = 1.0) -> Floats:
         Value of `q` on each step.
     ends : ndarray of shape (k + 1,)
         Ends of the steps, increasing.
-    p : float, default 1
-        Order, at least 1.
 
     Returns
     -------
@@ -36,18 +34,12 @@ def quantile_distance(values: Floats, ends: Floats, p: float = 1.0) -> Floats:
     """
     right = ends[1:] - values
     left = ends[:-1] - values
-    if p == 1:
-        # s |s| / 2 is the antiderivative of |s|; computed in place, three times as fast as below
-        size = np.abs(right)
-        right *= size
-        left *= np.abs(left, out=size)
-        right -= left
-        return np.asarray(right.sum(axis=-1) / 2)
-
-    def antiderivative(s: Floats) -> Floats:
-        return np.asarray(np.sign(s) * np.abs(s) ** (p + 1) / (p + 1))
-
-    return np.asarray((antiderivative(right) - antiderivative(left)).sum(axis=-1))
+    # s |s| / 2 is the antiderivative of |s|; computed in place, which takes a third of the time
+    size = np.abs(right)
+    right *= size
+    left *= np.abs(left, out=size)
+    right -= left
+    return np.asarray(right.sum(axis=-1) / 2)
 
 
 def row_distances(block: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, bad_input
+from evenhand._validate import Floats
 from evenhand.calibration.distances import quantile_distance, row_distances
 from evenhand.calibration.pits import BLOCK_ROWS, Pit, PITs, as_pits
 from evenhand.calibration.ramps import cell_row_distances, ramp_distance
@@ -17,10 +17,10 @@ BLOCK_CELLS = 1 << 14
 """Number of cells of PITs processed at once."""
 
 
-def calibration_error(pit: Pit, p: float = 1.0, sample_weight: ArrayLike | None = None) -> float:
-    """Return the exact Wasserstein-`p` distance between the distribution of PITs and uniform.
+def calibration_error(pit: Pit, sample_weight: ArrayLike | None = None) -> float:
+    """Return the exact Wasserstein-1 distance between the distribution of PITs and uniform.
 
-    For `p = 1` this is the expected calibration error (ECE) over all probability levels,
+    This is the expected calibration error (ECE) over all probability levels,
     `integral_0^1 |P(PIT <= c) - c| dc`: 0 is perfect, 1/2 the largest possible error. PITs of
     outcomes with atoms are averaged over their cells, exactly.
 
@@ -28,15 +28,13 @@ def calibration_error(pit: Pit, p: float = 1.0, sample_weight: ArrayLike | None 
     ----------
     pit : PITs, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
         PITs between 0 and 1, or the ends of their cells: rows are people, columns are draws.
-    p : float, default 1
-        Order, finite and at least 1.
     sample_weight : array-like of shape (n,), optional
         Weights of the people.
 
     Returns
     -------
     float
-        Between 0 and 1/2 for `p = 1`.
+        Between 0 and 1/2.
 
     References
     ----------
@@ -53,20 +51,13 @@ def calibration_error(pit: Pit, p: float = 1.0, sample_weight: ArrayLike | None 
     0.0
     """
     pits = as_pits(pit, sample_weight=sample_weight)
-    if not 1 <= p < np.inf:
-        raise bad_input("p", "be finite and at least 1", p)
     if pits.cells is not None:
         low, high = (end.ravel() for end in pits.cells)
         weights = 1 / low.size if pits.weights is None else _weights_of_draws(pits)
-        return float(ramp_distance(low, high, weights, p) ** (1 / p))
-    return float(_distance_to_uniform(pits.matrix, pits.weights, p) ** (1 / p))
-
-
-def _distance_to_uniform(matrix: Floats, weights: Floats | None, p: float) -> float:
-    """Return `W_p^p` of all PITs; each draw of a row has the weight of the row."""
+        return float(ramp_distance(low, high, weights))
     # in blocks: every temporary of a million people by 64 draws takes half a gigabyte
-    count = matrix.size
-    m = matrix.shape[1]
+    matrix, weights = pits.matrix, pits.weights
+    count, m = matrix.size, pits.n_draws
     values = np.sort(matrix, axis=None) if weights is None else matrix.ravel()
     order = None if weights is None else np.argsort(values, kind="stable")
     total = 0.0
@@ -75,11 +66,11 @@ def _distance_to_uniform(matrix: Floats, weights: Floats | None, p: float) -> fl
         stop = min(start + BLOCK_PITS, count)
         if weights is None or order is None:
             ends = np.arange(start, stop + 1) / count
-            total += float(quantile_distance(values[start:stop], ends, p))
+            total += float(quantile_distance(values[start:stop], ends))
             continue
         places = order[start:stop]
         ends = np.concatenate(([done], done + np.cumsum(weights[places // m]) / count))
-        total += float(quantile_distance(values[places], ends, p))
+        total += float(quantile_distance(values[places], ends))
         done = ends[-1]
     return total
 

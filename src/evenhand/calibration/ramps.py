@@ -29,8 +29,8 @@ BLOCK_ENDS = 1 << 15
 """Number of ends of cells processed at once, so that temporaries stay in the processor's cache."""
 
 
-def ramp_distance(low: Floats, high: Floats, weights: Floats | float, p: float = 1.0) -> Floats:
-    """Return `W_p^p` between weighted sums of ramps and the uniform CDF, along the last axis.
+def ramp_distance(low: Floats, high: Floats, weights: Floats | float) -> Floats:
+    """Return W1 between weighted sums of ramps and the uniform CDF, along the last axis.
 
     The sum is piecewise linear between the ends of the cells, and jumps where a cell is a point.
     Its slopes and values are accumulated over the sorted ends, in `O(k log k)`.
@@ -41,8 +41,6 @@ def ramp_distance(low: Floats, high: Floats, weights: Floats | float, p: float =
         Ends of the cells, between 0 and 1.
     weights : float or ndarray of the shape of the cells
         Weights of the ramps, at least 0; they add up to 1 along the last axis.
-    p : float, default 1
-        Order, at least 1.
 
     Returns
     -------
@@ -60,7 +58,7 @@ def ramp_distance(low: Floats, high: Floats, weights: Floats | float, p: float =
     is_ramp = high - low > NARROWEST
     if is_ramp.all():
         changes = _exact_parts(weights / (high - low))
-        return _area(np.concatenate((low, high), axis=-1), changes, None, p)
+        return _area(np.concatenate((low, high), axis=-1), changes, None)
     middle = low + (high - low) / 2
     if low.ndim == 1:
         # a point has one end; in rows, whose lengths are equal, it has two
@@ -69,12 +67,12 @@ def ramp_distance(low: Floats, high: Floats, weights: Floats | float, p: float =
         changes = _exact_parts(mass[is_ramp] / (high - low))
         changes = np.concatenate((changes, np.zeros(points.size)))
         jumps = np.concatenate((np.zeros(2 * low.size), mass[~is_ramp]))
-        return _area(np.concatenate((low, high, points)), changes, jumps, p)
+        return _area(np.concatenate((low, high, points)), changes, jumps)
     slopes = np.divide(weights, high - low, out=np.zeros(low.shape), where=is_ramp)
     jump = np.where(is_ramp, 0.0, weights)
     ends = [np.where(is_ramp, end, middle) for end in (low, high)]
     jumps = np.concatenate((jump, np.zeros(jump.shape)), axis=-1)
-    return _area(np.concatenate(ends, axis=-1), _exact_parts(slopes), jumps, p)
+    return _area(np.concatenate(ends, axis=-1), _exact_parts(slopes), jumps)
 
 
 def cell_row_distances(low: Floats, high: Floats) -> Floats:
@@ -139,8 +137,8 @@ def ramps_at(levels: Floats, low: Floats, high: Floats, *, is_below: bool = Fals
     return np.asarray(np.clip(sums, 0.0, m))
 
 
-def _area(ends: Floats, changes: NDArray[np.complex128], jumps: Floats | None, p: float) -> Floats:
-    """Return `W_p^p` of piecewise linear CDFs.
+def _area(ends: Floats, changes: NDArray[np.complex128], jumps: Floats | None) -> Floats:
+    """Return W1 of piecewise linear CDFs to the uniform CDF.
 
     Parameters
     ----------
@@ -169,12 +167,10 @@ def _area(ends: Floats, changes: NDArray[np.complex128], jumps: Floats | None, p
         gaps = cdf.copy()
         gaps[..., :1] -= left
         gaps[..., 1:] -= right
-        total += _pieces(gaps, length, level, jump, p)
+        total += _pieces(gaps, length, jump)
         slope, cdf, left = slope[..., -1:], cdf[..., -1:], right[..., -1:]
-    if p == 1:
-        # beyond the last end the CDF is 1
-        total += (1 - knots[..., -1]) ** 2 / 2
-    return total
+    # beyond the last end the CDF is 1
+    return np.asarray(total + (1 - knots[..., -1]) ** 2 / 2)
 
 
 def _exact_parts(slopes: Floats) -> NDArray[np.complex128]:
@@ -228,48 +224,26 @@ def _cumulated(carried: NDArray[Number], steps: NDArray[Number]) -> NDArray[Numb
     return sums
 
 
-def _pieces(gaps: Floats, length: Floats, level: Floats, jump: Floats | None, p: float) -> Floats:
-    """Return the integral over pieces: of `|CDF - c|`, or of the inverse functions if `p` is not 1.
+def _pieces(gaps: Floats, length: Floats, jump: Floats | None) -> Floats:
+    """Return the integral of `|CDF - c|` over pieces.
 
     Parameters
     ----------
     gaps : ndarray of shape (..., k + 1)
         CDF minus `c` at the ends of the pieces, behind jumps.
-    length, level : ndarray of shape (..., k)
-        Length of each piece and growth of the CDF on it.
+    length : ndarray of shape (..., k)
+        Length of each piece.
     jump : ndarray of shape (..., k) or None
         Jump of the CDF at the end of each piece.
     """
     start = gaps[..., :-1]
     stop = gaps[..., 1:] if jump is None else gaps[..., 1:] - jump
-    if p == 1:
-        size = np.abs(gaps)
-        size = size[..., :-1] + (size[..., 1:] if jump is None else np.abs(stop))
-        both = start + stop
-        # with s = |a| + |b| and t = |a + b| the mean of |x| on the line from a to b is
-        # (s + t^2 / s) / 4 whether it crosses 0 or not
-        both *= both
-        both /= size + 1e-300  # instead of 0 / 0
-        both += size
-        return np.asarray(np.einsum("...i,...i->...", both, length) / 4)
-    # the quantile function is linear along a piece and constant along a jump
-    area = _mean_power(start, stop, p) * level
-    if jump is not None:
-        area += _mean_power(stop, stop + jump, p) * jump
-    return np.asarray(area.sum(axis=-1))
-
-
-def _mean_power(a: Floats, b: Floats, p: float) -> Floats:
-    """Return the mean of `|x|^p` on the line from a to b."""
-
-    def antiderivative(x: Floats) -> Floats:
-        return np.asarray(np.sign(x) * np.abs(x) ** (p + 1) / (p + 1))
-
-    gap = b - a
-    # on a short line the difference loses its digits, and Simpson's rule is exact to 1e-13
-    is_short = np.abs(gap) <= 1e-3 * np.maximum(np.abs(a), np.abs(b))
-    simpson = (np.abs(a) ** p + 4 * np.abs((a + b) / 2) ** p + np.abs(b) ** p) / 6
-    exact = np.divide(
-        antiderivative(b) - antiderivative(a), gap, out=np.zeros(gap.shape), where=~is_short
-    )
-    return np.where(is_short, simpson, exact)
+    size = np.abs(gaps)
+    size = size[..., :-1] + (size[..., 1:] if jump is None else np.abs(stop))
+    both = start + stop
+    # with s = |a| + |b| and t = |a + b| the mean of |x| on the line from a to b is
+    # (s + t^2 / s) / 4 whether it crosses 0 or not
+    both *= both
+    both /= size + 1e-300  # instead of 0 / 0
+    both += size
+    return np.asarray(np.einsum("...i,...i->...", both, length) / 4)
