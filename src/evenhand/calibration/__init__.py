@@ -28,6 +28,7 @@ from evenhand.calibration.errors import (
 )
 from evenhand.calibration.errors import n_effective as n_effective
 from evenhand.calibration.event_rates import Reliability, reliability
+from evenhand.calibration.event_rates import check_events as check_events
 from evenhand.calibration.event_rates import probability_bins as probability_bins
 from evenhand.calibration.event_sums import count_distribution as count_distribution
 from evenhand.calibration.event_sums import event_p_value as event_p_value

@@ -146,12 +146,15 @@ def check_events(probability: ArrayLike, event: ArrayLike) -> tuple[Floats, Floa
     """Check probabilities and events, one of each per person."""
     values = np.asarray(probability, dtype=np.float64)
     means = check_finite("probability", values.mean(axis=-1) if values.ndim == 2 else values)
-    outside = (values < 0) | (values > 1)
-    if outside.any():
-        raise bad_input("probability", "lie between 0 and 1", float(values[outside][0]))
+    wrong = (values < 0) | (values > 1)
+    if wrong.any():
+        first = int(np.argwhere(wrong)[0, 0])
+        got = float(values[wrong][0])
+        raise bad_input(f"probability[{first}]", "lie between 0 and 1", got)
     occurred = check_rows("event", event, means.size)
-    other = (occurred != 0) & (occurred != 1)
-    if other.any():
+    wrong = (occurred != 0) & (occurred != 1)
+    if wrong.any():
+        first = int(np.argmax(wrong))
         remedy = "code the event as 1 and its absence as 0"
-        raise bad_input("event", "be 0 or 1", float(occurred[other][0]), remedy)
+        raise bad_input(f"event[{first}]", "be 0 or 1", float(occurred[first]), remedy)
     return means, occurred

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, Mask, bad_input, check_finite, check_rows
+from evenhand.calibration import check_events
 
 Counts = NDArray[np.int64]
 
@@ -76,17 +77,7 @@ def event_sample(
     probability: ArrayLike, event: ArrayLike, lost: ArrayLike | None = None
 ) -> EventSample:
     """Check probabilities and events, one of each per person, and of whom events are not known."""
-    p = check_finite("probability", probability)
-    wrong = (p < 0) | (p > 1)
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        raise bad_input(f"probability[{first}]", "lie between 0 and 1", float(p[first]))
-    happened = check_rows("event", event, p.size)
-    wrong = (happened != 0) & (happened != 1)
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        remedy = "give 1 or True where the event happened"
-        raise bad_input(f"event[{first}]", "be 0 or 1", float(happened[first]), remedy)
+    p, happened = check_events(check_finite("probability", probability), event)
     if lost is None:
         return EventSample(p, p, happened == 1)
     unknown = check_rows("lost", lost, p.size) != 0

@@ -103,8 +103,50 @@ class Values(NamedTuple):
         return int(hits.sum() if self.counts is None else self.counts[hits].sum())
 
 
+class PeopleEvidence:
+    """Evidence with PITs of each person."""
+
+    pits: PITs
+    gap: Floats | None
+    masks: Mapping[str, Mask]
+
+    def __repr__(self) -> str:
+        return one_line(
+            self, n_samples=self.n_samples, n_draws=self.n_draws, groups=len(self.masks)
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of people."""
+        return self.pits.n_samples
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws per person."""
+        return self.pits.n_draws
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Assumption about draws that were not given, if any."""
+        return () if self.n_draws == 1 or self.pits.draws is not None else (OWN_DRAWS,)
+
+    @property
+    def gaps(self) -> Values | None:
+        """`|h[x, r](y) - r|` of one draw per person."""
+        return None if self.gap is None else Values(self.gap)
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Names of the named groups."""
+        return tuple(self.masks)
+
+    def knows(self, level: float) -> bool:
+        """Return True: PITs give the coverage at any level."""
+        return True
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class RowEvidence:
+class RowEvidence(PeopleEvidence):
     """PITs of each person.
 
     Parameters
@@ -131,30 +173,10 @@ class RowEvidence:
     base: LinkBase | None = None
     is_rounded: bool = False
 
-    def __repr__(self) -> str:
-        return one_line(
-            self, n_samples=self.n_samples, n_draws=self.n_draws, groups=len(self.masks)
-        )
-
-    @property
-    def n_samples(self) -> int:
-        """Number of people."""
-        return self.pits.n_samples
-
-    @property
-    def n_draws(self) -> int:
-        """Number of draws per person."""
-        return self.pits.n_draws
-
     @property
     def has_cells(self) -> bool:
         """Whether the PITs have cells."""
         return self.pits.cells is not None
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Assumption about draws that were not given, if any."""
-        return () if self.n_draws == 1 or self.pits.draws is not None else (OWN_DRAWS,)
 
     @cached_property
     def errors(self) -> Values:
@@ -163,25 +185,11 @@ class RowEvidence:
         # (convexity)
         return Values(pathwise_errors(self.pits))
 
-    @property
-    def gaps(self) -> Values | None:
-        """`|h[x, r](y) - r|` of one draw per person."""
-        return None if self.gap is None else Values(self.gap)
-
-    @property
-    def group_names(self) -> tuple[str, ...]:
-        """Names of the named groups."""
-        return tuple(self.masks)
-
     def group(self, name: str) -> RowEvidence:
         """Return the evidence of a named group."""
         mask = self.masks[name]
         one_draw = self.one_draw[mask]
         return RowEvidence(self.pits.take(mask), one_draw, None, {}, None, self.is_rounded)
-
-    def knows(self, level: float) -> bool:
-        """Return True: PITs give the coverage at any level."""
-        return True
 
     def inside(self, level: float) -> Values:
         """Return each person's share of draws whose central interval covers the outcome."""

@@ -7,18 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evenhand._format import one_line
 from evenhand._validate import Floats, Mask
 from evenhand.calibration import PITs, covered_whole, error_interval, row_distances, row_excess
 from evenhand.censoring import KaplanMeier
-from evenhand.certificates.assumptions import OWN_DRAWS
 from evenhand.certificates.certificate import WORST
 from evenhand.certificates.deterministic_intervals import (
     WIDER_LEVELS,
     WiderInterval,
     intervals_of_hits,
 )
-from evenhand.certificates.evidence import LinkBase, Values
+from evenhand.certificates.evidence import LinkBase, PeopleEvidence, Values
 from evenhand.draws import jittered
 from evenhand.links import Link
 
@@ -93,7 +91,7 @@ def _points(pit: Floats, link: Link | None) -> Floats:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TimesEvidence:
+class TimesEvidence(PeopleEvidence):
     """PITs of people whose times may be cut off, each completed in the worst way.
 
     Parameters
@@ -125,40 +123,6 @@ class TimesEvidence:
     has_cells = False
     """Cells of PITs are what is known of them, not atoms or rounding."""
 
-    def __repr__(self) -> str:
-        return one_line(
-            self,
-            n_samples=self.n_samples,
-            n_draws=self.n_draws,
-            n_lost=int(self.spans.lost.sum()),
-            groups=len(self.masks),
-        )
-
-    @property
-    def n_samples(self) -> int:
-        """Number of people."""
-        return self.pits.n_samples
-
-    @property
-    def n_draws(self) -> int:
-        """Number of draws per person."""
-        return self.pits.n_draws
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Assumption about draws that were not given, if any."""
-        return () if self.n_draws == 1 or self.pits.draws is not None else (OWN_DRAWS,)
-
-    @property
-    def gaps(self) -> Values | None:
-        """Largest `|h[x, r](y) - r|` of one draw per person."""
-        return None if self.gap is None else Values(self.gap)
-
-    @property
-    def group_names(self) -> tuple[str, ...]:
-        """Names of the named groups."""
-        return tuple(self.masks)
-
     def group(self, name: str) -> TimesEvidence:
         """Return the evidence of a named group, for its overall error."""
         mask = self.masks[name]
@@ -170,10 +134,6 @@ class TimesEvidence:
             gap=None,
             masks={},
         )
-
-    def knows(self, level: float) -> bool:
-        """Return True: PITs give the coverage at any level."""
-        return True
 
     def inside(self, level: float) -> Values:
         """Return the largest share of draws whose central interval may cover the outcome."""
