@@ -91,7 +91,7 @@ def count_pits(
         gap = _bins_of(np.abs(pits.matrix[place] - pits.draws[place]), GAP_BINS, 1.0)
     own = None if base is None else _base_bins(base, n)
     rows = _BinnedRows(bins, bins[place], error, gap, inside, own, whole)
-    by_group = {name: rows.take(mask).counts() for name, mask in masks.items()}
+    by_group = {name: rows.counts(np.flatnonzero(mask)) for name, mask in masks.items()}
     return replace(rows.counts(), groups=by_group)
 
 
@@ -111,29 +111,25 @@ class _BinnedRows:
     base: NDArray[np.int32] | None
     whole: Mapping[float, NDArray[np.intp]] | None
 
-    def take(self, mask: NDArray[np.bool_]) -> _BinnedRows:
-        """Return the bins of the people in a mask."""
-        rows = np.flatnonzero(mask)
-        gap = None if self.gap is None else self.gap[rows]
-        inside = {level: counts[rows] for level, counts in self.inside.items()}
-        whole = self.whole and {level: counts[rows] for level, counts in self.whole.items()}
-        pit = self.pit.take(rows, axis=0)
-        base = None if self.base is None else self.base[rows]
-        return _BinnedRows(pit, self.one_draw[rows], self.error[rows], gap, inside, base, whole)
-
-    def counts(self) -> PITCounts:
-        """Count the people in each bin."""
+    def counts(self, rows: Any = slice(None)) -> PITCounts:
+        """Count some of the people in each bin."""
         m = self.pit.shape[1]
+
+        def people(bins: NDArray[Whole], n_bins: int) -> NDArray[np.int64]:
+            return _count(bins[rows], n_bins)
+
+        def by_level(inside: Mapping[float, NDArray[np.intp]]) -> dict[float, NDArray[np.int64]]:
+            return {level: people(draws, m + 1) for level, draws in inside.items()}
+
         return PITCounts(
             m,
-            _count(self.pit.ravel(), PIT_BINS),
-            _count(self.one_draw, PIT_BINS),
-            _count(self.error, ERROR_BINS),
-            None if self.gap is None else _count(self.gap, GAP_BINS),
-            {level: _count(inside, m + 1) for level, inside in self.inside.items()},
-            base=None if self.base is None else _count(self.base, PIT_BINS),
-            inside_whole=self.whole
-            and {level: _count(inside, m + 1) for level, inside in self.whole.items()},
+            _count(self.pit[rows].ravel(), PIT_BINS),
+            people(self.one_draw, PIT_BINS),
+            people(self.error, ERROR_BINS),
+            None if self.gap is None else people(self.gap, GAP_BINS),
+            by_level(self.inside),
+            base=None if self.base is None else people(self.base, PIT_BINS),
+            inside_whole=self.whole and by_level(self.whole),
         )
 
 

@@ -105,26 +105,6 @@ class PITCounts:
                 rule = f"be counts of at least 0 that add up to {total * n} for {n} people"
                 got = f"a sum of {counts.sum()} and a minimum of {counts.min()}"
                 raise bad_input(name, rule, got)
-        # counts of other people would make a group's bounds false; they are detected if one bin
-        # contains more people of the group than of all people
-        for name, group in self.groups.items():
-            if not self._may_contain(group):
-                raise InputError(
-                    f"groups[{name!r}] contains people, draws or levels that the counts of all"
-                    " people do not contain; take both from the same calls of count_pits"
-                )
-
-    def _may_contain(self, group: PITCounts) -> bool:
-        """Whether other counts can be those of a subset of these people."""
-        return self._kind == group._kind and all(
-            (part <= whole).all()
-            for (_, part, *_), (_, whole, *_) in zip(group._arrays(), self._arrays(), strict=True)
-        )
-
-    @property
-    def _kind(self) -> tuple[int, tuple[float, ...], bool, bool]:
-        """Quantities that are counted for each person."""
-        return self.n_draws, self.levels, self.gap is not None, self.base is not None
 
     def __repr__(self) -> str:
         return one_line(
@@ -185,16 +165,6 @@ class PITCounts:
         if self.inside_whole is None and other.inside_whole is None:
             return None
         return {level: self.whole(level) + other.whole(level) for level in self.levels}
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PITCounts):
-            return NotImplemented
-        if self._kind != other._kind or self.groups != other.groups:
-            return False
-        pairs = zip(self._arrays(), other._arrays(), strict=True)
-        return all(np.array_equal(mine, others) for (_, mine, *_), (_, others, *_) in pairs)
-
-    __hash__ = None  # type: ignore[assignment]
 
     @classmethod
     def merged(cls, parts: Iterable[PITCounts]) -> PITCounts:

@@ -53,8 +53,8 @@ def calibration_error(pit: Pit, sample_weight: ArrayLike | None = None) -> float
     pits = as_pits(pit, sample_weight=sample_weight)
     if pits.cells is not None:
         low, high = (end.ravel() for end in pits.cells)
-        weights = 1 / low.size if pits.weights is None else _weights_of_draws(pits)
-        return float(ramp_distance(low, high, weights))
+        shares = 1 / low.size if pits.weights is None else _weights_of_draws(pits)
+        return float(ramp_distance(low, high, shares))
     # in blocks: every temporary of a million people by 64 draws takes half a gigabyte
     matrix, weights = pits.matrix, pits.weights
     count, m = matrix.size, pits.n_draws

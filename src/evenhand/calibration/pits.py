@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -90,22 +91,14 @@ class PITs:
         censored = (
             None if self.censored is None else _censored(self.censored, matrix.shape[0], cells)
         )
-        self._set(matrix, draws, _weights(self.weights, matrix.shape[0]), cells, censored)
-
-    def _set(
-        self,
-        matrix: Floats,
-        draws: Floats | None,
-        weights: Floats | None,
-        cells: tuple[Floats, Floats] | None,
-        censored: Mask | None,
-    ) -> None:
         # the fields of a frozen dataclass cannot be assigned
-        object.__setattr__(self, "matrix", matrix)
-        object.__setattr__(self, "draws", draws)
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "cells", cells)
-        object.__setattr__(self, "censored", censored)
+        self.__dict__.update(
+            matrix=matrix,
+            draws=draws,
+            weights=_weights(self.weights, matrix.shape[0]),
+            cells=cells,
+            censored=censored,
+        )
 
     @classmethod
     def of_cells(
@@ -227,11 +220,14 @@ class PITs:
             Rows of the people; may be empty.
         """
         matrix = self.matrix[rows]
-        draws = None if self.draws is None else self.draws[rows]
         weights = None if self.weights is None or not matrix.size else self.weights[rows]
-        cells = None if self.cells is None else (self.cells[0][rows], self.cells[1][rows])
-        censored = None if self.censored is None else _some(self.censored[rows])
-        return self._unchecked(matrix, draws, _weights(weights, matrix.shape[0]), cells, censored)
+        return self._with(
+            matrix=matrix,
+            draws=None if self.draws is None else self.draws[rows],
+            weights=_weights(weights, matrix.shape[0]),
+            cells=None if self.cells is None else (self.cells[0][rows], self.cells[1][rows]),
+            censored=None if self.censored is None else _some(self.censored[rows]),
+        )
 
     def weighted_by(self, membership: Floats) -> PITs:
         """Return the PITs with the weight of each person multiplied by a probability.
@@ -246,10 +242,7 @@ class PITs:
         >>> PITs([0.2, 0.7], weights=[1, 3]).weighted_by(np.array([0.75, 0.25])).weights is None
         True
         """
-        weights = self.shares * membership
-        return self._unchecked(
-            self.matrix, self.draws, _weights(weights, self.n_samples), self.cells, self.censored
-        )
+        return self._with(weights=_weights(self.shares * membership, self.n_samples))
 
     def without_copies(self) -> PITs:
         """Return PITs of one column if no draws are known and all columns are equal.
@@ -263,20 +256,12 @@ class PITs:
         if not all((x == x[:, :1]).all() for x in (self.matrix, *(self.cells or ()))):
             return self
         cells = None if self.cells is None else (self.low[:, :1], self.high[:, :1])
-        return self._unchecked(first, None, self.weights, cells, self.censored)
+        return self._with(matrix=first, cells=cells)
 
-    @classmethod
-    def _unchecked(
-        cls,
-        matrix: Floats,
-        draws: Floats | None,
-        weights: Floats | None,
-        cells: tuple[Floats, Floats] | None,
-        censored: Mask | None,
-    ) -> PITs:
-        """Make a `PITs` from values that are already validated."""
-        some = object.__new__(cls)
-        some._set(matrix, draws, weights, cells, censored)
+    def _with(self, **values: Any) -> PITs:
+        """Return the same with some values, which are already validated."""
+        some = copy(self)
+        some.__dict__.update(values)
         return some
 
 

@@ -324,7 +324,8 @@ class PITCertificate(Certificate):
         reached = np.array([gaps.at_least(error) for error in thresholds.flat])
         # the band of Dvoretzky, Kiefer and Wolfowitz on one side (Massart 1990)
         margin = np.sqrt(np.log(1 / (1 - self.confidence)) / (2 * n))
-        return np.minimum(1 - (n - reached) / n + margin, 1.0).reshape(thresholds.shape)
+        bounds = np.minimum(1 - (n - reached) / n + margin, 1.0)
+        return np.asarray(bounds.reshape(thresholds.shape))
 
     def chain(self, mass: float) -> float:
         """Return the bound for every group, 0 to 1/2, that follows from the paper's own results.
