@@ -336,14 +336,6 @@ def test_mpaic_at_all_thresholds_is_dkw() -> None:
     )
 
 
-def test_the_chain_of_the_paper_is_looser_than_the_direct_bound() -> None:
-    rng = np.random.default_rng(2)
-    for alpha in (0.05, 0.12):
-        certificate = certify(World(Laplace(alpha)), 1000, 16, rng)
-        for mass in (0.1, 0.2, 0.5, 1.0):
-            assert certificate.group_error(mass) <= certificate.chain(mass)
-
-
 @pytest.mark.parametrize(("mass", "confidence"), [(0.2, 0.95), (0.5, 0.99), (1.0, 0.9)])
 def test_the_chain_of_the_paper_is_what_its_results_give(mass: float, confidence: float) -> None:
     # h = r: no gaps, so P(gap >= e) <= margin for each e > 0. PAIC at target t leaves margin (1 -
@@ -397,13 +389,6 @@ def test_coverage_bounds_exceed_the_truth_by_as_much_for_their_range(
     )
     assert 0 < 1 - cvar(world.misses, 0.2) - low < 2 * most
     assert 0 < high - cvar(1 - world.misses, 0.2) < 2 * most
-
-
-@statistical
-@pytest.mark.parametrize(("method", "printed"), [("local-levels", 0.014), ("betting", 0.007)])
-def test_excess_over_the_truth_shrinks_with_the_rows(method: str, printed: float) -> None:
-    # method: proof, excess at n = 5000; a standard error of 15 data sets is about 0.001, of 5 0.002
-    assert 0 < mean_excess(method, 5000, repeats(15, least=5)) < printed + 0.005
 
 
 # --- groups chosen with and without sight of the draws
@@ -529,66 +514,6 @@ def test_bounds_of_a_link_are_those_of_its_certificate() -> None:
     assert chosen.group_error(0.2) == proof.group_error(0.2)
 
 
-def test_questions_have_answers_and_reasons() -> None:
-    rng = np.random.default_rng(5)
-    r = jittered(200, 8, rng)
-    deterministic = certify_pit(rng.uniform(size=200)).questions
-    single = certify_pit(r[:, 0] * 8, r[:, 0] * 8).questions
-    several = certify_pit(r, r).questions
-    for table in (deterministic, single, several):
-        assert list(table.columns) == ["question", "answered", "why"]
-        answers = dict(zip(table["question"], table["answered"], strict=True))
-        assert answers["is it calibrated on average"]
-        assert answers["is it calibrated for groups named beforehand"]
-        assert not answers["is it calibrated for groups formed after the draws"]
-        assert table["why"].str.len().min() > 10
-    every = "is it calibrated for every group of a given size"
-    assert not deterministic.set_index("question").loc[every, "answered"]
-    assert not single.set_index("question").loc[every, "answered"]
-    assert several.set_index("question").loc[every, "answered"]
-    assert "(1 - size) / 2" in str(deterministic.set_index("question").loc[every, "why"])
-    cover = "do prediction intervals have their nominal coverage in every group of a given size"
-    assert "floor only" in str(deterministic.set_index("question").loc[cover, "why"])
-    u = np.linspace(0.01, 0.99, 200)
-    link = certify_pit(r[:, 0] * 8, r[:, 0] * 8, base=LinkBase(u, Laplace(0.1))).questions
-    assert link["answered"].tolist() == several["answered"].tolist()
-    assert "link" in str(link.set_index("question").loc[every, "why"])
-    assert "one draw" in str(single.set_index("question").loc[every, "why"])
-
-
-def test_summary_names_assumptions_and_what_is_not_covered() -> None:
-    rng = np.random.default_rng(6)
-    r = jittered(200, 8, rng)
-    half = np.arange(200) < 100
-    for certificate in (
-        certify_pit(r, r, groups={"half": half}),
-        certify_pit(r, r, method="betting", mass=0.2),
-        certify_pit(rng.uniform(size=200)),
-    ):
-        text = certificate.summary()
-        for part in (*certificate.assumptions, *certificate.not_covered):
-            assert part in text
-        assert "95%" in text
-        assert "200" in text
-
-
-def test_a_certificate_of_one_row_per_person_has_shares_of_people() -> None:
-    r = jittered(200, 8, np.random.default_rng(6))
-    people = np.arange(200) // 2
-    certificate = certify_pit(r, r, cluster=people, random_state=0)
-    assert "group sizes are shares of people, not of rows" in certificate.summary()
-    assert any("share of the rows" in text for text in certificate.not_covered)
-    assert "not of rows" not in certify_pit(r, r, random_state=0).summary()
-
-
-def test_summary_does_not_round_in_favour_of_the_forecaster() -> None:
-    r = jittered(200, 8, random_state=0)
-    # 99.9% is not certainty, 97.5% is less than 98%, and groups of 2.5% are not groups of 2%
-    assert "100%" not in certify_pit(r, r, confidence=0.999).summary().splitlines()[0]
-    assert "98%" not in certify_pit(r, r, confidence=0.975).summary().splitlines()[0]
-    assert "at least 2% " not in certify_pit(r, r, method="betting", mass=0.025).summary()
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_bounds_are_rounded_away_from_what_they_claim(seed: int) -> None:
     pit, r, first = WORLDS["laplace 0.05"].sample(500 + seed, 8, np.random.default_rng(seed))
@@ -661,15 +586,6 @@ def test_input_without_a_guarantee_is_refused_in_one_line(case: str) -> None:
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("n", [3, 5000])
-def test_a_confidence_near_one_is_bounded_or_refused(n: int) -> None:
-    try:
-        bound = certify_pit(np.full(n, 0.5), confidence=1 - 1e-12).group_error(0.2)
-    except InputError:
-        return
-    assert 0.25 <= bound <= 0.5
-
-
 # --- few rows, groups and people with several rows
 
 
@@ -688,18 +604,6 @@ def test_few_rows_prove_next_to_nothing(n: int, method: str) -> None:
     assert certificate.chain(0.2) == 0.5
     assert certificate.table()["group_error"].between(0, 0.5).all()
     assert certificate.summary()
-
-
-def test_one_row_of_a_named_group_proves_nothing() -> None:
-    certificate = certify_pit(
-        R, R, groups={"one": np.arange(20) == 3, "half": HALF}, random_state=0
-    )
-    table = certificate.named_table()
-    assert list(table["group"]) == ["one", "half"]
-    assert list(table["n"]) == [1, 10]
-    assert (table.loc[0, "low"], table.loc[0, "high"]) == (0, 0.5)
-    assert certificate.named("one") == 0.5
-    assert certificate.named("half") == table.loc[1, "high"]
 
 
 def test_a_named_group_that_loses_its_rows_to_clusters_is_not_known() -> None:
@@ -786,28 +690,6 @@ def test_draws_that_two_rows_share_need_the_people_named() -> None:
     with pytest.raises(InputError, match=r"the same draws in rows 0 and 20; .*cluster"):
         certify_pit(twice, twice)
     assert certify_pit(twice, twice, cluster=person).n_samples == 20
-
-
-def test_repeated_forecasts_are_one_forecast() -> None:
-    u = np.random.default_rng(0).uniform(size=50)
-    once, often = (
-        certify_pit(u, random_state=0),
-        certify_pit(np.repeat(u[:, None], 8, axis=1), random_state=0),
-    )
-    assert not often.is_randomized
-    assert often.summary() == once.summary()
-
-
-def test_one_seed_gives_one_certificate_and_the_input_stays() -> None:
-    pit, r, first = WORLDS["laplace 0.12"].sample(100, 8, np.random.default_rng(9))
-    before = pit.copy(), r.copy() if r is not None else None
-    options: dict[str, Any] = {"groups": {"first": first}, "method": "betting", "mass": 0.2}
-    one, again = (certify_pit(pit, r, random_state=5, **options) for _ in range(2))
-    assert one.group_error(0.2) == again.group_error(0.2)
-    assert one.named("first") == again.named("first")
-    pd.testing.assert_frame_equal(one.table(), again.table())
-    np.testing.assert_array_equal(pit, before[0])
-    np.testing.assert_array_equal(r, before[1])
 
 
 @pytest.mark.parametrize(
