@@ -7,6 +7,13 @@ from typing import Any, Self
 
 from evenhand._format import count, number_in_full
 from evenhand.censoring import CensoredTimes
+from evenhand.certificates.assumptions import (
+    BEYOND_HORIZON,
+    ENTRY,
+    FIXED_HORIZON,
+    LOST,
+    WHOLE_CELLS,
+)
 
 
 @dataclass(frozen=True)
@@ -76,3 +83,23 @@ class FollowUp:
             f"{events} by {tau}, {self.n_reached:,} reached {tau} without it, and"
             f" {self.n_lost:,} {lost} lost before.{left_out}"
         )
+
+
+def assumptions_of_times(follow_up: FollowUp) -> tuple[str, ...]:
+    """Return the assumptions on the horizon and on the times of entry."""
+    horizon = () if follow_up.horizon is None else (FIXED_HORIZON,)
+    return (*horizon, *((ENTRY,) if follow_up.has_entry else ()))
+
+
+def beyond(follow_up: FollowUp) -> tuple[str, ...]:
+    """Return that times beyond the horizon are not covered."""
+    if follow_up.horizon is None:
+        return ()
+    return (BEYOND_HORIZON.format(horizon=number_in_full(follow_up.horizon)),)
+
+
+def remarks_of_times(follow_up: FollowUp, *, in_cells: bool = False) -> list[str]:
+    """Return how many people had the event, and what those who were lost count for."""
+    has_horizon = follow_up.horizon is not None
+    lost = [LOST] if follow_up.n_lost and has_horizon else []
+    return [follow_up.sentence(), *lost, *([WHOLE_CELLS] if has_horizon and in_cells else [])]

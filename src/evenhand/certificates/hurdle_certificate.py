@@ -23,11 +23,11 @@ from evenhand.certificates.assumptions import (
 )
 from evenhand.certificates.certificate import Certificate
 from evenhand.certificates.deterministic_intervals import WiderInterval
+from evenhand.certificates.follow_up import assumptions_of_times, beyond, remarks_of_times
 from evenhand.certificates.link_certificate import LinkCertificate
 from evenhand.certificates.pit_certificate import PITCertificate
 from evenhand.certificates.promise import Promise
 from evenhand.certificates.questions import hurdle_questions
-from evenhand.certificates.times_certificate import assumptions_of_times, beyond, remarks_of_times
 from evenhand.distributions import OutcomeKind
 from evenhand.links import Link
 

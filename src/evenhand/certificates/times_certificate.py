@@ -7,14 +7,9 @@ from functools import cached_property
 
 import pandas as pd
 
-from evenhand._format import number_in_full
 from evenhand._validate import InputError, check_fraction
 from evenhand.certificates.assumptions import (
-    BEYOND_HORIZON,
-    ENTRY,
     FIXED,
-    FIXED_HORIZON,
-    LOST,
     NO_PROMISE_OF_TIMES,
     OTHER_GROUPS,
     OWN_CELLS,
@@ -23,10 +18,14 @@ from evenhand.certificates.assumptions import (
     SHIFT,
     SMALLER_GROUPS,
     UNIFORM_DRAWS,
-    WHOLE_CELLS,
 )
 from evenhand.certificates.certificate import WORST
-from evenhand.certificates.follow_up import FollowUp
+from evenhand.certificates.follow_up import (
+    FollowUp,
+    assumptions_of_times,
+    beyond,
+    remarks_of_times,
+)
 from evenhand.certificates.pit_certificate import AVERAGE_SHARE, PITCertificate
 from evenhand.certificates.promise import Promise
 from evenhand.certificates.questions import questions_of_times
@@ -130,23 +129,3 @@ class TimesCertificate(PITCertificate):
 
     def _remarks(self) -> list[str]:
         return [*remarks_of_times(self.follow_up, in_cells=True), *super()._remarks()]
-
-
-def assumptions_of_times(follow_up: FollowUp) -> tuple[str, ...]:
-    """Return the assumptions on the horizon and on the times of entry."""
-    horizon = () if follow_up.horizon is None else (FIXED_HORIZON,)
-    return (*horizon, *((ENTRY,) if follow_up.has_entry else ()))
-
-
-def beyond(follow_up: FollowUp) -> tuple[str, ...]:
-    """Return that times beyond the horizon are not covered."""
-    if follow_up.horizon is None:
-        return ()
-    return (BEYOND_HORIZON.format(horizon=number_in_full(follow_up.horizon)),)
-
-
-def remarks_of_times(follow_up: FollowUp, *, in_cells: bool = False) -> list[str]:
-    """Return how many people had the event, and what those who were lost count for."""
-    has_horizon = follow_up.horizon is not None
-    lost = [LOST] if follow_up.n_lost and has_horizon else []
-    return [follow_up.sentence(), *lost, *([WHOLE_CELLS] if has_horizon and in_cells else [])]
