@@ -261,7 +261,7 @@ def test_the_bound_itself_decides_on_the_least_randomization(
 ) -> None:
     # the search reads errors from a table; were the table too low, the target would be missed
     monkeypatch.setattr(
-        "evenhand.certificates.pathwise_evidence.approximate_errors",
+        "evenhand.certificates.link_evidence.approximate_errors",
         lambda link, at: 0.97 * approximate_errors(link, at),
     )
     u = np.random.default_rng(3).uniform(size=1500)

@@ -90,7 +90,7 @@ def test_blocks_and_cells_of_tiny_width_do_not_change_the_sum(
     high = np.maximum(low, high)
     expected = exact_w1(low, high, np.ones(60))
     assert calibration_error((low, high)) == pytest.approx(expected, abs=1e-14)
-    monkeypatch.setattr("evenhand.calibration.ramps.BLOCK_ENDS", 7)
+    monkeypatch.setattr("evenhand.calibration.errors.BLOCK_ENDS", 7)
     assert calibration_error((low, high)) == pytest.approx(expected, abs=1e-14)
 
 

@@ -12,8 +12,14 @@ from evenhand._validate import InputError
 from evenhand.certificates import LEAST_ALPHA, choose_bound
 from evenhand.links import Link
 from evenhand.planning.random_samples import reached_error
-from evenhand.planning.right_base import TOLERANCE, affordable
-from evenhand.planning.target import MaxGroupError, MaxPrice, Target, family_of
+from evenhand.planning.target import (
+    TOLERANCE,
+    MaxGroupError,
+    MaxPrice,
+    Target,
+    affordable,
+    family_of,
+)
 
 MOST_ROWS = 10_000_000
 """Largest number of rows that is considered."""

@@ -15,14 +15,17 @@ from evenhand.links import Link
 from evenhand.planning import sentences
 from evenhand.planning.needed import MOST_ROWS, population_link, rows_needed
 from evenhand.planning.random_samples import PROBABILITY, reached_error
-from evenhand.planning.right_base import (
+from evenhand.planning.target import (
     LEVEL,
+    MaxGroupError,
+    Target,
     affordable,
     bound_of,
+    family_of,
+    goal_of,
     right_coverage,
     right_wider,
 )
-from evenhand.planning.target import MaxGroupError, Target, family_of, goal_of
 from evenhand.search import MIN_SIZE, group_test_rows, shift_of
 
 ROWS = (200, 500, 1000, 2000, 5000, 10_000, 100_000)
