@@ -94,7 +94,7 @@ def test_without_enough_rows_the_least_price_is_named(monkeypatch: pytest.Monkey
     least = Entropic(alpha).price
     facts = rf"any number of rows at a price of at most 0.2 nats: .* at least {least + 5e-3:.2f}"
     assert complains_of(facts, rows_needed, 0.3, 0.2, price=0.2)
-    monkeypatch.setattr("evenhand.planning.needed.MOST_ROWS", 10_000)
+    monkeypatch.setattr("evenhand.planning.plans.MOST_ROWS", 10_000)
     assert complains_of("more than 10,000 rows", rows_needed, 0.3, 0.2, price=least + 1e-3)
     assert complains_of("smallest alpha", rows_needed, 0.001, 0.2)
     assert complains_of("smallest alpha", rows_needed, 0.001, 0.2, price=0.5)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.planning.needed import rows_needed
-from evenhand.planning.plans import GroupTest, Plan, PlannedCertificate, plan
+from evenhand.planning.plans import GroupTest, Plan, PlannedCertificate, plan, rows_needed
 from evenhand.planning.target import GOALS as GOALS
 
 # for selections, which keep to the same targets
