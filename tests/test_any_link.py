@@ -18,13 +18,8 @@ from scipy.special import ndtr, ndtri
 from evenhand import InputError
 from evenhand._format import at_least, at_most
 from evenhand.calibration import SurvivalBand, cvar, local_levels_band
-from evenhand.certificates import (
-    LEAST_ALPHA,
-    Certificate,
-    LinkCertificate,
-    approximate_errors,
-    certify_link,
-)
+from evenhand.certificates import LEAST_ALPHA, Certificate, LinkCertificate, certify_link
+from evenhand.certificates.link_evidence import approximate_errors
 from evenhand.draws import jittered
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
 from repeats import most_failures, repeats, statistical

@@ -25,11 +25,10 @@ from evenhand.calibration import (
     error_interval,
     local_levels,
     local_levels_band,
-    pivots_and_stakes,
-    probability_within,
     share_bound,
     share_interval,
 )
+from evenhand.calibration.bands import pivots_and_stakes, probability_within
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]

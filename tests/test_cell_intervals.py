@@ -18,13 +18,12 @@ from evenhand.calibration import (
     GroupSums,
     PITs,
     calibration_error,
-    coverage_intervals,
     covered,
     draws_in_bins,
-    error_intervals,
     pit_histogram,
     row_values,
 )
+from evenhand.calibration.simultaneous import coverage_intervals, error_intervals
 from evenhand.draws import jittered
 from evenhand.links import make_link
 from repeats import most_failures, repeats, statistical

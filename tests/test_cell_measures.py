@@ -17,7 +17,6 @@ from evenhand.calibration import (
     binned_error,
     calibration_error,
     count_pits,
-    coverage_intervals,
     covered,
     covered_whole,
     crps,
@@ -29,6 +28,7 @@ from evenhand.calibration import (
     ramps_at,
     row_values,
 )
+from evenhand.calibration.simultaneous import coverage_intervals
 from evenhand.forecast import Forecast
 
 Floats = NDArray[np.float64]

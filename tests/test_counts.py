@@ -37,9 +37,9 @@ from evenhand.calibration import (
     local_levels,
     local_levels_band,
     pathwise_errors,
-    probability_within,
 )
 from evenhand.calibration import PIT_BINS as BINS
+from evenhand.calibration.bands import probability_within
 from evenhand.certificates import PITCertificate, certify_counts, certify_link, certify_pit
 from evenhand.draws import fresh, jittered
 from evenhand.links import Entropic, Gaussian, Laplace, Link

@@ -14,16 +14,9 @@ from scipy import stats
 
 from evenhand import Forecast, audit, audit_pit
 from evenhand._validate import Floats
-from evenhand.calibration import (
-    GroupRows,
-    GroupSums,
-    PITs,
-    bias_intervals,
-    error_intervals,
-    rate_intervals,
-    row_values,
-    trend_weights,
-)
+from evenhand.calibration import GroupRows, GroupSums, PITs, row_values
+from evenhand.calibration.event_sums import rate_intervals, trend_weights
+from evenhand.calibration.simultaneous import bias_intervals, error_intervals
 from evenhand.scale import ColumnSubject, audit_parts
 from evenhand.search import scan_groups
 from repeats import most_failures, repeats, statistical

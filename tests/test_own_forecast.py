@@ -9,21 +9,16 @@ import pytest
 from scipy import special, stats
 
 from evenhand._validate import Floats
-from evenhand.calibration import (
-    GivenForecast,
+from evenhand.calibration import GivenForecast, given_forecast, mid_ranks, own_parts, rate_error
+from evenhand.calibration.event_sums import (
     count_distribution,
     event_p_value,
-    given_forecast,
-    largest_signed_mean,
-    least_root,
-    margin_of_mean,
-    mid_ranks,
-    own_parts,
-    rate_error,
     sum_distribution,
     trend_weights,
-    weighted_p_value,
 )
+from evenhand.calibration.group_sums import weighted_p_value
+from evenhand.calibration.own_forecast import largest_signed_mean, margin_of_mean
+from evenhand.calibration.simultaneous import least_root
 from repeats import most_failures, repeats, statistical
 
 

@@ -24,13 +24,8 @@ from evenhand.certificates import (
 )
 from evenhand.draws import nodes
 from evenhand.links import Entropic, Gaussian, Link, make_link
-from evenhand.planning import (
-    MaxPrice,
-    PlannedCertificate,
-    affordable,
-    plan,
-    right_wider,
-)
+from evenhand.planning import MaxPrice, PlannedCertificate, plan
+from evenhand.planning.target import affordable, right_wider
 from evenhand.search import group_test_rows, scan_groups, shift_of
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 

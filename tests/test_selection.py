@@ -38,7 +38,9 @@ from evenhand.certificates import (
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.links import make_link
-from evenhand.selection import Costs, NotWorthItWarning, without_features
+from evenhand.selection import NotWorthItWarning
+from evenhand.selection.chosen_link import Costs
+from evenhand.selection.comparison import without_features
 from grid_examples import CELL_LOSS, honest, rounded_task, spiky
 from repeats import WHOLE, most_failures, repeats, statistical
 

@@ -28,15 +28,9 @@ from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Entropic, Link
 from evenhand.planning import Target, bound_of, goal_of
-from evenhand.selection import (
-    ALPHAS,
-    Costs,
-    HurdleCosts,
-    LatticeTests,
-    Widths,
-    affordable_link,
-    last_passed,
-)
+from evenhand.selection.chosen_link import Costs, Widths
+from evenhand.selection.hurdles import HurdleCosts
+from evenhand.selection.lattices import ALPHAS, LatticeTests, affordable_link, last_passed
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]

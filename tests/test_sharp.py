@@ -12,13 +12,8 @@ from scipy.special import ndtr
 
 from evenhand import InputError
 from evenhand.calibration import PIT_BINS, CDFBand, CDFBands
-from evenhand.certificates import (
-    Contraction,
-    certify_link,
-    certify_link_counts,
-    choose_bound,
-    pointwise_bound,
-)
+from evenhand.certificates import certify_link, certify_link_counts, choose_bound
+from evenhand.certificates.link_evidence import Contraction, pointwise_bound
 from evenhand.links import Entropic, Gaussian, Laplace, Link
 
 MASSES = (0.05, 0.1, 0.2, 0.5, 0.8, 1.0)

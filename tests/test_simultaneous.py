@@ -13,17 +13,12 @@ from scipy import optimize, stats
 from evenhand import Forecast, audit, audit_pit
 from evenhand._validate import Floats
 from evenhand.audits import Family
-from evenhand.calibration import (
-    GroupRows,
-    GroupSums,
-    PITs,
+from evenhand.calibration import GroupRows, GroupSums, PITs, calibration_error, covered, row_values
+from evenhand.calibration.simultaneous import (
     bias_intervals,
-    calibration_error,
     coverage_intervals,
-    covered,
     error_intervals,
     most_variance,
-    row_values,
 )
 from evenhand.search import scan_groups
 from repeats import most_failures, repeats, statistical

@@ -8,8 +8,6 @@ from evenhand.calibration.bands import CDFBands as CDFBands
 # parts for other rooms are imported under their own names; `__all__` is the documented reference
 from evenhand.calibration.bands import SurvivalBand, betting_cvar, cvar, local_levels_band
 from evenhand.calibration.bands import local_levels as local_levels
-from evenhand.calibration.bands import pivots_and_stakes as pivots_and_stakes
-from evenhand.calibration.bands import probability_within as probability_within
 from evenhand.calibration.censored import (
     CensoredError,
     censored_error,
@@ -47,13 +45,7 @@ from evenhand.calibration.event_rates import (
 from evenhand.calibration.event_rates import calibration_slope as calibration_slope
 from evenhand.calibration.event_rates import check_events as check_events
 from evenhand.calibration.event_rates import probability_bins as probability_bins
-from evenhand.calibration.event_sums import count_distribution as count_distribution
-from evenhand.calibration.event_sums import event_p_value as event_p_value
 from evenhand.calibration.event_sums import event_values as event_values
-from evenhand.calibration.event_sums import rate_intervals as rate_intervals
-from evenhand.calibration.event_sums import sum_distribution as sum_distribution
-from evenhand.calibration.event_sums import trend_weights as trend_weights
-from evenhand.calibration.group_sums import COVERED as COVERED
 from evenhand.calibration.group_sums import LEAST_EFFECTIVE as LEAST_EFFECTIVE
 from evenhand.calibration.group_sums import Events as Events
 from evenhand.calibration.group_sums import GroupRows as GroupRows
@@ -62,11 +54,9 @@ from evenhand.calibration.group_sums import RowValues as RowValues
 from evenhand.calibration.group_sums import coverage_name as coverage_name
 from evenhand.calibration.group_sums import holm as holm
 from evenhand.calibration.group_sums import row_values as row_values
-from evenhand.calibration.group_sums import weighted_p_value as weighted_p_value
 from evenhand.calibration.histogram import HISTOGRAM_BINS as HISTOGRAM_BINS
 from evenhand.calibration.histogram import HISTOGRAM_CONFIDENCE as HISTOGRAM_CONFIDENCE
 from evenhand.calibration.histogram import PITHistogram, pit_histogram
-from evenhand.calibration.histogram import cells_in_bins as cells_in_bins
 from evenhand.calibration.histogram import draws_in_bins as draws_in_bins
 from evenhand.calibration.histogram import histogram_band as histogram_band
 from evenhand.calibration.intervals import Interval as Interval
@@ -74,8 +64,6 @@ from evenhand.calibration.intervals import binned_error_interval as binned_error
 from evenhand.calibration.intervals import error_interval, share_bound, share_interval
 from evenhand.calibration.own_forecast import GivenForecast as GivenForecast
 from evenhand.calibration.own_forecast import given_forecast as given_forecast
-from evenhand.calibration.own_forecast import largest_signed_mean as largest_signed_mean
-from evenhand.calibration.own_forecast import margin_of_mean as margin_of_mean
 from evenhand.calibration.own_forecast import mid_ranks as mid_ranks
 from evenhand.calibration.own_forecast import own_parts as own_parts
 from evenhand.calibration.own_forecast import rate_error as rate_error
@@ -96,11 +84,6 @@ from evenhand.calibration.scores import (
 )
 from evenhand.calibration.scores import crps_and_spread as crps_and_spread
 from evenhand.calibration.scores import log_score_on as log_score_on
-from evenhand.calibration.simultaneous import bias_intervals as bias_intervals
-from evenhand.calibration.simultaneous import coverage_intervals as coverage_intervals
-from evenhand.calibration.simultaneous import error_intervals as error_intervals
-from evenhand.calibration.simultaneous import least_root as least_root
-from evenhand.calibration.simultaneous import most_variance as most_variance
 from evenhand.calibration.simultaneous import simultaneous_intervals as simultaneous_intervals
 
 __all__ = [

@@ -42,10 +42,7 @@ from evenhand.certificates.link_certificate import (
 from evenhand.certificates.link_certificate import certify_calibrated as certify_calibrated
 from evenhand.certificates.link_evidence import LEAST_ALPHA as LEAST_ALPHA
 from evenhand.certificates.link_evidence import Bound as Bound
-from evenhand.certificates.link_evidence import Contraction as Contraction
-from evenhand.certificates.link_evidence import approximate_errors as approximate_errors
 from evenhand.certificates.link_evidence import choose_bound
-from evenhand.certificates.link_evidence import pointwise_bound as pointwise_bound
 from evenhand.certificates.link_evidence import search_alpha as search_alpha
 from evenhand.certificates.pit_certificate import PITCertificate, certify_counts, certify_pit
 from evenhand.certificates.promise import Envelope, Promise

@@ -9,12 +9,10 @@ from evenhand.planning.target import GOALS as GOALS
 from evenhand.planning.target import LEVEL as LEVEL
 from evenhand.planning.target import Goal as Goal
 from evenhand.planning.target import MaxGroupError, MaxPrice, MaxWider, Target
-from evenhand.planning.target import affordable as affordable
 from evenhand.planning.target import bound_of as bound_of
 from evenhand.planning.target import family_of as family_of
 from evenhand.planning.target import goal_of as goal_of
 from evenhand.planning.target import least_alpha as least_alpha
-from evenhand.planning.target import right_wider as right_wider
 
 __all__ = [
     "GroupTest",
