@@ -484,12 +484,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "without draws": (lambda: COUNTS + count_pits(R), "has_draws.* True and False"),
     "nothing to merge": (lambda: PITCounts.merged([]), "at least one block"),
-    "other bins": (lambda: replace(ONE, pit=np.ones(10, np.int64)), r"pit .*6400 counts.*\(10,\)"),
-    "not whole": (lambda: replace(ONE, pit=ONE.pit / 2), "int64"),
-    "other people": (
-        lambda: replace(ONE, inside={0.8: np.array([1, 1])}),
-        r"inside\[0.8\] .* 20.*, got a sum of 2 ",
-    ),
     "error of nobody": (
         lambda: binned_error(count_pits(R, groups={"a": R[:, 0] > 1}).groups["a"]),
         "at least one person",

@@ -11,7 +11,7 @@ needed. Pathwise errors are averaged over positions before they are counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, InputError, bad_input, check_count, check_fraction
+from evenhand._validate import Floats, InputError, bad_input, check_fraction
 from evenhand.calibration.errors import binned_distance, cell_row_distances, row_distances
 from evenhand.calibration.pits import Pit, PITs, as_pits, check_own_draws
 from evenhand.calibration.scores import is_inside, touches
@@ -72,11 +72,6 @@ class PITCounts:
         As `inside`, for intervals between quantiles, which contain whole outcomes
         (`covered_whole`); None if no outcome has an atom, so that both are equal.
 
-    Raises
-    ------
-    InputError
-        If the arrays are not counts of the same people, or a group contains other people.
-
     Examples
     --------
     >>> from evenhand.calibration import count_pits
@@ -95,21 +90,6 @@ class PITCounts:
     groups: Mapping[str, PITCounts] = field(default_factory=dict)
     base: Ints | None = None
     inside_whole: Mapping[float, Ints] | None = None
-
-    def __post_init__(self) -> None:
-        check_count("n_draws", self.n_draws)
-        n = self.n_samples
-        if self.inside_whole is not None and self.inside_whole.keys() != self.inside.keys():
-            got = f"{sorted(self.inside_whole)}"
-            raise bad_input("inside_whole", f"have the levels of inside {self.levels}", got)
-        for name, counts, bins, total in self._arrays():
-            if counts.shape != (bins,) or counts.dtype != np.int64:
-                got = f"{counts.dtype} of shape {counts.shape}"
-                raise bad_input(name, f"be an array of {bins} counts of type int64", got)
-            if counts.min() < 0 or counts.sum() != total * n:
-                rule = f"be counts of at least 0 that add up to {total * n} for {n} people"
-                got = f"a sum of {counts.sum()} and a minimum of {counts.min()}"
-                raise bad_input(name, rule, got)
 
     def __repr__(self) -> str:
         return one_line(
@@ -178,20 +158,6 @@ class PITCounts:
         if not several:
             raise InputError("there are no counts to merge; give the counts of at least one block")
         return reduce(add, several)
-
-    def _arrays(self) -> Iterator[tuple[str, Ints, int, int]]:
-        """Yield each array with its name, its length and the number of times it counts a person."""
-        # levels in a fixed order, so that the arrays of two counts can be paired
-        yield "pit", self.pit, PIT_BINS, self.n_draws
-        yield "one_draw", self.one_draw, PIT_BINS, 1
-        yield "error", self.error, ERROR_BINS, 1
-        if self.gap is not None:
-            yield "gap", self.gap, GAP_BINS, 1
-        if self.base is not None:
-            yield "base", self.base, PIT_BINS, 1
-        for level in self.levels:
-            yield f"inside[{level}]", self.inside[level], self.n_draws + 1, 1
-            yield f"inside_whole[{level}]", self.whole(level), self.n_draws + 1, 1
 
 
 def _sum(mine: Ints | None, others: Ints | None) -> Ints | None:

@@ -139,14 +139,6 @@ class EventCounts:
     with_event: Counts
     without_event: Counts
 
-    def __post_init__(self) -> None:
-        n_bins = _edges().size - 1
-        for name in ("with_event", "without_event"):
-            counts = getattr(self, name)
-            if counts.shape != (n_bins,) or counts.dtype != np.int64 or counts.min() < 0:
-                got = f"{counts.dtype} of shape {counts.shape}"
-                raise bad_input(name, f"be {n_bins} counts of type int64, at least 0", got)
-
     def __repr__(self) -> str:
         return one_line(self, n_samples=self.n_samples, n_events=self.n_events)
 

@@ -356,7 +356,8 @@ def certify_hurdle(
         chance = chance[rows]
         masks = {name: mask[rows] for name, mask in masks.items()}
         base = None if base is None else base.take(kept)
-        _check_some(flags)
+        if not flags.any():
+            raise _no_positive()
     events = certify_events(chance, flags, confidence=confidence)
     inner = certify_pit(
         positive,
@@ -430,16 +431,12 @@ def _flags(is_positive: ArrayLike, pit: PITs, positive: PITs) -> Mask:
     flags: Mask = values != 0
     if not ((values == 0) | (values == 1)).all():
         raise bad_input("is_positive", "be booleans", "other numbers")
-    _check_some(flags)
+    if not flags.any():
+        raise _no_positive()
     if positive.n_samples != flags.sum():
         rule = f"have one row for each person with is_positive ({int(flags.sum())})"
         raise bad_input("positive", rule, f"{positive.n_samples} rows")
     return flags
-
-
-def _check_some(flags: Mask) -> None:
-    if not flags.any():
-        raise _no_positive()
 
 
 def _no_positive() -> InputError:

@@ -437,7 +437,8 @@ class PITCertificate(Certificate):
             return [] if self.events is None else self.events.lines()
         # with one forecast per person these bounds are at least 1/4: not worth a line
         lines = super()._group_lines(of) if self.bounds_every_group else []
-        lines += self._plain_lines(of)
+        floors = floors_line(self.plain_intervals(self.mass or SHOWN_MASS), of)
+        lines += [floors] if floors else []
         if self.bound is not None:
             lines.append(
                 f"The bounds for all {of} and for every group are computed from the PITs of the"
@@ -449,10 +450,6 @@ class PITCertificate(Certificate):
                 " people."
             )
         return lines
-
-    def _plain_lines(self, of: str) -> list[str]:
-        floors = floors_line(self.plain_intervals(self.mass or SHOWN_MASS), of)
-        return [floors] if floors else []
 
     def _remarks(self) -> list[str]:
         meaning = [MEANINGS[self.kind]] if self.kind in MEANINGS else []
