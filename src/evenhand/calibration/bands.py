@@ -210,7 +210,7 @@ def _poisson(counts: NDArray[np.intp], rate: float) -> Floats:
     return np.asarray(np.exp(xlogy(counts, rate) - rate - gammaln(counts + 1.0)))
 
 
-# --- one-sided confidence bands for the CDF of a PIT from both ends
+# --- bands for the CDF of a PIT from both ends (method: sharp certificate)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -332,7 +332,7 @@ class CDFBands:
         return CDFBand(starts, np.clip(both - 1, 0.0, 1.0))
 
 
-# --- upper bound for the CVaR by betting (method: proof)
+# --- bound for the CVaR by betting
 
 
 def betting_cvar(

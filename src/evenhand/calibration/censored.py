@@ -20,7 +20,7 @@ from evenhand.calibration.scores import share_inside
 from evenhand.censoring import KaplanMeier
 from evenhand.draws import RandomState, generator
 
-# --- kaplan-Meier estimates of the distribution of PITs, with their variances (outcomes: 5)
+# --- Kaplan-Meier estimates of the distribution of PITs, with their variances
 
 BINS = 100
 """Bins of PITs for variances; their edges contain the ends of the 80% and 90% intervals."""
@@ -300,7 +300,7 @@ def least_error(low: Floats, lost: Mask, weights: Floats, margin: float) -> floa
     return above + cell_excess(1 - low.ravel(), share, margin)
 
 
-# --- kaplan-Meier estimates for randomized forecasts, by way of their base (outcomes: 5)
+# --- Kaplan-Meier estimates for randomized forecasts, by way of their base
 
 
 @dataclass(frozen=True, eq=False)
@@ -416,7 +416,7 @@ class ServedTimes(KnownPITs):
         return [slice(start, start + BLOCK_ROWS) for start in range(0, n, BLOCK_ROWS)]
 
 
-# --- size of the calibration error where some PITs are only known to be larger (outcomes: 5)
+# --- size of the error
 
 
 class CensoredError(NamedTuple):

@@ -195,7 +195,7 @@ def binned_error(counts: PITCounts) -> float:
     return binned_distance(counts.pit)
 
 
-# --- binned counts of the PITs of a block of people (method: proof)
+# --- counts of a block of people
 
 Whole = TypeVar("Whole", np.int32, np.intp)
 

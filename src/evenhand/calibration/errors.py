@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand._validate import Floats, Ints
 from evenhand.calibration.pits import BLOCK_ROWS, Pit, PITs, as_pits
 
-# --- wasserstein distances of PITs to the uniform distribution, in closed form
+# --- W1 distances to the uniform distribution, in closed form
 
 
 def quantile_distance(values: Floats, ends: Floats) -> Floats:
@@ -131,6 +131,9 @@ def binned_distance(counts: NDArray[np.int64]) -> float:
 
 
 # --- exact sums of ramps: CDFs of randomized PITs, averaged over the positions in their cells
+#
+# The randomized PIT of an outcome with an atom is uniform on its cell `[low, high]`. Its CDF is the
+# ramp `clip((c - low) / (high - low), 0, 1)`, or a step if the cell is a point (outcomes: 4.3).
 
 Number = TypeVar("Number", np.float64, np.complex128)
 
@@ -366,7 +369,7 @@ def _pieces(gaps: Floats, length: Floats, jump: Floats | None) -> Floats:
     return np.asarray(np.einsum("...i,...i->...", both, length) / 4)
 
 
-# --- calibration errors of PITs, overall and per person, with intervals (method: objects)
+# --- calibration errors, overall and per person
 
 BLOCK_PITS = 1 << 20
 """Number of PITs processed at once, so that temporaries need little memory."""

@@ -1,4 +1,4 @@
-"""Reliability of probabilities of an event: observed rates in bins of the probability."""
+"""Probabilities of 0/1 outcomes: reliability in bins, the usual scores, and the isotonic curve."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def check_events(probability: ArrayLike, event: ArrayLike) -> tuple[Floats, Floa
     return means, occurred
 
 
-# --- the usual scores of probabilities of 0/1 outcomes, and the isotonic curve with its band
+# --- scores, and the isotonic curve with its band
 
 LEAST_EVENTS = 10
 """Fewest events, and fewest rows without the event, for a slope."""

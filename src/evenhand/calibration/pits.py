@@ -396,7 +396,7 @@ def _weights(sample_weight: ArrayLike | None, n: int) -> Floats | None:
     return None if (weights == weights[0]).all() else weights
 
 
-# --- check that draws can support a guarantee (method: draws)
+# --- draws that can support a guarantee (method: draws)
 
 
 def check_own_draws(draws: Floats, rows: NDArray[np.intp] | None = None) -> None:

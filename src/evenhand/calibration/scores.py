@@ -141,7 +141,7 @@ def _common_divisor(gaps: Floats, least: float) -> float:
     return 0.0
 
 
-# --- scores of forecasts per person: log score, CRPS, spread and coverage (method: front)
+# --- scores
 
 BLOCK_ROWS = 1000
 BLOCK_FORECASTS = 16_000

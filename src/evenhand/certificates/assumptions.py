@@ -1,4 +1,4 @@
-"""Assumptions and limits of certificates, as text (method: proof)."""
+"""Assumptions and limits of certificates, follow-up of people, and questions with answers."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def remarks_of_times(follow_up: FollowUp, *, in_cells: bool = False) -> list[str
     return [follow_up.sentence(), *lost, *([WHOLE_CELLS] if has_horizon and in_cells else [])]
 
 
-# --- questions about a forecaster that rows can or cannot answer (method: sharp certificate)
+# --- questions that rows can or cannot answer (method: sharp certificate)
 
 SEVERAL = "with several draws per person, the error of each person's own forecasts is observed"
 

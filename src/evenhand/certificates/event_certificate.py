@@ -43,7 +43,7 @@ from evenhand.certificates.assumptions import (
 from evenhand.certificates.promise import Promise
 from evenhand.draws import RandomState, one_row_each
 
-# --- evidence on 0/1 outcomes
+# --- evidence: probabilities and events of people, or their counts
 
 Counts = NDArray[np.int64]
 
@@ -212,7 +212,7 @@ def _edges() -> Floats:
     return np.concatenate((end, middle, 1 - end[::-1]))
 
 
-# --- certificates of 0/1 forecasts: event rates and biases of every group (outcomes: 3)
+# --- certificates
 
 MASSES = (0.1, 0.2, 0.5, 1.0)
 """Group sizes of tables."""

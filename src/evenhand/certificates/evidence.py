@@ -1,4 +1,4 @@
-"""Evidence of a certificate: PITs, or counts of PITs (method: proof)."""
+"""Evidence of a certificate: PITs, counts of PITs, or PITs of times that may be cut off."""
 
 from __future__ import annotations
 
@@ -376,7 +376,7 @@ class CountEvidence:
         return binned_error_interval(self.counts.one_draw, confidence)
 
 
-# --- evidence of certificates of times that may be cut off: worst completions (outcomes: 5)
+# --- times that may be cut off: worst completions (outcomes: 5)
 
 LEAST_DRAWS = 16
 """Fewest draws over which the coverage of a known link is computed."""

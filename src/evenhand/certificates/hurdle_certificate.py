@@ -261,7 +261,7 @@ class HurdleCertificate(PITCertificate):
         return [*times, *super()._remarks()]
 
 
-# --- certification of forecasts with an atom at an end of the range of outcomes
+# --- certification
 
 
 def certify_hurdle(

@@ -374,7 +374,7 @@ def _two_digits(n: int) -> int:
     return -(-n // scale) * scale
 
 
-# --- certification of links from PITs of a deterministic forecaster, or from their counts
+# --- certification
 
 
 def certify_link(

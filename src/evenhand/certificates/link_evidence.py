@@ -117,7 +117,7 @@ class LinkEvidence(ABC):
         return float(shares @ values) / mass
 
 
-# --- evidence for links from one band
+# --- one band: mean pathwise errors of the worst people (method: proof)
 
 KNOTS = 30
 """Half of the number of distances at which a link's error is computed during the search."""
@@ -203,7 +203,12 @@ def approximate_errors(link: Link, distances: Floats) -> Floats:
     return errors
 
 
-# --- bound for every group of links by sign changes of its CDF (method: sharp certificate)
+# --- two bands: sign changes of the CDF of a group (method: sharp certificate)
+#
+# With `mu` the mean served PIT of a link and `F_S` the CDF of the base's PIT in a group, the
+# group's error is at most `integral |F_S(u) - u| dmu(u)`. The bound is the largest such integral
+# over all CDFs `W` that a group of the given mass can have inside the bands, found by the places
+# where `W - u` changes its sign: `W(v) = v` there, which limits `W` on both sides.
 
 CELLS = 256
 """Number of cells of [0, 1] in which sign changes are located."""
@@ -349,7 +354,10 @@ def _longest_path(stretches: Floats, cells: Cells) -> float:
     return float(best[-1])
 
 
-# --- bound for every group of links, probability level by level (method: sharp certificate)
+# --- two bands: probability level by level (method: sharp certificate)
+#
+# The CDF of a group's served PITs at `c` is `integral F_S(K(c; r)) dr`, and the CDF `F_S` of the
+# base's PIT in a group of the given mass lies between limits that follow from the bands.
 
 DRAWS = 512
 """Number of cells of draws; each is represented by the end that makes the bound larger."""
@@ -436,7 +444,7 @@ def _served(link: Link, u: Floats, r: Floats) -> Floats:
     return link.ppf_lower(log_u, np.where(upper, 1 - r, r), upper)
 
 
-# --- evidence for links from two one-sided bands (method: sharp certificate)
+# --- two bands: the smaller of both bounds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -486,7 +494,7 @@ def _contraction(link: Link, bands: CDFBands) -> Contraction:
     return Contraction.of(link, bands)
 
 
-# --- search for the largest alpha of a family of links whose bound meets a target
+# --- the largest alpha of a family of links whose bound meets a target
 
 LEAST_ALPHA = 0.005
 """Smallest alpha of the search. There a calibrated base pays a price of 3.6 nats."""
@@ -599,7 +607,7 @@ def enough_rows(is_enough: Callable[[int], bool], n: int, most: int) -> int | No
     return enough
 
 
-# --- choice between the bounds for links by a rule that sees no data
+# --- choice between the bounds by a rule that sees no data
 
 SHARP_ROWS = 500
 """Number of people from which the sharp bound is used where no target is given."""

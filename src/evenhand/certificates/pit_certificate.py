@@ -54,7 +54,7 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.links import Link
 
-# --- bound for every group that follows from the paper's own results (method: proof)
+# --- the paper's chain: mPAIC, PAIC, every group (method: proof)
 
 
 def chained_bound(mpaic_curve: Callable[[Floats], Floats], mass: float) -> float:
@@ -80,7 +80,7 @@ def chained_bound(mpaic_curve: Callable[[Floats], Floats], mass: float) -> float
     return min(float(bounds.min()), WORST)
 
 
-# --- certificates from PITs or from counts of PITs (method: proof)
+# --- certificates
 
 AVERAGE_SHARE = 0.1
 """Share of the risk of `group_error` that is spent on the overall error.
@@ -460,7 +460,7 @@ class PITCertificate(Certificate):
         ]
 
 
-# --- certification of forecasters from PITs or from counts of PITs (method: proof)
+# --- certification
 
 
 def certify_pit(

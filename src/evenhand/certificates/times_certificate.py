@@ -143,7 +143,7 @@ class TimesCertificate(PITCertificate):
         return [*remarks_of_times(self.follow_up, in_cells=True), *super()._remarks()]
 
 
-# --- certification of forecasts of times that may be cut off (outcomes: 5)
+# --- certification
 
 
 def certify_times(

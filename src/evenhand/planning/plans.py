@@ -56,7 +56,7 @@ from evenhand.planning.target import (
 )
 from evenhand.search import MIN_SIZE, group_test_rows, shift_of
 
-# --- certificates of random rows of a calibrated base: the bound that most samples reach
+# --- the bound that most random samples of a calibrated base reach
 
 PROBABILITY = 0.9
 """Probability, over random rows of a calibrated base, that a plan is met."""
@@ -112,7 +112,7 @@ def _tails(n: int, is_sharp: bool, mass: float, confidence: float) -> tuple[Floa
     return even, weights, np.array(tails)
 
 
-# --- number of rows with which a guarantee can be certified (method: sharp certificate)
+# --- number of rows with which a guarantee can be certified
 
 MOST_ROWS = 10_000_000
 """Largest number of rows that is considered."""
@@ -414,7 +414,7 @@ def _tests(found: Plan) -> Table:
     return Table.of("Rows of a group by its error", shifts, cells)
 
 
-# --- plan of a guarantee: what it costs, or what can be proven, with each number of rows
+# --- the plan
 
 ROWS = (200, 500, 1000, 2000, 5000, 10_000, 100_000)
 """Numbers of certifying rows of a plan."""

@@ -209,7 +209,7 @@ def _deterministic_lines(
     return lines
 
 
-# --- selection of the least certified randomization (method: proof, choosing a link)
+# --- `randomize`
 
 CERTIFY_SHARE = 0.3
 """Share of people held out for the certificate."""

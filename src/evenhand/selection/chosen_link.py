@@ -1,4 +1,4 @@
-"""Chosen link around a deterministic model, and its choice for continuous outcomes."""
+"""What links cost on given people, and the link chosen for continuous outcomes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from evenhand.selection.result import PlainInterval
 from evenhand.selection.rows import SplitRows, least_price
 from evenhand.tables import take_rows
 
-# --- what a link costs on given people: loss of log score and width of prediction intervals
+# --- costs: loss of log score and width of prediction intervals
 
 PRICE_DRAWS = 16
 MOST_PRICED = 400_000
@@ -219,7 +219,7 @@ def _log_minus(log_a: Floats, log_b: Floats) -> Floats:
     return np.asarray(log_a + log1mexp(log_b - log_a))
 
 
-# --- chosen link around a deterministic model, and its choice for continuous outcomes
+# --- choice for continuous outcomes
 
 
 @dataclass(frozen=True, eq=False)

@@ -129,7 +129,7 @@ def _forecast(outcomes: Floats, n: int) -> Forecast:
     return Forecast(LocationScale(smoothed, np.zeros(n)))
 
 
-# --- scores of forecasters on certifying rows
+# --- scores
 
 Cells = tuple[Floats, Floats]
 """Lower and upper ends of PITs, which differ where an outcome has a positive probability."""

@@ -65,7 +65,7 @@ class SimultaneousCertificate(FixedSequenceCertificate):
         return f"under one of {self.n_links} links, whose bounds hold simultaneously"
 
 
-# --- links around forecasts of counts and ordinal scores, tested in a fixed order
+# --- links tested in a fixed order
 
 ALPHAS = tuple(float(alpha) for alpha in np.geomspace(0.01, 1.0, 40))
 """Values of alpha around a forecast of counts, in the order of the tests; each is 12.5% larger.

@@ -148,7 +148,7 @@ class GroupSearches:
             return None
 
 
-# --- result of `randomize`: the chosen model, its certificate and its price
+# --- the result
 
 LARGE_SPREAD = 0.2
 """Error of a group in spread, as a share of the certified group error, that a summary reports."""
