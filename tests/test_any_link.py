@@ -18,13 +18,8 @@ from scipy.special import ndtr, ndtri
 from evenhand import InputError
 from evenhand._format import at_least, at_most
 from evenhand.calibration import SurvivalBand, cvar, local_levels_band
-from evenhand.certificates import (
-    LEAST_ALPHA,
-    Certificate,
-    LinkCertificate,
-    approximate_errors,
-    certify_link,
-)
+from evenhand.certificates import LEAST_ALPHA, Certificate, LinkCertificate, certify_link
+from evenhand.certificates.link_evidence import approximate_errors
 from evenhand.draws import jittered
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
 from repeats import most_failures, repeats, statistical
@@ -261,7 +256,7 @@ def test_the_bound_itself_decides_on_the_least_randomization(
 ) -> None:
     # the search reads errors from a table; were the table too low, the target would be missed
     monkeypatch.setattr(
-        "evenhand.certificates.pathwise_evidence.approximate_errors",
+        "evenhand.certificates.link_evidence.approximate_errors",
         lambda link, at: 0.97 * approximate_errors(link, at),
     )
     u = np.random.default_rng(3).uniform(size=1500)

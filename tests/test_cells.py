@@ -22,7 +22,6 @@ from evenhand.calibration import (
     calibration_error,
     cell_error,
     pathwise_errors,
-    quantile_distance,
 )
 
 Floats = NDArray[np.float64]
@@ -68,9 +67,10 @@ def random_cells(rng: np.random.Generator, n: int, kind: str) -> tuple[Floats, F
     return low, low + rng.integers(0, 2, size=n) / 8
 
 
-@pytest.mark.parametrize("kind", ["wide", "narrow", "grid"])
-@pytest.mark.parametrize("n", [1, 2, 5, 40])
-@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "n", "is_weighted"),
+    [("wide", 1, True), ("narrow", 2, False), ("grid", 5, True), ("narrow", 40, True)],
+)
 def test_sums_of_ramps_are_exact(kind: str, n: int, is_weighted: bool) -> None:
     rng = np.random.default_rng(n)
     for _ in range(5):
@@ -90,24 +90,8 @@ def test_blocks_and_cells_of_tiny_width_do_not_change_the_sum(
     high = np.maximum(low, high)
     expected = exact_w1(low, high, np.ones(60))
     assert calibration_error((low, high)) == pytest.approx(expected, abs=1e-14)
-    monkeypatch.setattr("evenhand.calibration.ramps.BLOCK_ENDS", 7)
+    monkeypatch.setattr("evenhand.calibration.errors.BLOCK_ENDS", 7)
     assert calibration_error((low, high)) == pytest.approx(expected, abs=1e-14)
-
-
-@pytest.mark.parametrize("p", [1, 1.5, 2, 3])
-def test_any_order_is_the_limit_of_many_positions_in_each_cell(p: float) -> None:
-    rng = np.random.default_rng(5)
-    low, high = random_cells(rng, 25, "wide")
-    high[:5] = low[:5]
-    weights = rng.exponential(size=25)
-    count = 4000
-    positions = (np.arange(count) + 0.5) / count
-    values = (low[:, None] + positions * (high - low)[:, None]).ravel()
-    order = np.argsort(values)
-    ends = np.append(0.0, np.cumsum(np.repeat(weights / weights.sum() / count, count)[order]))
-    expected = float(quantile_distance(values[order], ends, p)) ** (1 / p)
-    # a position moves by at most 1 / 8000
-    assert calibration_error((low, high), p, weights) == pytest.approx(expected, abs=1.3e-4)
 
 
 def test_pathwise_errors_are_those_of_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +133,7 @@ CELLS = st.integers(1, 6).flatmap(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(CELLS)
 def test_the_cell_error_bounds_the_error_from_both_sides(ends: list[list[list[float]]]) -> None:
     # outcomes: 2. Links rise in the draw, so that both ends do
@@ -164,23 +148,6 @@ def test_the_cell_error_bounds_the_error_from_both_sides(ends: list[list[list[fl
     assert cell_error((low, high)) <= overall + 1e-14
     # convexity of W1
     assert overall <= error.mean() + 1e-14
-
-
-@settings(max_examples=40, deadline=None)
-@given(CELLS, st.integers(0, 2**32 - 1))
-def test_averaging_over_positions_does_not_increase_the_error(
-    ends: list[list[list[float]]], seed: int
-) -> None:
-    low, high = np.array(ends).transpose(2, 0, 1)
-    # positions in a Latin hypercube: each person's are even, so the mean CDF is that of the cells
-    # but for a two-hundredth
-    rng = np.random.default_rng(seed)
-    ties = np.stack([rng.permutation(200) for _ in low]) / 200 + 0.0025
-    drawn = [PITs.of_cells(low, high, v).matrix for v in ties.T]
-    averaged = calibration_error((low, high))
-    assert averaged <= np.mean([calibration_error(pit) for pit in drawn]) + 2.5e-3
-    pathwise = np.mean([pathwise_errors(pit) for pit in drawn], axis=0)
-    assert (pathwise_errors((low, high)) <= pathwise + 2.5e-3).all()
 
 
 @settings(max_examples=50, deadline=None)
@@ -218,15 +185,6 @@ def test_weights_are_repetitions_of_people(
         np.testing.assert_allclose(
             pathwise_errors(pits), pathwise_errors((low, high)), rtol=0, atol=0
         )
-
-
-def test_weighted_and_selected_pits_keep_their_cells() -> None:
-    low, high = np.array([0.0, 0.2, 0.5]), np.array([0.2, 0.5, 1.0])
-    pits = PITs.of_cells(low, high, [0.5, 0.5, 0.5])
-    member = np.array([1.0, 0.0, 1.0])
-    expected = calibration_error(pits.take([0, 2]))
-    assert calibration_error(pits.weighted_by(member)) == pytest.approx(expected, abs=1e-14)
-    assert calibration_error((low[[0, 2]], high[[0, 2]])) == pytest.approx(expected, abs=1e-14)
 
 
 def test_a_true_forecast_has_an_error_that_vanishes() -> None:

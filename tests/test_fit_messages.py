@@ -15,7 +15,7 @@ from sklearn.linear_model import BayesianRidge
 from command_outcome import Command
 from evenhand import RandomizedRegressor, load
 from evenhand.links import make_link
-from evenhand.planning import right_wider
+from evenhand.planning.target import right_wider
 from evenhand.selection import wider_intervals
 
 ROWS = 120

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from scipy import stats
 from sklearn.calibration import calibration_curve
 
-from evenhand._validate import InputError
 from evenhand.calibration import reliability
 from repeats import most_failures, repeats, statistical
 
@@ -67,23 +65,3 @@ def test_intervals_of_calibrated_probabilities_hold_at_once() -> None:
     n_sets = repeats(2000)
     wrong = sum(bool(reliability(*events(300, seed)).is_off.any()) for seed in range(n_sets))
     assert wrong <= most_failures(n_sets)
-
-
-def test_wrong_probabilities_are_off() -> None:
-    p, y = events(4000, 4)
-    assert reliability(np.minimum(p + 0.2, 1.0), y).is_off.any()
-
-
-@pytest.mark.parametrize(
-    ("probability", "event", "message"),
-    [
-        ([0.2, 1.2], [0, 1], "probability must lie between 0 and 1, got 1.2"),
-        ([[0.2, -0.5]], [0], "probability must lie between 0 and 1, got -0.5"),
-        ([0.2, 0.3], [0, 2], "event must be 0 or 1, got 2.0; code the event as 1"),
-        ([0.2, 0.3], [0], "event must have one value per row"),
-        ([], [], "probability is empty"),
-    ],
-)
-def test_wrong_input_is_refused(probability: list, event: list, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        reliability(probability, event)

@@ -58,10 +58,10 @@ FAULTS = (
     Fault(
         "the error of everybody and the band at the whole risk each",
         "confidence = 1 - (1 - self.confidence) * (1 - AVERAGE_SHARE)\n"
-        "        return self.evidence.errors.band(self.method, WORST, confidence)\n\n"
+        "        return self.evidence.errors.band(WORST, confidence)\n\n"
         "    def coverage(",
         "confidence = self.confidence\n"
-        "        return self.evidence.errors.band(self.method, WORST, confidence)\n\n"
+        "        return self.evidence.errors.band(WORST, confidence)\n\n"
         "    def coverage(",
         CERTIFICATES,
     ),

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from evenhand._validate import Floats, Ints, Mask
+from evenhand.calibration import quantile_distance
 
 LEAST_WIDTH = 1e-9
 """Width below which a cell is treated as a point, as sums of its density would lose digits."""
@@ -252,7 +253,4 @@ def _error_of_points(pit: Floats, weight: Floats) -> float:
     """Return the W1 distance of weighted points from uniform."""
     order = np.argsort(pit)
     edges = np.concatenate(([0.0], np.cumsum(weight[order]) / weight.sum()))
-    # the integral of |q - u| over the ranks of a PIT is a difference of (q - u) |q - u| / 2
-    high = edges[1:] - pit[order]
-    low = edges[:-1] - pit[order]
-    return float((high * np.abs(high) - low * np.abs(low)).sum() / 2)
+    return float(quantile_distance(pit[order], edges))
