@@ -720,7 +720,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     assert found.to_json(path) == found.to_json()
     assert json.loads(path.read_text(encoding="utf-8")) == held
     head = {
-        "schema": "evenhand.audit/8",
+        "schema": "evenhand.audit/1",
         "name": "naïve",
         "target": None,
         "about": {},

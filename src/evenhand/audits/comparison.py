@@ -28,7 +28,7 @@ from evenhand.report import (
     difference_in_words,
 )
 
-SCHEMA = "evenhand.comparison/3"
+SCHEMA = "evenhand.comparison/1"
 COLUMNS = ("measure", "in_words")
 
 

@@ -6,7 +6,7 @@ import json
 from importlib.resources import files
 from typing import Any
 
-SCHEMA = "evenhand.audit/8"
+SCHEMA = "evenhand.audit/1"
 """Version of the layout of an audit's JSON."""
 
 
@@ -18,7 +18,7 @@ def audit_schema() -> dict[str, Any]:
     Examples
     --------
     >>> audit_schema()["properties"]["schema"]
-    {'const': 'evenhand.audit/8'}
+    {'const': 'evenhand.audit/1'}
     """
     text = files("evenhand.audits").joinpath("audit.schema.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from evenhand.audits.json_schema import SCHEMA
 from evenhand.distributions import OutcomeKind
-
-SCHEMA_NAME = re.compile(r"evenhand\.audit/([0-9]{1,9})")
-VERSION = 8
-"""Version of the layout that is read."""
 
 Kinds = tuple[type, ...]
 
@@ -63,13 +59,8 @@ def layout_fault(values: Any) -> str | None:
     """
     if not isinstance(values, Mapping):
         return "no object"
-    schema = values.get("schema")
-    version = SCHEMA_NAME.fullmatch(schema) if isinstance(schema, str) else None
-    if version is None:
-        return f"schema {schema!r}"
-    if int(version[1]) != VERSION:
-        age = "a later" if int(version[1]) > VERSION else "an earlier"
-        return f"schema {schema!r} of {age} version of evenhand"
+    if values.get("schema") != SCHEMA:
+        return f"schema {values.get('schema')!r}"
     faults = [_wrong(values.get(key, ...), kinds, key) for key, kinds in KEYS.items()]
     faults += [_wrong(values.get(key), (dict, type(None)), key) for key in OBJECTS]
     faults += [_wrong(values.get("rounding_step"), NUMBER, "rounding_step")]
