@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from evenhand.audits.blocks import PIT_DRAWS as PIT_DRAWS
 from evenhand.audits.blocks import inside_link as inside_link
-from evenhand.audits.blocks import read_block as read_block
 from evenhand.audits.certified import certify
 from evenhand.audits.comparison import Comparison, compare
 from evenhand.audits.counted import CountPlan as CountPlan

@@ -46,35 +46,6 @@ class Block(NamedTuple):
     cells: Ends | None
 
 
-def read_block(
-    model: Any,
-    X: Any,
-    low: Floats,
-    high: Floats,
-    ties: Floats,
-    random: np.random.Generator,
-) -> Block:
-    """Compute the PITs of one block of rows.
-
-    Parameters
-    ----------
-    model : forecaster or Forecast
-        A fitted forecaster, which is evaluated with jittered draws, or the forecasts of the block.
-    X : DataFrame or array-like of shape (k, n_features)
-        The rows; ignored if `model` is a Forecast.
-    low, high : ndarray of shape (k,)
-        Ends of the outcomes' rounding cells; both are the outcomes if they are not rounded.
-    ties : ndarray of shape (k,)
-        Position of each PIT within the probability of its cell, between 0 and 1.
-    random : numpy Generator
-        Source of draws.
-    """
-    forecast = forecast_of(model, X, random)
-    return read_forecast(
-        forecast, (low, high), ties, random, is_own=not isinstance(model, Forecast)
-    )
-
-
 def forecast_of(model: Any, X: Any, random: np.random.Generator) -> Forecast:
     """Return the forecasts of a model at jittered draws, or the given forecasts."""
     if isinstance(model, Forecast):

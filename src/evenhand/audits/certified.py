@@ -98,7 +98,7 @@ def certify(
     if cluster is None and (warning := copies_among(rows, subject)):
         warnings.warn(warning, UserWarning, stacklevel=2)
     return certificate_of(
-        subject.rows,
+        subject,
         confidence=confidence,
         groups=masks,
         method=method,

@@ -23,11 +23,7 @@ from evenhand.audits.pictures import LEVELS, curve_table
 from evenhand.audits.plain_interval import plain_table
 from evenhand.audits.result import Audit
 from evenhand.audits.rounding import OPEN, RoundingCells
-from evenhand.audits.scores import (
-    AVERAGE_ERROR,
-    Band,
-    replace_scores,
-)
+from evenhand.audits.scores import AVERAGE_ERROR, Band, band_of, replace_scores
 from evenhand.audits.scores import LEVELS as COVERED
 from evenhand.calibration import HISTOGRAM_BINS as BARS
 from evenhand.calibration import (
@@ -376,14 +372,8 @@ def _pit_scores(everyone: pd.Series[Any], *, is_event: bool) -> dict[Measure, Ba
     """Return the scores that need only PITs, from the row "everyone" of the table of groups."""
     covered = () if is_event else COVERED
     columns = {Measure("coverage", level): coverage_name(level) for level in covered}
-    return {
-        measure: {
-            "value": everyone[column],
-            "low": everyone[f"{column}_low"],
-            "high": everyone[f"{column}_high"],
-        }
-        for measure, column in (columns | {AVERAGE_ERROR: "error"}).items()
-    }
+    listed = (columns | {AVERAGE_ERROR: "error"}).items()
+    return {measure: band_of(everyone, column) for measure, column in listed}
 
 
 def _histogram(rows: RowCounts) -> pd.DataFrame:

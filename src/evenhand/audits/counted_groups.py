@@ -14,14 +14,13 @@ from evenhand._validate import Floats
 from evenhand.audits import tables
 from evenhand.audits.group_tests import Family
 from evenhand.audits.result import Audit
-from evenhand.audits.scores import LEVELS, Band
+from evenhand.audits.scores import Band, band_of, bands_at
 from evenhand.calibration import (
     PIT_BINS,
     GroupSums,
     PITCounts,
     RowValues,
     binned_error,
-    coverage_name,
     holm,
     simultaneous_intervals,
 )
@@ -72,14 +71,7 @@ def counted_groups(
     rows = [_everyone_row(everyone, sums[EVERYONE], centre, found, family.shares["everyone"])]
     estimates = named.estimates
     for i, name in enumerate(names):
-        bands = {
-            key: {
-                "value": float(values[i]),
-                "low": intervals[key][0][i],
-                "high": intervals[key][1][i],
-            }
-            for key, values in estimates.items()
-        }
+        bands = bands_at(estimates, intervals, i)
         rates = {key: float(values[i]) for key, values in named.rates.items()}
         rows.append(_row(known[name], groups[name].n_samples, sums[name], bands) | rates)
     table = tables.group_frame(rows, found.leaks)
@@ -137,21 +129,10 @@ def _everyone_row(
     """Return the row of everyone; the error of 0/1 outcomes given the forecast is the sample's."""
     of_all = _group_sums([counts], [sums], centre)
     ends = simultaneous_intervals(of_all, 1, share, is_tested=False)
-    bands = {
-        key: {
-            "value": float(value[0]),
-            "low": float(ends[key][0][0]),
-            "high": float(ends[key][1][0]),
-        }
-        for key, value in of_all.estimates.items()
-    }
+    bands = bands_at(of_all.estimates, ends, 0)
     sampled = found.groups.iloc[0]
     if of_all.order.has_events:
-        bands["error"] = {
-            "value": sampled["error"],
-            "low": sampled["error_low"],
-            "high": sampled["error_high"],
-        }
+        bands["error"] = band_of(sampled, "error")
     elif not sampled["off"]:
         bands["error"]["low"] = 0.0
     rates = {key: float(values[0]) for key, values in of_all.rates.items()}
@@ -159,15 +140,7 @@ def _everyone_row(
 
 
 def _row(group: Group, n: int, sums: Floats, bands: Mapping[str, Band]) -> dict[str, Any]:
-    return tables.group_row(
-        group,
-        n,
-        bands["error"],
-        float(sums[0] / n),
-        bands["bias"],
-        {level: bands[coverage_name(level)] for level in LEVELS if coverage_name(level) in bands},
-        n < tables.SMALL_GROUP,
-    )
+    return tables.group_row(group, n, bands, float(sums[0] / n), n < tables.SMALL_GROUP)
 
 
 def _tested(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,22 +12,14 @@ from numpy.typing import NDArray
 
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.audits.blocks import PIT_DRAWS, forecast_of, inside_link
-from evenhand.audits.outcomes import (
-    Events,
-    PositivePart,
-    RowPITs,
-    Simulate,
-    event_probability,
-)
+from evenhand.audits.outcomes import PositivePart, RowPITs, Simulate, event_probability
 from evenhand.audits.pictures import Interval, example_rows, example_table, intervals
 from evenhand.audits.plain_interval import plain_widths
 from evenhand.audits.reading import Reading
 from evenhand.audits.rounding import RoundingCells
 from evenhand.audits.scores import forecast_scores
 from evenhand.audits.simulations import simulation
-from evenhand.calibration import PITs
 from evenhand.censoring import CensoredTimes
-from evenhand.certificates import LinkBase
 from evenhand.columns import as_table, copies_in_words
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import fresh
@@ -53,16 +44,12 @@ BLOCK_ROWS = 20_000
 scores are computed on."""
 
 
-@dataclass(frozen=True)
-class Subject:
-    """Statistics that an audit stores of the forecasts of held-out rows.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Subject(RowPITs):
+    """PITs of held-out rows, and what an audit stores of their forecasts beside them.
 
     Parameters
     ----------
-    kind : OutcomeKind
-        Kind of outcome that the forecasts describe.
-    pits : PITs
-        PITs with their draws, their cells and the weights of the rows.
     outcomes : ndarray of shape (n,)
         The outcomes.
     residual : ndarray of shape (n,)
@@ -81,31 +68,11 @@ class Subject:
         the event for 0/1 outcomes.
     examples : DataFrame
         Prediction intervals of a few people; see `example_table`.
-    base : LinkBase or None
-        The link and the PITs of the deterministic forecaster inside it; None if the forecaster is
-        no link.
     plain : ndarray of shape (k, 4)
         Widths of the intervals of the deterministic forecaster, for the scored rows; NaN if
         there is none.
-    events : Events or None
-        Events and their probabilities, for 0/1 outcomes and hurdles.
-    positive : PositivePart or None
-        PITs of the people whose outcome is not the atom of a hurdle.
-    simulate : callable or None
-        Draws outcomes of some rows from their forecasts and returns the PITs of these outcomes;
-        None if no outcome has a cell.
-    times : CensoredTimes or None
-        Times that may be cut off; None for outcomes that are all known.
-    at_horizon, by_horizon : ndarray of shape (n,) or None
-        See `RowPITs`.
-    time_base : PITs or None
-        See `RowPITs`.
-    keys : dict of str to ndarray of shape (n,)
-        See `RowPITs`.
     """
 
-    kind: OutcomeKind
-    pits: PITs
     outcomes: Floats
     residual: Floats
     step: float | None
@@ -114,33 +81,7 @@ class Subject:
     scores: dict[Measure, Floats]
     medians: Floats
     examples: pd.DataFrame
-    base: LinkBase | None
     plain: Floats
-    events: Events | None = None
-    positive: PositivePart | None = None
-    simulate: Simulate | None = None
-    times: CensoredTimes | None = None
-    at_horizon: Floats | None = None
-    by_horizon: Floats | None = None
-    time_base: PITs | None = None
-    keys: Mapping[str, Floats] = field(default_factory=dict)
-
-    @cached_property
-    def rows(self) -> RowPITs:
-        """PITs of the rows, and what is known of the forecasts behind them."""
-        return RowPITs(
-            self.pits,
-            self.kind,
-            self.base,
-            self.events,
-            self.positive,
-            self.simulate,
-            self.times,
-            self.at_horizon,
-            self.by_horizon,
-            self.time_base,
-            self.keys,
-        )
 
 
 def read_subject(
@@ -182,31 +123,31 @@ def read_subject(
     pits = read.pits(weights)
     merged = _Kept.joined(kept)
     return Subject(
-        read.kind,
         pits,
-        outcomes,
-        outcomes - read.mean,
-        None if read.grid is None else read.grid.step,
-        read.rounding,
-        scored,
-        merged.scores,
-        merged.medians,
-        example_table(
+        read.kind,
+        read.base,
+        read.events,
+        _with_width(read.positive(weights), merged.keys),
+        None if pits.cells is None else _simulation(model, X, pits.n_draws, read, random),
+        times,
+        read.at_horizon,
+        read.by_horizon,
+        read.time_base(weights),
+        merged.keys,
+        outcomes=outcomes,
+        residual=outcomes - read.mean,
+        step=None if read.grid is None else read.grid.step,
+        rounding=read.rounding,
+        scored=scored,
+        scores=merged.scores,
+        medians=merged.medians,
+        examples=example_table(
             example_rows(outcomes),
             merged.examples,
             outcomes,
             None if times is None else times.is_lost,
         ),
-        read.base,
-        merged.plain,
-        events=read.events,
-        positive=_with_width(read.positive(weights), merged.keys),
-        simulate=None if pits.cells is None else _simulation(model, X, pits, read, random),
-        times=times,
-        at_horizon=read.at_horizon,
-        by_horizon=read.by_horizon,
-        time_base=read.time_base(weights),
-        keys=merged.keys,
+        plain=merged.plain,
     )
 
 
@@ -232,11 +173,11 @@ def _with_width(part: PositivePart | None, keys: Mapping[str, Floats]) -> Positi
 
 
 def _simulation(
-    model: Any, X: Any, pits: PITs, read: Reading, random: np.random.Generator
+    model: Any, X: Any, n_draws: int, read: Reading, random: np.random.Generator
 ) -> Simulate:
     """Return a function that draws outcomes of a sample of the rows, and gives their PITs."""
-    n = pits.n_samples
-    most = min(n, SIMULATED_ROWS, max(SIMULATED_PITS // pits.n_draws, 1))
+    n = read.outcomes.size
+    most = min(n, SIMULATED_ROWS, max(SIMULATED_PITS // n_draws, 1))
     rows = np.arange(n) if most == n else np.sort(random.choice(n, most, replace=False))
     if isinstance(model, Forecast):
         some = model[rows]

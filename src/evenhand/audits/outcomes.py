@@ -295,7 +295,7 @@ def outcome_ends(
     rounding: RoundingCells,
     times: CensoredTimes | None = None,
 ) -> Ends:
-    """Return the ends of the cells of outcomes, see `read_block`.
+    """Return the ends of the cells of outcomes, see `read_forecast`.
 
     The cell of a rounded outcome ends at the atom of a hurdle: the outcome is known not to be the
     atom. Times that are cut off have no upper end, and neither have outcomes at the horizon, unless

@@ -22,7 +22,7 @@ from evenhand.audits.pictures import calibration_table
 from evenhand.audits.reliability import own_reliability, rate_ends, reliability_table
 from evenhand.audits.result import Audit
 from evenhand.audits.rows import HeldOut
-from evenhand.audits.scores import AVERAGE_ERROR, Band, score_table
+from evenhand.audits.scores import AVERAGE_ERROR, Band, band_of, score_table
 from evenhand.audits.searches import Notes, certify_rows, conditional_coverage, learn_groups
 from evenhand.audits.survival import CensoringCounts, survival_reliability, survival_table
 from evenhand.calibration import (
@@ -98,7 +98,8 @@ def audit_rows(
         scores = censored_scores(scores, sized)
         tested = with_sizes(tested, rows, sized, held, options, random)
         of_learned = with_learned_sizes(of_learned, learned, plain, options, random)
-    scores = _with_error(scores, tested.groups.iloc[0], is_event)
+    # the error of everyone is that of the table of groups
+    scores |= {AVERAGE_ERROR: band_of(tested.groups.iloc[0], "error")}
     worst = pd.DataFrame(columns=list(tables.WORST_COLUMNS))
     if thin.held is not None and not is_event:
         simulate = rows.simulate if thin.rows is None else None
@@ -174,18 +175,6 @@ def _reliability(
     if rows.times is not None:
         return survival_reliability(rows, held.groups, confidence)
     return reliability_table(rows.events, rows.pits.weights, held.groups, confidence)
-
-
-def _with_error(
-    scores: dict[Measure, Band], everyone: pd.Series[Any], is_event: bool
-) -> dict[Measure, Band]:
-    """Return the scores with the error of everyone, as the table of groups has it."""
-    band = {
-        "value": everyone["error"],
-        "low": everyone["error_low"],
-        "high": everyone["error_high"],
-    }
-    return scores | {AVERAGE_ERROR: {key: float(value) for key, value in band.items()}}
 
 
 class _Thinned(NamedTuple):

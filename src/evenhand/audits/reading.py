@@ -51,7 +51,7 @@ class Reading:
         self._pit = np.empty((outcomes.size, 0))
         self._r: Floats | None = None
         self._cells: Ends | None = None
-        self._events: Events | None = None
+        self.events: Events | None = None
         self._positive: list[Block] = []
         self._base: Floats | None = None
         self._at = 0.0
@@ -79,9 +79,9 @@ class Reading:
         if times is not None and times.horizon is not None:
             self._fill_horizon(rows, forecast, times.horizon)
         found = Events.of(forecast, outcomes)
-        if found is not None and self._events is not None:
-            self._events.probability[rows] = found.probability
-            self._events.happened[rows] = found.happened
+        if found is not None and self.events is not None:
+            self.events.probability[rows] = found.probability
+            self.events.happened[rows] = found.happened
         if self.kind is OutcomeKind.HURDLE:
             off = np.flatnonzero(is_off_atom(forecast, outcomes))
             self._off_atom[rows] = is_off_atom(forecast, outcomes)
@@ -137,7 +137,7 @@ class Reading:
         if self.kind is OutcomeKind.HURDLE:
             self._at = as_hurdle(forecast.distribution).at
         if self.kind in (OutcomeKind.BINARY, OutcomeKind.HURDLE):
-            self._events = Events(np.empty(self.outcomes.size), np.empty(self.outcomes.size))
+            self.events = Events(np.empty(self.outcomes.size), np.empty(self.outcomes.size))
 
     def _fill(self, rows: slice, block: Block) -> None:
         n = self.outcomes.size
@@ -167,23 +167,13 @@ class Reading:
         censored = None if self.times is None else self.times.is_lost
         return PITs(self._pit, self._r, weights, self._cells, censored)
 
-    @property
-    def events(self) -> Events | None:
-        """Events and their probabilities; None for outcomes without events."""
-        return self._events
-
     def positive(self, weights: Floats | None) -> PositivePart | None:
         """Return the PITs of the people whose outcome is not the atom of a hurdle, if any."""
         if not self._positive:
             return None
         rows = np.flatnonzero(self._off_atom)
         return PositivePart.joined(
-            rows,
-            self._positive,
-            self.outcomes,
-            weights,
-            self._at,
-            self.times,
+            rows, self._positive, self.outcomes, weights, self._at, self.times
         )
 
 

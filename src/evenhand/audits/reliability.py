@@ -41,7 +41,7 @@ def reliability_table(
     if events is not None:
         tables = [
             _of_group(name, mask, events, weights, confidence)
-            for name, mask in _masks(events.happened.size, groups)
+            for name, mask in known_masks(events.happened.size, groups)
         ]
     return pd.concat(tables, ignore_index=True)
 
@@ -81,7 +81,8 @@ def _of_group(
     return table[list(RELIABILITY_COLUMNS)]
 
 
-def _masks(n: int, groups: Groups) -> Iterator[tuple[str, Mask]]:
+def known_masks(n: int, groups: Groups) -> Iterator[tuple[str, Mask]]:
+    """Yield everyone and the named groups of known members that have any."""
     yield EVERYONE, np.ones(n, dtype=np.bool_)
     for group, mask in groups.known().pairs():
         if mask.any():

@@ -187,15 +187,8 @@ def audit(
         raise InputError("y is missing: an audit compares forecasts with outcomes; pass y=")
     # options are checked before forecasts are made, which may take minutes
     described = check_about(about)
-    options = check_search(
-        masses,
-        learned_masses,
-        min_size,
-        confidence,
-        n_simulations,
-        tolerance=tolerance,
-        largest_weight=largest_weight,
-    )
+    sizes = masses, learned_masses, min_size
+    options = check_search(*sizes, confidence, n_simulations, tolerance, largest_weight)
     random = generator(random_state)
     times = given_times(y, event, horizon, entered, sample_weight)
     outcomes = check_finite("y", y) if times is None else times.time
@@ -203,17 +196,8 @@ def audit(
     people = check_people(ids, outcomes.size)
     given, model = model, check_model(model)
     table = check_rows(model, X, outcomes.size)
-    held = hold_out(
-        outcomes.size,
-        table,
-        features,
-        groups,
-        sample_weight,
-        cluster,
-        random,
-        y=y,
-        largest_weight=options.largest_weight,
-    )
+    given_rows = table, features, groups, sample_weight, cluster
+    held = hold_out(outcomes.size, *given_rows, random, y, options.largest_weight)
     is_given = isinstance(model, Forecast)
     title = name or ("forecast" if is_given else type(given).__name__)
     audited = model[held.kept] if is_given and held.kept.size < outcomes.size else model
@@ -267,14 +251,14 @@ def _of_subject(
     is_of_times = subject.times is not None
     has_whole = not is_of_times and subject.kind in (OutcomeKind.COUNT, OutcomeKind.HURDLE)
     scores = mean_scores(subject.scores, weights) | coverage_scores(
-        subject.rows.tested,
+        subject.tested,
         has_whole=has_whole,
         is_event=subject.kind is OutcomeKind.BINARY,
     )
     share, notes = grid_findings(subject)
     notes = (*notes, *time_notes(subject.times), *excluded_outcomes(subject))
     held = replace(held, notes=(*held.notes, *notes))
-    found = audit_rows(subject.rows, subject.residual, scores, held, options, random, target)
+    found = audit_rows(subject, subject.residual, scores, held, options, random, target)
     examples = subject.examples
     return replace(
         found,
@@ -375,15 +359,8 @@ def audit_pit(
     True
     """
     described = check_about(about)
-    options = check_search(
-        masses,
-        learned_masses,
-        min_size,
-        confidence,
-        n_simulations,
-        tolerance=tolerance,
-        largest_weight=largest_weight,
-    )
+    sizes = masses, learned_masses, min_size
+    options = check_search(*sizes, confidence, n_simulations, tolerance, largest_weight)
     random = generator(random_state)
     pits = as_pits(pit, r, sample_weight, random)
     n = pits.n_samples
@@ -392,17 +369,8 @@ def audit_pit(
         raise bad_input("residual", f"have one value per row of PITs ({n})", bias.size)
     people = check_people(ids, n)
     given = pits.weights if sample_weight is None else sample_weight
-    held = hold_out(
-        n,
-        X,
-        features,
-        groups,
-        given,
-        cluster,
-        random,
-        y=residual,
-        largest_weight=options.largest_weight,
-    )
+    given_rows = X, features, groups, given, cluster
+    held = hold_out(n, *given_rows, random, residual, options.largest_weight)
     # rows of validated PITs need no second validation, and all rows need no copy
     some = pits if held.kept.size == n else pits.take(held.kept)
     known = RowPITs.of_pits(some)

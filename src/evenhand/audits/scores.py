@@ -36,7 +36,26 @@ Z95 = 1.959964
 Band = dict[str, float]
 """An estimate with its 95% confidence interval: `value`, `low`, `high`."""
 
+BAND_ENDS = {"value": "", "low": "_low", "high": "_high"}
+"""Ends of the names of columns of a band."""
+
 AVERAGE_ERROR = Measure("error")
+
+
+def band_of(row: pd.Series[Any], column: str) -> Band:
+    """Return the estimate of a column of a table with its interval."""
+    return {key: float(row[column + end]) for key, end in BAND_ENDS.items()}
+
+
+def bands_at(
+    estimates: Mapping[str, Floats], intervals: Mapping[str, tuple[Floats, Floats]], place: int
+) -> dict[str, Band]:
+    """Return the estimates of one of several groups with their intervals."""
+    return {
+        key: {"value": float(values[place]), "low": float(low[place]), "high": float(high[place])}
+        for key, values in estimates.items()
+        for low, high in [intervals[key]]
+    }
 
 
 def forecast_scores(

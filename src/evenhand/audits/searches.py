@@ -75,24 +75,19 @@ def conditional_coverage(
     Probabilities of 0/1 outcomes have no intervals.
     """
     features, _ = _without_names(held.searched)
+    nothing = pd.DataFrame(columns=list(search.MISCOVERAGE_COLUMNS))
     if features is None or is_event:
-        return pd.DataFrame(columns=list(search.MISCOVERAGE_COLUMNS)), ()
-    if pits.censored is not None:
-        why = "whether an interval covers a time that is cut off may be unknown"
-        return pd.DataFrame(columns=list(search.MISCOVERAGE_COLUMNS)), (
-            Note(NoteKind.NO_MISCOVERAGE, reason=why),
-        )
-    try:
-        # the order of the rows has a fixed seed, so it does not depend on the searches before
-        found = search.conditional_miscoverage(
-            pits, features, LEVELS, confidence=options.confidence, random_state=0
-        )
-    except InputError as error:
-        why = str(error).partition("; ")[0]
-        return pd.DataFrame(columns=list(search.MISCOVERAGE_COLUMNS)), (
-            Note(NoteKind.NO_MISCOVERAGE, reason=why),
-        )
-    return found, ()
+        return nothing, ()
+    why = "whether an interval covers a time that is cut off may be unknown"
+    if pits.censored is None:
+        try:
+            # the order of the rows has a fixed seed, so it does not depend on the searches before
+            return search.conditional_miscoverage(
+                pits, features, LEVELS, confidence=options.confidence, random_state=0
+            ), ()
+        except InputError as error:
+            why = str(error).partition("; ")[0]
+    return nothing, (Note(NoteKind.NO_MISCOVERAGE, reason=why),)
 
 
 def _without_names(features: Any) -> tuple[Any, list[str]]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import Floats, Mask
+from evenhand._validate import Floats
 from evenhand.audits.outcomes import RowPITs
-from evenhand.audits.reliability import RELIABILITY_COLUMNS
+from evenhand.audits.reliability import RELIABILITY_COLUMNS, known_masks
 from evenhand.calibration import n_effective, probability_bins, share_interval
 from evenhand.censoring import CensoredTimes, KaplanMeier
-from evenhand.columns import EVERYONE, Groups
+from evenhand.columns import Groups
 
 SURVIVAL_COLUMNS = (
     "group",
@@ -89,7 +88,7 @@ def survival_table(rows: RowPITs, groups: Groups, confidence: float) -> pd.DataF
     times, predicted = rows.times, rows.by_horizon
     if times is None or predicted is None or times.horizon is None:
         return pd.DataFrame(columns=list(SURVIVAL_COLUMNS))
-    listed = list(_masks(times.n_samples, groups))
+    listed = list(known_masks(times.n_samples, groups))
     tail = (1 - confidence) / len(listed)
     weights = np.ones(times.n_samples) if rows.pits.weights is None else rows.pits.weights
     found = [
@@ -111,7 +110,7 @@ def survival_reliability(rows: RowPITs, groups: Groups, confidence: float) -> pd
         weights = np.ones(times.n_samples) if rows.pits.weights is None else rows.pits.weights
         tables = [
             _bins(name, times.take(mask), predicted[mask], weights[mask], confidence)
-            for name, mask in _masks(times.n_samples, groups)
+            for name, mask in known_masks(times.n_samples, groups)
         ]
     return pd.concat(tables, ignore_index=True)
 
@@ -121,17 +120,14 @@ def _bins(
 ) -> pd.DataFrame:
     place = probability_bins(predicted)
     n_bins = int(place.max()) + 1
-    records = []
-    for number in range(n_bins):
-        some = place == number
-        one = _rates(
-            times.take(some), predicted[some], weights[some], 1 - (1 - confidence) / n_bins
-        )
-        records.append(
-            {"group": name, "bin": number, "n": one["n"], "probability": one["predicted"]}
-            | {"rate": one["observed"], "low": one["low"], "high": one["high"]}
-        )
-    return pd.DataFrame(records, columns=list(RELIABILITY_COLUMNS))
+    each = 1 - (1 - confidence) / n_bins
+    rates = [
+        _rates(times.take(some), predicted[some], weights[some], each)
+        for some in (place == number for number in range(n_bins))
+    ]
+    names = {"predicted": "probability", "observed": "rate"}
+    table = pd.DataFrame(rates).rename(columns=names).assign(group=name, bin=np.arange(n_bins))
+    return table[list(RELIABILITY_COLUMNS)]
 
 
 LEAST_REACHED = 5
@@ -169,10 +165,3 @@ def _rates(
         "least": lowest,
         "most": highest,
     }
-
-
-def _masks(n: int, groups: Groups) -> Iterator[tuple[str, Mask]]:
-    yield EVERYONE, np.ones(n, dtype=np.bool_)
-    for group, mask in groups.known().pairs():
-        if mask.any():
-            yield group.name, mask

@@ -11,7 +11,7 @@ import pandas as pd
 from evenhand import certificates, search
 from evenhand._validate import Floats, Ints
 from evenhand.audits.outcomes import Simulate
-from evenhand.audits.scores import LEVELS, Band
+from evenhand.audits.scores import BAND_ENDS, LEVELS, Band, bands_at
 from evenhand.calibration import GroupSums, Interval, PITs, coverage_name, holm
 from evenhand.columns import Group, Groups
 from evenhand.distributions import OutcomeKind
@@ -86,24 +86,14 @@ def named_rows(
     for i, name in enumerate(names):
         members = groups.membership(name)
         weights = members if pits.weights is None else members * pits.weights
-        bands: dict[str, Band] = {
-            key: {"value": float(values[i]), "low": float(low[i]), "high": float(high[i])}
-            for (key, values), (low, high) in zip(
-                estimates.items(), intervals.values(), strict=True
-            )
-        }
-        rows.append(
-            group_row(
-                groups.what(name),
-                round(float(members.sum())),
-                bands["error"],
-                float(np.average(mean_pit, weights=weights)),
-                bands["bias"],
-                {level: bands[coverage_name(level)] for level in sums.order.covered},
-                bool(sums.n_effective[i] < SMALL_GROUP),
-            )
-            | {key: float(values[i]) for key, values in further.items()}
+        row = group_row(
+            groups.what(name),
+            round(float(members.sum())),
+            bands_at(estimates, intervals, i),
+            float(np.average(mean_pit, weights=weights)),
+            bool(sums.n_effective[i] < SMALL_GROUP),
         )
+        rows.append(row | {key: float(values[i]) for key, values in further.items()})
     return rows
 
 
@@ -171,25 +161,13 @@ def with_named(scan: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
 
 
 def group_row(
-    group: Group,
-    n: int,
-    error: Band,
-    mean_pit: float,
-    bias: Band,
-    coverage: Mapping[float, Band],
-    too_small: bool,
+    group: Group, n: int, bands: Mapping[str, Band], mean_pit: float, too_small: bool
 ) -> dict[str, Any]:
-    """Return a row of the table of groups.
-
-    Error, bias and coverage have keys `value`, `low` and `high`.
-    """
+    """Return a row of the table of groups; `bands` begin with that of the error."""
     row: dict[str, Any] = {"group": group.name, "n": n}
-    row |= {"error": error["value"], "error_low": error["low"], "error_high": error["high"]}
-    row["mean_pit"] = mean_pit
-    row |= {"bias": bias["value"], "bias_low": bias["low"], "bias_high": bias["high"]}
-    for level, band in coverage.items():
-        key = coverage_name(level)
-        row |= {key: band["value"], f"{key}_low": band["low"], f"{key}_high": band["high"]}
+    for key, band in bands.items():
+        row |= {key + end: band[name] for name, end in BAND_ENDS.items()}
+        row.setdefault("mean_pit", mean_pit)
     return row | {"too_small": too_small, "column": group.column}
 
 
