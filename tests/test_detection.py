@@ -21,18 +21,9 @@ from evenhand.audits import with_people
 from evenhand.columns import GroupRule, TableEncoder
 from evenhand.draws import jittered
 from evenhand.links import Entropic
-from evenhand.search import (
-    cut_trees,
-    detection,
-    find_group,
-    group_learners,
-    pattern_basis,
-    pattern_values,
-    scan_groups,
-    starting_patterns,
-    top_rows,
-    wave_weights,
-)
+from evenhand.search import cut_trees, detection, find_group, group_learners, scan_groups
+from evenhand.search.group_learners import top_rows
+from evenhand.search.patterns import pattern_basis, pattern_values, starting_patterns, wave_weights
 from planted_groups import PLANTED, planted_table
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 

@@ -12,19 +12,14 @@ from discrete_laws import pits_of
 from evenhand._validate import Floats
 from evenhand.calibration import PITs, calibration_error
 from evenhand.links import Entropic
-from evenhand.search import (
-    GroupSearch,
-    find_group,
-    group_errors,
-    mean_cdfs,
-    null_curve,
+from evenhand.search import GroupSearch, find_group, null_curve, scan_groups, worst_group_curve
+from evenhand.search.cells import group_errors, mean_cdfs
+from evenhand.search.patterns import (
     null_moments,
     pattern_basis,
     pattern_values,
-    scan_groups,
     starting_patterns,
     waves,
-    worst_group_curve,
 )
 from repeats import most_failures, repeats, statistical
 

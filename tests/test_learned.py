@@ -19,18 +19,16 @@ from evenhand._validate import InputError
 from evenhand.calibration import calibration_error
 from evenhand.draws import jittered
 from evenhand.links import Entropic
-from evenhand.search import (
+from evenhand.search import FoundGroup, find_group, learned_group
+from evenhand.search.group_learners import top_rows
+from evenhand.search.learned_group import mean_lower_bound
+from evenhand.search.patterns import (
     PATTERN_CELLS,
     WAVES,
-    FoundGroup,
     direction_of,
-    find_group,
-    learned_group,
-    mean_lower_bound,
     pattern_of,
     pattern_values,
     starting_patterns,
-    top_rows,
     wave_weights,
     waves,
 )

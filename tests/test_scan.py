@@ -19,9 +19,9 @@ from scipy import stats
 from evenhand._validate import InputError
 from evenhand.calibration import calibration_error, covered
 from evenhand.columns import Groups, cuts, group_columns
-from evenhand.search import masks as group_masks
 from evenhand.search import pairs as mask_pairs
 from evenhand.search import scan_groups
+from evenhand.search.pairs import make_masks
 
 BINS = mask_pairs.BINS
 
@@ -196,7 +196,7 @@ def test_halves_of_arrays_are_those_of_group_columns() -> None:
         all=2**60 + np.arange(101),
         huge=np.uint64(2**63) + rng.permutation(101).astype(np.uint64),
     )
-    made = group_masks.make_masks(table, Groups())
+    made = make_masks(table, Groups())
     expected = group_columns(table, table.columns, source="X")
     assert made.names == list(expected)
     for g, rows in enumerate(expected.values()):
