@@ -42,11 +42,11 @@ from evenhand.audits import (
     certify,
     compare,
     inside_link,
-    pictures,
     provenance,
-    read_block,
 )
 from evenhand.audits import audit as full_audit
+from evenhand.audits.blocks import Block, forecast_of, read_forecast
+from evenhand.audits.scores import calibration_table
 from evenhand.calibration import PITs, pathwise_errors
 from evenhand.certificates import RowEvidence, certify_link
 from evenhand.distributions import Distribution, Normal, NormalMixture, Randomized
@@ -832,7 +832,7 @@ def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: 
     for _ in range(runs):
         u = rng.uniform(size=(n, 1))
         pit = u if n_draws == 1 else link.ppf(u, jittered(n, n_draws, rng))
-        curve = pictures.calibration_table(PITs(pit))
+        curve = calibration_table(PITs(pit))
         outside += bool(((curve["level"] < curve["low"]) | (curve["level"] > curve["high"])).any())
     assert stats.binomtest(outside, runs, 0.05, alternative="greater").pvalue > 1e-3
 
@@ -840,7 +840,7 @@ def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: 
 def test_the_band_of_the_calibration_curve_finds_what_is_off() -> None:
     """Normal(0, 2) for Normal(0, 1): 0.2 of PITs up to 0.34, 3.1 margins of 0.043 from 0.2."""
     pit = stats.norm.cdf(np.random.default_rng(3).normal(size=1000) / 2)
-    curve = pictures.calibration_table(PITs(pit)).set_index("level")
+    curve = calibration_table(PITs(pit)).set_index("level")
     assert curve.loc[0.2, "high"] < 0.2
     assert curve.loc[0.8, "low"] > 0.8
 
@@ -1400,10 +1400,16 @@ def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.Mo
     assert np.unique(randomized.certificate.evidence.pits.draws).size == 900 * 64  # type: ignore[union-attr, arg-type]
 
 
+def read_block(model: Any, X: Any, low: Floats, high: Floats, ties: Floats) -> Block:
+    random = np.random.default_rng(0)
+    is_own = not isinstance(model, Forecast)
+    return read_forecast(forecast_of(model, X, random), (low, high), ties, random, is_own=is_own)
+
+
 def test_a_block_of_rows_is_read_with_the_draws_and_means_of_its_forecaster() -> None:
     X, y = table()
     model, share = Stub(0.8, by_link=True), np.full(N, 0.5)
-    pit, r, mean, base, cells = read_block(model, X, y, y, share, np.random.default_rng(0))
+    pit, r, mean, base, cells = read_block(model, X, y, y, share)
     assert cells is None
     np.testing.assert_array_equal(r, model.draws[-1])
     peer = stats.norm(*randomized_normal(X["score"].to_numpy(), model.draws[-1], 0.8))
@@ -1416,8 +1422,8 @@ def test_a_block_of_rows_is_read_with_the_draws_and_means_of_its_forecaster() ->
     # of a rounding cell the PIT is the share asked for
     low, high = y - 0.1, y + 0.1
     pit, r, mean, base, cells = read_block(
-        Forecast.from_normal(X["score"], np.full(N, STD)), None, low, high, share, None
-    )  # type: ignore[arg-type]
+        Forecast.from_normal(X["score"], np.full(N, STD)), None, low, high, share
+    )
     assert r is None
     ends = [stats.norm(X["score"], STD).cdf(end) for end in (low, high)]
     np.testing.assert_allclose(pit[:, 0], (ends[0] + ends[1]) / 2, rtol=1e-9)
@@ -1427,7 +1433,7 @@ def test_a_block_of_rows_is_read_with_the_draws_and_means_of_its_forecaster() ->
     np.testing.assert_array_equal(mean, X["score"])
     assert base is None
     # PITs of the base are spread over the same share of the cell
-    inside = read_block(model, X, low, high, share, np.random.default_rng(0)).base
+    inside = read_block(model, X, low, high, share).base
     assert inside is not None
     np.testing.assert_allclose(inside.pit, pit[:, 0], rtol=1e-9)
 
@@ -1522,7 +1528,7 @@ def test_forecasts_with_draws_of_their_own_are_averaged_over_those() -> None:
     r = np.full((1, 2), [0.1, 0.2])
     link = Gaussian.from_rho(0.6)
     served = flat(N).randomized(link=link, r=r)
-    mean = read_block(served, None, *np.zeros((3, N)), np.random.default_rng(0))[2]
+    mean = read_block(served, None, *np.zeros((3, N)))[2]
     expected = -(0.6 / 0.8) * special.ndtri(r).mean()
     # one outcome of two from each: four standard errors of N means of two outcomes with standard
     # deviation 1.25
@@ -1538,7 +1544,7 @@ def test_bias_is_against_the_mean_over_draws_of_a_skewed_forecaster(link: str) -
         )
     )
     model = SkewedStub(base.distribution, link)
-    mean = read_block(model, X, *np.zeros((3, 100)), np.random.default_rng(0))[2]
+    mean = read_block(model, X, *np.zeros((3, 100)))[2]
     # brute force: forecasts over a fine grid of draws, each with its mean from a fine grid of
     # quantiles
     x = (np.arange(300) + 0.5) / 300

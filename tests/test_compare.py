@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from evenhand import Forecast, InputError, audit, audit_pit, compare
-from evenhand.audits import Audit, Comparison, paired, row_record
+from evenhand.audits import Audit, Comparison, comparison, row_record
 from evenhand.calibration import PITs
 from evenhand.report import comparison_text
 from repeats import most_failures, repeats, statistical
@@ -81,7 +81,7 @@ def test_changes_are_those_of_the_tables_of_both_audits() -> None:
 
 def test_scores_have_the_interval_of_a_paired_mean() -> None:
     first, second = np.random.default_rng(0).normal(size=(2, 50))
-    found = paired.paired_mean(first, second, np.ones(50), 0.95)
+    found = comparison.paired_mean(first, second, np.ones(50), 0.95)
     change = second - first
     half = stats.norm.ppf(0.975) * change.std() / np.sqrt(50)
     assert (found.low, found.high) == pytest.approx((change.mean() - half, change.mean() + half))
@@ -90,9 +90,9 @@ def test_scores_have_the_interval_of_a_paired_mean() -> None:
 def test_the_interval_of_a_bias_is_that_of_a_paired_t_test() -> None:
     first, second = np.random.default_rng(0).normal(size=(2, 80, 1))
     ones = np.ones(80)
-    sides = paired.Profile(first, None, ones), paired.Profile(second, None, ones)
+    sides = comparison.Profile(first, None, ones), comparison.Profile(second, None, ones)
     mask = np.arange(80) < 60
-    (found,) = paired.paired_changes(*sides, [mask], 4, 0.95)
+    (found,) = comparison.paired_changes(*sides, [mask], 4, 0.95)
     change = (second - first)[mask, 0]
     # Bonferroni over 4; the variance divides by n, as in all tables of an audit
     half = stats.t.ppf(1 - 0.05 / 8, 59) * change.std() / np.sqrt(60)
@@ -103,8 +103,8 @@ def test_the_interval_of_a_bias_is_that_of_a_paired_t_test() -> None:
 def test_changes_have_intervals_from_50_rows_on(n: int) -> None:
     # 1 / sum (1 / n)^2 may be a rounding error below n
     first, second = np.random.default_rng(1).normal(size=(2, n, 1))
-    sides = [paired.Profile(values, None, np.ones(n)) for values in (first, second)]
-    (found,) = paired.paired_changes(*sides, [np.ones(n, dtype=bool)], 1, 0.95)
+    sides = [comparison.Profile(values, None, np.ones(n)) for values in (first, second)]
+    (found,) = comparison.paired_changes(*sides, [np.ones(n, dtype=bool)], 1, 0.95)
     assert np.isfinite([found.low, found.high]).all() == (n >= 50)
 
 
@@ -151,16 +151,16 @@ def test_paired_intervals_contain_all_true_changes_jointly(
         ]
         ones = np.ones(GROUPS * ROWS)
         errors = [
-            paired.Profile((pit[:, None] <= EDGES).astype(float), EDGES, ones) for pit in pits
+            comparison.Profile((pit[:, None] <= EDGES).astype(float), EDGES, ones) for pit in pits
         ]
         shares = [
-            paired.Profile(
+            comparison.Profile(
                 (np.abs(pit - 0.5) <= 0.4).astype(float)[:, None], None, ones, is_share=True
             )
             for pit in pits
         ]
         for i, sides in enumerate((errors, shares)):
-            found = paired.paired_changes(sides[0], sides[1], masks, GROUPS, 0.95)
+            found = comparison.paired_changes(sides[0], sides[1], masks, GROUPS, 0.95)
             missed[i] += any(not one.low <= truth[i] <= one.high for one in found)
     assert missed.max() <= most_failures(n_sets)
 
@@ -169,11 +169,11 @@ def test_intervals_are_longer_on_the_side_where_a_distance_near_0_is_overestimat
     """The mean absolute distance of a mean that is 0 is above 0, so the change may be larger."""
     random = np.random.default_rng(0)
     far, near = (
-        paired.Profile(mean + random.normal(size=(400, 1)), np.zeros(1), np.ones(400))
+        comparison.Profile(mean + random.normal(size=(400, 1)), np.zeros(1), np.ones(400))
         for mean in (0.5, 0.0)
     )
     for first, second, sign in ((far, near, 1), (near, far, -1)):
-        (found,) = paired.paired_changes(first, second, [np.ones(400) == 1], 1, 0.95)
+        (found,) = comparison.paired_changes(first, second, [np.ones(400) == 1], 1, 0.95)
         below, above = found.value - found.low, found.high - found.value
         # the mean of |Z| / sqrt(400)
         assert below - above == pytest.approx(sign * np.sqrt(2 / np.pi) / 20, rel=0.1)
@@ -186,11 +186,11 @@ def test_pairing_makes_intervals_of_coverage_narrower() -> None:
     ones = np.ones(400)
     near = np.where(np.arange(400)[:, None] % 20 == 0, 1 - inside, inside)
     shuffled = random.permutation(near)
-    first = paired.Profile(inside, None, ones, is_share=True)
+    first = comparison.Profile(inside, None, ones, is_share=True)
     widths = []
     for values in (near, shuffled):
-        second = paired.Profile(values, None, ones, is_share=True)
-        (found,) = paired.paired_changes(first, second, [ones == 1], 1, 0.95)
+        second = comparison.Profile(values, None, ones, is_share=True)
+        (found,) = comparison.paired_changes(first, second, [ones == 1], 1, 0.95)
         widths.append(found.high - found.low)
     assert widths[0] < 0.6 * widths[1]
 

@@ -3,30 +3,355 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy import special
 
 from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
-from evenhand._validate import InputError, check_fraction
-from evenhand.audits.group_changes import SCORE_COLUMNS, Pairs, group_changes, score_changes
-from evenhand.audits.plain_values import plain_records, write_tables
+from evenhand._validate import Floats, InputError, Mask, check_fraction
+from evenhand.audits.plain import plain_records, write_tables
 from evenhand.audits.recorded import Recorded, Source, number
+from evenhand.audits.row_record import EDGES, RowRecord, intersections
+from evenhand.calibration import n_effective, own_parts
 from evenhand.columns import EVERYONE
 from evenhand.distributions import OutcomeKind
-from evenhand.report import (
-    Measure,
-    Quantity,
-    comparison_html,
-    comparison_text,
-    difference_in_words,
-)
+from evenhand.report import Measure, Quantity, comparison_html, comparison_text, difference_in_words
+
+# --- simultaneous intervals for paired changes of group statistics
+
+CERTAIN = 3.0
+"""Standard errors beyond which the sign of a mean minus its target is taken as known."""
+
+LEAST_ROWS = 50
+"""Effective rows below which a change has no interval: it is asymptotic."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Values of each row whose means are compared with a target.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, k)
+        Profile of each row.
+    target : ndarray of shape (k,) or None
+        Target of the means; None for the mean itself, of profiles of one number.
+    weight : ndarray of shape (n,)
+        Weights of the rows.
+    is_share : bool
+        Whether the values are shares of one event, between 0 and 1.
+    """
+
+    values: Floats
+    target: Floats | None
+    weight: Floats
+    is_share: bool = False
+
+
+@dataclass(frozen=True)
+class Change:
+    """Change of a statistic between two audits of the same rows, with its interval."""
+
+    first: float
+    second: float
+    low: float
+    high: float
+
+    @property
+    def value(self) -> float:
+        """Second minus first."""
+        return self.second - self.first
+
+
+def paired_changes(
+    first: Profile, second: Profile, masks: Sequence[Mask], n_intervals: int, confidence: float
+) -> list[Change]:
+    """Return the change of a statistic in each group, with Bonferroni intervals.
+
+    Parameters
+    ----------
+    first, second : Profile
+        The same rows in both audits, in one order.
+    masks : sequence of ndarray of bool, shape (n,)
+        Groups.
+    n_intervals : int
+        Number of intervals that contain the truth together, over all groups and statistics.
+    confidence : float
+        Confidence with which they do.
+
+    Notes
+    -----
+    Where a mean differs clearly from its target, the statistic is linear in the means, and its
+    change is a mean of differences between rows: its interval is that of a paired t-test. The sign
+    of a mean near its target is not known: the interval uses the least favourable one, and is wider
+    by the largest bias that the statistic can have there, the mean absolute error of the mean. All
+    of this is asymptotic in the rows of a group. Shares get pseudo-rows with changes of 1 and -1,
+    as in the intervals of Bonett and Price (2012): a share that changes in no row has an interval.
+    """
+    tail = (1 - confidence) / (2 * n_intervals)
+    return [_change(first, second, np.flatnonzero(mask), tail) for mask in masks]
+
+
+def paired_mean(first: Floats, second: Floats, weight: Floats, confidence: float) -> Change:
+    """Return the change of a weighted mean with its pointwise paired interval."""
+    share = weight / weight.sum()
+    change = second - first
+    mean = float(share @ change)
+    error = np.sqrt(float((share**2) @ (change - mean) ** 2))
+    half = -float(special.ndtri((1 - confidence) / 2)) * error
+    return Change(float(share @ first), float(share @ second), mean - half, mean + half)
+
+
+def _change(first: Profile, second: Profile, rows: NDArray[np.intp], tail: float) -> Change:
+    one = _side(first, rows)
+    other = _side(second, rows)
+    n = min(one.n_effective, other.n_effective)
+    # reciprocals of equal shares may be a rounding error below their number
+    if n < LEAST_ROWS - 1e-6:
+        return Change(one.distance, other.distance, np.nan, np.nan)
+    # the least favourable signs of means near their targets
+    variance = max(float(((v - u) ** 2).sum()) for u in one.influences for v in other.influences)
+    t = -float(special.stdtrit(n - 1, tail))
+    if first.is_share:
+        variance = (variance * n**2 + t**2 / 2) / (n + t**2 / 2) ** 2
+    half = t * float(np.sqrt(variance))
+    change = other.distance - one.distance
+    low, high = change - half - other.bias, change + half + one.bias
+    if first.is_share:
+        low, high = max(low, -1.0), min(high, 1.0)
+    return Change(one.distance, other.distance, low, high)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Statistic of a group, its influence functions and the bound of its bias."""
+
+    distance: float
+    influences: tuple[Floats, ...]
+    bias: float
+    n_effective: float
+
+
+def _side(profile: Profile, rows: NDArray[np.intp]) -> _Side:
+    values = profile.values[rows]
+    weight = profile.weight[rows]
+    share = weight / weight.sum()
+    k = values.shape[-1]
+    mean = share @ values
+    centred = share[:, None] * (values - mean) / k
+    rows_of_weight = n_effective(weight)
+    if profile.target is None:
+        return _Side(float(mean[0]), (centred[:, 0],), 0.0, rows_of_weight)
+    off = mean - profile.target
+    error = k * np.sqrt((centred**2).sum(axis=0))
+    is_certain = np.abs(off) >= CERTAIN * error
+    sign = np.where(off < 0, -1.0, 1.0)
+    certain = centred @ np.where(is_certain, sign, 0.0)
+    uncertain = centred @ np.where(is_certain, 0.0, sign)
+    influences = (certain + uncertain, certain - uncertain)
+    bias = float(np.where(is_certain, 0.0, error).mean() * np.sqrt(2 / np.pi))
+    return _Side(float(np.abs(off).mean()), influences, bias, rows_of_weight)
+
+
+# --- changes of groups
+
+LEVELS = {"coverage_80": 0.8, "coverage_90": 0.9}
+MEASURES = ("error", *LEVELS, "bias")
+"""Measures of a group that are compared."""
+
+OF_EVENTS = ("error", "bias")
+"""The same for 0/1 outcomes; the bias is event rate minus mean probability."""
+
+SCORES_OF_EVENTS = ("predicted", "slope", "log_loss")
+"""Values of 0/1 outcomes that are listed before and after."""
+
+Outcome = Literal["better", "worse", "not significant", "unknown"]
+SCORE_COLUMNS = ("measure", "before", "after", "change", "low", "high")
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Row records of both audits in one order, and the groups that both list."""
+
+    first: RowRecord
+    second: RowRecord
+    masks: dict[str, Mask]
+    different: tuple[str, ...]
+
+    @classmethod
+    def of(cls, first: Recorded, second: Recorded, names: Sequence[str]) -> Pairs:
+        """Line the rows of two audits up."""
+        assert first.record is not None
+        assert second.record is not None
+        other = second.record.aligned(first.record)
+        one = intersections(names, first.record.masks)
+        two = intersections(names, other.masks)
+        shared = [name for name in names if name in one and name in two]
+        # columns of one name may be cut elsewhere, for example after another preparation
+        same = [name for name in shared if np.array_equal(one[name], two[name])]
+        masks = {EVERYONE: np.ones(first.record.n_samples, dtype=np.bool_)}
+        masks |= {name: one[name] for name in same}
+        return cls(first.record, other, masks, tuple(set(shared) - set(same)))
+
+
+def group_changes(
+    pairs: Pairs | None,
+    rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    confidence: float,
+    tolerance: float,
+    *,
+    is_binary: bool,
+) -> pd.DataFrame:
+    """Return the table of changes of the groups, in the order of `rows`.
+
+    Parameters
+    ----------
+    pairs : Pairs or None
+        Values of each row; None if they are not known, and then there are no intervals.
+    rows : sequence of pairs of rows
+        Rows of the groups in the tables of both audits.
+    confidence : float
+        Confidence of the intervals of all groups jointly, for each measure.
+    tolerance : float
+        Change of the error beyond which a group is important.
+    is_binary : bool
+        Whether outcomes are 0/1.
+    """
+    names = [row["group"] for row, _ in rows]
+    measures = OF_EVENTS if is_binary else MEASURES
+    known: dict[tuple[str, str], Change] = {}
+    if pairs is not None:
+        for measure in measures:
+            known |= _changes(pairs, names, measure, confidence, is_binary=is_binary)
+    records = []
+    for before, after in rows:
+        name = before["group"]
+        record: dict[str, Any] = {"group": name, "n": before["n"]}
+        for measure in measures:
+            values = number(before.get(measure)), number(after.get(measure))
+            # the audit's error of all people is corrected for chance, that of the rows is not
+            is_same = not (is_binary and measure == "error" and name == EVERYONE)
+            record |= _columns(measure, values, known.get((name, measure)), is_same=is_same)
+        if is_binary:
+            record["rate"] = number(before.get("rate"))
+            for column in SCORES_OF_EVENTS:
+                record[f"{column}_before"] = number(before.get(column))
+                record[f"{column}_after"] = number(after.get(column))
+        outcome = judged(record)
+        is_beyond = abs(record["error_change"]) > tolerance
+        important = outcome in ("better", "worse") and is_beyond
+        records.append(record | {"outcome": outcome, "important": important})
+    return pd.DataFrame(records)
+
+
+def _columns(
+    measure: str, values: tuple[float, float], change: Change | None, *, is_same: bool
+) -> dict[str, float]:
+    """Return the columns of a measure of a group.
+
+    `is_same` is whether the values are those of the statistic whose change has the interval.
+    """
+    before, after = values
+    low = high = np.nan
+    if change is not None:
+        # tables have all digits of PITs, records only their cells
+        before = change.first if np.isnan(before) else before
+        after = change.second if np.isnan(after) else after
+        shift = (after - before) - change.value if is_same else 0.0
+        low = np.minimum(change.low + shift, after - before)
+        high = np.maximum(change.high + shift, after - before)
+    return {
+        f"{measure}_before": before,
+        f"{measure}_after": after,
+        f"{measure}_change": after - before,
+        f"{measure}_change_low": low,
+        f"{measure}_change_high": high,
+    }
+
+
+def judged(record: Mapping[str, Any]) -> Outcome:
+    """Return whether the error of a group got better or worse: its interval excludes 0."""
+    low, high = record["error_change_low"], record["error_change_high"]
+    if not np.isfinite(low):
+        return "unknown"
+    if low > 0:
+        return "worse"
+    return "better" if high < 0 else "not significant"
+
+
+def _changes(
+    pairs: Pairs, names: Sequence[str], measure: str, confidence: float, *, is_binary: bool
+) -> dict[tuple[str, str], Change]:
+    """Return the change of a measure of each group with known rows."""
+    listed = [name for name in names if name in pairs.masks]
+    masks = [pairs.masks[name] for name in listed]
+    one, other = (_profile(record, measure, is_binary) for record in (pairs.first, pairs.second))
+    found = paired_changes(one, other, masks, len(masks), confidence)
+    changes = {(name, measure): one for name, one in zip(listed, found, strict=True)}
+    if is_binary and measure == "error" and EVERYONE in listed:
+        one, other = profile_by_score(pairs.first), profile_by_score(pairs.second)
+        everyone = [pairs.masks[EVERYONE]]
+        (change,) = paired_changes(one, other, everyone, len(masks), confidence)
+        changes[EVERYONE, measure] = change
+    return changes
+
+
+def _weight(record: RowRecord) -> Floats:
+    return np.ones(record.n_samples) if record.weight is None else record.weight
+
+
+def _profile(record: RowRecord, measure: str, is_binary: bool) -> Profile:
+    """Return the values of each row that a measure is the mean of."""
+    weight = _weight(record)
+    if measure == "bias" or is_binary:
+        target = None if measure == "bias" else np.zeros(1)
+        return Profile(record.residual[:, None], target, weight)
+    if measure == "error":
+        return Profile(record.below, np.arange(1, EDGES) / EDGES, weight)
+    # the ends of the intervals are edges of cells
+    tail = round(EDGES * (1 - LEVELS[measure]) / 2)
+    covered = record.below[:, EDGES - tail - 1] - record.below[:, tail - 1]
+    return Profile(covered[:, None], None, weight, is_share=True)
+
+
+def profile_by_score(record: RowRecord) -> Profile:
+    """Return the residuals of 0/1 outcomes by tenth of the probability, times their number.
+
+    The mean distance of the column means from 0 is the mean over people of the distance of event
+    rate and mean probability in their tenth (verdict: 2).
+    """
+    residual = record.residual
+    probability = np.where(residual > 0, 1 - residual, -residual)
+    parts, k = own_parts(probability, record.weight)
+    values = np.zeros((residual.size, k))
+    values[np.arange(residual.size), parts] = k * residual
+    return Profile(values, np.zeros(k), _weight(record))
+
+
+def score_changes(pairs: Pairs, confidence: float) -> pd.DataFrame:
+    """Return the changes of mean scores of all rows with pointwise paired intervals."""
+    weight = _weight(pairs.first)
+    rows = []
+    for name, values in pairs.first.scores.items():
+        # the density of rounded outcomes compares nothing
+        is_density = name == "log score" and any(
+            other != name and other.startswith(name) for other in pairs.first.scores
+        )
+        if name in pairs.second.scores and not is_density:
+            one = paired_mean(values, pairs.second.scores[name], weight, confidence)
+            rows.append((name, one.first, one.second, one.value, one.low, one.high))
+    return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
+
+
+# --- comparison
 
 SCHEMA = "evenhand.comparison/1"
 COLUMNS = ("measure", "in_words")

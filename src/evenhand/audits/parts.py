@@ -12,19 +12,26 @@ import pandas as pd
 from evenhand import search
 from evenhand._validate import Floats, Ints
 from evenhand.audits import tables
-from evenhand.audits.censored_groups import censored_scores, with_learned_sizes, with_sizes
+from evenhand.audits.certified import Notes, certify_rows, conditional_coverage, learn_groups
 from evenhand.audits.group_tests import TestedGroups, tested_groups
-from evenhand.audits.membership import membership_table
 from evenhand.audits.off_groups import off_learned
 from evenhand.audits.options import SearchOptions, resolved_tolerance
 from evenhand.audits.outcomes import PositivePart, RowPITs
-from evenhand.audits.pictures import calibration_table
-from evenhand.audits.reliability import own_reliability, rate_ends, reliability_table
 from evenhand.audits.result import Audit
 from evenhand.audits.rows import HeldOut
-from evenhand.audits.scores import AVERAGE_ERROR, Band, band_of, score_table
-from evenhand.audits.searches import Notes, certify_rows, conditional_coverage, learn_groups
-from evenhand.audits.survival import CensoringCounts, survival_reliability, survival_table
+from evenhand.audits.scores import AVERAGE_ERROR, Band, band_of, calibration_table, score_table
+from evenhand.audits.survival import (
+    CensoringCounts,
+    censored_scores,
+    own_reliability,
+    rate_ends,
+    reliability_table,
+    survival_reliability,
+    survival_table,
+    with_learned_sizes,
+    with_sizes,
+)
+from evenhand.audits.tables import membership_table
 from evenhand.calibration import (
     LEAST_EFFECTIVE,
     censored_error,

@@ -2,24 +2,194 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple, Self
+
 import numpy as np
 
-from evenhand._validate import Floats, check_outcomes
-from evenhand.audits.blocks import Block, Ends, inside_link, read_forecast
-from evenhand.audits.imputation import Imputation
+from evenhand._validate import Floats, Ints, Mask, check_outcomes
+from evenhand.audits.blocks import Block, Ends, inside_link, read_forecast, spread_pits
 from evenhand.audits.outcomes import (
     Events,
     PositivePart,
+    RoundingCells,
+    Simulate,
     is_off_atom,
     outcome_ends,
     rounding_of,
 )
-from evenhand.audits.rounding import RoundingCells
 from evenhand.calibration import Grid, PITs
-from evenhand.censoring import CensoredTimes
+from evenhand.censoring import CensoredTimes, KaplanMeier
 from evenhand.certificates import LinkBase
-from evenhand.distributions import OutcomeKind, as_hurdle
+from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
+from evenhand.draws import fresh
 from evenhand.forecast import Forecast, check_forecast_of_times
+
+# --- simulated outcomes, for the null distribution of searches
+
+
+def simulation(
+    forecast: Forecast,
+    rounding: RoundingCells,
+    origin: float,
+    times: CensoredTimes | None = None,
+) -> Simulate:
+    """Return a function that draws outcomes from forecasts, and gives the PITs of these outcomes.
+
+    The outcomes of a randomized forecast are drawn from the deterministic forecast inside its link,
+    under which it is calibrated; those of other randomized forecasts from one of their draws,
+    chosen at random. Rounded outcomes are rounded to the grid that contains `origin`.
+
+    Times are cut off anew, see `cut_off`.
+    """
+
+    def simulate(random: np.random.Generator) -> PITs:
+        inside = calibrated(forecast, random)
+        drawn = inside.ppf(fresh(inside.batch_shape, random)).reshape(-1)
+        outcomes = _rounded(forecast, drawn, rounding, origin)
+        seen = None if times is None else cut_off(np.maximum(outcomes, 0.0), times, random)
+        outcomes = outcomes if seen is None else seen.time
+        ends = outcome_ends(forecast, outcomes, rounding, seen)
+        pit, cells = spread_pits(forecast.distribution, ends, fresh(outcomes.size, random))
+        return PITs(pit, None, None, cells, None if seen is None else seen.is_lost)
+
+    return simulate
+
+
+def cut_off(latent: Floats, times: CensoredTimes, random: np.random.Generator) -> CensoredTimes:
+    """Return new times of the same people, cut off as they were.
+
+    A person who was lost is cut off at the same time. When the others would have been cut off is
+    drawn from the Kaplan-Meier estimate of that time, given that it is later than what was seen of
+    them. This assumes that it is independent of the features, so it is approximate.
+
+    Parameters
+    ----------
+    latent : ndarray of shape (n,)
+        New times until the event, at least 0.
+    times : CensoredTimes
+        The times that were seen.
+    """
+    lost = times.is_lost
+    estimate = KaplanMeier.of(times.time, lost)
+    before = estimate.at(times.time)
+    levels = before + (1 - before) * fresh(lost.size, random)
+    # beyond the last of these times nobody is cut off
+    drawn = np.append(estimate.values, np.inf)[np.searchsorted(estimate.cdf, levels)]
+    cut = np.where(lost, times.time, drawn)
+    happened = latent <= cut
+    if times.horizon is not None:
+        happened &= latent < times.horizon
+        cut = np.minimum(cut, times.horizon)
+    seen = np.where(happened, latent, np.minimum(latent, cut))
+    return CensoredTimes(seen, happened, times.horizon, times.entered, seen, happened)
+
+
+def _rounded(forecast: Forecast, values: Floats, rounding: RoundingCells, origin: float) -> Floats:
+    if not rounding.is_used:
+        return values
+    rounded = rounding.rounded(values, origin)
+    if forecast.outcome_kind is not OutcomeKind.HURDLE:
+        return rounded
+    # a value near the atom is rounded to the next value of the grid: it is not the atom
+    at = as_hurdle(forecast.distribution).at
+    return np.where((values == at) | (rounded == at), values, rounded)
+
+
+def calibrated(forecast: Forecast, random: np.random.Generator) -> Distribution:
+    """Return distributions of shape (n,) or (n, 1) under which the forecasts are calibrated."""
+    distribution = forecast.distribution
+    inside = inside_link(forecast)
+    if inside is not None:
+        return inside.base
+    if isinstance(distribution, Hurdle) and isinstance(distribution.positive, Randomized):
+        chance = (
+            distribution.chance if distribution.chance.ndim == 1 else distribution.chance[:, :1]
+        )
+        return Hurdle(chance, distribution.positive.base, distribution.at, distribution.end)
+    if len(distribution.batch_shape) == 1:
+        return distribution
+    n, m = distribution.batch_shape
+    return distribution.take_draws(random.integers(m, size=(n, 1)))
+
+
+# --- completed times
+
+
+class Imputation(NamedTuple):
+    """Completed times of people whose outcome is open above, for tests (outcomes: 5).
+
+    Under calibrated forecasts, and if being cut off is independent of the time given the features,
+    a completed time has the distribution of the time itself. For a deterministic forecast its PIT
+    is the position in the cell. A randomized forecast is calibrated over its draws, and not given
+    one: uniform positions in the cells of served forecasts would not be uniform over draws.
+
+    Parameters
+    ----------
+    rows : ndarray of bool, shape (n,)
+        People whose outcome is open above.
+    times : ndarray of shape (n,)
+        Completed times of these people; the times of others.
+    ties : ndarray of shape (n,)
+        Position of each completed time within its own cell, if it is an atom.
+    pit, low, high : ndarray of shape (n,)
+        PITs of all people under the distributions under which the forecasts are calibrated, and the
+        ends of their cells.
+    """
+
+    rows: Mask
+    times: Floats
+    ties: Floats
+    pit: Floats
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(
+        cls,
+        forecast: Forecast,
+        times: CensoredTimes,
+        ends: Ends,
+        ties: Floats,
+        random: np.random.Generator,
+    ) -> Self:
+        """Complete times; `ends` and `ties` are those that PITs are computed from."""
+        rows = np.isposinf(ends[1]) & ~times.happened
+        inside = calibrated(forecast, random)
+        shape = (-1,) if len(inside.batch_shape) == 1 else (-1, 1)
+        level, cells = spread_pits(inside, ends, ties)
+        low, high = (end.reshape(-1) for end in (cells or (level, level)))
+        completed = inside.ppf(level.reshape(shape))
+        least, most = (inside.cdf_left(completed).reshape(-1), inside.cdf(completed).reshape(-1))
+        level, width = level.reshape(-1), most - least
+        own = np.divide(level - least, width, out=ties.copy(), where=width > 0)
+        values = np.where(rows, np.maximum(completed.reshape(-1), times.time), times.time)
+        return cls(rows, values, np.clip(own, 0.0, 1.0), level, low, high)
+
+    def take(self, rows: Ints) -> Self:
+        """Return the completed times of some people."""
+        return type(self)(
+            self.rows[rows],
+            self.times[rows],
+            self.ties[rows],
+            self.pit[rows],
+            self.low[rows],
+            self.high[rows],
+        )
+
+    def positions(self, forecast: Forecast, pits: Floats, low: Floats, rows: Mask) -> Floats:
+        """Return PITs, shape (n, m), with those of some people at their completed times.
+
+        `low` are the lower ends of what is known of the PITs.
+        """
+        found = pits.copy()
+        if rows.any():
+            at = self.times[rows]
+            moved, _ = spread_pits(forecast[rows].distribution, (at, at), self.ties[rows])
+            found[rows] = np.maximum(moved.reshape(at.size, -1), low[rows])
+        return found
+
+
+# --- PITs of all rows
 
 
 class Reading:

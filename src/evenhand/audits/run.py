@@ -10,19 +10,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import InputError, bad_input, check_finite
-from evenhand.audits.forecasts import Subject, check_model, check_rows, copies_among, read_subject
+from evenhand.audits.forecasts import (
+    Subject,
+    check_model,
+    check_rows,
+    copies_among,
+    excluded_outcomes,
+    grid_findings,
+    read_subject,
+    time_notes,
+)
 from evenhand.audits.options import SearchOptions, check_about, check_search
-from evenhand.audits.outcome_notes import excluded_outcomes, grid_findings, time_notes
 from evenhand.audits.outcomes import RowPITs
 from evenhand.audits.parts import audit_rows, name_of
-from evenhand.audits.people import check_people, with_people
-from evenhand.audits.pictures import price_of
-from evenhand.audits.plain_interval import plain_table, relative_widths
-from evenhand.audits.provenance import draws_in_words, provenance_of
+from evenhand.audits.provenance import check_people, draws_in_words, provenance_of, with_people
 from evenhand.audits.result import Audit
 from evenhand.audits.row_record import MOST_ROWS, RowRecord, group_masks
 from evenhand.audits.rows import HeldOut, hold_out, without_leaks
-from evenhand.audits.scores import coverage_scores, mean_scores
+from evenhand.audits.scores import coverage_scores, mean_scores, price_of
+from evenhand.audits.tables import plain_table, relative_widths
 from evenhand.calibration import Pit, as_pits
 from evenhand.censoring import given_times
 from evenhand.columns import Schema, UnseenValues, as_pandas, unreported
