@@ -21,7 +21,7 @@ from evenhand.audits import with_people
 from evenhand.columns import GroupRule, TableEncoder
 from evenhand.draws import jittered
 from evenhand.links import Entropic
-from evenhand.search import cut_trees, detection, find_group, group_learners, scan_groups
+from evenhand.search import cut_trees, find_group, group_learners, learned_group, scan_groups
 from evenhand.search.group_learners import top_rows
 from evenhand.search.patterns import pattern_basis, pattern_values, starting_patterns, wave_weights
 from planted_groups import PLANTED, planted_table
@@ -85,20 +85,20 @@ def test_studentized_sum_as_in_the_docstring() -> None:
     first, second = random.normal(0.1, 1.0, 40), random.normal(0.05, 0.5, 60)
     z = np.concatenate([first / 0.9, second / 0.4])
     t = z.sum() / np.sqrt((z**2).sum())
-    scaled = detection.studentized_p_value([first, second], [0.9, 0.4], [0, 0])
+    scaled = learned_group.studentized_p_value([first, second], [0.9, 0.4], [0, 0])
     assert scaled == pytest.approx(stats.norm.sf(t), rel=1e-12)
     # a common scale of all folds changes nothing
-    assert detection.studentized_p_value([first, second], [9, 4], [0, 0]) == pytest.approx(
+    assert learned_group.studentized_p_value([first, second], [9, 4], [0, 0]) == pytest.approx(
         scaled, rel=1e-12
     )
-    assert detection.studentized_p_value([np.zeros(3)], [0.2], [0]) == 1.0
+    assert learned_group.studentized_p_value([np.zeros(3)], [0.2], [0]) == 1.0
     # Hall's transformation, where it is smaller: 40 values of skewness -3 and 60 of -1
     k = (-3 * 40 - 1 * 60) / 100 / 10
     hall = ((1 + k * t / 3) ** 3 - 1) / k + k / 6
-    skewed = detection.studentized_p_value([first, second], [0.9, 0.4], [-3, -1])
+    skewed = learned_group.studentized_p_value([first, second], [0.9, 0.4], [-3, -1])
     assert skewed == pytest.approx(stats.norm.sf(hall), rel=1e-12)
     assert skewed > scaled
-    assert detection.studentized_p_value([first, second], [0.9, 0.4], [3, 1]) == scaled
+    assert learned_group.studentized_p_value([first, second], [0.9, 0.4], [3, 1]) == scaled
 
 
 @statistical
@@ -113,12 +113,12 @@ def test_means_over_draws_of_skewed_values_are_tested_at_level() -> None:
     random = np.random.default_rng(6)
     pit = Entropic(0.1).ppf(random.random((80 * n_sets, 1)), jittered(80 * n_sets, 8, random))
     values = pattern_values(pit, starting_patterns()[3])
-    assert detection.skewness_of(values) == pytest.approx(stats.skew(values), rel=1e-9)
-    assert detection.skewness_of(values) < -3
+    assert learned_group.skewness_of(values) == pytest.approx(stats.skew(values), rel=1e-9)
+    assert learned_group.skewness_of(values) < -3
     sets = values.reshape(n_sets, 80)
     # the skewness is that of 20 times as many earlier rows; false alarm: 1e-6 for each level
-    earlier = detection.skewness_of(values[:1200])
-    p = np.array([detection.studentized_p_value([one[:60]], [1.0], [earlier]) for one in sets])
+    earlier = learned_group.skewness_of(values[:1200])
+    p = np.array([learned_group.studentized_p_value([one[:60]], [1.0], [earlier]) for one in sets])
     for level, rate in ((0.005, 0.01), (0.05, 0.06)):
         assert (p < level).sum() <= most_failures(n_sets, rate)
 

@@ -414,14 +414,8 @@ class Comparison(Summarized):
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        facts = {key: self.n_groups(key) for key in ("better", "worse")}
+        facts = {key: int((self.groups["outcome"][1:] == key).sum()) for key in ("better", "worse")}
         return one_line(self, names=self.names, measures=len(self.table), **facts)
-
-    def n_groups(self, outcome: str, *, important: bool = False) -> int:
-        """Return the number of groups with an outcome, without "everyone"."""
-        some = self.groups[1:]
-        chosen = some["outcome"] == outcome
-        return int((chosen & (some["important"] | (not important))).sum())
 
     @property
     def is_worse(self) -> bool:

@@ -140,6 +140,7 @@ def audit_rows(
         learned=of_learned,
         learned_rows=tables.learned_rows(learned, kept),
         worst_groups=worst,
+        plain_intervals=tables.plain_table(proof),
         outcome_kind=rows.kind,
         reliability=_reliability(rows, held, tested, options.confidence),
         probability_scores=_probability_scores(rows, held, options.confidence),

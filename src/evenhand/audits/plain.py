@@ -21,7 +21,6 @@ from evenhand._files import link_target, write_text
 from evenhand._validate import InputError
 from evenhand.audits.group_tests import Family
 from evenhand.audits.off_groups import plain_groups
-from evenhand.calibration import GivenForecast
 from evenhand.columns import UnseenValues
 from evenhand.distributions import OutcomeKind
 from evenhand.report import findings_of, status_of
@@ -236,7 +235,7 @@ def plain_audit(audit: Audit) -> dict[str, Any]:
 
     The layout is documented in docs/audit-schema.rst.
     """
-    unseen = audit.unseen or UnseenValues()
+    unseen, given, proof = audit.unseen or UnseenValues(), audit.given_forecast, audit.certificate
     plain: dict[str, Any] = {
         "schema": SCHEMA,
         "name": audit.name,
@@ -251,10 +250,10 @@ def plain_audit(audit: Audit) -> dict[str, Any]:
         "tolerance": audit.tolerance,
         "conditions": [asdict(condition) for condition in audit.conditions],
         "family": None if audit.family is None else plain_family(audit.family),
-        "given_forecast": _plain_given(audit.given_forecast),
+        "given_forecast": None if given is None else asdict(given) | {"tests": dict(given.tests)},
         **{key: plain_records(getattr(audit, key)) for key in TABLES},
         "off_groups": plain_groups(audit.off_groups),
-        "certificate": _plain_proof(audit),
+        "certificate": None if proof is None else plain_certificate(proof, audit.every_group),
         # sentences for people; programs read the tables
         "notes": [*unseen.lines(), *map(str, audit.notes)],
         "caveat": audit.caveat,
@@ -272,10 +271,6 @@ def plain_audit(audit: Audit) -> dict[str, Any]:
     return deepcopy(plain)
 
 
-def _plain_given(given: GivenForecast | None) -> dict[str, Any] | None:
-    return None if given is None else asdict(given) | {"tests": dict(given.tests)}
-
-
 def csv_tables(audit: Audit) -> dict[str, pd.DataFrame]:
     """Return the tables of an audit by the names of their csv files."""
     tables = {key: getattr(audit, key) for key in TABLES}
@@ -284,10 +279,3 @@ def csv_tables(audit: Audit) -> dict[str, pd.DataFrame]:
     tables |= {"possible_leaks": audit.leaks, "histogram": audit.histogram}
     tables |= {"learned_rows": audit.learned_rows, "members": audit.members}
     return tables | {"every_group": audit.every_group}
-
-
-def _plain_proof(audit: Audit) -> dict[str, Any] | None:
-    """Return the certificate as plain values."""
-    if audit.certificate is None:
-        return None
-    return plain_certificate(audit.certificate, audit.every_group)

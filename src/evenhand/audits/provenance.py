@@ -10,7 +10,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -148,7 +147,6 @@ def with_sources(
     model: Path | None = None,
     model_sha256: str | None = None,
     data: Path | None = None,
-    data_name: str | None = None,
     rows: NDArray[np.intp] | None = None,
     n_rows: int | None = None,
 ) -> Audit:
@@ -166,8 +164,6 @@ def with_sources(
         Hash of a model that is not saved yet.
     data : Path, optional
         The file of the table; a folder of parts gets no hash.
-    data_name : str, optional
-        Name of a table that is not a file.
     rows : ndarray of int, optional
         Numbers of the audited rows in the table, if not all were audited; examples and members of
         groups are then numbered by them.
@@ -178,8 +174,6 @@ def with_sources(
     table: dict[str, Any] = {} if n_rows is None else {"n_rows": n_rows}
     if data is not None:
         table |= {"name": _readable(data.name), "sha256": _file_hash(data)}
-    elif data_name is not None:
-        table |= {"name": _readable(data_name), "sha256": None}
     seal = model_sha256 if model is None else _seal(model)
     sources = {
         "command": None if command is None else _readable(command),
@@ -190,17 +184,10 @@ def with_sources(
     return replace(found, provenance=known | sources)
 
 
-@cache
-def _installed() -> dict[str, str]:
-    # versions are read from files, and do not change while the program runs
-    return {name: version(name) for name in PACKAGES}
-
-
 def _packages() -> dict[str, str]:
     # torch is recorded only if it was loaded
-    return _installed() | (
-        {"torch": str(sys.modules["torch"].__version__)} if "torch" in sys.modules else {}
-    )
+    torch = {"torch": str(sys.modules["torch"].__version__)} if "torch" in sys.modules else {}
+    return {name: version(name) for name in PACKAGES} | torch
 
 
 def _seal(model: Path) -> str | None:

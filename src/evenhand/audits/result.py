@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -21,12 +21,10 @@ from evenhand._validate import InputError, bad_input
 from evenhand.audits.blocks import missing_columns_named
 from evenhand.audits.group_tests import Family
 from evenhand.audits.off_groups import OffGroup, marked, member_table
-from evenhand.audits.options import TOLERANCE
 from evenhand.audits.plain import csv_tables, plain_audit, write_tables
 from evenhand.audits.row_record import RowRecord
 from evenhand.audits.scores import AVERAGE_ERROR
-from evenhand.audits.survival import RELIABILITY_COLUMNS, SURVIVAL_COLUMNS, CensoringCounts
-from evenhand.audits.tables import MEMBERSHIP_COLUMNS, PLAIN_COLUMNS
+from evenhand.audits.survival import CensoringCounts
 from evenhand.calibration import GivenForecast
 from evenhand.censoring import CensoredTimes
 from evenhand.columns import GroupRule, UnseenValues, as_table
@@ -45,54 +43,9 @@ from evenhand.report import (
     status_of,
     without_ids,
 )
-from evenhand.search import LEAK_COLUMNS, MISCOVERAGE_COLUMNS
 
 if TYPE_CHECKING:
     from evenhand.forecasters import RecalibratedRegressor
-
-
-# --- text, page and status
-
-
-class Reported(Summarized):
-    """Audit that reports its findings."""
-
-    notes: tuple[Note, ...]
-    off_groups: tuple[OffGroup, ...] | None
-
-    @property
-    def _plain(self) -> dict[str, Any]:
-        return plain_audit(cast("Audit", self))
-
-    @property
-    def status(self) -> Status:
-        """Verdict by evidence: problem found, no problem found or too few rows, with its numbers.
-
-        Conditions of a gate do not change it.
-        """
-        return status_of(findings_of(self._plain, self.notes))
-
-    def summary(self, *, full: bool = False) -> str:
-        """Return the findings as text.
-
-        Parameters
-        ----------
-        full : bool, default False
-            Whether to return all findings and tables; otherwise about 20 lines: the verdict, the
-            main findings, what is proven for every group, and what to do next.
-        """
-        text = audit_text if full else audit_brief
-        return text(self._plain, self.notes)
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """Return the findings as one self-contained HTML page; write it to `path` if given.
-
-        The page contains nobody's id; `Audit.members` and `Audit.to_csv` list them.
-        """
-        text = audit_html(self._plain, self.notes)
-        if path is not None:
-            write_text(path, text)
-        return text
 
 
 # --- repair
@@ -107,98 +60,6 @@ class RepairedGroups(dict[str, Any]):
     def __repr__(self) -> str:
         named = ", ".join(map(repr, list(self)[:SHOWN]))
         return f"<{count(len(self), 'group')}: {named}{', ...' if len(self) > SHOWN else ''}>"
-
-
-class Repairable:
-    """Audit with definitions of the groups that it calls off."""
-
-    groups: pd.DataFrame
-    scan: pd.DataFrame
-    by_forecast: pd.DataFrame
-    learned: pd.DataFrame
-    off_groups: tuple[OffGroup, ...] | None
-    rows: RowRecord | None
-
-    def _marked(self, column: str) -> tuple[OffGroup, ...]:
-        """Return the groups for which a decision is true."""
-        listed = [table for table in (self.groups, self.scan, self.by_forecast) if len(table)]
-        return marked(self.off_groups or (), listed, self.learned, column)
-
-    def repair(
-        self,
-        model: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        groups: Mapping[str, Any] | None = None,
-        sample_weight: ArrayLike | None = None,
-        event: ArrayLike | None = None,
-        horizon: float | None = None,
-        random_state: RandomState = None,
-    ) -> RecalibratedRegressor:
-        """Recalibrate a fitted model for the groups that are a problem.
-
-        Groups that are significantly off within the tolerance of the audit get no map of their own;
-        audit with `tolerance=0` to repair all that are off. Groups by the forecast itself are those
-        by the forecast of `model`. Groups with the same rows of `X` are repaired once, under the
-        first name. If no group is to be repaired, the result is a single
-        map for all rows.
-
-        The rows of the audit were used to choose the groups: pass other rows. The check of the
-        repair accounts for the estimation of the maps and for the selection of the groups that need
-        a correction, as both are repeated without the rows that are checked. It does not account
-        for the choice of the groups by this audit if its rows are passed again; gains of these
-        groups are then overestimated. A warning is given if the outcomes are those of the audit.
-
-        Counts, events and outcomes with an atom are repaired by their kind, as the model predicts
-        it, and times that may be cut off by the likelihood of what is known; see
-        `RecalibratedRegressor`.
-
-        Parameters
-        ----------
-        model : estimator, forecaster or function
-            The audited model, fitted on other rows. It is not fitted again.
-        X : DataFrame or array-like of shape (n, n_features)
-            Rows that neither the model nor the audit has seen, with the columns of the groups.
-        y : array-like of shape (n,)
-            Outcomes.
-        groups : dict of str to array of bool, optional
-            Masks of these rows for groups that no rule defines: groups that were given to the audit
-            as masks, and learned groups without a rule. Without a mask they are not repaired, with
-            a warning that names them.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the rows.
-        event : array-like of shape (n,), optional
-            For times until an event: 1 or True where the event was observed, 0 or False where the
-            time is cut off, as for `audit`.
-        horizon : float, optional
-            For times: up to when outcomes are followed, as for `audit`.
-        random_state : int, generator or None
-            Seed of the folds of the check.
-
-        Returns
-        -------
-        RecalibratedRegressor
-            Fitted; `check_` and `summary()` report for each group whether the repair helped.
-        """
-        repaired = _repaired(
-            None if self.off_groups is None else self._marked("problem"),
-            model,
-            X,
-            y,
-            groups=groups,
-            random_state=random_state,
-            options={"sample_weight": sample_weight, "event": event, "horizon": horizon},
-        )
-        outcomes = y if event is None else CensoredTimes.of(y, event, horizon).time
-        if self.rows is not None and self.rows.has_outcomes(np.asarray(outcomes, dtype=np.float64)):
-            warnings.warn(
-                "X and y are the rows of this audit, which chose the groups by them: the check of"
-                " the repair overestimates its gains; pass other rows",
-                UserWarning,
-                stacklevel=2,
-            )
-        return repaired
 
 
 def _repaired(
@@ -354,7 +215,7 @@ def _numbers(table: pd.DataFrame, column: str) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit(Reported, Repairable):
+class Audit(Summarized):
     """Result of a calibration audit.
 
     Parameters
@@ -532,48 +393,36 @@ class Audit(Reported, Repairable):
     learned: pd.DataFrame
     worst_groups: pd.DataFrame
     certificate: certificates.PITCertificate | None
-    plain_intervals: pd.DataFrame = field(
-        default_factory=lambda: pd.DataFrame(columns=list(PLAIN_COLUMNS))
-    )
-    notes: tuple[Note, ...] = ()
-    measures: tuple[Measure, ...] = ()
-    histogram: pd.DataFrame = field(default_factory=pd.DataFrame)
-    calibration: pd.DataFrame = field(default_factory=pd.DataFrame)
+    plain_intervals: pd.DataFrame
+    notes: tuple[Note, ...]
+    measures: tuple[Measure, ...]
+    histogram: pd.DataFrame
+    calibration: pd.DataFrame
+    target: str | None
+    tolerance: float
+    miscoverage: pd.DataFrame
+    membership: pd.DataFrame
+    family: Family | None
+    by_forecast: pd.DataFrame
+    given_forecast: GivenForecast | None
+    probability_scores: pd.DataFrame
+    off_groups: tuple[OffGroup, ...] | None
+    learned_rows: pd.DataFrame
+    leaks: pd.DataFrame
+    outcome_kind: OutcomeKind | None
+    reliability: pd.DataFrame
+    positive_part: pd.DataFrame
+    censoring: CensoringCounts | None
+    survival: pd.DataFrame
     examples: pd.DataFrame = field(default_factory=pd.DataFrame)
     price: dict[str, Any] | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     caveat: str | None = None
     unseen: UnseenValues | None = None
-    target: str | None = None
-    tolerance: float = TOLERANCE
-    miscoverage: pd.DataFrame = field(
-        default_factory=lambda: pd.DataFrame(columns=list(MISCOVERAGE_COLUMNS))
-    )
-    membership: pd.DataFrame = field(
-        default_factory=lambda: pd.DataFrame(columns=list(MEMBERSHIP_COLUMNS))
-    )
-    family: Family | None = None
-    by_forecast: pd.DataFrame = field(default_factory=pd.DataFrame)
-    given_forecast: GivenForecast | None = None
-    probability_scores: pd.DataFrame = field(default_factory=pd.DataFrame)
-    off_groups: tuple[OffGroup, ...] | None = None
-    learned_rows: pd.DataFrame = field(
-        default_factory=lambda: pd.DataFrame(columns=["mass", "row", "id"])
-    )
-    leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(LEAK_COLUMNS)))
     rows: RowRecord | None = None
-    outcome_kind: OutcomeKind | None = None
-    reliability: pd.DataFrame = field(
-        default_factory=lambda: pd.DataFrame(columns=list(RELIABILITY_COLUMNS))
-    )
     grid_share: float | None = None
-    positive_part: pd.DataFrame = field(default_factory=pd.DataFrame)
     about: Mapping[str, str] = field(default_factory=dict)
     conditions: tuple[JudgedCondition, ...] = ()
-    censoring: CensoringCounts | None = None
-    survival: pd.DataFrame = field(
-        default_factory=lambda: pd.DataFrame(columns=[*SURVIVAL_COLUMNS])
-    )
 
     def __post_init__(self) -> None:
         # decided here, once for all that read the tables: an audit with another tolerance or with
@@ -609,6 +458,36 @@ class Audit(Reported, Repairable):
         if found.empty:
             raise bad_input("measure", f"be one of {list(self.scores['measure'])}", repr(name))
         return float(found.iloc[0])
+
+    @property
+    def status(self) -> Status:
+        """Verdict by evidence: problem found, no problem found or too few rows, with its numbers.
+
+        Conditions of a gate do not change it.
+        """
+        return status_of(findings_of(plain_audit(self), self.notes))
+
+    def summary(self, *, full: bool = False) -> str:
+        """Return the findings as text.
+
+        Parameters
+        ----------
+        full : bool, default False
+            Whether to return all findings and tables; otherwise about 20 lines: the verdict, the
+            main findings, what is proven for every group, and what to do next.
+        """
+        text = audit_text if full else audit_brief
+        return text(plain_audit(self), self.notes)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the findings as one self-contained HTML page; write it to `path` if given.
+
+        The page contains nobody's id; `Audit.members` and `Audit.to_csv` list them.
+        """
+        text = audit_html(plain_audit(self), self.notes)
+        if path is not None:
+            write_text(path, text)
+        return text
 
     def to_dict(self, *, rows: bool = True) -> dict[str, Any]:
         """Return the findings as plain values.
@@ -687,3 +566,84 @@ class Audit(Reported, Repairable):
         and audits of tables in parts list none.
         """
         return member_table(self.off_groups or ())
+
+    def _marked(self, column: str) -> tuple[OffGroup, ...]:
+        """Return the groups for which a decision is true."""
+        listed = [table for table in (self.groups, self.scan, self.by_forecast) if len(table)]
+        return marked(self.off_groups or (), listed, self.learned, column)
+
+    def repair(
+        self,
+        model: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        groups: Mapping[str, Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+        event: ArrayLike | None = None,
+        horizon: float | None = None,
+        random_state: RandomState = None,
+    ) -> RecalibratedRegressor:
+        """Recalibrate a fitted model for the groups that are a problem.
+
+        Groups that are significantly off within the tolerance of the audit get no map of their own;
+        audit with `tolerance=0` to repair all that are off. Groups by the forecast itself are those
+        by the forecast of `model`. Groups with the same rows of `X` are repaired once, under the
+        first name. If no group is to be repaired, the result is a single
+        map for all rows.
+
+        The rows of the audit were used to choose the groups: pass other rows. The check of the
+        repair accounts for the estimation of the maps and for the selection of the groups that need
+        a correction, as both are repeated without the rows that are checked. It does not account
+        for the choice of the groups by this audit if its rows are passed again; gains of these
+        groups are then overestimated. A warning is given if the outcomes are those of the audit.
+
+        Counts, events and outcomes with an atom are repaired by their kind, as the model predicts
+        it, and times that may be cut off by the likelihood of what is known; see
+        `RecalibratedRegressor`.
+
+        Parameters
+        ----------
+        model : estimator, forecaster or function
+            The audited model, fitted on other rows. It is not fitted again.
+        X : DataFrame or array-like of shape (n, n_features)
+            Rows that neither the model nor the audit has seen, with the columns of the groups.
+        y : array-like of shape (n,)
+            Outcomes.
+        groups : dict of str to array of bool, optional
+            Masks of these rows for groups that no rule defines: groups that were given to the audit
+            as masks, and learned groups without a rule. Without a mask they are not repaired, with
+            a warning that names them.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
+        event : array-like of shape (n,), optional
+            For times until an event: 1 or True where the event was observed, 0 or False where the
+            time is cut off, as for `audit`.
+        horizon : float, optional
+            For times: up to when outcomes are followed, as for `audit`.
+        random_state : int, generator or None
+            Seed of the folds of the check.
+
+        Returns
+        -------
+        RecalibratedRegressor
+            Fitted; `check_` and `summary()` report for each group whether the repair helped.
+        """
+        repaired = _repaired(
+            None if self.off_groups is None else self._marked("problem"),
+            model,
+            X,
+            y,
+            groups=groups,
+            random_state=random_state,
+            options={"sample_weight": sample_weight, "event": event, "horizon": horizon},
+        )
+        outcomes = y if event is None else CensoredTimes.of(y, event, horizon).time
+        if self.rows is not None and self.rows.has_outcomes(np.asarray(outcomes, dtype=np.float64)):
+            warnings.warn(
+                "X and y are the rows of this audit, which chose the groups by them: the check of"
+                " the repair overestimates its gains; pass other rows",
+                UserWarning,
+                stacklevel=2,
+            )
+        return repaired

@@ -395,7 +395,6 @@ def audit_pit(
         found,
         name=name,
         about=described,
-        plain_intervals=plain_table(found.certificate),
         provenance=provenance,
     )
     return found if people is None else with_people(found, people)

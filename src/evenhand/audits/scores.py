@@ -314,7 +314,7 @@ def _ends(ends: Floats) -> dict[str, float]:
     return dict(zip(("low", "high", "median"), map(float, ends), strict=True))
 
 
-def price_of(model: Any, kind: OutcomeKind) -> dict[str, Any] | None:
+def price_of(model: Any, kind: OutcomeKind | None) -> dict[str, Any] | None:
     """Return the price of a calibrated worst group along the alpha of a link.
 
     None for outcomes with atoms, for which the price depends on the forecasts.

@@ -33,24 +33,8 @@ ESTIMATES = tuple(
 """Columns of estimates and of their intervals, in the tables of named and of scanned groups."""
 
 SCAN_COLUMNS = (
-    "group",
-    "n",
-    "error",
-    "error_low",
-    "error_high",
-    "direction",
-    "bias",
-    "bias_low",
-    "bias_high",
-    "coverage_80",
-    "coverage_80_low",
-    "coverage_80_high",
-    "coverage_90",
-    "coverage_90_low",
-    "coverage_90_high",
-    "p_value",
-    "p_adjusted",
-    "features",
+    *("group", "n", *ESTIMATES[:3], "direction", *ESTIMATES[3:]),
+    *("p_value", "p_adjusted", "features"),
 )
 LEARNED_COLUMNS = (
     "mass",
