@@ -26,7 +26,7 @@ from evenhand.audits import (
     parse_condition,
     read_subject,
 )
-from evenhand.calibration import PITs, calibration_error, censored_error
+from evenhand.calibration import calibration_error
 from evenhand.censoring import CensoredTimes
 from evenhand.distributions import Hurdle, Randomized
 from evenhand.links import make_link
@@ -194,12 +194,6 @@ def test_audits_of_times_fulfil_the_schema(horizon: float | None) -> None:
     assert (plain["censoring"]["horizon"], len(plain["survival"])) == (
         (None, 0) if horizon is None else (2.0, 3)
     )
-
-
-def test_nobody_cut_off_gives_the_errors_of_all_pits() -> None:
-    u = np.random.default_rng(0).beta(2, 2, 500)
-    found = censored_error(PITs(u))
-    assert found.error == pytest.approx(calibration_error(u))
 
 
 def test_two_audits_are_compared_by_their_sizes(tmp_path: Path) -> None:

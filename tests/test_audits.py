@@ -8,14 +8,11 @@ sqrt(1 - rho^2)`, Normal(a, b) becomes Normal(a - b rho Phi^-1(r) / s, b / s).
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 import platform
-import re
 import sys
 import warnings
-from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -132,60 +129,6 @@ def w1(values: Floats) -> float:
 
 
 # --- what the tables say
-
-
-@pytest.mark.parametrize("rho", [None, 0.8])
-def test_the_tables_have_the_columns_that_are_documented(rho: float | None) -> None:
-    X, y = table()
-    found = audit(Stub(rho), X, y, groups=["region"], random_state=0)
-    assert list(found.scores.columns) == ["measure", "value", "low", "high", "unit"]
-    assert list(found.scores["measure"]) == [
-        "log score",
-        "CRPS",
-        "mean std",
-        "80% interval width",
-        "90% interval width",
-        "80% coverage",
-        "90% coverage",
-        "average error",
-    ]
-    bands = [f"coverage_{level}{end}" for level in (80, 90) for end in ("", "_low", "_high")]
-    head = [
-        "group",
-        "n",
-        "error",
-        "error_low",
-        "error_high",
-        "mean_pit",
-        "bias",
-        "bias_low",
-        "bias_high",
-    ]
-    assert list(found.groups.columns) == [
-        *head,
-        *bands,
-        "too_small",
-        "column",
-        "possible_leak",
-        "scanned_as",
-        "p_value",
-        "p_adjusted",
-        "off",
-        "problem",
-    ]
-    keys = ["key", "part", "n_parts", "lowest", "highest"]
-    named = ("column", "possible_leak", "scanned_as")
-    shared = [name for name in found.groups if name not in named]
-    assert list(found.by_forecast.columns) == [*shared[:-2], *keys, "off", "problem"]
-    assert list(found.groups["group"]) == ["everyone", "region = north", "region = south"]
-    null = ["null_mean", "null_low", "null_high"]
-    assert list(found.worst_groups.columns) == ["mass", "n", "error", *null, "certified"]
-    assert (
-        set(found.scan["group"]) >= {"score <= 0.0163868", "region = south"} or len(found.scan) >= 3
-    )
-    np.testing.assert_allclose(found.worst_groups["mass"], MASSES)
-    for frame in (found.scores, found.groups, found.worst_groups):
-        assert np.isfinite(frame.select_dtypes("number").to_numpy()).all()
 
 
 def check_tables(
@@ -351,28 +294,16 @@ def test_planted_bias_is_seen_in_its_group_and_told() -> None:
     sure = found.scan[found.scan["p_adjusted"] < 0.05]
     assert "region = north" in set(sure["group"])
     assert set(sure["direction"]) == {"outcomes higher than forecast"}
-    text = " ".join(found.summary(full=True).split())
-    assert re.search(
-        r"Group region = north( and .*)? \([0-9,]+ rows\): outcomes higher than forecast, by "
-        r"[0-9.]+ units of y on average\. Forecasts are off by [0-9.]+ points, at least [0-9.]+\.",
-        text,
-    )
-    assert "Named group region = south" not in text
 
 
-@pytest.mark.parametrize("shift", [-1.0, 0.0, 1.0])
-def test_the_text_says_by_how_much_outcomes_miss_the_forecast(shift: float) -> None:
-    y = special.ndtri((np.arange(N) + 0.5) / N) + shift
-    lines = audit(flat(N), y=y, random_state=0).summary(full=True).splitlines()
-    place = next(i for i, line in enumerate(lines) if line.startswith("everyone "))
-    row = " ".join(lines[place : place + 2])
-    # everyone is the only member of the family; ends are rounded outwards, to three digits
+def test_the_bias_of_everyone_has_the_interval_of_a_t_test() -> None:
+    y = special.ndtri((np.arange(N) + 0.5) / N) + 1.0
+    row = audit(flat(N), y=y, random_state=0).groups.iloc[0]
+    # everyone is the only member of the family
     half = stats.t.ppf(0.975, N - 1) * stats.sem(y)
-    bias, low = re.search(r"(\S+) \((-?\d\.\d{3}) to", row).groups()
-    high = re.search(r"(-?\d\.\d{3})\)", row)[1]
-    assert float(bias) == pytest.approx(shift, abs=1e-9)
-    assert 0 <= shift - half - float(low) < 1e-3
-    assert 0 <= float(high) - shift - half < 1e-3
+    assert row["bias"] == pytest.approx(1.0, abs=1e-9)
+    assert row["bias_high"] - row["bias"] == pytest.approx(half, rel=5e-3)
+    assert row["bias"] - row["bias_low"] == pytest.approx(half, rel=5e-3)
 
 
 def test_weights_are_repetitions_in_estimates() -> None:
@@ -476,7 +407,7 @@ def test_bands_of_the_error_are_as_wide_as_the_weighted_rows_ask() -> None:
         )
 
 
-@pytest.mark.parametrize("given_as", ["model", "forecast", "pit", "clusters"])
+@pytest.mark.parametrize("given_as", ["forecast", "pit", "clusters"])
 def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as: str) -> None:
     X, y = table()
     weight = np.where(np.arange(N) < 250, 3.0, 0.0)
@@ -496,8 +427,7 @@ def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as
             forecast, y=y, features=X, sample_weight=weight, cluster=np.arange(N) // 2, **options
         )
     else:
-        subject: Any = Stub() if given_as == "model" else forecast
-        found = audit(subject, X, y, sample_weight=weight, **options)
+        found = audit(forecast, X, y, sample_weight=weight, **options)
     n = 125 if given_as == "clusters" else 250
     assert found.n_samples == found.groups["n"].iloc[0] == found.worst_groups["n"].iloc[-1] == n
     assert found.notes[0] == Note(NoteKind.ZERO_WEIGHTS, numbers=(N - 250,))
@@ -546,15 +476,6 @@ def test_groups_come_from_columns_of_any_table_or_from_masks() -> None:
     pd.testing.assert_frame_equal(
         by_column.groups.drop(columns=told), by_mask.groups.drop(columns=told)
     )
-    assert list(audit(Stub(), X, y, random_state=0).groups["group"]) == ["everyone"]
-
-
-def test_groups_of_given_forecasts_come_from_the_table_beside_them() -> None:
-    X, y = table()
-    found = audit(
-        Forecast.from_normal(X["score"], np.full(N, STD)), X, y, groups=["region"], random_state=0
-    )
-    assert list(found.groups["group"]) == ["everyone", "region = north", "region = south"]
 
 
 @pytest.mark.parametrize(
@@ -585,15 +506,11 @@ def test_columns_are_refused_where_there_is_no_table_or_another_one() -> None:
     assert complains_of(rf"X .*\({N}\).* 9 rows", audit, forecast, some, y, groups=["region"])
 
 
-@pytest.mark.parametrize(("size", "too_small"), [(1, True), (29, True), (30, False)])
+@pytest.mark.parametrize(("size", "too_small"), [(29, True), (30, False)])
 def test_groups_under_thirty_rows_are_too_small_to_tell(size: int, too_small: bool) -> None:
     X, y = table()
     found = audit(Stub(), X, y, groups={"few": np.arange(N) < size}, random_state=0)
     assert found.groups["too_small"].tolist() == [False, too_small]
-    line = next(line for line in found.summary(full=True).splitlines() if line.startswith("few "))
-    assert ("too few rows" in line) == too_small
-    # the error of so few rows is not printed
-    assert bool(re.match(r"few +- ", line)) == too_small
 
 
 # --- outcomes and input
@@ -654,16 +571,11 @@ def test_rounded_outcomes_are_compared_by_their_cells_alone() -> None:
 
 
 def test_the_random_state_repeats_an_audit_and_another_changes_it() -> None:
-    y, truth = capped(500)
-    X, _ = table(500)
-    for subject in (truth, Stub(0.8)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DiscreteOutcomeWarning)
-            one, same, other = (
-                audit(subject, X, y, groups=["region"], random_state=seed).to_json()
-                for seed in (0, 0, 1)
-            )
-        assert one == same != other
+    X, y = table(200)
+    one, same, other = (
+        audit(Stub(0.8), X, y, groups=["region"], random_state=seed).to_json() for seed in (0, 0, 1)
+    )
+    assert one == same != other
 
 
 def test_inputs_are_left_as_they_were() -> None:
@@ -674,13 +586,11 @@ def test_inputs_are_left_as_they_were() -> None:
     np.testing.assert_array_equal(y, y_before)
 
 
-@pytest.mark.parametrize("y", [pd.Series, list, tuple, pl.Series])
-def test_outcomes_of_any_container_are_taken(y: Callable[[Any], Any]) -> None:
-    X, outcomes = table()
+def test_outcomes_of_any_container_are_taken() -> None:
+    X, outcomes = table(200)
     expected = audit(Stub(), X, outcomes, random_state=0).to_json()
-    assert (
-        audit(Stub(), X.set_index(X.index[::-1]), y(outcomes), random_state=0).to_json() == expected
-    )
+    found = audit(Stub(), X.set_index(X.index[::-1]), pl.Series(outcomes), random_state=0)
+    assert found.to_json() == expected
 
 
 def test_what_cannot_be_audited_is_refused_on_one_line() -> None:
@@ -719,49 +629,9 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     path = tmp_path / "audit.json"
     assert found.to_json(path) == found.to_json()
     assert json.loads(path.read_text(encoding="utf-8")) == held
-    head = {
-        "schema": "evenhand.audit/1",
-        "name": "naïve",
-        "target": None,
-        "about": {},
-        "n_samples": N,
-        "n_draws": 64,
-    }
-    assert {key: held[key] for key in head} == head
+    assert (held["schema"], held["name"], held["n_draws"]) == ("evenhand.audit/1", "naïve", 64)
     assert (held["is_randomized"], held["rounding_step"]) == (True, None)
     assert (held["outcome_kind"], held["grid_share"]) == ("continuous", None)
-    options = ["is_randomized", "outcome_kind", "rounding_step", "grid_share"]
-    options += ["tolerance", "conditions", "family", "given_forecast"]
-    tables = [
-        "scores",
-        "groups",
-        "scan",
-        "by_forecast",
-        "learned",
-        "worst_groups",
-        "plain_intervals",
-        "calibration",
-        "examples",
-        "miscoverage",
-        "membership",
-        "reliability",
-        "positive_part",
-        "probability_scores",
-    ]
-    rest = [
-        "off_groups",
-        "certificate",
-        "notes",
-        "caveat",
-        "pit",
-        "price",
-        "provenance",
-        "possible_leaks",
-        "unseen",
-        "status",
-        "rows",
-    ]
-    assert list(held) == [*head, *options, *tables, *rest]
     for key in ("scores", "groups", "worst_groups"):
         # every digit; as objects, since pandas would make NaN of a missing name
         expected = getattr(found, key)
@@ -781,12 +651,6 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
         held["groups"][2]["coverage_80_high"] - held["groups"][2]["coverage_80_low"] > 0.5
     )  # one row tells little
     json.dumps(held, allow_nan=False)
-
-
-def test_json_keeps_the_digits_of_small_units() -> None:
-    y = np.random.default_rng(0).normal(size=N)
-    small = audit(flat(N, 1e-12), y=y * 1e-12, random_state=0)
-    assert small.to_dict()["scores"][1]["value"] == small.score("CRPS") > 0
 
 
 # --- what the pictures show
@@ -835,14 +699,6 @@ def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: 
         curve = calibration_table(PITs(pit))
         outside += bool(((curve["level"] < curve["low"]) | (curve["level"] > curve["high"])).any())
     assert stats.binomtest(outside, runs, 0.05, alternative="greater").pvalue > 1e-3
-
-
-def test_the_band_of_the_calibration_curve_finds_what_is_off() -> None:
-    """Normal(0, 2) for Normal(0, 1): 0.2 of PITs up to 0.34, 3.1 margins of 0.043 from 0.2."""
-    pit = stats.norm.cdf(np.random.default_rng(3).normal(size=1000) / 2)
-    curve = calibration_table(PITs(pit)).set_index("level")
-    assert curve.loc[0.2, "high"] < 0.2
-    assert curve.loc[0.8, "low"] > 0.8
 
 
 @pytest.mark.parametrize("kind", ["deterministic", "randomized"])
@@ -927,13 +783,13 @@ def test_forecasts_through_a_link_have_its_price_and_others_that_of_the_entropic
 
 
 def test_the_outcome_is_named_by_its_series_or_as_asked() -> None:
-    X, y = table(300)
+    y = np.random.default_rng(0).normal(size=100)
     named = pd.Series(y, name="loan, GBP")
     for found, target in (
-        (audit(Stub(0.8), X, named, random_state=0), "loan, GBP"),
-        (audit(Stub(0.8), X, named, target_name="loss", random_state=0), "loss"),
-        (audit(Stub(0.8), X, y, random_state=0), None),
-        (audit_pit(np.full((300, 1), 0.3), residual=named, random_state=0), "loan, GBP"),
+        (audit(flat(100), y=named, random_state=0), "loan, GBP"),
+        (audit(flat(100), y=named, target_name="loss", random_state=0), "loss"),
+        (audit(flat(100), y=y, random_state=0), None),
+        (quick_pits(np.full((100, 1), 0.3), residual=named), "loan, GBP"),
     ):
         assert found.to_dict()["target"] == found.target == target
         units = {row["unit"] for row in found.to_dict()["scores"]} - {
@@ -949,33 +805,13 @@ def test_pits_alone_have_no_examples_and_no_price() -> None:
     assert (held["examples"], held["price"]) == ([], None)
 
 
-def test_an_audit_made_without_pictures_is_told_without_them() -> None:
-    y = np.random.default_rng(0).normal(size=N)
-    found = audit(flat(N), y=y, random_state=0)
-    parts = ("histogram", "calibration", "examples", "price", "provenance")
-    bare = Audit(
-        **{
-            field.name: getattr(found, field.name)
-            for field in fields(Audit)
-            if field.name not in parts
-        }
-    )
-    held = bare.to_dict()
-    empty = {"pit": None, "calibration": [], "examples": [], "price": None, "provenance": {}}
-    assert {key: held[key] for key in empty} == empty
-    assert held == found.to_dict() | empty
-    assert "<h1>" in bare.to_html()
-
-
 def test_an_audit_does_not_grow_with_the_rows() -> None:
     """Ten times as many rows are told in digits that are a little longer."""
     sizes = []
     for n in (3_000, 30_000):
         y = np.random.default_rng(0).normal(size=n)
-        found = audit(flat(n), y=y, random_state=0)
-        sizes.append((len(found.to_json()), len(found.to_html())))
-    assert sizes[1][0] < 1.05 * sizes[0][0]
-    assert sizes[1][1] < 1.05 * sizes[0][1]
+        sizes.append(len(audit(flat(n), y=y, random_state=0).to_json()))
+    assert sizes[1] < 1.05 * sizes[0]
 
 
 # --- where an audit comes from
@@ -1022,11 +858,6 @@ def test_the_provenance_says_where_draws_come_from(forecast: Forecast, words: st
         ]
         == words
     )
-
-
-def test_the_draws_of_pits_may_be_unknown() -> None:
-    made = quick_pits(np.random.default_rng(0).uniform(size=(100, 2))).provenance
-    assert (made["draws"], made["model"]["kind"]) == ("unknown: 2 draws per row", None)
 
 
 def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
@@ -1103,11 +934,6 @@ def test_a_comparison_lines_two_audits_up() -> None:
         assert row.in_words == difference_in_words(
             measure, row.base, row.randomized, ("base", "randomized")
         )
-    page = comparison.to_html()
-    assert all(html.escape(measure) in page for measure in rows["measure"])
-    lines = comparison.summary().splitlines()
-    listed = [*comparison.groups["group"], *comparison.scores["measure"]]
-    assert all(any(line.startswith(name) for line in lines) for name in listed)
 
 
 def test_audits_of_different_rows_or_groups_are_not_compared() -> None:
@@ -1130,8 +956,7 @@ def test_audits_of_different_rows_or_groups_are_not_compared() -> None:
     without = replace(other, rows=None)
     assert complains_of(facts, compare, replace(base, rows=None), without)
     assert compare(base, base).names == ("base (first)", "base (second)")
-    named = audit(Stub(), X, y, groups=["region"], random_state=0, name="measure")
-    assert complains_of("'measure'.*column.* name=", compare, base, named)
+    assert complains_of("'measure'.*column.* name=", compare, base, replace(base, name="measure"))
 
 
 # --- text
@@ -1154,19 +979,14 @@ def with_named_group(rho: float | None, group: str, name: str) -> Audit:
     "name",
     [
         "[bold]x[/bold]",
-        "[red]",
-        "a]b[",
-        LONG,
         LONG.replace(" ", "_"),
         "東京" * 40,
         "two\nlines",
-        "%s {}",
-        "🙂 = 1",
+        "🙂 = %s {}",
     ],
 )
-@pytest.mark.parametrize("rho", [None, 0.8])
-def test_text_shows_any_name_and_fits_the_line(name: str, rho: float | None) -> None:
-    found = with_named_group(rho, name, name)
+def test_text_shows_any_name_and_fits_the_line(name: str) -> None:
+    found = with_named_group(None, name, name)
     other = with_named_group(0.5, name, "other")
     both = (compare(found, other).summary(), compare(other, found).summary())
     for text in (found.summary(full=True), found.summary(), *both):
@@ -1179,25 +999,6 @@ def test_text_shows_any_name_and_fits_the_line(name: str, rho: float | None) -> 
         assert name in compare(other, found).summary().splitlines()[0]
     # folded over lines if need be, but whole
     assert "".join(visible(name).split()) in "".join(found.summary(full=True).split())
-
-
-def test_text_says_on_how_many_rows_and_draws_it_stands() -> None:
-    X, y = table(1000)
-    plain = audit(Stub(), X, y, random_state=0, name="m")
-    # sixths by the forecast, halves and values of features and their four intersections; everyone
-    # is no group
-    assert plain.summary().startswith(f"Audit of m: 1,000 rows, {6 + 8} groups\n")
-    assert plain.summary(full=True).startswith("Audit of m: 1,000 rows, deterministic forecasts\n")
-    text = audit(Stub(0.8), X, y, random_state=0, name="m").summary(full=True)
-    assert text.startswith("Audit of m: 1,000 rows, randomized forecasts, 64 draws per row\n")
-    assert "In every group of at least 20% of people, " in " ".join(text.split())
-
-
-def test_small_units_are_not_shown_as_zero() -> None:
-    y = np.random.default_rng(0).normal(size=N)
-    text = audit(flat(N, 1e-5), y=y * 1e-5, random_state=0).summary(full=True)
-    line = next(line for line in text.splitlines() if line.startswith("mean std"))
-    assert line.split()[2:] == ["1e-05", "1e-05", "to", "1e-05", "units", "of", "y"]
 
 
 def test_a_forecast_over_many_draws_is_audited_as_given() -> None:
@@ -1264,10 +1065,8 @@ def test_the_features_that_groups_were_looked_for_in_are_named() -> None:
     X, y = table()
     wide = pd.DataFrame(np.random.default_rng(0).normal(size=(N, 11))).add_prefix("f")
     for features, said in (
-        (None, "2 features: score, region"),
         (X[["score"]], "1 feature: score"),
         (wide, "11 features: f0, f1, f2, f3, f4, f5, f6, f7 and 3 more"),
-        (wide.to_numpy()[:, :2], "2 features: x0, x1"),
     ):
         found = audit(Stub(), X, y, features=features, random_state=0)
         assert texts(found.notes)[-1] == f"groups were searched in {said}"
@@ -1287,14 +1086,10 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("options", "facts"), MISTAKES)
-@pytest.mark.parametrize("n_features", [0, 1])
-def test_a_mistaken_option_is_an_error_and_not_a_note(
-    options: dict[str, Any], facts: str, n_features: int
-) -> None:
+def test_a_mistaken_option_is_an_error_and_not_a_note(options: dict[str, Any], facts: str) -> None:
     X, y = table()
-    features = X[["score"]] if n_features else None
-    assert complains_of(facts, full_audit, flat(N), y=y, features=features, **options)
-    assert complains_of(facts, audit_pit, np.full(N, 0.5), X=features, **options)
+    assert complains_of(facts, full_audit, flat(N), y=y, features=X[["score"]], **options)
+    assert complains_of(facts, audit_pit, np.full(N, 0.5), **options)
 
 
 def test_features_that_cannot_be_read_are_an_error_and_not_a_note() -> None:
@@ -1470,9 +1265,8 @@ def test_a_link_is_certified_from_the_pits_of_its_base(link: str, n: int) -> Non
     assert (unrelated.bounds, unrelated.link, unrelated.bound) == (None, None, None)
 
 
-@pytest.mark.parametrize("n", [150, 520])
-def test_the_overall_bound_of_a_link_is_that_of_the_group_of_all_people(n: int) -> None:
-    X, y = table(n)
+def test_the_overall_bound_of_a_link_is_that_of_the_group_of_all_people() -> None:
+    X, y = table(150)
     found = audit(Stub(0.8, by_link=True), X, y, masses=(0.2, 1.0), random_state=0)
     proof = found.certificate
     assert proof is not None
@@ -1482,7 +1276,6 @@ def test_the_overall_bound_of_a_link_is_that_of_the_group_of_all_people(n: int) 
     plain = found.to_dict()["certificate"]
     assert plain["average_error"] == worst[1.0]
     assert plain["link_bound"] == proof.bound
-    assert f"{proof.bound} bound" in proof.summary()
     assert audit(Stub(0.8), X, y, random_state=0).to_dict()["certificate"]["link_bound"] is None
 
 
@@ -1586,7 +1379,7 @@ def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows() -> No
     from evenhand.report import findings_of
 
     judged = []
-    for seed in range(6):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         X = pd.DataFrame({"sex": rng.choice(["f", "m"], 600), "age": rng.normal(size=600)})
         y = rng.normal(size=600) * np.where(
@@ -1631,22 +1424,18 @@ def counted_constructions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_an_audit_constructs_its_pits_once(monkeypatch: pytest.MonkeyPatch, weighted: bool) -> None:
+def test_an_audit_constructs_its_pits_once(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = table(600)
     options = {"features": X, "groups": ["region"], "random_state": 0, "n_simulations": 2}
     options |= {"learned_masses": (0.2,), "min_size": 60}
-    options |= {"sample_weight": 1.0 + np.arange(600) % 2} if weighted else {}
     sizes = counted_constructions(monkeypatch)
     found = full_audit(Stub(0.8), X, y, **options)
-    # its own, and those of two simulations of the null distribution, which weighted rows lack
-    expected = [600] * (1 if weighted else 3)
-    assert sizes == expected
+    # its own, and those of two simulations of the null distribution
+    assert sizes == [600] * 3
     assert not found.scan.empty
-    assert found.learned.empty is weighted
     sizes.clear()
     audit_pit(np.random.default_rng(0).uniform(size=(600, 4)), X=X, **options)
-    assert sizes == expected
+    assert sizes == [600] * 3
 
 
 def test_features_that_no_search_used_are_not_listed_as_searched() -> None:
@@ -1660,15 +1449,11 @@ def test_features_that_no_search_used_are_not_listed_as_searched() -> None:
 
 
 @pytest.mark.parametrize(("sigma", "is_noted"), [(0.5, False), (1.5, True)])
-def test_intervals_of_skewed_residuals_have_a_note_beside_their_column(
-    sigma: float, is_noted: bool
-) -> None:
+def test_intervals_of_skewed_residuals_have_a_note(sigma: float, is_noted: bool) -> None:
     y = np.random.default_rng(0).lognormal(0, sigma, size=1000)
     forecast = Forecast.from_normal(np.full(1000, y.mean()), np.full(1000, y.std()))
     found = full_audit(forecast, y=y, masses=(1.0,), n_simulations=2, random_state=0)
     (skewed,) = notes_of(found.notes, NoteKind.SKEWED_RESIDUALS) or (None,)
     assert (skewed is not None) == is_noted
-    section = found.to_html().partition('<section id="groups">')[2].partition("</section>")[0]
-    assert ("outcome minus forecast is skewed: its sample skewness is" in section) == is_noted
     if skewed is not None:
         assert skewed.numbers == (pytest.approx(stats.skew(y)),)

@@ -56,10 +56,6 @@ def test_relations_mean_what_they_say(
     assert condition.holds(found) is expected
 
 
-def test_spaces_do_not_matter() -> None:
-    assert parse_condition("  coverage( 0.8 ,0.2 )<0.6 ").arguments == (0.8, 0.2)
-
-
 @pytest.mark.parametrize(
     ("text", "told"),
     [

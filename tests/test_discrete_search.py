@@ -67,22 +67,6 @@ def test_values_of_cells_are_means_over_positions_in_the_cell() -> None:
         np.testing.assert_allclose(pattern_values(pits, pattern), expected, atol=1e-6)
 
 
-def test_narrow_cells_give_the_results_of_continuous_outcomes() -> None:
-    random = np.random.default_rng(2)
-    u = random.random((600, 8)) ** 1.3
-    X = pd.DataFrame({"a": random.normal(size=600), "b": random.choice(["x", "y"], 600)})
-    narrow = PITs.of_cells(u * (1 - 1e-9), u * (1 - 1e-9) + 1e-9 * u, np.zeros(600))
-    masses = [0.1, 0.5, 1.0]
-    curves = [worst_group_curve(pit, masses, random_state=0) for pit in (u, narrow)]
-    np.testing.assert_allclose(curves[0].errors, curves[1].errors, atol=1e-6)
-    scans = [scan_groups(pit, X, 50, random_state=0).sort_values("group") for pit in (u, narrow)]
-    for column in ("error", "coverage_80", "p_value"):
-        np.testing.assert_allclose(scans[0][column], scans[1][column], atol=1e-4)
-    found = [find_group(pit, X, 0.2, random_state=0) for pit in (u, narrow)]
-    assert found[0].error == pytest.approx(found[1].error, abs=1e-6)
-    assert found[0].rows.tolist() == found[1].rows.tolist()
-
-
 def test_scanned_errors_are_those_of_ramps() -> None:
     """Within 1/128, the largest error of 64 bins."""
     random = np.random.default_rng(3)

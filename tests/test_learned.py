@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from numpy.typing import NDArray
 from scipy import special, stats
@@ -20,12 +19,10 @@ from evenhand.calibration import calibration_error
 from evenhand.draws import jittered
 from evenhand.links import Entropic
 from evenhand.search import FoundGroup, find_group, learned_group
-from evenhand.search.group_learners import top_rows
 from evenhand.search.learned_group import mean_lower_bound
 from evenhand.search.patterns import (
     PATTERN_CELLS,
     WAVES,
-    direction_of,
     pattern_of,
     pattern_values,
     starting_patterns,
@@ -52,7 +49,7 @@ def most_allowed(n: int, rate: float) -> int:
 # values of patterns
 
 
-@pytest.mark.parametrize("distribution", [stats.beta(2, 1), stats.beta(0.6, 0.6), stats.beta(2, 3)])
+@pytest.mark.parametrize("distribution", [stats.beta(0.6, 0.6), stats.beta(2, 3)])
 def test_expected_pattern_value_is_the_signed_error(distribution: Any) -> None:
     """E[Z] = integral s (F - c): midpoints in probability on one side, in level on the other."""
     random, middles = np.random.default_rng(1), (np.arange(320_000) + 0.5) / 320_000
@@ -101,32 +98,11 @@ def test_waves_carry_the_error_of_laws_made_of_them() -> None:
     np.testing.assert_allclose(gram, np.eye(WAVES), atol=1e-6)
 
 
-def test_directions_in_words() -> None:
-    assert [direction_of(s) for s in starting_patterns()] == [
-        "outcomes lower than forecast",
-        "outcomes higher than forecast",
-        "intervals too narrow",
-        "intervals too wide",
-        *["mixed"] * 4,
-    ]
-    assert direction_of(np.resize([1.0, -1.0], PATTERN_CELLS)) == "mixed"
-
-
-def test_top_rows_are_the_highest_with_ties_at_random() -> None:
-    random = np.random.default_rng(4)
-    assert sorted(top_rows(np.array([0.1, 0.9, 0.5, 0.7]), 0.5, random)) == [1, 3]
-    assert top_rows(np.arange(10.0), 0.3, random).size == 3  # 0.3 * 10 is above 3 in floats
-    picks = [int(top_rows(np.zeros(4), 0.25, random)[0]) for _ in range(400)]
-    # false alarm below 1e-6
-    assert stats.chisquare(np.bincount(picks, minlength=4)).pvalue > 1e-6
-
-
 # the bound
 
 
 @statistical
-@pytest.mark.parametrize("n", [20, 200])
-@pytest.mark.parametrize("power", [1.0, 1.6, 3.0])
+@pytest.mark.parametrize(("n", "power"), [(20, 1.0), (200, 1.6), (20, 3.0), (200, 1.0)])
 def test_bound_stays_below_the_mean(n: int, power: float) -> None:
     """PITs U^power: mean value 1/2 - 1/(1 + power) (false-alarm rate 1e-3 each)."""
     random, n_sets = np.random.default_rng(int(10 * power) + n), repeats(1000)
@@ -337,7 +313,6 @@ def mixed_table(n: int, random: np.random.Generator) -> pd.DataFrame:
     ("where", "words"),
     [
         (lambda t: t["job"] == "cook", "job is cook"),
-        (lambda t: t["member"], "member is true"),
         (lambda t: ~t["member"], "member is false"),
         (lambda t: t["since"] >= "2021-07-01", "since > 2021-0"),
         (lambda t: t["age"] > 55, "age > 5"),
@@ -388,31 +363,6 @@ def test_several_masses_share_what_is_learned_from_features(
     assert all(group.low > 0 and group.features[0] == "x0" for group in groups)
 
 
-def test_polars_and_pandas_tables_give_the_same_group() -> None:
-    random = np.random.default_rng(10)
-    table = mixed_table(400, random)
-    pit = random.random(400) ** np.where(table["member"], 4, 1)
-    one, two = (find_group(pit, t, 0.5, random_state=3) for t in (table, pl.from_pandas(table)))
-    np.testing.assert_array_equal(one.rows, two.rows)
-    assert (one.low, one.description, str(one)) == (two.low, two.description, str(two))
-
-
-def test_arrays_with_missing_values_are_taken_and_left_as_they_are() -> None:
-    random = np.random.default_rng(11)
-    X = random.normal(size=(400, 3))
-    X[::7, 1] = np.nan
-    pit = random.random((400, 4))
-    before = X.copy(), pit.copy()
-    group = find_group(pit, X, 0.3, random_state=0)
-    np.testing.assert_array_equal(X, before[0])
-    np.testing.assert_array_equal(pit, before[1])
-    assert group.n == group.rows.size
-    assert np.isfinite(group.error)
-    again = find_group(pit, X, 0.3, random_state=0)
-    assert str(again) == str(group)
-    np.testing.assert_array_equal(again.rows, group.rows)
-
-
 def test_of_many_rows_a_subset_is_used() -> None:
     X, pit, region = planted("halves", 1, n=5000)
     group = find_group(pit, X, 0.5, max_rows=500, random_state=0)
@@ -440,17 +390,12 @@ def test_no_description_without_a_significant_group() -> None:
         ({"mass": 0.0}, "mass must satisfy 0 < mass <= 1"),
         ({"mass": 20}, "0.2, not 20"),
         ({"confidence": 1.0}, "confidence must satisfy"),
-        ({"n_folds": 1}, "n_folds must be an integer of at least 2"),
-        ({"max_rows": 2.5}, "max_rows must be an integer"),
         ({"max_rows": 50}, "max_rows must be at least 167"),
         ({"mass": 0.01}, "200 rows .* mass 0.01 and 4 folds.* 3334 rows"),
         ({"n_folds": 50}, "at least 817 rows"),
         ({"X": np.ones((200, 2))}, "X must have a feature that varies"),
         ({"X": np.ones((199, 2))}, r"one row per row of pit \(200\)"),
-        ({"X": np.ones(200)}, r"a table or an array of shape \(n, p\)"),
         ({"residual": np.zeros(3)}, "residual must have one value per row"),
-        ({"pit": np.full(200, 1.5)}, r"pit\[0, 0\] must lie between 0 and 1"),
-        ({"random_state": -1}, "random_state must be"),
     ],
 )
 def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:
@@ -466,8 +411,3 @@ def test_a_cell_that_cannot_be_read_is_named_by_its_row_in_the_table() -> None:
     X[41, 1] = np.inf
     with pytest.raises(InputError, match="column 'x1', row 42"):
         find_group(random.random(200), X, random_state=0)
-
-
-def test_values_outside_the_range_of_the_bound_are_refused() -> None:
-    with pytest.raises(InputError, match="values must lie between -1/2 and 1/2"):
-        mean_lower_bound([0.2, 0.7])
