@@ -121,7 +121,7 @@ def make_masks(table: pd.DataFrame, groups: Groups) -> Masks:
         made.append((group, j, len(columns), False))
         columns.append(mask)
     return Masks(
-        columns=_side_by_side(columns),
+        columns=np.column_stack(columns),
         groups=tuple(group for group, *_ in made),
         feature=np.array([feature for _, feature, _, _ in made], dtype=np.intp),
         column=np.array([column for _, _, column, _ in made], dtype=np.intp),
@@ -171,13 +171,6 @@ def _distinct(
     return kept, same_rows
 
 
-def _side_by_side(columns: list[Mask]) -> Mask:
-    out = np.empty((columns[0].size, len(columns)), dtype=np.bool_)
-    for j, column in enumerate(columns):
-        out[:, j] = column
-    return out
-
-
 # --- sums over all intersections of two groups
 
 BINS = 64
@@ -195,22 +188,6 @@ BLOCK_NUMBERS = 4_000_000
 Sign = tuple[int, int]
 SIGNS: tuple[Sign, ...] = ((0, 0), (0, 1), (1, 0), (1, 1))
 """For each of two columns: the column itself (0) or its complement (1)."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Quantities of each row that are summed over groups.
-
-    Parameters
-    ----------
-    pits : PITs of n rows, or None
-        PITs over draws, with positive weights if any; None if no area is needed.
-    quantities : ndarray of shape (q, n)
-        Values that are summed over groups: ones first and, with weights, the weights last.
-    """
-
-    pits: PITs | None
-    quantities: Floats
 
 
 @dataclass(frozen=True)
@@ -239,16 +216,28 @@ class Found:
         return Found(*some)
 
 
-def scan_pairs(masks: Masks, rows: Rows, min_size: int) -> Found:
-    """Sum over all single masks and large pairs of masks of different features, tile by tile."""
+def scan_pairs(masks: Masks, pits: PITs | None, quantities: Floats, min_size: int) -> Found:
+    """Sum over all single masks and large pairs of masks of different features, tile by tile.
+
+    Parameters
+    ----------
+    masks : Masks
+        Single groups.
+    pits : PITs of n rows, or None
+        PITs over draws, with positive weights if any; None if no area is needed.
+    quantities : ndarray of shape (q, n)
+        Values that are summed over groups: ones first and, with weights, the weights last.
+    min_size : int
+        Smallest number of rows of a pair.
+    """
     found = [
         part
         for left, right in _column_tiles(masks.columns.shape[1])
-        for part in _scan_tile(masks, rows, min_size, left, right)
+        for part in _scan_tile(masks, pits, quantities, min_size, left, right)
     ]
     if not found:
         none = np.empty(0, dtype=np.intp)
-        return Found(none, none, np.empty((rows.quantities.shape[0], 0)), np.empty(0))
+        return Found(none, none, np.empty((quantities.shape[0], 0)), np.empty(0))
     return Found(
         np.concatenate([part.first for part in found]),
         np.concatenate([part.second for part in found]),
@@ -257,7 +246,9 @@ def scan_pairs(masks: Masks, rows: Rows, min_size: int) -> Found:
     )
 
 
-def _scan_tile(masks: Masks, rows: Rows, min_size: int, left: Ints, right: Ints) -> list[Found]:
+def _scan_tile(
+    masks: Masks, pits: PITs | None, quantities: Floats, min_size: int, left: Ints, right: Ints
+) -> list[Found]:
     """Return the groups whose first column is in `left` and whose second column is in `right`.
 
     Column 0 contains all rows, so the pair (0, j) is the single mask j.
@@ -265,7 +256,7 @@ def _scan_tile(masks: Masks, rows: Rows, min_size: int, left: Ints, right: Ints)
     mask_of = np.full((masks.columns.shape[1], 2), NO_MASK)
     mask_of[masks.column, masks.complement.astype(np.intp)] = np.arange(masks.column.size)
     mask_of[0, 0] = ALL_ROWS
-    sums = _pair_sums(masks.columns, left, right, rows.quantities)
+    sums = _pair_sums(masks.columns, left, right, quantities)
     a, b = _column_pairs(masks, left, right)
     first = {sign: mask_of[left[a], sign[0]] for sign in SIGNS}
     second = {sign: mask_of[right[b], sign[1]] for sign in SIGNS}
@@ -284,8 +275,8 @@ def _scan_tile(masks: Masks, rows: Rows, min_size: int, left: Ints, right: Ints)
     b = b[needed]
     large = {sign: usable[needed] for sign, usable in large.items()}
     areas = {sign: np.full(a.size, np.nan) for sign in SIGNS}
-    if rows.pits is not None:
-        areas = _areas(masks.columns, rows.pits, sums, (left, right), (a, b), large)
+    if pits is not None:
+        areas = _areas(masks.columns, pits, sums, (left, right), (a, b), large)
     found = (
         Found(
             first[sign][needed], second[sign][needed], _over_signs(sums, a, b, sign), areas[sign]

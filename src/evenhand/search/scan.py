@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -41,73 +40,16 @@ from evenhand.calibration import (
 )
 from evenhand.columns import Group, Groups, as_table, check_groups
 from evenhand.draws import RandomState, generator
-from evenhand.search.pairs import ALL_ROWS, BINS, Masks, Rows, make_masks, scan_pairs
+from evenhand.search.pairs import ALL_ROWS, BINS, Masks, make_masks, scan_pairs
 from evenhand.search.patterns import AS_FORECAST, HIGHER, LOWER, NARROW, TOO_SMALL, WIDE, Direction
 
-# --- table of the groups of a scan
+# --- names and directions
 
 LEVEL = 0.05
 """Default significance level of scans."""
 
 DIRECTIONS: tuple[Direction, ...] = (LOWER, HIGHER, WIDE, NARROW, AS_FORECAST)
 """Directions by code: a low (0) or high (1) mean PIT, a low (2) or high (3) spread of PITs."""
-
-
-def scan_table(
-    groups: tuple[Masks, Ints, Ints],
-    sums: GroupSums,
-    adjusted: Floats,
-    intervals: Mapping[str, tuple[Floats, Floats]],
-    few: Mapping[str, int],
-    level: float = LEVEL,
-    slopes: Mapping[str, Floats] = MappingProxyType({}),
-) -> pd.DataFrame:
-    """Return the table of the groups with their tests and intervals, sorted.
-
-    Parameters
-    ----------
-    groups : tuple of Masks and two ndarrays of int, shape (g,)
-        Single groups, and the numbers of the two masks of each listed group.
-    sums : GroupSums
-        Sums over each group.
-    adjusted : ndarray of shape (g,)
-        Adjusted p-values.
-    intervals : dict of str to tuple of two ndarrays of shape (g,)
-        Ends of the interval of each measure.
-    few : dict of str to int
-        Number of rows of named groups with too few rows for a test.
-    level : float, default 0.05
-        Significance level: groups with a larger adjusted p-value have no direction.
-    slopes : dict of str to ndarray of shape (g,)
-        Further columns.
-    """
-    p_value = sums.tests.p_value
-    direction = _direction_codes(sums, adjusted, level)
-    # sort by p-value, then by error: the second sort is stable and keeps the order of the first
-    order = np.argsort(-sums.error)
-    order = order[np.argsort(adjusted[order], kind="stable")]
-    masks = groups[0]
-    first = groups[1][order]
-    second = groups[2][order]
-    banded = {
-        key: _banded(key, values, intervals[key], order) for key, values in sums.estimates.items()
-    }
-    texts = pa.array(DIRECTIONS, pa.large_string()).take(pa.array(direction[order]))
-    columns = {
-        "group": _names(masks, first, second),
-        "n": sums.n[order].astype(np.int64),
-        **banded.pop("error"),
-        "direction": _text(texts),
-    }
-    for one in banded.values():
-        columns |= one
-    columns |= {name: values[order] for name, values in (sums.rates | dict(slopes)).items()}
-    tests = {"p_value": p_value[order], "p_adjusted": adjusted[order]}
-    frame = pd.DataFrame(columns | tests | {"features": _features(masks, first, second)})
-    if few:
-        frame = pd.concat([frame, _too_small(few, frame)], ignore_index=True)
-    frame.attrs |= masks.attrs
-    return frame
 
 
 def directions(sums: GroupSums, adjusted: Floats, level: float) -> list[Direction]:
@@ -120,14 +62,6 @@ def _direction_codes(sums: GroupSums, adjusted: Floats, level: float) -> Ints:
     by_spread = np.abs(z_spread) > np.abs(z_level)
     z = np.where(by_spread, z_spread, z_level)
     return np.where(adjusted < level, 2 * by_spread + (z > 0), len(DIRECTIONS) - 1)
-
-
-def _banded(
-    key: str, estimate: Floats, interval: tuple[Floats, Floats], order: Ints
-) -> dict[str, Any]:
-    """Return the columns of a measure and its interval."""
-    low, high = interval
-    return {key: estimate[order], f"{key}_low": low[order], f"{key}_high": high[order]}
 
 
 def _names(masks: Masks, first: Ints, second: Ints) -> Any:
@@ -161,14 +95,6 @@ def _features(masks: Masks, first: Ints, second: Ints) -> NDArray[np.object_]:
         (labels[j],) if i == size else (labels[i], labels[j]) for i, j in zip(*pairs, strict=True)
     ]
     return np.fromiter(tuples, dtype=object, count=len(tuples))[codes]
-
-
-def _too_small(few: Mapping[str, int], frame: pd.DataFrame) -> pd.DataFrame:
-    """Return table rows for named groups that have too few rows for a test."""
-    numbers = {name: np.nan for name in frame.columns if frame[name].dtype == np.float64}
-    features = pd.Series([(name,) for name in few], dtype=object)
-    known = {"group": list(few), "n": list(few.values()), "direction": TOO_SMALL}
-    return pd.DataFrame(known | numbers | {"features": features})[list(frame.columns)]
 
 
 # --- scan
@@ -320,7 +246,9 @@ def scan_groups(
         table = table.loc[some]
         named = Groups((group, mask[some]) for group, mask in named.pairs())
         residuals = None if residuals is None else residuals[some]
-    _check_size(min_size, pits.n_samples)
+    if pits.n_samples < check_count("min_size", min_size, least=2):
+        rule = f"be at most the number of rows, {pits.n_samples}"
+        raise bad_input("min_size", rule, min_size, "reduce it or scan more rows together")
     rows = ScanRows.of(pits, residuals, random_state, pits.events())
     scanned = scan_rows(rows, table, named, min_size)
     adjusted = holm(scanned.sums.tests.p_value)
@@ -448,15 +376,12 @@ class Scanned:
 
     def parts(self, place: int) -> tuple[Group, ...]:
         """Return the group, or the two groups that it is the intersection of."""
-        return tuple(self.masks.groups[mask] for mask in self._masks_of(place))
+        masks = self.first[place], self.second[place]
+        return tuple(self.masks.groups[mask] for mask in masks if mask != ALL_ROWS)
 
     def rows(self, place: int) -> Mask:
         """Return the rows of a group, shape (n,)."""
         return _members(self.masks, int(self.first[place]), int(self.second[place]))
-
-    def _masks_of(self, place: int) -> list[int]:
-        masks = (int(self.first[place]), int(self.second[place]))
-        return [mask for mask in masks if mask != ALL_ROWS]
 
     def table(
         self,
@@ -479,10 +404,33 @@ class Scanned:
         slopes : dict of str to ndarray of shape (g,), optional
             Further columns.
         """
-        intervals = simultaneous_intervals(self.sums, n_groups, share)
-        groups = self.masks, self.first, self.second
-        level = share if level is None else level
-        return scan_table(groups, self.sums, adjusted, intervals, self.few, level, slopes or {})
+        sums, masks = self.sums, self.masks
+        intervals = simultaneous_intervals(sums, n_groups, share)
+        codes = _direction_codes(sums, adjusted, share if level is None else level)
+        # sort by p-value, then by error: the second sort is stable and keeps the order of the first
+        order = np.argsort(-sums.error)
+        order = order[np.argsort(adjusted[order], kind="stable")]
+        first, second = self.first[order], self.second[order]
+        banded = {
+            key: {key: values, f"{key}_low": intervals[key][0], f"{key}_high": intervals[key][1]}
+            for key, values in sums.estimates.items()
+        }
+        texts = pa.array(DIRECTIONS, pa.large_string()).take(pa.array(codes))
+        columns = {"n": sums.n.astype(np.int64), **banded.pop("error"), "direction": _text(texts)}
+        for one in banded.values():
+            columns |= one
+        columns |= sums.rates | dict(slopes or {})
+        columns |= {"p_value": sums.tests.p_value, "p_adjusted": adjusted}
+        listed = {name: values[order] for name, values in columns.items()}
+        features = {"features": _features(masks, first, second)}
+        frame = pd.DataFrame({"group": _names(masks, first, second)} | listed | features)
+        if self.few:
+            few = {"group": list(self.few), "n": list(self.few.values()), "direction": TOO_SMALL}
+            few |= {name: np.nan for name in frame if frame[name].dtype == np.float64}
+            few["features"] = pd.Series([(name,) for name in self.few], dtype=object)
+            frame = pd.concat([frame, pd.DataFrame(few)[list(frame)]], ignore_index=True)
+        frame.attrs |= masks.attrs
+        return frame
 
 
 def scan_rows(rows: ScanRows, table: pd.DataFrame, named: Groups, min_size: int) -> Scanned:
@@ -499,7 +447,7 @@ def scan_rows(rows: ScanRows, table: pd.DataFrame, named: Groups, min_size: int)
         place = f"the {table.shape[1]:,} columns in which groups are searched"
         raise bad_input(place, rule, f"{len(kept.groups):,}", remedy)
     # errors of 0/1 outcomes need no histograms, which are the slowest part
-    found = scan_pairs(kept, Rows(None if rows.events else rows.pits, rows.values), min_size)
+    found = scan_pairs(kept, None if rows.events else rows.pits, rows.values, min_size)
     weight = found.sums[-1 if rows.order.is_weighted else 0]
     error = found.area / (BINS * rows.pits.n_draws * weight)
     slack = np.full(error.size, 1 / (2 * BINS))
@@ -514,12 +462,6 @@ def _members(masks: Masks, first: int, second: int) -> Mask:
     """Return the rows of a group of one or two masks, shape (n,)."""
     rows = masks.rows(second)
     return rows if first == ALL_ROWS else rows & masks.rows(first)
-
-
-def _check_size(min_size: int, n: int) -> None:
-    if n < check_count("min_size", min_size, least=2):
-        remedy = "reduce it or scan more rows together"
-        raise bad_input("min_size", f"be at most the number of rows, {n}", min_size, remedy)
 
 
 # --- number of rows with which a test detects an error
