@@ -13,7 +13,6 @@ import platform
 import sys
 import warnings
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,11 @@ import scipy
 import scoringrules
 import sklearn
 from numpy.typing import NDArray
-from rich.cells import cell_len
 from scipy import special, stats
 from sklearn.linear_model import LinearRegression
 
 import evenhand
 from complaints import complains_of, complaint
-from evenhand._escape import visible
 from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import (
     Audit,
@@ -58,7 +55,8 @@ Floats = NDArray[np.float64]
 
 N = 400
 STD = 1.5
-MASSES = np.arange(1, 11) / 10
+MASSES = (0.2, 0.5, 1.0)
+QUICK: dict[str, Any] = {"n_simulations": 2, "learned_masses": (), "masses": MASSES}
 
 
 def randomized_normal(mean: Floats, r: Floats, rho: float) -> tuple[Floats, Floats]:
@@ -98,14 +96,12 @@ class SkewedStub:
 
 def audit(*args: Any, **kwargs: Any) -> Audit:
     """Audit with few simulations and no learner: both take long and are tested elsewhere."""
-    return full_audit(*args, **({"n_simulations": 2, "learned_masses": ()} | kwargs))
+    return full_audit(*args, **(QUICK | kwargs))
 
 
 def quick_pits(*args: Any, **kwargs: Any) -> Audit:
     """As `audit`, of PITs."""
-    return audit_pit(
-        *args, **({"n_simulations": 2, "learned_masses": (), "random_state": 0} | kwargs)
-    )
+    return audit_pit(*args, **(QUICK | {"random_state": 0} | kwargs))
 
 
 def table(n: int = N, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
@@ -476,23 +472,6 @@ def test_groups_come_from_columns_of_any_table_or_from_masks() -> None:
     pd.testing.assert_frame_equal(
         by_column.groups.drop(columns=told), by_mask.groups.drop(columns=told)
     )
-
-
-@pytest.mark.parametrize(
-    ("groups", "facts"),
-    [
-        ({"none": np.zeros(N, dtype=bool)}, r"groups\['none'\].* empty group"),
-        ({"short": np.ones(3, dtype=bool)}, rf"groups\['short'\].* {N} .*\(3,\)"),
-        ({"flat": True}, rf"groups\['flat'\].* {N} .*\(\)"),
-        ({"everyone": np.arange(N) < 9}, r"groups\['everyone'\].*reserved.*; rename"),
-        ({1: np.arange(N) < 9, "1": np.arange(N) > 9}, r"groups\['1'\].*two groups.* '1'; rename"),
-        ("region", r"groups .*list of column names.* 'region'.*\['region'\]"),
-        (["town"], "X .*column 'town'.* score, region"),
-    ],
-)
-def test_groups_that_cannot_be_formed_are_refused(groups: Any, facts: str) -> None:
-    X, y = table()
-    assert complains_of(facts, audit, Stub(), X, y, groups=groups)
 
 
 def test_columns_are_refused_where_there_is_no_table_or_another_one() -> None:
@@ -961,45 +940,6 @@ def test_audits_of_different_rows_or_groups_are_not_compared() -> None:
 
 # --- text
 
-LONG = (
-    "people who moved to another district within the last two years and whose employer has not been"
-    " verified yet"
-)
-
-
-@cache
-def with_named_group(rho: float | None, group: str, name: str) -> Audit:
-    """Audit two groups, one with an unusual name."""
-    X, y = table(100)
-    groups = {group: np.arange(100) < 60, "one": np.arange(100) == 0}
-    return audit(Stub(rho), X, y, groups=groups, random_state=0, name=name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "[bold]x[/bold]",
-        LONG.replace(" ", "_"),
-        "東京" * 40,
-        "two\nlines",
-        "🙂 = %s {}",
-    ],
-)
-def test_text_shows_any_name_and_fits_the_line(name: str) -> None:
-    found = with_named_group(None, name, name)
-    other = with_named_group(0.5, name, "other")
-    both = (compare(found, other).summary(), compare(other, found).summary())
-    for text in (found.summary(full=True), found.summary(), *both):
-        assert max(cell_len(line) for line in text.splitlines()) <= 118
-        assert "nan" not in text.lower()
-        assert "inf" not in text.lower()
-        assert "\x1b" not in text
-    if len(name) < 20 and "\n" not in name:
-        assert found.summary(full=True).count(name) >= 2
-        assert name in compare(other, found).summary().splitlines()[0]
-    # folded over lines if need be, but whole
-    assert "".join(visible(name).split()) in "".join(found.summary(full=True).split())
-
 
 def test_a_forecast_over_many_draws_is_audited_as_given() -> None:
     y = np.random.default_rng(0).normal(size=N)
@@ -1101,19 +1041,6 @@ def test_features_that_cannot_be_read_are_an_error_and_not_a_note() -> None:
     assert complains_of(facts, audit_pit, np.full(N, 0.5), X=X)
 
 
-@pytest.mark.parametrize(
-    ("r", "facts"),
-    [
-        (np.full(N, np.nan), r"r\[0\] .*between 0 and 1.* nan"),
-        (np.full(N, 7.0), r"r\[0\] .*between 0 and 1.* 7.0"),
-        (np.full((2, N // 2), 0.5), rf"r .*\({N}, 1\).* \(2, {N // 2}\)"),
-        (0.5, rf"r .*\({N}, 1\).* \(\)"),
-    ],
-)
-def test_draws_that_cannot_be_behind_the_pits_are_refused(r: Any, facts: str) -> None:
-    assert complains_of(facts, audit_pit, np.full(N, 0.5), r)
-
-
 def test_one_row_of_each_person_is_audited() -> None:
     X, y = table(200)
     rows = np.repeat(np.arange(200), 3)
@@ -1141,23 +1068,15 @@ def test_pits_alone_are_audited_like_the_forecasts_behind_them() -> None:
     whole = audit(
         forecast, y=y, features=X, groups={"north": X["region"] == "north"}, random_state=0
     )
-    alone = full_audit_of_pits(forecast.pit(y), X, residual=y - X["score"].to_numpy())
+    groups = {"north": (X["region"] == "north").to_numpy()}
+    residual = y - X["score"].to_numpy()
+    alone = quick_pits(forecast.pit(y), X=X, residual=residual, groups=groups)
     for column in ("group", "n", "error", "direction", "bias", "coverage_80", "p_value"):
         left, right = (a.scan.sort_values("group")[column].to_numpy() for a in (whole, alone))
-        (
-            np.testing.assert_array_equal(left, right)
-            if left.dtype == object
-            else np.testing.assert_allclose(left, right)
-        )
+        pd.testing.assert_series_equal(pd.Series(left), pd.Series(right))
     np.testing.assert_allclose(whole.worst_groups["error"], alone.worst_groups["error"])
     assert alone.scores["measure"].tolist() == ["80% coverage", "90% coverage", "average error"]
     assert "nan" not in alone.summary(full=True).lower()
-
-
-def full_audit_of_pits(pit: Floats, X: pd.DataFrame, residual: Floats) -> Audit:
-    groups = {"north": (X["region"] == "north").to_numpy()}
-    options: dict[str, Any] = {"n_simulations": 2, "learned_masses": ()}
-    return audit_pit(pit, X=X, residual=residual, groups=groups, random_state=0, **options)
 
 
 def test_a_certificate_of_a_model_is_that_of_its_pits() -> None:

@@ -177,22 +177,6 @@ def test_intervals_are_longer_on_the_side_where_a_distance_near_0_is_overestimat
         assert below - above == pytest.approx(sign * np.sqrt(2 / np.pi) / 20, rel=0.1)
 
 
-def test_pairing_makes_intervals_of_coverage_narrower() -> None:
-    random = np.random.default_rng(0)
-    pit = random.random(400)
-    inside = (np.abs(pit - 0.5) <= 0.4).astype(float)[:, None]
-    ones = np.ones(400)
-    near = np.where(np.arange(400)[:, None] % 20 == 0, 1 - inside, inside)
-    shuffled = random.permutation(near)
-    first = comparison.Profile(inside, None, ones, is_share=True)
-    widths = []
-    for values in (near, shuffled):
-        second = comparison.Profile(values, None, ones, is_share=True)
-        (found,) = comparison.paired_changes(first, second, [ones == 1], 1, 0.95)
-        widths.append(found.high - found.low)
-    assert widths[0] < 0.6 * widths[1]
-
-
 # --- records of rows
 
 
@@ -243,20 +227,6 @@ def test_rows_in_another_order_are_matched(ties: bool) -> None:
         np.testing.assert_array_equal(matched.masks[name], known.masks[name])
     if not ties:
         assert same(matched, known)
-
-
-def test_the_order_of_rows_does_not_change_a_comparison() -> None:
-    X, y = people()
-    order = np.random.default_rng(0).permutation(N)
-    mean = np.where(X["sex"] == "f", 1.2, 0.0)[order]
-    forecast = Forecast.from_normal(mean, np.ones(N))
-    options = {"groups": ["sex"], "random_state": 0, "name": "repaired", **QUICK}
-    moved = audit(forecast, X.iloc[order].reset_index(drop=True), y[order], **options)
-    found, expected = (compare(audited("wrong"), b) for b in (moved, audited("repaired")))
-    columns = [name for name in expected.groups if "error" in name or "coverage" in name]
-    pd.testing.assert_frame_equal(
-        by_group(found)[columns].sort_index(), by_group(expected)[columns].sort_index(), rtol=1e-9
-    )
 
 
 def test_outcomes_cannot_be_found_by_trying_values() -> None:

@@ -59,15 +59,6 @@ def test_expected_pattern_value_is_the_signed_error(distribution: Any) -> None:
         assert pattern_values(pit, pattern).mean() == pytest.approx(signed, abs=2e-5)
 
 
-def test_pattern_value_of_a_row_is_the_integral_of_its_step_distribution() -> None:
-    random = np.random.default_rng(2)
-    pit, pattern = random.random((5, 3)), random.choice([-1.0, 1.0], PATTERN_CELLS)
-    c = (np.arange(320_000) + 0.5) / 320_000
-    for row, value in zip(pit, pattern_values(pit, pattern), strict=True):
-        distribution = (row[:, None] <= c).mean(axis=0)
-        assert value == pytest.approx((sign_at(pattern, c) * (distribution - c)).mean(), abs=1e-5)
-
-
 def test_mean_value_never_exceeds_the_error_and_reaches_it() -> None:
     random = np.random.default_rng(3)
     for shape in (1.5, 0.5):
@@ -173,25 +164,15 @@ def test_capital_as_written_in_the_docstring() -> None:
 
 
 @statistical
-def test_calibrated_forecasts_are_rarely_accused() -> None:
-    """False alarm: 0.001."""
-    n_sets, alarms = repeats(500), 0
+@pytest.mark.parametrize(("n_draws", "n_sets"), [(1, 500), (16, 60)])
+def test_calibrated_forecasts_are_rarely_accused(n_draws: int, n_sets: int) -> None:
+    """Deterministic and randomized forecasts. False alarm: 0.001."""
+    n_sets, alarms, link = repeats(n_sets), 0, Entropic(0.1)
     for seed in range(n_sets):
         random = np.random.default_rng(seed)
-        group = find_group(
-            random.random(300), random.normal(size=(300, 4)), n_folds=3, random_state=random
-        )
-        alarms += group.low > 0
-    assert alarms <= most_allowed(n_sets, ALPHA)
-
-
-@statistical
-def test_calibrated_randomized_forecasts_are_rarely_accused() -> None:
-    """False alarm: 0.001."""
-    n_sets, alarms, link = repeats(60), 0, Entropic(0.1)
-    for seed in range(n_sets):
-        random = np.random.default_rng(seed)
-        pit = link.ppf(random.random((300, 1)), jittered(300, 16, random))
+        pit = random.random((300, 1))
+        if n_draws > 1:
+            pit = link.ppf(pit, jittered(300, n_draws, random))
         group = find_group(pit, random.normal(size=(300, 4)), n_folds=3, random_state=random)
         alarms += group.low > 0
     assert alarms <= most_allowed(n_sets, ALPHA)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
@@ -196,21 +195,6 @@ def test_halves_of_arrays_are_those_of_group_columns() -> None:
     for g, rows in enumerate(expected.values()):
         np.testing.assert_array_equal(made.columns[:, made.column[g]] ^ made.complement[g], rows)
     np.testing.assert_array_equal(made.sizes(), [rows.sum() for rows in expected.values()])
-
-
-def test_tables_of_any_kind_give_the_same_groups() -> None:
-    rng = np.random.default_rng(4)
-    table = pd.DataFrame({"age": rng.normal(size=120), "sex": rng.choice(["f", "m"], size=120)})
-    u = rng.random(120)
-    expected = scan_groups(u, table, 20)
-    pd.testing.assert_frame_equal(scan_groups(u, pl.from_pandas(table), 20), expected)
-    pd.testing.assert_frame_equal(
-        scan_groups(u, table.set_index(np.arange(120)[::-1]), 20), expected
-    )
-    array = scan_groups(u, table.to_numpy(dtype=object), 20)
-    assert array["group"].tolist() == [
-        g.replace("age", "x0").replace("sex", "x1") for g in expected["group"]
-    ]
 
 
 def test_columns_with_too_many_pairs_of_groups_are_refused_with_their_number() -> None:

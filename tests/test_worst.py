@@ -102,14 +102,6 @@ def test_the_search_finds_the_worst_of_all_subsets_of_small_problems(
     assert np.mean(np.array(shares) >= 1 - 1e-12) >= 0.99
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_search_finds_the_worst_of_48620_subsets(kind: Callable[..., Floats]) -> None:
-    pit = kind(np.random.default_rng(4), 18, 2)
-    assert worst_group_curve(pit, 0.5, random_state=0).errors[0] == pytest.approx(
-        worst_of_all(pit, 9), abs=1e-12
-    )
-
-
 # --- on every matrix
 
 LARGE = 5000
@@ -188,15 +180,6 @@ def test_rows_that_are_all_alike_make_groups_that_are_all_alike(value: float) ->
     # W1 of a point: u^2/2 + (1-u)^2/2
     curve = worst_group_curve(np.full((7, 2), value), [0.1, 0.5, 1.0], random_state=0)
     np.testing.assert_allclose(curve.errors, value**2 / 2 + (1 - value) ** 2 / 2, atol=1e-15)
-
-
-@pytest.mark.parametrize("value", [np.nan, 1.5])
-def test_pits_out_of_range_are_refused(value: float) -> None:
-    for search in (worst_group_curve, null_curve):
-        assert (
-            complaint(search, [0.1, value], 0.5)
-            == f"pit[1, 0] must lie between 0 and 1, got {value}"
-        )
 
 
 # --- what is found where nothing is wrong
@@ -279,19 +262,6 @@ def test_the_link_is_matched_by_the_mean_pathwise_error(m: int, alpha: float) ->
     )
 
 
-def test_the_null_of_a_matched_link_is_that_of_the_link_itself() -> None:
-    rng = np.random.default_rng(2)
-    link = Entropic(0.1)
-    pit = link.ppf(rng.uniform(size=(1000, 1)), jittered(1000, 16, rng))
-    masses = [0.1, 0.3, 0.6]
-    found, expected = (
-        null_curve(pit, masses, link=own, n_simulations=12, random_state=4) for own in (None, link)
-    )
-    # a mean of 1000 pathwise errors, which worst groups multiply by three at most, has an error of
-    # about 3%
-    np.testing.assert_allclose(found.mean, expected.mean, rtol=0.15)
-
-
 def test_forecasts_worse_than_deterministic_truth_get_a_deterministic_null() -> None:
     pit = np.random.default_rng(0).choice([0.01, 0.99], size=(200, 6))
     seen = []
@@ -308,19 +278,9 @@ def test_forecasts_worse_than_deterministic_truth_get_a_deterministic_null() -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"selection": "learned"},
-            "selection must be 'oracle', 'fixed' or a function, got 'learned'",
-        ),
-        (
-            {"selection": lambda pit, masses: [0.1, 0.2]},
-            "selection must return one error per mass, shape (1,), got",
-        ),
-        (
-            {"link": "entropic"},
-            "link must be a link or None, got 'entropic'; use evenhand.links.Entropic(alpha=0.1)",
-        ),
-        ({"n_simulations": 1}, "n_simulations must be an integer of at least 2, got 1"),
+        ({"selection": "learned"}, "selection must be 'oracle', 'fixed' or a function"),
+        ({"selection": lambda pit, _: [0.1, 0.2]}, "selection must return one error per mass"),
+        ({"link": "entropic"}, "link must be a link or None, got 'entropic'; use evenhand.links"),
         ({"masses": 1.5}, "mass must satisfy 0 < mass <= 1, got 1.5"),
     ],
 )
