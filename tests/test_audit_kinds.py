@@ -553,15 +553,6 @@ def test_atoms_inside_the_range_and_off_a_grid_are_reported() -> None:
     assert found.grid_share is None
 
 
-def test_events_under_continuous_forecasts_get_the_advice_to_audit_probabilities() -> None:
-    _, y = outcomes("binary")
-    with pytest.warns(DiscreteOutcomeWarning):
-        found = audit(Forecast.from_normal(np.full(N, 0.2), np.full(N, 0.4)), y=y, **QUICK)
-    (note,) = notes_of(found.notes, NoteKind.EVENT_AS_CONTINUOUS)
-    assert "from_probability" in str(note)
-    assert found.grid_share is not None
-
-
 def test_rounded_amounts_of_a_hurdle_are_spread_over_cells_that_end_at_the_atom() -> None:
     forecast, exact = outcomes("hurdle")
     # one unit above zero is the least positive amount: rounding up never makes a zero

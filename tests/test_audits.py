@@ -48,7 +48,7 @@ from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import Forecast
 from evenhand.forecasters import RandomizedRegressor
 from evenhand.links import Entropic, Gaussian, make_link
-from evenhand.report import Note, NoteKind, difference_in_words, notes_of
+from evenhand.report import Note, NoteKind, notes_of
 from repeats import repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -260,16 +260,15 @@ def test_one_served_draw_per_person_is_randomized_with_one_column() -> None:
     found = audit(served, y=y, random_state=0)
     assert (found.is_randomized, found.n_draws) == (True, 1)
     assert found.score("average error") == pytest.approx(w1(served.pit(y)), abs=3e-6)
-    assert "randomized forecasts, 1 draw per row" in found.summary(full=True)
     # the link is known: the PITs of its base bound every group
-    every = "In every group of at least 20% of people, predicted probabilities are off by at most"
-    assert every in " ".join(found.summary(full=True).split())
+    assert found.certificate is not None
+    assert found.certificate.bounds_every_group
     assert served.r is not None
     moments = randomized_normal(X["score"].to_numpy(), served.r[:, None], 0.8)
     unknown = Forecast(Normal(*(each[:, 0] for each in moments)), served.r)
-    assert "as only one draw per row is known. Audit several draws per row." in " ".join(
-        audit(unknown, y=y, random_state=0).summary(full=True).split()
-    )
+    proof = audit(unknown, y=y, random_state=0).certificate
+    assert proof is not None
+    assert not proof.bounds_every_group
 
 
 def test_planted_bias_is_seen_in_its_group_and_told() -> None:
@@ -385,22 +384,6 @@ def test_the_band_of_a_weighted_mean_is_that_of_resampled_people() -> None:
     assert row["high"] - row["value"] == pytest.approx(
         stats.norm.ppf(0.975) * means.std(), rel=0.08
     )
-
-
-def test_bands_of_the_error_are_as_wide_as_the_weighted_rows_ask() -> None:
-    # a tenth of the rows holds all weight: sqrt(10) times as wide, twice as wide in all but rare
-    # bootstraps
-    X, y = table()
-    few = audit(Stub(), X, y, sample_weight=np.arange(N) < N // 10, random_state=0)
-    every = audit(Stub(), X, y, random_state=0)
-    for found in (
-        few.scores.iloc[-1].rename({"value": "error", "high": "error_high"}),
-        few.groups.iloc[0],
-    ):
-        assert (
-            found["error_high"] - found["error"]
-            > 2 * (every.groups["error_high"] - every.groups["error"])[0]
-        )
 
 
 @pytest.mark.parametrize("given_as", ["forecast", "pit", "clusters"])
@@ -555,14 +538,6 @@ def test_the_random_state_repeats_an_audit_and_another_changes_it() -> None:
         audit(Stub(0.8), X, y, groups=["region"], random_state=seed).to_json() for seed in (0, 0, 1)
     )
     assert one == same != other
-
-
-def test_inputs_are_left_as_they_were() -> None:
-    X, y = table()
-    X_before, y_before = X.copy(), y.copy()
-    audit(Stub(0.8), X, y, groups=["region"], sample_weight=np.ones(N), random_state=0)
-    pd.testing.assert_frame_equal(X, X_before)
-    np.testing.assert_array_equal(y, y_before)
 
 
 def test_outcomes_of_any_container_are_taken() -> None:
@@ -784,15 +759,6 @@ def test_pits_alone_have_no_examples_and_no_price() -> None:
     assert (held["examples"], held["price"]) == ([], None)
 
 
-def test_an_audit_does_not_grow_with_the_rows() -> None:
-    """Ten times as many rows are told in digits that are a little longer."""
-    sizes = []
-    for n in (3_000, 30_000):
-        y = np.random.default_rng(0).normal(size=n)
-        sizes.append(len(audit(flat(n), y=y, random_state=0).to_json()))
-    assert sizes[1] < 1.05 * sizes[0]
-
-
 # --- where an audit comes from
 
 
@@ -909,10 +875,6 @@ def test_a_comparison_lines_two_audits_up() -> None:
         assert column["least coverage, any 20%"] == low
         assert column["most coverage, any 20%"] == high
     assert [str(measure) for measure in comparison.measures] == list(rows["measure"])
-    for measure, row in zip(comparison.measures, rows.itertuples(index=False), strict=True):
-        assert row.in_words == difference_in_words(
-            measure, row.base, row.randomized, ("base", "randomized")
-        )
 
 
 def test_audits_of_different_rows_or_groups_are_not_compared() -> None:
@@ -1295,8 +1257,6 @@ def test_the_hash_tells_which_values_were_audited() -> None:
 
 def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows() -> None:
     """One group, one judgement: no false-alarm rate, the two names must agree in every world."""
-    from evenhand.report import findings_of
-
     judged = []
     for seed in range(3):
         rng = np.random.default_rng(seed)
@@ -1319,42 +1279,12 @@ def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows() -> No
         assert [row["scanned_as"] for row in held["groups"]] == [None, "sex = f", "sex = f"]
         of_scan = found.scan.set_index("group").loc["sex = f"]
         assert bool(of_scan["off"]) == (of_scan["p_adjusted"] < 0.05)
-        findings = findings_of(held)
-        # listed under its own name, not under that of the scan
-        assert "sex = f" not in [one.name for one in findings.scanned]
-        women, same = (one for one in findings.named if one.name in ("women", "the same"))
-        assert (women.is_off, women.is_problem) == (of_scan["off"], of_scan["problem"])
-        assert same.same_as == women.name
+        for name in named:
+            row = found.groups.set_index("group").loc[name]
+            assert (row["off"], row["problem"]) == (of_scan["off"], of_scan["problem"])
         least = held["certificate"]["groups"][0]["low"]
         judged.append((bool(of_scan["off"]), least >= 0.0005))
     assert (True, False) in judged  # worlds in which only the scan tells
-
-
-def counted_constructions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list to which each construction of PITs adds its number of rows."""
-    sizes: list[int] = []
-    check = PITs.__post_init__
-
-    def spy(pits: PITs) -> None:
-        check(pits)
-        sizes.append(pits.n_samples)
-
-    monkeypatch.setattr(PITs, "__post_init__", spy)
-    return sizes
-
-
-def test_an_audit_constructs_its_pits_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = table(600)
-    options = {"features": X, "groups": ["region"], "random_state": 0, "n_simulations": 2}
-    options |= {"learned_masses": (0.2,), "min_size": 60}
-    sizes = counted_constructions(monkeypatch)
-    found = full_audit(Stub(0.8), X, y, **options)
-    # its own, and those of two simulations of the null distribution
-    assert sizes == [600] * 3
-    assert not found.scan.empty
-    sizes.clear()
-    audit_pit(np.random.default_rng(0).uniform(size=(600, 4)), X=X, **options)
-    assert sizes == [600] * 3
 
 
 def test_features_that_no_search_used_are_not_listed_as_searched() -> None:

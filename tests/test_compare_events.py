@@ -113,14 +113,9 @@ def test_there_is_no_coverage_and_groups_by_the_forecast_are_not_listed(tmp_path
     assert "coverage" not in text
     assert "tenth" not in text
     assert plain["tolerance"] == audited(0.62).tolerance
-    page = " ".join(comparison_text(plain, found.measures).split())
-    assert "coverage" not in page
     # nor a certificate for every group, which an audit of 0/1 outcomes says there cannot be
-    assert "every group" not in page
-    assert "ertified" not in page
-    assert "predicted" in page
-    assert "observed" in page
-    assert "coverage" not in found.to_html().split("evenhand-data")[0]
+    page = " ".join(comparison_text(plain, found.measures).split())
+    assert not [word for word in ("coverage", "every group", "ertified") if word in page]
     assert found.to_dict() == compare(audited(1.0), audited(0.62)).to_dict() | {
         "names": plain["names"]
     }

@@ -235,14 +235,3 @@ def test_learned_groups_of_rare_events_are_significant_at_their_level(p: float, 
         pits = PITs.of_cells(low, high, rng.random(n))
         found += find_group(pits, rng.normal(size=(n, 3)), 0.2, random_state=seed).p_value < 0.05
     assert found <= most_failures(n_sets, 0.05)
-
-
-def test_a_group_with_too_many_rare_events_is_significant() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(3000, 3))
-    event = rng.random(3000) < np.where(x[:, 0] > 0.84, 0.1, 0.02)
-    low, high = np.where(event, 0.98, 0.0), np.where(event, 1.0, 0.98)
-    pits = PITs.of_cells(low, high, rng.random(3000))
-    group = find_group(pits, x, 0.2, random_state=0)
-    assert group.p_value < 1e-3
-    assert group.direction == "outcomes higher than forecast"

@@ -18,7 +18,7 @@ from evenhand._validate import InputError
 from evenhand.calibration import calibration_error
 from evenhand.draws import jittered
 from evenhand.links import Entropic
-from evenhand.search import FoundGroup, find_group, learned_group
+from evenhand.search import find_group, learned_group
 from evenhand.search.learned_group import mean_lower_bound
 from evenhand.search.patterns import (
     PATTERN_CELLS,
@@ -194,47 +194,6 @@ def planted(kind: str, seed: int, n: int = 2000) -> tuple[Floats, Floats, Floats
         return X, special.ndtr(noise + region), region
     factor = 1.6 if kind == "too narrow" else 0.6
     return X, special.ndtr(noise * np.where(right, factor, 1.0)), right.astype(float)
-
-
-N_SETS = repeats(10, least=5)
-
-
-@statistical
-@pytest.mark.parametrize(
-    ("kind", "mass"),
-    [("halves", 0.5), ("halves", 0.2), ("corner", 0.1), ("too narrow", 0.2), ("too wide", 0.2)],
-)
-def test_planted_groups_are_found_proven_and_named(kind: str, mass: float) -> None:
-    """At least 9 in 10 are found, all of 5, most rows, right direction."""
-    found = named = 0
-    for seed in range(N_SETS):
-        X, pit, region = planted(kind, seed)
-        group = find_group(pit, X, mass, n_folds=3, random_state=seed)
-        found += (
-            group.p_value < ALPHA
-            and abs(region[group.rows].mean()) > 0.5
-            and right_direction(kind, group, region)
-        )
-        wanted = ("x0", "x1") if kind == "corner" else ("x0",)
-        named += all(
-            name in (group.description or "") and name in group.features for name in wanted
-        )
-        assert group.n == group.rows.size == 2 * round(mass * 600)
-        assert (group.n_judged, group.n_rows) == (1200, 2000)
-    assert found >= 0.9 * N_SETS
-    assert named >= 0.8 * N_SETS
-
-
-def right_direction(kind: str, group: FoundGroup, region: Floats) -> bool:
-    if kind in ("too narrow", "too wide"):
-        return group.direction == f"intervals {kind}" and (group.coverage_80 > 0.8) == (
-            kind == "too wide"
-        )
-    # PITs are too high, that is, outcomes are, where the region is +1
-    return (
-        group.direction
-        == f"outcomes {'higher' if region[group.rows].mean() > 0 else 'lower'} than forecast"
-    )
 
 
 @statistical

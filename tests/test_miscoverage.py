@@ -143,7 +143,6 @@ def test_an_audit_estimates_it_by_its_features() -> None:
     pd.testing.assert_frame_equal(
         found.miscoverage, conditional_miscoverage(pit, table, random_state=0)
     )
-    assert "COVERAGE BY FEATURES" in found.summary(full=True)
     assert audit_pit(pit, random_state=0, **options).miscoverage.empty
     few = audit_pit(pit[:100], X=table[:100], random_state=0, **options)
     assert few.miscoverage.empty
