@@ -38,53 +38,25 @@ from evenhand.report import Note, NoteKind
 
 
 def certificate_of(
-    rows: RowPITs,
-    *,
-    confidence: float,
-    groups: Any,
-    random_state: np.random.Generator,
-    method: Method = "local-levels",
-    mass: float | None = None,
-    cluster: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    rows: RowPITs, *, method: Method = "local-levels", **options: Any
 ) -> PITCertificate:
-    """Certify rows.
-
-    Parameters
-    ----------
-    rows : RowPITs
-        PITs of the rows.
-    confidence, groups, random_state, method, mass, cluster, sample_weight
-        As in `certify_pit`.
+    """Certify rows; `options` are those of `certify_pit`.
 
     Raises
     ------
     InputError
         If the rows cannot support a guarantee.
     """
-    options: dict[str, Any] = {
-        "confidence": confidence,
-        "groups": groups,
-        "method": method,
-        "mass": mass,
-        "cluster": cluster,
-        "sample_weight": sample_weight,
-        "random_state": random_state,
-    }
+    options["method"] = method
     if rows.times is not None:
         return _of_times(rows, rows.times, options)
     if rows.kind is OutcomeKind.HURDLE:
         return _hurdle(rows, options)
     events = None
     if rows.kind is OutcomeKind.BINARY and rows.events is not None:
-        found = rows.events
-        events = certify_events(
-            found.probability,
-            found.happened,
-            confidence=confidence,
-            cluster=cluster,
-            random_state=random_state,
-        )
+        names = ("confidence", "cluster", "random_state")
+        shared: dict[str, Any] = {name: options.get(name) for name in names}
+        events = certify_events(rows.events.probability, rows.events.happened, **shared)
     # the other methods bound pathwise errors over draws, of any forecaster; a base of counts only
     # shows what its intervals prove
     has_base = method == "local-levels" or rows.kind is OutcomeKind.COUNT

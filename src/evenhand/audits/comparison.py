@@ -548,12 +548,11 @@ def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Compa
         n_samples=int(one.values["n_samples"]),
         notes=tuple(notes),
         about=other.values.get("about") or {},
-        provenance={"before": _provenance(one), "after": _provenance(other)},
+        provenance={
+            when: side.values.get("provenance") or {}
+            for when, side in (("before", one), ("after", other))
+        },
     )
-
-
-def _provenance(side: Recorded) -> Mapping[str, Any]:
-    return side.values.get("provenance") or {}
 
 
 def _check_kinds(one: Recorded, other: Recorded) -> None:

@@ -214,16 +214,12 @@ class PositivePart:
         some = np.flatnonzero(is_in)
         if not some.size:
             return None
-        base = self.base
-        if base is not None:
-            cells = None if base.cells is None else (base.cells[0][some], base.cells[1][some])
-            base = base._replace(pit=base.pit[some], cells=cells)
         return replace(
             self,
             rows=place[some],
             pits=replace_weights(self.pits.take(some)),
             residual=self.residual[some],
-            base=base,
+            base=_base_of_rows(self.base, some),
             keys={name: values[some] for name, values in self.keys.items()},
         )
 
@@ -290,20 +286,14 @@ class RowPITs:
 
     def take(self, rows: Ints) -> RowPITs:
         """Return some rows without their weights, such as a sample of them that needs none."""
-        pits, base = self.pits, self.base
-        plain = replace_weights(pits.take(rows))
-        link = None
-        if base is not None:
-            cells = None if base.cells is None else (base.cells[0][rows], base.cells[1][rows])
-            link = base._replace(pit=base.pit[rows], cells=cells)
         base_of_times, times, events = self.time_base, self.times, self.events
         at_horizon, by_horizon = (
             None if one is None else one[rows] for one in (self.at_horizon, self.by_horizon)
         )
         return RowPITs(
-            plain,
+            replace_weights(self.pits.take(rows)),
             self.kind,
-            link,
+            _base_of_rows(self.base, rows),
             None if events is None else events.take(rows),
             None if self.positive is None else self.positive.of_rows(rows),
             times=None if times is None else times.take(rows),
@@ -357,6 +347,13 @@ class RowPITs:
         if self.kind is not OutcomeKind.BINARY or self.events is None:
             return None
         return self.events.happened, self.events.probability
+
+
+def _base_of_rows(base: LinkBase | None, rows: Ints) -> LinkBase | None:
+    if base is None:
+        return None
+    cells = None if base.cells is None else (base.cells[0][rows], base.cells[1][rows])
+    return base._replace(pit=base.pit[rows], cells=cells)
 
 
 def replace_weights(pits: PITs) -> PITs:

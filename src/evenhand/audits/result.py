@@ -62,29 +62,8 @@ class RepairedGroups(dict[str, Any]):
         return f"<{count(len(self), 'group')}: {named}{', ...' if len(self) > SHOWN else ''}>"
 
 
-def _repaired(
-    off: Sequence[OffGroup] | None,
-    model: Any,
-    X: Any,
-    y: ArrayLike,
-    *,
-    groups: Mapping[str, Any] | None,
-    random_state: RandomState,
-    options: Mapping[str, Any],
-) -> RecalibratedRegressor:
-    """Fit a `RecalibratedRegressor` for groups, with `options` of its `fit`.
-
-    The other parameters are those of `Audit.repair`.
-    """
-    if off is None:
-        raise InputError(
-            "this audit does not contain the definitions of its groups, as it was read in parts or"
-            " from PITs of blocks; name the groups in RecalibratedRegressor(model, by={name: rule})"
-        )
-    if isinstance(model, Forecast):
-        remedy = "pass the model, or a function from X to its forecasts"
-        raise bad_input("model", "be a fitted model or a function", "a Forecast", remedy)
-    masks = dict(groups or {})
+def _rules(off: Sequence[OffGroup], masks: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rules of groups by name, or their masks; groups without either give a warning."""
     known = {group.name for group in off}
     for name in masks:
         if name not in known:
@@ -93,7 +72,6 @@ def _repaired(
             raise bad_input("groups", rule, repr(name), remedy)
     by = {group.name: masks.get(group.name, group.rule) for group in off}
     without = [name for name, rule in by.items() if rule is None]
-    by = {name: rule for name, rule in by.items() if rule is not None}
     if without:
         listed = ", ".join(map(repr, without))
         warnings.warn(
@@ -102,9 +80,7 @@ def _repaired(
             UserWarning,
             stacklevel=3,
         )
-    unfitted = _unfitted(model, _distinct(by, X, y), random_state)
-    with missing_columns_named(model, X):
-        return unfitted.fit(X, y, **options)
+    return {name: rule for name, rule in by.items() if rule is not None}
 
 
 def _distinct(by: Mapping[str, Any], X: Any, y: ArrayLike) -> RepairedGroups:
@@ -629,15 +605,19 @@ class Audit(Summarized):
         RecalibratedRegressor
             Fitted; `check_` and `summary()` report for each group whether the repair helped.
         """
-        repaired = _repaired(
-            None if self.off_groups is None else self._marked("problem"),
-            model,
-            X,
-            y,
-            groups=groups,
-            random_state=random_state,
-            options={"sample_weight": sample_weight, "event": event, "horizon": horizon},
-        )
+        if self.off_groups is None:
+            raise InputError(
+                "this audit does not contain the definitions of its groups, as it was read in parts"
+                " or from PITs of blocks; name the groups in RecalibratedRegressor(model, by={name:"
+                " rule})"
+            )
+        if isinstance(model, Forecast):
+            remedy = "pass the model, or a function from X to its forecasts"
+            raise bad_input("model", "be a fitted model or a function", "a Forecast", remedy)
+        by = _rules(self._marked("problem"), dict(groups or {}))
+        unfitted = _unfitted(model, _distinct(by, X, y), random_state)
+        with missing_columns_named(model, X):
+            repaired = unfitted.fit(X, y, sample_weight=sample_weight, event=event, horizon=horizon)
         outcomes = y if event is None else CensoredTimes.of(y, event, horizon).time
         if self.rows is not None and self.rows.has_outcomes(np.asarray(outcomes, dtype=np.float64)):
             warnings.warn(

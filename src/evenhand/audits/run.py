@@ -217,7 +217,10 @@ def audit(
             times=None if times is None else times.take(held.kept),
         )
     copies = copies_among(held.features if held.X is None else held.X, subject)
-    held = without_leaks(_with_scored(held, subject), subject)
+    held = without_leaks(held, subject)
+    if subject.scored.size < held.kept.size:
+        scored = Note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
+        held = replace(held, notes=(*held.notes, scored))
     found = replace(
         _of_subject(subject, held, options, random, target),
         name=title,
@@ -234,14 +237,6 @@ def audit(
         unseen=_unseen(model, held.X),
     )
     return found if people is None else with_people(found, people)
-
-
-def _with_scored(held: HeldOut, subject: Subject) -> HeldOut:
-    """Note how many rows the scores are of, if not of all."""
-    if subject.scored.size == held.kept.size:
-        return held
-    scored = Note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
-    return replace(held, notes=(*held.notes, scored))
 
 
 def _of_subject(

@@ -179,17 +179,23 @@ def survival_table(rows: RowPITs, groups: Groups, confidence: float) -> pd.DataF
     DataFrame
         One row per group, see `Audit.survival`; empty without a horizon.
     """
-    times, predicted = rows.times, rows.by_horizon
-    if times is None or predicted is None or times.horizon is None:
-        return pd.DataFrame(columns=list(SURVIVAL_COLUMNS))
-    listed = list(known_masks(times.n_samples, groups))
-    tail = (1 - confidence) / len(listed)
-    weights = np.ones(times.n_samples) if rows.pits.weights is None else rows.pits.weights
+    listed = list(_followed(rows, groups))
+    each = 1 - (1 - confidence) / max(len(listed), 1)
     found = [
-        {"group": name} | _rates(times.take(mask), predicted[mask], weights[mask], 1 - tail)
-        for name, mask in listed
+        {"group": name} | _rates(times, predicted, weights, each)
+        for name, times, predicted, weights in listed
     ]
     return pd.DataFrame(found, columns=list(SURVIVAL_COLUMNS))
+
+
+def _followed(rows: RowPITs, groups: Groups) -> Iterator[tuple[str, CensoredTimes, Floats, Floats]]:
+    """Yield times, predicted probabilities and weights of each group; none without a horizon."""
+    times, predicted = rows.times, rows.by_horizon
+    if times is None or predicted is None or times.horizon is None:
+        return
+    weights = np.ones(times.n_samples) if rows.pits.weights is None else rows.pits.weights
+    for name, mask in known_masks(times.n_samples, groups):
+        yield name, times.take(mask), predicted[mask], weights[mask]
 
 
 def survival_reliability(rows: RowPITs, groups: Groups, confidence: float) -> pd.DataFrame:
@@ -198,15 +204,8 @@ def survival_reliability(rows: RowPITs, groups: Groups, confidence: float) -> pd
     The columns are those of `Audit.reliability`; intervals are simultaneous for all bins of a
     group.
     """
-    times, predicted = rows.times, rows.by_horizon
-    tables = [pd.DataFrame(columns=list(RELIABILITY_COLUMNS))]
-    if times is not None and predicted is not None and times.horizon is not None:
-        weights = np.ones(times.n_samples) if rows.pits.weights is None else rows.pits.weights
-        tables = [
-            _bins(name, times.take(mask), predicted[mask], weights[mask], confidence)
-            for name, mask in known_masks(times.n_samples, groups)
-        ]
-    return pd.concat(tables, ignore_index=True)
+    tables = [_bins(*some, confidence) for some in _followed(rows, groups)]
+    return pd.concat(tables or [pd.DataFrame(columns=list(RELIABILITY_COLUMNS))], ignore_index=True)
 
 
 def _bins(

@@ -425,8 +425,12 @@ class Scanned:
         features = {"features": _features(masks, first, second)}
         frame = pd.DataFrame({"group": _names(masks, first, second)} | listed | features)
         if self.few:
-            few = {"group": list(self.few), "n": list(self.few.values()), "direction": TOO_SMALL}
-            few |= {name: np.nan for name in frame if frame[name].dtype == np.float64}
+            few: dict[str, Any] = {
+                "group": list(self.few),
+                "n": list(self.few.values()),
+                "direction": TOO_SMALL,
+            }
+            few |= {str(name): np.nan for name in frame if frame[name].dtype == np.float64}
             few["features"] = pd.Series([(name,) for name in self.few], dtype=object)
             frame = pd.concat([frame, pd.DataFrame(few)[list(frame)]], ignore_index=True)
         frame.attrs |= masks.attrs
