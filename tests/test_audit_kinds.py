@@ -28,10 +28,10 @@ from evenhand.audits import (
     count_rows,
     notes_of,
     parse_condition,
-    read_subject,
     row_record,
     with_counts,
 )
+from evenhand.audits.forecasts import read_subject
 from evenhand.calibration import PITs, calibration_error, cell_error, covered
 from evenhand.certificates import WIDER_LEVELS, certify_events
 from evenhand.columns import EVERYONE

@@ -19,13 +19,9 @@ import pytest
 from scipy import stats
 
 from evenhand import Audit, Forecast, InputError, audit, compare
-from evenhand.audits import (
-    CensoringCounts,
-    NoteKind,
-    audit_schema,
-    parse_condition,
-    read_subject,
-)
+from evenhand.audits import NoteKind, audit_schema, parse_condition
+from evenhand.audits.forecasts import read_subject
+from evenhand.audits.survival import CensoringCounts
 from evenhand.calibration import calibration_error
 from evenhand.censoring import CensoredTimes
 from evenhand.distributions import Hurdle, Randomized

@@ -30,16 +30,9 @@ from sklearn.linear_model import LinearRegression
 import evenhand
 from complaints import complains_of, complaint
 from evenhand._validate import DiscreteOutcomeWarning, InputError
-from evenhand.audits import (
-    Audit,
-    audit_pit,
-    certify,
-    compare,
-    inside_link,
-    provenance,
-)
+from evenhand.audits import Audit, audit_pit, certify, compare, provenance
 from evenhand.audits import audit as full_audit
-from evenhand.audits.blocks import Block, forecast_of, read_forecast
+from evenhand.audits.blocks import Block, forecast_of, inside_link, read_forecast
 from evenhand.audits.scores import calibration_table
 from evenhand.calibration import PITs, pathwise_errors
 from evenhand.certificates import RowEvidence, certify_link

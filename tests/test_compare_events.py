@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from evenhand import Forecast, audit, compare
-from evenhand.audits import Audit, Measure, RowRecord, comparison
+from evenhand.audits import Audit, Measure, comparison
+from evenhand.audits.row_record import RowRecord
 from evenhand.calibration import PITs
 from evenhand.report import comparison_text
 from repeats import most_failures, repeats, statistical
