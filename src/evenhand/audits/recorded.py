@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -53,7 +53,13 @@ OPTIONAL: Mapping[str, Kinds] = {
 }
 """Columns that a row may have, depending on the kind of outcome."""
 
-KEYS: Mapping[str, Kinds] = {"name": TEXT, "n_samples": COUNT, "tolerance": (int, float)}
+KEYS: Mapping[str, Kinds] = {
+    "name": TEXT,
+    "n_samples": COUNT,
+    "tolerance": (int, float),
+    # null if only PITs are known
+    "outcome_kind": (str, type(None)),
+}
 
 OBJECTS = ("about", "certificate", "provenance", "rows", "censoring")
 """Keys whose value is an object, null or left out."""
@@ -75,53 +81,42 @@ def layout_fault(values: Any) -> str | None:
         return "no object"
     if values.get("schema") != SCHEMA:
         return f"schema {values.get('schema')!r}"
-    faults = [_wrong(values.get(key, ...), kinds, key) for key, kinds in KEYS.items()]
-    faults += [_wrong(values.get(key), (dict, type(None)), key) for key in OBJECTS]
-    faults += [_wrong(values.get("rounding_step"), NUMBER, "rounding_step")]
-    faults += [_kind_fault(values.get("outcome_kind", ...))]
-    faults += [_table_fault(values.get(key, ...), key, kinds) for key, kinds in TABLES.items()]
+    faults = (_wrong(value, kinds, place) for place, value, kinds in _checked(values))
     found = next((fault for fault in faults if fault is not None), None)
-    return found or _nested_fault(values)
+    kind = values.get("outcome_kind")
+    if found is None and kind is not None and kind not in list(OutcomeKind):
+        return f"outcome_kind that is none of {', '.join(OutcomeKind)}: {kind!r}"
+    return found
 
 
-def _kind_fault(kind: Any) -> str | None:
-    """Return what is wrong with the kind of outcome, which is null if only PITs are known."""
-    if kind is None or kind in list(OutcomeKind):
-        return None
-    if kind is ...:
-        return "no outcome_kind"
-    return f"outcome_kind that is none of {', '.join(OutcomeKind)}: {kind!r}"
+Checked = Iterator[tuple[str, Any, Kinds]]
 
 
-def _nested_fault(values: Mapping[str, Any]) -> str | None:
-    """Return what is wrong in objects of an audit."""
-    faults = []
-    censoring = values.get("censoring") or {}
-    if censoring:
-        count, horizon = censoring.get("n_events", ...), censoring.get("horizon", ...)
-        faults += [_wrong(count, COUNT, "censoring.n_events")]
-        faults += [_wrong(horizon, NUMBER, "censoring.horizon")]
-    data = (values.get("provenance") or {}).get("data")
-    faults += [_wrong(data, (dict, type(None)), "provenance.data")]
+def _checked(values: Mapping[str, Any]) -> Checked:
+    """Yield places, their values and the types that these must have; those inside others last."""
+    for key, kinds in KEYS.items():
+        yield key, values.get(key, ...), kinds
+    for key in OBJECTS:
+        yield key, values.get(key), (dict, type(None))
+    yield "rounding_step", values.get("rounding_step"), NUMBER
+    for key, columns in TABLES.items():
+        yield from _rows(key, values.get(key, ...), columns)
+    if censoring := values.get("censoring"):
+        yield "censoring.n_events", censoring.get("n_events", ...), COUNT
+        yield "censoring.horizon", censoring.get("horizon", ...), NUMBER
+    yield "provenance.data", (values.get("provenance") or {}).get("data"), (dict, type(None))
     every = (values.get("certificate") or {}).get("every_group") or []
-    faults += [_table_fault(every, "certificate.every_group", {"mass": (int, float)})]
-    return next((fault for fault in faults if fault is not None), None)
+    yield from _rows("certificate.every_group", every, {"mass": (int, float)})
 
 
-def _table_fault(rows: Any, name: str, kinds: Mapping[str, Kinds]) -> str | None:
-    """Return the first value of a table that is of the wrong kind."""
-    if not isinstance(rows, list):
-        return _wrong(rows, (list,), name)
+def _rows(name: str, rows: Any, columns: Mapping[str, Kinds]) -> Checked:
+    yield name, rows, (list,)
     for i, row in enumerate(rows):
         place = f"{name}, row {i}"
-        if not isinstance(row, Mapping):
-            return _wrong(row, (dict,), place)
-        present = {column: kind for column, kind in OPTIONAL.items() if column in row}
-        for column, kind in (present | dict(kinds)).items():
-            fault = _wrong(row.get(column, ...), kind, f"{place}: {column!r}")
-            if fault is not None:
-                return fault
-    return None
+        yield place, row, (dict,)
+        present = {column: kinds for column, kinds in OPTIONAL.items() if column in row}
+        for column, kinds in (present | dict(columns)).items():
+            yield f"{place}: {column!r}", row.get(column, ...), kinds
 
 
 def _wrong(value: Any, kinds: Kinds, place: str) -> str | None:
