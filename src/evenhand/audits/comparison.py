@@ -353,7 +353,7 @@ def score_changes(pairs: Pairs, confidence: float) -> pd.DataFrame:
 
 # --- comparison
 
-SCHEMA = "evenhand.comparison/1"
+COMPARISON_SCHEMA = "evenhand.comparison/1"
 COLUMNS = ("measure", "in_words")
 
 
@@ -429,7 +429,7 @@ class Comparison(Summarized):
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain values."""
         return {
-            "schema": SCHEMA,
+            "schema": COMPARISON_SCHEMA,
             "names": list(self.names),
             "n_samples": self.n_samples,
             "is_paired": self.is_paired,
