@@ -32,7 +32,7 @@ from complaints import complains_of, complaint
 from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import Audit, audit_pit, certify, compare, provenance
 from evenhand.audits import audit as full_audit
-from evenhand.audits.blocks import Block, forecast_of, inside_link, read_forecast
+from evenhand.audits.outcomes import Block, forecast_of, inside_link, read_forecast
 from evenhand.audits.scores import calibration_table
 from evenhand.calibration import PITs, pathwise_errors
 from evenhand.certificates import RowEvidence, certify_link

@@ -27,7 +27,7 @@ from sklearn.linear_model import LinearRegression
 from evenhand import Forecast, RandomizedRegressor, audit
 from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import CountPlan, NoteKind, audit_pit, count_rows, notes_of
-from evenhand.audits.blocks import forecast_of, read_forecast
+from evenhand.audits.outcomes import forecast_of, read_forecast
 from evenhand.calibration import PIT_BINS as BINS
 from evenhand.calibration import calibration_error, covered
 from evenhand.certificates import LinkBase, certify_pit, wider_intervals

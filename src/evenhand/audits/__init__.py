@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from evenhand.audits.blocks import PIT_DRAWS as PIT_DRAWS
 from evenhand.audits.certified import certify
 from evenhand.audits.comparison import Comparison, compare
 from evenhand.audits.counted import CountPlan as CountPlan
@@ -15,6 +14,7 @@ from evenhand.audits.gate import with_conditions as with_conditions
 from evenhand.audits.group_tests import Family
 from evenhand.audits.options import check_about as check_about
 from evenhand.audits.options import check_search as check_search
+from evenhand.audits.outcomes import PIT_DRAWS as PIT_DRAWS
 from evenhand.audits.outcomes import RoundingCells as RoundingCells
 from evenhand.audits.outcomes import event_probability as event_probability
 from evenhand.audits.outcomes import is_off_atom as is_off_atom

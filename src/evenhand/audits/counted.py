@@ -16,9 +16,17 @@ from evenhand import certificates, search
 from evenhand._format import one_line
 from evenhand._validate import Floats, Mask, bad_input
 from evenhand.audits import tables
-from evenhand.audits.blocks import Block, forecast_of, read_forecast
 from evenhand.audits.group_tests import Family
-from evenhand.audits.outcomes import OPEN, Events, RoundingCells, is_off_atom, outcome_ends
+from evenhand.audits.outcomes import (
+    OPEN,
+    Block,
+    Events,
+    RoundingCells,
+    forecast_of,
+    is_off_atom,
+    outcome_ends,
+    read_forecast,
+)
 from evenhand.audits.result import Audit
 from evenhand.audits.scores import (
     AVERAGE_ERROR,

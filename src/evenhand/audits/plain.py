@@ -19,8 +19,7 @@ import pandas as pd
 from evenhand import certificates
 from evenhand._files import link_target, write_text
 from evenhand._validate import InputError
-from evenhand.audits.group_tests import Family
-from evenhand.audits.off_groups import plain_groups
+from evenhand.audits.group_tests import Family, plain_groups
 from evenhand.columns import UnseenValues
 from evenhand.distributions import OutcomeKind
 from evenhand.report import findings_of, status_of

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evenhand._ids import id_text
 from evenhand._validate import Floats, Ints, bad_input
-from evenhand.audits.off_groups import with_members
+from evenhand.audits.group_tests import with_members
 from evenhand.calibration import PITs
 from evenhand.draws import RandomState
 

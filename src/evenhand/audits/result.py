@@ -18,9 +18,8 @@ from evenhand import certificates
 from evenhand._files import write_text
 from evenhand._format import Summarized, count, one_line
 from evenhand._validate import InputError, bad_input
-from evenhand.audits.blocks import missing_columns_named
-from evenhand.audits.group_tests import Family
-from evenhand.audits.off_groups import OffGroup, marked, member_table
+from evenhand.audits.group_tests import Family, OffGroup, marked, member_table
+from evenhand.audits.outcomes import missing_columns_named
 from evenhand.audits.plain import csv_tables, plain_audit, write_tables
 from evenhand.audits.row_record import RowRecord
 from evenhand.audits.scores import AVERAGE_ERROR
