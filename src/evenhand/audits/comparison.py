@@ -29,9 +29,7 @@ from evenhand.distributions import OutcomeKind
 from evenhand.report import Measure, Quantity, comparison_html, comparison_text, difference_in_words
 from evenhand.search import POSSIBLE_LEAK
 
-# --- audits as plain values, of this process or read from JSON files, for comparisons
-
-# --- layout, as far as a comparison reads it
+# --- layout of recorded audits, as far as a comparison reads it
 
 Kinds = tuple[type, ...]
 
@@ -324,8 +322,6 @@ def number(value: Any) -> float:
     """Return a number; NaN if it is not known."""
     return math.nan if value is None else float(value)
 
-
-# --- comparison of two audits of the same rows
 
 # --- simultaneous intervals for paired changes of group statistics
 

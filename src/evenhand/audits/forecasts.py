@@ -50,8 +50,6 @@ from evenhand.forecast import Forecast, check_forecast_of_times, forecast_values
 from evenhand.report import Measure, Note, NoteKind
 from evenhand.tables import row_blocks, take_rows
 
-# --- PITs of all rows of an audit, read in blocks
-
 # --- simulated outcomes, for the null distribution of searches
 
 
@@ -217,7 +215,7 @@ class Imputation(NamedTuple):
         return found
 
 
-# --- PITs of all rows
+# --- PITs of all rows, read in blocks
 
 
 class Reading:
@@ -381,7 +379,7 @@ def _empty_base(n: int, base: LinkBase, has_cells: bool) -> LinkBase:
     return LinkBase(np.empty(n), base.link, cells)
 
 
-# --- PITs and scores of a forecaster, or of given forecasts, on held-out rows
+# --- PITs and scores
 
 SCORE_DRAWS = 16
 """Most draws per row for CRPS, spread and widths, whose means converge with fewer draws."""

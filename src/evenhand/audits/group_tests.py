@@ -31,7 +31,7 @@ from evenhand.calibration import (
 from evenhand.columns import EVERYONE, Condition, Group, GroupRule, Groups, as_table
 from evenhand.report import Note, NoteKind
 
-# --- groups that are significantly off in an audit, with rules that select them among other row
+# --- groups that are significantly off, with rules that select them among other rows
 
 MOST_SCANNED = 50
 """Most scanned groups that are listed as off with their rules, the smallest p-values first."""
@@ -173,8 +173,6 @@ def plain_groups(groups: Iterable[OffGroup] | None) -> list[dict[str, Any]] | No
 def _below(names: Sequence[str], p_values: Floats, level: float) -> list[Any]:
     return [name for name, p_value in zip(names, p_values, strict=True) if p_value < level]
 
-
-# --- the family of groups of an audit: tests and intervals that hold together (verdict: 1, 3)
 
 # --- groups by the forecast's own level and spread
 

@@ -18,7 +18,7 @@ from evenhand.distributions import Distribution, OutcomeKind, Randomized, as_hur
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
 
-# --- PITs of a block of rows: cells of the outcomes, draws, means and the base of a link
+# --- PITs of a block of rows
 
 PIT_DRAWS = 64
 """Draws per row for PITs and log scores."""
@@ -176,8 +176,6 @@ def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> F
     levels = random.permuted(jittered(shape[0], shape[1], random), axis=-1)
     return np.asarray(distribution.ppf(levels).mean(axis=-1))
 
-
-# --- cells of rounded outcomes, events with their probabilities, and the part off an atom
 
 # --- cells of rounded outcomes (outcomes: 4.3)
 

@@ -71,7 +71,7 @@ from evenhand.report import Measure, Note, NoteKind, units_of
 from evenhand.search import FEW_ROWS
 from evenhand.tables import take_rows
 
-# --- parts of an audit that need only PITs, in their order
+# --- parts that need only PITs, in their order
 
 MOST_SKEWED = 3.0
 """Sample skewness of residuals up to which intervals of their mean miss about as stated."""
@@ -345,7 +345,7 @@ def name_of(values: Any) -> str | None:
     return None if name is None or not str(name).strip() else str(name)
 
 
-# --- entry points of calibration audits: `audit` and `audit_pit`
+# --- entry points
 
 MASSES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 LEARNED_MASSES = (0.1, 0.2, 0.5)
