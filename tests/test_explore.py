@@ -97,7 +97,7 @@ def test_wider_intervals_of_the_table_are_those_of_a_right_model(table: dict[str
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the page of the sliders alone."""
     folder = tmp_path_factory.mktemp("explore")
-    return built_page(folder, "explore", "explore", ["explore.json", "_static/explore.js"])
+    return built_page(folder, "plan", "explore", ["explore.json", "_static/explore.js"])
 
 
 def test_the_page_can_be_read_without_a_script(page_file: Path, table: dict[str, Any]) -> None:

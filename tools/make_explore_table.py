@@ -1,4 +1,4 @@
-"""Compute the table of the page `docs/explore.rst` with `evenhand.planning.plan`.
+"""Compute the table of the page `docs/plan.rst` with `evenhand.planning.plan`.
 
     python tools/make_explore_table.py
 

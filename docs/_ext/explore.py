@@ -116,7 +116,7 @@ def _row(table: Mapping[str, Any], error: float, rows: int) -> str:
 
 def add_script(app: Sphinx, page: str, *_: Any) -> None:
     """Load the script on the page of the sliders alone."""
-    if page == "explore":
+    if page == "plan":
         app.add_js_file("explore.js")
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import re
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -131,30 +130,6 @@ def _block(text: str) -> nodes.literal_block:
     return block
 
 
-class Changelog(SphinxDirective):
-    """The changelog of the repository, which is Markdown of the simplest kind.
-
-    Headings, lists and code.
-    """
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        file, _ = self.env.relfn2path(self.arguments[0])
-        self.env.note_dependency(file)
-        lines = (Path(self.env.srcdir) / file).read_text(encoding="utf-8").splitlines()
-        block = nodes.container()
-        self.state.nested_parse(StringList([*map(_as_rst, lines)], source=file), 0, block)
-        return block.children
-
-
-def _as_rst(line: str) -> str:
-    if line.startswith("# "):
-        return ""
-    text = re.sub(r"`([^`]+)`", r"``\1``", line)
-    return re.sub(r"^##+ (.*)", r".. rubric:: \1", text)
-
-
 def choose_member(
     app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any
 ) -> bool | None:
@@ -194,7 +169,7 @@ def link_method(
     """Make a docstring's "(method: links)" and "(outcomes: 2)" lead to pages with the formulas."""
     for i, line in enumerate(lines):
         linked = METHOD.sub(r"(:doc:`the method </method>`: \1)", line)
-        lines[i] = OUTCOMES.sub("(:doc:`kinds of outcomes </outcomes>`)", linked)
+        lines[i] = OUTCOMES.sub("(:doc:`kinds of outcomes </method>`)", linked)
 
 
 def check_complete(app: Sphinx, env: BuildEnvironment) -> None:
@@ -213,7 +188,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives and the checks."""
     app.add_directive("room", RoomSummary)
     app.add_directive("command-reference", CommandReference)
-    app.add_directive("changelog", Changelog)
     app.connect("autodoc-skip-member", choose_member)
     app.connect("autodoc-process-docstring", restore_property, priority=600)
     app.connect("autodoc-process-docstring", link_method, priority=700)

@@ -1,4 +1,4 @@
-// Sliders of the page "Explore": every number is read from the table in the page, none is computed.
+// Sliders of the page on plans: every number is read from the table in the page, none is computed.
 document.addEventListener("DOMContentLoaded", () => {
   const form = document.querySelector("form.explore");
   const table = JSON.parse(document.getElementById("explore-data").textContent);
