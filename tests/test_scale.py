@@ -26,7 +26,8 @@ from sklearn.linear_model import LinearRegression
 
 from evenhand import Forecast, RandomizedRegressor, audit
 from evenhand._validate import DiscreteOutcomeWarning, InputError
-from evenhand.audits import CountPlan, NoteKind, audit_pit, count_rows, notes_of, read_block
+from evenhand.audits import CountPlan, NoteKind, audit_pit, count_rows, notes_of
+from evenhand.audits.outcomes import forecast_of, read_forecast
 from evenhand.calibration import PIT_BINS as BINS
 from evenhand.calibration import calibration_error, covered
 from evenhand.certificates import LinkBase, certify_pit, wider_intervals
@@ -427,8 +428,10 @@ def read_again(
             if not len(table):
                 continue
             y, random = table["y"].to_numpy(dtype=float), block_generator(seed, SCORES, i, block)
-            low, high = (y, y) if plan.step is None else cell_ends(y, plan.step, plan.span)
-            found = read_block(*subject.of(table, "t"), low, high, fresh(y.size, random), random)
+            ends = (y, y) if plan.step is None else cell_ends(y, plan.step, plan.span)
+            ties, (model, X) = fresh(y.size, random), subject.of(table, "t")
+            forecast, is_own = forecast_of(model, X, random), not isinstance(model, Forecast)
+            found = read_forecast(forecast, ends, ties, random, is_own=is_own)
             tables.append(table)
             pit.append(found[0])
             r.append(found[1])

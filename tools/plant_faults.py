@@ -662,8 +662,8 @@ FAULTS = (
     ),
     Fault(
         "event rates of many groups at the level of one",
-        "tail = (1 - confidence) / len(listed)",
-        "tail = 1 - confidence",
+        "each = 1 - (1 - confidence) / max(len(listed), 1)",
+        "each = confidence",
         ("test_audit_times.py",),
     ),
     # report

@@ -150,7 +150,7 @@ def deterministic():
     ]
     certificate = deepcopy(CERTIFICATE) | {"n_draws": 1}
     return {
-        "schema": "evenhand.audit/8",
+        "schema": "evenhand.audit/1",
         "name": "risk model",
         "n_samples": 1500,
         "n_draws": 1,
@@ -282,7 +282,7 @@ def pits_only():
 def nothing():
     lists = {key: [] for key in ("scores", "groups", "scan", "learned", "worst_groups", "notes")}
     head = {
-        "schema": "evenhand.audit/8",
+        "schema": "evenhand.audit/1",
         "name": "",
         "n_samples": 1,
         "n_draws": 1,

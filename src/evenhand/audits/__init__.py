@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from evenhand.audits.blocks import PIT_DRAWS as PIT_DRAWS
-from evenhand.audits.blocks import inside_link as inside_link
-from evenhand.audits.blocks import read_block as read_block
 from evenhand.audits.certified import certify
 from evenhand.audits.comparison import Comparison, compare
 from evenhand.audits.counted import CountPlan as CountPlan
@@ -12,28 +9,23 @@ from evenhand.audits.counted import RowCounts as RowCounts
 from evenhand.audits.counted import count_rows as count_rows
 from evenhand.audits.counted import with_counts as with_counts
 from evenhand.audits.forecasts import BLOCK_ROWS as BLOCK_ROWS
-from evenhand.audits.forecasts import read_subject as read_subject
 from evenhand.audits.gate import Condition, parse_condition
 from evenhand.audits.gate import with_conditions as with_conditions
 from evenhand.audits.group_tests import Family
-from evenhand.audits.json_schema import audit_schema
-from evenhand.audits.membership import mean_bounds as mean_bounds
-from evenhand.audits.off_groups import OffGroup as OffGroup
 from evenhand.audits.options import check_about as check_about
 from evenhand.audits.options import check_search as check_search
+from evenhand.audits.outcomes import PIT_DRAWS as PIT_DRAWS
+from evenhand.audits.outcomes import RoundingCells as RoundingCells
 from evenhand.audits.outcomes import event_probability as event_probability
 from evenhand.audits.outcomes import is_off_atom as is_off_atom
-from evenhand.audits.people import with_people
-from evenhand.audits.people import with_rows as with_rows
-from evenhand.audits.people import without_rows as without_rows
-from evenhand.audits.provenance import with_sources
+from evenhand.audits.outcomes import spread_step as spread_step
+from evenhand.audits.plain import audit_schema
+from evenhand.audits.provenance import with_people, with_sources
+from evenhand.audits.provenance import with_rows as with_rows
+from evenhand.audits.provenance import without_rows as without_rows
 from evenhand.audits.result import Audit
-from evenhand.audits.rounding import RoundingCells as RoundingCells
-from evenhand.audits.rounding import spread_step as spread_step
-from evenhand.audits.row_record import RowRecord as RowRecord
 from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit
 from evenhand.audits.scores import censored_log_score as censored_log_score
-from evenhand.audits.survival import CensoringCounts as CensoringCounts
 from evenhand.report import Measure, Note, NoteKind, notes_of
 
 __all__ = [

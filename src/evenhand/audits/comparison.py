@@ -3,32 +3,655 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy import special
 
 from evenhand._files import write_text
-from evenhand._format import Summarized, one_line
-from evenhand._validate import InputError, check_fraction
-from evenhand.audits.group_changes import SCORE_COLUMNS, Pairs, group_changes, score_changes
-from evenhand.audits.plain_values import plain_records, write_tables
-from evenhand.audits.recorded import Recorded, Source, number
+from evenhand._format import Summarized, number_in_full, one_line
+from evenhand._validate import Floats, InputError, Mask, bad_input, check_fraction
+from evenhand.audits.plain import SCHEMA, plain_records, write_tables
+from evenhand.audits.result import Audit
+from evenhand.audits.row_record import EDGES, RowRecord, intersections
+from evenhand.calibration import n_effective, own_parts
 from evenhand.columns import EVERYONE
 from evenhand.distributions import OutcomeKind
-from evenhand.report import (
-    Measure,
-    Quantity,
-    comparison_html,
-    comparison_text,
-    difference_in_words,
+from evenhand.report import Measure, Quantity, comparison_html, comparison_text, difference_in_words
+from evenhand.search import POSSIBLE_LEAK
+
+# --- layout of recorded audits, as far as a comparison reads it
+
+Kinds = tuple[type, ...]
+
+NUMBER: Kinds = (int, float, type(None))
+"""An unknown number is null."""
+
+TEXT: Kinds = (str,)
+COUNT: Kinds = (int,)
+
+TABLES: Mapping[str, Mapping[str, Kinds]] = {
+    "scores": {"measure": TEXT, "value": NUMBER},
+    "groups": {"group": TEXT, "n": COUNT, "error": NUMBER},
+    "scan": {"group": TEXT, "n": COUNT, "error": NUMBER, "direction": (str, type(None))},
+    "probability_scores": {"group": TEXT, "slope": NUMBER, "log_loss": NUMBER},
+    "worst_groups": {"mass": (int, float), "error": NUMBER, "certified": NUMBER},
+}
+"""Columns that each row of a table has."""
+
+OPTIONAL: Mapping[str, Kinds] = {
+    "coverage_80": NUMBER,
+    "coverage_90": NUMBER,
+    "bias": NUMBER,
+    "predicted": NUMBER,
+    "rate": NUMBER,
+    "p_adjusted": NUMBER,
+    "unit": (str, type(None)),
+    "coverage_80_low": NUMBER,
+    "coverage_80_high": NUMBER,
+    "km_error": NUMBER,
+}
+"""Columns that a row may have, depending on the kind of outcome."""
+
+KEYS: Mapping[str, Kinds] = {
+    "name": TEXT,
+    "n_samples": COUNT,
+    "tolerance": (int, float),
+    # null if only PITs are known
+    "outcome_kind": (str, type(None)),
+}
+
+OBJECTS = ("about", "certificate", "provenance", "rows", "censoring")
+"""Keys whose value is an object, null or left out."""
+
+IN_WORDS = {str: "a text", int: "a number", dict: "an object", list: "a list", float: "a number"}
+
+
+def layout_fault(values: Any) -> str | None:
+    """Return what in parsed JSON is not the layout of an audit; None if nothing is.
+
+    Examples
+    --------
+    >>> layout_fault([])
+    'no object'
+    >>> layout_fault({"schema": "evenhand.plan/1"})
+    "schema 'evenhand.plan/1'"
+    """
+    if not isinstance(values, Mapping):
+        return "no object"
+    if values.get("schema") != SCHEMA:
+        return f"schema {values.get('schema')!r}"
+    faults = (_wrong(value, kinds, place) for place, value, kinds in _checked(values))
+    found = next((fault for fault in faults if fault is not None), None)
+    kind = values.get("outcome_kind")
+    if found is None and kind is not None and kind not in list(OutcomeKind):
+        return f"outcome_kind that is none of {', '.join(OutcomeKind)}: {kind!r}"
+    return found
+
+
+Checked = Iterator[tuple[str, Any, Kinds]]
+
+
+def _checked(values: Mapping[str, Any]) -> Checked:
+    """Yield places, their values and the types that these must have; those inside others last."""
+    for key, kinds in KEYS.items():
+        yield key, values.get(key, ...), kinds
+    for key in OBJECTS:
+        yield key, values.get(key), (dict, type(None))
+    yield "rounding_step", values.get("rounding_step"), NUMBER
+    for key, columns in TABLES.items():
+        yield from _rows(key, values.get(key, ...), columns)
+    if censoring := values.get("censoring"):
+        yield "censoring.n_events", censoring.get("n_events", ...), COUNT
+        yield "censoring.horizon", censoring.get("horizon", ...), NUMBER
+    yield "provenance.data", (values.get("provenance") or {}).get("data"), (dict, type(None))
+    every = (values.get("certificate") or {}).get("every_group") or []
+    yield from _rows("certificate.every_group", every, {"mass": (int, float)})
+
+
+def _rows(name: str, rows: Any, columns: Mapping[str, Kinds]) -> Checked:
+    yield name, rows, (list,)
+    for i, row in enumerate(rows):
+        place = f"{name}, row {i}"
+        yield place, row, (dict,)
+        present = {column: kinds for column, kinds in OPTIONAL.items() if column in row}
+        for column, kinds in (present | dict(columns)).items():
+            yield f"{place}: {column!r}", row.get(column, ...), kinds
+
+
+def _wrong(value: Any, kinds: Kinds, place: str) -> str | None:
+    """Return the place and the value if it is of another kind; `...` is a missing value."""
+    if value is ...:
+        return f"no {place}"
+    # a flag is an int of Python, and is no number of JSON
+    if isinstance(value, kinds) and not isinstance(value, bool):
+        return None
+    shown = repr(value) if len(repr(value)) <= 40 else type(value).__name__
+    return f"{place} that is not {IN_WORDS[kinds[0]]}: {shown}"
+
+
+# --- recorded audits
+
+Source = Audit | str | os.PathLike[str]
+"""An audit, or the path of its JSON."""
+
+UNPAIRED = (
+    "{}: no values of single rows are recorded, so changes have no paired intervals. They are"
+    " recorded in audits of at most 20,000 rows whose outcomes are known; make the audit again with"
+    " this version."
+)
+UNPAIRED_TIMES = (
+    "{}: some times may be cut off, so errors are Kaplan-Meier estimates, whose changes have no"
+    " paired intervals."
 )
 
-SCHEMA = "evenhand.comparison/3"
+
+@dataclass(frozen=True)
+class Recorded:
+    """Audit as plain values.
+
+    Parameters
+    ----------
+    values : dict
+        `Audit.to_dict()`, or what was read from its JSON.
+    label : str
+        Name of the file, or of the audit, in messages.
+    stem : str
+        Name of the file without its ending; "" for an audit of this process.
+    """
+
+    values: Mapping[str, Any]
+    label: str
+    stem: str = ""
+
+    @classmethod
+    def of(cls, source: Source) -> Recorded:
+        """Read an audit."""
+        if isinstance(source, Audit):
+            return cls(source.to_dict(), source.name)
+        path = Path(source)
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}") from error
+        except (ValueError, RecursionError) as error:
+            remedy = "write the audit with evenhand audit --out FILE.json"
+            rule, given = "be the JSON of an audit", "a file that is not JSON"
+            raise bad_input(f"{path}", rule, given, remedy) from error
+        fault = layout_fault(values)
+        if fault is not None:
+            rule = "be the JSON of an audit"
+            raise bad_input(f"{path}", rule, fault, "write it with evenhand audit --out FILE.json")
+        return cls(values, path.name, path.stem)
+
+    @property
+    def rows_in_words(self) -> str:
+        """Number of rows and name of the table."""
+        name = ((self.values.get("provenance") or {}).get("data") or {}).get("name")
+        rows = f"{self.values['n_samples']:,} rows"
+        return rows if name is None else f"{rows} of {name}"
+
+    @property
+    def kind(self) -> OutcomeKind | None:
+        """Kind of outcome; None if only PITs are known."""
+        name = self.values["outcome_kind"]
+        return None if name is None else OutcomeKind(name)
+
+    @property
+    def tolerance(self) -> float:
+        """Tolerance of the audit."""
+        return float(self.values["tolerance"])
+
+    @cached_property
+    def record(self) -> RowRecord | None:
+        """Values of each row; None if the audit has none."""
+        state = self.values.get("rows")
+        if state is None:
+            return None
+        try:
+            found = RowRecord.from_state(state)
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
+            raise self._damaged from error
+        if found.n_samples != self.values["n_samples"]:
+            raise self._damaged
+        return found
+
+    @property
+    def _damaged(self) -> InputError:
+        return InputError(
+            f"{self.label}: the row record of an audit is damaged; make the audit again"
+        )
+
+    @property
+    def censoring(self) -> Mapping[str, Any] | None:
+        """Numbers of events and of people cut off; None unless outcomes are times."""
+        found: Mapping[str, Any] | None = self.values.get("censoring")
+        return found
+
+    @property
+    def times_in_words(self) -> str:
+        """Number of events, and the horizon."""
+        if self.censoring is None:
+            return "no times that may be cut off"
+        horizon = self.censoring["horizon"]
+        upto = "" if horizon is None else f" up to the horizon {number_in_full(horizon)}"
+        return f"{self.censoring['n_events']:,} events{upto}"
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether errors and scores are means over recorded values of rows."""
+        return self.record is not None and self.censoring is None
+
+    @property
+    def why_unpaired(self) -> str:
+        """Why an audit without values of each row has none."""
+        return (UNPAIRED if self.censoring is None else UNPAIRED_TIMES).format(self.label)
+
+    @property
+    def named(self) -> list[Mapping[str, Any]]:
+        """Rows of the table of named groups."""
+        return [self._sized(row) for row in self.values["groups"]]
+
+    def _sized(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a group whose error is its size: where times are cut off, by Kaplan-Meier."""
+        return row if self.censoring is None else {**row, "error": row.get("km_error")}
+
+    @cached_property
+    def groups(self) -> dict[str, Mapping[str, Any]]:
+        """Rows of both tables of groups by name; possible leaks are left out.
+
+        Of 0/1 outcomes they have the scores of probabilities, where these are known.
+        """
+        scores = {row["group"]: row for row in self.values["probability_scores"]}
+        found: dict[str, Mapping[str, Any]] = {}
+        for row in self.named:
+            if not row.get("possible_leak"):
+                found[row["group"]] = {**row, **scores.get(row["group"], {})}
+        for row in self.values["scan"]:
+            is_tested = row.get("p_adjusted") is not None and row["direction"] != POSSIBLE_LEAK
+            if is_tested and row["group"] not in found:
+                found[row["group"]] = self._sized(row)
+        return found
+
+    @cached_property
+    def scores(self) -> dict[Measure, float]:
+        """Scores by measure."""
+        step = self.values.get("rounding_step")
+        known = [Measure("log score"), Measure("CRPS"), Measure("mean std")]
+        # where times are cut off, the error of the tested PITs understates the size
+        known += [Measure("error" if self.censoring is None else "Kaplan-Meier error")]
+        known += [Measure("log loss"), Measure("Brier score")]
+        known += [] if step is None else [Measure("cell log score", step)]
+        known += [Measure("interval width", level) for level in (0.8, 0.9)]
+        known += [Measure("coverage", level) for level in (0.8, 0.9)]
+        known += [Measure("whole coverage", level) for level in (0.8, 0.9)]
+        by_name = {str(measure): measure for measure in known}
+        return {
+            by_name[row["measure"]]: number(row["value"])
+            for row in self.values["scores"]
+            if row["measure"] in by_name
+        }
+
+    @property
+    def worst_groups(self) -> list[Mapping[str, Any]]:
+        """Rows of the table of oracle worst groups."""
+        return list(self.values["worst_groups"])
+
+    @property
+    def every_group(self) -> dict[float, Mapping[str, Any]]:
+        """Certified bounds by group size."""
+        rows = (self.values.get("certificate") or {}).get("every_group") or []
+        return {row["mass"]: row for row in rows}
+
+    @property
+    def sizes(self) -> list[str]:
+        """Names and numbers of rows of the named groups."""
+        return [f"{row['group']} ({row['n']})" for row in self.named]
+
+
+def number(value: Any) -> float:
+    """Return a number; NaN if it is not known."""
+    return math.nan if value is None else float(value)
+
+
+# --- simultaneous intervals for paired changes of group statistics
+
+CERTAIN = 3.0
+"""Standard errors beyond which the sign of a mean minus its target is taken as known."""
+
+LEAST_ROWS = 50
+"""Effective rows below which a change has no interval: it is asymptotic."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Values of each row whose means are compared with a target.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, k)
+        Profile of each row.
+    target : ndarray of shape (k,) or None
+        Target of the means; None for the mean itself, of profiles of one number.
+    weight : ndarray of shape (n,)
+        Weights of the rows.
+    is_share : bool
+        Whether the values are shares of one event, between 0 and 1.
+    """
+
+    values: Floats
+    target: Floats | None
+    weight: Floats
+    is_share: bool = False
+
+
+@dataclass(frozen=True)
+class Change:
+    """Change of a statistic between two audits of the same rows, with its interval."""
+
+    first: float
+    second: float
+    low: float
+    high: float
+
+    @property
+    def value(self) -> float:
+        """Second minus first."""
+        return self.second - self.first
+
+
+def paired_changes(
+    first: Profile, second: Profile, masks: Sequence[Mask], n_intervals: int, confidence: float
+) -> list[Change]:
+    """Return the change of a statistic in each group, with Bonferroni intervals.
+
+    Parameters
+    ----------
+    first, second : Profile
+        The same rows in both audits, in one order.
+    masks : sequence of ndarray of bool, shape (n,)
+        Groups.
+    n_intervals : int
+        Number of intervals that contain the truth together, over all groups and statistics.
+    confidence : float
+        Confidence with which they do.
+
+    Notes
+    -----
+    Where a mean differs clearly from its target, the statistic is linear in the means, and its
+    change is a mean of differences between rows: its interval is that of a paired t-test. The sign
+    of a mean near its target is not known: the interval uses the least favourable one, and is wider
+    by the largest bias that the statistic can have there, the mean absolute error of the mean. All
+    of this is asymptotic in the rows of a group. Shares get pseudo-rows with changes of 1 and -1,
+    as in the intervals of Bonett and Price (2012): a share that changes in no row has an interval.
+    """
+    tail = (1 - confidence) / (2 * n_intervals)
+    return [_change(first, second, np.flatnonzero(mask), tail) for mask in masks]
+
+
+def paired_mean(first: Floats, second: Floats, weight: Floats, confidence: float) -> Change:
+    """Return the change of a weighted mean with its pointwise paired interval."""
+    share = weight / weight.sum()
+    change = second - first
+    mean = float(share @ change)
+    error = np.sqrt(float((share**2) @ (change - mean) ** 2))
+    half = -float(special.ndtri((1 - confidence) / 2)) * error
+    return Change(float(share @ first), float(share @ second), mean - half, mean + half)
+
+
+def _change(first: Profile, second: Profile, rows: NDArray[np.intp], tail: float) -> Change:
+    one = _side(first, rows)
+    other = _side(second, rows)
+    n = min(one.n_effective, other.n_effective)
+    # reciprocals of equal shares may be a rounding error below their number
+    if n < LEAST_ROWS - 1e-6:
+        return Change(one.distance, other.distance, np.nan, np.nan)
+    # the least favourable signs of means near their targets
+    variance = max(float(((v - u) ** 2).sum()) for u in one.influences for v in other.influences)
+    t = -float(special.stdtrit(n - 1, tail))
+    if first.is_share:
+        variance = (variance * n**2 + t**2 / 2) / (n + t**2 / 2) ** 2
+    half = t * float(np.sqrt(variance))
+    change = other.distance - one.distance
+    low, high = change - half - other.bias, change + half + one.bias
+    if first.is_share:
+        low, high = max(low, -1.0), min(high, 1.0)
+    return Change(one.distance, other.distance, low, high)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Statistic of a group, its influence functions and the bound of its bias."""
+
+    distance: float
+    influences: tuple[Floats, ...]
+    bias: float
+    n_effective: float
+
+
+def _side(profile: Profile, rows: NDArray[np.intp]) -> _Side:
+    values = profile.values[rows]
+    weight = profile.weight[rows]
+    share = weight / weight.sum()
+    k = values.shape[-1]
+    mean = share @ values
+    centred = share[:, None] * (values - mean) / k
+    rows_of_weight = n_effective(weight)
+    if profile.target is None:
+        return _Side(float(mean[0]), (centred[:, 0],), 0.0, rows_of_weight)
+    off = mean - profile.target
+    error = k * np.sqrt((centred**2).sum(axis=0))
+    is_certain = np.abs(off) >= CERTAIN * error
+    sign = np.where(off < 0, -1.0, 1.0)
+    certain = centred @ np.where(is_certain, sign, 0.0)
+    uncertain = centred @ np.where(is_certain, 0.0, sign)
+    influences = (certain + uncertain, certain - uncertain)
+    bias = float(np.where(is_certain, 0.0, error).mean() * np.sqrt(2 / np.pi))
+    return _Side(float(np.abs(off).mean()), influences, bias, rows_of_weight)
+
+
+# --- changes of groups
+
+LEVELS = {"coverage_80": 0.8, "coverage_90": 0.9}
+MEASURES = ("error", *LEVELS, "bias")
+"""Measures of a group that are compared."""
+
+OF_EVENTS = ("error", "bias")
+"""The same for 0/1 outcomes; the bias is event rate minus mean probability."""
+
+SCORES_OF_EVENTS = ("predicted", "slope", "log_loss")
+"""Values of 0/1 outcomes that are listed before and after."""
+
+Outcome = Literal["better", "worse", "not significant", "unknown"]
+SCORE_COLUMNS = ("measure", "before", "after", "change", "low", "high")
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Row records of both audits in one order, and the groups that both list."""
+
+    first: RowRecord
+    second: RowRecord
+    masks: dict[str, Mask]
+    different: tuple[str, ...]
+
+    @classmethod
+    def of(cls, first: Recorded, second: Recorded, names: Sequence[str]) -> Pairs:
+        """Line the rows of two audits up."""
+        assert first.record is not None
+        assert second.record is not None
+        other = second.record.aligned(first.record)
+        one = intersections(names, first.record.masks)
+        two = intersections(names, other.masks)
+        shared = [name for name in names if name in one and name in two]
+        # columns of one name may be cut elsewhere, for example after another preparation
+        same = [name for name in shared if np.array_equal(one[name], two[name])]
+        masks = {EVERYONE: np.ones(first.record.n_samples, dtype=np.bool_)}
+        masks |= {name: one[name] for name in same}
+        return cls(first.record, other, masks, tuple(set(shared) - set(same)))
+
+
+def group_changes(
+    pairs: Pairs | None,
+    rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    confidence: float,
+    tolerance: float,
+    *,
+    is_binary: bool,
+) -> pd.DataFrame:
+    """Return the table of changes of the groups, in the order of `rows`.
+
+    Parameters
+    ----------
+    pairs : Pairs or None
+        Values of each row; None if they are not known, and then there are no intervals.
+    rows : sequence of pairs of rows
+        Rows of the groups in the tables of both audits.
+    confidence : float
+        Confidence of the intervals of all groups jointly, for each measure.
+    tolerance : float
+        Change of the error beyond which a group is important.
+    is_binary : bool
+        Whether outcomes are 0/1.
+    """
+    names = [row["group"] for row, _ in rows]
+    measures = OF_EVENTS if is_binary else MEASURES
+    known: dict[tuple[str, str], Change] = {}
+    if pairs is not None:
+        for measure in measures:
+            known |= _changes(pairs, names, measure, confidence, is_binary=is_binary)
+    records = []
+    for before, after in rows:
+        name = before["group"]
+        record: dict[str, Any] = {"group": name, "n": before["n"]}
+        for measure in measures:
+            values = number(before.get(measure)), number(after.get(measure))
+            # the audit's error of all people is corrected for chance, that of the rows is not
+            is_same = not (is_binary and measure == "error" and name == EVERYONE)
+            record |= _columns(measure, values, known.get((name, measure)), is_same=is_same)
+        if is_binary:
+            record["rate"] = number(before.get("rate"))
+            for column in SCORES_OF_EVENTS:
+                record[f"{column}_before"] = number(before.get(column))
+                record[f"{column}_after"] = number(after.get(column))
+        outcome = judged(record)
+        is_beyond = abs(record["error_change"]) > tolerance
+        important = outcome in ("better", "worse") and is_beyond
+        records.append(record | {"outcome": outcome, "important": important})
+    return pd.DataFrame(records)
+
+
+def _columns(
+    measure: str, values: tuple[float, float], change: Change | None, *, is_same: bool
+) -> dict[str, float]:
+    """Return the columns of a measure of a group.
+
+    `is_same` is whether the values are those of the statistic whose change has the interval.
+    """
+    before, after = values
+    low = high = np.nan
+    if change is not None:
+        # tables have all digits of PITs, records only their cells
+        before = change.first if np.isnan(before) else before
+        after = change.second if np.isnan(after) else after
+        shift = (after - before) - change.value if is_same else 0.0
+        low = np.minimum(change.low + shift, after - before)
+        high = np.maximum(change.high + shift, after - before)
+    return {
+        f"{measure}_before": before,
+        f"{measure}_after": after,
+        f"{measure}_change": after - before,
+        f"{measure}_change_low": low,
+        f"{measure}_change_high": high,
+    }
+
+
+def judged(record: Mapping[str, Any]) -> Outcome:
+    """Return whether the error of a group got better or worse: its interval excludes 0."""
+    low, high = record["error_change_low"], record["error_change_high"]
+    if not np.isfinite(low):
+        return "unknown"
+    if low > 0:
+        return "worse"
+    return "better" if high < 0 else "not significant"
+
+
+def _changes(
+    pairs: Pairs, names: Sequence[str], measure: str, confidence: float, *, is_binary: bool
+) -> dict[tuple[str, str], Change]:
+    """Return the change of a measure of each group with known rows."""
+    listed = [name for name in names if name in pairs.masks]
+    masks = [pairs.masks[name] for name in listed]
+    one, other = (_profile(record, measure, is_binary) for record in (pairs.first, pairs.second))
+    found = paired_changes(one, other, masks, len(masks), confidence)
+    changes = {(name, measure): one for name, one in zip(listed, found, strict=True)}
+    if is_binary and measure == "error" and EVERYONE in listed:
+        one, other = profile_by_score(pairs.first), profile_by_score(pairs.second)
+        everyone = [pairs.masks[EVERYONE]]
+        (change,) = paired_changes(one, other, everyone, len(masks), confidence)
+        changes[EVERYONE, measure] = change
+    return changes
+
+
+def _weight(record: RowRecord) -> Floats:
+    return np.ones(record.n_samples) if record.weight is None else record.weight
+
+
+def _profile(record: RowRecord, measure: str, is_binary: bool) -> Profile:
+    """Return the values of each row that a measure is the mean of."""
+    weight = _weight(record)
+    if measure == "bias" or is_binary:
+        target = None if measure == "bias" else np.zeros(1)
+        return Profile(record.residual[:, None], target, weight)
+    if measure == "error":
+        return Profile(record.below, np.arange(1, EDGES) / EDGES, weight)
+    # the ends of the intervals are edges of cells
+    tail = round(EDGES * (1 - LEVELS[measure]) / 2)
+    covered = record.below[:, EDGES - tail - 1] - record.below[:, tail - 1]
+    return Profile(covered[:, None], None, weight, is_share=True)
+
+
+def profile_by_score(record: RowRecord) -> Profile:
+    """Return the residuals of 0/1 outcomes by tenth of the probability, times their number.
+
+    The mean distance of the column means from 0 is the mean over people of the distance of event
+    rate and mean probability in their tenth (verdict: 2).
+    """
+    residual = record.residual
+    probability = np.where(residual > 0, 1 - residual, -residual)
+    parts, k = own_parts(probability, record.weight)
+    values = np.zeros((residual.size, k))
+    values[np.arange(residual.size), parts] = k * residual
+    return Profile(values, np.zeros(k), _weight(record))
+
+
+def score_changes(pairs: Pairs, confidence: float) -> pd.DataFrame:
+    """Return the changes of mean scores of all rows with pointwise paired intervals."""
+    weight = _weight(pairs.first)
+    rows = []
+    for name, values in pairs.first.scores.items():
+        # the density of rounded outcomes compares nothing
+        is_density = name == "log score" and any(
+            other != name and other.startswith(name) for other in pairs.first.scores
+        )
+        if name in pairs.second.scores and not is_density:
+            one = paired_mean(values, pairs.second.scores[name], weight, confidence)
+            rows.append((name, one.first, one.second, one.value, one.low, one.high))
+    return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
+
+
+# --- comparison
+
+COMPARISON_SCHEMA = "evenhand.comparison/1"
 COLUMNS = ("measure", "in_words")
 
 
@@ -89,14 +712,8 @@ class Comparison(Summarized):
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        facts = {key: self.n_groups(key) for key in ("better", "worse")}
+        facts = {key: int((self.groups["outcome"][1:] == key).sum()) for key in ("better", "worse")}
         return one_line(self, names=self.names, measures=len(self.table), **facts)
-
-    def n_groups(self, outcome: str, *, important: bool = False) -> int:
-        """Return the number of groups with an outcome, without "everyone"."""
-        some = self.groups[1:]
-        chosen = some["outcome"] == outcome
-        return int((chosen & (some["important"] | (not important))).sum())
 
     @property
     def is_worse(self) -> bool:
@@ -110,7 +727,7 @@ class Comparison(Summarized):
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain values."""
         return {
-            "schema": SCHEMA,
+            "schema": COMPARISON_SCHEMA,
             "names": list(self.names),
             "n_samples": self.n_samples,
             "is_paired": self.is_paired,
@@ -229,12 +846,11 @@ def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Compa
         n_samples=int(one.values["n_samples"]),
         notes=tuple(notes),
         about=other.values.get("about") or {},
-        provenance={"before": _provenance(one), "after": _provenance(other)},
+        provenance={
+            when: side.values.get("provenance") or {}
+            for when, side in (("before", one), ("after", other))
+        },
     )
-
-
-def _provenance(side: Recorded) -> Mapping[str, Any]:
-    return side.values.get("provenance") or {}
 
 
 def _check_kinds(one: Recorded, other: Recorded) -> None:

@@ -3,38 +3,383 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._validate import Floats, InputError, bad_input
-from evenhand.audits.blocks import PIT_DRAWS, forecast_of, inside_link
+from evenhand._validate import (
+    MILD_ATOM,
+    Floats,
+    InputError,
+    Ints,
+    Mask,
+    bad_input,
+    check_outcomes,
+    largest_atom,
+)
 from evenhand.audits.outcomes import (
+    PIT_DRAWS,
+    Block,
+    Ends,
     Events,
     PositivePart,
+    RoundingCells,
     RowPITs,
     Simulate,
     event_probability,
+    forecast_of,
+    inside_link,
+    is_off_atom,
+    outcome_ends,
+    read_forecast,
+    rounding_of,
+    spread_pits,
 )
-from evenhand.audits.pictures import Interval, example_rows, example_table, intervals
-from evenhand.audits.plain_interval import plain_widths
-from evenhand.audits.reading import Reading
-from evenhand.audits.rounding import RoundingCells
-from evenhand.audits.scores import forecast_scores
-from evenhand.audits.simulations import simulation
-from evenhand.calibration import PITs
-from evenhand.censoring import CensoredTimes
+from evenhand.audits.scores import Interval, example_rows, example_table, forecast_scores, intervals
+from evenhand.audits.tables import plain_widths
+from evenhand.calibration import Grid, PITs, calibration_error, cell_error
+from evenhand.censoring import CensoredTimes, KaplanMeier
 from evenhand.certificates import LinkBase
 from evenhand.columns import as_table, copies_in_words
-from evenhand.distributions import OutcomeKind, as_hurdle
+from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh
-from evenhand.forecast import Forecast, forecast_values
-from evenhand.report import Measure
+from evenhand.forecast import Forecast, check_forecast_of_times, forecast_values
+from evenhand.report import Measure, Note, NoteKind
 from evenhand.tables import row_blocks, take_rows
+
+# --- simulated outcomes, for the null distribution of searches
+
+
+def simulation(
+    forecast: Forecast,
+    rounding: RoundingCells,
+    origin: float,
+    times: CensoredTimes | None = None,
+) -> Simulate:
+    """Return a function that draws outcomes from forecasts, and gives the PITs of these outcomes.
+
+    The outcomes of a randomized forecast are drawn from the deterministic forecast inside its link,
+    under which it is calibrated; those of other randomized forecasts from one of their draws,
+    chosen at random. Rounded outcomes are rounded to the grid that contains `origin`.
+
+    Times are cut off anew, see `cut_off`.
+    """
+
+    def simulate(random: np.random.Generator) -> PITs:
+        inside = calibrated(forecast, random)
+        drawn = inside.ppf(fresh(inside.batch_shape, random)).reshape(-1)
+        outcomes = _rounded(forecast, drawn, rounding, origin)
+        seen = None if times is None else cut_off(np.maximum(outcomes, 0.0), times, random)
+        outcomes = outcomes if seen is None else seen.time
+        ends = outcome_ends(forecast, outcomes, rounding, seen)
+        pit, cells = spread_pits(forecast.distribution, ends, fresh(outcomes.size, random))
+        return PITs(pit, None, None, cells, None if seen is None else seen.is_lost)
+
+    return simulate
+
+
+def cut_off(latent: Floats, times: CensoredTimes, random: np.random.Generator) -> CensoredTimes:
+    """Return new times of the same people, cut off as they were.
+
+    A person who was lost is cut off at the same time. When the others would have been cut off is
+    drawn from the Kaplan-Meier estimate of that time, given that it is later than what was seen of
+    them. This assumes that it is independent of the features, so it is approximate.
+
+    Parameters
+    ----------
+    latent : ndarray of shape (n,)
+        New times until the event, at least 0.
+    times : CensoredTimes
+        The times that were seen.
+    """
+    lost = times.is_lost
+    estimate = KaplanMeier.of(times.time, lost)
+    before = estimate.at(times.time)
+    levels = before + (1 - before) * fresh(lost.size, random)
+    # beyond the last of these times nobody is cut off
+    drawn = np.append(estimate.values, np.inf)[np.searchsorted(estimate.cdf, levels)]
+    cut = np.where(lost, times.time, drawn)
+    happened = latent <= cut
+    if times.horizon is not None:
+        happened &= latent < times.horizon
+        cut = np.minimum(cut, times.horizon)
+    seen = np.where(happened, latent, np.minimum(latent, cut))
+    return CensoredTimes(seen, happened, times.horizon, times.entered, seen, happened)
+
+
+def _rounded(forecast: Forecast, values: Floats, rounding: RoundingCells, origin: float) -> Floats:
+    if not rounding.is_used:
+        return values
+    rounded = rounding.rounded(values, origin)
+    if forecast.outcome_kind is not OutcomeKind.HURDLE:
+        return rounded
+    # a value near the atom is rounded to the next value of the grid: it is not the atom
+    at = as_hurdle(forecast.distribution).at
+    return np.where((values == at) | (rounded == at), values, rounded)
+
+
+def calibrated(forecast: Forecast, random: np.random.Generator) -> Distribution:
+    """Return distributions of shape (n,) or (n, 1) under which the forecasts are calibrated."""
+    distribution = forecast.distribution
+    inside = inside_link(forecast)
+    if inside is not None:
+        return inside.base
+    if isinstance(distribution, Hurdle) and isinstance(distribution.positive, Randomized):
+        chance = (
+            distribution.chance if distribution.chance.ndim == 1 else distribution.chance[:, :1]
+        )
+        return Hurdle(chance, distribution.positive.base, distribution.at, distribution.end)
+    if len(distribution.batch_shape) == 1:
+        return distribution
+    n, m = distribution.batch_shape
+    return distribution.take_draws(random.integers(m, size=(n, 1)))
+
+
+# --- completed times
+
+
+class Imputation(NamedTuple):
+    """Completed times of people whose outcome is open above, for tests (outcomes: 5).
+
+    Under calibrated forecasts, and if being cut off is independent of the time given the features,
+    a completed time has the distribution of the time itself. For a deterministic forecast its PIT
+    is the position in the cell. A randomized forecast is calibrated over its draws, and not given
+    one: uniform positions in the cells of served forecasts would not be uniform over draws.
+
+    Parameters
+    ----------
+    rows : ndarray of bool, shape (n,)
+        People whose outcome is open above.
+    times : ndarray of shape (n,)
+        Completed times of these people; the times of others.
+    ties : ndarray of shape (n,)
+        Position of each completed time within its own cell, if it is an atom.
+    pit, low, high : ndarray of shape (n,)
+        PITs of all people under the distributions under which the forecasts are calibrated, and the
+        ends of their cells.
+    """
+
+    rows: Mask
+    times: Floats
+    ties: Floats
+    pit: Floats
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(
+        cls,
+        forecast: Forecast,
+        times: CensoredTimes,
+        ends: Ends,
+        ties: Floats,
+        random: np.random.Generator,
+    ) -> Self:
+        """Complete times; `ends` and `ties` are those that PITs are computed from."""
+        rows = np.isposinf(ends[1]) & ~times.happened
+        inside = calibrated(forecast, random)
+        shape = (-1,) if len(inside.batch_shape) == 1 else (-1, 1)
+        level, cells = spread_pits(inside, ends, ties)
+        low, high = (end.reshape(-1) for end in (cells or (level, level)))
+        completed = inside.ppf(level.reshape(shape))
+        least, most = (inside.cdf_left(completed).reshape(-1), inside.cdf(completed).reshape(-1))
+        level, width = level.reshape(-1), most - least
+        own = np.divide(level - least, width, out=ties.copy(), where=width > 0)
+        values = np.where(rows, np.maximum(completed.reshape(-1), times.time), times.time)
+        return cls(rows, values, np.clip(own, 0.0, 1.0), level, low, high)
+
+    def take(self, rows: Ints) -> Self:
+        """Return the completed times of some people."""
+        return type(self)(
+            self.rows[rows],
+            self.times[rows],
+            self.ties[rows],
+            self.pit[rows],
+            self.low[rows],
+            self.high[rows],
+        )
+
+    def positions(self, forecast: Forecast, pits: Floats, low: Floats, rows: Mask) -> Floats:
+        """Return PITs, shape (n, m), with those of some people at their completed times.
+
+        `low` are the lower ends of what is known of the PITs.
+        """
+        found = pits.copy()
+        if rows.any():
+            at = self.times[rows]
+            moved, _ = spread_pits(forecast[rows].distribution, (at, at), self.ties[rows])
+            found[rows] = np.maximum(moved.reshape(at.size, -1), low[rows])
+        return found
+
+
+# --- PITs of all rows, read in blocks
+
+
+class Reading:
+    """PITs of all rows of an audit, filled in block by block.
+
+    Arrays of all rows are made with the first block: a list of blocks would double the memory.
+
+    Parameters
+    ----------
+    outcomes : ndarray of shape (n,)
+        Outcomes of all rows, finite.
+    ties : ndarray of shape (n,)
+        Position of each person's PITs within their cells, between 0 and 1.
+    times : CensoredTimes or None
+        Which of the outcomes are times that are cut off; None if all are known.
+    """
+
+    def __init__(self, outcomes: Floats, ties: Floats, times: CensoredTimes | None = None) -> None:
+        self.outcomes = outcomes
+        self.times = times
+        self.at_horizon: Floats | None = None
+        self.by_horizon: Floats | None = None
+        self.mean = np.empty(outcomes.size)
+        self.base: LinkBase | None = None
+        self.kind = OutcomeKind.CONTINUOUS
+        self.rounding = RoundingCells()
+        self.grid: Grid | None = None
+        self._ties = ties
+        self._pit = np.empty((outcomes.size, 0))
+        self._r: Floats | None = None
+        self._cells: Ends | None = None
+        self.events: Events | None = None
+        self._positive: list[Block] = []
+        self._base: Floats | None = None
+        self._at = 0.0
+        self._off_atom = np.zeros(outcomes.size, dtype=np.bool_)
+
+    def add(
+        self, rows: slice, forecast: Forecast, random: np.random.Generator, *, is_own: bool
+    ) -> None:
+        """Read the forecasts of a block of rows; the first block begins with row 0."""
+        if rows.start == 0:
+            self._start(forecast)
+        outcomes, ties = self.outcomes[rows], self._ties[rows]
+        times = None if self.times is None else self.times.take(rows)
+        ends = outcome_ends(forecast, outcomes, self.rounding, times)
+        has_mean = times is None
+        block = read_forecast(forecast, ends, ties, random, is_own=is_own, has_mean=has_mean)
+        guess = None
+        if times is not None:
+            guess = Imputation.of(forecast, times, ends, ties, random)
+            if forecast.is_randomized and block.cells is not None:
+                self._fill_base(rows, guess)
+                pit = guess.positions(forecast, block.pit, block.cells[0], guess.rows)
+                block = block._replace(pit=pit)
+        self._fill(rows, block)
+        if times is not None and times.horizon is not None:
+            self._fill_horizon(rows, forecast, times.horizon)
+        found = Events.of(forecast, outcomes)
+        if found is not None and self.events is not None:
+            self.events.probability[rows] = found.probability
+            self.events.happened[rows] = found.happened
+        if self.kind is OutcomeKind.HURDLE:
+            off = np.flatnonzero(is_off_atom(forecast, outcomes))
+            self._off_atom[rows] = is_off_atom(forecast, outcomes)
+            if off.size:
+                part = forecast.positive_part()[off]
+                ends = ends[0][off], ends[1][off]
+                block = read_forecast(
+                    part, ends, ties[off], random, is_own=is_own, has_mean=has_mean
+                )
+                if guess is not None and block.cells is not None:
+                    guess = guess.take(off)
+                    is_before = is_off_atom(forecast, guess.times)
+                    some = guess.rows & is_before
+                    pit = guess.positions(part, block.pit, block.cells[0], some)
+                    block = block._replace(pit=pit)
+                self._positive.append(block)
+
+    def _fill_base(self, rows: slice, guess: Imputation) -> None:
+        if self._base is None:
+            self._base = np.empty((3, self.outcomes.size))
+        self._base[:, rows] = guess.pit, guess.low, guess.high
+
+    def time_base(self, weights: Floats | None) -> PITs | None:
+        """Return PITs of the base of randomized forecasts of times; None for others."""
+        if self._base is None or self.times is None:
+            return None
+        pit, low, high = (values[:, None] for values in self._base)
+        return PITs(pit, None, weights, (low, high), self.times.is_lost)
+
+    def _fill_horizon(self, rows: slice, forecast: Forecast, horizon: float) -> None:
+        if self.by_horizon is None:
+            self.by_horizon = np.empty(self.outcomes.size)
+        served = forecast.cdf_left(horizon)
+        self.by_horizon[rows] = served.reshape(served.shape[0], -1).mean(axis=-1)
+        inside = inside_link(forecast)
+        known = forecast.distribution if inside is None else inside.base
+        if inside is None and forecast.is_randomized:
+            return
+        if self.at_horizon is None:
+            self.at_horizon = np.empty(self.outcomes.size)
+        self.at_horizon[rows] = known.cdf_left(horizon).reshape(-1)
+
+    def _start(self, forecast: Forecast) -> None:
+        """Read the kind of outcome off the first forecasts, and check all outcomes."""
+        check_forecast_of_times(forecast, self.times)
+        self.kind = forecast.outcome_kind
+        # many people may be cut off, or reach the horizon, at one time
+        check_outcomes(self.outcomes, kind=str(self.kind) if self.times is None else None)
+        self.rounding = rounding_of(forecast, self.outcomes, self.times)
+        # the grid is for scores of rounding cells, which times that are cut off do not have
+        if self.kind is OutcomeKind.CONTINUOUS and self.times is None:
+            self.grid = Grid.of(self.outcomes)
+        if self.kind is OutcomeKind.HURDLE:
+            self._at = as_hurdle(forecast.distribution).at
+        if self.kind in (OutcomeKind.BINARY, OutcomeKind.HURDLE):
+            self.events = Events(np.empty(self.outcomes.size), np.empty(self.outcomes.size))
+
+    def _fill(self, rows: slice, block: Block) -> None:
+        n = self.outcomes.size
+        if rows.start == 0:  # draws, cells and link are known from the first block
+            shape = (n, block.pit.shape[1])
+            self._pit = np.empty(shape)
+            self._r = None if block.r is None else np.empty((n, block.r.shape[1]))
+            # a block without atoms at the ends has no cells, although others may have them
+            has_cells = block.cells is not None or self.rounding.is_used or self.times is not None
+            self._cells = (np.empty(shape), np.empty(shape)) if has_cells else None
+            self.base = None if block.base is None else _empty_base(n, block.base, has_cells)
+        self._pit[rows] = block.pit
+        self.mean[rows] = block.mean
+        if self._r is not None:
+            self._r[rows] = block.r
+        if self._cells is not None:
+            ends = (block.pit, block.pit) if block.cells is None else block.cells
+            self._cells[0][rows], self._cells[1][rows] = ends
+        if self.base is not None and block.base is not None:
+            self.base.pit[rows] = block.base.pit
+            if self.base.cells is not None:
+                low, high = block.base.cells or (block.base.pit, block.base.pit)
+                self.base.cells[0][rows], self.base.cells[1][rows] = low, high
+
+    def pits(self, weights: Floats | None) -> PITs:
+        """Return the PITs of all rows."""
+        censored = None if self.times is None else self.times.is_lost
+        return PITs(self._pit, self._r, weights, self._cells, censored)
+
+    def positive(self, weights: Floats | None) -> PositivePart | None:
+        """Return the PITs of the people whose outcome is not the atom of a hurdle, if any."""
+        if not self._positive:
+            return None
+        rows = np.flatnonzero(self._off_atom)
+        return PositivePart.joined(
+            rows, self._positive, self.outcomes, weights, self._at, self.times
+        )
+
+
+def _empty_base(n: int, base: LinkBase, has_cells: bool) -> LinkBase:
+    """Return the base of a link with arrays for `n` people."""
+    cells = (np.empty(n), np.empty(n)) if has_cells else None
+    return LinkBase(np.empty(n), base.link, cells)
+
+
+# --- PITs and scores
 
 SCORE_DRAWS = 16
 """Most draws per row for CRPS, spread and widths, whose means converge with fewer draws."""
@@ -53,16 +398,12 @@ BLOCK_ROWS = 20_000
 scores are computed on."""
 
 
-@dataclass(frozen=True)
-class Subject:
-    """Statistics that an audit stores of the forecasts of held-out rows.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Subject(RowPITs):
+    """PITs of held-out rows, and what an audit stores of their forecasts beside them.
 
     Parameters
     ----------
-    kind : OutcomeKind
-        Kind of outcome that the forecasts describe.
-    pits : PITs
-        PITs with their draws, their cells and the weights of the rows.
     outcomes : ndarray of shape (n,)
         The outcomes.
     residual : ndarray of shape (n,)
@@ -81,31 +422,11 @@ class Subject:
         the event for 0/1 outcomes.
     examples : DataFrame
         Prediction intervals of a few people; see `example_table`.
-    base : LinkBase or None
-        The link and the PITs of the deterministic forecaster inside it; None if the forecaster is
-        no link.
     plain : ndarray of shape (k, 4)
         Widths of the intervals of the deterministic forecaster, for the scored rows; NaN if
         there is none.
-    events : Events or None
-        Events and their probabilities, for 0/1 outcomes and hurdles.
-    positive : PositivePart or None
-        PITs of the people whose outcome is not the atom of a hurdle.
-    simulate : callable or None
-        Draws outcomes of some rows from their forecasts and returns the PITs of these outcomes;
-        None if no outcome has a cell.
-    times : CensoredTimes or None
-        Times that may be cut off; None for outcomes that are all known.
-    at_horizon, by_horizon : ndarray of shape (n,) or None
-        See `RowPITs`.
-    time_base : PITs or None
-        See `RowPITs`.
-    keys : dict of str to ndarray of shape (n,)
-        See `RowPITs`.
     """
 
-    kind: OutcomeKind
-    pits: PITs
     outcomes: Floats
     residual: Floats
     step: float | None
@@ -114,33 +435,7 @@ class Subject:
     scores: dict[Measure, Floats]
     medians: Floats
     examples: pd.DataFrame
-    base: LinkBase | None
     plain: Floats
-    events: Events | None = None
-    positive: PositivePart | None = None
-    simulate: Simulate | None = None
-    times: CensoredTimes | None = None
-    at_horizon: Floats | None = None
-    by_horizon: Floats | None = None
-    time_base: PITs | None = None
-    keys: Mapping[str, Floats] = field(default_factory=dict)
-
-    @cached_property
-    def rows(self) -> RowPITs:
-        """PITs of the rows, and what is known of the forecasts behind them."""
-        return RowPITs(
-            self.pits,
-            self.kind,
-            self.base,
-            self.events,
-            self.positive,
-            self.simulate,
-            self.times,
-            self.at_horizon,
-            self.by_horizon,
-            self.time_base,
-            self.keys,
-        )
 
 
 def read_subject(
@@ -182,31 +477,31 @@ def read_subject(
     pits = read.pits(weights)
     merged = _Kept.joined(kept)
     return Subject(
-        read.kind,
         pits,
-        outcomes,
-        outcomes - read.mean,
-        None if read.grid is None else read.grid.step,
-        read.rounding,
-        scored,
-        merged.scores,
-        merged.medians,
-        example_table(
+        read.kind,
+        read.base,
+        read.events,
+        _with_width(read.positive(weights), merged.keys),
+        None if pits.cells is None else _simulation(model, X, pits.n_draws, read, random),
+        times,
+        read.at_horizon,
+        read.by_horizon,
+        read.time_base(weights),
+        merged.keys,
+        outcomes=outcomes,
+        residual=outcomes - read.mean,
+        step=None if read.grid is None else read.grid.step,
+        rounding=read.rounding,
+        scored=scored,
+        scores=merged.scores,
+        medians=merged.medians,
+        examples=example_table(
             example_rows(outcomes),
             merged.examples,
             outcomes,
             None if times is None else times.is_lost,
         ),
-        read.base,
-        merged.plain,
-        events=read.events,
-        positive=_with_width(read.positive(weights), merged.keys),
-        simulate=None if pits.cells is None else _simulation(model, X, pits, read, random),
-        times=times,
-        at_horizon=read.at_horizon,
-        by_horizon=read.by_horizon,
-        time_base=read.time_base(weights),
-        keys=merged.keys,
+        plain=merged.plain,
     )
 
 
@@ -232,11 +527,11 @@ def _with_width(part: PositivePart | None, keys: Mapping[str, Floats]) -> Positi
 
 
 def _simulation(
-    model: Any, X: Any, pits: PITs, read: Reading, random: np.random.Generator
+    model: Any, X: Any, n_draws: int, read: Reading, random: np.random.Generator
 ) -> Simulate:
     """Return a function that draws outcomes of a sample of the rows, and gives their PITs."""
-    n = pits.n_samples
-    most = min(n, SIMULATED_ROWS, max(SIMULATED_PITS // pits.n_draws, 1))
+    n = read.outcomes.size
+    most = min(n, SIMULATED_ROWS, max(SIMULATED_PITS // n_draws, 1))
     rows = np.arange(n) if most == n else np.sort(random.choice(n, most, replace=False))
     if isinstance(model, Forecast):
         some = model[rows]
@@ -381,3 +676,55 @@ def _few_draws(forecast: Forecast, n: int, random: np.random.Generator) -> Forec
     per_cell = PIT_DRAWS // draws
     chosen = (per_cell * fresh((len(forecast), draws), random)).astype(np.intp)
     return forecast.take_draws(per_cell * np.arange(draws) + chosen)
+
+
+# --- notes on outcomes
+
+
+def grid_findings(subject: Subject) -> tuple[float | None, tuple[Note, ...]]:
+    """Return the share of the average error that rounding may explain, and notes on atoms.
+
+    The least error `I` of any positions in the rounding cells remains whatever the exact outcomes
+    were; the rest of the error `d`, a share `(d - I) / d` of it, may be due to rounding
+    (outcomes: 2). The share is None where PITs are not spread over rounding cells.
+
+    Parameters
+    ----------
+    subject : Subject
+        Forecasts of the audited rows.
+    """
+    pits, rounding = subject.pits, subject.rounding
+    # cells of times that are cut off are no rounding, and atoms at a horizon or at the end of
+    # follow-up neither
+    if subject.kind is not OutcomeKind.CONTINUOUS or subject.times is not None:
+        return None, ()
+    value, atom = largest_atom(subject.outcomes)
+    if atom <= MILD_ATOM or atom * subject.outcomes.size < 1.5:
+        return None, ()
+    notes: tuple[Note, ...] = ()
+    if np.isin(subject.outcomes, (0.0, 1.0)).all():
+        notes = (Note(NoteKind.EVENT_AS_CONTINUOUS),)
+    if pits.cells is None:
+        return None, (*notes, Note(NoteKind.TIED_OUTCOMES, numbers=(value, atom)))
+    least, average_error = cell_error(pits), calibration_error(pits)
+    share = max((average_error - least) / average_error, 0.0) if average_error > 0 else 0.0
+    step = np.nan if rounding.step is None else rounding.step
+    note = Note(NoteKind.ROUNDING_CELLS, numbers=(value, atom, step, share))
+    return share, (*notes, note)
+
+
+def time_notes(times: CensoredTimes | None) -> tuple[Note, ...]:
+    """Return a note on the times that are cut off, and on what their analysis assumes."""
+    if times is None:
+        return ()
+    if times.happened.all():
+        return (Note(NoteKind.NO_TIME_CUT_OFF),)
+    n_lost = int(times.is_lost.sum())
+    return (Note(NoteKind.CUT_OFF_TIMES, numbers=(n_lost, times.n_samples)),) if n_lost else ()
+
+
+def excluded_outcomes(subject: Subject) -> tuple[Note, ...]:
+    """Return a note on the outcomes to which their forecasts give no probability, if any."""
+    infinite = [int(np.isinf(values).sum()) for values in subject.scores.values()]
+    most = max(infinite, default=0)
+    return (Note(NoteKind.EXCLUDED_OUTCOMES, numbers=(most,)),) if most else ()

@@ -102,11 +102,7 @@ class Condition:
 
     def holds(self, audit: Audit) -> bool:
         """Return whether the condition is true of an audit."""
-        return self.is_met_by(self.value(audit))
-
-    def is_met_by(self, value: float) -> bool:
-        """Return whether the condition is true for a value of its quantity."""
-        return RELATIONS[self.relation](value, self.limit)
+        return RELATIONS[self.relation](self.value(audit), self.limit)
 
     def judged(self, audit: Audit) -> JudgedCondition:
         """Return the condition with its value in an audit, or why it cannot be evaluated."""
@@ -115,7 +111,7 @@ class Condition:
             value = self.value(audit)
         except InputError as error:
             return JudgedCondition(*given, reason=str(error))
-        return JudgedCondition(*given, value, self.is_met_by(value))
+        return JudgedCondition(*given, value, RELATIONS[self.relation](value, self.limit))
 
 
 def with_conditions(found: Audit, conditions: Iterable[Condition]) -> Audit:
@@ -164,13 +160,7 @@ def parse_condition(text: str) -> Condition:
         else:
             # a fraction: a limit such as 30 would never be exceeded
             check_fraction("limit", most, low_open=False, high_open=False)
-    return Condition(
-        text.strip(),
-        quantity,
-        values,
-        relation,
-        most,
-    )
+    return Condition(text.strip(), quantity, values, relation, most)
 
 
 def _number(text: str, whole: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 
 from evenhand import search
-from evenhand._validate import Floats, Mask
+from evenhand._format import in_full, plain_number
+from evenhand._validate import Floats, Ints, Mask
 from evenhand.audits import tables
-from evenhand.audits.off_groups import OffGroup, off_groups
 from evenhand.audits.options import SearchOptions
-from evenhand.audits.own_forecast import OwnGroup, as_groups, own_groups, own_keys, with_keys
 from evenhand.audits.rows import HeldOut
 from evenhand.calibration import (
     Events,
@@ -24,11 +23,273 @@ from evenhand.calibration import (
     calibration_slope,
     given_forecast,
     holm,
+    mid_ranks,
+    own_parts,
     rate_error,
     simultaneous_intervals,
 )
-from evenhand.columns import EVERYONE, Group, Groups, as_table
+from evenhand.columns import EVERYONE, Condition, Group, GroupRule, Groups, as_table
 from evenhand.report import Note, NoteKind
+
+# --- groups that are significantly off, with rules that select them among other rows
+
+MOST_SCANNED = 50
+"""Most scanned groups that are listed as off with their rules, the smallest p-values first."""
+
+
+@dataclass(frozen=True)
+class OffGroup:
+    """Group that is significantly off in an audit.
+
+    Parameters
+    ----------
+    name : str
+        Name in the tables of the audit.
+    rule : GroupRule or None
+        Rule that selects the group among other rows; None for a mask, and for a learned group that
+        no rule describes.
+    mass : float or None
+        Size of a learned group as in the table `learned`; None for other groups.
+    rows : ndarray of int or None
+        Row numbers of its members in the given table; None if they are known only by probability.
+    ids : tuple of str or None
+        Ids of these members; None if none were given.
+    """
+
+    name: str
+    rule: GroupRule | None
+    mass: float | None = None
+    rows: Ints | None = field(default=None, compare=False, repr=False)
+    ids: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, groups: Iterable[Group], rows: Ints | None) -> OffGroup:
+        """Return one group, or the intersection of several."""
+        parts = tuple(groups)
+        name = " and ".join(group.name for group in parts)
+        has_rule = all(group.column is not None and group.mask is None for group in parts)
+        return cls(name, GroupRule.of(*parts) if has_rule else None, rows=rows)
+
+
+def off_groups(
+    named: Groups,
+    named_p: Floats,
+    scanned: search.Scanned | None,
+    scanned_p: Floats,
+    level: float,
+    kept: Ints,
+) -> tuple[OffGroup, ...]:
+    """Return the named and scanned groups with adjusted p-values below a level, each name once.
+
+    The audit keeps those that it calls off. `kept` are the audited rows' numbers in the given
+    table.
+    """
+    found = [
+        OffGroup.of([named.what(name)], kept[named[name]] if name in named else None)
+        for name in _below(list(named.names), named_p, level)
+    ]
+    if scanned is not None:
+        order = np.argsort(scanned_p, kind="stable")[:MOST_SCANNED]
+        for i in order[scanned_p[order] < level]:
+            found.append(OffGroup.of(scanned.parts(i), kept[scanned.rows(i)]))
+    return tuple({group.name: group for group in found}.values())
+
+
+def off_learned(found: Iterable[search.FoundGroup], kept: Ints) -> Iterator[OffGroup]:
+    """Yield the learned groups that may be off: those whose own detection test rejects."""
+    for group in found:
+        if group.is_significant:
+            conditions: tuple[Condition, ...] = tuple(group.conditions)
+            rule = GroupRule(conditions) if conditions else None
+            name = rule.name if rule else f"learned group of {in_full(group.mass)} of people"
+            yield OffGroup(name, rule, group.mass, kept[group.rows])
+
+
+def marked(
+    groups: Iterable[OffGroup], tables: Iterable[pd.DataFrame], learned: pd.DataFrame, column: str
+) -> tuple[OffGroup, ...]:
+    """Return the groups for which a column is true in the tables that list them.
+
+    Parameters
+    ----------
+    groups : iterable of OffGroup
+        Groups.
+    tables : iterable of DataFrame
+        Tables of named and scanned groups.
+    learned : DataFrame
+        Table of learned groups.
+    column : {"off", "problem"}
+        Decision of the audit.
+    """
+    names = {name for table in tables for name in table.loc[table[column], "group"]}
+    masses = set(learned.loc[learned[column], "mass"])
+    return tuple(
+        group
+        for group in groups
+        if (group.name in names if group.mass is None else group.mass in masses)
+    )
+
+
+def with_members(
+    groups: Iterable[OffGroup], change: Callable[[OffGroup, Ints], OffGroup]
+) -> tuple[OffGroup, ...]:
+    """Return the groups, those with known members changed by a function of them and their rows."""
+    return tuple(group if group.rows is None else change(group, group.rows) for group in groups)
+
+
+def member_table(groups: Iterable[OffGroup]) -> pd.DataFrame:
+    """Return the members of groups: `group`, `mass`, `row` and `id`."""
+    parts = [
+        pd.DataFrame(
+            {
+                "group": group.name,
+                "mass": np.nan if group.mass is None else group.mass,
+                "row": group.rows,
+                # as objects: pandas would convert None to NaN
+                "id": pd.Series(group.ids or [None] * group.rows.size, dtype=object),
+            }
+        )
+        for group in groups
+        if group.rows is not None
+    ]
+    empty = pd.DataFrame({"group": [], "mass": [], "row": [], "id": []})
+    return pd.concat(parts, ignore_index=True) if parts else empty
+
+
+def plain_groups(groups: Iterable[OffGroup] | None) -> list[dict[str, Any]] | None:
+    """Return the groups as JSON values; None if they are not known."""
+    if groups is None:
+        return None
+    return [
+        {
+            "group": group.name,
+            "mass": group.mass,
+            "rule": None if group.rule is None else group.rule.to_state(),
+        }
+        for group in groups
+    ]
+
+
+def _below(names: Sequence[str], p_values: Floats, level: float) -> list[Any]:
+    return [name for name, p_value in zip(names, p_values, strict=True) if p_value < level]
+
+
+# --- groups by the forecast's own level and spread
+
+PARTS = (
+    "half",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+)
+"""Names of the parts that 2 to 10 groups divide people into."""
+
+KEY_COLUMNS = ("key", "part", "n_parts", "lowest", "highest")
+"""Columns of groups by the forecast, beside those of other groups."""
+
+
+@dataclass(frozen=True, eq=False)
+class OwnGroup:
+    """Group of people whose forecasts have similar values.
+
+    Parameters
+    ----------
+    key : str
+        Name of the value, which rules use as a column.
+    part, n_parts : int
+        Place among the groups by this value, from 1, and their number.
+    lowest, highest : float
+        Range of the values.
+    rule : GroupRule
+        Rule on the value that selects the group among other rows.
+    mask : ndarray of bool, shape (n,)
+        Its rows.
+    """
+
+    key: str
+    part: int
+    n_parts: int
+    lowest: float
+    highest: float
+    rule: GroupRule
+    mask: Mask
+
+    @property
+    def name(self) -> str:
+        """Name in tables."""
+        ends = [plain_number(end) for end in (self.lowest, self.highest)]
+        reach = ends[0] if ends[0] == ends[1] else " to ".join(ends)
+        return f"{self.key} {reach} ({PARTS[self.n_parts - 2]} {self.part})"
+
+
+def own_keys(values: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return the values of forecasts that define groups of their own.
+
+    Values that are constant, not finite, or in the order of others before, or its reverse, are left
+    out.
+    """
+    found: dict[str, Floats] = {}
+    ranks: list[Floats] = []
+    for name, value in values.items():
+        if not np.isfinite(value).all():
+            continue
+        rank = mid_ranks(value)
+        if np.ptp(rank) == 0:
+            continue
+        # the groups by a value in the opposite order are the same ones
+        if not any(np.allclose(rank, other) or np.allclose(rank, 1 - other) for other in ranks):
+            found[name] = value
+            ranks.append(rank)
+    return found
+
+
+def own_groups(keys: Mapping[str, Floats], weights: Floats | None) -> tuple[OwnGroup, ...]:
+    """Return the groups by each value of the forecasts; none of too few rows."""
+    found: list[OwnGroup] = []
+    for key, values in keys.items():
+        parts, n_parts = own_parts(values, weights)
+        if n_parts == 1:
+            continue
+        listed = np.unique(parts)
+        ends = [(float(values[parts == k].min()), float(values[parts == k].max())) for k in listed]
+        for i, k in enumerate(listed):
+            low, high = ends[i]
+            sides = []
+            if i:
+                sides.append(Group(key, ">", _between(ends[i - 1][1], low)))
+            if i + 1 < listed.size:
+                sides.append(Group(key, "<=", _between(high, ends[i + 1][0])))
+            if not sides:
+                continue
+            rule = GroupRule((Condition(tuple(sides)),))
+            found.append(OwnGroup(key, int(k) + 1, n_parts, low, high, rule, parts == k))
+    return tuple(found)
+
+
+def _between(last: float, first: float) -> str:
+    """Return the shortest number from `last` up to below `first`, of at least two digits."""
+    middle = last + (first - last) / 2
+    shown = (f"{middle:.{digits}g}" for digits in range(2, 18))
+    return next((text for text in shown if last <= float(text) < first), repr(last))
+
+
+def as_groups(groups: Iterable[OwnGroup]) -> Groups:
+    """Return the groups by name."""
+    return Groups((Group.given(group.name), group.mask) for group in groups)
+
+
+def with_keys(table: pd.DataFrame, groups: Sequence[OwnGroup]) -> pd.DataFrame:
+    """Return the table of groups by the forecast with the columns that define them."""
+    columns = {name: [getattr(group, name) for group in groups] for name in KEY_COLUMNS}
+    return table.assign(**columns)
+
+
+# --- the family of tests
 
 Notes = tuple[Note, ...]
 Columns = dict[str, Floats]

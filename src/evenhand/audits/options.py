@@ -34,25 +34,25 @@ def check_search(
     min_size: int,
     confidence: float,
     n_simulations: int,
-    *,
     tolerance: float | None,
     largest_weight: float | None = None,
 ) -> SearchOptions:
     """Check options before any work, so that a search can later fail only for lack of rows."""
+    learned = _shares("learned_masses", learned_masses) if np.size(learned_masses) else []
+    if tolerance is not None:
+        tolerance = check_fraction("tolerance", tolerance, low_open=False, high_open=False)
+    if largest_weight is not None:
+        largest_weight = float(check_finite("largest_weight", [largest_weight])[0])
+        if largest_weight <= 0:
+            raise bad_input("largest_weight", "be above 0", largest_weight)
     return SearchOptions(
-        masses=_shares("masses", masses),
-        learned_masses=_shares("learned_masses", learned_masses) if np.size(learned_masses) else [],
-        min_size=check_count("min_size", min_size, least=2),
-        confidence=check_fraction("confidence", confidence),
-        n_simulations=check_count("n_simulations", n_simulations, least=2),
-        tolerance=(
-            None
-            if tolerance is None
-            else check_fraction("tolerance", tolerance, low_open=False, high_open=False)
-        ),
-        largest_weight=(
-            None if largest_weight is None else _positive("largest_weight", largest_weight)
-        ),
+        _shares("masses", masses),
+        learned,
+        check_count("min_size", min_size, least=2),
+        check_fraction("confidence", confidence),
+        check_count("n_simulations", n_simulations, least=2),
+        tolerance,
+        largest_weight,
     )
 
 
@@ -70,13 +70,6 @@ def resolved_tolerance(given: float | None, probability: float | None) -> float:
     if given is not None or probability is None:
         return TOLERANCE if given is None else given
     return min(TOLERANCE, min(probability, 1 - probability) / 5)
-
-
-def _positive(name: str, value: float) -> float:
-    number = float(check_finite(name, [value])[0])
-    if number <= 0:
-        raise bad_input(name, "be above 0", value)
-    return number
 
 
 def check_about(about: Mapping[str, str] | None) -> dict[str, str]:

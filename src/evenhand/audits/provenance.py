@@ -1,4 +1,4 @@
-"""Provenance of an audit: versions, command, model, data and draws."""
+"""Provenance of an audit, and row numbers and ids of the people that it lists."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 import numbers
 import platform
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +17,82 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._validate import Floats
-from evenhand.audits.people import with_rows
+from evenhand._ids import id_text
+from evenhand._validate import Floats, Ints, bad_input
+from evenhand.audits.group_tests import with_members
 from evenhand.calibration import PITs
 from evenhand.draws import RandomState
 
 if TYPE_CHECKING:
     from evenhand.audits.result import Audit
+
+
+# --- row numbers and ids of listed people
+
+LISTED = ("examples", "learned_rows")
+"""Tables of an audit with the columns `row` and `id`."""
+
+
+def check_people(ids: Any, n: int) -> list[str] | None:
+    """Return ids of people as texts; None if none are given.
+
+    Examples
+    --------
+    >>> check_people([17, "ada"], 2)
+    ['17', 'ada']
+    """
+    if ids is None:
+        return None
+    found = list(ids)
+    if len(found) != n:
+        remedy = "pass the ids of all rows, in their order"
+        raise bad_input("ids", f"have one id per row ({n})", len(found), remedy)
+    return [id_text(one) for one in found]
+
+
+def with_people(found: Audit, ids: Sequence[object]) -> Audit:
+    """Add ids to examples and members of groups; `ids` are those of all rows of the table."""
+    listed: dict[str, Any] = {
+        key: table.assign(id=[str(ids[row]) for row in table["row"]])
+        for key, table in _tables(found).items()
+    }
+    if found.off_groups is not None:
+        listed["off_groups"] = with_members(
+            found.off_groups,
+            lambda group, rows: replace(group, ids=tuple(str(ids[row]) for row in rows)),
+        )
+    return replace(found, **listed)
+
+
+def with_rows(found: Audit, numbers: Ints) -> Audit:
+    """Number examples and members of groups by `numbers`, those of the audited rows."""
+    listed: dict[str, Any] = {
+        key: table.assign(row=numbers[table["row"].to_numpy(dtype=np.intp)])
+        for key, table in _tables(found).items()
+    }
+    if found.off_groups is not None:
+        listed["off_groups"] = with_members(
+            found.off_groups, lambda group, rows: replace(group, rows=numbers[rows])
+        )
+    return replace(found, **listed)
+
+
+def without_rows(found: Audit) -> Audit:
+    """Leave out the values of single rows and all ids."""
+    listed: dict[str, Any] = {
+        key: table.assign(id=None) for key, table in _tables(found).items() if "id" in table
+    }
+    groups = found.off_groups
+    if groups is not None:
+        groups = with_members(groups, lambda group, _: replace(group, ids=None))
+    return replace(found, rows=None, off_groups=groups, **listed)
+
+
+def _tables(found: Audit) -> dict[str, Any]:
+    return {key: getattr(found, key) for key in LISTED if not getattr(found, key).empty}
+
+
+# --- versions, command, model, data and draws
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 
@@ -78,7 +147,6 @@ def with_sources(
     model: Path | None = None,
     model_sha256: str | None = None,
     data: Path | None = None,
-    data_name: str | None = None,
     rows: NDArray[np.intp] | None = None,
     n_rows: int | None = None,
 ) -> Audit:
@@ -96,8 +164,6 @@ def with_sources(
         Hash of a model that is not saved yet.
     data : Path, optional
         The file of the table; a folder of parts gets no hash.
-    data_name : str, optional
-        Name of a table that is not a file.
     rows : ndarray of int, optional
         Numbers of the audited rows in the table, if not all were audited; examples and members of
         groups are then numbered by them.
@@ -108,8 +174,6 @@ def with_sources(
     table: dict[str, Any] = {} if n_rows is None else {"n_rows": n_rows}
     if data is not None:
         table |= {"name": _readable(data.name), "sha256": _file_hash(data)}
-    elif data_name is not None:
-        table |= {"name": _readable(data_name), "sha256": None}
     seal = model_sha256 if model is None else _seal(model)
     sources = {
         "command": None if command is None else _readable(command),
@@ -120,17 +184,10 @@ def with_sources(
     return replace(found, provenance=known | sources)
 
 
-@cache
-def _installed() -> dict[str, str]:
-    # versions are read from files, and do not change while the program runs
-    return {name: version(name) for name in PACKAGES}
-
-
 def _packages() -> dict[str, str]:
     # torch is recorded only if it was loaded
-    return _installed() | (
-        {"torch": str(sys.modules["torch"].__version__)} if "torch" in sys.modules else {}
-    )
+    torch = {"torch": str(sys.modules["torch"].__version__)} if "torch" in sys.modules else {}
+    return {name: version(name) for name in PACKAGES} | torch
 
 
 def _seal(model: Path) -> str | None:

@@ -1,48 +1,196 @@
-"""Result of a calibration audit."""
+"""Result of a calibration audit: decisions, text, page, JSON and repair."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand import certificates
 from evenhand._files import write_text
-from evenhand._format import one_line
-from evenhand._validate import bad_input
-from evenhand.audits.decisions import (
-    decide_everyone,
-    decide_groups,
-    decide_learned,
-    same_decisions,
-)
-from evenhand.audits.group_tests import Family
-from evenhand.audits.membership import MEMBERSHIP_COLUMNS
-from evenhand.audits.off_groups import OffGroup, member_table
-from evenhand.audits.options import TOLERANCE
-from evenhand.audits.plain_audit import csv_tables, plain_audit
-from evenhand.audits.plain_interval import PLAIN_COLUMNS
-from evenhand.audits.plain_values import write_tables
-from evenhand.audits.reliability import RELIABILITY_COLUMNS
-from evenhand.audits.repairing import Repairable
-from evenhand.audits.reported import Reported
+from evenhand._format import Summarized, count, one_line
+from evenhand._validate import InputError, bad_input
+from evenhand.audits.group_tests import Family, OffGroup, marked, member_table
+from evenhand.audits.outcomes import missing_columns_named
+from evenhand.audits.plain import csv_tables, plain_audit, write_tables
 from evenhand.audits.row_record import RowRecord
 from evenhand.audits.scores import AVERAGE_ERROR
-from evenhand.audits.survival import SURVIVAL_COLUMNS, CensoringCounts
+from evenhand.audits.survival import CensoringCounts
 from evenhand.calibration import GivenForecast
-from evenhand.columns import UnseenValues
+from evenhand.censoring import CensoredTimes
+from evenhand.columns import GroupRule, UnseenValues, as_table
 from evenhand.distributions import OutcomeKind
-from evenhand.report import JudgedCondition, Measure, Note, without_ids
-from evenhand.search import LEAK_COLUMNS, MISCOVERAGE_COLUMNS
+from evenhand.draws import RandomState
+from evenhand.forecast import OWN_VALUES, Forecast
+from evenhand.report import (
+    JudgedCondition,
+    Measure,
+    Note,
+    Status,
+    audit_brief,
+    audit_html,
+    audit_text,
+    findings_of,
+    status_of,
+    without_ids,
+)
+
+if TYPE_CHECKING:
+    from evenhand.forecasters import RecalibratedRegressor
+
+
+# --- repair
+
+SHOWN = 3
+"""Most groups that the representation of a repaired model names."""
+
+
+class RepairedGroups(dict[str, Any]):
+    """Rules or masks of the groups of a repair by name, often 50: the first ones are shown."""
+
+    def __repr__(self) -> str:
+        named = ", ".join(map(repr, list(self)[:SHOWN]))
+        return f"<{count(len(self), 'group')}: {named}{', ...' if len(self) > SHOWN else ''}>"
+
+
+def _rules(off: Sequence[OffGroup], masks: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rules of groups by name, or their masks; groups without either give a warning."""
+    known = {group.name for group in off}
+    for name in masks:
+        if name not in known:
+            rule = "name groups that are a problem in the audit"
+            remedy = f"these are: {', '.join(sorted(known)) or 'none'}"[:200]
+            raise bad_input("groups", rule, repr(name), remedy)
+    by = {group.name: masks.get(group.name, group.rule) for group in off}
+    without = [name for name, rule in by.items() if rule is None]
+    if without:
+        listed = ", ".join(map(repr, without))
+        warnings.warn(
+            f"not repaired, as no rule defines these groups on other rows: {listed}; pass masks of"
+            f" the rows of X, such as groups={{{without[0]!r}: mask}}",
+            UserWarning,
+            stacklevel=3,
+        )
+    return {name: rule for name, rule in by.items() if rule is not None}
+
+
+def _distinct(by: Mapping[str, Any], X: Any, y: ArrayLike) -> RepairedGroups:
+    """Return the groups without rules that select the same rows as a rule before."""
+    table = as_table(X, np.size(y), name="X", per="outcome")
+    # each group widens the intervals of the check for all others
+    found: dict[object, tuple[str, Any]] = {}
+    for name, rule in by.items():
+        # groups by the forecast are not evaluated, as few have the rows of another
+        is_of_table = isinstance(rule, GroupRule) and OWN_VALUES.keys().isdisjoint(rule.columns)
+        rows = rule.mask(table).tobytes() if is_of_table else name
+        found.setdefault(rows, (name, rule))
+    return RepairedGroups(found.values())
+
+
+def _unfitted(
+    model: Any, by: Mapping[str, Any], random_state: RandomState
+) -> RecalibratedRegressor:
+    # imported here: few audits are followed by a repair, and forecasters import scikit-learn
+    from sklearn.frozen import FrozenEstimator
+
+    from evenhand.forecasters import RecalibratedRegressor
+
+    # a fitted model is not fitted again: all rows are held-out rows
+    is_estimator = hasattr(model, "fit") and not isinstance(model, FrozenEstimator)
+    frozen = FrozenEstimator(model) if is_estimator else model
+    return RecalibratedRegressor(frozen, by=by or None, random_state=random_state)
+
+
+# --- decisions: which groups are off, and which of these are a problem (verdict: 3)
+
+SLOPES = (0.8, 1.25)
+"""Calibration slopes outside of which a significant trend is a problem, whatever its size."""
+
+ROUNDING = 1e-9
+"""Rounding error of a difference of shares."""
+
+
+def decide_groups(table: pd.DataFrame, tolerance: float, level: float) -> pd.DataFrame:
+    """Add the columns `off` and `problem` to a table of groups.
+
+    A group is off if its p-value, adjusted for the whole family, is below the level; groups that
+    are too small and possible leaks never are. It is a problem if it is off and its estimated error
+    is beyond the tolerance, or the slope of the trend that decides it far from 1.
+    """
+    if not len(table.columns):
+        return table
+    is_judged = ~(_numbers(table, "too_small") > 0) & ~(_numbers(table, "possible_leak") > 0)
+    is_off = is_judged & (_numbers(table, "p_adjusted") < level)
+    # where times are cut off, the error of the tested PITs understates the size (outcomes: 5)
+    size, tested = _numbers(table, "km_error"), _numbers(table, "error")
+    slope = _numbers(table, "slope")
+    is_beyond = np.where(np.isnan(size), tested, size) > tolerance + ROUNDING
+    is_beyond |= (slope < SLOPES[0]) | (slope > SLOPES[1])
+    return table.assign(off=is_off, problem=is_off & is_beyond)
+
+
+def decide_everyone(
+    groups: pd.DataFrame, given: GivenForecast | None, tolerance: float
+) -> pd.DataFrame:
+    """Judge everyone, the first row, by the error given the forecast as well."""
+    if given is None or not len(groups):
+        return groups
+    problem = groups["problem"].to_numpy(copy=True)
+    problem[0] |= groups["off"].iloc[0] and given.error > tolerance + ROUNDING
+    return groups.assign(problem=problem)
+
+
+def same_decisions(groups: pd.DataFrame, scan: pd.DataFrame) -> pd.DataFrame:
+    """Return the scan with the decisions of named groups of the same rows.
+
+    The same rows have one decision under both names, also if they are too small.
+    """
+    columns = ["off", "problem"]
+    named = groups.dropna(subset="scanned_as").drop_duplicates("scanned_as")
+    known = named.set_index("scanned_as")[columns]
+    is_named = scan["group"].isin(known.index).to_numpy()
+    scan = scan.copy()
+    scan.loc[is_named, columns] = known.loc[scan["group"][is_named]].to_numpy()
+    return scan
+
+
+def decide_learned(learned: pd.DataFrame, tolerance: float, level: float) -> pd.DataFrame:
+    """Add the same columns to learned groups, whose p-values are adjusted for their number.
+
+    Rules of groups that are not off would describe noise: they are removed.
+    """
+    found = decide_groups(learned, tolerance, level)
+    if "description" not in found or found.empty:
+        return found
+    is_off = found["off"].to_numpy()
+    kept = [rule if off else None for rule, off in zip(found["description"], is_off, strict=True)]
+    return found.assign(
+        # as objects: pandas would convert None to NaN
+        description=pd.Series(kept, index=found.index, dtype=object),
+        description_share=found["description_share"].where(is_off),
+    )
+
+
+def _numbers(table: pd.DataFrame, column: str) -> NDArray[np.float64]:
+    """Return a column; NaN if the table lacks it."""
+    if column not in table:
+        return np.full(len(table), np.nan)
+    return table[column].to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+# --- audit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit(Reported, Repairable):
+class Audit(Summarized):
     """Result of a calibration audit.
 
     Parameters
@@ -220,48 +368,36 @@ class Audit(Reported, Repairable):
     learned: pd.DataFrame
     worst_groups: pd.DataFrame
     certificate: certificates.PITCertificate | None
-    plain_intervals: pd.DataFrame = field(
-        default_factory=lambda: pd.DataFrame(columns=list(PLAIN_COLUMNS))
-    )
-    notes: tuple[Note, ...] = ()
-    measures: tuple[Measure, ...] = ()
-    histogram: pd.DataFrame = field(default_factory=pd.DataFrame)
-    calibration: pd.DataFrame = field(default_factory=pd.DataFrame)
+    plain_intervals: pd.DataFrame
+    notes: tuple[Note, ...]
+    measures: tuple[Measure, ...]
+    histogram: pd.DataFrame
+    calibration: pd.DataFrame
+    target: str | None
+    tolerance: float
+    miscoverage: pd.DataFrame
+    membership: pd.DataFrame
+    family: Family | None
+    by_forecast: pd.DataFrame
+    given_forecast: GivenForecast | None
+    probability_scores: pd.DataFrame
+    off_groups: tuple[OffGroup, ...] | None
+    learned_rows: pd.DataFrame
+    leaks: pd.DataFrame
+    outcome_kind: OutcomeKind | None
+    reliability: pd.DataFrame
+    positive_part: pd.DataFrame
+    censoring: CensoringCounts | None
+    survival: pd.DataFrame
     examples: pd.DataFrame = field(default_factory=pd.DataFrame)
     price: dict[str, Any] | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     caveat: str | None = None
     unseen: UnseenValues | None = None
-    target: str | None = None
-    tolerance: float = TOLERANCE
-    miscoverage: pd.DataFrame = field(
-        default_factory=lambda: pd.DataFrame(columns=list(MISCOVERAGE_COLUMNS))
-    )
-    membership: pd.DataFrame = field(
-        default_factory=lambda: pd.DataFrame(columns=list(MEMBERSHIP_COLUMNS))
-    )
-    family: Family | None = None
-    by_forecast: pd.DataFrame = field(default_factory=pd.DataFrame)
-    given_forecast: GivenForecast | None = None
-    probability_scores: pd.DataFrame = field(default_factory=pd.DataFrame)
-    off_groups: tuple[OffGroup, ...] | None = None
-    learned_rows: pd.DataFrame = field(
-        default_factory=lambda: pd.DataFrame(columns=["mass", "row", "id"])
-    )
-    leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(LEAK_COLUMNS)))
     rows: RowRecord | None = None
-    outcome_kind: OutcomeKind | None = None
-    reliability: pd.DataFrame = field(
-        default_factory=lambda: pd.DataFrame(columns=list(RELIABILITY_COLUMNS))
-    )
     grid_share: float | None = None
-    positive_part: pd.DataFrame = field(default_factory=pd.DataFrame)
     about: Mapping[str, str] = field(default_factory=dict)
     conditions: tuple[JudgedCondition, ...] = ()
-    censoring: CensoringCounts | None = None
-    survival: pd.DataFrame = field(
-        default_factory=lambda: pd.DataFrame(columns=[*SURVIVAL_COLUMNS])
-    )
 
     def __post_init__(self) -> None:
         # decided here, once for all that read the tables: an audit with another tolerance or with
@@ -297,6 +433,36 @@ class Audit(Reported, Repairable):
         if found.empty:
             raise bad_input("measure", f"be one of {list(self.scores['measure'])}", repr(name))
         return float(found.iloc[0])
+
+    @property
+    def status(self) -> Status:
+        """Verdict by evidence: problem found, no problem found or too few rows, with its numbers.
+
+        Conditions of a gate do not change it.
+        """
+        return status_of(findings_of(plain_audit(self), self.notes))
+
+    def summary(self, *, full: bool = False) -> str:
+        """Return the findings as text.
+
+        Parameters
+        ----------
+        full : bool, default False
+            Whether to return all findings and tables; otherwise about 20 lines: the verdict, the
+            main findings, what is proven for every group, and what to do next.
+        """
+        text = audit_text if full else audit_brief
+        return text(plain_audit(self), self.notes)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the findings as one self-contained HTML page; write it to `path` if given.
+
+        The page contains nobody's id; `Audit.members` and `Audit.to_csv` list them.
+        """
+        text = audit_html(plain_audit(self), self.notes)
+        if path is not None:
+            write_text(path, text)
+        return text
 
     def to_dict(self, *, rows: bool = True) -> dict[str, Any]:
         """Return the findings as plain values.
@@ -375,3 +541,88 @@ class Audit(Reported, Repairable):
         and audits of tables in parts list none.
         """
         return member_table(self.off_groups or ())
+
+    def _marked(self, column: str) -> tuple[OffGroup, ...]:
+        """Return the groups for which a decision is true."""
+        listed = [table for table in (self.groups, self.scan, self.by_forecast) if len(table)]
+        return marked(self.off_groups or (), listed, self.learned, column)
+
+    def repair(
+        self,
+        model: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        groups: Mapping[str, Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+        event: ArrayLike | None = None,
+        horizon: float | None = None,
+        random_state: RandomState = None,
+    ) -> RecalibratedRegressor:
+        """Recalibrate a fitted model for the groups that are a problem.
+
+        Groups that are significantly off within the tolerance of the audit get no map of their own;
+        audit with `tolerance=0` to repair all that are off. Groups by the forecast itself are those
+        by the forecast of `model`. Groups with the same rows of `X` are repaired once, under the
+        first name. If no group is to be repaired, the result is a single
+        map for all rows.
+
+        The rows of the audit were used to choose the groups: pass other rows. The check of the
+        repair accounts for the estimation of the maps and for the selection of the groups that need
+        a correction, as both are repeated without the rows that are checked. It does not account
+        for the choice of the groups by this audit if its rows are passed again; gains of these
+        groups are then overestimated. A warning is given if the outcomes are those of the audit.
+
+        Counts, events and outcomes with an atom are repaired by their kind, as the model predicts
+        it, and times that may be cut off by the likelihood of what is known; see
+        `RecalibratedRegressor`.
+
+        Parameters
+        ----------
+        model : estimator, forecaster or function
+            The audited model, fitted on other rows. It is not fitted again.
+        X : DataFrame or array-like of shape (n, n_features)
+            Rows that neither the model nor the audit has seen, with the columns of the groups.
+        y : array-like of shape (n,)
+            Outcomes.
+        groups : dict of str to array of bool, optional
+            Masks of these rows for groups that no rule defines: groups that were given to the audit
+            as masks, and learned groups without a rule. Without a mask they are not repaired, with
+            a warning that names them.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
+        event : array-like of shape (n,), optional
+            For times until an event: 1 or True where the event was observed, 0 or False where the
+            time is cut off, as for `audit`.
+        horizon : float, optional
+            For times: up to when outcomes are followed, as for `audit`.
+        random_state : int, generator or None
+            Seed of the folds of the check.
+
+        Returns
+        -------
+        RecalibratedRegressor
+            Fitted; `check_` and `summary()` report for each group whether the repair helped.
+        """
+        if self.off_groups is None:
+            raise InputError(
+                "this audit does not contain the definitions of its groups, as it was read in parts"
+                " or from PITs of blocks; name the groups in RecalibratedRegressor(model, by={name:"
+                " rule})"
+            )
+        if isinstance(model, Forecast):
+            remedy = "pass the model, or a function from X to its forecasts"
+            raise bad_input("model", "be a fitted model or a function", "a Forecast", remedy)
+        by = _rules(self._marked("problem"), dict(groups or {}))
+        unfitted = _unfitted(model, _distinct(by, X, y), random_state)
+        with missing_columns_named(model, X):
+            repaired = unfitted.fit(X, y, sample_weight=sample_weight, event=event, horizon=horizon)
+        outcomes = y if event is None else CensoredTimes.of(y, event, horizon).time
+        if self.rows is not None and self.rows.has_outcomes(np.asarray(outcomes, dtype=np.float64)):
+            warnings.warn(
+                "X and y are the rows of this audit, which chose the groups by them: the check of"
+                " the repair overestimates its gains; pass other rows",
+                UserWarning,
+                stacklevel=2,
+            )
+        return repaired

@@ -94,9 +94,8 @@ def hold_out(
     sample_weight: Any,
     cluster: Any,
     random: np.random.Generator,
-    *,
-    y: Any = None,
-    largest_weight: float | None = None,
+    y: Any,
+    largest_weight: float | None,
 ) -> HeldOut:
     """Select the rows that all parts of the audit use: rows of positive weight, one per person.
 

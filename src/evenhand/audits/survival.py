@@ -1,20 +1,113 @@
-"""Counts of times that are cut off, and calibration of the probability of an event by a horizon."""
+"""Reliability of predicted probabilities, and tables of times that may be cut off."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import Floats, Mask
-from evenhand.audits.outcomes import RowPITs
-from evenhand.audits.reliability import RELIABILITY_COLUMNS
-from evenhand.calibration import n_effective, probability_bins, share_interval
+from evenhand import calibration, search
+from evenhand._validate import Floats, Ints, Mask
+from evenhand.audits.group_tests import TestedGroups
+from evenhand.audits.options import SearchOptions
+from evenhand.audits.outcomes import Events, RowPITs
+from evenhand.audits.rows import HeldOut
+from evenhand.audits.scores import LEVELS, Band
+from evenhand.calibration import (
+    CensoredError,
+    Estimate,
+    censored_error,
+    coverage_name,
+    n_effective,
+    probability_bins,
+    share_interval,
+)
 from evenhand.censoring import CensoredTimes, KaplanMeier
 from evenhand.columns import EVERYONE, Groups
+from evenhand.report import Measure
+
+# --- reliability
+
+RELIABILITY_COLUMNS = ("group", "bin", "n", "probability", "rate", "low", "high")
+
+
+def reliability_table(
+    events: Events | None, weights: Floats | None, groups: Groups, confidence: float
+) -> pd.DataFrame:
+    """Return the rate of an event among people with similar predicted probabilities.
+
+    Parameters
+    ----------
+    events : Events or None
+        Events and their probabilities; None for outcomes without events.
+    weights : ndarray of shape (n,) or None
+        Weights of the rows.
+    groups : Groups
+        Named groups; those known by probability are left out.
+    confidence : float
+        Confidence that the intervals of all bins of a group contain its rates.
+
+    Returns
+    -------
+    DataFrame
+        One row per group and bin of probabilities, see `Audit.reliability`.
+    """
+    tables = [pd.DataFrame(columns=list(RELIABILITY_COLUMNS))]
+    if events is not None:
+        tables = [
+            _of_group(name, mask, events, weights, confidence)
+            for name, mask in known_masks(events.happened.size, groups)
+        ]
+    return pd.concat(tables, ignore_index=True)
+
+
+def own_reliability(tested: TestedGroups) -> pd.DataFrame:
+    """Return the rates of 0/1 outcomes by predicted probability, as the family of the audit has it.
+
+    There are as many bins as groups by the forecast; with few rows everyone is one bin.
+    """
+    table = tested.groups.iloc[:1] if tested.by_forecast.empty else tested.by_forecast
+    columns = {
+        "group": EVERYONE,
+        "bin": np.arange(len(table)),
+        "n": table["n"].to_numpy(),
+        "probability": table["predicted"].to_numpy(),
+        "rate": table["rate"].to_numpy(),
+        "low": rate_ends(table, "low"),
+        "high": rate_ends(table, "high"),
+    }
+    return pd.DataFrame(columns)[list(RELIABILITY_COLUMNS)]
+
+
+def rate_ends(table: pd.DataFrame, end: str) -> Floats:
+    """Return an end of the intervals of the event rates of groups."""
+    ends = (table["predicted"] + table[f"bias_{end}"]).to_numpy(dtype=np.float64)
+    return np.asarray(np.clip(ends, 0.0, 1.0))
+
+
+def _of_group(
+    name: str, mask: Mask, events: Events, weights: Floats | None, confidence: float
+) -> pd.DataFrame:
+    some = None if weights is None else weights[mask]
+    found = calibration.reliability(
+        events.probability[mask], events.happened[mask], some, confidence=confidence
+    )
+    table: pd.DataFrame = found.table().assign(group=name)
+    return table[list(RELIABILITY_COLUMNS)]
+
+
+def known_masks(n: int, groups: Groups) -> Iterator[tuple[str, Mask]]:
+    """Yield everyone and the named groups of known members that have any."""
+    yield EVERYONE, np.ones(n, dtype=np.bool_)
+    for group, mask in groups.known().pairs():
+        if mask.any():
+            yield group.name, mask
+
+
+# --- the event by a horizon
 
 SURVIVAL_COLUMNS = (
     "group",
@@ -86,17 +179,23 @@ def survival_table(rows: RowPITs, groups: Groups, confidence: float) -> pd.DataF
     DataFrame
         One row per group, see `Audit.survival`; empty without a horizon.
     """
-    times, predicted = rows.times, rows.by_horizon
-    if times is None or predicted is None or times.horizon is None:
-        return pd.DataFrame(columns=list(SURVIVAL_COLUMNS))
-    listed = list(_masks(times.n_samples, groups))
-    tail = (1 - confidence) / len(listed)
-    weights = np.ones(times.n_samples) if rows.pits.weights is None else rows.pits.weights
+    listed = list(_followed(rows, groups))
+    each = 1 - (1 - confidence) / max(len(listed), 1)
     found = [
-        {"group": name} | _rates(times.take(mask), predicted[mask], weights[mask], 1 - tail)
-        for name, mask in listed
+        {"group": name} | _rates(times, predicted, weights, each)
+        for name, times, predicted, weights in listed
     ]
     return pd.DataFrame(found, columns=list(SURVIVAL_COLUMNS))
+
+
+def _followed(rows: RowPITs, groups: Groups) -> Iterator[tuple[str, CensoredTimes, Floats, Floats]]:
+    """Yield times, predicted probabilities and weights of each group; none without a horizon."""
+    times, predicted = rows.times, rows.by_horizon
+    if times is None or predicted is None or times.horizon is None:
+        return
+    weights = np.ones(times.n_samples) if rows.pits.weights is None else rows.pits.weights
+    for name, mask in known_masks(times.n_samples, groups):
+        yield name, times.take(mask), predicted[mask], weights[mask]
 
 
 def survival_reliability(rows: RowPITs, groups: Groups, confidence: float) -> pd.DataFrame:
@@ -105,15 +204,8 @@ def survival_reliability(rows: RowPITs, groups: Groups, confidence: float) -> pd
     The columns are those of `Audit.reliability`; intervals are simultaneous for all bins of a
     group.
     """
-    times, predicted = rows.times, rows.by_horizon
-    tables = [pd.DataFrame(columns=list(RELIABILITY_COLUMNS))]
-    if times is not None and predicted is not None and times.horizon is not None:
-        weights = np.ones(times.n_samples) if rows.pits.weights is None else rows.pits.weights
-        tables = [
-            _bins(name, times.take(mask), predicted[mask], weights[mask], confidence)
-            for name, mask in _masks(times.n_samples, groups)
-        ]
-    return pd.concat(tables, ignore_index=True)
+    tables = [_bins(*some, confidence) for some in _followed(rows, groups)]
+    return pd.concat(tables or [pd.DataFrame(columns=list(RELIABILITY_COLUMNS))], ignore_index=True)
 
 
 def _bins(
@@ -121,17 +213,14 @@ def _bins(
 ) -> pd.DataFrame:
     place = probability_bins(predicted)
     n_bins = int(place.max()) + 1
-    records = []
-    for number in range(n_bins):
-        some = place == number
-        one = _rates(
-            times.take(some), predicted[some], weights[some], 1 - (1 - confidence) / n_bins
-        )
-        records.append(
-            {"group": name, "bin": number, "n": one["n"], "probability": one["predicted"]}
-            | {"rate": one["observed"], "low": one["low"], "high": one["high"]}
-        )
-    return pd.DataFrame(records, columns=list(RELIABILITY_COLUMNS))
+    each = 1 - (1 - confidence) / n_bins
+    rates = [
+        _rates(times.take(some), predicted[some], weights[some], each)
+        for some in (place == number for number in range(n_bins))
+    ]
+    names = {"predicted": "probability", "observed": "rate"}
+    table = pd.DataFrame(rates).rename(columns=names).assign(group=name, bin=np.arange(n_bins))
+    return table[list(RELIABILITY_COLUMNS)]
 
 
 LEAST_REACHED = 5
@@ -171,8 +260,135 @@ def _rates(
     }
 
 
-def _masks(n: int, groups: Groups) -> Iterator[tuple[str, Mask]]:
-    yield EVERYONE, np.ones(n, dtype=np.bool_)
-    for group, mask in groups.known().pairs():
-        if mask.any():
-            yield group.name, mask
+# --- sizes of errors where times are cut off (outcomes: 5)
+
+SIZE_COLUMNS = ("km_error", "km_low", "km_high", "least_error", "most_error")
+"""Columns of tables of groups of an audit of times that may be cut off."""
+
+MOST_SCANNED = 100
+"""Most scanned groups with these columns, the significant ones with the smallest p-values."""
+
+Columns = dict[str, float]
+Members = Mask | Ints
+
+
+def censored_scores(scores: Mapping[Measure, Band], everyone: CensoredError) -> dict[Measure, Band]:
+    """Return the scores with the coverage and the error of the Kaplan-Meier estimate."""
+    found = {key: dict(band) for key, band in scores.items()}
+    found |= {Measure("coverage", level): one._asdict() for level, one in everyone.coverage.items()}
+    size = Estimate(everyone.error, everyone.low, everyone.high)
+    return found | {Measure("Kaplan-Meier error"): size._asdict()}
+
+
+def with_sizes(
+    tested: TestedGroups,
+    rows: RowPITs,
+    everyone: CensoredError,
+    held: HeldOut,
+    options: SearchOptions,
+    random: np.random.Generator,
+) -> TestedGroups:
+    """Add the columns of sizes to the tables of named and of scanned groups.
+
+    Mean PITs and coverages become those of the Kaplan-Meier estimates.
+    """
+    family = tested.family
+    n_groups = max(family.n_groups, 1)
+
+    def sized(members: Members, shares: Floats | None = None) -> CensoredError:
+        confidence = 1 - family.shares["groups"]
+        return _sized(rows, members, confidence, n_groups, random, shares)
+
+    found = {EVERYONE: _columns(everyone) | {"mean_pit": everyone.mean}}
+    for name, mask in held.groups.items():
+        one = sized(mask)
+        found[name] = _columns(one) | {"mean_pit": one.mean}
+    for group, members in held.groups.probable():
+        one = sized(members > 0, members[members > 0])
+        # the members are not known, and the bounds are for the weighted rows
+        unproven = dict.fromkeys(("least_error", "most_error"), np.nan)
+        found[group.name] = _columns(one) | {"mean_pit": one.mean} | unproven
+    groups = _replaced(tested.groups, found)
+    of_scan = {name: _columns(sized(mask)) for name, mask in _significant(tested, options)}
+    scan = _replaced(tested.scan, of_scan)
+    of_own = {
+        group.name: _columns(one) | {"mean_pit": one.mean}
+        for group in tested.own
+        for one in [
+            _sized(rows, group.mask, 1 - family.shares["by_forecast"], family.n_by_forecast, random)
+        ]
+    }
+    own = _replaced(tested.by_forecast, of_own) if of_own else tested.by_forecast
+    return replace(tested, groups=groups, scan=scan, by_forecast=own)
+
+
+def with_learned_sizes(
+    learned: pd.DataFrame,
+    found: Sequence[search.FoundGroup],
+    rows: RowPITs,
+    options: SearchOptions,
+    random: np.random.Generator,
+) -> pd.DataFrame:
+    """Add the columns of sizes to the table of learned groups.
+
+    Rows of several folds were selected by different models: bounds without an assumption would need
+    one for each, and are not known.
+    """
+    unknown = dict.fromkeys(SIZE_COLUMNS, np.nan)
+    sizes = []
+    for group in found:
+        one = _sized(rows, group.rows, options.confidence, len(found), random)
+        size = {"km_error": one.error, "km_low": one.low, "km_high": one.high}
+        sizes.append(unknown | size | {"coverage_80": one.coverage[0.8].value})
+    columns = pd.DataFrame(sizes, columns=[*SIZE_COLUMNS, "coverage_80"], dtype=np.float64)
+    return learned.assign(**{str(name): columns[name].to_numpy() for name in columns})
+
+
+def _sized(
+    rows: RowPITs,
+    members: Members,
+    confidence: float,
+    n_groups: int,
+    random: np.random.Generator,
+    shares: Floats | None = None,
+) -> CensoredError:
+    """Return the size of the error of a group, whose members may be known by probability."""
+    parts = [None if one is None else one.take(members) for one in (rows.sized, rows.time_base)]
+    if shares is not None:
+        parts = [None if one is None else one.weighted_by(shares) for one in parts]
+    pits, base = parts
+    assert pits is not None
+    return censored_error(pits, confidence, n_groups=n_groups, base=base, random_state=random)
+
+
+def _columns(one: CensoredError) -> Columns:
+    sizes = (one.error, one.low, one.high, one.least, one.most)
+    found = dict(zip(SIZE_COLUMNS, sizes, strict=True))
+    for level in LEVELS:
+        key = coverage_name(level)
+        value, low, high = one.coverage[level]
+        found |= {key: value, f"{key}_low": low, f"{key}_high": high}
+    return found
+
+
+def _replaced(table: pd.DataFrame, found: Mapping[str, Columns]) -> pd.DataFrame:
+    """Return a table with columns of the groups that were found, NaN for others."""
+    keys = [key for one in found.values() for key in one] or [*SIZE_COLUMNS, *_covered_columns()]
+    names = table["group"]
+    empty: Columns = {}
+    return table.assign(
+        **{
+            key: np.array([found.get(name, empty).get(key, np.nan) for name in names], dtype=float)
+            for key in dict.fromkeys(keys)
+        }
+    )
+
+
+def _covered_columns() -> Iterable[str]:
+    return (f"{coverage_name(level)}{end}" for level in LEVELS for end in ("", "_low", "_high"))
+
+
+def _significant(tested: TestedGroups, options: SearchOptions) -> Iterable[tuple[str, Any]]:
+    level = 1 - options.confidence
+    count = min(int((tested.scanned_p < level).sum()), MOST_SCANNED)
+    return tested.scanned_rows(count)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import special
 
 from evenhand import certificates, search
 from evenhand._validate import Floats, Ints
 from evenhand.audits.outcomes import Simulate
-from evenhand.audits.scores import LEVELS, Band
-from evenhand.calibration import GroupSums, Interval, PITs, coverage_name, holm
+from evenhand.audits.scores import BAND_ENDS, LEVELS, Band, bands_at
+from evenhand.calibration import GroupSums, Interval, PITs, coverage_name, covered, holm
+from evenhand.certificates import MASSES, WIDER_LEVELS, PITCertificate
 from evenhand.columns import Group, Groups
-from evenhand.distributions import OutcomeKind
+from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.search import Scanned
 
 WORST_COLUMNS = ("mass", "n", "error", "null_mean", "null_low", "null_high", "certified")
@@ -30,24 +33,8 @@ ESTIMATES = tuple(
 """Columns of estimates and of their intervals, in the tables of named and of scanned groups."""
 
 SCAN_COLUMNS = (
-    "group",
-    "n",
-    "error",
-    "error_low",
-    "error_high",
-    "direction",
-    "bias",
-    "bias_low",
-    "bias_high",
-    "coverage_80",
-    "coverage_80_low",
-    "coverage_80_high",
-    "coverage_90",
-    "coverage_90_low",
-    "coverage_90_high",
-    "p_value",
-    "p_adjusted",
-    "features",
+    *("group", "n", *ESTIMATES[:3], "direction", *ESTIMATES[3:]),
+    *("p_value", "p_adjusted", "features"),
 )
 LEARNED_COLUMNS = (
     "mass",
@@ -86,24 +73,14 @@ def named_rows(
     for i, name in enumerate(names):
         members = groups.membership(name)
         weights = members if pits.weights is None else members * pits.weights
-        bands: dict[str, Band] = {
-            key: {"value": float(values[i]), "low": float(low[i]), "high": float(high[i])}
-            for (key, values), (low, high) in zip(
-                estimates.items(), intervals.values(), strict=True
-            )
-        }
-        rows.append(
-            group_row(
-                groups.what(name),
-                round(float(members.sum())),
-                bands["error"],
-                float(np.average(mean_pit, weights=weights)),
-                bands["bias"],
-                {level: bands[coverage_name(level)] for level in sums.order.covered},
-                bool(sums.n_effective[i] < SMALL_GROUP),
-            )
-            | {key: float(values[i]) for key, values in further.items()}
+        row = group_row(
+            groups.what(name),
+            round(float(members.sum())),
+            bands_at(estimates, intervals, i),
+            float(np.average(mean_pit, weights=weights)),
+            bool(sums.n_effective[i] < SMALL_GROUP),
         )
+        rows.append(row | {key: float(values[i]) for key, values in further.items()})
     return rows
 
 
@@ -171,25 +148,13 @@ def with_named(scan: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
 
 
 def group_row(
-    group: Group,
-    n: int,
-    error: Band,
-    mean_pit: float,
-    bias: Band,
-    coverage: Mapping[float, Band],
-    too_small: bool,
+    group: Group, n: int, bands: Mapping[str, Band], mean_pit: float, too_small: bool
 ) -> dict[str, Any]:
-    """Return a row of the table of groups.
-
-    Error, bias and coverage have keys `value`, `low` and `high`.
-    """
+    """Return a row of the table of groups; `bands` begin with that of the error."""
     row: dict[str, Any] = {"group": group.name, "n": n}
-    row |= {"error": error["value"], "error_low": error["low"], "error_high": error["high"]}
-    row["mean_pit"] = mean_pit
-    row |= {"bias": bias["value"], "bias_low": bias["low"], "bias_high": bias["high"]}
-    for level, band in coverage.items():
-        key = coverage_name(level)
-        row |= {key: band["value"], f"{key}_low": band["low"], f"{key}_high": band["high"]}
+    for key, band in bands.items():
+        row |= {key + end: band[name] for name, end in BAND_ENDS.items()}
+        row.setdefault("mean_pit", mean_pit)
     return row | {"too_small": too_small, "column": group.column}
 
 
@@ -266,3 +231,182 @@ def learned_table(
     if not is_event:
         return table
     return table.assign(error=2 * table["error"], low=2 * table["low"]).drop(columns="coverage_80")
+
+
+# --- intervals without a draw
+
+PLAIN_COLUMNS = ("level", "mass", "floor", "covered", "width")
+
+
+def plain_widths(base: Distribution | None, n: int) -> Floats:
+    """Return the widths of the intervals without a draw of `n` people at each level, shape (n, 4).
+
+    `base` holds one distribution per person, shape (n,) or (n, 1), or one for everybody; without
+    one the widths are NaN.
+    """
+    if base is None:
+        return np.full((n, len(WIDER_LEVELS)), np.nan)
+    tails = (1 - np.array(WIDER_LEVELS)) / 2
+    ends = base.expand().ppf(np.concatenate((tails, 1 - tails)))
+    low, high = np.split(ends.reshape(-1, 2 * tails.size), 2, axis=-1)
+    return np.broadcast_to(high - low, (n, tails.size))
+
+
+def relative_widths(plain: Floats, served_80: Floats | None) -> dict[float, float]:
+    """Return mean widths without a draw by level, divided by that of the served 80% intervals.
+
+    The widths have shapes (n, 4) and (n,). Empty if the served intervals have no width, or if
+    widths are not scored.
+    """
+    if served_80 is None:
+        return {}
+    served = float(served_80.mean())
+    if not 0 < served < np.inf:
+        return {}
+    return dict(zip(WIDER_LEVELS, (plain.mean(axis=0) / served).tolist(), strict=True))
+
+
+def plain_table(
+    proof: PITCertificate | None, widths: Mapping[float, float] | None = None
+) -> pd.DataFrame:
+    """Return the floors of intervals without a draw, by level and group size.
+
+    Parameters
+    ----------
+    proof : PITCertificate or None
+        Certificate of a deterministic forecaster or of a link around one.
+    widths : mapping of float to float, optional
+        Relative width by level, from `relative_widths`.
+
+    Returns
+    -------
+    DataFrame
+        Columns: `level`, `mass`, `floor` (lower bound for the coverage in every group), `covered`
+        (estimated coverage of all people) and `width` (NaN if unknown). Empty without a certificate
+        and for other forecasters.
+    """
+    ratios = widths or {}
+    rows = [
+        (one.level, one.mass, one.floor, one.covered, ratios.get(one.level, np.nan))
+        for mass in MASSES
+        for one in ([] if proof is None else proof.plain_intervals(mass))
+    ]
+    return pd.DataFrame(rows, columns=list(PLAIN_COLUMNS))
+
+
+# --- bounds for groups whose members are known by probability
+
+MEMBERSHIP_COLUMNS = (
+    "group",
+    "members",
+    *(f"{coverage_name(level)}_{end}" for level in LEVELS for end in ("least", "most")),
+    "bias_least",
+    "bias_most",
+)
+
+BIN_ROWS = 100
+"""Smallest number of rows with similar probabilities that are compared with each other."""
+
+MOST_BINS = 20
+"""Largest number of bins of similar probabilities."""
+
+
+def membership_table(
+    pits: PITs, residual: Floats | None, groups: Groups, confidence: float
+) -> pd.DataFrame:
+    """Return bounds for the coverage and the bias of each group known by probability.
+
+    The bounds allow for any relation between membership and outcome: see `mean_bounds`. There are
+    none where times are cut off, whose coverage is not known.
+
+    Returns
+    -------
+    DataFrame
+        One row per group: `group`, the expected number of `members`, and for each measure the ends
+        `least` and `most` of an interval that contains the value of the group with the stated
+        confidence, separately for each measure.
+    """
+    weights = np.ones(pits.n_samples) if pits.weights is None else pits.weights
+    rows = []
+    for group, shares in groups.probable() if pits.censored is None else ():
+        row: dict[str, str | float] = {"group": group.name, "members": float(shares.sum())}
+        values = {coverage_name(level): covered(pits, level) for level in LEVELS}
+        if residual is not None:
+            values["bias"] = residual
+        for key, one in values.items():
+            low, high = mean_bounds(one, shares, weights, confidence)
+            is_share = key != "bias"
+            row[f"{key}_least"] = max(low, 0.0) if is_share else low
+            row[f"{key}_most"] = min(high, 1.0) if is_share else high
+        rows.append(row)
+    return pd.DataFrame(rows, columns=list(MEMBERSHIP_COLUMNS))
+
+
+def mean_bounds(
+    values: Floats, shares: Floats, weights: Floats, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Return bounds for the mean of a group, whatever the relation of membership and values.
+
+    People with a probability of membership `p` have an unknown part `p` who are members. Their mean
+    value is largest if these are the people with the largest values. The bounds compare people
+    within bins of similar probabilities, so they are slightly wider than the sharpest bounds given
+    the probabilities. They assume that the probabilities are correct on average in each bin.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Value of each person, such as the share of draws whose interval covers the outcome.
+    shares : ndarray of shape (n,)
+        Probabilities of membership, not all 0.
+    weights : ndarray of shape (n,)
+        Weights of the rows.
+    confidence : float, default 0.95
+        Confidence that both bounds hold, asymptotically.
+
+    References
+    ----------
+    Kallus, Mao & Zhou, Assessing algorithmic fairness with unobserved protected class using data
+    combination, Management Science, 2022.
+
+    Examples
+    --------
+    >>> values = np.repeat([0.0, 1.0], 500)
+    >>> low, high = mean_bounds(values, np.full(1000, 0.8), np.ones(1000))
+    >>> 0.33 < low < 3 / 8 and 5 / 8 < high < 0.67  # at least 0.3 of 0.8 have 0, at most 0.5
+    True
+    """
+    low = -_upper_bound(-values, shares, weights, confidence)
+    return low, _upper_bound(values, shares, weights, confidence)
+
+
+def _upper_bound(values: Floats, shares: Floats, weights: Floats, confidence: float) -> float:
+    """Return the upper end of a confidence interval for the largest possible mean."""
+    total = float(weights @ shares)
+    best = np.empty(values.size)
+    for rows in _bins(shares):
+        size = float(weights[rows] @ shares[rows])
+        cut = _cut(values[rows], weights[rows], size)
+        # the largest sum of members' values is size * cut + sum of the excesses over the cut
+        best[rows] = shares[rows] * cut + np.maximum(values[rows] - cut, 0.0)
+    bound = float(weights @ best) / total
+    # the derivative in the cut is 0 at the optimum, so its sampling error has no effect
+    influence = weights * (best - shares * bound) / total
+    return bound - float(special.ndtri((1 - confidence) / 2) * np.sqrt(influence @ influence))
+
+
+def _bins(shares: Floats) -> Iterable[np.ndarray[tuple[int], np.dtype[np.intp]]]:
+    """Yield the rows of each bin of similar probabilities; equal ones are in one bin."""
+    order = np.argsort(shares, kind="stable")
+    count = min(MOST_BINS, max(shares.size // BIN_ROWS, 1))
+    rising = shares[order]
+    cuts = rising[np.rint(np.linspace(0, shares.size, count + 1)[1:-1]).astype(np.intp)]
+    ends = np.unique([0, *np.searchsorted(rising, cuts), shares.size])
+    for start, stop in pairwise(ends):
+        yield order[start:stop]
+
+
+def _cut(values: Floats, weights: Floats, size: float) -> float:
+    """Return the value above which people have a total weight of `size`."""
+    falling = np.argsort(-values, kind="stable")
+    at = int(np.searchsorted(np.cumsum(weights[falling]), size))
+    return float(values[falling[min(at, values.size - 1)]])

@@ -172,14 +172,7 @@ def audit_parts(
     check_count("sample_size", sample_size)
     described = check_about(about)
     # options are checked before the table is read, which may take hours
-    check_search(
-        masses,
-        learned_masses,
-        min_size,
-        confidence,
-        2,
-        tolerance=tolerance,
-    )
+    check_search(masses, learned_masses, min_size, confidence, 2, tolerance)
     counted = tuple(sorted({*LEVELS, *(check_fraction("level", level) for level in levels)}))
     seed = _seed(random_state)
     subject = as_subject(model)

@@ -12,28 +12,307 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand._format import four_digits, one_line
 from evenhand._validate import (
     Floats,
     InputError,
     Ints,
     bad_input,
     check_count,
+    check_finite,
     check_fraction,
     check_rows,
 )
 from evenhand.calibration import PITs, as_pits, covered
 from evenhand.columns import Condition, GroupRule, TableEncoder, as_table
 from evenhand.draws import RandomState, generator
-from evenhand.search.cut_trees import CutTable, cut_table
-from evenhand.search.detection import NullMoments, skewness_of, studentized_p_value
-from evenhand.search.directions import Direction
-from evenhand.search.found_group import FoundGroup
+from evenhand.search.cut_trees import (
+    RULE_STRETCH,
+    CutTable,
+    Rule,
+    cut_table,
+    learn_rules,
+    main_features,
+)
 from evenhand.search.group_learners import Fit, LearnedScore, best_score, learn_fits, top_rows
-from evenhand.search.mean_bound import mean_lower_bound
-from evenhand.search.null_moments import null_moments
-from evenhand.search.patterns import direction_of, pattern_values
-from evenhand.search.rules import RULE_STRETCH, Rule, learn_rules, main_features
+from evenhand.search.patterns import Direction, direction_of, null_moments, pattern_values
 from evenhand.tables import take_rows
+
+# --- result of a search for a learned group
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FoundGroup:
+    """Group of rows defined by features, evaluated on rows from which it was not learned.
+
+    Parameters
+    ----------
+    mass : float
+        Requested size of the group as a share of the rows.
+    n : int
+        Number of rows in the group, over all folds.
+    n_judged : int
+        Number of rows that were evaluated, from which the group was selected: all but the first
+        fold.
+    n_rows : int
+        Number of rows used in total, at most `max_rows`.
+    rows : ndarray of shape (n,)
+        Row numbers of the group, increasing.
+    error : float
+        Estimated calibration error (W1) of the group: an unbiased estimate of a lower bound for
+        the error. Not clipped, so it may be slightly negative for calibrated forecasts.
+    low : float
+        Lower confidence bound for the error, 0 to 1/2, by betting: valid at any number of rows. It
+        is also a lower bound for the error of the worst group of this size defined by features.
+    confidence : float
+        Probability that `low` holds.
+    p_value : float
+        P-value of the detection test, for the hypothesis that the forecasts are calibrated given
+        the features. The test is asymptotic and more powerful than the bound: mostly `low` is 0
+        unless the p-value is far below `1 - confidence`, but neither implies the other. Each is
+        valid at its own level.
+    direction : str
+        Direction of the error in most folds: `"outcomes lower than forecast"`, `"outcomes higher
+        than forecast"`, `"intervals too narrow"`, `"intervals too wide"` or `"mixed"`.
+    bias : float
+        Mean residual of the rows, in units of the residuals; NaN if no residuals were given.
+    coverage_80 : float
+        Share of the group's draws whose central 80% interval covers the outcome.
+    conditions : tuple of Condition
+        Rule of up to four conditions that defines a group of nearly this mass with at least 0.8 of
+        the error on the same rows; empty if there is no such rule, or if the group is not
+        significant.
+    description_share : float
+        Share of the evaluated rows that meet the rule, between 2/3 and 3/2 of the mass; NaN without
+        a rule.
+    features : tuple of str
+        Up to three features with the largest effect on the score of rows, largest first.
+    """
+
+    mass: float
+    n: int
+    n_judged: int
+    n_rows: int
+    rows: Ints
+    error: float
+    low: float
+    confidence: float
+    p_value: float
+    direction: Direction
+    bias: float
+    coverage_80: float
+    conditions: tuple[Condition, ...]
+    description_share: float
+    features: tuple[str, ...]
+
+    @property
+    def description(self) -> str | None:
+        """The conditions as text, such as `"bmi > 0.03 and age <= 50"`; None without a rule."""
+        return " and ".join(map(str, self.conditions)) if self.conditions else None
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the detection test rejects at the level `1 - confidence`."""
+        # as a difference, 1 - 0.95 is above 0.05
+        return self.p_value + self.confidence < 1
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            mass=self.mass,
+            n=self.n,
+            n_judged=self.n_judged,
+            error=self.error,
+            low=four_digits(self.low, "down"),
+            p_value=four_digits(self.p_value, "up"),
+            direction=self.direction,
+            description=self.description,
+        )
+
+
+# --- test of the hypothesis that a learned group is calibrated
+
+NullMoments = tuple[Floats, Floats]
+"""Estimates of the second and third moment of each value."""
+
+
+def studentized_p_value(
+    values: Sequence[Floats],
+    deviations: Sequence[float],
+    skewness: Sequence[float],
+    moments: Sequence[NullMoments] | None = None,
+) -> float:
+    """Return the p-value of a one-sided test that all values have conditional expectation 0.
+
+    Parameters
+    ----------
+    values : sequence of ndarray
+        Pattern values of the selected rows, one array per evaluated fold.
+    deviations : sequence of float
+        Standard deviation of the values of each fold, estimated from earlier rows: folds with
+        different patterns then have equal weights per row.
+    skewness : sequence of float
+        Skewness of the values of each fold, estimated from earlier rows.
+    moments : sequence of pairs of ndarray, optional
+        For outcomes with atoms, estimates of the second and third moments of the values of each
+        fold under the hypothesis (`null_moments`); None for other outcomes.
+
+    Returns
+    -------
+    float
+        Upper tail of the standard normal distribution at the studentized sum, or at Hall's
+        transformation of it if that is smaller.
+
+    Notes
+    -----
+    Let `z_i` be the values divided by the deviation of their fold. The pattern, the deviation and
+    the selected rows of a fold depend on its features and on earlier folds only. If the PITs of
+    all rows are uniform and independent given the features, each `z_i` therefore has conditional
+    expectation 0 given the features and all earlier values, so the sums of `z_i` form a
+    martingale. The values are bounded by 1/2, and the studentized sum `sum z_i / sqrt(sum z_i^2)`
+    is asymptotically standard normal by the martingale central limit theorem (Hall & Heyde 1980,
+    theorem 3.2 and corollary 3.1), whichever models selected the rows. Folds are evaluated by
+    models of earlier folds only because statistics of folds that train each other's models are
+    correlated under the hypothesis: with two folds and linear models they are nearly equal.
+    Luedtke & van der Laan (2016) use the same construction.
+
+    The means over several draws of one person may be strongly skewed. If they are skewed to the
+    left, a studentized sum of few values is too often large. With the skewness `k` of the mean,
+    Hall's transformation `t + k t^2 / 3 + k^2 t^3 / 27 + k / 6` of the sum `t` is normal to a
+    higher order; it is used where it is smaller. Sums of
+    squares need no assumption on the dependence between these draws.
+
+    Of a rare event that nobody in the group had, sums of squares and their skewness show nothing:
+    the values are nearly equal, and their studentized sum is about the root of their number. The
+    sum of `moments` has the same expectation under the hypothesis, and shows what could have
+    happened. The sum is then divided by the root of the larger of both.
+
+    References
+    ----------
+    Hall & Heyde (1980), Martingale Limit Theory and Its Application. doi:10.1016/C2013-0-10818-5
+
+    Hall (1992), On the removal of skewness by transformation.
+    doi:10.1111/j.2517-6161.1992.tb01876.x
+
+    Luedtke & van der Laan (2016), Statistical inference for the mean outcome under a possibly
+    non-unique optimal treatment strategy. doi:10.1214/15-AOS1384
+
+    Examples
+    --------
+    Ten values of 1/4 have the studentized sum `sqrt(10)`.
+
+    >>> round(studentized_p_value([np.full(10, 0.25)], [0.2], [0.0]), 5)
+    0.00078
+    """
+    scaled = [fold / max(scale, 1e-9) for fold, scale in zip(values, deviations, strict=True)]
+    z = np.concatenate(scaled)
+    squares = float((z**2).sum())
+    third = None
+    if moments is not None:
+        known = zip(moments, deviations, strict=True)
+        sums = [
+            (m2.sum() / max(d, 1e-9) ** 2, m3.sum() / max(d, 1e-9) ** 3) for (m2, m3), d in known
+        ]
+        second, third = (float(one) for one in np.sum(sums, axis=0))
+        squares = max(squares, second)
+    if squares == 0:
+        return 1.0
+    t = float(z.sum()) / math.sqrt(squares)
+    # the scaled values of all folds have the same variance
+    k = float(np.repeat(skewness, [fold.size for fold in scaled]).mean()) / math.sqrt(z.size)
+    if third is not None:
+        k = third / squares**1.5
+    transformed = t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6
+    # math.erfc avoids an import of scipy.stats, which takes longer than the search
+    return 0.5 * math.erfc(min(t, transformed) / math.sqrt(2))
+
+
+def skewness_of(values: Floats) -> float:
+    """Return the skewness of values; 0 if they are equal.
+
+    Examples
+    --------
+    >>> round(skewness_of(np.array([0.0, 0.0, 0.0, 1.0])), 3)
+    1.155
+    """
+    centred = values - values.mean()
+    variance = float((centred**2).mean())
+    return float((centred**3).mean()) / variance**1.5 if variance > 1e-12 else 0.0
+
+
+# --- lower confidence bound for a mean by betting (method: what can be proven)
+
+MULTIPLES = (1.0, 2.0, 4.0)
+WEIGHTS = (0.8, 0.1, 0.1)
+"""Stakes, as multiples of the best stake for the bound, and the share of capital on each."""
+
+
+def mean_lower_bound(
+    values: ArrayLike, confidence: float = 0.95, *, deviation: float = 12**-0.5
+) -> float:
+    """Return a lower bound, by betting, for the mean of the values' conditional expectations.
+
+    Each value may depend on the earlier ones and have a different conditional expectation `mu_i`
+    given them; the bound is for the mean of the `mu_i`. It is valid at any number of values.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Values between -1/2 and 1/2.
+    confidence : float, default 0.95
+        Probability that the bound holds.
+    deviation : float, default 12**-0.5
+        Guess of the standard deviation of the values, made without seeing them; by default that of
+        a uniform value. A poor guess makes the bound looser, not invalid.
+
+    Returns
+    -------
+    float
+        The bound, at least 0.
+
+    Notes
+    -----
+    For a stake `b < 2`, `prod_i (1 + b v_i) / (1 + b mu_i)` has expectation 1, and so has a mean of
+    such products over stakes. By Markov's inequality it is below `1 / (1 - confidence)` with
+    probability at least `confidence`. As the logarithm is concave, `prod_i (1 + b mu_i) <=
+    (1 + b mu)^n` at the mean `mu`. Therefore every `theta` at which the capital, the mean over
+    stakes of `prod_i (1 + b v_i) / (1 + b theta)^n`, reaches that level is below `mu`. The capital
+    decreases in `theta`.
+
+    References
+    ----------
+    Waudby-Smith & Ramdas (2024), Estimating means of bounded random variables by betting.
+    doi:10.1093/jrsssb/qkad009
+
+    Examples
+    --------
+    >>> 0.4 < mean_lower_bound(np.full(100, 0.5)) < 0.5
+    True
+    """
+    from scipy.optimize import brentq
+
+    bets = check_finite("values", values)
+    if np.abs(bets).max() > 0.5 + 1e-12:
+        raise bad_input("values", "lie between -1/2 and 1/2", float(bets[np.abs(bets).argmax()]))
+    level = -math.log1p(-check_fraction("confidence", confidence))
+    # log(1 + b v) is about b v - b^2 v^2 / 2, so the bound at level L is tightest for
+    # b = sqrt(2 L / n) / deviation; larger stakes give larger bounds for strong effects
+    stake = math.sqrt(2 * level / bets.size) / max(deviation, 1e-3)
+    # at a stake of 2 a single value of -1/2 would lose all the capital
+    stakes = np.minimum(stake * np.array(MULTIPLES), 1.98)
+    gains = np.log1p(stakes[:, None] * bets).sum(axis=-1)
+
+    def log_capital(theta: float) -> float:
+        return float(
+            np.logaddexp.reduce(gains - bets.size * np.log1p(stakes * theta) + np.log(WEIGHTS))
+        )
+
+    if log_capital(0.0) <= level:
+        return 0.0
+    return float(brentq(lambda theta: log_capital(theta) - level, 0.0, 0.5))
+
+
+# --- search
 
 FIRST_SHARE = 0.4
 """Share of the rows in the first fold, which is used for learning only."""
@@ -242,12 +521,12 @@ class GroupSearch:
         # most the error of its row's distribution (method: worst groups), as the bound requires.
         # The guess of the values' spread must not depend on evaluated rows
         own = 1 - (1 - confidence) / check_count("n_bounds", n_bounds)
-        low, _ = mean_lower_bound(values, own, deviation=stages[0].score.deviation)
+        low = mean_lower_bound(values, own, deviation=stages[0].score.deviation)
         p_value = studentized_p_value(
             [stage.values for stage in stages],
             [stage.deviation for stage in stages],
             [stage.skewness for stage in stages],
-            [stage.moments for stage in stages],
+            [stage.moments for stage in stages if stage.moments is not None] or None,
         )
         group = np.sort(rows[np.concatenate([stage.rows for stage in stages])])
         error = float(values.mean())

@@ -19,8 +19,7 @@ from evenhand._format import one_line
 from evenhand._validate import Floats, Ints, Mask, check_count, check_masses
 from evenhand.calibration import PITs, as_pits, quantile_distance
 from evenhand.draws import RandomState, generator
-from evenhand.search.cells import BLOCK_PITS, EVEN_CELLS, Cells
-from evenhand.search.ramps import group_errors
+from evenhand.search.cells import BLOCK_PITS, EVEN_CELLS, Cells, group_errors
 
 SEARCH_ROWS = 1024
 """Largest number of rows from which patterns are learned; larger samples are subsampled."""

@@ -5,13 +5,17 @@ Every half, value and named group and every intersection of two of them is teste
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+from pyarrow import compute
+from scipy import special
 
 from evenhand._validate import (
     Floats,
@@ -36,9 +40,64 @@ from evenhand.calibration import (
 )
 from evenhand.columns import Group, Groups, as_table, check_groups
 from evenhand.draws import RandomState, generator
-from evenhand.search.masks import Masks, make_masks
-from evenhand.search.pairs import ALL_ROWS, BINS, Rows, scan_pairs
-from evenhand.search.scan_table import scan_table
+from evenhand.search.pairs import ALL_ROWS, BINS, Masks, make_masks, scan_pairs
+from evenhand.search.patterns import AS_FORECAST, HIGHER, LOWER, NARROW, TOO_SMALL, WIDE, Direction
+
+# --- names and directions
+
+LEVEL = 0.05
+"""Default significance level of scans."""
+
+DIRECTIONS: tuple[Direction, ...] = (LOWER, HIGHER, WIDE, NARROW, AS_FORECAST)
+"""Directions by code: a low (0) or high (1) mean PIT, a low (2) or high (3) spread of PITs."""
+
+
+def directions(sums: GroupSums, adjusted: Floats, level: float) -> list[Direction]:
+    """Return the direction of each group; "as forecast" unless its adjusted p-value is small."""
+    return [DIRECTIONS[code] for code in _direction_codes(sums, adjusted, level)]
+
+
+def _direction_codes(sums: GroupSums, adjusted: Floats, level: float) -> Ints:
+    z_level, z_spread, _ = sums.tests
+    by_spread = np.abs(z_spread) > np.abs(z_level)
+    z = np.where(by_spread, z_spread, z_level)
+    return np.where(adjusted < level, 2 * by_spread + (z > 0), len(DIRECTIONS) - 1)
+
+
+def _names(masks: Masks, first: Ints, second: Ints) -> Any:
+    """Return the name of each group, joined in Arrow.
+
+    Joining Python strings for so many groups would take more time than their tests.
+    """
+    # the last entry is an empty name, for groups of one mask, whose first mask is all rows
+    before = pa.array([f"{name} and " for name in masks.names] + [""], pa.large_string())
+    first = np.where(first == ALL_ROWS, len(masks.names), first)
+    parts = (
+        before.take(pa.array(first)),
+        pa.array(masks.names, pa.large_string()).take(pa.array(second)),
+    )
+    return _text(compute.binary_join_element_wise(*parts, pa.scalar("", pa.large_string())))
+
+
+def _text(values: Any) -> Any:
+    # an array, not a series: pandas would align the index of a series with that of other columns
+    return values.to_pandas().array
+
+
+def _features(masks: Masks, first: Ints, second: Ints) -> NDArray[np.object_]:
+    """Return a tuple of feature names for each group; groups of the same features share one."""
+    labels = masks.labels
+    size = len(masks.labels)
+    feature = np.append(masks.feature, size)  # all rows belong to no feature
+    codes, pairs = pd.factorize(feature[first] * size + feature[second])
+    pairs = (pairs // max(size, 1)).tolist(), (pairs % max(size, 1)).tolist()
+    tuples = [
+        (labels[j],) if i == size else (labels[i], labels[j]) for i, j in zip(*pairs, strict=True)
+    ]
+    return np.fromiter(tuples, dtype=object, count=len(tuples))[codes]
+
+
+# --- scan
 
 MIN_SIZE = 150
 """Smallest number of rows of a group that is tested, by default."""
@@ -187,7 +246,9 @@ def scan_groups(
         table = table.loc[some]
         named = Groups((group, mask[some]) for group, mask in named.pairs())
         residuals = None if residuals is None else residuals[some]
-    _check_size(min_size, pits.n_samples)
+    if pits.n_samples < check_count("min_size", min_size, least=2):
+        rule = f"be at most the number of rows, {pits.n_samples}"
+        raise bad_input("min_size", rule, min_size, "reduce it or scan more rows together")
     rows = ScanRows.of(pits, residuals, random_state, pits.events())
     scanned = scan_rows(rows, table, named, min_size)
     adjusted = holm(scanned.sums.tests.p_value)
@@ -315,15 +376,12 @@ class Scanned:
 
     def parts(self, place: int) -> tuple[Group, ...]:
         """Return the group, or the two groups that it is the intersection of."""
-        return tuple(self.masks.groups[mask] for mask in self._masks_of(place))
+        masks = self.first[place], self.second[place]
+        return tuple(self.masks.groups[mask] for mask in masks if mask != ALL_ROWS)
 
     def rows(self, place: int) -> Mask:
         """Return the rows of a group, shape (n,)."""
         return _members(self.masks, int(self.first[place]), int(self.second[place]))
-
-    def _masks_of(self, place: int) -> list[int]:
-        masks = (int(self.first[place]), int(self.second[place]))
-        return [mask for mask in masks if mask != ALL_ROWS]
 
     def table(
         self,
@@ -346,10 +404,37 @@ class Scanned:
         slopes : dict of str to ndarray of shape (g,), optional
             Further columns.
         """
-        intervals = simultaneous_intervals(self.sums, n_groups, share)
-        groups = self.masks, self.first, self.second
-        level = share if level is None else level
-        return scan_table(groups, self.sums, adjusted, intervals, self.few, level, slopes or {})
+        sums, masks = self.sums, self.masks
+        intervals = simultaneous_intervals(sums, n_groups, share)
+        codes = _direction_codes(sums, adjusted, share if level is None else level)
+        # sort by p-value, then by error: the second sort is stable and keeps the order of the first
+        order = np.argsort(-sums.error)
+        order = order[np.argsort(adjusted[order], kind="stable")]
+        first, second = self.first[order], self.second[order]
+        banded = {
+            key: {key: values, f"{key}_low": intervals[key][0], f"{key}_high": intervals[key][1]}
+            for key, values in sums.estimates.items()
+        }
+        texts = pa.array(DIRECTIONS, pa.large_string()).take(pa.array(codes))
+        columns = {"n": sums.n.astype(np.int64), **banded.pop("error"), "direction": _text(texts)}
+        for one in banded.values():
+            columns |= one
+        columns |= sums.rates | dict(slopes or {})
+        columns |= {"p_value": sums.tests.p_value, "p_adjusted": adjusted}
+        listed = {name: values[order] for name, values in columns.items()}
+        features = {"features": _features(masks, first, second)}
+        frame = pd.DataFrame({"group": _names(masks, first, second)} | listed | features)
+        if self.few:
+            few: dict[str, Any] = {
+                "group": list(self.few),
+                "n": list(self.few.values()),
+                "direction": TOO_SMALL,
+            }
+            few |= {str(name): np.nan for name in frame if frame[name].dtype == np.float64}
+            few["features"] = pd.Series([(name,) for name in self.few], dtype=object)
+            frame = pd.concat([frame, pd.DataFrame(few)[list(frame)]], ignore_index=True)
+        frame.attrs |= masks.attrs
+        return frame
 
 
 def scan_rows(rows: ScanRows, table: pd.DataFrame, named: Groups, min_size: int) -> Scanned:
@@ -366,7 +451,7 @@ def scan_rows(rows: ScanRows, table: pd.DataFrame, named: Groups, min_size: int)
         place = f"the {table.shape[1]:,} columns in which groups are searched"
         raise bad_input(place, rule, f"{len(kept.groups):,}", remedy)
     # errors of 0/1 outcomes need no histograms, which are the slowest part
-    found = scan_pairs(kept, Rows(None if rows.events else rows.pits, rows.values), min_size)
+    found = scan_pairs(kept, None if rows.events else rows.pits, rows.values, min_size)
     weight = found.sums[-1 if rows.order.is_weighted else 0]
     error = found.area / (BINS * rows.pits.n_draws * weight)
     slack = np.full(error.size, 1 / (2 * BINS))
@@ -383,7 +468,86 @@ def _members(masks: Masks, first: int, second: int) -> Mask:
     return rows if first == ALL_ROWS else rows & masks.rows(first)
 
 
-def _check_size(min_size: int, n: int) -> None:
-    if n < check_count("min_size", min_size, least=2):
-        remedy = "reduce it or scan more rows together"
-        raise bad_input("min_size", f"be at most the number of rows, {n}", min_size, remedy)
+# --- number of rows with which a test detects an error
+
+
+def group_test_rows(
+    error: float,
+    *,
+    power: float = 0.8,
+    n_groups: int = 1,
+    min_size: int = 2,
+    level: float = LEVEL,
+) -> int:
+    """Return the number of rows of a group with which `scan_groups` detects an error of the group.
+
+    The outcomes of the group are shifted and have the right spread: forecasts are normal with
+    standard deviation 1, and outcomes are normal around the predicted mean plus `shift_of(error)`.
+
+    Parameters
+    ----------
+    error : float
+        W1 error of the group, 0 < error < 1/2: 0.05 for 5 points. For randomized forecasts it is
+        the error that remains after the randomization.
+    power : float, default 0.8
+        Probability that the error is detected, 1/2 <= power < 1.
+    n_groups : int, default 1
+        Number of groups that are tested together, scanned groups included. Holm's
+        correction divides the level by this number for the first group that is detected.
+    min_size : int, default 2
+        Smallest group that is tested.
+    level : float, default 0.05
+        Level of all tests together; an audit gives named and scanned groups 0.02.
+
+    Returns
+    -------
+    int
+        Number of rows of the group.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    The test compares the mean PIT with 1/2 in units of `1 / sqrt(12 n)`, and the spread of the PITs
+    likewise; a group is detected if the larger statistic exceeds `c`, `4 Phi(-c) = level / k` for
+    `k` groups. With shift `d` the PIT is `Phi(Z + d)`, its mean `1/2 + error`, and its variance `v
+    = Phi(d / sqrt(2)) - 2 T(d / sqrt(2), sqrt(1/3)) - (1/2 + error)^2`, with Owen's function `T`.
+    With `z` the normal quantile of the power, `n = ((c + z sqrt(12 v)) / (sqrt(12) error))^2` by
+    the normal approximation. The test of the spread adds power, which is left out.
+
+    Examples
+    --------
+    >>> group_test_rows(0.05), group_test_rows(0.05, power=0.9, n_groups=20)
+    (316, 676)
+    """
+    shift = shift_of(error)
+    check_fraction("power", power)
+    if power < 0.5:
+        raise bad_input("power", "be at least 0.5", power)
+    each = check_fraction("level", level) / check_count("n_groups", n_groups)
+    critical = -special.ndtri(each / 4)
+    mean = 0.5 + error
+    h = shift / math.sqrt(2)
+    variance = mean - 2 * special.owens_t(h, math.sqrt(1 / 3)) - mean**2
+    needed = (critical + special.ndtri(power) * math.sqrt(12 * variance)) / (math.sqrt(12) * error)
+    return max(math.ceil(needed**2), check_count("min_size", min_size))
+
+
+def shift_of(error: float) -> float:
+    """Return the shift of normal outcomes, in standard deviations, whose W1 error is `error`.
+
+    The PIT of the outcomes `d + Z` under the standard normal distribution is stochastically larger
+    than a uniform variable, so the error is `E Phi(Z + d) - 1/2 = Phi(d / sqrt(2)) - 1/2`.
+
+    Examples
+    --------
+    >>> round(shift_of(0.05), 3)
+    0.178
+    """
+    check_fraction("error", error)
+    if error >= 0.5:
+        raise bad_input("error", "be below 0.5, the largest possible error", error)
+    return math.sqrt(2) * float(special.ndtri(0.5 + error))
