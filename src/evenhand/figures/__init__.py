@@ -19,7 +19,6 @@ from evenhand.figures.style import new_figure as new_figure
 from evenhand.figures.style import printable as printable
 from evenhand.figures.style import tidy as tidy
 from evenhand.figures.survival_figure import plot_survival
-from evenhand.figures.svg import inline_svg as inline_svg
 from evenhand.figures.titles import CERTIFIED as CERTIFIED
 from evenhand.figures.titles import ERROR_TITLE as ERROR_TITLE
 from evenhand.figures.titles import LEARNED as LEARNED

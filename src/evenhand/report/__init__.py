@@ -10,7 +10,7 @@ from evenhand.report.charts import Points as Points
 from evenhand.report.charts import nice_ticks
 from evenhand.report.comparison import difference_in_words
 from evenhand.report.comparison_page import comparison_html, comparison_text
-from evenhand.report.document import Bullets, Document, Figure, Paragraph, Section
+from evenhand.report.document import Bullets, Document, Paragraph, Section
 from evenhand.report.document import Pair as Pair
 from evenhand.report.document import StatusBox as StatusBox
 from evenhand.report.findings import Findings, GroupFinding
@@ -35,7 +35,6 @@ __all__ = [
     "Bullets",
     "Detectable",
     "Document",
-    "Figure",
     "Findings",
     "GroupFinding",
     "JudgedCondition",

@@ -11,7 +11,6 @@ from evenhand.report.calibration import calibration_section
 from evenhand.report.conditional import membership_section, miscoverage_section
 from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, Section, Sentence
 from evenhand.report.events import reliability_section, scores_section
-from evenhand.report.examples import examples_section
 from evenhand.report.findings import Findings
 from evenhand.report.groups import (
     by_forecast_section,
@@ -25,8 +24,7 @@ from evenhand.report.names import short
 from evenhand.report.next_section import next_section
 from evenhand.report.overview import overview
 from evenhand.report.page_data import PageData
-from evenhand.report.price import price_section
-from evenhand.report.proof import limits_section, oracle_section, proof_section
+from evenhand.report.proof import limits_section, proof_section
 from evenhand.report.provenance import provenance_section
 from evenhand.report.records import Score, records
 from evenhand.report.status_words import condition_lines, status_box
@@ -59,25 +57,19 @@ def audit_document(findings: Findings, data: PageData | None = None) -> Document
         scanned_section(findings),
         learned_section(findings),
     ]
-    people = examples_section(findings)
-    if findings.terms.is_event:
-        # a probability has neither coverage nor intervals
-        found, people = [*found, scores_section(findings)], None
-    else:
-        found.append(miscoverage_section(findings))
+    is_event = findings.terms.is_event
+    # a probability has no coverage
+    found.append(scores_section(findings) if is_event else miscoverage_section(findings))
     proof = proof_section(findings)
-    oracle = oracle_section(findings)
     rates = [survival_section(findings), reliability_section(findings)]
     # PITs of 0/1 outcomes show less than event rates by predicted probability
-    calibration = None if findings.terms.is_event else calibration_section(findings)
-    rest = [_scores(findings), people, price_section(findings)]
-    last = [limits_section(findings), _notes(findings)]
-    # a guarantee for every group leads; without one the examined groups lead, and oracle groups
-    # become an appendix, since they measure what can be proven, not harm
+    calibration = None if is_event else calibration_section(findings)
+    scores, last = _scores(findings), [limits_section(findings), _notes(findings)]
+    # a guarantee for every group leads; without one the examined groups lead
     if findings.bound is not None:
-        order = [proof, calibration, *rates, oracle, *found, *rest, *last]
+        order = [proof, calibration, *rates, *found, scores, *last]
     else:
-        order = [*found, *rates, calibration, *rest, proof, *last, oracle]
+        order = [*found, *rates, calibration, scores, proof, *last]
     first = [next_section(findings), times_section(findings)]
     sections = [*first, *order, provenance_section(findings, data)]
     rows = count(findings.values["n_samples"], "row")

@@ -15,10 +15,7 @@ Place = tuple[float, float]
 
 Color = Literal["blue", "red", "orange", "grey"]
 Shape = Literal["circle", "square", "diamond", "hollow", "triangle"]
-Size = Literal["figure", "rows", "cell"]
-
-TENTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
-"""Ticks of an axis of errors."""
+Size = Literal["figure", "rows"]
 
 
 def plain(value: float) -> str:
@@ -110,13 +107,12 @@ class Bars:
 
 @dataclass(frozen=True)
 class Point:
-    """Point with its label, and whiskers down to a bound or across an interval."""
+    """Point with its label, and a whisker across an interval."""
 
     x: float
     y: float
     tip: str
     is_off: bool = False
-    down_to: float | None = None
     across: Place | None = None
 
     @property
@@ -141,40 +137,7 @@ class Points:
     along: Sequence[Place] = ()
 
 
-@dataclass(frozen=True)
-class Interval:
-    """Interval with its median and its label."""
-
-    low: float
-    high: float
-    middle: float | None
-    tip: str
-    name: str = ""
-    is_off: bool = False
-
-
-@dataclass(frozen=True)
-class IntervalGroup:
-    """Intervals of one person and the outcome."""
-
-    name: str
-    value: float
-    tip: str
-    intervals: Sequence[Interval]
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """Intervals of several people; those that miss the outcome are red and dashed."""
-
-    groups: Sequence[IntervalGroup]
-    label: str
-    off_label: str
-    value_label: str
-    rank: int = 0
-
-
-Layer = Area | Line | Bars | Points | Intervals
+Layer = Area | Line | Bars | Points
 
 
 @dataclass(frozen=True)
@@ -186,7 +149,7 @@ class Chart:
     alt : str
         Description for screen readers.
     x, y : Axis
-        Axes; charts of intervals, scales and cells have no vertical axis.
+        Axes; charts of rows have no vertical axis.
     layers : sequence of layers
         Layers in drawing order.
     title, note : str
@@ -196,8 +159,7 @@ class Chart:
     height : float
         Height in units of the picture; a figure is 480 units wide.
     size : str
-        "figure" for a chart with axes, "rows" for one with a name above each mark, "cell" for a
-        table cell.
+        "figure" for a chart with axes, "rows" for one with a name above each mark.
     names : sequence of (str, str)
         Names and values of the rows of a chart of rows, from top to bottom.
     """

@@ -20,7 +20,6 @@ from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.about import about_facts
 from evenhand.report.changed_groups import CHANGED, ORDER, ChangedGroup
 from evenhand.report.changes_picture import changes_picture
-from evenhand.report.charts import Axis, Chart, Point, Points
 from evenhand.report.comparison import (
     certified_sentences,
     measures_table,
@@ -30,7 +29,7 @@ from evenhand.report.comparison import (
 )
 from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, Section, Sentence
 from evenhand.report.measures import Measure, formatter_of
-from evenhand.report.names import short, tip_name
+from evenhand.report.names import short
 from evenhand.report.page import document_html
 from evenhand.report.page_data import PageData
 from evenhand.report.records import Values
@@ -47,9 +46,6 @@ PRINTED = 21
 
 NAMED = 3
 """Most groups of each outcome that the main findings name."""
-
-ENDS = (0.05, 0.1, 0.2, 0.5)
-"""Possible ends of the scale on which changes are drawn; the smallest that fits is used."""
 
 HOW = (
     "A change is the value after minus the value before, on the same rows. A group got better or"
@@ -120,7 +116,7 @@ def comparison_text(values: Values, measures: Sequence[Measure]) -> str:
 
 def comparison_html(values: Values, measures: Sequence[Measure]) -> str:
     """Return a comparison, given as `Comparison.to_dict()`, as one page of HTML."""
-    return document_html(comparison_document(values, measures), is_live=True)
+    return document_html(comparison_document(values, measures))
 
 
 def _after(values: Values) -> Values:
@@ -239,15 +235,10 @@ def _groups(values: Values, rows: Sequence[ChangedGroup], most_unchanged: int) -
     changed = [row for row in groups if row.outcome in CHANGED][:SHOWN]
     rest = [row for row in groups if row.outcome not in CHANGED][:most_unchanged]
     shown = [*rows[:1], *changed, *rest]
-    columns = ("change", "change_low", "change_high")
-    ends = [abs(row.of("error", key) or 0.0) for row in shown for key in columns]
-    top = next((end for end in ENDS if max(ends, default=0.0) <= end), ENDS[-1])
-    scale = Column(f"from -{points_in_full(top)} to {points_in_full(top)}", in_text=False)
     cells: Cells[ChangedGroup] = {
         Column("group"): lambda row: row.name,
         Column("outcome"): _outcome,
         numeric("error (points)"): lambda row: _two(row, "error", points),
-        scale: lambda row: Value("", order=row.of("error", "change"), drawing=_drawing(row, top)),
         **(_cells_of_events() if is_of_events(values) else _cells_of_coverage()),
         numeric("rows"): lambda row: Value(whole(int(row.values["n"])), order=row.values["n"]),
     }
@@ -310,19 +301,6 @@ def _two(row: ChangedGroup, measure: str, show: Callable[..., str]) -> Value:
     reach = reach_of(row.of(measure, "change_low"), row.of(measure, "change_high"))
     below = signed(change) if reach == UNKNOWN else f"{signed(change)}, {reach}"
     return Value(_both(row, measure, show), below, change)
-
-
-def _drawing(row: ChangedGroup, top: float) -> Chart | None:
-    """Draw the change of the error with its interval, on a scale from `-top` to `top`."""
-    change, low, high = (row.of("error", key) for key in ("change", "change_low", "change_high"))
-    if not is_known(change):
-        return None
-    across = (low, high) if is_known(low) and is_known(high) else None
-    tip = f"{tip_name(row.name)}: error changes by {signed(change)} points ({reach_of(low, high)})."
-    point = Point(change, 0.5, tip, is_off=row.outcome == "worse", across=across)
-    axis = Axis(-top, top, ticks=[k * top / 2 for k in range(-2, 3)])
-    alt = f"Change of the error, from -{points_in_full(top)} to {points_in_full(top)} points"
-    return Chart(alt, axis, [Points([point])], size="cell")
 
 
 def _scores(values: Values, measures: Sequence[Measure]) -> Section | None:

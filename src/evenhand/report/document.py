@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from evenhand._table import Table
-from evenhand.report.charts import Chart, Layer
+from evenhand.report.charts import Chart
 from evenhand.report.page_data import PageData
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 
 @dataclass(frozen=True)
@@ -75,22 +75,6 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Figure:
-    """Matplotlib figure, drawn when a page is rendered; `name` is unique in a document."""
-
-    draw: Callable[[], Axes]
-    alt: str
-    name: str
-
-
-@dataclass(frozen=True)
-class Legend:
-    """Key of the marks in the drawings of a table; text omits it."""
-
-    layers: Sequence[Layer]
-
-
-@dataclass(frozen=True)
 class Pair:
     """Parts side by side; those on the right may be remarks on those on the left."""
 
@@ -106,19 +90,7 @@ class Download:
     text: str
 
 
-Part = (
-    Paragraph
-    | Heading
-    | Bullets
-    | StatusBox
-    | Facts
-    | Figure
-    | Legend
-    | Pair
-    | Download
-    | Table
-    | Chart
-)
+Part = Paragraph | Heading | Bullets | StatusBox | Facts | Pair | Download | Table | Chart
 
 
 @dataclass(frozen=True)
@@ -161,8 +133,6 @@ class Document:
         Description below the line of facts; text omits it.
     opening : Section, optional
         Main findings, which a page shows with links to all sections.
-    introduction : sequence of parts
-        Parts before the sections of a document without an opening.
     picture : Section, optional
         Picture beside the opening of a page; text omits it.
     cards : sequence of Section
@@ -177,7 +147,6 @@ class Document:
     facts: Sequence[str] = ()
     about: Facts = field(default_factory=lambda: Facts({}))
     opening: Section | None = None
-    introduction: Sequence[Part] = ()
     picture: Section | None = None
     cards: Sequence[Section] = ()
     data: PageData | None = None

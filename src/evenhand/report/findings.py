@@ -16,7 +16,6 @@ from evenhand.report.records import (
     PlainInterval,
     Proof,
     Values,
-    WorstGroup,
     or_zero,
 )
 from evenhand.report.terms import Terms
@@ -207,8 +206,6 @@ class Findings:
     positive : tuple of GroupFinding
         Named groups of the people whose outcome is not the atom, everyone first; empty unless
         outcomes have an atom.
-    worst_groups : tuple of WorstGroup
-        Oracle worst groups by increasing size.
     proof : Proof or None
         The certificate.
     plain : tuple of PlainInterval
@@ -234,7 +231,6 @@ class Findings:
     scanned: tuple[GroupFinding, ...]
     learned: tuple[LearnedFinding, ...]
     positive: tuple[GroupFinding, ...]
-    worst_groups: tuple[WorstGroup, ...]
     proof: Proof | None
     plain: tuple[PlainInterval, ...]
     why_no_scan: tuple[Note, ...]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from evenhand.report.charts import Axis, Chart, IntervalGroup, Intervals, Place
+from evenhand.report.charts import Axis, Chart, Place
 
-LINE = 17.0
-GAP = 26.0
 ROW = 30.0
-"""Heights of an interval of the space above the first interval of a person, and of a named row."""
+"""Height of a named row."""
 
 
 @dataclass(frozen=True)
@@ -47,25 +45,13 @@ class Frame:
         ends = (f"{digits(self.x(x))} {digits(self.y(y))}" for x, y in places)
         return "L".join(ends)
 
-    def intervals(self, layer: Intervals) -> Iterator[tuple[IntervalGroup, float, float, float]]:
-        """Yield each group of intervals with its top, the space above its first and its bottom."""
-        top = self.top
-        for group in layer.groups:
-            yield group, top, _head(group), top + _height(group)
-            top += _height(group)
-
 
 def frame_of(chart: Chart) -> Frame:
     """Return the frame of a chart, by its size."""
-    if chart.size == "cell":
-        return Frame(chart.x, Axis(0, 1), 24, 160, 6, 6, 0, 0)
     if chart.size == "rows":
         n = len(chart.names)
         # rows are counted from the top
         return Frame(chart.x, Axis(-n, 0), ROW * n + 46, 360, 10, 16, 2, 44)
-    groups = [g for layer in chart.layers if isinstance(layer, Intervals) for g in layer.groups]
-    if groups:
-        return Frame(chart.x, Axis(0, 1), sum(map(_height, groups)) + 56, left=92, top=4)
     return Frame(chart.x, chart.y or Axis(0, 1), chart.height)
 
 
@@ -74,15 +60,6 @@ def _part(value: float, axis: Axis) -> float:
     width = axis.high / 2 - axis.low / 2
     # values outside the range are drawn just beyond the axis; a range of one value is its middle
     return min(max((value / 2 - axis.low / 2) / width, -0.1), 1.1) if width > 0 else 0.5
-
-
-def _head(group: IntervalGroup) -> float:
-    # the name is beside a single interval and above several intervals
-    return GAP if len(group.intervals) > 1 or group.intervals[0].name else GAP / 2
-
-
-def _height(group: IntervalGroup) -> float:
-    return _head(group) + LINE * len(group.intervals)
 
 
 def stairs(places: Sequence[Place]) -> list[Place]:

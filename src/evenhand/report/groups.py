@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
 from evenhand._format import (
     UNKNOWN,
@@ -13,18 +13,16 @@ from evenhand._format import (
     p_value,
     percent,
     points,
-    points_in_full,
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.assumptions import IN_FEATURES, IN_GROUP
-from evenhand.report.charts import Area, Axis, Chart, Color, Point, Points, Shape
+from evenhand.report.charts import Color, Shape
 from evenhand.report.comparison import reach_of, signed
-from evenhand.report.document import Legend, Paragraph, Part, Section
+from evenhand.report.document import Paragraph, Section
 from evenhand.report.findings import Findings, GroupFinding
-from evenhand.report.names import tip_name
 from evenhand.report.notes import NoteKind
-from evenhand.report.records import Estimate, Number
+from evenhand.report.records import Estimate
 from evenhand.report.sentences import (
     NOT_OFF,
     PROBLEM,
@@ -55,9 +53,6 @@ MARKS: dict[str, tuple[Color, Shape]] = {
 OWN = "forecast's own level and spread"
 """What groups by the forecast are made from; 0/1 outcomes have tenths of the probability."""
 
-TOPS = (0.1, 0.25, 0.5, 1.0)
-"""Possible ends of the scale on which errors are drawn; the smallest that fits is used."""
-
 
 def shown_named(findings: Findings) -> list[GroupFinding]:
     """Return all people, then named groups by importance; those too small come last."""
@@ -86,14 +81,13 @@ def named_section(findings: Findings) -> Section | None:
     covered: Cells[GroupFinding] = {
         numeric("90% coverage", in_text=False): lambda g: estimate_cell(g.coverage_90, percent)
     }
-    cells = _cells(shown, findings)
+    cells = _cells(findings)
     cells |= {} if findings.terms.is_event else covered
     cells |= {numeric("rows"): _rows}
     is_left_out = [not (group.is_judged or group.same_as) for group in shown]
     dim = [i for i, is_dim in enumerate(is_left_out) if is_dim]
     table = Table.of("Named groups", shown, cells, dim=dim, search="Find a group")
-    parts: list[Part] = [Paragraph(text), _legend(findings), table]
-    return Section("Named groups", parts, "groups")
+    return Section("Named groups", [Paragraph(text), table], "groups")
 
 
 def by_forecast_section(findings: Findings) -> Section | None:
@@ -105,7 +99,7 @@ def by_forecast_section(findings: Findings) -> Section | None:
         f"Groups by the {what}: wrong high and wrong low forecasts cancel in an average, and show"
         " here. Equal forecasts are in one group. Intervals are those of the one family."
     )
-    cells = _cells(findings.by_forecast, findings) | {numeric("rows"): _rows}
+    cells = _cells(findings) | {numeric("rows"): _rows}
     table = Table.of("Groups by the own forecast", findings.by_forecast, cells)
     return Section("Groups by the own forecast", [Paragraph(text), table], "own")
 
@@ -130,7 +124,7 @@ def positive_section(findings: Findings) -> Section | None:
         return None
     shown = [groups[0], *sorted(groups[1:], key=_place)][: NAMED + 1]
     text = f"The same for the continuous part of the forecasts, in the {findings.terms.people}."
-    cells = _cells(shown, findings) | {numeric("rows"): _rows}
+    cells = _cells(findings) | {numeric("rows"): _rows}
     title = f"Outcomes other than {findings.terms.atom}"
     table = Table.of(f"Named groups: {title.lower()}", shown, cells)
     return Section(title, [Paragraph(text), table], "positive")
@@ -180,7 +174,7 @@ def scanned_section(findings: Findings) -> Section:
     )
     if len(groups) > SCANNED:
         text += f" The first {SCANNED} groups are listed, {FIRST}."
-    cells = _cells(shown, findings) | {
+    cells = _cells(findings) | {
         numeric("adjusted p"): lambda g: Value(p_value(g.p_adjusted), order=g.p_adjusted),
         numeric("rows"): _rows,
     }
@@ -194,20 +188,15 @@ def scanned_section(findings: Findings) -> Section:
         search=search,
         printed=max(PRINTED, n_problems),
     )
-    parts: list[Part] = [Paragraph(text), _legend(findings), table]
-    return Section("Groups by features", parts, "features")
+    return Section("Groups by features", [Paragraph(text), table], "features")
 
 
-def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFinding]:
-    """Return the columns that both tables share; errors are drawn on one scale from 0."""
+def _cells(findings: Findings) -> Cells[GroupFinding]:
+    """Return the columns that the tables of groups share."""
     terms = findings.terms
     covered: Cells[GroupFinding] = {
         numeric("80% coverage"): lambda g: estimate_cell(g.coverage_80, percent)
     }
-    # intervals of groups that are too small are not shown and would stretch the scale
-    errors = [group.error for group in shown if not group.is_too_small]
-    top = _top(end for error in errors for end in (error.value, error.high))
-    scale = Column(f"scale from 0 to {points_in_full(top)}", in_text=False)
     bias: Cells[GroupFinding] = {numeric(terms.bias): lambda g: bias_cell(g.bias, terms)}
     rates: Cells[GroupFinding] = {
         numeric("predicted"): lambda g: Value(percent(g.predicted), order=g.predicted),
@@ -218,7 +207,6 @@ def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFind
     return {
         Column("group"): lambda g: g.name,
         numeric(error): _error,
-        scale: lambda g: Value("", order=_error(g).order, drawing=_drawing(g, top, findings)),
         Column("finding"): lambda g: how_off(g, findings),
         **(bias if terms.has_bias else unassumed),
         **(rates if terms.is_event else covered),
@@ -253,47 +241,8 @@ def bias_cell(bias: Estimate, terms: Terms) -> Value:
     return estimate_cell(bias, number)
 
 
-def _top(values: Iterable[Number]) -> float:
-    # one scale for the whole table makes drawings comparable
-    most = max((value for value in values if value is not None), default=0.0)
-    return next((top for top in TOPS if most <= top), TOPS[-1])
-
-
-def _drawing(group: GroupFinding, top: float, findings: Findings) -> Chart | None:
-    """Draw an error with its interval, if it has one, on a scale from 0 to `top`."""
-    error, low, high = group.error.value, group.error.low, group.error.high
-    if error is None or group.is_too_small:
-        return None
-    evidence = f"adjusted p {p_value(group.p_adjusted, '= ')}"
-    if low is not None:
-        confidence = confidence_in_full(group.confidence)
-        evidence = f"{confidence} interval {band(points, low, high)}"
-    how = how_off(group, findings)
-    tip = f"{tip_name(group.name)}: off by {points(error)} points ({evidence}), {how}."
-    # without an upper end, the bar reaches from the lower end to the estimate
-    reach = None if low is None else (low, error if high is None else high)
-    point = Point(max(error, 0.0), 0.5, tip, across=reach)
-    axis = Axis(0, top, ticks=[k * top / 5 for k in range(6)])
-    alt = f"Error, from 0 to {points_in_full(top)} points"
-    tolerated = min(findings.tolerance, top)
-    color, shape = MARKS[kind_of(group)]
-    return Chart(alt, axis, [_zone(tolerated), Points([point], "", color, shape)], size="cell")
-
-
 def kind_of(group: GroupFinding) -> str:
     """Return what was found of a group, a key of `MARKS`."""
     if group.is_problem:
         return PROBLEM
     return TOLERATED if group.is_off else NOT_OFF
-
-
-def _zone(tolerated: float, label: str = "") -> Area:
-    return Area([(0, 0), (tolerated, 0)], [(0, 1), (tolerated, 1)], label)
-
-
-def _legend(findings: Findings) -> Legend:
-    """Explain the marks of the drawings in both tables."""
-    at = [Point(0, 0.5, "")]
-    zone = f"tolerance: up to {points_in_full(findings.tolerance)} points of error"
-    marks = [Points(at, name, color, shape) for name, (color, shape) in MARKS.items()]
-    return Legend([*marks, _zone(findings.tolerance, zone)])

@@ -19,7 +19,6 @@ from evenhand.report.records import (
     Proof,
     Question,
     Values,
-    WorstGroup,
     estimate,
     or_zero,
     record,
@@ -46,7 +45,7 @@ TRENDS = {
 
 TABLES = (
     *("scores", "groups", "by_forecast", "scan", "learned", "positive_part"),
-    *("worst_groups", "plain_intervals", "notes"),
+    *("plain_intervals", "notes"),
 )
 EMPTY: Values = {**dict.fromkeys(TABLES, ()), "n_draws": 1, "certificate": None}
 """Values of an audit that lacks them."""
@@ -106,7 +105,6 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
                 _named(row, terms, {}, joint, ()) for row in audit["positive_part"] if not censoring
             )
         ),
-        worst_groups=records(WorstGroup, audit["worst_groups"]),
         proof=proof,
         plain=_plain_of(audit),
         why_no_scan=notes_of(notes, *NO_SCAN),

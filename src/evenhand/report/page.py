@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from evenhand.figures import inline_svg, printable
+from evenhand.figures import printable
 from evenhand.report.audit import audit_document
 from evenhand.report.document import Document, Paragraph, Part, StatusBox
 from evenhand.report.findings import Findings
@@ -59,7 +59,7 @@ def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
     """
     findings = findings_of(audit, notes)
     data = PageData.of(without_ids(listed_values(audit, findings)))
-    return document_html(audit_document(findings, data), is_live=True)
+    return document_html(audit_document(findings, data))
 
 
 def listed_values(audit: Values, findings: Findings) -> Values:
@@ -75,9 +75,9 @@ def listed_values(audit: Values, findings: Findings) -> Values:
     return {**audit, **tables}
 
 
-def document_html(document: Document, *, is_live: bool = False) -> str:
-    """Return a document as a page; a live page sorts and filters tables and shows values."""
-    script = _own_file("page.js") if is_live else ""
+def document_html(document: Document) -> str:
+    """Return a document as a page; its script sorts and filters tables and shows values."""
+    script = _own_file("page.js")
     # the policy contains the hash of our script, so that no other inline script runs
     seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     style = _own_file("page.css")
@@ -117,8 +117,6 @@ def _environment() -> Environment:
         "order": _order,
         "frame": frame_of,
         "stairs": stairs,
-        # the name makes the ids of a figure unique in the page
-        "drawn": lambda figure: inline_svg(figure.draw, figure.alt, figure.name),
     }
     environment.filters.update(filters)
     environment.tests["is_status"] = lambda part: isinstance(part, StatusBox)

@@ -1,4 +1,4 @@
-"""Sections on certified bounds, their assumptions and the oracle worst groups."""
+"""Sections on certified bounds and their assumptions."""
 
 from __future__ import annotations
 
@@ -8,28 +8,21 @@ from evenhand._format import (
     UNKNOWN,
     at_least,
     at_most,
-    band,
     count,
     in_full,
-    is_known,
     percent,
     points,
-    points_in_full,
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.certificates import LEAST_FLOOR
-from evenhand.figures import CERTIFIED, ERROR_TITLE, LEARNED, ORACLE, SAME_SEARCH, SIZE_TITLE
-from evenhand.report import charts
 from evenhand.report.assumptions import WITHOUT
 from evenhand.report.coverage import plain_parts, same_floor
-from evenhand.report.document import Bullets, Heading, Pair, Paragraph, Part, Section
+from evenhand.report.document import Bullets, Heading, Paragraph, Part, Section
 from evenhand.report.events import event_parts
-from evenhand.report.findings import Findings, LearnedFinding
+from evenhand.report.findings import Findings
 from evenhand.report.groups import NAMED
-from evenhand.report.records import Bound, NamedBound, Proof, Question, WorstGroup, known, or_zero
-from evenhand.report.sentences import NOT_OFF, PROBLEM
-from evenhand.report.verdict import chance_sentence
+from evenhand.report.records import Bound, NamedBound, Proof, Question, or_zero
 
 PATHWISE = (
     "The bounds for every group are pathwise: they bound the mean error of single people in the"
@@ -200,113 +193,3 @@ def limits_section(findings: Findings) -> Section | None:
     if not parts:
         return None
     return Section("Assumptions and limits", parts, "limits", in_text=findings.bound is not None)
-
-
-def oracle_section(findings: Findings) -> Section | None:
-    """Show oracle worst groups beside chance, learned groups and certified bounds."""
-    if not findings.worst_groups:
-        return None
-    remarks = [
-        Paragraph(
-            "For each share of people, the oracle chooses the rows with the worst forecasts after"
-            " seeing the outcomes. For comparison, the table gives the mean error and the range"
-            " from the 5% to the 95% quantile of the same search in calibrated forecasts of the"
-            " same kind."
-        )
-    ]
-    # the sharp floor for a deterministic forecaster with uniform PITs (method.md, 11)
-    if findings.n_draws == 1 and findings.terms.has_atoms:
-        warning = (
-            "These errors alone are no evidence of miscalibration: the rows are chosen by their"
-            " outcomes, and even the true distribution has large errors here. Compare them with"
-            " those under calibration."
-        )
-        remarks.insert(0, Paragraph(warning, "warn"))
-    elif findings.n_draws == 1:
-        warning = (
-            "These errors alone are no evidence of miscalibration: with one forecast per person,"
-            " even the true distribution has an error of about (1 - share) / 2 here, 40 points for"
-            " the worst fifth, and no data can prove a smaller one for every group of that share."
-        )
-        remarks.insert(0, Paragraph(warning, "warn"))
-    where = chance_sentence(findings)
-    if where:
-        remarks.append(Paragraph(where))
-    title = "Oracle worst groups" if findings.bound else "Appendix: oracle worst groups"
-    return Section(title, [Pair([_worst_chart(findings)], remarks, is_remark=True)], "worst")
-
-
-def _worst_chart(findings: Findings) -> charts.Chart:
-    """Draw the errors of worst groups by share: oracle, chance, learned and certified."""
-    rows = [row for row in findings.worst_groups if known(row.mass, row.error)]
-    nulls = ((row.mass, row.null_low, row.null_high) for row in rows)
-    means = [(row.mass, or_zero(row.null_mean)) for row in rows if known(row.null_mean)]
-    oracle = [charts.Point(row.mass, or_zero(row.error), _oracle_tip(row)) for row in rows]
-    # without a guarantee, certified bounds are uninformative
-    certified = [
-        charts.Point(row.mass, or_zero(row.certified), _certified_tip(row))
-        for row in rows
-        if findings.bound and known(row.certified)
-    ]
-    learned = [
-        _learned_point(found, findings.level)
-        for found in findings.learned
-        if known(found.mass, found.group.error.value)
-    ]
-    layers: list[charts.Layer] = [
-        charts.Area.of(nulls, f"{SAME_SEARCH}, 5% to 95%"),
-        charts.Line(means, f"{SAME_SEARCH}, mean"),
-        charts.Points(certified, CERTIFIED, "red", "square", "steps", rank=4),
-        charts.Points(oracle, ORACLE, joined_by="line"),
-        charts.Points(learned, LEARNED, "orange", "diamond", rank=3),
-    ]
-    return charts.Chart(
-        "Error of the worst group against the group size, in percentage points; the"
-        " numbers are in the table.",
-        # 1/2 is the largest error, so that reports of all models share one scale
-        charts.share_axis(SIZE_TITLE),
-        layers,
-        charts.Axis(0, 0.5, ERROR_TITLE, charts.TENTHS, points_in_full),
-        title="Error of the worst group by size",
-        numbers=_oracle_table(findings),
-        height=330,
-    )
-
-
-def _oracle_tip(row: WorstGroup) -> str:
-    label = f"Oracle worst {in_full(row.mass)}: off by {points(row.error)} points"
-    if known(row.null_low, row.null_high):
-        label += f"; under calibration {band(points, row.null_low, row.null_high)}"
-    return f"{label}."
-
-
-def _certified_tip(row: WorstGroup) -> str:
-    return (
-        f"Certified: every group of at least {in_full(row.mass)} of people is off by at most"
-        f" {at_most(row.certified)} points."
-    )
-
-
-def _learned_point(found: LearnedFinding, level: str) -> charts.Point:
-    error, group = or_zero(found.group.error.value), found.group
-    tip = f"Group of {in_full(found.mass)} learned from features: off by {points(error)} points"
-    if is_known(found.low):
-        least = f"by at least {at_least(group.least)} with {level} confidence"
-        tip += f", {least}" * bool(group.least) + f", {PROBLEM if group.is_problem else NOT_OFF}"
-    # unbiased estimates and their bounds may be negative, and the axis begins at 0
-    height = max(error, 0.0)
-    return charts.Point(found.mass, height, f"{tip}.", down_to=min(max(group.least, 0.0), height))
-
-
-def _oracle_table(findings: Findings) -> Table:
-    proven: Cells[WorstGroup] = {numeric("certified upper bound"): lambda w: at_most(w.certified)}
-    cells: Cells[WorstGroup] = {
-        Column("share of people"): lambda w: in_full(w.mass),
-        numeric("rows"): lambda w: whole(w.n),
-        numeric("error (points)"): lambda w: points(w.error),
-        numeric("under calibration"): lambda w: Value(
-            points(w.null_mean), band(points, w.null_low, w.null_high)
-        ),
-        **(proven if findings.bound else {}),
-    }
-    return Table.of("Oracle worst groups", findings.worst_groups, cells)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evenhand._format import at_most, count, in_full, is_known, points_in_full
+from evenhand._format import at_most, count, in_full, points_in_full
 from evenhand.report.assumptions import NO_HORIZON
 from evenhand.report.coverage import (
     both_sides,
@@ -17,7 +17,6 @@ from evenhand.report.document import Sentence
 from evenhand.report.events import event_sentence
 from evenhand.report.findings import Findings
 from evenhand.report.next_steps import has_command
-from evenhand.report.records import or_zero
 from evenhand.report.sentences import (
     everyone_in_words,
     group_sentences,
@@ -206,13 +205,3 @@ def not_covered(findings: Findings) -> list[str]:
 def least_size(findings: Findings) -> int | None:
     """Return the least size of groups that are examined by features; None without any."""
     return findings.family.get("min_size") if findings.scanned else None
-
-
-def chance_sentence(findings: Findings) -> str:
-    """Return the shares at which oracle worst groups exceed chance; nothing if they are unknown."""
-    # the search fits noise: only errors beyond those of calibrated forecasts are evidence
-    judged = [g for g in findings.worst_groups if is_known(g.null_high) and is_known(g.error)]
-    above = [in_full(g.mass) for g in judged if or_zero(g.error) > or_zero(g.null_high)]
-    if above:
-        return f"Errors exceed the 95% quantile under calibration at shares of {', '.join(above)}."
-    return "At no share do errors exceed the 95% quantile under calibration." if judged else ""

@@ -269,13 +269,3 @@ def _nearest(watched: Watched) -> Iterable[tuple[str, str, float]]:
         yield "group", group.name, group.highest
     if watched.draws is not None:
         yield "draws", "draws", watched.highest("draws")
-
-
-def evidence_cell(name: str, latest: float, highest: float, axis: Axis) -> Chart:
-    """Draw the evidence of a group: now, and the most until now as the end of a whisker."""
-    tip = f"{tip_name(name)}: {of_threshold(latest)} now, {of_threshold(highest)} at its maximum."
-    now, most = decimal(latest), decimal(highest)
-    point = Point(now, 0.5, tip, is_off=highest >= 0, across=(now, most))
-    alt = "Evidence of a group; an alarm is raised at the line"
-    ticks = Axis(axis.low, axis.high, ticks=[0.0])
-    return Chart(alt, ticks, [Points([point], color="orange", shape="diamond")], size="cell")

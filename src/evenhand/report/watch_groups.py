@@ -5,7 +5,6 @@ from __future__ import annotations
 from evenhand._format import UNKNOWN, percent, points, points_in_full, whole
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.document import Paragraph, Section
-from evenhand.report.watch_charts import evidence_axis, evidence_cell
 from evenhand.report.watched import Watched, WatchedGroup, of_alarm
 
 PRINTED = 8
@@ -17,15 +16,10 @@ def groups_section(watched: Watched) -> Section | None:
     groups = watched.groups
     if not groups:
         return None
-    axis = evidence_axis(end for one in groups for end in (one.latest, one.highest))
-    reach = Column("evidence, now and maximum (line: alarm threshold)", in_text=False)
     error = "bias (points)" if watched.is_event else "error (points)"
     cells: Cells[WatchedGroup] = {
         Column("group"): lambda one: one.name,
         Column("status"): lambda one: "alarm" if one.is_alarm else "no alarm",
-        reach: lambda one: Value(
-            "", order=one.highest, drawing=evidence_cell(one.name, one.latest, one.highest, axis)
-        ),
         numeric("maximum, of threshold"): lambda one: Value(
             of_alarm(one.highest), order=one.highest
         ),

@@ -143,7 +143,7 @@ def watch_text(values: Values) -> str:
 
 def watch_html(values: Values) -> str:
     """Return a watch, given as `Watch.to_dict()`, as one page of HTML that opens offline."""
-    return document_html(watch_document(values), is_live=True)
+    return document_html(watch_document(values))
 
 
 def embedded(values: Values) -> dict[str, Any]:
