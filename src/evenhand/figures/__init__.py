@@ -5,7 +5,6 @@ a figure is drawn, and the state of pyplot is never used.
 """
 
 from evenhand.figures.audit_figures import plot_calibration, plot_groups, plot_worst_group
-from evenhand.figures.front import plot_front
 from evenhand.figures.price import plot_price_of_proof
 
 # parts of figures and pages in other rooms; `__all__` is the documented reference
@@ -32,7 +31,6 @@ from evenhand.figures.titles import SIZE_TITLE as SIZE_TITLE
 
 __all__ = [
     "plot_calibration",
-    "plot_front",
     "plot_groups",
     "plot_price_of_proof",
     "plot_survival",
