@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evenhand._format import count, is_known, percent, points
-from evenhand.report.comparison import reach_of, signed
 from evenhand.report.document import Sentence
+from evenhand.report.measures import reach_of, signed
 from evenhand.report.names import short
 from evenhand.report.records import Values
 

@@ -6,12 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from evenhand._format import (
-    UNKNOWN,
     Show,
     at_least,
     at_most,
     in_full,
-    is_known,
     nats,
     number,
     percent,
@@ -19,7 +17,7 @@ from evenhand._format import (
 )
 from evenhand._table import Column, Table, numeric
 from evenhand.report.document import Sentence
-from evenhand.report.judging import MASS
+from evenhand.report.findings import MASS
 from evenhand.report.measures import UNITS, Measure, Quantity, formatter_of
 from evenhand.report.records import Values
 
@@ -50,22 +48,6 @@ BOUNDS: dict[str, Callable[[float | None, Show], str]] = {
     "most coverage": at_most,
 }
 """Measures that are certified bounds, and how they are printed."""
-
-
-def signed(value: float | None, show: Callable[..., str] = points, toward: str = "nearest") -> str:
-    """Write a change with its sign."""
-    if not is_known(value):
-        return UNKNOWN
-    # a change that is printed as 0 has no sign
-    text = show(value, toward)
-    return f"+{text}" if value > 0 and text.strip("0.,") else text
-
-
-def reach_of(low: float | None, high: float | None, show: Callable[..., str] = points) -> str:
-    """Write the interval of a change, rounded outwards."""
-    if not (is_known(low) and is_known(high)):
-        return UNKNOWN
-    return f"{signed(low, show, 'down')} to {signed(high, show, 'up')}"
 
 
 def certified_sentences(values: Values, measures: Sequence[Measure]) -> list[Sentence]:

@@ -23,12 +23,10 @@ from evenhand.report.changes_picture import changes_picture
 from evenhand.report.comparison import (
     certified_sentences,
     measures_table,
-    reach_of,
     score_sentences,
-    signed,
 )
 from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, Section, Sentence
-from evenhand.report.measures import Measure, formatter_of
+from evenhand.report.measures import Measure, formatter_of, reach_of, signed
 from evenhand.report.names import short
 from evenhand.report.page import document_html
 from evenhand.report.page_data import PageData

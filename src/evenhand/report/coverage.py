@@ -11,12 +11,8 @@ from evenhand.certificates import LEAST_FLOOR
 from evenhand.figures import SIZE_TITLE
 from evenhand.report import charts
 from evenhand.report.document import Heading, Pair, Paragraph, Part
-from evenhand.report.findings import Findings
+from evenhand.report.findings import MASS, Findings
 from evenhand.report.records import Bound, Number, PlainInterval, known, or_zero
-
-MASS = 0.2
-"""Group size of the sentence on deterministic forecasts."""
-
 
 PLAIN = (
     "Prediction intervals of the deterministic model, without a draw. A group can contain at most"

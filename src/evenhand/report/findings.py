@@ -21,6 +21,12 @@ from evenhand.report.records import (
 from evenhand.report.terms import Terms
 from evenhand.search import HIGHER, LOWER
 
+MASS = 0.2
+"""Group size of the bounds in the verdict."""
+
+NAMED = 400
+"""Most rows shown of the named groups."""
+
 GROUPS_LISTED = 3
 """Most groups with a sentence each."""
 

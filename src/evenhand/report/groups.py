@@ -18,9 +18,9 @@ from evenhand._format import (
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.assumptions import IN_FEATURES, IN_GROUP
 from evenhand.report.charts import Color, Shape
-from evenhand.report.comparison import reach_of, signed
 from evenhand.report.document import Paragraph, Section
-from evenhand.report.findings import Findings, GroupFinding
+from evenhand.report.findings import NAMED, Findings, GroupFinding
+from evenhand.report.measures import reach_of, signed
 from evenhand.report.notes import NoteKind
 from evenhand.report.records import Estimate
 from evenhand.report.sentences import (
@@ -34,8 +34,7 @@ from evenhand.report.sentences import (
 from evenhand.report.terms import Terms
 
 SCANNED = 100
-NAMED = 400
-"""Most rows shown of the scan and of the named groups."""
+"""Most rows shown of the scan."""
 
 PRINTED = 15
 """Most rows of the scan in text."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from evenhand._format import in_full, is_known
-from evenhand.report.findings import ROUNDING, Findings, GroupFinding, LearnedFinding
+from evenhand.report.findings import MASS, ROUNDING, Findings, GroupFinding, LearnedFinding
 from evenhand.report.notes import NO_SCAN, Note, NoteKind, notes_of
 from evenhand.report.records import (
     Bound,
@@ -27,9 +27,6 @@ from evenhand.report.records import (
 )
 from evenhand.report.terms import Terms
 from evenhand.search import HIGHER, LOWER, MIXED, NARROW, WIDE
-
-MASS = 0.2
-"""Group size of the bound in the verdict."""
 
 DEFAULT = 0.02, 0.95
 """Tolerance and confidence of audits that lack them."""

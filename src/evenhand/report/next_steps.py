@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from evenhand._format import in_full
 from evenhand.distributions import OutcomeKind
-from evenhand.report.coverage import MASS
-from evenhand.report.findings import Findings, GroupFinding
+from evenhand.report.findings import MASS, Findings, GroupFinding
 from evenhand.report.records import Values, or_zero
 
 FORECASTS = (

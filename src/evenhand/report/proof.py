@@ -20,8 +20,7 @@ from evenhand.report.assumptions import WITHOUT
 from evenhand.report.coverage import plain_parts, same_floor
 from evenhand.report.document import Bullets, Heading, Paragraph, Part, Section
 from evenhand.report.events import event_parts
-from evenhand.report.findings import Findings
-from evenhand.report.groups import NAMED
+from evenhand.report.findings import NAMED, Findings
 from evenhand.report.records import Bound, NamedBound, Proof, Question, or_zero
 
 PATHWISE = (
