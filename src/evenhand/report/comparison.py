@@ -18,7 +18,7 @@ from evenhand._format import (
 from evenhand._table import Column, Table, numeric
 from evenhand.report.document import Sentence
 from evenhand.report.findings import MASS
-from evenhand.report.measures import UNITS, Measure, Quantity, formatter_of
+from evenhand.report.measures import UNITS, Measure, Quantity, formatter_of, reach_of, signed
 from evenhand.report.records import Values
 
 LOSSES: tuple[Quantity, ...] = (
