@@ -107,22 +107,22 @@ def reliability_section(findings: Findings) -> Section | None:
     }
     search = "Find a group" if len(names) > 1 else ""
     table = Table.of("Reliability by group", bins, cells, search=search, printed=PRINTED)
-    parts: list[Part] = [Paragraph(text), _chart(everyone, findings), table]
+    parts: list[Part] = [Paragraph(text), _rate_chart(everyone, findings), table]
     return Section("Predicted probabilities and event rates", parts, "reliability")
 
 
-def _top(*ends: Number) -> float:
+def _rate_top(*ends: Number) -> float:
     """Return the end of the axes: rare events need a scale of their own."""
     top = max(map(or_zero, ends))
     return next((end for end in (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8) if top <= end), 1.0)
 
 
-def _chart(bins: Sequence[ReliabilityBin], findings: Findings) -> charts.Chart:
+def _rate_chart(bins: Sequence[ReliabilityBin], findings: Findings) -> charts.Chart:
     """Draw the event rates of everyone by predicted probability, of 0/1 outcomes as a curve."""
-    marks = [_point(one) for one in bins]
+    marks = [_rate_point(one) for one in bins]
     curve = records(IsotonicPoint, findings.values.get("calibration"))
     curve = tuple(one for one in curve if known(one.probability, one.rate))
-    end = max(_top(one.probability, one.rate, one.high) for one in bins)
+    end = max(_rate_top(one.probability, one.rate, one.high) for one in bins)
     layers: list[charts.Layer] = [
         charts.Area.of(((or_zero(one.probability), one.low, one.high) for one in bins), BINS),
         charts.Line([(0, 0), (end, end)], "calibrated"),
@@ -130,7 +130,7 @@ def _chart(bins: Sequence[ReliabilityBin], findings: Findings) -> charts.Chart:
     ]
     if curve:
         places = [(or_zero(one.probability), or_zero(one.rate)) for one in curve]
-        end = max(end, *(_top(one.probability, one.rate, one.high) for one in curve))
+        end = max(end, *(_rate_top(one.probability, one.rate, one.high) for one in curve))
         layers = [
             charts.Area.of(((or_zero(one.probability), one.low, one.high) for one in curve), BAND),
             charts.Line([(0, 0), (end, end)], "calibrated"),
@@ -146,7 +146,7 @@ def _chart(bins: Sequence[ReliabilityBin], findings: Findings) -> charts.Chart:
     )
 
 
-def _point(one: ReliabilityBin) -> charts.Point:
+def _rate_point(one: ReliabilityBin) -> charts.Point:
     tip = (
         f"{tip_name(one.group)}: predicted {percent(one.probability)} on average, the event rate is"
         f" {percent(one.rate)} (interval {band(percent, one.low, one.high)}, {whole(one.n)} rows)."

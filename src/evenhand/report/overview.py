@@ -25,7 +25,7 @@ BOUND = "proven: at most this error"
 
 
 @dataclass(frozen=True)
-class _Row:
+class _Mark:
     """A mark of the picture: a group with its interval, or the certified bound."""
 
     name: str
@@ -38,7 +38,7 @@ class _Row:
 
 def overview(findings: Findings) -> Section | None:
     """Show errors with intervals, the tolerance and the certified bound; None without errors."""
-    rows = list(_rows(findings))
+    rows = list(_marked(findings))
     if not rows:
         return None
     most = max(end for row in rows for end in (row.value, *(row.across or ())))
@@ -67,13 +67,13 @@ def overview(findings: Findings) -> Section | None:
     return Section("Who is affected", [chart])
 
 
-def _rows(findings: Findings) -> Iterator[_Row]:
+def _marked(findings: Findings) -> Iterator[_Mark]:
     """Yield everyone, the most important groups and the bound for every group."""
     groups = sorted(findings.examined, key=lambda group: group.rank)
     for group in (*findings.overall, *groups[:MOST]):
         # all people have one mark
         if known(group.error.value) and group.same_as is None:
-            yield _row(group, findings)
+            yield _mark(group, findings)
     bound = findings.bound
     if bound is not None and findings.is_bound_useful and known(bound.group_error):
         people = f"every group of {in_full(bound.mass)} of {findings.terms.people}"
@@ -83,17 +83,17 @@ def _rows(findings: Findings) -> Iterator[_Row]:
             people = f"every group of {in_full(bound.mass)} with the event"
         error = or_zero(bound.group_error)
         words = f"at most {at_most(bound.group_error)}"
-        yield _Row(people, error, words, tip, BOUND, (0.0, error))
+        yield _Mark(people, error, words, tip, BOUND, (0.0, error))
 
 
-def _row(group: GroupFinding, findings: Findings) -> _Row:
+def _mark(group: GroupFinding, findings: Findings) -> _Mark:
     value, low, high = group.error.value, group.error.low, group.error.high
     size = max(value or 0.0, 0.0)
     reach = "" if low is None else f" (interval {band(points, low, high)})"
     how = how_off(group, findings)
     tip = f"{tip_name(group.name)}: off by {points(value)} points{reach}, {how}."
     name = short(group.name, NAME)
-    return _Row(name, size, points(value), tip, kind_of(group), _ends(low, high, size))
+    return _Mark(name, size, points(value), tip, kind_of(group), _ends(low, high, size))
 
 
 def _ends(low: Number, high: Number, value: float) -> tuple[float, float] | None:

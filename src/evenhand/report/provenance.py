@@ -10,7 +10,7 @@ from evenhand.report.findings import Findings
 from evenhand.report.page_data import PageData
 from evenhand.report.records import Values
 
-UNKNOWN = "not recorded"
+NOT_RECORDED = "not recorded"
 
 
 def provenance_section(findings: Findings, embedded: PageData | None = None) -> Section | None:
@@ -41,11 +41,11 @@ def provenance_section(findings: Findings, embedded: PageData | None = None) -> 
 
 
 def _or_unknown(value: Any) -> str:
-    return UNKNOWN if value is None or value == "" else str(value)
+    return NOT_RECORDED if value is None or value == "" else str(value)
 
 
 def _hash(value: Any, what: str) -> str:
-    return f"{what}: {value}" if value else UNKNOWN
+    return f"{what}: {value}" if value else NOT_RECORDED
 
 
 def _rows(data: Values) -> str | None:
@@ -84,7 +84,7 @@ def _versions(known: Values) -> str:
     first = {"evenhand": known.get("evenhand"), "Python": known.get("python")}
     return (
         ", ".join(f"{name} {version}" for name, version in {**first, **packages}.items() if version)
-        or UNKNOWN
+        or NOT_RECORDED
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenhand._format import band, confidence_in_full, in_full, percent, whole
-from evenhand._table import Cells, Column, Table, Value, numeric
+from evenhand._survival_table import Cells, Column, Table, Value, numeric
 from evenhand.report import charts
 from evenhand.report.assumptions import IN_TIME
 from evenhand.report.document import Pair, Paragraph, Section
@@ -67,8 +67,8 @@ def survival_section(findings: Findings) -> Section | None:
     horizon = findings.terms.horizon
     title = f"Probability of the event by {horizon}"
     explained = [Paragraph(text) for text in _explained(findings, len(rows))]
-    pair = Pair([_chart(rows[: DRAWN + 1], horizon)], explained, is_remark=True)
-    return Section(title, [pair, _table(rows, title)], "survival")
+    pair = Pair([_survival_chart(rows[: DRAWN + 1], horizon)], explained, is_remark=True)
+    return Section(title, [pair, _survival_table(rows, title)], "survival")
 
 
 def survival_sentence(findings: Findings) -> str | None:
@@ -98,7 +98,7 @@ def _explained(findings: Findings, n_groups: int) -> list[str]:
     ]
 
 
-def _table(rows: Sequence[SurvivalRow], title: str) -> Table:
+def _survival_table(rows: Sequence[SurvivalRow], title: str) -> Table:
     cells: Cells[SurvivalRow] = {
         Column("group"): lambda row: row.group,
         numeric("predicted"): lambda row: Value(percent(row.predicted), order=row.predicted),
@@ -116,12 +116,12 @@ def _table(rows: Sequence[SurvivalRow], title: str) -> Table:
     return Table.of(title, rows, cells, search=search)
 
 
-def _chart(rows: Sequence[SurvivalRow], horizon: str) -> charts.Chart:
+def _survival_chart(rows: Sequence[SurvivalRow], horizon: str) -> charts.Chart:
     """Draw predicted and observed rates of groups, one below the other."""
     ends = (end for row in rows for end in (row.predicted, row.observed, row.high, row.most))
     most = max(map(or_zero, ends))
     top = next((top for top in TOPS if most <= top), 1.0)
-    tips = [_tip(row, horizon) for row in rows]
+    tips = [_survival_tip(row, horizon) for row in rows]
     places = [-i - 0.7 for i in range(len(rows))]
     observed = [
         charts.Point(or_zero(row.observed), at, tip, across=_reach(row))
@@ -172,7 +172,7 @@ def _numbers(row: SurvivalRow) -> str:
     return f"{percent(row.predicted)} / {percent(row.observed)}"
 
 
-def _tip(row: SurvivalRow, horizon: str) -> str:
+def _survival_tip(row: SurvivalRow, horizon: str) -> str:
     return (
         f"{tip_name(row.group)}: predicted {percent(row.predicted)}, observed"
         f" {percent(row.observed)} by {horizon} (interval {band(percent, row.low, row.high)},"

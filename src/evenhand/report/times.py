@@ -31,14 +31,17 @@ def times_section(findings: Findings) -> Section | None:
     censoring = findings.censoring
     if censoring is None:
         return None
-    parts: list[Part] = [Paragraph(_opening(findings, censoring)), _counts(findings, censoring)]
+    parts: list[Part] = [
+        Paragraph(_of_times(findings, censoring)),
+        _people_by_time(findings, censoring),
+    ]
     parts += [Heading("What each number assumes"), _readings(findings)]
     if not findings.terms.horizon:
         parts.append(Paragraph(NO_HORIZON))
     return Section("Times that are cut off", parts, "times")
 
 
-def _opening(findings: Findings, censoring: Censoring) -> str:
+def _of_times(findings: Findings, censoring: Censoring) -> str:
     lost = percent(censoring.n_lost / censoring.n_people)
     text = (
         f"The event of {whole(censoring.n_lost)} of {count(censoring.n_people, 'person', 'people')}"
@@ -55,7 +58,7 @@ def _opening(findings: Findings, censoring: Censoring) -> str:
     )
 
 
-def _counts(findings: Findings, censoring: Censoring) -> Table:
+def _people_by_time(findings: Findings, censoring: Censoring) -> Table:
     """Return the numbers of people by what is known of their times."""
     horizon = findings.terms.horizon
     by = f" by {horizon}" if horizon else ""
