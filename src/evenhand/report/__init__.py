@@ -13,8 +13,7 @@ from evenhand.report.comparison_page import comparison_html, comparison_text
 from evenhand.report.document import Bullets, Document, Paragraph, Section
 from evenhand.report.document import Pair as Pair
 from evenhand.report.document import StatusBox as StatusBox
-from evenhand.report.findings import Findings, GroupFinding
-from evenhand.report.judging import findings_of
+from evenhand.report.findings import Findings, GroupFinding, findings_of
 from evenhand.report.measures import Measure, units_of
 from evenhand.report.measures import Quantity as Quantity
 from evenhand.report.measures import log_score_name as log_score_name

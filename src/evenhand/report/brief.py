@@ -15,9 +15,8 @@ from evenhand._table import (
     numeric,
     wrapped,
 )
-from evenhand.report.findings import Findings, GroupFinding
+from evenhand.report.findings import Findings, GroupFinding, findings_of
 from evenhand.report.groups import bias_cell
-from evenhand.report.judging import findings_of
 from evenhand.report.names import short
 from evenhand.report.next_steps import NextStep, has_command, next_steps
 from evenhand.report.notes import Note

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 from evenhand.figures import printable
 from evenhand.report.audit import audit_document
 from evenhand.report.document import Document, Paragraph, Part, StatusBox
-from evenhand.report.findings import Findings
+from evenhand.report.findings import Findings, findings_of
 from evenhand.report.frames import digits, frame_of, stairs
 from evenhand.report.groups import shown_named, shown_scanned
-from evenhand.report.judging import findings_of
 from evenhand.report.names import short
 from evenhand.report.notes import Note
 from evenhand.report.page_data import PageData

@@ -10,7 +10,7 @@ from evenhand._table import Table, line_width, wrapped
 from evenhand.report.audit import audit_document
 from evenhand.report.charts import Chart
 from evenhand.report.document import Bullets, Document, Heading, Pair, Paragraph, Part, StatusBox
-from evenhand.report.judging import findings_of
+from evenhand.report.findings import findings_of
 from evenhand.report.notes import Note
 from evenhand.report.records import Values
 
