@@ -27,7 +27,7 @@ from evenhand.report.page_data import PageData
 from evenhand.report.proof import limits_section, proof_section
 from evenhand.report.provenance import provenance_section
 from evenhand.report.records import Score, records
-from evenhand.report.status_words import condition_lines, status_box
+from evenhand.report.status import condition_lines, status_box
 from evenhand.report.survival import survival_section
 from evenhand.report.times import counts_in_words, times_section
 from evenhand.report.verdict import forecast_kind, main_findings, not_covered, significance

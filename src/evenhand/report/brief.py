@@ -28,7 +28,7 @@ from evenhand.report.sentences import (
     leak_sentences,
     open_sentences,
 )
-from evenhand.report.status_words import condition_lines, status_box
+from evenhand.report.status import condition_lines, status_box
 from evenhand.report.times import counts_in_words
 from evenhand.report.verdict import headline, least_size, proof_sentences
 
