@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from evenhand.report.about import ABOUT_KEYS as ABOUT_KEYS
 from evenhand.report.audit import audit_document as audit_document
 from evenhand.report.brief import audit_brief
 from evenhand.report.charts import Chart as Chart
@@ -10,6 +9,7 @@ from evenhand.report.charts import Points as Points
 from evenhand.report.charts import nice_ticks
 from evenhand.report.comparison import difference_in_words
 from evenhand.report.comparison_page import comparison_html, comparison_text
+from evenhand.report.document import ABOUT_KEYS as ABOUT_KEYS
 from evenhand.report.document import Bullets, Document, Paragraph, Section
 from evenhand.report.document import Pair as Pair
 from evenhand.report.document import StatusBox as StatusBox

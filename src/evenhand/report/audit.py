@@ -6,10 +6,20 @@ from dataclasses import replace
 
 from evenhand._format import band, count, whole
 from evenhand._table import Cells, Column, Table, numeric
-from evenhand.report.about import about_facts
 from evenhand.report.calibration import calibration_section
 from evenhand.report.conditional import membership_section, miscoverage_section
-from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, Section, Sentence
+from evenhand.report.document import (
+    Bullets,
+    Document,
+    Facts,
+    PageData,
+    Paragraph,
+    Part,
+    Section,
+    Sentence,
+    about_facts,
+    short,
+)
 from evenhand.report.events import reliability_section, scores_section
 from evenhand.report.findings import Findings
 from evenhand.report.groups import (
@@ -20,10 +30,8 @@ from evenhand.report.groups import (
 )
 from evenhand.report.learned_groups import learned_section
 from evenhand.report.measures import NAMES, formatter_of, units_of
-from evenhand.report.names import short
 from evenhand.report.next_section import next_section
 from evenhand.report.overview import overview
-from evenhand.report.page_data import PageData
 from evenhand.report.proof import limits_section, proof_section
 from evenhand.report.provenance import provenance_section
 from evenhand.report.records import Score, records

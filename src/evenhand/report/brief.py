@@ -15,9 +15,9 @@ from evenhand._table import (
     numeric,
     wrapped,
 )
+from evenhand.report.document import short
 from evenhand.report.findings import Findings, GroupFinding, findings_of
 from evenhand.report.groups import bias_cell
-from evenhand.report.names import short
 from evenhand.report.next_steps import NextStep, has_command, next_steps
 from evenhand.report.notes import Note
 from evenhand.report.records import Values

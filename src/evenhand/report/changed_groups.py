@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evenhand._format import count, is_known, percent, points
-from evenhand.report.document import Sentence
+from evenhand.report.document import Sentence, short
 from evenhand.report.measures import reach_of, signed
-from evenhand.report.names import short
 from evenhand.report.records import Values
 
 WORDS = {"error": "error", "coverage_80": "80% coverage", "coverage_90": "90% coverage"}

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from evenhand._format import points
 from evenhand.report.changed_groups import CHANGED, ChangedGroup
 from evenhand.report.charts import Chart, Color, Layer, Point, Points, Shape, error_axis
-from evenhand.report.document import Section
-from evenhand.report.names import short, tip_name
+from evenhand.report.document import Section, short, tip_name
 from evenhand.report.records import known, or_zero
 
 MOST = 7

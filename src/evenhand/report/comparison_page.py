@@ -17,7 +17,6 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
-from evenhand.report.about import about_facts
 from evenhand.report.changed_groups import CHANGED, ORDER, ChangedGroup
 from evenhand.report.changes_picture import changes_picture
 from evenhand.report.comparison import (
@@ -25,11 +24,20 @@ from evenhand.report.comparison import (
     measures_table,
     score_sentences,
 )
-from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, Section, Sentence
+from evenhand.report.document import (
+    Bullets,
+    Document,
+    Facts,
+    PageData,
+    Paragraph,
+    Part,
+    Section,
+    Sentence,
+    about_facts,
+    short,
+)
 from evenhand.report.measures import Measure, formatter_of, reach_of, signed
-from evenhand.report.names import short
 from evenhand.report.page import document_html
-from evenhand.report.page_data import PageData
 from evenhand.report.records import Values
 from evenhand.report.text import document_text
 

@@ -23,9 +23,8 @@ from evenhand._format import (
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report import charts
 from evenhand.report.assumptions import IN_TIME
-from evenhand.report.document import Heading, Paragraph, Part, Section
+from evenhand.report.document import Heading, Paragraph, Part, Section, tip_name
 from evenhand.report.findings import MASS, Findings
-from evenhand.report.names import tip_name
 from evenhand.report.records import Number, ProbabilityScores, known, or_zero, records
 
 PRINTED = 10

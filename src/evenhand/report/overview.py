@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from evenhand._format import at_most, band, count, in_full, points, points_in_full
 from evenhand.report.charts import Area, Chart, Layer, Point, Points, error_axis
-from evenhand.report.document import Section
+from evenhand.report.document import Section, short, tip_name
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.groups import MARKS, kind_of
-from evenhand.report.names import short, tip_name
 from evenhand.report.records import Number, known, or_zero
 from evenhand.report.sentences import PROBLEM, how_off
 

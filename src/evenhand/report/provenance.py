@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from evenhand._format import whole
-from evenhand.report.document import Facts, Heading, Paragraph, Part, Section
+from evenhand.report.document import Facts, Heading, PageData, Paragraph, Part, Section
 from evenhand.report.findings import Findings
-from evenhand.report.page_data import PageData
 from evenhand.report.records import Values
 
 NOT_RECORDED = "not recorded"

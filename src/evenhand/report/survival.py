@@ -9,9 +9,8 @@ from evenhand._format import band, confidence_in_full, in_full, percent, whole
 from evenhand._survival_table import Cells, Column, Table, Value, numeric
 from evenhand.report import charts
 from evenhand.report.assumptions import IN_TIME
-from evenhand.report.document import Pair, Paragraph, Section
+from evenhand.report.document import Pair, Paragraph, Section, short, tip_name
 from evenhand.report.findings import Findings
-from evenhand.report.names import short, tip_name
 from evenhand.report.records import Number, known, or_zero, records
 
 DRAWN = 10

@@ -20,8 +20,7 @@ from evenhand.report.charts import (
     Shape,
 )
 from evenhand.report.dates import time_axis
-from evenhand.report.document import Section
-from evenhand.report.names import short, tip_name
+from evenhand.report.document import Section, short, tip_name
 from evenhand.report.watch_sentences import direction_words
 from evenhand.report.watched import (
     NEVER,

@@ -23,15 +23,15 @@ from evenhand.report.document import (
     Download,
     Facts,
     Heading,
+    PageData,
     Pair,
     Paragraph,
     Part,
     Section,
     Sentence,
+    short,
 )
-from evenhand.report.names import short
 from evenhand.report.page import document_html
-from evenhand.report.page_data import PageData
 from evenhand.report.promised_bounds import bound_words
 from evenhand.report.records import Values, without_nan
 from evenhand.report.text import document_text

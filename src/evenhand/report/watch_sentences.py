@@ -13,8 +13,7 @@ from evenhand._format import (
     percent,
     points_in_full,
 )
-from evenhand.report.document import Sentence, StatusBox
-from evenhand.report.names import short
+from evenhand.report.document import Sentence, StatusBox, short
 from evenhand.report.promised_bounds import bound_words, is_below, shown_of
 from evenhand.report.records import Values, known
 from evenhand.report.watched import (
