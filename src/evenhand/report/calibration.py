@@ -6,10 +6,10 @@ from evenhand._format import band, count, in_full, percent
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.figures import OUTCOMES_TITLE, PIT_BAND, PIT_TITLE
 from evenhand.report import charts
-from evenhand.report.assumptions import IN_FEATURES
 from evenhand.report.document import Pair, Paragraph, Part, Section
 from evenhand.report.findings import Findings
 from evenhand.report.records import Bin, Level, Values, known, or_zero, records
+from evenhand.report.terms import IN_FEATURES
 
 
 def calibration_section(findings: Findings) -> Section | None:

@@ -22,10 +22,10 @@ from evenhand._format import (
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report import charts
-from evenhand.report.assumptions import IN_TIME
 from evenhand.report.document import Heading, Paragraph, Part, Section, tip_name
 from evenhand.report.findings import MASS, Findings
 from evenhand.report.records import Number, ProbabilityScores, known, or_zero, records
+from evenhand.report.terms import IN_TIME
 
 PRINTED = 10
 """Most bins in text: those of everyone."""

@@ -16,7 +16,6 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
-from evenhand.report.assumptions import IN_FEATURES, IN_GROUP
 from evenhand.report.charts import Color, Shape
 from evenhand.report.document import Paragraph, Section
 from evenhand.report.findings import NAMED, Findings, GroupFinding
@@ -31,7 +30,7 @@ from evenhand.report.sentences import (
     joined,
     no_scan,
 )
-from evenhand.report.terms import Terms
+from evenhand.report.terms import IN_FEATURES, IN_GROUP, Terms
 
 SCANNED = 100
 """Most rows shown of the scan."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from evenhand._format import at_least, in_full, p_value, percent, points, whole
 from evenhand._table import Cells, Column, Table, Value, numeric
-from evenhand.report.assumptions import IN_GROUP
 from evenhand.report.document import Paragraph, Section
 from evenhand.report.findings import Findings, LearnedFinding
 from evenhand.report.groups import bias_cell, estimate_cell
 from evenhand.report.sentences import how_off, learned_in_words
+from evenhand.report.terms import IN_GROUP
 
 LEARNED = (
     "For each group size, the worst group is learned from features on some of the rows and"

@@ -16,12 +16,12 @@ from evenhand._format import (
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.certificates import LEAST_FLOOR
-from evenhand.report.assumptions import WITHOUT
 from evenhand.report.coverage import plain_parts, same_floor
 from evenhand.report.document import Bullets, Heading, Paragraph, Part, Section
 from evenhand.report.events import event_parts
 from evenhand.report.findings import NAMED, Findings
 from evenhand.report.records import Bound, NamedBound, Proof, Question, or_zero
+from evenhand.report.terms import WITHOUT
 
 PATHWISE = (
     "The bounds for every group are pathwise: they bound the mean error of single people in the"

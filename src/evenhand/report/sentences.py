@@ -18,12 +18,11 @@ from evenhand._format import (
     points_in_full,
     ratio,
 )
-from evenhand.report.assumptions import WITHOUT
 from evenhand.report.document import Sentence
 from evenhand.report.findings import GROUPS_LISTED, Findings, GroupFinding, LearnedFinding
 from evenhand.report.measures import reach_of, signed
 from evenhand.report.records import Leak, ProbabilityScores, known, or_zero, records
-from evenhand.report.terms import Terms
+from evenhand.report.terms import WITHOUT, Terms
 from evenhand.search import (
     AS_FORECAST,
     HIGHER,

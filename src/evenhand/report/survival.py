@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from evenhand._format import band, confidence_in_full, in_full, percent, whole
 from evenhand._survival_table import Cells, Column, Table, Value, numeric
 from evenhand.report import charts
-from evenhand.report.assumptions import IN_TIME
 from evenhand.report.document import Pair, Paragraph, Section, short, tip_name
 from evenhand.report.findings import Findings
 from evenhand.report.records import Number, known, or_zero, records
+from evenhand.report.terms import IN_TIME
 
 DRAWN = 10
 """Most groups drawn beside everyone: those with the largest differences."""

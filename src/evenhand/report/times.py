@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from evenhand._format import confidence_in_full, count, percent, whole
 from evenhand._table import Cells, Column, Table, numeric
-from evenhand.report.assumptions import IN_FEATURES, IN_GROUP, IN_TIME, NO_HORIZON
 from evenhand.report.document import Heading, Paragraph, Part, Section
 from evenhand.report.findings import Findings
 from evenhand.report.records import Censoring
+from evenhand.report.terms import IN_FEATURES, IN_GROUP, IN_TIME, NO_HORIZON
 
 NOTHING = "nothing on why times are cut off"
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenhand._format import at_most, count, in_full, points_in_full
-from evenhand.report.assumptions import NO_HORIZON
 from evenhand.report.coverage import (
     both_sides,
     floors_sentence,
@@ -27,6 +26,7 @@ from evenhand.report.sentences import (
 )
 from evenhand.report.status import Verdict, status_of
 from evenhand.report.survival import survival_sentence
+from evenhand.report.terms import NO_HORIZON
 
 NOT_ALL_GROUPS = "Groups that were not examined: there is no guarantee for them."
 OTHER_ROWS = "People, places and times that these rows do not represent."
