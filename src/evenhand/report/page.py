@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.figures import printable
 from evenhand.report.audit import audit_document
+from evenhand.report.charts import digits, frame_of, stairs
 from evenhand.report.document import Document, PageData, Paragraph, Part, StatusBox, short
 from evenhand.report.findings import Findings, findings_of
-from evenhand.report.frames import digits, frame_of, stairs
 from evenhand.report.groups import shown_named, shown_scanned
 from evenhand.report.notes import Note
 from evenhand.report.records import Values, without_ids

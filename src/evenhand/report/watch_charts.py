@@ -18,8 +18,8 @@ from evenhand.report.charts import (
     Point,
     Points,
     Shape,
+    time_axis,
 )
-from evenhand.report.dates import time_axis
 from evenhand.report.document import Section, short, tip_name
 from evenhand.report.watch_sentences import direction_words
 from evenhand.report.watched import (
