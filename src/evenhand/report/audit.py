@@ -7,7 +7,6 @@ from dataclasses import replace
 from evenhand._format import band, count, whole
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.calibration import calibration_section
-from evenhand.report.conditional import membership_section, miscoverage_section
 from evenhand.report.document import (
     Bullets,
     Document,
@@ -24,14 +23,16 @@ from evenhand.report.events import reliability_section, scores_section
 from evenhand.report.findings import Findings
 from evenhand.report.groups import (
     by_forecast_section,
+    learned_section,
+    membership_section,
+    miscoverage_section,
     named_section,
+    overview,
     positive_section,
     scanned_section,
 )
-from evenhand.report.learned_groups import learned_section
 from evenhand.report.measures import NAMES, formatter_of, units_of
 from evenhand.report.next_section import next_section
-from evenhand.report.overview import overview
 from evenhand.report.proof import limits_section, proof_section
 from evenhand.report.provenance import provenance_section
 from evenhand.report.records import Score, records
