@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenhand._format import at_most, count, in_full, points_in_full
-from evenhand.report.coverage import (
+from evenhand.report.document import Sentence
+from evenhand.report.events import event_sentence
+from evenhand.report.findings import Findings
+from evenhand.report.next_steps import has_command
+from evenhand.report.proof import (
     both_sides,
     floors_sentence,
     is_informative,
     plain_sentences,
 )
-from evenhand.report.document import Sentence
-from evenhand.report.events import event_sentence
-from evenhand.report.findings import Findings
-from evenhand.report.next_steps import has_command
 from evenhand.report.sentences import (
     everyone_in_words,
     group_sentences,
