@@ -32,7 +32,7 @@ from evenhand.report.groups import (
     scanned_section,
 )
 from evenhand.report.measures import NAMES, formatter_of, units_of
-from evenhand.report.next_section import next_section
+from evenhand.report.next_steps import next_section
 from evenhand.report.proof import limits_section, proof_section
 from evenhand.report.provenance import provenance_section
 from evenhand.report.records import Score, records

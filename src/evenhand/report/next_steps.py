@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evenhand._format import in_full
+from evenhand._table import folded_command
 from evenhand.distributions import OutcomeKind
+from evenhand.report.document import Paragraph, Part, Section
 from evenhand.report.findings import MASS, Findings, GroupFinding
 from evenhand.report.records import Values, or_zero
 
@@ -267,3 +269,23 @@ def _quoted(text: str) -> str:
     quoted = shlex.quote(text)
     is_simple = quoted != text and not any(sign in text for sign in "\"$`\\!'")
     return f'"{text}"' if is_simple else quoted
+
+
+# --- section on what to do after an audit
+
+WIDTH = 90
+"""Most characters of a line of a command."""
+
+
+def next_section(findings: Findings) -> Section | None:
+    """Show the next steps, as commands if the audit was made by one, else in Python."""
+    steps = next_steps(findings)
+    if not steps:
+        return None
+    parts: list[Part] = []
+    for step in steps:
+        is_shell, code = step.code(has_command(findings))
+        lines = [f">>> {line}" for line in code.split("\n")]
+        lines = [f"$ {folded_command(code, WIDTH)}"] if is_shell else lines
+        parts += [Paragraph(step.what), *([Paragraph("\n".join(lines), "code")] if code else [])]
+    return Section("What to do next", parts, "next")
