@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
-from evenhand._format import band, count, whole
+from evenhand._format import band, confidence_in_full, count, percent, whole
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.calibration import calibration_section
 from evenhand.report.document import (
     Bullets,
     Document,
     Facts,
+    Heading,
     PageData,
     Paragraph,
     Part,
@@ -34,12 +37,220 @@ from evenhand.report.groups import (
 from evenhand.report.measures import NAMES, formatter_of, units_of
 from evenhand.report.next_steps import next_section
 from evenhand.report.proof import limits_section, proof_section
-from evenhand.report.provenance import provenance_section
-from evenhand.report.records import Score, records
+from evenhand.report.records import Censoring, Score, Values, records
 from evenhand.report.status import condition_lines, status_box
 from evenhand.report.survival import survival_section
-from evenhand.report.times import counts_in_words, times_section
+from evenhand.report.terms import IN_FEATURES, IN_GROUP, IN_TIME, NO_HORIZON
 from evenhand.report.verdict import forecast_kind, main_findings, not_covered, significance
+
+# --- section on times that are cut off: what is known of them, and what each number assumes
+
+NOTHING = "nothing on why times are cut off"
+
+
+def counts_in_words(findings: Findings) -> str:
+    """Return the numbers of events, of people who reached the horizon and of times cut off."""
+    censoring, horizon = findings.censoring, findings.terms.horizon
+    if censoring is None:
+        return ""
+    facts = [count(censoring.n_events, "event") + (f" by {horizon}" if horizon else "")]
+    if horizon:
+        facts.append(f"{whole(censoring.n_reached)} seen without it until then")
+    lost = percent(censoring.n_lost / censoring.n_people)
+    return ", ".join([*facts, f"{count(censoring.n_lost, 'time')} cut off ({lost})"])
+
+
+def times_section(findings: Findings) -> Section | None:
+    """Show what is known of times, and what each number assumes; nothing for other outcomes."""
+    censoring = findings.censoring
+    if censoring is None:
+        return None
+    parts: list[Part] = [
+        Paragraph(_of_times(findings, censoring)),
+        _people_by_time(findings, censoring),
+    ]
+    parts += [Heading("What each number assumes"), _readings(findings)]
+    if not findings.terms.horizon:
+        parts.append(Paragraph(NO_HORIZON))
+    return Section("Times that are cut off", parts, "times")
+
+
+def _of_times(findings: Findings, censoring: Censoring) -> str:
+    lost = percent(censoring.n_lost / censoring.n_people)
+    text = (
+        f"The event of {whole(censoring.n_lost)} of {count(censoring.n_people, 'person', 'people')}"
+        f" ({lost}) was not observed, and is only known to be later than the time at which they"
+        " were last seen (censored). Leaving these people out, or counting them as events, would"
+        " make a right forecast look wrong."
+    )
+    horizon = findings.terms.horizon
+    if not horizon:
+        return text
+    return (
+        f"Outcomes are followed until {horizon}: whether the event happened by then, and when."
+        f" {text}"
+    )
+
+
+def _people_by_time(findings: Findings, censoring: Censoring) -> Table:
+    """Return the numbers of people by what is known of their times."""
+    horizon = findings.terms.horizon
+    by = f" by {horizon}" if horizon else ""
+    rows = [(f"event observed{by}", censoring.n_events, "its time")]
+    if horizon:
+        seen = f"seen without the event until {horizon}"
+        rows.append((seen, censoring.n_reached, "no event by then"))
+    before = f" before {horizon}" if horizon else ""
+    rows.append((f"cut off{before}", censoring.n_lost, "no event until they were last seen"))
+    if censoring.n_followed is not None:
+        entered = "of all: entered at least a horizon before the end of follow-up"
+        rows.append((entered, censoring.n_followed, "used for guarantees, whatever happened"))
+    cells: Cells[tuple[str, int, str]] = {
+        Column("people"): lambda row: row[0],
+        numeric("number"): lambda row: whole(row[1]),
+        numeric("share"): lambda row: percent(row[1] / censoring.n_people),
+        Column("what is known"): lambda row: row[2],
+    }
+    return Table.of("Times that are cut off", rows, cells)
+
+
+def _readings(findings: Findings) -> Table:
+    """Return the readings of times that are cut off with their assumptions."""
+    cells: Cells[tuple[str, str, str]] = {
+        Column("number"): lambda row: row[0],
+        Column("computed as"): lambda row: row[1],
+        Column("assumes"): lambda row: row[2],
+    }
+    return Table.of("What each number assumes", _assumptions(findings), cells)
+
+
+def _assumptions(findings: Findings) -> Iterator[tuple[str, str, str]]:
+    confidence = confidence_in_full(findings.confidence)
+    yield (
+        "errors and coverage of groups",
+        "Kaplan-Meier estimate of PITs, with asymptotic intervals",
+        IN_GROUP,
+    )
+    yield (
+        "errors without assumption",
+        f"least and largest error of all possible times, with {confidence} confidence",
+        NOTHING,
+    )
+    yield (
+        "whether a group is significantly off, scanned groups, histogram of PITs",
+        "tests of PITs that are drawn from the remaining part of the predicted distribution where"
+        " a time is cut off",
+        IN_FEATURES,
+    )
+    if findings.values.get("survival"):
+        yield (
+            f"rate of the event by {findings.terms.horizon}",
+            "Kaplan-Meier estimate",
+            IN_TIME,
+        )
+    if findings.proof is not None and findings.terms.horizon:
+        yield (
+            "guarantees",
+            "people who are cut off count with the largest error that they can have",
+            _of_guarantee(findings),
+        )
+
+
+def _of_guarantee(findings: Findings) -> str:
+    censoring = findings.censoring
+    if censoring is None or censoring.n_followed is None:
+        return NOTHING
+    return "people who entered early are like the others; nothing on who is lost after entry"
+
+
+# --- section on the provenance of an audit: model, data, draws, versions and command
+
+NOT_RECORDED = "not recorded"
+
+
+def provenance_section(findings: Findings, embedded: PageData | None = None) -> Section | None:
+    """Show what is needed to repeat an audit; nothing if it was not recorded."""
+    known = findings.values.get("provenance")
+    if not known:
+        return None
+    model = known.get("model") or {}
+    data = known.get("data") or {}
+    listed = {
+        "Model": _or_unknown(model.get("name")),
+        "Model class": model.get("kind"),
+        # the hash stored in a model folder, which matches a report with its model
+        "Hash of the model": _hash(model.get("sha256"), "sha256 over its files, as in model.json"),
+        "Data": _or_unknown(data.get("name")),
+        "Rows": _rows(data),
+        "Hash of the data": f"sha256 of the file: {data['sha256']}" if data.get("sha256") else None,
+        "Hash of the values": _values_hash(known),
+        "Draws": _or_unknown(known.get("draws")),
+        "Seed": _seed(known.get("random_state")),
+        "Versions": _versions(known),
+        "Schema": findings.values.get("schema"),
+        "Hash of the page": _page_hash(embedded),
+    }
+    text = "The model, data and settings with which this audit can be repeated."
+    parts = [Paragraph(text), Facts(listed), *_command(known)]
+    return Section("Provenance", parts, "provenance", in_text=False)
+
+
+def _or_unknown(value: Any) -> str:
+    return NOT_RECORDED if value is None or value == "" else str(value)
+
+
+def _hash(value: Any, what: str) -> str:
+    return f"{what}: {value}" if value else NOT_RECORDED
+
+
+def _rows(data: Values) -> str | None:
+    """Return the number of rows and, for a table in parts, of those searched."""
+    if data.get("n_rows") is None:
+        return None
+    if data.get("n_parts") is None:
+        return whole(data["n_rows"])
+    searched = f"{whole(data['n_searched'])} rows sampled at random for searches and scores"
+    return f"{whole(data['n_rows'])} in {whole(data['n_parts'])} parts; {searched}"
+
+
+def _values_hash(known: Values) -> str | None:
+    """Return the hash of the outcomes, which identifies data without a file."""
+    # audits of earlier versions have no such hash
+    value = known.get("values_sha256")
+    return f"sha256 of the outcomes, or PITs, as 64-bit floats: {value}" if value else None
+
+
+def _page_hash(embedded: PageData | None) -> str | None:
+    """Return the hash of the data that the page embeds."""
+    return None if embedded is None else f"sha256 of the embedded data: {embedded.sha256}"
+
+
+def _seed(value: Any) -> str:
+    if value is None:
+        return (
+            "not set: random steps of the audit (bootstrap, simulations, learners) vary"
+            " slightly between runs"
+        )
+    return f"{value}: random steps of the audit (bootstrap, simulations, learners) are repeatable"
+
+
+def _versions(known: Values) -> str:
+    packages = known.get("packages") or {}
+    first = {"evenhand": known.get("evenhand"), "Python": known.get("python")}
+    return (
+        ", ".join(f"{name} {version}" for name, version in {**first, **packages}.items() if version)
+        or NOT_RECORDED
+    )
+
+
+def _command(known: Values) -> list[Part]:
+    command = known.get("command")
+    if not command:
+        return [Paragraph("Made from Python; no command was recorded.", "facts")]
+    return [Heading("Command"), Paragraph(str(command), "code")]
+
+
+# --- the document of an audit: verdict, cards and sections
 
 AVERAGE_ERROR = NAMES["error"](0)
 """Name of the error of all rows among the scores."""

@@ -15,6 +15,7 @@ from evenhand._table import (
     numeric,
     wrapped,
 )
+from evenhand.report.audit import counts_in_words
 from evenhand.report.document import short
 from evenhand.report.findings import Findings, GroupFinding, findings_of
 from evenhand.report.groups import bias_cell
@@ -29,7 +30,6 @@ from evenhand.report.sentences import (
     open_sentences,
 )
 from evenhand.report.status import condition_lines, status_box
-from evenhand.report.times import counts_in_words
 from evenhand.report.verdict import headline, least_size, proof_sentences
 
 LONGEST = 100
