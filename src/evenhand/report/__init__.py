@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from evenhand.report.audit import audit_document as audit_document
-from evenhand.report.brief import audit_brief
 from evenhand.report.charts import Chart as Chart
 from evenhand.report.charts import Points as Points
 from evenhand.report.charts import nice_ticks
@@ -24,7 +23,7 @@ from evenhand.report.records import without_ids as without_ids
 from evenhand.report.records import without_nan as without_nan
 from evenhand.report.status import Detectable, JudgedCondition, Status, Verdict, status_of
 from evenhand.report.status import detectable_error as detectable_error
-from evenhand.report.text import audit_text
+from evenhand.report.text import audit_brief, audit_text
 from evenhand.report.verdict import MainFindings, main_findings
 from evenhand.report.watch_page import watch_document as watch_document
 from evenhand.report.watch_page import watch_html, watch_text
