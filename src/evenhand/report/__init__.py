@@ -6,8 +6,7 @@ from evenhand.report.audit import audit_document as audit_document
 from evenhand.report.charts import Chart as Chart
 from evenhand.report.charts import Points as Points
 from evenhand.report.charts import nice_ticks
-from evenhand.report.comparison import difference_in_words
-from evenhand.report.comparison_page import comparison_html, comparison_text
+from evenhand.report.comparison import comparison_html, comparison_text, difference_in_words
 from evenhand.report.document import ABOUT_KEYS as ABOUT_KEYS
 from evenhand.report.document import Bullets, Document, Paragraph, Section
 from evenhand.report.document import Pair as Pair
