@@ -26,7 +26,7 @@ from evenhand.report.text import audit_brief, audit_text
 from evenhand.report.verdict import MainFindings, main_findings
 from evenhand.report.watch_page import watch_document as watch_document
 from evenhand.report.watch_page import watch_html, watch_text
-from evenhand.report.watch_sentences import late_sentence as late_sentence
+from evenhand.report.watched import late_sentence as late_sentence
 
 __all__ = [
     "Bullets",

@@ -21,13 +21,13 @@ from evenhand.report.charts import (
     time_axis,
 )
 from evenhand.report.document import Section, short, tip_name
-from evenhand.report.watch_sentences import direction_words
 from evenhand.report.watched import (
     NEVER,
     PARTS,
     Moment,
     Signal,
     Watched,
+    direction_words,
     leading,
     of_alarm,
     of_threshold,

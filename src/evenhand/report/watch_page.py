@@ -32,7 +32,6 @@ from evenhand.report.document import (
     short,
 )
 from evenhand.report.page import document_html
-from evenhand.report.promised_bounds import bound_words
 from evenhand.report.records import Values, without_nan
 from evenhand.report.text import document_text
 from evenhand.report.watch_charts import (
@@ -40,7 +39,11 @@ from evenhand.report.watch_charts import (
     nearness,
 )
 from evenhand.report.watch_groups import groups_section
-from evenhand.report.watch_sentences import (
+from evenhand.report.watched import (
+    Moment,
+    Signal,
+    Watched,
+    bound_words,
     direction_words,
     estimate_sentence,
     evidence_sentence,
@@ -51,15 +54,10 @@ from evenhand.report.watch_sentences import (
     missing_sentence,
     n_outcomes,
     promise_sentence,
-    repeated_sentence,
-    status_box,
-)
-from evenhand.report.watched import (
-    Moment,
-    Signal,
-    Watched,
     rarity,
     ratio_of,
+    repeated_sentence,
+    status_box,
 )
 from evenhand.report.watched_outcomes import delays_chart, promise_chart
 
