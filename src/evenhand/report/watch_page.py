@@ -35,8 +35,10 @@ from evenhand.report.page import document_html
 from evenhand.report.records import Values, without_nan
 from evenhand.report.text import document_text
 from evenhand.report.watch_charts import (
+    delays_chart,
     evidence_chart,
     nearness,
+    promise_chart,
 )
 from evenhand.report.watch_groups import groups_section
 from evenhand.report.watched import (
@@ -59,7 +61,6 @@ from evenhand.report.watched import (
     repeated_sentence,
     status_box,
 )
-from evenhand.report.watched_outcomes import delays_chart, promise_chart
 
 EMBEDDED = 80
 """Most tests of groups whose evidence by period a page embeds."""
