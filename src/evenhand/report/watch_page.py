@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand._format import (
+    UNKNOWN,
     confidence_in_full,
     count,
     in_full,
@@ -34,17 +35,12 @@ from evenhand.report.document import (
 from evenhand.report.page import document_html
 from evenhand.report.records import Values, without_nan
 from evenhand.report.text import document_text
-from evenhand.report.watch_charts import (
-    delays_chart,
-    evidence_chart,
-    nearness,
-    promise_chart,
-)
-from evenhand.report.watch_groups import groups_section
+from evenhand.report.watch_charts import delays_chart, evidence_chart, nearness, promise_chart
 from evenhand.report.watched import (
     Moment,
     Signal,
     Watched,
+    WatchedGroup,
     bound_words,
     direction_words,
     estimate_sentence,
@@ -55,12 +51,53 @@ from evenhand.report.watched import (
     meanings,
     missing_sentence,
     n_outcomes,
+    of_alarm,
     promise_sentence,
     rarity,
     ratio_of,
     repeated_sentence,
     status_box,
 )
+
+# --- section on the named groups of a watch
+
+PRINTED = 8
+"""Most groups in text."""
+
+
+def groups_section(watched: Watched) -> Section | None:
+    """Show the groups with their evidence and errors; None without groups."""
+    groups = watched.groups
+    if not groups:
+        return None
+    error = "bias (points)" if watched.is_event else "error (points)"
+    cells: Cells[WatchedGroup] = {
+        Column("group"): lambda one: one.name,
+        Column("status"): lambda one: "alarm" if one.is_alarm else "no alarm",
+        numeric("maximum, of threshold"): lambda one: Value(
+            of_alarm(one.highest), order=one.highest
+        ),
+        numeric(error): lambda one: Value(
+            points(one.error), one.direction or UNKNOWN, order=one.error
+        ),
+        numeric("forecasts"): lambda one: Value(whole(one.n), order=one.n),
+        numeric("missing", in_text=False): lambda one: Value(
+            percent(one.n_missing / one.n) if one.n else UNKNOWN, order=one.n_missing
+        ),
+    }
+    limit = points_in_full(float(watched.settings["tolerance"]))
+    text = (
+        "Groups with the highest evidence first. An alarm means an error above the tolerance of"
+        f" {limit} points; evidence is the maximum so far. Below an error is its direction:"
+        " outcomes higher or lower than forecast, or forecasts too narrow or too wide."
+    )
+    quiet = [i for i, one in enumerate(groups) if not one.is_alarm]
+    dim = quiet if len(quiet) < len(groups) else ()
+    table = Table.of("Groups", groups, cells, dim=dim, search="Find a group", printed=PRINTED)
+    return Section("Groups", [Paragraph(text), table], "groups")
+
+
+# --- the document of a watch: status, promise, evidence over time, groups, draws and delays
 
 EMBEDDED = 80
 """Most tests of groups whose evidence by period a page embeds."""
