@@ -12,9 +12,18 @@ from evenhand._format import count, points_in_full, whole
 from evenhand.calibration import pit_histogram
 from evenhand.figures.style import (
     BLUE,
+    CERTIFIED,
+    ERROR_TITLE,
     GREY,
+    LEARNED,
+    ORACLE,
     ORANGE,
+    OUTCOMES_TITLE,
+    PIT_BAND,
+    PIT_TITLE,
     RED,
+    SAME_SEARCH,
+    SIZE_TITLE,
     as_percent,
     as_points,
     as_rows,
@@ -23,17 +32,6 @@ from evenhand.figures.style import (
     plain_label,
     tidy,
     whiskers,
-)
-from evenhand.figures.titles import (
-    CERTIFIED,
-    ERROR_TITLE,
-    LEARNED,
-    ORACLE,
-    OUTCOMES_TITLE,
-    PIT_BAND,
-    PIT_TITLE,
-    SAME_SEARCH,
-    SIZE_TITLE,
 )
 from evenhand.search import POSSIBLE_LEAK
 

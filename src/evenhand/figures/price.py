@@ -10,6 +10,7 @@ from evenhand.figures.style import (
     BLUE,
     GREY,
     ORANGE,
+    PRICE_TITLE,
     RED,
     as_points,
     as_rows,
@@ -19,7 +20,6 @@ from evenhand.figures.style import (
     tidy,
     whiskers,
 )
-from evenhand.figures.titles import PRICE_TITLE
 from evenhand.links import PriceLimits, price_limits
 
 if TYPE_CHECKING:
