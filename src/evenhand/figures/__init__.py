@@ -4,7 +4,12 @@ Errors are fractions, and their axes are labelled in percentage points. matplotl
 a figure is drawn, and the state of pyplot is never used.
 """
 
-from evenhand.figures.audit_figures import plot_calibration, plot_groups, plot_worst_group
+from evenhand.figures.audit_figures import (
+    plot_calibration,
+    plot_groups,
+    plot_survival,
+    plot_worst_group,
+)
 from evenhand.figures.price import plot_price_of_proof
 
 # parts of figures and pages in other rooms; `__all__` is the documented reference
@@ -27,7 +32,6 @@ from evenhand.figures.style import as_points as as_points
 from evenhand.figures.style import new_figure as new_figure
 from evenhand.figures.style import printable as printable
 from evenhand.figures.style import tidy as tidy
-from evenhand.figures.survival_figure import plot_survival
 
 __all__ = [
     "plot_calibration",
