@@ -32,11 +32,10 @@ from evenhand.report.sentences import (
     PROBLEM,
     TOLERATED,
     how_off,
-    joined,
     learned_in_words,
     no_scan,
 )
-from evenhand.report.terms import IN_FEATURES, IN_GROUP, Terms
+from evenhand.report.terms import IN_FEATURES, IN_GROUP, Terms, joined
 
 SCANNED = 100
 """Most rows shown of the scan."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from evenhand._format import (
     UNKNOWN,
     at_least,
@@ -22,7 +20,7 @@ from evenhand.report.document import Sentence
 from evenhand.report.findings import GROUPS_LISTED, Findings, GroupFinding, LearnedFinding
 from evenhand.report.measures import reach_of, signed
 from evenhand.report.records import Leak, ProbabilityScores, known, or_zero, records
-from evenhand.report.terms import WITHOUT, Terms
+from evenhand.report.terms import WITHOUT, Terms, joined
 from evenhand.search import (
     AS_FORECAST,
     HIGHER,
@@ -243,18 +241,6 @@ def seen_sentence(findings: Findings) -> Sentence | None:
     listed += [count(more, "other group")] if more else []
     limit = points_in_full(findings.tolerance)
     return Sentence(f"Errors seen within the tolerance ({limit} points): {joined(listed)}.")
-
-
-def joined(texts: Sequence[str]) -> str:
-    """Join texts by commas and a final "and".
-
-    Examples
-    --------
-    >>> joined(["a"]), joined(["a", "b"]), joined(["a", "b", "c"])
-    ('a', 'a and b', 'a, b and c')
-    """
-    *most, last = texts
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def learned_in_words(found: LearnedFinding) -> str:

@@ -24,7 +24,7 @@ from evenhand._format import (
 from evenhand.report.document import StatusBox
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.records import Number, or_zero
-from evenhand.report.sentences import joined
+from evenhand.report.terms import joined
 
 NORMAL = NormalDist()
 POWER = 0.8

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenhand._format import band, confidence_in_full, in_full, percent, whole
-from evenhand._survival_table import Cells, Column, Table, Value, numeric
+from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report import charts
 from evenhand.report.document import Pair, Paragraph, Section, short, tip_name
 from evenhand.report.findings import Findings
