@@ -20,10 +20,10 @@ from evenhand.report.notes import Note, NoteKind, notes_of
 from evenhand.report.page import audit_html, document_html
 from evenhand.report.records import without_ids as without_ids
 from evenhand.report.records import without_nan as without_nan
+from evenhand.report.sentences import MainFindings, main_findings
 from evenhand.report.status import Detectable, JudgedCondition, Status, Verdict, status_of
 from evenhand.report.status import detectable_error as detectable_error
 from evenhand.report.text import audit_brief, audit_text
-from evenhand.report.verdict import MainFindings, main_findings
 from evenhand.report.watch_page import watch_document as watch_document
 from evenhand.report.watch_page import watch_html, watch_text
 from evenhand.report.watched import late_sentence as late_sentence

@@ -38,10 +38,10 @@ from evenhand.report.measures import NAMES, formatter_of, units_of
 from evenhand.report.next_steps import next_section
 from evenhand.report.proof import limits_section, proof_section
 from evenhand.report.records import Censoring, Score, Values, records
+from evenhand.report.sentences import forecast_kind, main_findings, not_covered, significance
 from evenhand.report.status import condition_lines, status_box
 from evenhand.report.survival import survival_section
 from evenhand.report.terms import IN_FEATURES, IN_GROUP, IN_TIME, NO_HORIZON
-from evenhand.report.verdict import forecast_kind, main_findings, not_covered, significance
 
 # --- section on times that are cut off: what is known of them, and what each number assumes
 

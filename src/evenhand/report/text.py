@@ -29,11 +29,13 @@ from evenhand.report.sentences import (
     PROBLEM,
     everyone_in_words,
     group_in_words,
+    headline,
     leak_sentences,
+    least_size,
     open_sentences,
+    proof_sentences,
 )
 from evenhand.report.status import condition_lines, status_box
-from evenhand.report.verdict import headline, least_size, proof_sentences
 
 
 def audit_text(audit: Values, notes: Sequence[Note] = ()) -> str:
