@@ -8,7 +8,12 @@ from typing import Any
 
 from evenhand._format import band, confidence_in_full, count, percent, whole
 from evenhand._table import Cells, Column, Table, numeric
-from evenhand.report.calibration import calibration_section
+from evenhand.report.calibration import (
+    calibration_section,
+    reliability_section,
+    scores_section,
+    survival_section,
+)
 from evenhand.report.document import (
     Bullets,
     Document,
@@ -22,7 +27,6 @@ from evenhand.report.document import (
     about_facts,
     short,
 )
-from evenhand.report.events import reliability_section, scores_section
 from evenhand.report.findings import Findings
 from evenhand.report.groups import (
     by_forecast_section,
@@ -40,7 +44,6 @@ from evenhand.report.proof import limits_section, proof_section
 from evenhand.report.records import Censoring, Score, Values, records
 from evenhand.report.sentences import forecast_kind, main_findings, not_covered, significance
 from evenhand.report.status import condition_lines, status_box
-from evenhand.report.survival import survival_section
 from evenhand.report.terms import IN_FEATURES, IN_GROUP, IN_TIME, NO_HORIZON
 
 # --- section on times that are cut off: what is known of them, and what each number assumes

@@ -21,8 +21,8 @@ from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.certificates import LEAST_FLOOR
 from evenhand.figures import SIZE_TITLE
 from evenhand.report import charts
+from evenhand.report.calibration import event_parts
 from evenhand.report.document import Bullets, Heading, Pair, Paragraph, Part, Section
-from evenhand.report.events import event_parts
 from evenhand.report.findings import MASS, NAMED, Findings
 from evenhand.report.records import (
     Bound,

@@ -20,15 +20,14 @@ from evenhand._format import (
     points_in_full,
     ratio,
 )
+from evenhand.report.calibration import event_sentence, survival_sentence
 from evenhand.report.document import Sentence
-from evenhand.report.events import event_sentence
 from evenhand.report.findings import GROUPS_LISTED, Findings, GroupFinding, LearnedFinding
 from evenhand.report.measures import reach_of, signed
 from evenhand.report.next_steps import has_command
 from evenhand.report.proof import both_sides, floors_sentence, is_informative, plain_sentences
 from evenhand.report.records import Leak, ProbabilityScores, known, or_zero, records
 from evenhand.report.status import Verdict, status_of
-from evenhand.report.survival import survival_sentence
 from evenhand.report.terms import NO_HORIZON, WITHOUT, Terms, joined
 from evenhand.search import AS_FORECAST, HIGHER, LOWER, MIXED, POSSIBLE_LEAK, TOO_SMALL
 
