@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from evenhand._format import band, confidence_in_full, count, percent, whole
+from evenhand._format import band, count, percent, whole
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.calibration import (
     calibration_section,
@@ -44,11 +43,9 @@ from evenhand.report.proof import limits_section, proof_section
 from evenhand.report.records import Censoring, Score, Values, records
 from evenhand.report.sentences import forecast_kind, main_findings, not_covered, significance
 from evenhand.report.status import condition_lines, status_box
-from evenhand.report.terms import IN_FEATURES, IN_GROUP, IN_TIME, NO_HORIZON
+from evenhand.report.terms import NO_HORIZON
 
-# --- section on times that are cut off: what is known of them, and what each number assumes
-
-NOTHING = "nothing on why times are cut off"
+# --- section on times that are cut off: what is known of them
 
 
 def counts_in_words(findings: Findings) -> str:
@@ -64,7 +61,7 @@ def counts_in_words(findings: Findings) -> str:
 
 
 def times_section(findings: Findings) -> Section | None:
-    """Show what is known of times, and what each number assumes; nothing for other outcomes."""
+    """Show what is known of times that are cut off; nothing for other outcomes."""
     censoring = findings.censoring
     if censoring is None:
         return None
@@ -72,7 +69,6 @@ def times_section(findings: Findings) -> Section | None:
         Paragraph(_of_times(findings, censoring)),
         _people_by_time(findings, censoring),
     ]
-    parts += [Heading("What each number assumes"), _readings(findings)]
     if not findings.terms.horizon:
         parts.append(Paragraph(NO_HORIZON))
     return Section("Times that are cut off", parts, "times")
@@ -115,55 +111,6 @@ def _people_by_time(findings: Findings, censoring: Censoring) -> Table:
         Column("what is known"): lambda row: row[2],
     }
     return Table.of("Times that are cut off", rows, cells)
-
-
-def _readings(findings: Findings) -> Table:
-    """Return the readings of times that are cut off with their assumptions."""
-    cells: Cells[tuple[str, str, str]] = {
-        Column("number"): lambda row: row[0],
-        Column("computed as"): lambda row: row[1],
-        Column("assumes"): lambda row: row[2],
-    }
-    return Table.of("What each number assumes", _assumptions(findings), cells)
-
-
-def _assumptions(findings: Findings) -> Iterator[tuple[str, str, str]]:
-    confidence = confidence_in_full(findings.confidence)
-    yield (
-        "errors and coverage of groups",
-        "Kaplan-Meier estimate of PITs, with asymptotic intervals",
-        IN_GROUP,
-    )
-    yield (
-        "errors without assumption",
-        f"least and largest error of all possible times, with {confidence} confidence",
-        NOTHING,
-    )
-    yield (
-        "whether a group is significantly off, scanned groups, histogram of PITs",
-        "tests of PITs that are drawn from the remaining part of the predicted distribution where"
-        " a time is cut off",
-        IN_FEATURES,
-    )
-    if findings.values.get("survival"):
-        yield (
-            f"rate of the event by {findings.terms.horizon}",
-            "Kaplan-Meier estimate",
-            IN_TIME,
-        )
-    if findings.proof is not None and findings.terms.horizon:
-        yield (
-            "guarantees",
-            "people who are cut off count with the largest error that they can have",
-            _of_guarantee(findings),
-        )
-
-
-def _of_guarantee(findings: Findings) -> str:
-    censoring = findings.censoring
-    if censoring is None or censoring.n_followed is None:
-        return NOTHING
-    return "people who entered early are like the others; nothing on who is lost after entry"
 
 
 # --- section on the provenance of an audit: model, data, draws, versions and command

@@ -173,7 +173,6 @@ class ReliabilityBin:
     """People of a group with similar predicted probabilities, and the rate of the event."""
 
     group: str
-    bin: int
     n: int
     probability: Number
     rate: Number

@@ -399,7 +399,6 @@ def comparison_document(
         opening=_opening(values, measures, rows),
         about=about_facts({**values, "provenance": _after(values)}),
         picture=changes_picture(_distinct(rows[1:])),
-        cards=_cards(values, rows),
         sections=[section for section in sections if section is not None],
         footer="Made by evenhand. The JSON of this comparison contains all digits.",
         data=data,
@@ -513,18 +512,6 @@ def _distinct(rows: Sequence[ChangedGroup]) -> list[ChangedGroup]:
         if len(row.name) < len(known.name):
             found[row.people] = row
     return list(found.values())
-
-
-def _cards(values: Values, rows: Sequence[ChangedGroup]) -> list[Section]:
-    counts = _counts(rows[1:])
-    shown = {outcome.capitalize(): whole(n) for outcome, n in counts.items() if n}
-    facts = {
-        "Before": short(str(values["names"][0]), 60),
-        "After": short(str(values["names"][1]), 60),
-        "Rows": whole(int(values["n_samples"])),
-        "Intervals": f"paired, {in_full(values['confidence'])}" if values["is_paired"] else "none",
-    }
-    return [Section("What was compared", [Facts(facts)]), Section("Groups", [Facts(shown)])]
 
 
 def _groups(values: Values, rows: Sequence[ChangedGroup], most_unchanged: int) -> Section:

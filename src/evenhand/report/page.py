@@ -19,9 +19,6 @@ from evenhand.report.groups import shown_named, shown_scanned
 from evenhand.report.notes import Note
 from evenhand.report.records import Values, without_ids
 
-MARGIN_TITLE = 80
-"""Most characters of the title in the margin of a printed page."""
-
 CODE = re.compile("`([^`]+)`")
 
 if TYPE_CHECKING:
@@ -110,7 +107,6 @@ def _environment() -> Environment:
         "kind": lambda part: type(part).__name__,
         "short": short,
         "code": _with_code,
-        "css": _css_string,
         "order": _order,
         "frame": frame_of,
         "stairs": stairs,
@@ -142,15 +138,6 @@ def _with_code(text: object) -> Any:
         Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts)
     )
     return Markup("").join(marked)
-
-
-def _css_string(text: str) -> Any:
-    """Return a text for a string of CSS; every character that could end it is escaped."""
-    from markupsafe import Markup
-
-    line = short(text, MARGIN_TITLE)
-    plain = (char if char.isascii() and char.isalnum() else f"\\{ord(char):x} " for char in line)
-    return Markup("".join(plain))
 
 
 def _order(order: float | None) -> str:

@@ -112,8 +112,6 @@ class Terms:
         Kind of outcome; None if only PITs are known.
     unit : str
         Unit of the outcome, as it follows a number in a sentence.
-    axis : str
-        Title of an axis of outcomes.
     atom : str, default "the atom"
         The atom of amounts: its value, if it is known.
     is_time : bool, default False
@@ -124,7 +122,6 @@ class Terms:
 
     kind: OutcomeKind | None
     unit: str
-    axis: str
     atom: str = "the atom"
     is_time: bool = False
     horizon: str = ""
@@ -149,8 +146,8 @@ class Terms:
         Examples
         --------
         >>> terms = Terms.of("continuous", "dose", "mg per week")
-        >>> terms.size(-2.5), terms.axis
-        ('2.5 mg per week', 'dose (mg per week)')
+        >>> terms.size(-2.5)
+        '2.5 mg per week'
         >>> Terms.of("count", "visits").size(0.3), Terms.of("count", "y").size(0.3)
         ('0.3 visits', '0.3 units of y')
         """
@@ -158,13 +155,11 @@ class Terms:
         name = number_in_full(atom) if isinstance(atom, int | float) else "the atom"
         plain = units_of(target)
         if unit:
-            shown = one_line(unit)
-            axis = f"{one_line(target)} ({shown})" if target else shown
-            return cls(known, shown, axis, name)
+            return cls(known, one_line(unit), name)
         # what is counted is the unit of a count, if the name is a plural noun
         if known is OutcomeKind.COUNT and PLURAL.fullmatch(target or ""):
             plain = str(target)
-        return cls(known, plain, plain[:1].upper() + plain[1:], name)
+        return cls(known, plain, name)
 
     def of_times(self, horizon: Number, unit: str | None) -> Terms:
         """Return the words for times until an event, with a horizon or None, and a unit."""

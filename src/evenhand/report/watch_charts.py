@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evenhand._format import (
-    at_most,
     count,
-    in_full,
-    is_known,
     percent,
     plain_number,
-    points,
-    points_in_full,
-    whole,
 )
-from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.charts import (
     Area,
     Axis,
@@ -31,7 +24,6 @@ from evenhand.report.charts import (
     Point,
     Points,
     Shape,
-    error_axis,
     nice_ticks,
     time_axis,
 )
@@ -143,7 +135,6 @@ def evidence_chart(watched: Watched) -> Chart | None:
         height,
         title="Evidence by part",
         note=_note(watched, is_cut=is_cut),
-        numbers=_numbers(curves, watched),
     )
 
 
@@ -227,20 +218,6 @@ def _signal_points(signals: Sequence[Signal], word: str, color: Color, shape: Sh
     return Points(points, word, color, shape)
 
 
-def _numbers(curves: Sequence[Curve], watched: Watched) -> Table:
-    """List the evidence at the marks; the JSON contains that of each period."""
-    known = [{place: ratio for place, ratio, _ in curve.places} for curve in curves]
-    places = sorted({place for curve in curves for place, _, _ in _some(curve.places)})
-    cells: Cells[int] = {Column("period"): lambda place: watched.moments[place].words}
-    for curve, values in zip(curves, known, strict=True):
-        cells[numeric(f"{curve.words}, of threshold")] = _reader(values)
-    return Table.of("Evidence by period", places, cells)
-
-
-def _reader(values: dict[int, float]) -> Callable[[int], str]:
-    return lambda place: of_alarm(values[place]) if place in values else "-"
-
-
 def nearness(watched: Watched) -> Section | None:
     """Show the most evidence of each part and of the first groups; None without rows."""
     rows = list(_nearest(watched))
@@ -287,49 +264,6 @@ def _nearest(watched: Watched) -> Iterable[tuple[str, str, float]]:
         yield "draws", "draws", watched.highest("draws")
 
 
-# --- charts of the outcomes of a watch: the worst group beside the promise, and delays
-
-
-def promise_chart(watched: Watched) -> Chart | None:
-    """Draw the estimate of the worst group beside what was promised; None without an estimate."""
-    promise, settings = watched.promise or {}, watched.settings
-    estimate, best, worst = (promise.get(key) for key in ("estimate", "best_case", "worst_case"))
-    targets, target = settings.get("targets"), settings.get("target")
-    if targets is not None:
-        # the bound of the side that is estimated
-        target = targets[promise.get("direction") == "lower"]
-    if not (is_known(estimate) and is_known(target)):
-        return None
-    ends = (best, worst) if is_known(best) and is_known(worst) else (estimate, estimate)
-    axis = _points_axis(max(1.1 * target, *ends))
-    tip = (
-        f"Estimate: {points(estimate)} points; {points(ends[0])} to {points(ends[1])} with missing"
-        " outcomes at best and at worst."
-    )
-    promised = f"promised: {at_most(target)} points or less"
-    return Chart(
-        "Estimate of the worst group, with missing outcomes at best and at worst, beside the bound"
-        " that was promised.",
-        axis,
-        [
-            Area([(0.0, -1.0), (target, -1.0)], [(0.0, 0.0), (target, 0.0)], promised),
-            Points(
-                [Point(estimate, -0.7, tip, across=ends)],
-                "estimate, with missing outcomes at best and at worst",
-            ),
-        ],
-        size="rows",
-        names=[(f"worst {in_full(settings.get('mass'))} of the people watched", points(estimate))],
-    )
-
-
-def _points_axis(most: float) -> Axis:
-    """Return an axis of points, which may be more than the largest error of a distribution."""
-    if most <= 0.5:
-        return error_axis(most, "Points")
-    return Axis(0, 1, "Points", nice_ticks(0.0, 1.0), points_in_full)
-
-
 def delays_chart(delays: Values, horizon: float | None) -> Chart | None:
     """Draw a histogram of the days from forecasts to their outcomes; None without outcomes."""
     days, counts = delays.get("days") or (), delays.get("counts") or ()
@@ -349,10 +283,6 @@ def delays_chart(delays: Values, horizon: float | None) -> Chart | None:
     layers: list[Layer] = [Bars(bars, "outcomes", "after the horizon")]
     if horizon is not None and low < horizon <= high:
         layers.append(Line([(horizon, 0), (horizon, top)], f"horizon: {days_in_words(horizon)}"))
-    cells: Cells[tuple[float, float, int]] = {
-        Column("days"): lambda one: f"{plain_number(one[0])} to {plain_number(one[1])}",
-        numeric("outcomes"): lambda one: whole(one[2]),
-    }
     return Chart(
         "Histogram of the days from a forecast to the record of its outcome.",
         Axis(low, high, "Days from forecast to outcome", nice_ticks(low, high, 6)),
@@ -360,7 +290,6 @@ def delays_chart(delays: Values, horizon: float | None) -> Chart | None:
         Axis(0, top, "Outcomes", nice_ticks(0.0, top, 4)),
         title="Delays of outcomes",
         height=240,
-        numbers=Table.of("Delays of outcomes", bins, cells),
     )
 
 

@@ -35,13 +35,12 @@ from evenhand.report.document import (
 from evenhand.report.page import document_html
 from evenhand.report.records import Values, without_nan
 from evenhand.report.text import document_text
-from evenhand.report.watch_charts import delays_chart, evidence_chart, nearness, promise_chart
+from evenhand.report.watch_charts import delays_chart, evidence_chart, nearness
 from evenhand.report.watched import (
     Moment,
     Signal,
     Watched,
     WatchedGroup,
-    bound_words,
     direction_words,
     estimate_sentence,
     evidence_sentence,
@@ -165,7 +164,6 @@ def watch_document(values: Values) -> Document:
         facts=_facts(watched),
         opening=Section("Main findings", _opening(watched)),
         picture=nearness(watched),
-        cards=_cards(watched),
         sections=[section for section in sections if section is not None],
         footer="Made by evenhand. The JSON of this watch contains all digits.",
         data=data,
@@ -225,22 +223,6 @@ def _opening(watched: Watched) -> list[Part]:
     return [*parts, Paragraph(missing, "facts")] if missing else parts
 
 
-def _cards(watched: Watched) -> list[Section]:
-    settings = watched.settings
-    mass, target = settings.get("mass"), settings.get("target")
-    facts = {
-        "Promise": "none"
-        if target is None
-        else f"{bound_words(settings)}, groups of {in_full(mass)}",
-        "Named groups": whole(len(watched.groups)) if watched.groups else "none",
-        "Draws": "none" if watched.draws is None else "watched",
-        "Horizon": horizon_words(settings.get("horizon_days")),
-        "False alarms": f"probability of at most {in_full(float(settings['false_alarm']))}, over"
-        " unlimited time",
-    }
-    return [Section("What is watched", [Facts(facts)])]
-
-
 # ---- Sections
 
 
@@ -251,11 +233,9 @@ def _promise(watched: Watched) -> Section | None:
     settings = watched.settings
     text = " ".join([promise_sentence(settings), estimate_sentence(promise, settings)])
     evidence = evidence_sentence(ratio_of(promise, "log_evidence"), watched.highest("promise"))
-    parts: list[Part] = [Paragraph(text), Paragraph(evidence), Paragraph(ESTIMATE, "hint")]
-    chart = promise_chart(watched)
-    shown = parts if chart is None else [Pair(parts, [chart])]
+    parts = [Paragraph(text), Paragraph(evidence), Paragraph(ESTIMATE, "hint")]
     # the main findings of the text contain it
-    return Section("The promise", shown, "promise", in_text=False)
+    return Section("The promise", parts, "promise", in_text=False)
 
 
 def _evidence(watched: Watched) -> Section | None:

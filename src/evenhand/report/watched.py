@@ -141,7 +141,6 @@ class WatchedGroup:
     n_missing: int
     error: Number
     direction: str
-    latest: float
     highest: float
     is_alarm: bool
 
@@ -347,7 +346,6 @@ def _group(row: Values) -> WatchedGroup:
         int(row.get("n_missing") or 0),
         row.get("error"),
         str(row.get("bias_direction") or ""),
-        ratio_of(row, "log_evidence"),
         ratio_of(row, "max_log_evidence"),
         bool(row.get("is_alarm")),
     )
