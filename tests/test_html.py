@@ -7,8 +7,6 @@ import hashlib
 import html
 import json
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -24,21 +22,13 @@ from browser.report_examples import (
     full_deterministic,
     full_randomized,
     group,
-    price_of,
     randomized,
     scanned,
 )
-from evenhand.report import (
-    Note,
-    NoteKind,
-    audit_html,
-    audit_text,
-    findings_of,
-    main_findings,
-    next_steps,
-    nice_ticks,
-    status_of,
-)
+from evenhand.report import Note, NoteKind, audit_html, audit_text, findings_of, status_of
+from evenhand.report.charts import nice_ticks
+from evenhand.report.next_steps import next_steps
+from evenhand.report.sentences import main_findings
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -119,12 +109,20 @@ def told(page):
     return " ".join(html.unescape(re.sub(r"<title>.*?</title>|<[^>]*>", " ", first)).split())
 
 
+SHOWN = (
+    *("deterministic", "nothing", "yes_no", "unknown_randomized", "unknown_full"),
+    *("full_randomized", "no_groups", "hostile"),
+)
+each_page = pytest.mark.parametrize("name", SHOWN)
+
+
 @pytest.fixture(scope="module")
 def pages():
-    return {name: audit_html(make()) for name, make in AUDITS.items()}
+    names = {*SHOWN, "randomized", "full_deterministic"}
+    return {name: audit_html(AUDITS[name]()) for name in names}
 
 
-@pytest.mark.parametrize("name", AUDITS)
+@each_page
 def test_page_is_well_formed_and_complete(pages, name):
     page = Page(pages[name])
     names = [tag for tag, _ in page.tags]
@@ -141,23 +139,12 @@ def test_page_is_well_formed_and_complete(pages, name):
     links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
     assert links[0] == "#main"
     assert {link[1:] for link in links} <= set(page.ids)
-
-
-@pytest.mark.parametrize("name", AUDITS)
-def test_every_row_of_a_table_has_as_many_cells_as_its_head(pages, name):
     for table in re.findall(r"<table.*?</table>", pages[name], flags=re.S):
-        assert (
-            len(
-                {
-                    len(re.findall(r"<t[hd][ >]", row))
-                    for row in re.findall(r"<tr.*?</tr>", table, flags=re.S)
-                }
-            )
-            == 1
-        )
+        rows = re.findall(r"<tr.*?</tr>", table, flags=re.S)
+        assert len({len(re.findall(r"<t[hd][ >]", row)) for row in rows}) == 1
 
 
-@pytest.mark.parametrize("name", AUDITS)
+@each_page
 def test_figures_are_well_formed_and_refer_to_parts_of_the_page(pages, name):
     ids = Page(pages[name]).ids
     for root in svgs(pages[name]):
@@ -166,21 +153,14 @@ def test_figures_are_well_formed_and_refer_to_parts_of_the_page(pages, name):
             ids
         )
         assert not [value for value in values if re.search(r"nan|inf|e[+-]\d", value)]
+        marks = [one for one in root.iter("g") if one.get("class", "").startswith("mark")]
+        for mark in marks:
+            # each mark says its value
+            assert (mark.get("role"), mark[0].tag) == ("img", "title")
+            assert any(c.isdigit() for c in mark[0].text)
 
 
-@pytest.mark.parametrize("name", AUDITS)
-def test_every_mark_says_its_value(pages, name):
-    for root in svgs(pages[name]):
-        marks = [
-            element for element in root.iter("g") if element.get("class", "").startswith("mark")
-        ]
-        assert all(
-            mark.get("role") == "img" and mark[0].tag == "title" and mark[0].text for mark in marks
-        )
-        assert all(any(c.isdigit() for c in mark[0].text) for mark in marks)
-
-
-@pytest.mark.parametrize("name", AUDITS)
+@each_page
 def test_page_loads_nothing_and_is_small(pages, name):
     page = pages[name]
     assert len(page.encode()) < 1_500_000
@@ -197,7 +177,7 @@ def test_page_loads_nothing_and_is_small(pages, name):
     assert "url(" not in page.partition("</style>")[0]
 
 
-@pytest.mark.parametrize("name", AUDITS)
+@each_page
 def test_only_the_script_of_the_page_may_run(pages, name):
     page = pages[name]
     (script,) = re.findall(r"<script>(.*?)</script>", page, flags=re.S)
@@ -239,33 +219,9 @@ def test_script_never_writes_markup(pages):
     )
 
 
-@pytest.mark.parametrize("name", AUDITS)
+@each_page
 def test_no_python_value_shows_through(pages, name):
     assert not re.search(r"\b(nan|None|inf|True|False)\b|-0\.0\b", text_of(pages[name]))
-
-
-def test_number_of_figures(pages):
-    counts = {name: page.count('<svg class="chart"') for name, page in pages.items()}
-    assert counts["deterministic"] == counts["randomized"] == 1  # the worst groups
-    assert counts["full_deterministic"] == 5
-    assert counts["full_randomized"] == 6  # and the coverage in every group
-    assert counts["nothing"] == 0
-    overviews = {name: page.count('<svg class="chart rows"') for name, page in pages.items()}
-    assert overviews == {name: name not in ("nothing", "no_groups") for name in pages}
-
-
-def test_same_values_give_the_same_page(pages):
-    assert audit_html(deterministic()) == pages["deterministic"]
-
-
-def test_page_from_the_json_of_an_audit_is_the_same(pages):
-    assert audit_html(json.loads(json.dumps(randomized()))) == pages["randomized"]
-
-
-def test_input_is_not_changed():
-    values = deterministic()
-    audit_html(values)
-    assert values == deterministic()
 
 
 def test_rows_that_go_by_several_names_are_told_of_once():
@@ -281,6 +237,13 @@ def test_rows_that_go_by_several_names_are_told_of_once():
     assert verdict.count("sex=f (740 rows)") == 1
     # as without the other names: each set of rows counts once
     assert "Problem found in 9 groups; all people together are one of them." in verdict
+
+
+def test_equal_values_give_equal_pages_and_are_left_alone(pages):
+    values = randomized()
+    assert audit_html(json.loads(json.dumps(values))) == pages["randomized"]
+    assert audit_html(values) == pages["randomized"]
+    assert values == randomized()
 
 
 def test_deterministic_verdict_says_which_groups_are_off_how_and_how_much(pages):
@@ -307,21 +270,16 @@ def test_deterministic_verdict_says_which_groups_are_off_how_and_how_much(pages)
     assert "In every group of at least" not in text
 
 
-def test_groups_lead_for_a_deterministic_model_and_the_oracle_is_an_appendix(pages):
+def test_sections_stand_in_the_order_of_what_is_proven(pages):
+    groups = ["Named groups", "Groups by features", "Groups found by search"]
+    limits = ["Assumptions and limits", "Notes"]
     assert headings(pages["deterministic"]) == [
-        "What to do next",
-        "Named groups",
-        "Groups by features",
-        "Groups found by search",
-        "Scores",
-        "Guarantees",
-        "Assumptions and limits",
-        "Notes",
-        "Appendix: oracle worst groups",
+        *("What to do next", *groups, "Scores", "Guarantees", *limits)
     ]
-    assert "even the true distribution has an error of about (1 - share) / 2 here" in text_of(
-        pages["deterministic"]
-    )
+    assert headings(pages["full_randomized"]) == [
+        *("What to do next", "Guarantees", "Overall calibration"),
+        *(*groups, "Scores", *limits, "Provenance"),
+    ]
 
 
 def test_the_proof_of_a_randomized_model_follows_the_groups_that_are_off(pages):
@@ -333,13 +291,6 @@ def test_the_proof_of_a_randomized_model_follows_the_groups_that_are_off(pages):
         text,
     )
     assert "pathwise" in text
-    assert headings(pages["randomized"])[:4] == [
-        "What to do next",
-        "Guarantees",
-        "Oracle worst groups",
-        "Named groups",
-    ]
-    assert "even the true distribution" not in text
 
 
 @pytest.mark.parametrize("bound", [0.5, 0.4991])
@@ -488,15 +439,6 @@ def test_where_nothing_is_off_that_is_said_without_claiming_perfection():
     assert not painted_off(audit)
 
 
-def test_forecasts_that_are_off_for_everybody_are_called_so():
-    audit = deterministic() | {"scan": [], "learned": []}
-    audit["groups"] = audit["groups"][:1]
-    assert re.search(
-        r"Forecasts are too high by 0\.13 units of y on average \(95%: 0\.03 to 0\.23\)\.",
-        told(audit_html(audit)),
-    )
-
-
 def test_too_small_groups_are_marked(pages):
     text = text_of(pages["deterministic"])
     assert "region=north - too few rows 0.100" in text
@@ -552,7 +494,6 @@ def test_names_are_shown_as_they_are(name):
     audit = deterministic()
     audit["groups"][1]["group"] = name
     page = audit_html(audit)
-    assert [tip for tip in tips(page) if tip.startswith(f"{name}: off by 1.2 points")]
     assert name in Page(page).cells
 
 
@@ -562,35 +503,21 @@ def test_characters_that_a_page_may_not_hold_are_replaced():
     page = audit_html(audit)
     assert page.encode("utf-8")
     assert "bell \ufffd, half a pair \ufffd" in text_of(page)
-    assert [tip for tip in tips(page) if tip.startswith("zero \ufffd 日本: off by")]
+    assert "zero \ufffd 日本" in Page(page).cells
 
 
 def test_very_many_groups_and_long_names_stay_in_bounds():
     audit = deterministic()
     audit["groups"] += [
-        group(f"{'long ' * 200}{i}", 50, 0.1 + i / 1e5, 0.0, 0.2) for i in range(3000)
+        group(f"{'long ' * 200}{i}", 50, 0.1 + i / 1e5, 0.0, 0.2) for i in range(1000)
     ]
     page = audit_html(audit)
     assert len(page.encode()) < 1_500_000
-    assert "The first 400 of 3,003 groups are listed, problems" in text_of(page)
+    assert "The first 400 of 1,003 groups are listed, problems" in text_of(page)
     # cut in the middle, so that names that differ at their ends stay apart
     assert (
         len({cell for cell in Page(page).cells if cell.startswith("long ")}) == 399
     )  # sex=f has a problem
-
-
-def test_a_million_rows_are_said_as_such(pages):
-    assert "1,000,000 rows" in told(pages["million_rows"])
-
-
-def test_all_of_three_hundred_groups_can_be_read_and_found(pages):
-    page = pages["many_groups"]
-    rows = page.partition('<section id="groups">')[2].partition("</section>")[0]
-    assert rows.count("<tr") == 1 + 304
-    assert (
-        '<label for="find-named-groups">Find a group</label><input id="find-named-groups"' in rows
-    )
-    assert 'role="status" aria-live="polite"' in rows
 
 
 def test_values_that_columns_are_sorted_by_are_numbers_or_empty(pages):
@@ -676,50 +603,6 @@ def test_calibration_curve_says_what_comes_true():
     assert "At 1 of 1 level, the band does not contain the predicted" in text_of(page)
 
 
-def test_worst_groups_are_drawn_beside_chance_learners_and_proof(pages):
-    said = " ".join(tips(pages["full_randomized"]))
-    # 0.22 * 0.8 + 0.02 and 0.43 - 0.038 * 2, as the example has them
-    assert "Oracle worst 20%: off by 19.6 points; under calibration 17.0 to 19.0." in said
-    assert "Certified: every group of at least 20% of people is off by at most 35.4 points." in said
-    assert "Group of 20% learned from features: off by 21.4 points, by at least 15.2 with" in said
-    assert "Certified" not in " ".join(tips(pages["full_deterministic"]))
-    for name in ("full_deterministic", "full_randomized"):
-        assert 'aria-label="Oracle worst groups"' in pages[name]  # the same as numbers
-
-
-def test_price_shows_the_point_that_was_chosen_if_there_is_one(pages):
-    chosen = price_of(0.2)["chosen"]
-    # an upper bound is rounded up
-    most = np.ceil(1000 * chosen["group_error"]) / 10
-    assert f"groups of 20% off by up to {most:.1f} points" in " ".join(
-        tip for tip in tips(pages["full_randomized"]) if tip.startswith("Chosen: alpha 0.2")
-    )
-    assert "Chosen here: alpha 0.2." in text_of(pages["full_randomized"])
-    assert "Chosen" not in text_of(pages["full_deterministic"])
-    assert "This model has no link." in text_of(pages["full_deterministic"])
-
-
-def test_people_are_counted_from_one_and_the_draw_is_explained(pages):
-    text = text_of(pages["full_randomized"])
-    assert "a higher draw gives a lower forecast" in text
-    assert "a higher draw" not in text_of(pages["full_deterministic"])
-    assert "row 12" in text  # row 11 counted from 0
-    assert "row 11 " not in text
-
-
-def test_example_people_are_shown_under_each_draw(pages):
-    # outcome 61: the forecast of row 109 under draw 0.1 is 63 to 180
-    said = tips(pages["full_randomized"])
-    assert (
-        "Row 109, draw 0.10: 80% interval 63 to 180, median 118; the outcome 61 is outside." in said
-    )
-    assert sum(tip.startswith("Row 109, draw") for tip in said) == 4
-    assert (
-        sum(tip.startswith("Row 109: 80% interval") for tip in tips(pages["full_deterministic"]))
-        == 1
-    )
-
-
 def test_provenance_is_shown(pages):
     text = text_of(pages["full_randomized"])
     for part in (
@@ -737,68 +620,11 @@ def test_provenance_is_shown(pages):
     assert "Hash of the model not recorded" in text_of(audit_html(audit))
 
 
-def test_older_audits_are_shown_without_what_they_lack(pages):
-    assert not {
-        "Overall calibration",
-        "Example people",
-        "Price of a guarantee",
-        "Provenance",
-    } & set(headings(pages["deterministic"]))
-    assert headings(pages["full_randomized"]) == [
-        "What to do next",
-        "Guarantees",
-        "Overall calibration",
-        "Oracle worst groups",
-        "Named groups",
-        "Groups by features",
-        "Groups found by search",
-        "Scores",
-        "Example people",
-        "Price of a guarantee",
-        "Assumptions and limits",
-        "Notes",
-        "Provenance",
-    ]
-
-
-@pytest.mark.parametrize("size", [1e-9, 1.0, 1e6, 1e300])
-@pytest.mark.parametrize("shift", [0.0, -3.0, 1e3])
-def test_examples_of_any_size_are_drawn_inside_the_picture(size, shift):
-    audit = full_randomized()
-    for row in audit["examples"]:
-        row |= {key: (row[key] + shift) * size for key in ("low", "median", "high", "outcome")}
-    svg = next(
-        svg
-        for svg in svgs(audit_html(audit))
-        if "intervals of example" in svg.get("aria-label", "")
-    )
-    width = float(svg.get("viewBox").split()[2])
-    paths = " ".join(element.get("d") for element in svg.iter("path"))
-    assert all(0 <= float(x) <= width for x in re.findall(r"[MH](-?[\d.]+)", paths))
-
-
-def test_forecasts_that_do_not_vary_are_drawn():
-    audit = full_deterministic()
-    audit["examples"] = [
-        row | dict.fromkeys(("low", "median", "high", "outcome"), 2.0) for row in audit["examples"]
-    ]
-    assert "80% interval 2.000 to 2.000" in " ".join(tips(audit_html(audit)))
-
-
 def test_ticks_are_round_and_inside():
     assert nice_ticks(0, 7.1, 4) == [0.0, 2.0, 4.0, 6.0]
     assert nice_ticks(-0.31, 0.29, 5) == [-0.2, 0.0, 0.2]
     assert nice_ticks(5.0, 5.0) == [5.0]
     assert nice_ticks(0.0, float("inf")) == [0.0]
-
-
-def test_page_is_made_without_matplotlib():
-    code = (
-        "import sys; sys.path.insert(0, 'tests'); from browser.report_examples import"
-        " full_randomized; from evenhand.report import audit_html; audit_html(full_randomized());"
-        " sys.exit('matplotlib' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_bounds_that_round_to_nothing_are_not_told_of():
@@ -808,7 +634,7 @@ def test_bounds_that_round_to_nothing_are_not_told_of():
         assert f"Forecasts are off by 9.2 points{said}." in text_of(audit_html(audit))
 
 
-@pytest.mark.parametrize("name", AUDITS)
+@each_page
 def test_text_and_page_say_the_same(pages, name):
     lead, sentences = verdict(AUDITS[name]())
     page, text = text_of(pages[name]), " ".join(audit_text(AUDITS[name]()).split())
@@ -830,12 +656,6 @@ def test_a_caveat_stands_first_in_page_and_text():
     assert f"- {caveat}" in text
     for lacking in (full_randomized(), full_randomized() | {"caveat": None}):
         assert '<li class="warn">' not in audit_html(lacking)
-
-
-def test_a_caveat_also_stands_where_nothing_is_proven():
-    lead, sentences = verdict(full_randomized() | {"caveat": "Shared draws.", "certificate": None})
-    assert lead.startswith("20% found by search: ")
-    assert str(sentences[0]) == "Shared draws."
 
 
 def test_one_quantity_is_rounded_one_way(pages):
@@ -950,8 +770,9 @@ def nans(value, key=""):
     return float("nan") if is_number else value
 
 
-@pytest.mark.parametrize("make", [full_deterministic, full_randomized])
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize(
+    ("make", "number"), [(full_deterministic, "NaN"), (full_randomized, "-Infinity")]
+)
 def test_numbers_that_are_none_are_shown_as_unknown(make, number):
     audit = json.loads(json.dumps(nans(make())).replace("NaN", number))
     page = audit_html(audit)
@@ -966,7 +787,7 @@ def test_one_unknown_error_does_not_mix_up_the_order_of_groups():
     audit["groups"] += [group(f"g{i}", 99, 0.1, 0.01 * (i % 7), 0.2) for i in range(20)]
     audit["groups"].insert(5, group("lost", 99, float("nan"), float("nan"), float("nan")))
     listed = audit_html(audit).partition('<section id="groups">')[2].partition("</section>")[0]
-    rows = re.findall(r'<small>([\d.]+) to [\d.]+</small></td><td class="drawn"', listed)
+    rows = re.findall(r"<small>([\d.]+) to [\d.]+</small></td><td>(?:no )?problem", listed)
     assert [float(low) for low in rows[1:]] == sorted(map(float, rows[1:]), reverse=True)
     assert 'lost</th><td class="n" data-v="">-' in listed
 
@@ -1015,13 +836,12 @@ def test_a_column_whose_name_looks_like_a_group_is_recalibrated_by_its_whole_nam
 
 
 def painted_off(audit):
-    """Names of the groups that the table of named groups draws as off."""
-    listed = audit_html(audit).partition('<section id="groups">')[2].partition("</section>")[0]
-    rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', listed, flags=re.S)
-    return {html.unescape(name) for name, row in rows if re.search(r'class="[^"]*\bred\b', row)}
+    """Names of the groups in which the table of named groups finds a problem."""
+    rows = rows_of(audit_html(audit), "Named groups")
+    return {row[0] for row in rows if any(cell.startswith("problem found") for cell in row)}
 
 
-def test_table_and_drawing_call_those_groups_off_that_the_verdict_does():
+def test_the_table_calls_those_groups_off_that_the_verdict_does():
     audit = deterministic() | {"scan": [], "learned": []}
     assert painted_off(audit) == {"everyone", "sex=f"}
     audit["groups"][0] |= {"off": False, "problem": False}
@@ -1045,14 +865,6 @@ def test_groups_that_were_not_judged_are_not_counted():
     assert "1 problem found." in " ".join(shown.split())
     assert re.search(r"^sex=f +9\.2 .* possible leak", shown, flags=re.M)
     assert "possible leak" not in audit_text(deterministic())
-
-
-def test_a_learned_group_is_drawn_as_it_is_called():
-    audit = full_randomized()
-    audit["learned"] = [{**audit["learned"][0], "low": 0.0003, "problem": False}]
-    assert "no problem found." in " ".join(
-        tip for tip in tips(audit_html(audit)) if "learned from features" in tip
-    )
 
 
 def test_possible_leaks_are_named_and_are_no_findings():
@@ -1124,14 +936,6 @@ def test_chain_is_shown_where_it_says_something():
     assert "by the paper's chain" not in text_of(audit_html(audit))
 
 
-def test_the_rules_of_significance_are_explained_on_request(pages):
-    assert "<summary>How this was decided</summary>" in pages["full_randomized"]
-    text = " ".join(audit_text(full_randomized()).split())
-    assert "All tests are one family, with an error probability of 5%" in text
-    shares = " ".join(audit_text(AUDITS["yes_no"]()).split())
-    assert "everyone 1, groups by the own forecast 1, named and scanned groups 2," in shares
-
-
 def real_size(n):
     """Bytes of the page of a real audit of calibrated PITs."""
     from evenhand.audits import audit_pit
@@ -1142,7 +946,7 @@ def real_size(n):
 
 
 def test_thirty_times_the_rows_make_no_larger_a_page():
-    small, large = real_size(2_000), real_size(60_000)
+    small, large = real_size(1_000), real_size(30_000)
     assert abs(large - small) < 0.02 * small
 
 
@@ -1169,7 +973,6 @@ def test_the_outcome_goes_by_its_name():
     sentence = "by 0.13 units of progression on average (95%: 0.03 to 0.23)"
     assert sentence in text_of(page)
     assert "Outcome minus forecast is in units of progression" in text_of(page)
-    assert "Units of progression" in page  # the axis of the examples
     assert "nits of y" not in page + text
     assert "units of progression" in text
 
@@ -1179,26 +982,3 @@ def test_the_name_of_an_outcome_does_not_fill_a_sentence():
     assert "y" * 59 + "…" in audit_html(audit)
     page = audit_html(audit)
     assert "y" * 60 not in page.replace(data_of(page), "")
-
-
-def test_example_people_go_by_their_rows_of_the_table_that_is_named():
-    page = text_of(audit_html(full_deterministic()))
-    data = full_deterministic()["provenance"]["data"]
-    first = full_deterministic()["examples"][0]
-    assert (
-        f"named by their rows of {data['name']} ({data['n_rows']:,} rows), counted from 1" in page
-    )
-    assert f"row {first['row'] + 1:,}" in page
-    audit = full_deterministic()
-    del audit["provenance"]
-    assert "named by their rows of the table that was given, counted from 1" in text_of(
-        audit_html(audit)
-    )
-
-
-def test_example_people_go_by_their_rows_even_where_they_have_ids():
-    audit = full_deterministic()
-    audit["examples"] = [row | {"id": f"P-{row['row']:05d}"} for row in audit["examples"]]
-    page = audit_html(audit)
-    assert f"row {audit['examples'][0]['row'] + 1:,}" in page
-    assert "P-0" not in page

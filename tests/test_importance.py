@@ -17,7 +17,9 @@ from evenhand._format import at_least
 from evenhand._validate import InputError
 from evenhand.audits import Audit, audit, parse_condition
 from evenhand.figures import plot_groups, style
-from evenhand.report import Findings, findings_of, main_findings
+from evenhand.report import findings_of
+from evenhand.report.findings import Findings
+from evenhand.report.sentences import main_findings
 
 QUICK: dict[str, Any] = {"masses": (0.5,), "learned_masses": (0.2,), "n_simulations": 2}
 

@@ -33,23 +33,21 @@ from evenhand._table import lines_within
 from evenhand.audits import parse_condition, with_conditions
 from evenhand.cli import app
 from evenhand.report import (
-    Bullets,
-    Chart,
     JudgedCondition,
-    Paragraph,
-    Points,
     Status,
     Verdict,
     audit_brief,
-    audit_document,
     audit_html,
     audit_text,
-    detectable_error,
     findings_of,
-    next_steps,
     status_of,
 )
-from evenhand.report import StatusBox as Box
+from evenhand.report.audit import audit_document
+from evenhand.report.charts import Chart, Points
+from evenhand.report.document import Bullets, Paragraph
+from evenhand.report.document import StatusBox as Box
+from evenhand.report.next_steps import next_steps
+from evenhand.report.status import detectable_error
 
 N = 600
 QUICK: dict[str, Any] = {

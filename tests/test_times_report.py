@@ -22,17 +22,10 @@ from evenhand._format import band, percent, points
 from evenhand._table import Table
 from evenhand.draws import jittered
 from evenhand.figures import plot_groups, plot_survival
-from evenhand.report import (
-    Section,
-    Verdict,
-    audit_brief,
-    audit_document,
-    audit_html,
-    audit_text,
-    findings_of,
-    next_steps,
-    status_of,
-)
+from evenhand.report import Verdict, audit_brief, audit_html, audit_text, findings_of, status_of
+from evenhand.report.audit import audit_document
+from evenhand.report.document import Section
+from evenhand.report.next_steps import next_steps
 from test_html import Page
 
 HORIZON = 2.0

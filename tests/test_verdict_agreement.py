@@ -13,7 +13,9 @@ from scipy import special
 
 from evenhand import Audit, Forecast, audit, audit_pit
 from evenhand._validate import Floats
-from evenhand.report import Chart, Points, audit_brief, audit_document, findings_of
+from evenhand.report import audit_brief, findings_of
+from evenhand.report.audit import audit_document
+from evenhand.report.charts import Chart, Points
 from repeats import repeats, statistical
 
 PROBLEM = "problem found"

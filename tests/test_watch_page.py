@@ -12,15 +12,10 @@ import pytest
 
 from browser.watch_examples import EVIL, WATCHES, alarm, empty, events, many, month, quiet, years
 from evenhand._table import lines_within
-from evenhand.report import (
-    Chart,
-    Document,
-    Pair,
-    Points,
-    watch_document,
-    watch_html,
-    watch_text,
-)
+from evenhand.report import watch_html, watch_text
+from evenhand.report.charts import Chart, Points
+from evenhand.report.document import Document, Pair
+from evenhand.report.watch_page import watch_document
 from test_golden_pages import page_text
 
 
