@@ -264,11 +264,7 @@ def _opening(findings: Findings) -> Section:
         Paragraph(found.lead, "lead"),
         Bullets([*found.sentences, *conditions]),
         Paragraph(findings.terms.scale, "facts"),
-        Paragraph(
-            significance(findings),
-            "facts",
-            summary="How this was decided",
-        ),
+        Paragraph(significance(findings), "facts", summary="How this was decided"),
     ]
     return Section("Main findings", parts)
 

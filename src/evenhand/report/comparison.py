@@ -43,13 +43,7 @@ from evenhand.report.page import document_html
 from evenhand.report.records import Values, known, or_zero
 from evenhand.report.text import document_text
 
-LOSSES: tuple[Quantity, ...] = (
-    "log score",
-    "cell log score",
-    "CRPS",
-    "log loss",
-    "Brier score",
-)
+LOSSES: tuple[Quantity, ...] = ("log score", "cell log score", "CRPS", "log loss", "Brier score")
 """Scores of which smaller values are better."""
 
 SIZES = {

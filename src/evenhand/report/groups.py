@@ -184,12 +184,7 @@ def scanned_section(findings: Findings) -> Section:
     dim = [i for i, group in enumerate(shown) if not group.is_off]
     search = "Find a group by its features"
     table = Table.of(
-        "Groups by features",
-        shown,
-        cells,
-        dim=dim,
-        search=search,
-        printed=max(PRINTED, n_problems),
+        "Groups by features", shown, cells, dim=dim, search=search, printed=max(PRINTED, n_problems)
     )
     return Section("Groups by features", [Paragraph(text), table], "features")
 
@@ -308,9 +303,7 @@ def _sizes() -> Cells[LearnedFinding]:
 
 
 def _censored_sizes() -> Cells[LearnedFinding]:
-    return {
-        numeric("Kaplan-Meier error (points)"): lambda f: estimate_cell(f.group.error, points),
-    }
+    return {numeric("Kaplan-Meier error (points)"): lambda f: estimate_cell(f.group.error, points)}
 
 
 # --- sections on coverage by features, and on groups whose members are known by probability

@@ -6,11 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from evenhand._format import (
-    count,
-    percent,
-    plain_number,
-)
+from evenhand._format import count, percent, plain_number
 from evenhand.report.charts import (
     Area,
     Axis,
@@ -175,9 +171,7 @@ def _tip(curve: Curve, place: int, ratio: float, group: str | None, watched: Wat
     return f"{watched.moments[place].words}, {name}: {of_threshold(ratio)}."
 
 
-def _some(
-    places: Sequence[tuple[int, float, str | None]],
-) -> list[tuple[int, float, str | None]]:
+def _some(places: Sequence[tuple[int, float, str | None]]) -> list[tuple[int, float, str | None]]:
     """Return evenly spaced points of a curve, with the last and the highest."""
     step = math.ceil(len(places) / MARKED)
     highest = max(range(len(places)), key=lambda i: places[i][1])
@@ -225,9 +219,7 @@ def nearness(watched: Watched) -> Section | None:
         return None
     axis = evidence_axis((ratio for *_, ratio in rows), "Maximum evidence so far (log scale)", n=4)
     zone = [(0.0, -float(len(rows))), (0.0, 0.0)]
-    layers: list[Layer] = [
-        Area(zone, [(axis.high, y) for _, y in zone], "alarm"),
-    ]
+    layers: list[Layer] = [Area(zone, [(axis.high, y) for _, y in zone], "alarm")]
     for part, (color, shape) in MARKS.items():
         marks = [
             Point(
