@@ -229,7 +229,6 @@ def alarm() -> Any:
             "n_rows": 11_100,
         }
     ]
-    values["events"] = [{"date": values["dates"][228], "text": "price list of 2026-09 in use"}]
     return values
 
 
@@ -297,7 +296,6 @@ def hostile() -> Any:
     raise_alarm(values, 2, 20, 0.8)
     values["sources"]["contexts"] = [EVIL]
     values["sources"]["log"] = "</script><img src=x onerror=alert(1)>"
-    values["events"] = [{"date": values["dates"][3], "text": EVIL}]
     return values
 
 

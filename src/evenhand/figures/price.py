@@ -93,7 +93,7 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     axes.set_ylabel(PRICE_TITLE)
     axes.xaxis.set_major_formatter(as_points)
     tidy(axes, "y", legend="upper right")
-    for row, *place in zip(rows, error, price, strict=True):
+    for row, place in zip(rows, zip(error, price, strict=True), strict=True):
         if row.get("name") is not None and np.isfinite(place).all():
             style = {"textcoords": "offset points", "fontsize": "small", "zorder": 5}
             axes.annotate(plain_label(row["name"]), place, (7, 4), **style)

@@ -126,31 +126,33 @@ def provenance_section(findings: Findings, embedded: PageData | None = None) -> 
     model = known.get("model") or {}
     data = known.get("data") or {}
     listed = {
-        "Model": _or_unknown(model.get("name")),
+        "Model": model.get("name") or NOT_RECORDED,
         "Model class": model.get("kind"),
         # the hash stored in a model folder, which matches a report with its model
-        "Hash of the model": _hash(model.get("sha256"), "sha256 over its files, as in model.json"),
-        "Data": _or_unknown(data.get("name")),
+        "Hash of the model": _hash("sha256 over its files, as in model.json", model)
+        or NOT_RECORDED,
+        "Data": data.get("name") or NOT_RECORDED,
         "Rows": _rows(data),
-        "Hash of the data": f"sha256 of the file: {data['sha256']}" if data.get("sha256") else None,
-        "Hash of the values": _values_hash(known),
-        "Draws": _or_unknown(known.get("draws")),
+        "Hash of the data": _hash("sha256 of the file", data),
+        # it identifies data without a file
+        "Hash of the values": _hash(
+            "sha256 of the outcomes, or PITs, as 64-bit floats", known, "values_sha256"
+        ),
+        "Draws": known.get("draws") or NOT_RECORDED,
         "Seed": _seed(known.get("random_state")),
         "Versions": _versions(known),
         "Schema": findings.values.get("schema"),
-        "Hash of the page": _page_hash(embedded),
+        "Hash of the page": None
+        if embedded is None
+        else f"sha256 of the embedded data: {embedded.sha256}",
     }
     text = "The model, data and settings with which this audit can be repeated."
     parts = [Paragraph(text), Facts(listed), *_command(known)]
     return Section("Provenance", parts, "provenance", in_text=False)
 
 
-def _or_unknown(value: Any) -> str:
-    return NOT_RECORDED if value is None or value == "" else str(value)
-
-
-def _hash(value: Any, what: str) -> str:
-    return f"{what}: {value}" if value else NOT_RECORDED
+def _hash(what: str, values: Values, key: str = "sha256") -> str | None:
+    return f"{what}: {values[key]}" if values.get(key) else None
 
 
 def _rows(data: Values) -> str | None:
@@ -161,18 +163,6 @@ def _rows(data: Values) -> str | None:
         return whole(data["n_rows"])
     searched = f"{whole(data['n_searched'])} rows sampled at random for searches and scores"
     return f"{whole(data['n_rows'])} in {whole(data['n_parts'])} parts; {searched}"
-
-
-def _values_hash(known: Values) -> str | None:
-    """Return the hash of the outcomes, which identifies data without a file."""
-    # audits of earlier versions have no such hash
-    value = known.get("values_sha256")
-    return f"sha256 of the outcomes, or PITs, as 64-bit floats: {value}" if value else None
-
-
-def _page_hash(embedded: PageData | None) -> str | None:
-    """Return the hash of the data that the page embeds."""
-    return None if embedded is None else f"sha256 of the embedded data: {embedded.sha256}"
 
 
 def _seed(value: Any) -> str:

@@ -28,7 +28,6 @@ from evenhand.report.records import Values
 from evenhand.report.watched import (
     NEVER,
     PARTS,
-    Moment,
     Signal,
     Watched,
     days_in_words,
@@ -117,7 +116,6 @@ def evidence_chart(watched: Watched) -> Chart | None:
     height = evidence_axis([*ratios, *(one.ratio for one in signals)], "Evidence (log scale)")
     layers: list[Layer] = [
         Line([(axis.low, 0.0), (axis.high, 0.0)], "alarm threshold"),
-        *_event_lines(watched, axis, height),
         *(_curve_points(curve, watched) for curve in curves),
         _signal_points(watched.notices, "notice", "grey", "triangle"),
         _signal_points(watched.alarms, "alarm", "red", "square"),
@@ -132,16 +130,6 @@ def evidence_chart(watched: Watched) -> Chart | None:
         title="Evidence by part",
         note=_note(watched, is_cut=is_cut),
     )
-
-
-def _event_lines(watched: Watched, axis: Axis, height: Axis) -> Iterable[Line]:
-    """Yield a vertical line at each event; the key names them once."""
-    label = "event"
-    for event in watched.values.get("events") or ():
-        day = Moment.of(event["date"]).day
-        if axis.low <= day <= axis.high:
-            yield Line([(day, height.low), (day, height.high)], label, "edge")
-            label = ""
 
 
 def _note(watched: Watched, *, is_cut: bool) -> str:

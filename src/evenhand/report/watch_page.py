@@ -29,7 +29,6 @@ from evenhand.report.document import (
     Paragraph,
     Part,
     Section,
-    Sentence,
     short,
 )
 from evenhand.report.page import document_html
@@ -37,7 +36,6 @@ from evenhand.report.records import Values, without_nan
 from evenhand.report.text import document_text
 from evenhand.report.watch_charts import delays_chart, evidence_chart, nearness
 from evenhand.report.watched import (
-    Moment,
     Signal,
     Watched,
     WatchedGroup,
@@ -248,12 +246,6 @@ def _evidence(watched: Watched) -> Section | None:
     signals += [("notice", one) for one in watched.notices]
     if signals:
         beside += [Heading("Alarms and notices"), _signal_table(signals, watched)]
-    events = watched.values.get("events") or ()
-    if events:
-        listed = [
-            Sentence(f"{Moment.of(one['date']).words}: ", rest=short(one["text"])) for one in events
-        ]
-        beside += [Heading("Events"), Bullets(listed)]
     beside.append(Download("Download the data of this page (json)"))
     return Section("Evidence over time", [Pair([chart], beside)], "evidence", in_text=False)
 
