@@ -25,7 +25,6 @@ from evenhand.figures import (
 )
 from evenhand.links import Laplace
 from repeats import repeats, statistical
-from test_docs import smallest_text
 
 MASSES = [0.1, 0.5, 1.0]
 
@@ -97,19 +96,6 @@ def test_what_is_not_known_is_not_drawn():
     assert len(ax.lines) == 1
 
 
-def test_tables_and_records_draw_the_same():
-    table = pd.DataFrame(worst_groups())  # None becomes NaN
-    first, second = (
-        plot_worst_group(table, learned=pd.DataFrame()),
-        plot_worst_group(worst_groups()),
-    )
-    for a, b in zip(first.lines, second.lines, strict=True):
-        np.testing.assert_array_equal(a.get_xydata(), b.get_xydata())
-    assert [t.get_text() for t in plot_groups(pd.DataFrame(groups())).get_yticklabels()] == [
-        t.get_text() for t in plot_groups(groups()).get_yticklabels()
-    ]
-
-
 def test_groups_are_dots_with_whiskers_from_top_to_bottom():
     ax = plot_groups(groups())
     known, small = ax.containers
@@ -129,14 +115,6 @@ def test_groups_that_are_too_small_are_grey_and_say_so():
         "few (too few rows: 12)",
     ]
     assert [to_hex(label.get_color()) for label in labels] == ["#000000", "#000000", style.GREY]
-
-
-def test_long_names_leave_room_for_the_axis():
-    ax = plot_groups([row | {"group": "w" * 60} for row in groups()])
-    ax.figure.canvas.draw()
-    label, page = ax.xaxis.label.get_window_extent(), ax.figure.bbox
-    assert page.x0 <= label.x0 < label.x1 <= page.x1
-    assert ax.bbox.width > 0.25 * page.width
 
 
 @pytest.mark.parametrize("name", ["$a_b$", r"a\$b"])
@@ -180,24 +158,11 @@ def test_band_is_the_exact_binomial_one_for_one_draw():
     np.testing.assert_allclose(high, np.full(20, binom.isf(alpha, 1000, 0.05) / 1000))
 
 
-def test_band_of_weighted_rows_is_that_of_fewer_rows():
-    """Half the people at weight 0 leave half the rows."""
-    pit = np.random.default_rng(2).uniform(size=2000)
-    weighted = band(plot_calibration(pit, sample_weight=np.repeat([0.0, 1.0], 1000)))
-    np.testing.assert_allclose(weighted, band(plot_calibration(pit[1000:])))
-
-
 def test_draws_that_repeat_each_other_count_once():
     """Five copies of each PIT, equally many in each bin, have the band of one."""
     pit = (np.arange(600) + 0.5) / 600
     once, often = band(plot_calibration(pit)), band(plot_calibration(np.tile(pit[:, None], 5)))
     np.testing.assert_allclose(often, once)
-
-
-def test_draws_in_every_bin_leave_no_room():
-    """People whose draws fill all bins evenly have no spread."""
-    pit = np.tile((np.arange(20) + 0.5) / 20, (600, 1))
-    np.testing.assert_allclose(band(plot_calibration(pit)), np.full((2, 20), 0.05), atol=5e-5)
 
 
 def is_outside(pit):
@@ -308,20 +273,6 @@ def test_alphas_are_marked_on_the_limit():
         assert (error, price) == (link.mean_error, link.price)
 
 
-def test_the_small_panel_shows_the_difference_of_the_limits():
-    ax = plot_price_of_proof()
-    (panel,) = ax.child_axes
-    gap = line(ax, "limit if").get_ydata() - line(ax, "limit of all").get_ydata()
-    np.testing.assert_allclose(panel.lines[0].get_ydata(), 1000 * gap)
-    assert "0.001 nats" in panel.get_title()
-    assert panel.get_ylim()[1] > 1000 * gap.max()
-    # it never hides a forecaster
-    assert (
-        panel.get_zorder()
-        < line(plot_price_of_proof(points=forecasters()), "forecasters").lines[0].get_zorder()
-    )
-
-
 def test_forecasters_are_dots_with_names_and_known_whiskers():
     ax = plot_price_of_proof(points=forecasters())
     points, _, (reach,) = line(ax, "forecasters").lines
@@ -334,42 +285,6 @@ def test_forecasters_are_dots_with_names_and_known_whiskers():
         line(table, "forecasters").lines[0].get_xydata(), points.get_xydata()[:2]
     )
     ax.figure.canvas.draw()
-
-
-@pytest.mark.parametrize(("error", "price"), [(0.01, 3.5), (0.45, 0.2), (0.3, -0.4)])
-def test_forecasters_lie_inside_the_axes_wherever_they_are(error, price):
-    ax = plot_price_of_proof(points=[{"error": error, "price": price}])
-    assert ax.get_xlim()[0] < error < ax.get_xlim()[1]
-    assert ax.get_ylim()[0] < price < ax.get_ylim()[1]
-
-
-@pytest.mark.parametrize(("error", "price"), [(0.3, 2.3), (0.2, 3.0)])
-def test_the_legend_covers_no_forecaster(error, price):
-    ax = plot_price_of_proof(points=[{"error": error, "price": price}])
-    ax.figure.draw_without_rendering()
-    x, y = ax.transData.transform((error, price))
-    legend = ax.get_legend().get_window_extent()
-    assert not (legend.x0 < x < legend.x1 and legend.y0 < y < legend.y1)
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: plot_worst_group(worst_groups()),
-        lambda: plot_groups(groups()),
-        lambda: plot_calibration([0.2, 0.7]),
-        lambda: plot_price_of_proof(points=forecasters()),
-    ],
-)
-def test_texts_of_new_figures_can_be_read_in_a_column_of_576_pixels(draw):
-    assert smallest_text(draw().figure) >= 9
-
-
-def test_the_legend_of_groups_covers_no_group():
-    rows = [row | {"off": True} for row in groups()[:1]]
-    ax = plot_groups(rows, tolerance=0.02)
-    ax.figure.draw_without_rendering()
-    assert ax.get_legend().get_window_extent().y0 >= ax.bbox.y1
 
 
 def test_neither_importing_nor_drawing_starts_pyplot():

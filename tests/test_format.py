@@ -17,7 +17,6 @@ from evenhand._format import (
     at_most,
     band,
     confidence_in_full,
-    count,
     four_digits,
     in_full,
     nats,
@@ -63,12 +62,6 @@ def test_a_printed_bound_is_the_nearest_on_its_side(share, digits):
     assert read(at_most(share, show)) - exact <= step
     assert exact - read(at_least(share, show)) <= step
     assert len(at_most(share, show).removesuffix("%").partition(".")[2]) == digits
-
-
-@given(st.integers(0, 1000))
-def test_a_bound_that_is_a_decimal_is_printed_as_it_is(tenths):
-    share = tenths / 1000
-    assert read(at_most(share)) == read(at_least(share)) == Decimal(tenths) / 10
 
 
 @given(st.integers(1, 999), st.integers(1, 999))
@@ -188,27 +181,3 @@ def test_a_certificate_in_one_line_shows_valid_bounds(seed):
     assert float(shown["group_error"]) >= certificate.group_error(0.2)
     assert float(shown["average_error"]) >= certificate.average_error()
     assert shown["confidence"] == "0.9999"
-
-
-def test_counts_have_their_noun():
-    assert [count(1, "row"), count(0, "row"), count(12345, "person", "people")] == [
-        "1 row",
-        "0 rows",
-        "12,345 people",
-    ]
-
-
-def test_no_bound_is_formatted_by_hand():
-    from pathlib import Path
-
-    import evenhand
-
-    root = Path(evenhand.__file__).parent
-    files = [file for file in root.rglob("*.py") if file.name != "_format.py"]
-    by_hand = re.compile(r"\{[^{}\n]*:\.\d[%]\}|\{100 \* [^{}\n]*\}")
-    found = [
-        f"{file.name}: {match.group()}"
-        for file in files
-        for match in by_hand.finditer(file.read_text())
-    ]
-    assert found == []

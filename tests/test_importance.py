@@ -69,27 +69,13 @@ def small() -> Audit:
     return audited(X, y + 1.0, groups={"few": few, "sex": X["sex"]})
 
 
-def weighted() -> Audit:
-    X, y = people(2000, 7)
-    w = np.random.default_rng(7).integers(1, 4, 2000)
-    return audited(X, y + 0.5 * (X["sex"] == "m"), sample_weight=w)
-
-
 def of_draws() -> Audit:
     X, y = people(2000, 9)
     forecast = Forecast.from_normal(np.zeros(2000), np.full(2000, 0.6)).randomized(0.2)
     return audit(forecast, X, y, features=X, groups=["sex"], random_state=0, **QUICK)
 
 
-MAKE: tuple[Callable[[], Audit], ...] = (
-    calibrated,
-    planted,
-    small_shift,
-    leaking,
-    small,
-    weighted,
-    of_draws,
-)
+MAKE: tuple[Callable[[], Audit], ...] = (calibrated, planted, small_shift, leaking, small, of_draws)
 
 
 @pytest.fixture(scope="module")

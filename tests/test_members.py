@@ -96,15 +96,6 @@ def test_members_are_numbered_by_the_rows_of_the_given_table() -> None:
     assert learned["row"].tolist() == some.learned_rows["row"].tolist()
 
 
-def test_rows_of_weight_0_are_no_rows_of_people() -> None:
-    weights = np.ones(N)
-    weights[:101] = 0.0
-    some = made(sample_weight=weights, cluster=np.arange(N) // 2)
-    assert some.n_samples == (N - 100) // 2
-    for table in (some.members, some.examples):
-        assert table["row"].min() >= 101
-
-
 def test_ids_must_be_one_per_row() -> None:
     with pytest.raises(
         InputError, match=re.escape(f"ids must have one id per row ({N}), got 2; pass")
@@ -164,14 +155,6 @@ def test_the_hash_of_a_page_is_that_of_its_data(found: Audit) -> None:
     assert data == json.loads(json.dumps(values))
     other = audit_html(found.to_dict() | {"target": "another"})
     assert digest not in other
-
-
-def test_tables_contain_the_members(found: Audit, tmp_path: Path) -> None:
-    found.to_csv(tmp_path)
-    members = pd.read_csv(tmp_path / "members.csv", dtype={"id": str})
-    assert len(members) == len(found.members)
-    assert members["row"].tolist() == found.members["row"].tolist()
-    assert set(members["id"]) <= {*IDS, "'=1+1"}
 
 
 def test_an_audit_of_parts_in_memory_knows_its_members(tmp_path: Path) -> None:

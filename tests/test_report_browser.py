@@ -112,14 +112,6 @@ def test_verdict_is_seen_at_once_and_nothing_runs_over(opened, reports, name):
     assert (reports / f"{name}.html").stat().st_size < 1_500_000
 
 
-@pytest.mark.parametrize("name", ["full_randomized", "real"])
-def test_first_screen_says_what_was_audited_and_what_that_does_not_cover(opened, name):
-    page = opened(name)
-    for title in ("Main findings", "What was audited", "What is not covered"):
-        assert is_in_first_screen(page, page.get_by_role("heading", name=title))
-    assert is_in_first_screen(page, page.locator("dd", has_text="forecasts").first)
-
-
 @pytest.mark.parametrize(
     ("name", "size", "scheme"),
     [
@@ -297,26 +289,7 @@ def test_page_reads_without_javascript(opened):
     assert page.locator("#calibration details table").first.is_visible()
 
 
-LEAST_TEXT = 9
 """Least size in pixels of a text in a chart, as it is shown."""
-
-TEXT_SIZES = """() => {
-  const size = (one, scale) => parseFloat(getComputedStyle(one).fontSize) * scale;
-  return [...document.querySelectorAll("svg text")]
-    .filter((text) => text.getClientRects().length)
-    .map((text) => [size(text, text.getScreenCTM().a), text.textContent]);
-}"""
-
-
-@pytest.mark.parametrize("name", ["full_randomized", "events", "changes", "times"])
-def test_texts_of_charts_are_large_enough_to_read(opened, name):
-    page = opened(name)
-    for size in (WIDE, PHONE):
-        page.set_viewport_size(size)
-        page.eval_on_selector_all("details", "all => all.forEach(one => one.open = true)")
-        sizes = page.evaluate(TEXT_SIZES)
-        assert len(sizes) >= 5
-        assert [one for one in sizes if one[0] < LEAST_TEXT] == []
 
 
 def test_wide_tables_show_that_they_scroll(opened):
@@ -344,20 +317,3 @@ def test_script_that_is_not_of_the_page_does_not_run(chromium, reports, tmp_path
     assert page.title() == "Audit of risk model, randomized"
     assert page.locator(".tip").count() == 1  # its own does
     page.close()
-
-
-def test_print_shows_all_rows_and_no_controls(opened):
-    page = opened("many_groups")
-    page.emulate_media(media="print", color_scheme="dark")
-    box = page.locator("[aria-label='Named groups']")
-    assert box.evaluate("box => box.scrollHeight <= box.clientHeight + 1")
-    assert not page.locator(".search").first.is_visible()
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.locator(".hint:visible").count() == 0
-    # a browser would leave buttons out of the repeated head of a table
-    assert box.locator("th button").first.evaluate(
-        "button => getComputedStyle(button).display === 'contents'"
-    )
-    folder = os.environ.get("EVENHAND_SCREENSHOTS")
-    if folder:
-        page.pdf(path=str(Path(folder) / "many_groups.pdf"), format="A4")

@@ -17,15 +17,8 @@ import pandas as pd
 import pytest
 import typer.main
 
-from browser.report_examples import (
-    AUDITS,
-    FAMILY,
-    full_deterministic,
-    group,
-    rates,
-)
+from browser.report_examples import AUDITS, FAMILY, full_deterministic, group, rates
 from evenhand import Forecast, audit, audit_pit
-from evenhand._table import lines_within
 from evenhand.audits import parse_condition, with_conditions
 from evenhand.cli import app
 from evenhand.report import (
@@ -408,18 +401,6 @@ def test_next_steps_are_commands_that_exist(name: str) -> None:
         assert {word for word in words if word.startswith("--")} <= known
 
 
-@pytest.mark.parametrize("width", [60, 80])
-def test_the_short_text_fits_a_narrow_terminal(width: int) -> None:
-    given = full_deterministic() | {
-        "provenance": {"command": "evenhand audit t --target y --mean m"}
-    }
-    with lines_within(width):
-        lines = audit_brief(given).splitlines()
-    # a command is broken between its options, never inside of one
-    assert max(len(line) for line in lines if "--" not in line) <= width
-    assert len(lines) <= 24 * 100 / width
-
-
 def test_units_are_those_of_the_reader() -> None:
     given = full_deterministic() | {"target": "dose", "about": {"unit": "mg per week"}}
     page, text = audit_html(given), audit_brief(given)
@@ -446,11 +427,3 @@ def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule() -> None:
     words = shlex.split(step.command)
     expected = "predicted probability > 0.81 and predicted probability <= 0.87"
     assert words[words.index("--group") + 1] == expected
-
-
-def test_groups_too_small_for_the_scan_are_named_as_not_examined() -> None:
-    values = full_deterministic() | {"family": FAMILY}
-    least = FAMILY["min_size"]
-    sentence = f"Groups of fewer than {least} rows were not examined: name those that matter"
-    assert f"Not tested  groups of fewer than {least} rows" in audit_brief(values)
-    assert sentence in audit_html(values)

@@ -177,14 +177,6 @@ def test_rates_by_the_horizon_are_those_of_lifelines() -> None:
 TITLE = "Probability of the event by 2 years"
 
 
-def test_rates_are_listed_by_their_distance_from_the_prediction() -> None:
-    rows = table(section("horizon", "survival"), TITLE)
-    assert rows[0]["group"] == "everyone"
-    assert rows[1]["group"] == "ward = C"
-    # problems are those of the tables of groups: rates have no marks of their own
-    assert "finding" not in rows[0]
-
-
 def test_without_a_horizon_one_sentence_says_why_nothing_is_proven() -> None:
     found = findings_of(audited("no horizon").to_dict())
     text = texts("no horizon")

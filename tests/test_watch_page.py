@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from browser.watch_examples import EVIL, WATCHES, alarm, empty, events, many, month, quiet, years
+from browser.watch_examples import EVIL, WATCHES, alarm, events, many, quiet, years
 from evenhand._table import lines_within
 from evenhand.report import watch_html, watch_text
 from evenhand.report.charts import Chart, Points
@@ -86,13 +86,6 @@ def test_a_watch_without_an_alarm_names_what_is_nearest_to_one() -> None:
         assert f"in the test of the group {row['name']}." in text
 
 
-def test_before_the_first_horizon_there_is_no_evidence() -> None:
-    for text in (shown(empty()), printed(empty())):
-        assert "No forecast has reached its horizon of 30 days yet: 214 forecasts are" in text
-        assert "Evidence is computed once forecasts have reached their horizon." in text
-        assert "The promise: every group of at least 20% of people" in text
-
-
 def test_probability_of_the_evidence_is_the_share_of_a_false_alarm() -> None:
     # Ville's inequality and a union bound: the evidence of any test is e^2 times its threshold
     # with a probability of at most 0.05 / e^2, which is 1 in 147; two digits, rounded down
@@ -136,12 +129,6 @@ def test_probabilities_have_a_bias_and_no_draws() -> None:
     assert "Each person's draw" not in text
 
 
-def test_without_a_certificate_no_promise_is_shown() -> None:
-    text = shown(WATCHES["unpromised"]())
-    assert "No promise is watched" in text
-    assert "26 weeks" in text
-
-
 # Evidence over time.
 
 
@@ -168,21 +155,6 @@ def test_curves_pass_through_the_most_evidence_of_each_part(name: str) -> None:
         assert {layer.along[-1][0], layer.points[-1].x} == {max(highest)}
 
 
-@pytest.mark.parametrize("made", [month, years], ids=["30", "1000"])
-def test_few_marks_and_few_round_dates_at_any_length(made: Any) -> None:
-    values = made()
-    chart = evidence(values)
-    assert all(len(layer.points) <= 17 for layer in points(chart).values())
-    ticks = [chart.x.show(tick) for tick in chart.x.ticks]
-    assert 4 <= len(ticks) <= 7
-    first = date.fromisoformat(values["dates"][0])
-    for tick, words in zip(chart.x.ticks, ticks, strict=True):
-        day = date(1970, 1, 1) + timedelta(days=tick)
-        assert first <= day <= date.fromisoformat(values["dates"][-1])
-        assert words in (f"{day.day} {day:%b}", f"{day:%b}", f"{day:%Y}")
-        assert len(values["dates"]) == 30 or day.day == 1
-
-
 def test_alarms_are_marked_at_or_above_the_threshold_on_their_dates() -> None:
     values = alarm()
     marks = points(evidence(values))
@@ -190,16 +162,6 @@ def test_alarms_are_marked_at_or_above_the_threshold_on_their_dates() -> None:
     days = [(date.fromisoformat(one["date"]) - date(1970, 1, 1)).days for one in values["alarms"]]
     assert [point.x for point in marks["alarm"].points] == sorted(days)
     assert ": notice, promise for every group" in marks["notice"].points[0].tip
-
-
-def test_the_axis_has_the_threshold_and_words_for_its_ticks() -> None:
-    chart = evidence(years())
-    assert chart.y is not None
-    assert 0.0 in chart.y.ticks
-    assert chart.y.show(0.0) == "alarm"
-    assert {chart.y.low, chart.y.high} == {-6.0, 4.0}
-    assert "Evidence is drawn between ÷10⁶ and ×10⁴." in chart.note
-    assert "drawn between" not in evidence(month()).note
 
 
 # Groups, delays and data.

@@ -248,22 +248,6 @@ def randomized():
     return deterministic() | head | {"certificate": deepcopy(CERTIFICATE)}
 
 
-def pits_only():
-    groups = [group("everyone", 300, 0.011, 0.0, 0.05, cover=0.79)]
-    head = {"name": "PITs", "n_samples": 300, "rounding_step": None, "scores": deepcopy(SCORES[3:])}
-    return (
-        deterministic()
-        | head
-        | {
-            "groups": groups,
-            "scan": [],
-            "learned": [],
-            "certificate": None,
-            "notes": [],
-        }
-    )
-
-
 def nothing():
     lists = {key: [] for key in ("scores", "groups", "scan", "learned", "worst_groups", "notes")}
     head = {
@@ -289,11 +273,8 @@ def unknown(value, key=""):
 AUDITS = {
     "deterministic": deterministic,
     "randomized": randomized,
-    "pits_only": pits_only,
     "nothing": nothing,
     "yes_no": yes_no,
-    "unknown": lambda: unknown(deterministic()),
-    "unknown_yes_no": lambda: unknown(yes_no()),
     "unknown_randomized": lambda: unknown(randomized()),
 }
 
@@ -380,20 +361,8 @@ def many_groups(n=300):
     return audit
 
 
-def one_group():
-    audit = full_randomized()
-    return audit | {"groups": audit["groups"][:1], "scan": [], "learned": []}
-
-
 def no_groups():
     return full_deterministic() | {"groups": [], "scan": [], "learned": [], "certificate": None}
-
-
-def million_rows():
-    audit = full_randomized()
-    audit |= full(audit | {"n_samples": 1_000_000}, tilt=0.002)
-    audit["groups"] = [row | {"n": row["n"] * 700} for row in audit["groups"]]
-    return audit
 
 
 def hostile():
@@ -420,9 +389,7 @@ AUDITS |= {
     "full_deterministic": full_deterministic,
     "full_randomized": full_randomized,
     "many_groups": many_groups,
-    "one_group": one_group,
     "no_groups": no_groups,
-    "million_rows": million_rows,
     "hostile": hostile,
     "unknown_full": lambda: unknown(full_deterministic()),
 }
