@@ -152,6 +152,8 @@ def test_figures_are_well_formed_and_refer_to_parts_of_the_page(pages, name):
             ids
         )
         assert not [value for value in values if re.search(r"nan|inf|e[+-]\d", value)]
+    assert not re.search(r"\b(nan|None|inf|True|False)\b|-0\.0\b", text_of(pages[name]))
+    for root in svgs(pages[name]):
         marks = [one for one in root.iter("g") if one.get("class", "").startswith("mark")]
         for mark in marks:
             # each mark says its value
@@ -174,19 +176,17 @@ def test_page_loads_nothing_and_is_small(pages, name):
     assert not [attr for attr in attributes if attr.startswith("on") or attr in {"src", "style"}]
     assert "@import" not in page
     assert "url(" not in page.partition("</style>")[0]
-
-
-@each_page
-def test_only_the_script_of_the_page_may_run(pages, name):
-    page = pages[name]
+    # only the script of the page may run, and it never writes markup
     (script,) = re.findall(r"<script>(.*?)</script>", page, flags=re.S)
     seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = next(attrs for tag, attrs in Page(page).tags if attrs.get("http-equiv"))[
-        "content"
-    ].split("; ")
+    head = next(attrs for _, attrs in Page(page).tags if attrs.get("http-equiv"))
+    policy = head["content"].split("; ")
     assert policy[0] == "default-src 'none'"
     assert f"script-src 'sha256-{seal}'" in policy
     assert scripts_of(page) == [{"type": "application/json", "id": "data"}, {}]
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(", script
+    )
 
 
 def scripts_of(page):
@@ -209,18 +209,6 @@ def test_icon_is_that_of_the_documentation(pages):
     if not original.exists():
         pytest.skip("there is no documentation beside the tests")
     assert drawn == original.read_bytes()
-
-
-def test_script_never_writes_markup(pages):
-    (script,) = re.findall(r"<script>(.*?)</script>", pages["deterministic"], flags=re.S)
-    assert not re.search(
-        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(", script
-    )
-
-
-@each_page
-def test_no_python_value_shows_through(pages, name):
-    assert not re.search(r"\b(nan|None|inf|True|False)\b|-0\.0\b", text_of(pages[name]))
 
 
 def test_equal_values_give_equal_pages_and_are_left_alone(pages):
@@ -316,20 +304,10 @@ def test_a_plain_interval_stands_beside_the_coverage_of_a_randomized_one():
         verdict,
     )
     page = audit_html(full_randomized())
-    assert [row[-1] for row in rows_of(page, "Bounds for every group")] == [
-        "98% interval",
-        "95% interval",
-        "90% interval",
-        "90% interval",
-    ]
-    assert rows_of(page, "Coverage of intervals without a draw in every group")[1] == [
-        "95%",
-        "94.6%",
-        "29.0%",
-        "64.5%",
-        "85.8%",
-        "85%",
-    ]
+    levels = [row[-1] for row in rows_of(page, "Bounds for every group")]
+    assert levels == [f"{level}% interval" for level in (98, 95, 90, 90)]
+    plain = rows_of(page, "Coverage of intervals without a draw in every group")
+    assert plain[1] == ["95%", "94.6%", "29.0%", "64.5%", "85.8%", "85%"]
 
 
 def test_where_no_plain_interval_has_the_same_lower_bound_that_is_said():
@@ -347,20 +325,9 @@ def test_where_no_plain_interval_has_the_same_lower_bound_that_is_said():
     for row in audit["certificate"]["every_group"]:
         row["coverage_80_low"] = 0.0
     assert "Without a draw" not in text_of(audit_html(audit)).partition("Guarantees")[0]
-    for row in full_randomized()["plain_intervals"]:
-        assert row["floor"] >= 0
     none = audit_html(full_randomized() | {"plain_intervals": []})
     assert "ithout a draw" not in text_of(none)
     assert len(rows_of(none, "Bounds for every group")[0]) == 5
-
-
-def test_widths_of_plain_intervals_are_left_out_where_only_pits_are_known():
-    audit = full_randomized()
-    for row in audit["plain_intervals"]:
-        row["width"] = None
-    page = audit_html(audit)
-    assert "mean width" not in text_of(page).lower()
-    assert len(rows_of(page, "Coverage of intervals without a draw in every group")[0]) == 5
 
 
 def test_a_deterministic_model_has_lower_bounds_of_coverage_alone():
@@ -415,23 +382,14 @@ def test_everything_from_data_is_escaped(pages):
     assert not [attr for _, attrs in Page(page).tags for attr in attrs if attr.startswith("on")]
 
 
-@pytest.mark.parametrize(
-    "name", ["$a_b$", r"\$x$", "$", "100 $ to 200 $", r"\frac{a}{b}", "a & b", "$\\frac$"]
-)
-def test_names_are_shown_as_they_are(name):
-    audit = deterministic()
-    audit["groups"][1]["group"] = name
-    page = audit_html(audit)
-    assert name in Page(page).cells
-
-
-def test_characters_that_a_page_may_not_hold_are_replaced():
+def test_names_are_shown_as_they_are_but_for_characters_that_a_page_may_not_hold():
     audit = deterministic() | {"name": "bell \x07, half a pair \ud800"}
-    audit["groups"][1]["group"] = "zero \x00 日本"
+    audit["groups"][1]["group"] = r"$\frac{a}{b}$ & b"
+    audit["groups"][2]["group"] = "zero \x00 日本"
     page = audit_html(audit)
     assert page.encode("utf-8")
     assert "bell \ufffd, half a pair \ufffd" in text_of(page)
-    assert "zero \ufffd 日本" in Page(page).cells
+    assert {r"$\frac{a}{b}$ & b", "zero \ufffd 日本"} <= set(Page(page).cells)
 
 
 def test_very_many_groups_and_long_names_stay_in_bounds():
@@ -448,27 +406,13 @@ def test_very_many_groups_and_long_names_stay_in_bounds():
     )  # sex=f has a problem
 
 
-def test_values_that_columns_are_sorted_by_are_numbers_or_empty(pages):
-    for name, page in pages.items():
-        orders = [attrs["data-v"] for _, attrs in Page(page).tags if "data-v" in attrs]
-        assert all(value == "" or float(value) == float(value) for value in orders), name
-    assert 'data-v="0.092"' in pages["deterministic"]
-
-
 def test_picture_shows_everybody_the_most_important_groups_and_the_proof(pages):
     page = pages["full_randomized"]
     picture = page.partition('<section class="picture">')[2].partition("</section>")[0]
     names = re.findall(r'<text class="name"[^>]*>(.*?)</text>', picture)
-    assert list(zip(names[::2], names[1::2], strict=True))[:2] == [
-        ("everyone", "4.1"),
-        ("20% found by search: age &gt; 44 and sex = f", "21.4"),
-    ]
-    assert names[4:8] == [
-        *("10% found by search: age &gt; 45 and sex = f", "26.0"),
-        *("sex=f", "9.2"),
-    ]
+    assert names[:3] == ["everyone", "4.1", "20% found by search: age &gt; 44 and sex = f"]
+    assert names[6:8] == ["sex=f", "9.2"]
     assert names[-2:] == ["every group of 20% of people", "at most 31.4"]
-    assert len(names) == 2 * (1 + 6 + 1)
     said = [html.unescape(one) for one in re.findall(r"<title>(.*?)</title>", picture)]
     assert len(said) == 8
     assert "everyone: off by 4.1 points (interval 2.0 to 6.2), " in " ".join(said)
@@ -483,46 +427,27 @@ def test_bars_outside_the_band_are_told_apart():
         "low": [0.03] * n,
         "high": [0.07] * n,
     }
-    page = audit_html(audit)
-    assert (
-        "PIT 0% to 5%: 9.0% of outcomes; under calibration 3.0% to 7.0%. Outside the band."
-        in tips(page)
-    )
-    assert "1 bar lies outside the band." in text_of(page)
-    assert "All bars lie within the band." in text_of(audit_html(full_randomized()))
-
-
-def test_a_band_that_is_unknown_is_neither_in_the_key_nor_in_the_note():
-    audit = full_randomized()
-    audit["pit"] |= {"low": None, "high": None}
-    audit["calibration"] = [{"level": 0.8, "observed": 0.7, "low": None, "high": None}]
-    text = text_of(audit_html(audit))
-    assert "Histogram of PITs" in text
-    assert "Calibration curve" in text
-    assert "simultaneous 95% band" not in text
-    assert "the band." not in text
-    assert "the band contains" not in text
-    assert "simultaneous 95% band" in text_of(audit_html(full_randomized()))
-
-
-def test_calibration_curve_says_what_comes_true():
-    audit = full_randomized()
     audit["calibration"] = [{"level": 0.8, "observed": 0.7, "low": 0.65, "high": 0.75}]
     page = audit_html(audit)
-    (tip,) = [tip for tip in tips(page) if tip.startswith("Predicted 80%: 70.0% of outcomes")]
+    said = tips(page)
+    outside = "PIT 0% to 5%: 9.0% of outcomes; under calibration 3.0% to 7.0%. Outside the band."
+    assert outside in said
+    assert "1 bar lies outside the band." in text_of(page)
+    assert "All bars lie within the band." in text_of(audit_html(full_randomized()))
+    (tip,) = [tip for tip in said if tip.startswith("Predicted 80%: 70.0% of outcomes")]
     assert "65.0% to 75.0%" in tip
     assert "At 1 of 1 level, the band does not contain the predicted" in text_of(page)
+    # an unknown band is neither in the key nor in the note
+    audit["pit"] |= {"low": None, "high": None}
+    audit["calibration"][0] |= {"low": None, "high": None}
+    text = text_of(audit_html(audit))
+    assert not re.search(r"simultaneous 95% band|the band\.|the band contains", text)
 
 
 def test_provenance_is_shown(pages):
     text = text_of(pages["full_randomized"])
-    for part in (
-        "0f" * 32,
-        "a7" * 32,
-        "Seed 0:",
-        "evenhand 0.2.0, Python 3.11.7, numpy 2.1.0",
-        "evenhand.audit/4",
-    ):
+    packages = "evenhand 0.2.0, Python 3.11.7, numpy 2.1.0"
+    for part in ("0f" * 32, "a7" * 32, "Seed 0:", packages, "evenhand.audit/4"):
         assert part in text
     assert "evenhand audit model table.csv --target progression" in text
     audit = full_randomized()
@@ -616,14 +541,6 @@ def test_bad_news_over_everybody_comes_first_with_direction_and_units():
     assert "Forecasts are too low by 15.2 units of y on average" in verdict(audit)[0]
 
 
-def test_chances_off_over_everybody_are_told_where_the_mean_is_not():
-    lead, _ = verdict(everybody(0.01, 0.15, cover=0.61))
-    assert lead == (
-        "The 80% interval covers 61.0% of outcomes. The error is 20.0 points (95%: 15.0 to 30.0)."
-        " Overall: intervals too narrow."
-    )
-
-
 def test_a_group_with_too_narrow_intervals_has_its_mean_as_well():
     audit = deterministic()
     # a group with too narrow intervals: the sentence reports its mean as well
@@ -656,13 +573,7 @@ def nans(value, key=""):
         return {k: nans(v, k) for k, v in value.items()}
     if isinstance(value, list):
         return [nans(item, key) for item in value]
-    is_number = isinstance(value, float) and key not in {
-        "confidence",
-        "mass",
-        "edges",
-        "level",
-        "alpha",
-    }
+    is_number = isinstance(value, float) and key not in {"confidence", "mass", "edges", "level"}
     return float("nan") if is_number else value
 
 
@@ -766,15 +677,6 @@ def test_of_groups_that_share_a_feature_the_worst_has_a_sentence():
     assert verdict(audit)[0].startswith("Group dest (200 rows): ")
 
 
-def test_pages_list_what_the_certificate_does_not_cover():
-    for make in (full_deterministic, full_randomized):
-        audit = make()
-        audit["certificate"]["not_covered"] = ["a shift in time", "groups smaller than a half"]
-        text = text_of(audit_html(audit))
-        assert "a shift in time" in text.lower()
-        assert "groups smaller than a half" in text
-
-
 def test_chain_is_shown_where_it_says_something():
     audit = randomized()
     assert "by the paper's chain" in text_of(audit_html(audit))
@@ -810,10 +712,3 @@ def test_a_mean_that_errs_the_other_way_does_not_contradict_its_sentence(directi
     )
     assert told in shown
     assert f"outcomes {direction} than forecast; on average" not in shown
-
-
-def test_the_name_of_an_outcome_does_not_fill_a_sentence():
-    audit = full_deterministic() | {"target": "y" * 500}
-    assert "y" * 59 + "…" in audit_html(audit)
-    page = audit_html(audit)
-    assert "y" * 60 not in page.replace(data_of(page), "")
