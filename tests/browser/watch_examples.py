@@ -205,13 +205,6 @@ def quiet() -> Any:
     return watch()
 
 
-def month() -> Any:
-    """Return a watch of 30 days with an alarm in a group."""
-    values = watch(30)
-    raise_alarm(values, 2, 12, 0.9)
-    return values
-
-
 def alarm() -> Any:
     """Return a watch in which the promise and a group are broken, with a notice before."""
     values = watch(320)
@@ -229,13 +222,6 @@ def alarm() -> Any:
             "n_rows": 11_100,
         }
     ]
-    return values
-
-
-def redrawn() -> Any:
-    """Return a watch in which somebody chooses draws."""
-    values = watch(90)
-    raise_alarm(values, len(values["tests"]) - 1, 40, 0.6)
     return values
 
 
@@ -300,6 +286,5 @@ def hostile() -> Any:
 
 
 WATCHES = {
-    made.__name__: made
-    for made in (quiet, month, alarm, redrawn, years, many, events, empty, unpromised, hostile)
+    made.__name__: made for made in (quiet, alarm, years, many, events, empty, unpromised, hostile)
 }
