@@ -9,7 +9,6 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 from scipy.stats import binom, binomtest
@@ -21,7 +20,6 @@ from evenhand.figures import (
     plot_groups,
     plot_price_of_proof,
     plot_worst_group,
-    style,
 )
 from evenhand.links import Laplace
 from repeats import repeats, statistical
@@ -107,39 +105,12 @@ def test_groups_are_dots_with_whiskers_from_top_to_bottom():
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
 
 
-def test_groups_that_are_too_small_are_grey_and_say_so():
-    labels = plot_groups(groups()).get_yticklabels()
-    assert [label.get_text() for label in labels] == [
-        "everyone (1,500 rows)",
-        "old (400 rows)",
-        "few (too few rows: 12)",
-    ]
-    assert [to_hex(label.get_color()) for label in labels] == ["#000000", "#000000", style.GREY]
-
-
-@pytest.mark.parametrize("name", ["$a_b$", r"a\$b"])
-def test_names_are_shown_as_they_are(name):
-    """Matplotlib shows escaped dollars as dollars: the renderer gets the name unchanged."""
-    ax = plot_groups([groups()[1] | {"group": name}])
-    (label,) = ax.get_yticklabels()
-    shown, is_math = label._preprocess_math(label.get_text())
-    assert shown == f"{name} (400 rows)"
-    assert is_math is False
-    ax.figure.canvas.draw()
-
-
 @pytest.mark.parametrize(("n", "n_bins"), [(200, 10)])
 def test_bars_of_the_histogram_are_shares_of_the_pits(n, n_bins):
     pit = np.random.default_rng(0).beta(2, 3, size=n)
     ax = plot_calibration(pit)
     expected = np.histogram(pit, n_bins, (0, 1))[0] / n
     np.testing.assert_allclose([bar.get_height() for bar in bars(ax)], expected)
-
-
-def test_histogram_counts_pits_of_0_and_1_and_weights():
-    ax = plot_calibration([0.0, 1.0, 0.55], sample_weight=[1, 2, 1])
-    heights = np.array([bar.get_height() for bar in bars(ax)])
-    np.testing.assert_allclose(heights, [0.25, 0, 0, 0, 0, 0.25, 0, 0, 0, 0.5])
 
 
 def bars(ax):

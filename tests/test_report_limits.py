@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from browser.report_examples import AUDITS, deterministic, full_deterministic, full_randomized
+from browser.report_examples import AUDITS, deterministic, full_randomized
 from evenhand.report import audit_html, audit_text
 from test_html import Page, each_page, scripts_of, svgs, text_of
 
@@ -65,14 +65,6 @@ def test_absent_values_are_left_out_of_a_report():
             Page(page)
             shown = text_of(page) + audit_text(audit)
             assert not re.search(r"\b(nan|None|inf)\b", shown), name
-
-
-@pytest.mark.parametrize("n_bins", [0, 1])
-def test_a_histogram_of_one_bin_or_none(n_bins):
-    ends = {key: [1.0] * n_bins for key in ("share", "low", "high")}
-    audit = full_deterministic() | {"pit": {"edges": [0.0, 1.0][: 2 * n_bins]} | ends}
-    text = text_of(audit_html(audit))
-    assert ("Numbers of this figure PIT share of outcomes" in text) == bool(n_bins)
 
 
 AWKWARD = [

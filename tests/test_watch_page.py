@@ -167,17 +167,6 @@ def test_alarms_are_marked_at_or_above_the_threshold_on_their_dates() -> None:
 # Groups, delays and data.
 
 
-def test_groups_are_sorted_by_evidence() -> None:
-    values = many()
-    page = page_text(watch_html(values)).partition("[Groups]")[2]
-    names = [row["name"] for row in values["groups"]]
-    listed = [line.split(" | ")[0] for line in page.splitlines()]
-    listed = [name for name in listed if name in names]
-    by_evidence = sorted(values["groups"], key=lambda row: (-row["max_log_evidence"], row["name"]))
-    assert listed[:60] == [row["name"] for row in by_evidence]
-    assert listed[0] == values["alarms"][0]["group"]
-
-
 def test_outcomes_known_missing_and_late_add_up() -> None:
     values = quiet()
     rows = re.findall(
