@@ -96,6 +96,15 @@ def test_members_are_numbered_by_the_rows_of_the_given_table() -> None:
     assert learned["row"].tolist() == some.learned_rows["row"].tolist()
 
 
+def test_rows_of_weight_0_are_no_rows_of_people() -> None:
+    weights = np.ones(N)
+    weights[:101] = 0.0
+    some = made(sample_weight=weights, cluster=np.arange(N) // 2)
+    assert some.n_samples == (N - 100) // 2
+    for table in (some.members, some.examples):
+        assert table["row"].min() >= 101
+
+
 def test_ids_must_be_one_per_row() -> None:
     with pytest.raises(
         InputError, match=re.escape(f"ids must have one id per row ({N}), got 2; pass")
