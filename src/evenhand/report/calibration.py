@@ -428,7 +428,7 @@ def survival_section(findings: Findings) -> Section | None:
     horizon = findings.terms.horizon
     title = f"Probability of the event by {horizon}"
     explained = [Paragraph(text) for text in _explained(findings, len(rows))]
-    pair = Pair([_survival_chart(rows[: DRAWN + 1], horizon)], explained, is_remark=True)
+    pair = Pair([_survival_chart(rows[: DRAWN + 1], horizon)], explained)
     return Section(title, [pair, _survival_table(rows, title)], "survival")
 
 

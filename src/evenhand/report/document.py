@@ -114,11 +114,10 @@ class Facts:
 
 @dataclass(frozen=True)
 class Pair:
-    """Parts side by side; those on the right may be remarks on those on the left."""
+    """Parts side by side."""
 
     left: Sequence[Part]
     right: Sequence[Part]
-    is_remark: bool = False
 
 
 @dataclass(frozen=True)

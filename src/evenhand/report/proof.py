@@ -124,7 +124,7 @@ def plain_parts(findings: Findings) -> list[Part]:
         return []
     explained = Paragraph(PLAIN.format(level=findings.level))
     chart = _coverage_chart(findings)
-    shown: Part = explained if chart is None else Pair([chart], [explained], is_remark=True)
+    shown: Part = explained if chart is None else Pair([chart], [explained])
     return [Heading("For every group, without a draw"), shown, table]
 
 

@@ -9,7 +9,6 @@ from evenhand._escape import visible
 from evenhand._format import count, percent, whole
 from evenhand._table import Cells, Column, Table, folded_command, line_width, numeric, wrapped
 from evenhand.report.audit import audit_document, counts_in_words
-from evenhand.report.charts import Chart
 from evenhand.report.document import (
     Bullets,
     Document,
@@ -63,19 +62,13 @@ def _titled(title: str, texts: Iterable[str]) -> Iterator[str]:
 def _texts(parts: Iterable[Part]) -> list[str]:
     texts: list[str] = []
     heading = ""
-    for part in chain.from_iterable(map(_in_order, parts)):
+    flat = ([*one.left, *one.right] if isinstance(one, Pair) else [one] for one in parts)
+    for part in chain.from_iterable(flat):
         text = heading + _text(part)
         # a heading is printed above the part that follows it
         heading = f"{text}\n" if isinstance(part, Heading) else ""
         texts += [text] if text and not heading else []
     return texts
-
-
-def _in_order(part: Part) -> Sequence[Part]:
-    """Return the parts of a pair: remarks are printed before the numbers of their figure."""
-    if not isinstance(part, Pair):
-        return [part]
-    return [*part.right, *part.left] if part.is_remark else [*part.left, *part.right]
 
 
 def _text(part: Part) -> str:
@@ -90,8 +83,6 @@ def _text(part: Part) -> str:
             width = line_width() - 2
             items = (wrapped(str(item), width).replace("\n", "\n  ") for item in part.items)
             return "\n".join(f"- {item}" for item in items)
-        case Chart() if part.numbers is not None:
-            return _text(part.numbers)
         # tables of thousands of groups stay readable; the page and JSON contain more
         case Table():
             n, most = len(part.rows), part.printed

@@ -112,8 +112,7 @@ ESTIMATE = (
 
 READING = (
     "Evidence fluctuates or decreases while a promise is kept, and grows exponentially once it is"
-    " broken. If nothing is broken, the probability that any line ever reaches the dashed line is"
-    " at most {false_alarm}."
+    " broken."
 )
 
 HOW = (
@@ -240,8 +239,7 @@ def _evidence(watched: Watched) -> Section | None:
     chart = evidence_chart(watched)
     if chart is None:
         return None
-    rate = in_full(float(watched.settings["false_alarm"]))
-    beside: list[Part] = [Paragraph(READING.format(false_alarm=rate))]
+    beside: list[Part] = [Paragraph(READING)]
     signals = [("alarm", one) for one in watched.alarms]
     signals += [("notice", one) for one in watched.notices]
     if signals:

@@ -433,11 +433,10 @@ MEANS = (
     " evidence grows with the number of rows as well as with the size.",
     "The date of an alarm is the period in which the evidence reached the threshold. The change"
     " came earlier; its start is estimated by the period since which there is most evidence. A"
-    " forecast belongs to the period in which its horizon ends.",
+    " forecast belongs to the period in which its horizon ends, so a change is seen later than it"
+    " happens, by at least the horizon.",
     "No alarm does not prove that the promise is kept: small breaks need many rows, and errors"
     " of a group within the tolerance raise none by design.",
-    "A forecast counts once its horizon has passed, never when its outcome arrives, so a"
-    " change is seen later than it happens, by at least the horizon.",
     "A missing outcome counts as the least favourable to an alarm. No assumption on the reasons is"
     " needed, but a break may be hidden if many are missing.",
 )
