@@ -205,13 +205,6 @@ def quiet() -> Any:
     return watch()
 
 
-def month() -> Any:
-    """Return a watch of 30 days with an alarm in a group."""
-    values = watch(30)
-    raise_alarm(values, 2, 12, 0.9)
-    return values
-
-
 def alarm() -> Any:
     """Return a watch in which the promise and a group are broken, with a notice before."""
     values = watch(320)
@@ -229,14 +222,6 @@ def alarm() -> Any:
             "n_rows": 11_100,
         }
     ]
-    values["events"] = [{"date": values["dates"][228], "text": "price list of 2026-09 in use"}]
-    return values
-
-
-def redrawn() -> Any:
-    """Return a watch in which somebody chooses draws."""
-    values = watch(90)
-    raise_alarm(values, len(values["tests"]) - 1, 40, 0.6)
     return values
 
 
@@ -297,11 +282,9 @@ def hostile() -> Any:
     raise_alarm(values, 2, 20, 0.8)
     values["sources"]["contexts"] = [EVIL]
     values["sources"]["log"] = "</script><img src=x onerror=alert(1)>"
-    values["events"] = [{"date": values["dates"][3], "text": EVIL}]
     return values
 
 
 WATCHES = {
-    made.__name__: made
-    for made in (quiet, month, alarm, redrawn, years, many, events, empty, unpromised, hostile)
+    made.__name__: made for made in (quiet, alarm, years, many, events, empty, unpromised, hostile)
 }

@@ -103,19 +103,6 @@ class Score:
 
 
 @dataclass(frozen=True)
-class WorstGroup:
-    """Oracle worst group with its null distribution and the certified bound."""
-
-    mass: float
-    n: int
-    error: Number
-    null_mean: Number
-    null_low: Number
-    null_high: Number
-    certified: Number
-
-
-@dataclass(frozen=True)
 class Bound:
     """Certified bounds for every group of at least a given size."""
 
@@ -225,49 +212,6 @@ class Level:
     observed: Number
     low: Number
     high: Number
-
-
-@dataclass(frozen=True)
-class Person:
-    """80% prediction interval of an example person under one draw, and the outcome.
-
-    Of a person who is `lost` the outcome is only known to be later.
-    """
-
-    row: int
-    draw: Number
-    low: Number
-    median: Number
-    high: Number
-    outcome: Number
-    lost: bool | None
-
-    @property
-    def is_missed(self) -> bool:
-        """Whether the outcome is known to lie outside the interval, which is closed."""
-        outcome = or_zero(self.outcome)
-        return outcome > or_zero(self.high) or (not self.lost and outcome < or_zero(self.low))
-
-
-@dataclass(frozen=True)
-class PricePoint:
-    """Point of the price curve: an alpha with its group error and loss in log score."""
-
-    alpha: float
-    group_error: Number
-    price: Number
-
-
-@dataclass(frozen=True)
-class Forecaster:
-    """Mean scores of a forecaster on the people on whom the randomization was chosen."""
-
-    forecaster: str
-    log_score: Number
-    crps: Number
-    crps_error: Number
-    width: Number
-    average_error: Number
 
 
 def record(kind: type[Record], row: Values) -> Record:
