@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._files import write_text
-from evenhand._format import Summarized, one_line
+from evenhand._format import Summarized, and_more, one_line
 from evenhand._validate import InputError, check_fraction
 from evenhand.audits.group_changes import SCORE_COLUMNS, Pairs, group_changes, score_changes
 from evenhand.audits.plain_values import plain_records, write_tables
@@ -308,8 +308,7 @@ def _left_out(one: Recorded, other: Recorded, pairs: Pairs | None) -> list[str]:
     for side, against in ((one, other), (other, one)):
         alone = [name for name in side.groups if name not in against.groups]
         if alone:
-            more = f" and {len(alone) - 3:,} more" if len(alone) > 3 else ""
-            listed = ", ".join(alone[:3]) + more
+            listed = and_more(alone, 3)
             notes.append(f"Groups only in {side.label} are not compared: {listed}.")
     if pairs is not None and pairs.different:
         listed = ", ".join(sorted(pairs.different))

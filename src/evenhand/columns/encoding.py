@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from evenhand._format import and_more
 from evenhand._validate import LARGEST, Floats, InputError, bad_input, typed_fields
 from evenhand.columns.conversion import as_json, as_pandas, as_table
 from evenhand.columns.encoded_columns import (
@@ -94,9 +95,8 @@ class TableEncoder:
             table = table.set_axis(names, axis="columns")
         absent = [name for name in names if name not in table.columns]
         if absent:
-            shown = ", ".join(map(repr, absent[:MOST_ABSENT]))
-            more = f" and {len(absent) - MOST_ABSENT} more" * (len(absent) > MOST_ABSENT)
-            raise InputError(f"X lacks columns of the training table: {shown}{more}; add them")
+            shown = and_more([*map(repr, absent)], MOST_ABSENT)
+            raise InputError(f"X lacks columns of the training table: {shown}; add them")
         return np.hstack([column.transform(table[column.name]) for column in columns])
 
     def fit_transform(self, X: Any) -> Floats:
