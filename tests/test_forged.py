@@ -468,7 +468,7 @@ def test_too_many_members_and_other_compressions_are_refused(
 ) -> None:
     with pytest.raises(InputError, match="compression"):
         check_archive(zipped({"a": b"a" * 1000}, zipfile.ZIP_LZMA))
-    monkeypatch.setattr("evenhand.store.archives.MOST_MEMBERS", 2)
+    monkeypatch.setattr("evenhand.store.estimators.MOST_MEMBERS", 2)
     with pytest.raises(InputError, match="3 members, more than 2"):
         check_archive(zipped(dict.fromkeys("abc", b"")))
 

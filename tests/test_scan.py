@@ -18,7 +18,7 @@ from scipy import stats
 
 from evenhand._validate import InputError
 from evenhand.calibration import calibration_error, covered
-from evenhand.columns import Groups, cuts, group_columns
+from evenhand.columns import Groups, group_columns, partition
 from evenhand.search import masks as group_masks
 from evenhand.search import pairs as mask_pairs
 from evenhand.search import scan_groups
@@ -83,7 +83,7 @@ def test_scan_finds_what_a_plain_loop_finds(
     m: int, weighted: bool, cells: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if cells is not None:  # few columns at a time
-        monkeypatch.setattr(cuts, "BLOCK_VALUES", cells)
+        monkeypatch.setattr(partition, "BLOCK_VALUES", cells)
         monkeypatch.setattr(mask_pairs, "BLOCK_NUMBERS", cells)
         monkeypatch.setattr(mask_pairs, "BLOCK_ROWS", 97)
     rng = np.random.default_rng(m)

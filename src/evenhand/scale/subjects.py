@@ -14,9 +14,13 @@ from evenhand._validate import Floats, InputError
 from evenhand.columns import Schema, unreported
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
-from evenhand.scale.column_options import ForecastColumns
-from evenhand.scale.column_outcomes import check_events, check_outcomes, remedy_for
-from evenhand.scale.foreign_columns import read_forecast
+from evenhand.scale.forecast_columns import (
+    ForecastColumns,
+    check_events,
+    check_outcomes,
+    read_forecast,
+    remedy_for,
+)
 from evenhand.tables import Parts
 
 SOURCES = ("r", "context", "key")

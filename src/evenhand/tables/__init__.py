@@ -9,30 +9,32 @@ from __future__ import annotations
 from evenhand.tables.cells import (
     MISSING_WORDS,
     as_mask,
-    is_text,
-    missing_words,
-    parse_numbers,
-    parse_text_numbers,
-    refuse_row,
-    text_array,
-)
-from evenhand.tables.files import TABLE_ENDINGS
-from evenhand.tables.files import open_parquet as open_parquet
-from evenhand.tables.files import readable as readable
-from evenhand.tables.parts import Parts, open_parts
-from evenhand.tables.reading import holds_text, read_table
-from evenhand.tables.spreadsheet import guarded as guarded
-from evenhand.tables.spreadsheet import spreadsheet_safe, unguarded
-from evenhand.tables.typed_columns import (
     column_of,
     id_column,
+    is_text,
+    missing_words,
     number_column,
+    parse_numbers,
+    parse_text_numbers,
     refuse_repeated,
+    refuse_row,
     repeated_id,
     row_blocks,
     take_rows,
+    text_array,
 )
-from evenhand.tables.writing import TableWriter, check_writable, write_table
+from evenhand.tables.files import TABLE_ENDINGS, holds_text, read_table
+from evenhand.tables.files import open_parquet as open_parquet
+from evenhand.tables.files import readable as readable
+from evenhand.tables.parts import Parts, open_parts
+from evenhand.tables.writing import (
+    TableWriter,
+    check_writable,
+    spreadsheet_safe,
+    unguarded,
+    write_table,
+)
+from evenhand.tables.writing import guarded as guarded
 
 __all__ = [
     "MISSING_WORDS",
