@@ -10,7 +10,8 @@ from scipy import stats
 from evenhand._validate import InputError
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
-from evenhand.scale import FORMS, ColumnSubject, forecast_from_columns, served_columns
+from evenhand.scale import FORMS, ColumnSubject
+from evenhand.scale.forecasts import served_columns
 
 
 def test_means_and_standard_deviations_make_normal_forecasts() -> None:

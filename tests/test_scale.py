@@ -34,25 +34,20 @@ from evenhand.columns import Partition, Schema, Seen, UnseenValues, group_column
 from evenhand.draws import KeyedDraws, fresh
 from evenhand.forecast import cell_ends
 from evenhand.links import Entropic
-from evenhand.scale import (
+from evenhand.scale import ModelSubject, Repeated, audit_parts, forecast_parts, parts_audit
+from evenhand.scale.forecasts import ForecastJob
+from evenhand.scale.passes import (
     SCORES,
     AuditColumns,
-    ForecastJob,
-    ModelSubject,
-    People,
-    Repeated,
-    RowSet,
     Sample,
     Scoring,
     Survey,
-    audit_parts,
     block_generator,
     count_part,
-    forecast_parts,
-    parts_audit,
     survey_part,
     take_part,
 )
+from evenhand.scale.people import People, RowSet
 from evenhand.tables import Parts, open_parts
 from parts_examples import (
     ASKED,

@@ -1,4 +1,4 @@
-"""Schema of a table: kinds, levels and ranges of its columns, learned or inferred from csv cells."""
+"""Schema of a table: kinds, levels and ranges of its columns, learned or seen in csv cells."""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@ from evenhand._validate import (
     largest_atom,
     short,
 )
+from evenhand.columns import Schema
 from evenhand.distributions import SUM_TOLERANCE, OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.tables import number_column
@@ -216,15 +217,26 @@ OTHER_FORMS = ("quantiles", "samples", "survival", "probability", "pmf")
 
 
 @dataclass(frozen=True)
-class ForecastColumns:
-    """Columns that contain forecasts, each as the option of the command that names it.
+class ColumnSubject:
+    """Forecasts of another model, given as columns of the table.
+
+    The columns contain means and standard deviations, quantiles, samples, or probabilities. Each
+    parameter is the option of the command that names them.
+
+    It is a function from tables to forecasts, so that `randomize` and `RandomizedRegressor` accept
+    it as a model.
 
     Parameters
     ----------
     mean, std : str, optional
-        Columns with means and with standard deviations.
-    quantiles, samples : str, optional
-        Comma-separated columns with quantiles or with samples, or the common prefix of their names.
+        Columns with means and with standard deviations (> 0). With `outcome="count"`, a mean alone
+        is that of a Poisson distribution, and both are those of a negative binomial distribution.
+    quantiles : str, optional
+        Comma-separated columns with quantiles, whose names end in their levels as in `q0.05`; or
+        the common prefix of their names.
+    samples : str, optional
+        Comma-separated columns with samples of the outcome; or the common prefix of their names.
+        With `outcome="count"`, the probability of a count is its share of the samples.
     sort_quantiles : bool, default False
         Whether to sort quantiles that cross in a row.
     probability : str, optional
@@ -233,22 +245,30 @@ class ForecastColumns:
         Comma-separated columns with the probability of each value of the outcome, or the common
         prefix of their names, which end in the value.
     chance_of_zero : str, optional
-        Column with the probability that the outcome is 0; the other columns then describe the
-        outcomes above 0.
+        Column with the probability that the outcome is 0. The other columns then describe the
+        outcome given that it is above 0; a normal distribution is truncated at 0.
     outcome : {"continuous", "count", "hurdle", "binary"}, optional
         Kind of outcome, where the columns do not show it: means alone, means with standard
         deviations, and samples describe counts only with `"count"`.
     survival : str, optional
         Columns with the probability that a time is beyond each of several times: comma-separated,
-        each as `TIME=COLUMN` or by a name that ends in the time, or their common prefix.
+        each as `TIME=COLUMN` or by a name that ends in the time, or their common prefix. A column
+        for time 0 is not used, as everybody survives it.
     horizon : float, optional
         For forecasts of times: time up to which outcomes are followed. The forecasts then have an
         atom there, of the probability that the time is beyond it.
 
     Examples
     --------
-    >>> ForecastColumns(probability="p").outcome_kind("t.csv")
-    <OutcomeKind.BINARY: 'binary'>
+    >>> from evenhand import randomize
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({"mu": rng.normal(size=500), "sigma": 1.0})
+    >>> y = table["mu"] + rng.normal(size=500)
+    >>> chosen = randomize(ColumnSubject("mu", "sigma"), table, y, random_state=0)
+    >>> chosen.group_error <= 0.3
+    True
+    >>> chosen.model.forecast(table[:2], r=[0.3, 0.8]).ppf(0.5).shape
+    (2,)
     """
 
     mean: str | None = None
@@ -386,6 +406,106 @@ class ForecastColumns:
             found["pmf"] = by_value(found["pmf"])
         return found
 
+    @property
+    def schema(self) -> Schema:
+        """Empty: the types of the columns are unknown."""
+        return Schema()
+
+    def columns(self, present: Iterable[str], source: str) -> list[str]:
+        """Return the columns that contain the forecasts."""
+        by_option = self.by_option(present, source)
+        return [name for names in by_option.values() for name in names]
+
+    def outcome_kind_of(self, table: pd.DataFrame, source: str) -> OutcomeKind:
+        """Return the kind of outcome, from the named columns and the option `outcome`."""
+        return self.outcome_kind(source)
+
+    def check_outcomes(
+        self, y: Floats, table: pd.DataFrame, *, target: str, source: str, start: int = 0
+    ) -> None:
+        """Refuse outcomes that the forecasts cannot describe.
+
+        `target` is the column with the outcomes and `start` the number of the first row within its
+        file. Raises InputError if a 0/1 outcome has another value, a count is not a whole number of
+        at least 0, a value is not among those of `--pmf`, or an amount with zeros or a time is
+        below 0.
+        """
+        refuse = partial(_refuse, target=target, source=source, start=start)
+        kind = self.outcome_kind(source)
+        if self.is_of_times:
+            refuse(y < 0, y, "be 0 or above, as it is a time", DROP)
+            return
+        match kind:
+            case OutcomeKind.BINARY:
+                check_events(y, target=target, source=source, start=start)
+            case OutcomeKind.HURDLE:
+                refuse(y < 0, y, "be 0 or above for --chance-of-zero", DROP)
+            case OutcomeKind.COUNT if self.pmf is not None:
+                names = self.by_option(table.columns, source)["pmf"]
+                support = [pmf_value(name) for name in names]
+                rule = f"be one of the values of --pmf ({_values(support)})"
+                remedy = "add the column with the probability of this value, or drop the row"
+                refuse(~np.isin(y, support), y, rule, remedy)
+            case OutcomeKind.COUNT:
+                # samples of scores may be negative; means are those of counts
+                is_possible = (y == np.round(y)) & ((y >= 0) | (self.samples is not None))
+                least = "" if self.samples is not None else " of at least 0"
+                rule = f"be a whole number{least} for --outcome count"
+                refuse(~is_possible, y, rule, DROP)
+
+    def remedy_for(self, y: Floats) -> str | None:
+        """Return the option for discrete outcomes of columns that make continuous forecasts.
+
+        None if no option fits the outcomes.
+
+        Examples
+        --------
+        >>> ColumnSubject(mean="m", std="s").remedy_for(np.arange(100.0) % 2)
+        'if the forecasts are probabilities of an event, name their column with --probability'
+        """
+        values = np.unique(y)
+        atom, share = largest_atom(y)
+        is_count = bool((values == np.round(values)).all() and values[0] >= 0)
+        amounts = "--chance-of-zero, with the other columns for amounts above 0"
+        if values.size == 2:
+            coded = "" if set(values) == {0.0, 1.0} else ", and code the event as 1, the other as 0"
+            return (
+                "if the forecasts are probabilities of an event, name their column with"
+                f" --probability{coded}"
+            )
+        counts = "add --outcome count"
+        if self.quantiles is not None:
+            counts = "name --pmf, or --mean with --outcome count, instead of quantiles"
+        may_be_amounts = atom == values[0] == 0 and share > MAX_ATOM
+        if is_count and may_be_amounts and values.size >= MIN_DISTINCT:
+            return f"for counts {counts}; for amounts with zeros add {amounts}"
+        if is_count:
+            return f"if the forecasts are of counts or scores, {counts}"
+        return f"for amounts with zeros add {amounts}" if may_be_amounts else None
+
+    def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Forecast, None]:
+        """Return the forecasts."""
+        kind = self.outcome_kind(source)
+        values = ColumnValues(table, self.by_option(table.columns, source), source, start)
+        match kind:
+            case OutcomeKind.BINARY:
+                forecast = Forecast.from_probability(values.probabilities("probability")[:, 0])
+            case OutcomeKind.COUNT:
+                forecast = _of_counts(values)
+            case OutcomeKind.CONTINUOUS | OutcomeKind.HURDLE if self.is_of_times:
+                forecast = _of_times(values, self)
+            case OutcomeKind.HURDLE:
+                chance = values.probabilities("chance_of_zero")[:, 0]
+                amounts = _of_amounts(values, sort=self.sort_quantiles)
+                forecast = Forecast.from_hurdle(chance, amounts)
+            case OutcomeKind.CONTINUOUS:
+                forecast = _continuous(values, sort=self.sort_quantiles)
+        return forecast, None
+
+    def __call__(self, table: pd.DataFrame) -> Forecast:
+        """Return the forecasts of a table in memory."""
+        return self.of(table, "X")[0]
+
 
 # --- outcomes that forecasts in columns can describe
 
@@ -393,92 +513,6 @@ DROP = "correct it or drop the row"
 
 MOST_VALUES = 8
 """Largest number of values of the outcome that a message lists."""
-
-
-def check_outcomes(
-    columns: ForecastColumns,
-    y: Floats,
-    present: Iterable[object],
-    *,
-    target: str,
-    source: str,
-    start: int = 0,
-) -> None:
-    """Refuse outcomes that forecasts in columns cannot describe.
-
-    Parameters
-    ----------
-    columns : ForecastColumns
-        Columns of the forecasts.
-    y : ndarray of shape (n,)
-        Outcomes.
-    present : iterable of str
-        Columns of the table.
-    target : str
-        Column with the outcomes, for messages.
-    source : str
-        File name for messages.
-    start : int, default 0
-        Number of the first row within its file, for messages.
-
-    Raises
-    ------
-    InputError
-        If a 0/1 outcome has another value, a count is not a whole number of at least 0, a value is
-        not among those of `--pmf`, or an amount with zeros or a time is below 0.
-    """
-    refuse = partial(_refuse, target=target, source=source, start=start)
-    kind = columns.outcome_kind(source)
-    if columns.is_of_times:
-        refuse(y < 0, y, "be 0 or above, as it is a time", DROP)
-        return
-    match kind:
-        case OutcomeKind.BINARY:
-            check_events(y, target=target, source=source, start=start)
-        case OutcomeKind.HURDLE:
-            refuse(y < 0, y, "be 0 or above for --chance-of-zero", DROP)
-        case OutcomeKind.COUNT if columns.pmf is not None:
-            support = [pmf_value(name) for name in columns.by_option(present, source)["pmf"]]
-            rule = f"be one of the values of --pmf ({_values(support)})"
-            remedy = "add the column with the probability of this value, or drop the row"
-            refuse(~np.isin(y, support), y, rule, remedy)
-        case OutcomeKind.COUNT:
-            # samples of scores may be negative; means are those of counts
-            is_possible = (y == np.round(y)) & ((y >= 0) | (columns.samples is not None))
-            least = "" if columns.samples is not None else " of at least 0"
-            rule = f"be a whole number{least} for --outcome count"
-            refuse(~is_possible, y, rule, DROP)
-
-
-def remedy_for(columns: ForecastColumns, y: Floats) -> str | None:
-    """Return the option for discrete outcomes of columns that make continuous forecasts.
-
-    None if no option fits the outcomes.
-
-    Examples
-    --------
-    >>> remedy_for(ForecastColumns(mean="m", std="s"), np.arange(100.0) % 2)
-    'if the forecasts are probabilities of an event, name their column with --probability'
-    """
-    values = np.unique(y)
-    atom, share = largest_atom(y)
-    is_count = bool((values == np.round(values)).all() and values[0] >= 0)
-    amounts = "--chance-of-zero, with the other columns for amounts above 0"
-    if values.size == 2:
-        coded = "" if set(values) == {0.0, 1.0} else ", and code the event as 1, the other as 0"
-        return (
-            "if the forecasts are probabilities of an event, name their column with"
-            f" --probability{coded}"
-        )
-    counts = "add --outcome count"
-    if columns.quantiles is not None:
-        counts = "name --pmf, or --mean with --outcome count, instead of quantiles"
-    may_be_amounts = atom == values[0] == 0 and share > MAX_ATOM
-    if is_count and may_be_amounts and values.size >= MIN_DISTINCT:
-        return f"for counts {counts}; for amounts with zeros add {amounts}"
-    if is_count:
-        return f"if the forecasts are of counts or scores, {counts}"
-    return f"for amounts with zeros add {amounts}" if may_be_amounts else None
 
 
 def check_events(y: Floats, *, target: str, source: str, start: int = 0) -> None:
@@ -591,121 +625,6 @@ MOST_ROUNDING = 0.05
 and many columns, rounding could explain any sum."""
 
 
-def forecast_from_columns(
-    table: pd.DataFrame,
-    *,
-    mean: str | None = None,
-    std: str | None = None,
-    quantiles: str | None = None,
-    samples: str | None = None,
-    sort_quantiles: bool = False,
-    probability: str | None = None,
-    pmf: str | None = None,
-    chance_of_zero: str | None = None,
-    outcome: str | None = None,
-    survival: str | None = None,
-    horizon: float | None = None,
-    source: str,
-    start: int = 0,
-) -> tuple[Forecast, list[str]]:
-    """Create forecasts from the columns in which another model wrote them.
-
-    Parameters
-    ----------
-    table : DataFrame of n rows
-        Output of the model.
-    mean, std : str, optional
-        Columns with means and with standard deviations (> 0). With `outcome="count"`, a mean alone
-        is that of a Poisson distribution, and both are those of a negative binomial distribution.
-    quantiles : str, optional
-        Comma-separated columns with quantiles, whose names end in their levels as in `q0.05`; or
-        the common prefix of their names.
-    samples : str, optional
-        Comma-separated columns with samples of the outcome; or the common prefix of their names.
-        With `outcome="count"`, the probability of a count is its share of the samples.
-    sort_quantiles : bool, default False
-        Whether to sort crossing quantiles in each row; otherwise they raise an error.
-    probability : str, optional
-        Column with the probability that a 0/1 outcome is 1.
-    pmf : str, optional
-        Comma-separated columns with the probability of each value of a count or score, whose names
-        end in the value as in `p0` or `p_-1`; or the common prefix of their names.
-    chance_of_zero : str, optional
-        Column with the probability that the outcome is 0. The other columns then describe the
-        outcome given that it is above 0; a normal distribution is truncated at 0.
-    outcome : {"continuous", "count", "hurdle", "binary"}, optional
-        Kind of outcome, where the columns do not show it.
-    survival : str, optional
-        Columns with the probability that a time is beyond each of several times: comma-separated,
-        each as `TIME=COLUMN` or by a name that ends in the time; or the common prefix of such
-        names. A column for time 0 is not used, as everybody survives it.
-    horizon : float, optional
-        Time up to which outcomes are followed, for forecasts of times by `survival`, quantiles,
-        samples or moments.
-    source : str
-        File name for messages.
-    start : int, default 0
-        Number of the first row within its file, for messages.
-
-    Returns
-    -------
-    forecast : Forecast
-        Deterministic forecasts of the n rows.
-    columns : list of str
-        Columns used.
-
-    Raises
-    ------
-    InputError
-        If no kind or several kinds of columns are named, they contradict each other, or a column is
-        missing or invalid.
-
-    Examples
-    --------
-    >>> output = pd.DataFrame({"q0.25": [1.0], "q0.5": [2.0], "q0.75": [3.0]})
-    >>> forecast, columns = forecast_from_columns(output, quantiles="q", source="output.csv")
-    >>> forecast.ppf(0.5), columns
-    (array([2.]), ['q0.25', 'q0.5', 'q0.75'])
-    """
-    columns = ForecastColumns(
-        mean,
-        std,
-        quantiles,
-        samples,
-        sort_quantiles,
-        probability,
-        pmf,
-        chance_of_zero,
-        outcome,
-        survival,
-        horizon,
-    )
-    return read_forecast(table, columns, source=source, start=start)
-
-
-def read_forecast(
-    table: pd.DataFrame, columns: ForecastColumns, *, source: str, start: int = 0
-) -> tuple[Forecast, list[str]]:
-    """Create the forecasts of `forecast_from_columns` from columns given as one object."""
-    kind = columns.outcome_kind(source)
-    by_option = columns.by_option(table.columns, source)
-    values = ColumnValues(table, by_option, source, start)
-    match kind:
-        case OutcomeKind.BINARY:
-            forecast = Forecast.from_probability(values.probabilities("probability")[:, 0])
-        case OutcomeKind.COUNT:
-            forecast = _of_counts(values)
-        case OutcomeKind.CONTINUOUS | OutcomeKind.HURDLE if columns.is_of_times:
-            forecast = _of_times(values, columns)
-        case OutcomeKind.HURDLE:
-            chance = values.probabilities("chance_of_zero")[:, 0]
-            amounts = _of_amounts(values, sort=columns.sort_quantiles)
-            forecast = Forecast.from_hurdle(chance, amounts)
-        case OutcomeKind.CONTINUOUS:
-            forecast = _continuous(values, sort=columns.sort_quantiles)
-    return forecast, [name for names in by_option.values() for name in names]
-
-
 def _of_counts(values: ColumnValues) -> Forecast:
     """Return forecasts of counts from probabilities, samples, or moments."""
     if "pmf" in values:
@@ -768,7 +687,7 @@ def _of_amounts(values: ColumnValues, *, sort: bool) -> Forecast:
     return _continuous(values, sort=sort)
 
 
-def _of_times(values: ColumnValues, columns: ForecastColumns) -> Forecast:
+def _of_times(values: ColumnValues, columns: ColumnSubject) -> Forecast:
     """Return forecasts of times, up to a horizon if there is one (outcomes: 5)."""
     horizon = columns.horizon
     if columns.survival is not None:
