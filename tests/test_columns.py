@@ -29,7 +29,6 @@ from evenhand import (
 )
 from evenhand._validate import InputError
 from evenhand.columns import (
-    FEW,
     Column,
     Evidence,
     Schema,
@@ -38,6 +37,7 @@ from evenhand.columns import (
     UnseenValuesWarning,
     read_typed,
 )
+from evenhand.columns.values import FEW
 from evenhand.draws import KeyedDraws
 from evenhand.scale import forecast_parts
 from evenhand.tables import read_table

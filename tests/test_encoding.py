@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from evenhand._validate import InputError
-from evenhand.columns import KINDS, LIMIT, EncodedColumn, TableEncoder
+from evenhand.columns import TableEncoder
+from evenhand.columns.encoding import KINDS, LIMIT, EncodedColumn
 
 
 def encoded(train: Any, new: Any = None) -> dict[str, list[float]]:
