@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand._validate import InputError, Mask, check_indices
+from evenhand._validate import InputError, check_indices
 from evenhand.columns import TableEncoder
 from evenhand.forecasters import SpreadTrees
 from evenhand.store.manifest import error_text
@@ -35,9 +34,6 @@ Parts are stored uncompressed except for sparse matrices, which are rarely 10 ti
 memory.
 """
 
-MOST_MEMBERS = 1_000_000
-"""Largest number of archive members in a part; each array is one member."""
-
 
 def check_archive(content: bytes) -> None:
     """Refuse an archive whose declared or actual size exceeds its bound.
@@ -52,8 +48,6 @@ def check_archive(content: bytes) -> None:
 def _check_members(content: bytes, bound: int, *, inside: bool) -> None:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
-        if len(members) > MOST_MEMBERS:
-            raise InputError(f"it has {len(members):,} members, more than {MOST_MEMBERS:,}")
         for member in members:
             # other compressions cannot be read in bounded pieces
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -190,40 +184,33 @@ def _without_padding(name: str, data: bytes) -> bytes:
 
 # --- checks of trees and other structures that scikit-learn uses unchecked
 
-LEAF = -1
 N_BITS = 256
 """Number of categories of a feature that histogram trees can distinguish."""
 
-Indices = NDArray[np.int64]
-
 
 def check_structures(part: Any) -> None:
-    """Refuse an estimator with unsound trees, sparse matrices or support vectors."""
+    """Refuse an estimator with indices that would lead compiled code out of its arrays."""
     from scipy.sparse import issparse
-    from sklearn.ensemble import BaseEnsemble
+    from sklearn.ensemble._forest import BaseForest
+    from sklearn.ensemble._gb import BaseGradientBoosting
     from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting
     from sklearn.neighbors import BallTree, KDTree
     from sklearn.svm._base import BaseLibSVM
     from sklearn.tree import BaseDecisionTree
-    from sklearn.tree._tree import Tree
 
-    owned = set()
     for value in _objects(part):
         if issparse(value):
             _check_sparse(value)
         elif isinstance(value, BaseDecisionTree):
-            owned.add(id(value.__dict__.get("tree_")))
             _check_decision_tree(value)
-        elif isinstance(value, Tree) and id(value) not in owned:
-            raise InputError("it contains a tree that belongs to no estimator")
+        elif isinstance(value, BaseForest | BaseGradientBoosting):
+            _check_ensemble(value, is_boosted=isinstance(value, BaseGradientBoosting))
         elif isinstance(value, BallTree | KDTree):
             _check_neighbor_tree(value)
         elif isinstance(value, BaseHistGradientBoosting):
             _check_histogram_trees(value)
         elif isinstance(value, BaseLibSVM):
             _check_support_vectors(value)
-        elif isinstance(value, BaseEnsemble):
-            _check_ensemble(value)
         elif isinstance(value, SpreadTrees):
             _check_spread_trees(value)
 
@@ -267,67 +254,26 @@ def _check_sparse(matrix: Any) -> None:
         raise InputError(f"a sparse matrix is unsound: {error}") from error
 
 
-def _n_features(model: Any) -> int:
-    width = model.n_features_in_
-    if isinstance(width, bool) or not isinstance(width, int | np.integer):
-        raise InputError("n_features_in_ is not a number")
-    return int(width)
-
-
 def _check_decision_tree(model: Any) -> None:
-    if "tree_" not in model.__dict__:
+    tree = model.__dict__.get("tree_")
+    if tree is None:
         return  # an unfitted template
-    tree = model.tree_
-    width = _n_features(model)
     # before its arrays are read, as the node count declares their length
     if tree.node_count != tree.capacity or tree.node_count < 1:
         raise InputError("the number of nodes of a tree is not the declared one")
-    if tree.n_features != width:
-        raise InputError(f"a tree of {tree.n_features} features belongs to a model of {width}")
-    left = tree.children_left
-    right = tree.children_right
-    check_links(left, right, tree.node_count, left == LEAF)
-    check_indices(tree.feature[left != LEAF], width, "the feature of a tree's node")
-    if _depth(left, right) > tree.max_depth:
-        raise InputError("a tree is deeper than declared")
+    is_leaf = tree.children_left == -1
+    check_links(tree.children_left, tree.children_right, tree.node_count, is_leaf)
+    width = min(int(model.n_features_in_), tree.n_features)
+    check_indices(tree.feature[~is_leaf], width, "the feature of a tree's node")
 
 
-def _depth(left: Indices, right: Indices) -> int:
-    level = np.zeros(1, dtype=np.int64)
-    depth = 0
-    while True:
-        parents = level[left[level] != LEAF]
-        if parents.size == 0:
-            return depth
-        level = np.unique(np.concatenate([left[parents], right[parents]]))
-        depth = depth + 1
-
-
-def _check_ensemble(model: Any) -> None:
-    """Refuse trees with another number of features than their ensemble, which checks the rows."""
-    from sklearn.ensemble._bagging import BaseBagging
-    from sklearn.ensemble._forest import BaseForest
-    from sklearn.ensemble._gb import BaseGradientBoosting
-
-    trees = list(np.ravel(np.asarray(model.__dict__.get("estimators_", []), dtype=object)))
-    shares_rows = isinstance(model, BaseForest | BaseGradientBoosting)
-    if shares_rows and any(_n_features(tree) != _n_features(model) for tree in trees):
+def _check_ensemble(model: Any, *, is_boosted: bool) -> None:
+    """Refuse trees of other shapes than their ensemble, which alone checks the rows."""
+    trees = np.asarray(model.__dict__.get("estimators_", []), dtype=object)
+    if any(tree.n_features_in_ != model.n_features_in_ for tree in trees.ravel()):
         raise InputError("the number of features of a tree differs from its ensemble's")
-    if isinstance(model, BaseForest) and any(
-        tree.tree_.n_outputs != model.n_outputs_ for tree in trees
-    ):
-        raise InputError("the number of outputs of a tree differs from its forest's")
-    if isinstance(model, BaseGradientBoosting) and trees:
-        shape = np.shape(model.estimators_)
-        if len(shape) != 2 or shape[1] != model.n_trees_per_iteration_ or shape[1] != 1:
-            raise InputError(f"the trees of a boosted ensemble have the shape {shape}")
-    if isinstance(model, BaseBagging) and trees:
-        for tree, features in zip(trees, model.estimators_features_, strict=True):
-            check_indices(features, _n_features(model), "a feature of an ensemble")
-            if _n_features(tree) != len(features):
-                raise InputError(
-                    "the number of features of a member differs from the features it is given"
-                )
+    if is_boosted and trees.size and trees.shape[1:] != (model.n_trees_per_iteration_,):
+        raise InputError(f"the trees of a boosted ensemble have the shape {trees.shape}")
 
 
 def _check_histogram_trees(model: Any) -> None:
@@ -337,7 +283,7 @@ def _check_histogram_trees(model: Any) -> None:
     # from those in training
     if getattr(model, "_preprocessor", None) is not None:
         raise InputError("it contains histogram trees that encode categories")
-    width = _n_features(model)
+    width = int(model.n_features_in_)
     mapper = model._bin_mapper
     is_category = np.asarray(mapper.is_categorical_, dtype=np.bool_)
     if is_category.shape != (width,):
@@ -345,24 +291,16 @@ def _check_histogram_trees(model: Any) -> None:
     for feature in np.flatnonzero(is_category):
         check_indices(mapper.bin_thresholds_[feature], N_BITS, "a category")
     for predictor in (one for several in model._predictors for one in several):
-        _check_predictor(predictor, is_category)
-
-
-def _check_predictor(predictor: Any, is_category: Mask) -> None:
-    nodes = np.asarray(predictor.nodes)
-    if nodes.ndim != 1 or nodes.size == 0:
-        raise InputError("a tree has no nodes")
-    check_links(nodes["left"], nodes["right"], nodes.size, nodes["is_leaf"] != 0)
-    inner = nodes[nodes["is_leaf"] == 0]
-    check_indices(inner["feature_idx"], is_category.size, "the feature of a tree's node")
-    by_category = inner[inner["is_categorical"] != 0]
-    if not is_category[by_category["feature_idx"]].all():
-        raise InputError("a tree splits a numeric feature by categories")
-    for bits in (predictor.raw_left_cat_bitsets, predictor.binned_left_cat_bitsets):
-        table = np.asarray(bits)
-        if table.ndim != 2 or table.shape[1] != N_BITS // 32:
-            raise InputError(f"the categories of a tree have the shape {table.shape}")
-        check_indices(by_category["bitset_idx"], len(table), "the categories of a tree's node")
+        nodes = np.asarray(predictor.nodes)
+        check_links(nodes["left"], nodes["right"], nodes.size, nodes["is_leaf"] != 0)
+        inner = nodes[nodes["is_leaf"] == 0]
+        check_indices(inner["feature_idx"], width, "the feature of a tree's node")
+        by_category = inner[inner["is_categorical"] != 0]
+        if not is_category[by_category["feature_idx"]].all():
+            raise InputError("a tree splits a numeric feature by categories")
+        for bits in (predictor.raw_left_cat_bitsets, predictor.binned_left_cat_bitsets):
+            n_sets = len(np.reshape(bits, (-1, N_BITS // 32)))
+            check_indices(by_category["bitset_idx"], n_sets, "the categories of a tree's node")
 
 
 def _check_spread_trees(model: SpreadTrees) -> None:
@@ -384,34 +322,37 @@ def _check_neighbor_tree(tree: Any) -> None:
     data, order, nodes, bounds, *counts, metric, _ = tree.__getstate__()
     n_rows, width = np.shape(data)
     n_nodes = counts[2]
-    if len(nodes) != n_nodes or n_nodes < 1 or np.shape(bounds)[1:] != (n_nodes, width):
-        raise InputError("the number of nodes of a neighbor tree is not the declared one")
-    if len(bounds) != (2 if type(tree).__name__.startswith("KD") else 1):
-        raise InputError("the bounds of a neighbor tree have the wrong shape")
-    if len(order) != n_rows:
-        raise InputError("the number of rows of a neighbor tree is not the declared one")
+    n_bounds = 2 if type(tree).__name__.startswith("KD") else 1
+    weights = metric.__getstate__()[1]
+    if (
+        not 1 <= n_nodes == len(nodes)
+        or np.shape(bounds) != (n_bounds, n_nodes, width)
+        or len(order) != n_rows
+        or ("Minkowski" in type(metric).__name__ and len(weights) not in (0, width))
+    ):
+        raise InputError("the arrays of a neighbor tree have other shapes than declared")
     check_indices(order, n_rows, "a row of a neighbor tree")
     start, end = (np.asarray(nodes[name]) for name in ("idx_start", "idx_end"))
     if not np.all((start >= 0) & (start <= end) & (end <= n_rows)):
         raise InputError("the rows of a neighbor tree's node are out of range")
     at = np.arange(n_nodes)
     check_links(2 * at + 1, 2 * at + 2, n_nodes, nodes["is_leaf"] != 0)
-    weights = metric.__getstate__()[1]
-    if "Minkowski" in type(metric).__name__ and len(weights) not in (0, width):
-        raise InputError(f"a metric of {len(weights)} features belongs to a tree of {width}")
 
 
 def _check_support_vectors(model: Any) -> None:
     if "support_vectors_" not in model.__dict__:
         return
     n_vectors = np.shape(model.support_)[0]
-    width = _n_features(model)
     shapes = {np.shape(model.dual_coef_), np.shape(model._dual_coef_)}
-    if shapes != {(1, n_vectors)} or len(model.intercept_) != 1 or len(model._intercept_) != 1:
-        raise InputError("support vectors and their coefficients have different shapes")
     # a model with a precomputed kernel stores no vectors
-    if model.kernel != "precomputed" and np.shape(model.support_vectors_) != (n_vectors, width):
-        raise InputError(f"support vectors have the shape {np.shape(model.support_vectors_)}")
+    has_vectors = model.kernel != "precomputed"
+    wanted = (n_vectors, model.n_features_in_)
+    if (
+        shapes != {(1, n_vectors)}
+        or {len(model.intercept_), len(model._intercept_)} != {1}
+        or (has_vectors and np.shape(model.support_vectors_) != wanted)
+    ):
+        raise InputError("support vectors and their coefficients have different shapes")
 
 
 # --- scikit-learn estimators inside a model, stored by skops with a fixed list of allowed types
