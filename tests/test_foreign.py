@@ -116,11 +116,6 @@ def test_values_of_probabilities_are_read_from_names_in_any_order(listed: str) -
     np.testing.assert_allclose(forecast.mean(), [0.5 * 2 - 0.3 * 1.5])
 
 
-def test_probabilities_that_are_rounded_are_divided_by_their_sum() -> None:
-    thirds = {"p0": [0.3333333], "p1": [0.3333333], "p2": [0.3333333]}
-    np.testing.assert_allclose(read(thirds, pmf="p").cdf(2.0), [1.0], rtol=1e-12)
-
-
 @pytest.mark.parametrize("decimals", [2, 4])
 def test_sums_that_rounding_explains_are_accepted_with_a_warning(decimals: int) -> None:
     exact = np.random.default_rng(0).dirichlet(np.ones(5), size=2000)
@@ -163,8 +158,6 @@ def test_only_half_a_unit_of_the_last_decimal_is_accepted(
     ("options", "facts"),
     [
         ({"quantiles": "q0.1,q0.9,q0.1"}, r"^--quantiles must name each column once, got 'q0.1'"),
-        ({"samples": "s1,s2,s2"}, r"^--samples must name each column once, got 's2'; leave one"),
-        ({"pmf": "p1,p1"}, r"^--pmf must name each column once, got 'p1'"),
         ({"survival": "30=s2,60=s2"}, r"^--survival must name each column once, got 's2'"),
     ],
 )

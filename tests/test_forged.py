@@ -148,6 +148,11 @@ def test_a_tree_that_declares_fewer_nodes_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, "number of nodes of a tree is not the declared one")
 
 
+def test_trees_of_another_width_than_their_ensemble_are_refused(tmp_path: Path) -> None:
+    estimator = saved(RandomForestRegressor(2, max_depth=4), tmp_path)
+    estimator.n_features_in_ = 1
+    planted(skops.io.dumps(estimator), tmp_path)
+    refused(tmp_path, "number of features of a tree differs")
 
 
 def with_categories(estimator: Any) -> Any:
@@ -426,8 +431,6 @@ def test_a_bomb_inside_a_sparse_matrix_is_refused() -> None:
 def test_other_compressions_are_refused() -> None:
     with pytest.raises(InputError, match="compression"):
         check_archive(zipped({"a": b"a" * 1000}, zipfile.ZIP_LZMA))
-
-
 
 
 # Leaves of the JSON of a folder.

@@ -29,10 +29,10 @@ from sklearn.preprocessing import StandardScaler
 
 from evenhand import InputError, RandomizedRegressor, load, save, store
 from evenhand._files import replace_file, sweep_partials, write_text
-from evenhand._locks import OLD_SECONDS, SAVING, one_writer
+from evenhand._locks import OLD_SECONDS, SAVING
 from evenhand.store.packing import PackedModel
 
-ROUNDS = int(os.environ.get("EVENHAND_SAVE_ROUNDS", "25"))
+ROUNDS = int(os.environ.get("EVENHAND_SAVE_ROUNDS", "20"))
 """Rounds of concurrent saves and loads; set the variable to 200 for the long run."""
 
 N_SAVERS, N_LOADERS = 3, 2
@@ -360,16 +360,6 @@ def test_a_save_that_fails_at_any_step_leaves_old_or_new_with_certificate_and_re
     assert {0, 1} >= set(survivors) >= {0}
 
 
-def test_a_first_save_on_a_full_disk_leaves_no_model(
-    packed: list[PackedModel], tmp_path: Path
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        failing("full", 9, patch)
-        with pytest.raises(OSError, match="No space"):
-            put(packed[0], 0, tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("renamed", [0, 1])
 def test_what_a_save_killed_at_its_end_left_is_read_and_finished(
     renamed: int, packed: list[PackedModel], tmp_path: Path
@@ -425,15 +415,6 @@ def test_pages_and_files_that_no_certificate_names_stay(
     assert not (tmp_path / "certificate.json").exists()
 
 
-def test_a_certificate_without_a_report_leaves_none(
-    packed: list[PackedModel], tmp_path: Path
-) -> None:
-    put(packed[0], 0, tmp_path)
-    store.write_model(packed[0], tmp_path, CERTIFIED)
-    assert not (tmp_path / "report.html").exists()
-    assert store.read_certificate(tmp_path)["report_sha256"] is None
-
-
 def test_the_certificate_of_another_model_is_refused_and_loading_warns(
     packed: list[PackedModel], tmp_path: Path
 ) -> None:
@@ -462,7 +443,7 @@ def test_people_are_checked_by_a_salted_hash_of_their_sorted_ids() -> None:
 # Permissions.
 
 
-@pytest.fixture(params=[0o022, 0o027, 0o077, 0o002])
+@pytest.fixture(params=[0o027, 0o002])
 def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     before = os.umask(request.param)
     yield request.param
@@ -481,18 +462,6 @@ def test_new_files_and_folders_obey_the_umask(
         assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
 
 
-def test_a_replaced_file_has_the_permissions_of_a_new_one(tmp_path: Path) -> None:
-    path = tmp_path / "audit.json"
-    path.write_text("")
-    path.chmod(0o600)
-    before = os.umask(0o027)
-    try:
-        write_text(path, "{}")
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
-
-
 def test_the_folder_is_synced_after_a_replacement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -507,11 +476,3 @@ def test_the_folder_is_synced_after_a_replacement(
     monkeypatch.setattr(os, "replace", lambda *names: order.append("replace") or replace(*names))
     write_text(tmp_path / "file", "text")
     assert order == ["file", "replace", "folder"]
-
-
-def test_a_lock_ends_with_its_block(tmp_path: Path) -> None:
-    for _ in range(2):
-        with one_writer(tmp_path) as alone:
-            assert alone
-            assert (tmp_path / SAVING).exists()
-        assert not list(tmp_path.iterdir())
