@@ -13,7 +13,7 @@ from command_outcome import Command
 from evenhand import Forecast, RecalibratedRegressor, audit
 from evenhand._validate import InputError
 from evenhand.distributions import OutcomeKind
-from evenhand.scale import ColumnSubject, forecast_from_columns, searched_columns
+from evenhand.scale import ColumnSubject, searched_columns
 
 N = 600
 GRID = (2.0, 5.0, 10.0, 20.0)
@@ -57,8 +57,9 @@ TIMES = ("--survival", "s", "--target", "days", "--event", "died")
 @pytest.mark.parametrize("listed", ["s", "s20,s5,s2,s10", "10=s10,20=s20,2=s2,5=s5"])
 def test_columns_of_survival_probabilities_make_curves(listed: str) -> None:
     data = make_table(1, 30)
-    forecast, columns = forecast_from_columns(data, survival=listed, source="t.csv")
-    assert columns == [f"s{t:g}" for t in GRID]
+    subject = ColumnSubject(survival=listed)
+    forecast = subject(data)
+    assert subject.columns(data.columns, "t.csv") == [f"s{t:g}" for t in GRID]
     np.testing.assert_allclose(1 - forecast.cdf(5.0), data["s5"], rtol=1e-9)
     np.testing.assert_allclose(
         1 - forecast.cdf(7.5), (data["s5"] + data["s10"]) / 2, rtol=1e-9
@@ -68,17 +69,17 @@ def test_columns_of_survival_probabilities_make_curves(listed: str) -> None:
 def test_a_column_for_time_0_is_no_part_of_the_curve() -> None:
     data = make_table(1, 30)
     more = data.assign(s0=1.0)
-    forecast, columns = forecast_from_columns(more, survival="s", source="t.csv")
-    plain, _ = forecast_from_columns(data, survival="s", source="t.csv")
-    assert columns[0] == "s0"
+    subject = ColumnSubject(survival="s")
+    forecast, plain = subject(more), subject(data)
+    assert subject.columns(more.columns, "t.csv")[0] == "s0"
     np.testing.assert_allclose(forecast.cdf(3.0), plain.cdf(3.0))
 
 
 @pytest.mark.parametrize("form", [{"survival": "s"}, {"mean": "x", "std": "sd"}])
 def test_with_a_horizon_forecasts_have_an_atom_there(form: dict[str, str]) -> None:
     data = make_table(1, 30).assign(sd=1.0)
-    plain, _ = forecast_from_columns(data, **form, source="t.csv")  # type: ignore[arg-type]
-    cut, _ = forecast_from_columns(data, **form, horizon=1.5, source="t.csv")  # type: ignore[arg-type]
+    plain = ColumnSubject(**form)(data)  # type: ignore[arg-type]
+    cut = ColumnSubject(**form, horizon=1.5)(data)  # type: ignore[arg-type]
     assert cut.outcome_kind is OutcomeKind.HURDLE
     np.testing.assert_allclose(cut.event_probability(), plain.cdf(1.5), rtol=1e-9)
     for y in (0.5, 1.0, 1.4):
@@ -110,7 +111,7 @@ def test_columns_that_are_no_survival_probabilities_are_refused(
 ) -> None:
     data = make_table(1, 30).assign(**values)
     with pytest.raises(InputError) as refusal:
-        forecast_from_columns(data, **options, source="t.csv")  # type: ignore[arg-type]
+        ColumnSubject(**options).of(data, "t.csv")  # type: ignore[arg-type]
     assert fact in str(refusal.value)
 
 

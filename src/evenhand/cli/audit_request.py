@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand._format import and_more
 from evenhand._validate import (
     DiscreteOutcomeWarning,
     Floats,
@@ -312,8 +313,7 @@ def _with_keys(
     if not all(FINGERPRINT.fullmatch(str(key)) for _, key in pairs):
         return found
     listed = [f"context {str(context)!r} with key {key}" for context, key in sorted(pairs, key=str)]
-    more = f" and {len(listed) - MOST_KEYS:,} more" if len(listed) > MOST_KEYS else ""
-    draws = f"keyed hashes of ids, one per row: {', '.join(listed[:MOST_KEYS])}{more}"
+    draws = f"keyed hashes of ids, one per row: {and_more(listed, MOST_KEYS)}"
     return replace(found, provenance=found.provenance | {"draws": draws})
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand._format import and_more
 from evenhand._validate import InputError
 from evenhand.cli.messages import inform
 
@@ -94,10 +95,5 @@ def _as_options(kind: str, columns: Sequence[str]) -> str:
         options += [(name, [column]) for name, column in zip(form.split("_"), rest, strict=True)]
     else:
         options.append((form, rest))
-    words = [f"--{name} {_listed(listed)}" for name, listed in options]
+    words = [f"--{name} {and_more(listed, MOST_SHOWN, ',')}" for name, listed in options]
     return " ".join([*words, *(["--outcome count"] if kind.startswith(COUNT) else [])])
-
-
-def _listed(columns: Sequence[str]) -> str:
-    more = f" and {len(columns) - MOST_SHOWN:,} more" if len(columns) > MOST_SHOWN else ""
-    return ",".join(columns[:MOST_SHOWN]) + more

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand._format import option_name
+from evenhand._format import finite, option_name
 from evenhand._validate import (
     DiscreteOutcomeWarning,
     Floats,
@@ -355,9 +355,6 @@ def event_bounds(proof: EventCertificate, mass: float) -> dict[str, Any]:
 def table_records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table as JSON values; JSON has no NaN."""
     return [
-        {
-            str(name): None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in row.items()
-        }
+        {str(name): finite(value) for name, value in row.items()}
         for row in table.to_dict("records")
     ]

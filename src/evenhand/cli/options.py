@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand._files import link_target
+from evenhand._format import and_more
 from evenhand._validate import InputError, bad_input, did_you_mean, short
 from evenhand.cli.messages import inform
 
@@ -175,9 +176,9 @@ def own_folder(out: Path, table: Path, noun: str) -> Path:
     found = folder.iterdir() if folder.is_dir() and held is None else ()
     others = sorted(entry.name for entry in found if not entry.name.startswith("."))
     if others:
-        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
+        listed = and_more([repr(name) for name in others], 1)
         raise InputError(
-            f"--out {out} contains {others[0]!r}{more} and is not {noun}; use a new or empty folder"
+            f"--out {out} contains {listed} and is not {noun}; use a new or empty folder"
         )
     return folder
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand._format import finite
 from evenhand._validate import Floats, InputError, bad_input, check_fraction, first_names
 from evenhand.columns import unreported
 from evenhand.decisions import BayesDecision
@@ -144,8 +144,7 @@ def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
 
 
 def _finite(values: Floats) -> list[float | None]:
-    listed = np.asarray(values, dtype=np.float64).tolist()
-    return [value if math.isfinite(value) else None for value in listed]
+    return [finite(value) for value in np.asarray(values, dtype=np.float64).tolist()]
 
 
 def _actions(decide: Decide, forecast: Forecast) -> list[Any]:

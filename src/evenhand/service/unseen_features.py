@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from evenhand._format import percent
+from evenhand._format import and_more, percent
 from evenhand.columns import Column, Tally, UnseenValues, level
 from evenhand.service.cells import Value
 
@@ -97,10 +97,8 @@ def _sentence(column: Column, value: Value) -> str:
         return f"the {noun} is missing; {usual}"
     if column.kind != "number":
         levels = column.levels or ()
-        listed = ", ".join(map(repr, levels[:LISTED_LEVELS])) or "none"
-        more = len(levels) - LISTED_LEVELS
-        rest = f" and {more:,} more" if more > 0 else ""
-        return f"the {noun} never occurred in training, which had {listed}{rest}"
+        listed = and_more([*map(repr, levels)], LISTED_LEVELS) or "none"
+        return f"the {noun} never occurred in training, which had {listed}"
     if column.least is None or column.greatest is None:
         return f"the {noun} is present; in training all were missing"
     side = "below" if float(value) < column.least else "above"

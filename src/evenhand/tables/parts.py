@@ -12,18 +12,22 @@ import pandas as pd
 import pyarrow as pa
 
 from evenhand._validate import InputError, bad_input, check_column, check_count
+from evenhand.tables.cells import row_blocks
 from evenhand.tables.files import (
     cast_columns,
     check_header,
     check_part,
+    check_same_columns,
     csv_head,
+    no_rows,
     open_parquet,
     plain_schema,
     read_part,
     readable,
+    table_paths,
+    to_pandas,
+    unify_types,
 )
-from evenhand.tables.reading import check_same_columns, no_rows, table_paths, to_pandas, unify_types
-from evenhand.tables.typed_columns import row_blocks
 
 Typing = Callable[[pd.DataFrame, str, int], pd.DataFrame]
 """Converts the columns of a block to their kinds. Takes the block and, for messages, the file name
