@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import gc
 import json
 import os
 import signal
@@ -21,7 +20,6 @@ import pytest
 import evenhand as package
 from command_outcome import Command
 from evenhand._files import Partial
-from evenhand.cli import stopped_by_signals
 from evenhand.tables import TableWriter
 from forked_command import Forks
 
@@ -526,38 +524,3 @@ def test_sigterm_ends_workers_and_removes_their_parts(place: Path, tmp_path: Pat
     assert run.returncode == 143
     assert said.decode().splitlines()[-1] == "error: terminated"
     assert list(out.iterdir()) == []
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_in_a_callback_of_the_garbage_collector_is_not_lost(number: int) -> None:
-    """Python drops what is raised in such a callback; the library of the workers has one."""
-    sent: list[str] = []
-
-    def send(phase: str, info: object) -> None:
-        if not sent:
-            sent.append(phase)
-            signal.raise_signal(number)
-
-    def collect() -> None:
-        with stopped_by_signals():
-            gc.callbacks.append(send)
-            gc.collect()
-            time.sleep(10)
-
-    # those of a process that begins: a command that was stopped in this process leaves others
-    handlers = {
-        signal.SIGTERM: signal.SIG_DFL,
-        signal.SIGHUP: signal.SIG_DFL,
-        signal.SIGINT: signal.default_int_handler,
-    }
-    before = {one: signal.signal(one, handler) for one, handler in handlers.items()}
-    # streams of earlier tests are collected here: Python also drops what is raised as they close
-    gc.collect()
-    try:
-        with pytest.raises(KeyboardInterrupt) as stopped:
-            collect()
-    finally:
-        gc.callbacks.remove(send)
-        for one, handler in before.items():
-            signal.signal(one, handler)
-    assert getattr(stopped.value, "code", 130) == 128 + number

@@ -17,7 +17,6 @@ from typer.main import get_command
 from command_outcome import Command
 from evenhand import RandomizedRegressor, Service, save
 from evenhand.cli import app
-from evenhand.demo import Finished
 from evenhand.draws import KeyedDraws
 from evenhand.service import open_log
 
@@ -181,7 +180,7 @@ def test_standard_output_is_one_json_document(
     name: str, place: Path, tmp_path: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # the demo trains for a minute; its results have tests of their own
-    monkeypatch.setattr("evenhand.demo.run", lambda *args, **more: Finished("text", {"a": 1.0}))
+    monkeypatch.setattr("evenhand.demo.run", lambda *args, **more: ("text", {"a": 1.0}))
     for file, std in (("narrow.json", "narrow"), ("right.json", "sigma")):
         if name == "compare" and not (place / file).exists():
             assert audited(place, evenhand, file, std).code == 0

@@ -324,30 +324,23 @@ TEXT = "Vq3jw8-rQ0zLxN5t"
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    "content",
     [
-        (codecs.BOM_UTF8 + TEXT.encode(), "a byte order mark (UTF-8)"),
-        (TEXT.encode("utf-16"), "a byte order mark (UTF-16)"),
-        (TEXT.encode("utf-32"), "a byte order mark (UTF-32)"),
-        (TEXT.encode("utf-16-le"), "NUL bytes"),
-        (f"{TEXT} ".encode(), "blanks"),
-        (f"{TEXT} \n".encode(), "blanks"),
-        (f"\t{TEXT}\n".encode(), "blanks"),
-        (f"{TEXT}\n\n".encode(), "several lines"),
-        (f"\n{TEXT}".encode(), "several lines"),
-        (f"{TEXT}\r".encode(), "several lines"),
-        (f"{TEXT}\n{TEXT}\n".encode(), "several lines"),
-        (f"{TEXT}\u00e9".encode(), "another character (byte 17 of 18)"),
-        (f"{TEXT}\u00a0".encode(), "another character (byte 17 of 18)"),
-        (bytes(range(128, 160)), "another character (byte 1 of 32)"),
+        codecs.BOM_UTF8 + TEXT.encode(),
+        TEXT.encode("utf-16"),
+        f"{TEXT} \n".encode(),
+        f"\t{TEXT}\n".encode(),
+        f"{TEXT}\n\n".encode(),
+        f"{TEXT}\r".encode(),
+        f"{TEXT}\u00e9".encode(),
+        bytes(range(128, 160)),
     ],
 )
 def test_key_files_that_are_not_plain_are_refused(
-    content: bytes, found: str, place: Path, evenhand: Command, tmp_path: Path
+    content: bytes, place: Path, evenhand: Command, tmp_path: Path
 ) -> None:
     told = read_with(content, place, evenhand, tmp_path).complaint()
-    assert f"made.key: the key file contains {found}" in told
-    assert "one line of printable ASCII characters" in told
+    assert "made.key: the key file must contain one line of printable ASCII characters" in told
     assert "secrets.token_hex" in told
     assert TEXT not in told
     assert not (tmp_path / "out.parquet").exists()

@@ -17,12 +17,16 @@ from evenhand.cli.arguments import (
     ROWS,
     AsJson,
     ChanceOfZero,
+    Cluster,
     DropMissing,
     Entered,
     Event,
+    Features,
     ForecastOutcome,
     Horizon,
     Mean,
+    Out,
+    PersonId,
     Pmf,
     Probability,
     Quantiles,
@@ -38,7 +42,7 @@ from evenhand.cli.arguments import (
     check_seed,
 )
 from evenhand.cli.audit_request import Request, audit_in_memory, audit_in_parts
-from evenhand.cli.options import check_apart, described, warn_of_similar_keys
+from evenhand.cli.options import check_apart, described
 from evenhand.cli.reports import check_tables, command_line, report
 from evenhand.cli.tables import column_subject, refuse_without_forecasts
 from evenhand.cli.times import TimeColumns
@@ -49,8 +53,8 @@ if TYPE_CHECKING:
 
 def audit(
     options: typer.Context,
-    source: Annotated[
-        Path,
+    paths: Annotated[
+        list[Path],
         typer.Argument(
             metavar="[MODEL] TABLE",
             help="model folder written by fit, and the table; the table alone if it contains the"
@@ -58,27 +62,8 @@ def audit(
         ),
     ],
     target: Target,
-    table: Annotated[
-        Path | None, typer.Argument(show_default=False, metavar="", hidden=True)
-    ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            rich_help_panel=ROWS,
-            help="column with the unique id of each person",
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            rich_help_panel=ROWS,
-            help="column with the ids of people who have several rows; one row per person is"
-            " audited",
-        ),
-    ] = None,
+    id_column: PersonId = None,
+    cluster: Cluster = None,
     weight: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", rich_help_panel=ROWS, help="column with sampling weights"),
@@ -123,15 +108,7 @@ def audit(
             " one group of that name each",
         ),
     ] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMNS",
-            rich_help_panel=GROUPS,
-            help="columns in which groups are searched, known before the outcome, comma-separated;"
-            " by default the features of the model, or all other columns",
-        ),
-    ] = None,
+    features: Features = None,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
@@ -168,14 +145,7 @@ def audit(
             " purpose=..., unit=... (of the outcome) or any other key; may be repeated",
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
-            help="file to write: an .html report, or .json",
-        ),
-    ] = None,
+    out: Out = None,
     tables: Tables = None,
     no_rows: Annotated[
         bool,
@@ -215,7 +185,6 @@ def audit(
     """Audit the calibration of a model, or of another model's forecasts, on held-out rows."""
     from evenhand import audits
     from evenhand._validate import check_fraction
-    from evenhand.report import ABOUT_KEYS
     from evenhand.tables import check_writable
 
     check_seed(seed)
@@ -228,10 +197,10 @@ def audit(
     # options are checked before a table is read, which may take minutes
     conditions = [audits.parse_condition(text) for text in fail_if or []]
     description = described("--about", about)
-    warn_of_similar_keys("--about", description, ABOUT_KEYS)
-    # typer has no optional first argument: a single path is the table
-    rows = source if table is None else table
-    model = None if table is None else source
+    if len(paths) > 2:
+        raise InputError(f"give a model folder and a table, or a table alone, not {paths[2]} too")
+    source, rows = paths[0], paths[-1]
+    model = source if len(paths) == 2 else None
     inputs = {"the table": rows, "the model": model}
     if out is not None:
         check_apart(out, inputs)

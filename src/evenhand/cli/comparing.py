@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evenhand.cli.arguments import GATE, OUTPUT, AsJson, Tables
+from evenhand.cli.arguments import GATE, AsJson, Out, Tables
 from evenhand.cli.messages import Verdict, inform
 from evenhand.cli.options import check_apart
 from evenhand.cli.reports import check_tables, show_summary, write_tables
@@ -30,14 +30,7 @@ def compare(
             help="exit with code 1 if a group got significantly worse by more than the tolerance",
         ),
     ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
-            help="file to write: an .html page, or .json",
-        ),
-    ] = None,
+    out: Out = None,
     tables: Tables = None,
     as_json: AsJson = False,
 ) -> None:

@@ -11,7 +11,6 @@ from evenhand.cli.arguments import OUTPUT, AsJson, check_seed
 from evenhand.cli.messages import inform
 from evenhand.cli.options import check_apart, folder_to_write
 from evenhand.cli.reports import command_line, show_result
-from evenhand.cli.terminal import text_width
 
 
 def demo(
@@ -26,5 +25,5 @@ def demo(
 
     check_seed(seed)
     check_apart(out, {})
-    done = run(folder_to_write(out), seed, inform, command=command_line(), width=text_width())
-    show_result(done.values, done.text, as_json)
+    text, values = run(folder_to_write(out), seed, inform, command=command_line())
+    show_result(values, text, as_json)

@@ -12,16 +12,20 @@ import typer
 from evenhand._format import percent
 from evenhand._validate import InputError, about, bad_input, check_column, check_outcomes, short
 from evenhand.cli.arguments import (
-    GUARANTEE,
     MODEL,
     OUTPUT,
     RANDOMIZATION,
     ROWS,
     AsJson,
+    Cluster,
+    Confidence,
     DropMissing,
+    GroupMass,
     Link,
+    MaxGroupError,
     MaxPrice,
     MaxWider,
+    PersonId,
     Seed,
     Table,
     Target,
@@ -48,7 +52,7 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.reports import show_result
 from evenhand.cli.tables import people_of, with_outcomes
-from evenhand.cli.targets import KINDS, base_model, kind_of_target, refuse_for_kind
+from evenhand.cli.targets import base_model, kind_of_target, refuse_for_kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,23 +71,8 @@ def fit(
     out: Annotated[
         Path, typer.Option(metavar="FOLDER", rich_help_panel=OUTPUT, help="model folder to write")
     ],
-    id_column: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            rich_help_panel=ROWS,
-            help="column with the unique id of each person; it is not used as a feature",
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            rich_help_panel=ROWS,
-            help="column with the ids of people who have several rows; it is not used as a feature",
-        ),
-    ] = None,
+    id_column: PersonId = None,
+    cluster: Cluster = None,
     drop_missing: DropMissing = False,
     drop: Annotated[
         str | None,
@@ -98,7 +87,6 @@ def fit(
         typer.Option(
             metavar="KIND",
             rich_help_panel=MODEL,
-            autocompletion=lambda: list(KINDS),
             help="kind of target: continuous (the default), count for counts and scores, hurdle for"
             " amounts with zeros, binary for 0/1, which is not randomized",
         ),
@@ -117,7 +105,6 @@ def fit(
         typer.Option(
             metavar="DEVICE",
             rich_help_panel=MODEL,
-            autocompletion=lambda: list(DEVICES),
             help="device for training: auto, cpu or cuda",
         ),
     ] = "auto",
@@ -132,37 +119,17 @@ def fit(
         ),
     ] = None,
     link: Link = "entropic",
-    max_group_error: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=GUARANTEE,
-            help="instead of --alpha: choose the least randomization that is certified to have at"
-            " most this group error",
-        ),
-    ] = None,
+    max_group_error: MaxGroupError = None,
     max_wider: MaxWider = None,
     max_price: MaxPrice = None,
-    group_mass: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=GUARANTEE,
-            help="smallest certified group size, as a share of people; 0.2 by default",
-        ),
-    ] = None,
-    confidence: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=GUARANTEE,
-            help="confidence of the certificate; 0.95 by default",
-        ),
-    ] = None,
+    group_mass: GroupMass = None,
+    confidence: Confidence = None,
     as_json: AsJson = False,
     seed: Seed = None,
 ) -> None:
     """Train a forecaster on a table and save it to a folder.
+
+    Columns of ids are not used as features.
 
     Forecasts are randomized only with --alpha, or with one of --max-group-error, --max-wider and
     --max-price, which certify them for every group. Those of --outcome binary are never randomized:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand._validate import InputError, bad_input, short
-from evenhand.cli.arguments import DRAWS
 
 if TYPE_CHECKING:
     from evenhand.draws import KeyedDraws
@@ -31,14 +30,6 @@ LogContext = Annotated[
         metavar="NAME",
         rich_help_panel=LOG,
         help="context of the forecasts in the log",
-    ),
-]
-KeyFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        rich_help_panel=DRAWS,
-        help="file with the secret key of the draws, at least 16 bytes",
     ),
 ]
 

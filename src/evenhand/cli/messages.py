@@ -6,17 +6,17 @@ import errno
 import os
 import signal
 import sys
-import threading
+import textwrap
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from evenhand._escape import single_line
 from evenhand._table import line_width
-from evenhand._validate import InputError, MissingExtraError, did_you_mean, short
+from evenhand._validate import InputError, MissingExtraError
 from evenhand.cli.streams import Safe
-from evenhand.cli.terminal import STYLES, USUAL_WIDTH, folded, has_colour, styled, width_of
+from evenhand.cli.terminal import width_of
 
 BAD_INPUT = 2
 NOT_WORTH_IT = 3
@@ -76,27 +76,9 @@ def end_with(error: BaseException) -> NoReturn:
 
 def usage_message(error: Any) -> str:
     """Return the message of a usage error of typer as one line that names the help to read."""
-    # typer's own suggestions of options are replaced by those of `did_you_mean`
-    wrong = getattr(error, "option_name", None)
-    is_unknown = wrong is not None and hasattr(error, "possibilities")
-    text = (error.message if is_unknown else error.format_message()).rstrip(".")
-    text = f"{text[:1].lower()}{text[1:]}"
-    if error.ctx is None:
-        return text
-    options = [name for one in error.ctx.command.get_params(error.ctx) for name in one.opts]
-    question = did_you_mean(wrong, options) if is_unknown else ""
-    return _with_help(text, question, f"{error.ctx.command_path} --help")
-
-
-def unknown_command(name: str, known: Iterable[str]) -> InputError:
-    """Return the error for a command that does not exist."""
-    question = did_you_mean(name, known)
-    return InputError(_with_help(f"no such command {short(name)}", question, "evenhand --help"))
-
-
-def _with_help(text: str, question: str, command: str) -> str:
-    """Append a suggestion, if there is one, and the command that prints the help."""
-    return f"{text}; {question} See {command}" if question else f"{text}; see {command}"
+    text = error.format_message().rstrip(".")
+    command = "evenhand" if error.ctx is None else error.ctx.command_path
+    return f"{text[:1].lower()}{text[1:]}; see {command} --help"
 
 
 def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
@@ -112,23 +94,8 @@ def warn(message: Warning | str, category: type[Warning], *place: Any, **more: A
 
 
 def inform(message: str) -> None:
-    """Write a message to standard error on one line; control characters are escaped.
-
-    On a terminal it is broken between words, and the kind of message is coloured.
-    """
-    line, stream = single_line(message), sys.stderr
-    if not stream.isatty():
-        print(line, file=stream, flush=True)
-        return
-    text = folded(line, width_of(stream) or USUAL_WIDTH, 2, first=0)
-    kind, colon, rest = text.partition(": ")
-    # while a bar is shown, rich writes the text above it
-    if colon and kind in STYLES and isinstance(stream, Safe):
-        kind = styled(kind, kind, has_colour=has_colour(stream))
-        stream.write_styled(f"{kind}{colon}{rest}\n")
-        stream.flush()
-    else:
-        print(text, file=stream, flush=True)
+    """Write a message to standard error on one line; control characters are escaped."""
+    print(single_line(message), file=sys.stderr, flush=True)
 
 
 def show(text: str) -> None:
@@ -140,12 +107,25 @@ def show_text(text: str) -> None:
     """Write results for readers to standard output; on a terminal, lines are broken to fit it."""
     width = width_of(sys.stdout)
     if width is not None:
-        text = "\n".join(_fitting(line, min(width, line_width())) for line in text.split("\n"))
+        text = "\n".join(_folded(line, min(width, line_width())) for line in text.split("\n"))
     show(text)
 
 
-def _fitting(line: str, width: int) -> str:
-    return line if len(line) <= width else folded(line, width, len(line) - len(line.lstrip()))
+def _folded(line: str, width: int) -> str:
+    """Break a line between words; its indent is repeated."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    return (
+        line
+        if len(line) <= width
+        else textwrap.fill(
+            line.strip(),
+            width,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
 
 
 def code_of(end: SystemExit, out: Safe) -> int:
@@ -179,27 +159,11 @@ def stopped_by_signals() -> Iterator[None]:
             signal.signal(one, signal.SIG_IGN)
         raise Terminated(number)
 
-    def arm() -> None:
-        for number in caught:
-            signal.signal(number, stop)
-
-    def send_again(lost: Any) -> None:
-        # Python drops exceptions of callbacks of its garbage collector, of which Dask has one: a
-        # signal that arrives in such a callback is sent again once the callback is over
-        if isinstance(lost.exc_value, KeyboardInterrupt):
-            arm()
-            number = getattr(lost.exc_value, "number", signal.SIGINT)
-            threading.Timer(0.01, signal.pthread_kill, (main, number)).start()
-        else:
-            hook(lost)
-
-    main = threading.get_ident()
-    hook, sys.unraisablehook = sys.unraisablehook, send_again
-    arm()
+    for number in caught:
+        signal.signal(number, stop)
     try:
         yield
     finally:
-        sys.unraisablehook = hook
         for number in caught:
             # otherwise the process is about to exit with the code of the first signal
             if signal.getsignal(number) is stop:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand._files import link_target
-from evenhand._validate import InputError, bad_input, did_you_mean, short
+from evenhand._validate import InputError, bad_input, short
 from evenhand.cli.messages import inform
 
 if TYPE_CHECKING:
@@ -89,17 +89,6 @@ def described(option: str, pairs: Sequence[str] | None) -> dict[str, str]:
             )
         found[key] = value
     return found
-
-
-def warn_of_similar_keys(option: str, keys: Iterable[str], known: Sequence[str]) -> None:
-    """Warn of keys that are similar to known keys, but not among them."""
-    for key in keys:
-        question = did_you_mean(key, known)
-        if key not in known and question:
-            inform(
-                f"warning: {option} {key}=... is not one of the known keys and is printed as it is;"
-                f" {question}"
-            )
 
 
 def check_apart(out: Path, inputs: Mapping[str, Path | None], option: str = "--out") -> None:

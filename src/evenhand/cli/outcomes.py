@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand._format import count
-from evenhand.cli.arguments import ROWS, AsJson, Table, Target
-from evenhand.cli.log_arguments import LOG, KeyFile, Log, LogContext, draws_of, opened_log
+from evenhand.cli.arguments import ROWS, AsJson, KeyFile, Table, Target
+from evenhand.cli.log_arguments import LOG, Log, LogContext, draws_of, opened_log
 from evenhand.cli.messages import inform
 from evenhand.cli.reports import show_result
 

@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from evenhand._validate import bad_input, check_count, short
-from evenhand.cli.arguments import GUARANTEE, AsJson, Link, MaxPrice, MaxWider, checked_link
+from evenhand.cli.arguments import (
+    AsJson,
+    Confidence,
+    GroupMass,
+    Link,
+    MaxGroupError,
+    MaxPrice,
+    MaxWider,
+    checked_link,
+)
 from evenhand.cli.certifying import check_goal, check_target
-from evenhand.cli.messages import show, show_text
 from evenhand.cli.options import listed_names
+from evenhand.cli.reports import show_result
 
 TABLES = "Rows and groups"
 
 
 def plan(
-    max_group_error: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=GUARANTEE,
-            help="largest group error to certify, below 0.5; 0.25 unless one of the next two is"
-            " given",
-        ),
-    ] = None,
+    max_group_error: MaxGroupError = None,
     max_wider: MaxWider = None,
     max_price: MaxPrice = None,
-    group_mass: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=GUARANTEE,
-            help="smallest certified group size, as a share of people",
-        ),
-    ] = 0.2,
-    confidence: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE", rich_help_panel=GUARANTEE, help="confidence of the certificate"
-        ),
-    ] = 0.95,
+    group_mass: GroupMass = None,
+    confidence: Confidence = None,
     link: Link = "entropic",
     rows: Annotated[
         str,
@@ -72,18 +60,15 @@ def plan(
     check_goal(None, goals, {})
     check_target(goals, group_mass, confidence)
     checked_link(link, 1.0)
+    sizes: dict[str, Any] = {"group_mass": group_mass, "confidence": confidence}
     found = planning.plan(
         **goals,
-        group_mass=group_mass,
-        confidence=confidence,
+        **{name: size for name, size in sizes.items() if size is not None},
         link=link,
         rows=[_count(number) for number in listed_names("--rows", rows)],
         n_groups=check_count("--groups", groups),
     )
-    if as_json:
-        show(json.dumps(found.to_dict(), indent=2))
-    else:
-        show_text(found.summary())
+    show_result(found.to_dict(), found.summary(), as_json)
 
 
 def _count(number: str) -> int:

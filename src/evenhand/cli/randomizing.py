@@ -12,30 +12,37 @@ import typer
 from evenhand._format import count
 from evenhand._validate import InputError
 from evenhand.cli.arguments import (
-    CONTEXT_HELP,
     DEFAULT_ALPHA,
     DEFAULT_LEVELS,
-    OUTPUT,
-    PRICE_HELP,
-    ROWS,
-    WIDER_HELP,
     AsJson,
     ChanceOfZero,
+    Cluster,
+    Confidence,
+    Context,
     DropMissing,
     Entered,
     Event,
+    Features,
     ForecastOutcome,
+    GroupMass,
     Horizon,
     Keep,
+    KeyFile,
     Levels,
     Link,
+    MaxGroupError,
+    MaxPrice,
+    MaxWider,
     Mean,
     Moments,
+    OutByTarget,
+    PersonId,
     Pmf,
     Probability,
     Quantiles,
     Samples,
     Scheduler,
+    Seed,
     SkipBadParts,
     SortQuantiles,
     Std,
@@ -108,24 +115,8 @@ SERVING = (
 def randomize(
     options: typer.Context,
     table: Table,
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="PATH",
-            rich_help_panel=OUTPUT,
-            help="with --target: folder to write; otherwise a csv or parquet file, or a new folder"
-            " if TABLE is a folder",
-        ),
-    ],
-    id_column: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            rich_help_panel=ROWS,
-            help="column with the id of each person",
-        ),
-    ] = None,
+    out: OutByTarget,
+    id_column: PersonId = None,
     mean: Mean = None,
     std: Std = None,
     quantiles: Quantiles = None,
@@ -149,67 +140,15 @@ def randomize(
     event: Event = None,
     horizon: Horizon = None,
     entered: Entered = None,
-    max_group_error: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=CERTIFY,
-            help="largest group error to certify; 0.25 by default",
-        ),
-    ] = None,
-    max_wider: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", rich_help_panel=CERTIFY, help=WIDER_HELP),
-    ] = None,
-    max_price: Annotated[
-        float | None,
-        typer.Option(metavar="NATS", rich_help_panel=CERTIFY, help=PRICE_HELP),
-    ] = None,
-    group_mass: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=CERTIFY,
-            help="smallest certified group size, as a share of people",
-        ),
-    ] = 0.2,
-    confidence: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE", rich_help_panel=CERTIFY, help="confidence of the certificate"
-        ),
-    ] = 0.95,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMNS",
-            rich_help_panel=CERTIFY,
-            help="columns in which groups are searched, known before the outcome, comma-separated;"
-            " by default all other columns",
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            rich_help_panel=CERTIFY,
-            help="column with the ids of people who have several rows; one row per person is used",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", rich_help_panel=CERTIFY, help="random seed, for a repeatable run"
-        ),
-    ] = None,
-    key_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=SERVE,
-            help="file with the secret key of the draws, at least 16 bytes",
-        ),
-    ] = None,
+    max_group_error: MaxGroupError = None,
+    max_wider: MaxWider = None,
+    max_price: MaxPrice = None,
+    group_mass: GroupMass = None,
+    confidence: Confidence = None,
+    features: Features = None,
+    cluster: Cluster = None,
+    seed: Seed = None,
+    key_file: KeyFile = None,
     certificate: Annotated[
         Path | None,
         typer.Option(
@@ -227,10 +166,7 @@ def randomize(
             " and smaller possible errors in every group",
         ),
     ] = DEFAULT_ALPHA,
-    context: Annotated[
-        str,
-        typer.Option(metavar="NAME", rich_help_panel=SERVE, help=CONTEXT_HELP),
-    ] = "",
+    context: Context = "",
     link: Link = "entropic",
     levels: Levels = DEFAULT_LEVELS,
     moments: Moments = False,
@@ -288,7 +224,6 @@ def randomize(
             features=features,
             id_column=id_column,
             cluster=cluster,
-            confidence=confidence,
             seed=seed_of(seed),
             times=times,
             drop_missing=drop_missing,

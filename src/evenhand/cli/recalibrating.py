@@ -14,7 +14,6 @@ from evenhand._format import count
 from evenhand._validate import InputError, about, bad_input, first_names
 from evenhand.cli.arguments import (
     DEFAULT_LEVELS,
-    OUTPUT,
     AsJson,
     ChanceOfZero,
     DropMissing,
@@ -22,11 +21,15 @@ from evenhand.cli.arguments import (
     ForecastOutcome,
     Horizon,
     Keep,
+    Levels,
     Mean,
+    OutByTarget,
+    PersonId,
     Pmf,
     Probability,
     Quantiles,
     Samples,
+    SkipBadParts,
     SortQuantiles,
     Std,
     Survival,
@@ -70,15 +73,7 @@ SERVING = ("id_column", "maps", "keep", "levels", "skip_bad_parts")
 def recalibrate(
     options: typer.Context,
     table: Table,
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="PATH",
-            rich_help_panel=OUTPUT,
-            help="with --target: folder to write; otherwise a csv or parquet file, or a new folder"
-            " if TABLE is a folder",
-        ),
-    ],
+    out: OutByTarget,
     mean: Mean = None,
     std: Std = None,
     quantiles: Quantiles = None,
@@ -127,32 +122,10 @@ def recalibrate(
         Path | None,
         typer.Option(metavar="FOLDER", rich_help_panel=APPLY, help="folder written with --target"),
     ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            rich_help_panel=APPLY,
-            help="column with the id of each person",
-        ),
-    ] = None,
+    id_column: PersonId = None,
     keep: Keep = None,
-    levels: Annotated[
-        str,
-        typer.Option(
-            metavar="LEVELS",
-            rich_help_panel=APPLY,
-            help="levels of the quantiles to write, comma-separated",
-        ),
-    ] = DEFAULT_LEVELS,
-    skip_bad_parts: Annotated[
-        bool,
-        typer.Option(
-            "--skip-bad-parts",
-            rich_help_panel=APPLY,
-            help="skip parts that cannot be read, and list them",
-        ),
-    ] = False,
+    levels: Levels = DEFAULT_LEVELS,
+    skip_bad_parts: SkipBadParts = False,
     as_json: AsJson = False,
 ) -> None:
     """Recalibrate forecasts of another model, given as columns of a table, by group.

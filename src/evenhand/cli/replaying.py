@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from evenhand._validate import InputError
-from evenhand.cli.arguments import ROWS, AsJson
-from evenhand.cli.log_arguments import KeyFile, Log, anchor_of, draws_of, opened_log
+from evenhand.cli.arguments import ROWS, AsJson, KeyFile
+from evenhand.cli.log_arguments import Log, anchor_of, draws_of, opened_log
 from evenhand.cli.messages import Verdict, fail
 from evenhand.cli.reports import show_result
 

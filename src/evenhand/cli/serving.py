@@ -12,11 +12,11 @@ from evenhand._format import count
 from evenhand._validate import InputError, bad_input, check_choice, short
 from evenhand.cli.arguments import (
     DEFAULT_LEVELS,
-    DRAWS,
     AsJson,
     Context,
     Id,
     Keep,
+    KeyFile,
     Levels,
     Moments,
     OutTable,
@@ -53,15 +53,7 @@ def predict(
     table: Table,
     id_column: Id,
     out: OutTable,
-    key_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=DRAWS,
-            help="file with the secret key of the draws, at least 16 bytes; needed only for a"
-            " randomized model, and for --log",
-        ),
-    ] = None,
+    key_file: KeyFile = None,
     context: Context = "",
     levels: Levels = DEFAULT_LEVELS,
     moments: Moments = False,
@@ -72,8 +64,7 @@ def predict(
             metavar="LOG",
             rich_help_panel=LOG,
             help="decision log to which forecasts are added before they are written: a .sqlite"
-            " file, a folder of parquet files (.parquet), or a URL such as"
-            " postgresql://USER@HOST/DATABASE",
+            " file, or a URL such as postgresql://USER@HOST/DATABASE",
         ),
     ] = None,
     groups: Annotated[
@@ -108,7 +99,7 @@ def predict(
     """Write forecasts for the people in a table.
 
     With a randomized model, each person's draw is a keyed hash of the id, so repeated runs give the
-    same forecasts. For a 0/1 target the probability is written.
+    same forecasts; it and --log need --key-file. For a 0/1 target the probability is written.
 
     With --log, each forecast is in a decision log before it is written, and its id in the column
     forecast_id. A person who is in the log with the same features gets the logged answer.

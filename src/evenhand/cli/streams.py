@@ -73,10 +73,6 @@ class Safe(Tolerant):
         # the attribute that rich looks up
         self.rich_proxied_file = Tolerant(stream, self.losses)
 
-    def write_styled(self, text: str) -> None:
-        """Write text of evenhand itself with its codes for styles, which are not escaped."""
-        self.rich_proxied_file.write(text)
-
     def write(self, text: str) -> int:
         super().write(visible(text, LINE_ENDS))
         # escapes lengthen the text, but callers check that all their characters were written

@@ -19,7 +19,7 @@ from evenhand._validate import (
     first_names,
     short,
 )
-from evenhand.cli.arguments import GATE, GROUPS, OUTPUT, AsJson
+from evenhand.cli.arguments import GATE, GROUPS, AsJson, Out
 from evenhand.cli.log_arguments import LOG, Log, opened_log
 from evenhand.cli.messages import Verdict, inform
 from evenhand.cli.options import check_apart, listed_names
@@ -116,14 +116,7 @@ def watch(
             help="exit with code 1 if there is an alarm, new or old",
         ),
     ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
-            help="file to write: an .html page, or .json",
-        ),
-    ] = None,
+    out: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """Watch a decision log: whether the promise of a certificate still holds, by group and draw.
