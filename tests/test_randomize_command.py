@@ -390,9 +390,9 @@ def test_damaged_certificates_are_refused(place: Path, evenhand: Command) -> Non
     # other columns than those of the certificate, and options that it replaces
     more = ("--certificate", place / "proof")
     for given, facts in (
-        (("--mean", "sigma", "--std", "mu"), ("--mean mu --std sigma, not", "--std mu;")),
-        (("--quantiles", "q"), ("for --quantiles q0.05,", "and 2 more")),
-        (("--samples", "s1,s2"), ("for --samples s1,s2;",)),
+        (("--mean", "sigma", "--std", "mu"), ("mean_std in mu, sigma, not", "in sigma, mu;")),
+        (("--quantiles", "q"), ("for quantiles in q0.05,", ", ...;")),
+        (("--samples", "s1,s2"), ("for samples in s1, s2;",)),
         ((*NORMAL, "--alpha", "0.1"), ("--alpha has no effect with --certificate",)),
         ((*NORMAL, "--link", "entropic"), ("--link has no effect with --certificate",)),
     ):

@@ -215,11 +215,11 @@ def test_events_are_refused_with_reason_and_advice(
 def test_a_certificate_is_for_its_kind_of_columns(place: Path, evenhand: Command) -> None:
     assert evenhand(*certify_args(place, "count_mean")).code == 0
     for kind, named in (
-        ("count_mean_std", "--mean rate --std spread --outcome count"),
-        ("pmf", "--pmf s_1,s_2,s_3,s_4,s_5"),
-        ("chance_of_zero_quantiles", "--chance-of-zero none --quantiles a0.05,"),
+        ("count_mean_std", "count_mean_std in rate, spread;"),
+        ("pmf", "pmf in s_1, s_2, s_3, s_4, s_5;"),
+        ("chance_of_zero_quantiles", "chance_of_zero_quantiles in none, a0.05, "),
     ):
         refused = evenhand(*serve_args(place, kind, "--certificate", place / "proof"))
         message = refused.complaint()
-        assert "is for --mean rate --outcome count, not for " in message
+        assert "is for count_mean in rate, not for " in message
         assert named in message

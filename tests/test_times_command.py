@@ -387,12 +387,12 @@ def test_times_are_certified_and_randomized(
         (("--survival", "s", *SERVE, "--event", "died"), "--event has no effect without --target"),
         (
             ("--survival", "s", *SERVE, "--certificate", "certificate", "--horizon", "11"),
-            "2=s2,5=s5,10=s10,20=s20 --horizon 12, not for --survival 2=s2,5=s5,10=s10,20=s20"
-            " --horizon 11",
+            "2=s2, 5=s5, 10=s10, 20=s20 up to the horizon 12, not for survival in 2=s2, 5=s5,"
+            " 10=s10, 20=s20 up to the horizon 11",
         ),
         (
             ("--survival", "4=s2,5=s5,10=s10,20=s20", *SERVE, "--certificate", "certificate"),
-            "not for --survival 4=s2,5=s5",
+            "not for survival in 4=s2, 5=s5",
         ),
     ],
 )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from evenhand._validate import InputError
+from evenhand._validate import InputError, first_names
 from evenhand.cli.messages import inform
 
 if TYPE_CHECKING:
@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from evenhand.links import Link
     from evenhand.scale import ColumnSubject
     from evenhand.tables import Parts
-
-MOST_SHOWN = 5
-"""Largest number of columns that a message lists."""
-
-CHANCE = "chance_of_zero_"
-COUNT = "count_"
-"""Beginnings of kinds of columns (`ColumnSubject.kind`), before the form of the forecasts."""
 
 
 def certified_forecasts(
@@ -36,17 +29,14 @@ def certified_forecasts(
     certified = store.read_forecast_certificate(folder)
     if subject.horizon is None:
         subject = replace(subject, horizon=certified.horizon)
-    kind = subject.kind
-    columns = subject.columns(parts.columns, parts.source)
+    columns = tuple(subject.columns(parts.columns, parts.source))
     times = tuple(subject.times(parts.columns, parts.source) or ())
-    given = CertifiedColumns(kind, tuple(columns), times, subject.horizon)
-    expected = CertifiedColumns(
-        certified.kind, certified.columns, certified.times, certified.horizon
-    )
-    if given.ordered != expected.ordered:
+    given = (subject.kind, columns, times, subject.horizon)
+    expected = (certified.kind, certified.columns, certified.times, certified.horizon)
+    if _ordered(*given) != _ordered(*expected):
         raise InputError(
-            f"--certificate {folder} is for {expected.as_options()}, not for {given.as_options()};"
-            " name the certified columns, or certify these with --target"
+            f"--certificate {folder} is for {_text(*expected)}, not for {_text(*given)}; name the"
+            " certified columns, or certify these with --target"
         )
     link = certified.link
     until = "" if certified.horizon is None else f", horizon {certified.horizon:g}"
@@ -54,50 +44,15 @@ def certified_forecasts(
     return subject, link
 
 
-@dataclass(frozen=True)
-class CertifiedColumns:
-    """Columns of forecasts as a certificate records them; parameters as in `CertifiedForecasts`."""
-
-    kind: str
-    columns: tuple[str, ...]
-    times: tuple[float, ...] = ()
-    horizon: float | None = None
-
-    @property
-    def ordered(self) -> CertifiedColumns:
-        """The columns in the order that has a meaning."""
-        return replace(self, columns=tuple(_ordered(self.kind, self.columns)))
-
-    def as_options(self) -> str:
-        """Return the columns as options of the command."""
-        columns = list(self.columns)
-        if self.times:
-            pairs = zip(self.times, self.columns, strict=True)
-            columns = [f"{time:.15g}={name}" for time, name in pairs]
-        tau = "" if self.horizon is None else f" --horizon {self.horizon:.15g}"
-        return f"{_as_options(self.kind, columns)}{tau}"
-
-
-def _ordered(kind: str, columns: Sequence[str]) -> list[str]:
+def _ordered(kind: str, columns: Sequence[str], *rest: Any) -> tuple[Any, ...]:
     """Return columns in the order that has a meaning; that of samples has none."""
-    first = 1 if kind.startswith(CHANCE) else 0
-    rest = columns[first:]
-    return [*columns[:first], *(sorted(rest) if kind.endswith("samples") else rest)]
+    if not kind.endswith("samples"):
+        return kind, *columns, *rest
+    first = 1 if kind.startswith("chance_of_zero_") else 0
+    return kind, *columns[:first], *sorted(columns[first:]), *rest
 
 
-def _as_options(kind: str, columns: Sequence[str]) -> str:
-    """Return columns of forecasts as options of the command."""
-    form = kind.removeprefix(CHANCE).removeprefix(COUNT)
-    options = [("chance-of-zero", columns[:1])] if kind.startswith(CHANCE) else []
-    rest = columns[len(options) :]
-    if form in ("mean", "mean_std"):
-        options += [(name, [column]) for name, column in zip(form.split("_"), rest, strict=True)]
-    else:
-        options.append((form, rest))
-    words = [f"--{name} {_listed(listed)}" for name, listed in options]
-    return " ".join([*words, *(["--outcome count"] if kind.startswith(COUNT) else [])])
-
-
-def _listed(columns: Sequence[str]) -> str:
-    more = f" and {len(columns) - MOST_SHOWN:,} more" if len(columns) > MOST_SHOWN else ""
-    return ",".join(columns[:MOST_SHOWN]) + more
+def _text(kind: str, columns: Sequence[str], times: Sequence[float], horizon: float | None) -> str:
+    named = [f"{time:.15g}={name}" for time, name in zip(times, columns, strict=False)] or columns
+    tau = "" if horizon is None else f" up to the horizon {horizon:.15g}"
+    return f"{kind} in {first_names(named, 5)}{tau}"
