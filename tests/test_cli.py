@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import os
-import pkgutil
-import re
 import shlex
 import shutil
 import subprocess
 import sysconfig
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -298,56 +295,13 @@ def test_rows_that_cannot_be_audited_are_said_and_the_model_is_kept(
     assert not (tmp_path / "model" / "report.html").exists()
 
 
-@pytest.mark.usefixtures("quick_training")
-def test_fit_certifies_as_much_as_a_limit_of_the_width_allows(
+def test_what_belongs_to_max_group_error_is_refused_without_it(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
-    args = ("fit", place / "people.csv", "--target", "loss", "--drop", "mu,sigma,id", "--seed", 0)
-    fitted = evenhand(*args, "--out", tmp_path / "model", "--max-wider", 0.2, "--group-mass", 0.5)
-    assert fitted.code == 0
-    proof = json.loads((tmp_path / "model" / "certificate.json").read_text())
-    assert (proof["max_wider"], proof["max_group_error"], proof["group_mass"]) == (0.2, None, 0.5)
-    assert 0.19 < proof["wider"] <= 0.2
-    assert "80% intervals at most 20% wider: alpha" in fitted.out
-    assert "every group of at least 50% of people" in proof["statement"]
-    refused = evenhand(*args, "--out", tmp_path / "other", "--max-price", -1)
-    assert "--max-price must be a number above 0" in refused.complaint()
-
-
-@pytest.mark.parametrize("option", ["--group-mass", "--confidence"])
-def test_what_belongs_to_max_group_error_is_refused_without_it(
-    option: str, place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    refused = evenhand(
-        "fit", place / "people.csv", "--target", "loss", "--out", tmp_path / "model", option, 0.5
-    )
-    assert f"{option} 0.5 has no effect without --max-group-error" in refused.complaint()
+    args = ("fit", place / "people.csv", "--target", "loss", "--out", tmp_path / "model")
+    refused = evenhand(*args, "--group-mass", 0.5)
+    assert "--group-mass 0.5 has no effect without --max-group-error" in refused.complaint()
     assert not (tmp_path / "model").exists()
-
-
-@pytest.mark.usefixtures("quick_training")
-def test_rows_of_one_person_certify_once(place: Path, tmp_path: Path, evenhand: Command) -> None:
-    twice = TABLE.assign(id=[f"p{i // 2}" for i in range(ROWS)])
-    written(twice, tmp_path / "twice.csv")
-    args = (
-        "fit",
-        tmp_path / "twice.csv",
-        "--target",
-        "loss",
-        "--cluster",
-        "id",
-        "--drop",
-        "mu,sigma",
-        "--seed",
-        0,
-    )
-    fitted = evenhand(*args, "--out", tmp_path / "model", "--max-group-error", 0.45)
-    assert fitted.code == 0
-    # three in ten of 100 people; of the others both rows
-    assert "(30 people; trained on 140 other rows)" in fitted.out
-    assert (
-        json.loads((tmp_path / "model" / "certificate.json").read_text())["certified_on"]["n"] == 30
-    )
 
 
 def test_ids_that_repeat_are_told(place: Path, tmp_path: Path, evenhand: Command) -> None:
@@ -452,26 +406,6 @@ def test_moments_are_those_of_the_forecast_at_the_draw_of_each_person(
     )
 
 
-def test_levels_are_columns_named_by_all_their_digits(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    levels = ("--levels", "0.5, 0.9999999,0.99999991")
-    assert (
-        evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv", *levels)).code
-        == 0
-    )
-    found = pd.read_csv(tmp_path / "out.csv")
-    assert list(found.columns[3:-2]) == ["q0.5", "q0.9999999", "q0.99999991"]
-    assert (found["q0.9999999"] < found["q0.99999991"]).all()
-
-
-def test_an_old_output_is_replaced(place: Path, tmp_path: Path, evenhand: Command) -> None:
-    (tmp_path / "out.csv").write_text("old")
-    assert evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv")).code == 0
-    assert len(pd.read_csv(tmp_path / "out.csv")) == ROWS
-    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
-
-
 # A person's draw.
 
 
@@ -482,7 +416,6 @@ def test_draws_and_forecasts_do_not_depend_on_order_batch_or_type_of_the_id(
     as_text = TABLE.assign(id=TABLE["id"].astype(str))
     batches = {
         "people.csv": TABLE,
-        "integers.parquet": TABLE,
         "text.parquet": as_text,
         "shuffled.csv": shuffled,
         "half.csv": shuffled[: ROWS // 2],
@@ -540,20 +473,6 @@ def test_another_context_or_key_gives_other_draws(
             assert abs(np.corrcoef(first, second)[0, 1]) < 0.35
 
 
-def test_line_ends_of_the_key_file_do_not_count(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    for ending in (b"", b"\n", b"\r\n"):
-        (tmp_path / "key").write_bytes(KEY + ending)
-        more = ("--key-file", tmp_path / "key")
-        assert (
-            evenhand(*predict_args(place, place / "people.csv", tmp_path / "out.csv", *more)).code
-            == 0
-        )
-        found = pd.read_csv(tmp_path / "out.csv", float_precision="round_trip")
-        np.testing.assert_array_equal(found["r"], KeyedDraws(KEY)(TABLE["id"]))
-
-
 # Another model's forecasts.
 
 
@@ -573,10 +492,10 @@ def test_randomize_at_alpha_1_leaves_the_normal_forecasts_as_they_are(
     np.testing.assert_allclose(found["served_std"], TABLE["sigma"], rtol=1e-3)
 
 
-@pytest.mark.parametrize("link", ["entropic", "laplace", "gaussian"])
 def test_randomize_is_the_link_around_the_normal_forecast(
-    link: str, place: Path, tmp_path: Path, evenhand: Command
+    place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
+    link = "laplace"
     more = ("--alpha", 0.2, "--link", link, "--context", "trial")
     assert (
         evenhand(*randomize_args(place, place / "people.parquet", tmp_path / "out.csv", *more)).code
@@ -628,41 +547,16 @@ def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> No
     assert len(brief.out.splitlines()) <= 24
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--fail-if", 5000 * "x"),
-        ("--fail-if", f"{5000 * 'x'} > 0"),
-        ("--tolerance", 5000 * "9"),
-        ("--groups", 5000 * "x"),
-        ("--about", 5000 * "x"),
-        ("--seed", 5000 * "9"),
-    ],
-    ids=lambda options: f"{options[0]} {options[1][-6:]}",
-)
-def test_long_values_of_options_are_shortened_in_messages(
-    options: tuple[str, str], place: Path, evenhand: Command
-) -> None:
-    table = place / "people.csv"
-    said = evenhand("audit", table, "--target", "loss", *NORMAL, *options).complaint()
-    assert len(said.replace(str(place), "")) < 300
+def test_long_values_of_options_are_shortened_in_messages(place: Path, evenhand: Command) -> None:
+    args = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
+    for option in ("--fail-if", "--groups", "--about"):
+        said = evenhand(*args, option, 5000 * "x").complaint()
+        assert len(said.replace(str(place), "")) < 300
 
 
-def test_long_levels_are_shortened_in_messages(
-    tmp_path: Path, place: Path, evenhand: Command
-) -> None:
-    table, out = place / "people.csv", tmp_path / "out.csv"
-    said = evenhand(*predict_args(place, table, out, "--levels", 5000 * "x")).complaint()
-    assert "--levels" in said
-    assert len(said) < 300
-
-
-@pytest.mark.parametrize("workers", ["0", "-1"])
-def test_a_number_of_workers_is_named_as_it_is_typed(
-    workers: str, place: Path, evenhand: Command
-) -> None:
+def test_a_number_of_workers_is_named_as_it_is_typed(place: Path, evenhand: Command) -> None:
     given = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
-    assert "'--workers'" in evenhand(*given, "--workers", workers).complaint()
+    assert "'--workers'" in evenhand(*given, "--workers", "0").complaint()
 
 
 def test_weights_of_rows_and_the_largest_of_the_design(
@@ -770,18 +664,11 @@ def test_a_gate_fails_with_code_one_and_says_by_how_much(
     assert lines[2].startswith(f"failed: the condition of --fail-if is true: {condition} (it is 0.")
 
 
-@pytest.mark.parametrize(
-    ("gate", "words"),
-    [
-        (
-            "coverage(0.8,0.2)<0.5",
-            ("one deterministic forecast", "every group of 20%", "a level above 0.8"),
-        ),
-    ],
-)
 def test_a_gate_that_cannot_be_judged_leaves_the_report_and_names_another(
-    gate: str, words: tuple[str, ...], place: Path, tmp_path: Path, evenhand: Command
+    place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
+    gate = "coverage(0.8,0.2)<0.5"
+    words = ("one deterministic forecast", "every group of 20%", "a level above 0.8")
     out = tmp_path / "audit.json"
     args = (
         "audit",
@@ -862,28 +749,6 @@ def test_a_column_that_is_not_there_is_told_alike_by_all_options(
         assert "did you mean 'income'?" in evenhand(*args, option, "incom").complaint()
 
 
-def test_one_row_of_each_person_is_audited_on_request(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    twice = written(
-        pd.concat([TABLE, TABLE]).assign(nr=np.arange(2 * ROWS)), tmp_path / "twice.csv"
-    )
-    shown = evenhand(
-        "audit", twice, "--target", "loss", *NORMAL, "--id", "nr", "--cluster", "id", "--json"
-    )
-    assert shown.code == 0
-    assert json.loads(shown.out)["n_samples"] == ROWS
-
-
-def test_a_report_is_one_page(place: Path, tmp_path: Path, evenhand: Command) -> None:
-    page = tmp_path / "report.html"
-    shown = evenhand(
-        "audit", place / "model", place / "people.csv", "--target", "loss", "--out", page
-    )
-    assert (shown.code, shown.err) == (0, f"audit written to {page}\n")
-    assert page.read_text().lstrip().lower().startswith("<!doctype html>")
-
-
 def test_an_audit_names_the_command_the_seed_and_the_files(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
@@ -948,19 +813,6 @@ def test_audit_of_a_model_writes_what_it_prints(
     assert json.loads(shown.out)["is_randomized"] is True
     assert evenhand(*args, "--json").out == shown.out
     assert evenhand(*args, "--json", "--seed", 1).out != shown.out
-
-
-def test_a_milder_atom_is_a_warning_that_names_the_column(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    table = TABLE.copy()
-    table.loc[:7, "loss"] = 15.0
-    path = written(table, tmp_path / "mild.csv")
-    shown = evenhand("audit", path, "--target", "loss", "--mean", "mu", "--std", "sigma", "--json")
-    assert shown.code == 0
-    json.loads(shown.out)
-    (line,) = shown.err.splitlines()
-    assert line.startswith("warning: mild.csv: column 'loss' is 15 in 4.0% of the rows")
 
 
 def test_a_terminal_without_the_lines_of_tables_is_served(place: Path) -> None:
@@ -1080,11 +932,6 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         ("none.csv",),
     ),
     "fit, no such target": (lambda d: d.fit(target="lost"), ("people.csv", "'lost'", "'loss'?")),
-    "fit, no such id": (lambda d: d.fit(None, "--id", "person"), ("people.csv", "'person'")),
-    "fit, no such column to drop": (
-        lambda d: d.fit(None, "--drop", "mu,nu"),
-        ("people.csv", "'nu'"),
-    ),
     "fit, no features": (
         lambda d: d.fit(TABLE[["id", "loss"]], "--id", "id"),
         ("given.csv", "features"),
@@ -1093,30 +940,15 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.fit(changed("loss", "much", 4)),
         ("given.csv", "'loss'", "row 4", "'much'"),
     ),
-    "fit, text among numbers": (
-        lambda d: d.fit(
-            pd.DataFrame({"loss": TABLE["loss"], "x": [[1, 2]] * ROWS}), ending=".parquet"
-        ),
-        ("given.parquet", "'x'"),
-    ),
     "fit, constant target": (
         lambda d: d.fit(changed("loss", 3.5)),
         ("given.csv", "'loss'", "constant", "3.5"),
-    ),
-    "fit, missing target": (
-        lambda d: d.fit(changed("loss", None, 6)),
-        ("given.csv", "'loss'", "row 6", "missing"),
     ),
     "fit, infinite target": (
         lambda d: d.fit(changed("loss", np.inf, 6)),
         ("given.csv", "'loss'", "row 6", "inf"),
     ),
-    "fit, infinite feature": (
-        lambda d: d.fit(changed("income", -np.inf, 6)),
-        ("given.csv", "'income'", "row 6", "inf"),
-    ),
     "fit, date as target": (lambda d: d.fit(target="since"), ("people.csv", "'since'", "dates")),
-    "fit, zero rows": (lambda d: d.fit(HEADER), ("given.csv", "no rows", "at least one")),
     "fit, empty file": (lambda d: d.fit(""), ("given.csv", "empty")),
     "fit, one row": (lambda d: d.fit(TABLE[:1]), ("given.csv", "'loss'", "1 row;", "20")),
     "fit, a column twice": (lambda d: d.fit(SPLIT), ("given.csv", "'age'", "2 times")),
@@ -1129,33 +961,17 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         ("given.csv", "'loss'", "15", "15.0%", "model the frequent values apart"),
     ),
     "fit, alpha 0": (lambda d: d.fit(None, "--alpha", "0"), ("alpha", "0 < alpha <= 1", "0.0")),
-    "fit, alpha 1.2": (lambda d: d.fit(None, "--alpha", "1.2"), ("alpha", "0 < alpha <= 1", "1.2")),
-    "fit, alpha -1": (lambda d: d.fit(None, "--alpha", "-1"), ("alpha", "0 < alpha <= 1", "-1")),
-    "fit, alpha nan": (lambda d: d.fit(None, "--alpha", "nan"), ("alpha", "nan")),
-    "fit, unknown link": (
-        lambda d: d.fit(None, "--link", "cauchy"),
-        ("link", "'laplace'", "'cauchy'"),
-    ),
     "fit, unknown device": (
         lambda d: d.fit(None, "--device", "tpu"),
         ("--device", "'cuda'", "'tpu'"),
     ),
     "fit, negative seed": (lambda d: d.fit(None, "--seed", "-1"), ("--seed", "-1")),
-    "fit, garbage csv": (lambda d: d.fit(GARBAGE), ("given.csv", "readable")),
     "fit, garbage parquet": (
         lambda d: d.fit(GARBAGE, ending=".parquet"),
         ("given.parquet", "readable"),
     ),
     "fit, unknown table": (lambda d: d.fit("x", ending=".xlsx"), ("given.xlsx", ".csv")),
     "fit, a file in the way": (lambda d: d.fit(None, "--out", d.place / "key"), ("key", "folder")),
-    "fit, a file as parent": (
-        lambda d: d.fit(None, "--out", d.place / "key" / "model"),
-        ("key", "folder"),
-    ),
-    "predict, no such table": (
-        lambda d: predict_args(d.place, Path("no.csv"), d.folder / "o.csv"),
-        ("no.csv",),
-    ),
     "predict, no such id": (
         lambda d: d.predict(None, "--id", "person"),
         ("people.csv", "'person'"),
@@ -1169,10 +985,6 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.predict(changed("income", "much", 9)),
         ("given.csv", "'income'", "row 9", "'much'"),
     ),
-    "predict, infinite feature": (
-        lambda d: d.predict(changed("income", np.inf, 9)),
-        ("given.csv", "'income'", "row 9", "inf"),
-    ),
     "predict, text among dates": (
         lambda d: d.predict(changed("since", "soon", 2).astype({"since": str})),
         ("given.csv", "'since'", "row 2", "'soon'"),
@@ -1180,10 +992,6 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
     "predict, float ids": (
         lambda d: d.predict(changed("id", TABLE["id"] + 0.5), ending=".parquet"),
         ("given.parquet", "'id'", "row 1", "101.5"),
-    ),
-    "predict, float ids in csv": (
-        lambda d: d.predict(changed("id", TABLE["id"] * 1.0)),
-        ("given.csv", "'id'", "row 1", "101.0"),
     ),
     "predict, missing id": (
         lambda d: d.predict(changed("id", None, 5)),
@@ -1205,18 +1013,9 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.predict(None, "--levels", "0.9,0.1"),
         ("--levels", "increasing"),
     ),
-    "predict, levels as text": (
-        lambda d: d.predict(None, "--levels", "low"),
-        ("--levels", "'low'"),
-    ),
-    "predict, no levels": (lambda d: d.predict(None, "--levels", ","), ("--levels",)),
     "predict, no such key file": (
         lambda d: d.predict(None, "--key-file", d.folder / "none"),
         ("none", "key file"),
-    ),
-    "predict, a folder as key file": (
-        lambda d: d.predict(None, "--key-file", d.folder),
-        ("key file",),
     ),
     "predict, short key": (
         lambda d: d.predict(None, *d.key(b"fifteen letters\n")),
@@ -1230,22 +1029,10 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.predict(None, "--out", d.folder / "o.xlsx"),
         ("o.xlsx", ".parquet"),
     ),
-    "predict, missing parent": (
-        lambda d: d.predict(None, "--out", d.folder / "no" / "o.csv"),
-        ("no", "folder"),
-    ),
     "predict, a folder as output": (lambda d: d.predict(None, "--out", d.folder), ("end in",)),
     "randomize, no such mean": (
         lambda d: d.randomize(None, "--mean", "nu"),
         ("people.csv", "'nu'", "mu, sigma"),
-    ),
-    "randomize, text as mean": (
-        lambda d: d.randomize(changed("mu", "x", 3)),
-        ("given.csv", "'mu'", "row 3", "'x'"),
-    ),
-    "randomize, negative std": (
-        lambda d: d.randomize(changed("sigma", -2.0, 3)),
-        ("'sigma'", "row 3", "-2"),
     ),
     "randomize, zero std": (
         lambda d: d.randomize(changed("sigma", 0.0, 3)),
@@ -1254,10 +1041,6 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
     "randomize, missing mean": (
         lambda d: d.randomize(changed("mu", None, 3)),
         ("given.csv", "'mu'", "row 3"),
-    ),
-    "randomize, infinite std": (
-        lambda d: d.randomize(changed("sigma", np.inf, 3)),
-        ("'sigma'", "row 3", "inf"),
     ),
     "randomize, alpha 1.2": (lambda d: d.randomize(None, "--alpha", "1.2"), ("alpha", "1.2")),
     "randomize, unknown link": (
@@ -1285,28 +1068,10 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: ("audit", d.place / "people.csv", d.place / "model", "--target", "loss"),
         ("people.csv", "no such model folder"),
     ),
-    "audit, no such target": (
-        lambda d: d.audit(target="lost"),
-        ("people.csv", "'lost'", "'loss'?"),
-    ),
-    "audit, constant target": (
-        lambda d: d.audit(changed("loss", 3.5)),
-        ("given.csv", "'loss'", "constant", "3.5"),
-    ),
-    "audit, one row": (lambda d: d.audit(TABLE[:1]), ("given.csv", "'loss'", "1 row;", "20")),
-    "audit, infinite target": (
-        lambda d: d.audit(changed("loss", np.inf, 6)),
-        ("given.csv", "'loss'", "row 6", "inf"),
-    ),
-    "audit, missing target": (
-        lambda d: d.audit_alone(changed("loss", None, 6)),
-        ("given.csv", "'loss'", "row 6"),
-    ),
     "audit, infinite feature": (
         lambda d: d.audit(changed("income", np.inf, 6)),
         ("given.csv", "'income'", "row 6"),
     ),
-    "audit, fewer features": (lambda d: d.audit(TABLE.drop(columns="job")), ("given.csv", "'job'")),
     "audit, unknown group": (
         lambda d: d.audit(None, "--groups", "job,sex"),
         ("people.csv", "'sex'"),
@@ -1323,16 +1088,11 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.audit_alone(None, "--mean", "mu"),
         ("people.csv", "--std"),
     ),
-    "audit, std without mean": (
-        lambda d: d.audit_alone(None, "--std", "sigma"),
-        ("people.csv", "--mean"),
-    ),
     "audit, neither model nor mean": (
         lambda d: d.audit_alone(None, "--seed", "0"),
         ("people.csv", "--mean"),
     ),
     "audit, both model and mean": (lambda d: d.audit(None, *NORMAL), ("--mean", "not both")),
-    "audit, negative seed": (lambda d: d.audit(None, "--seed", "-3"), ("--seed", "-3")),
     "audit, garbage csv": (lambda d: d.audit_alone(GARBAGE), ("given.csv", "readable")),
     "audit, unknown ending": (
         lambda d: d.audit(None, "--out", d.folder / "o.pdf"),
@@ -1354,10 +1114,6 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.audit_alone(None, *NORMAL, "--sort-quantiles"),
         ("--sort-quantiles", "without --quantiles"),
     ),
-    "audit, no such feature": (
-        lambda d: d.audit(None, "--features", "town"),
-        ("people.csv", "'town'"),
-    ),
     "audit, an id twice": (
         lambda d: d.audit(changed("id", 101, 3), "--id", "id"),
         ("given.csv", "'id'", "row 3", "101", "row 1", "--cluster id"),
@@ -1374,17 +1130,9 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.audit_alone(None, *NORMAL, "--id", "id", "--features", "id,income"),
         ("--features", "'id'", "--id"),
     ),
-    "audit, people as a feature": (
-        lambda d: d.audit_alone(None, *NORMAL, "--cluster", "id", "--features", "id"),
-        ("--features", "'id'", "--cluster"),
-    ),
     "audit, the outcome as its forecast": (
         lambda d: d.audit_alone(None, "--mean", "loss", "--std", "sigma"),
         ("people.csv", "'loss'", "target"),
-    ),
-    "audit, infinite column that is searched": (
-        lambda d: d.audit_alone(changed("income", np.inf, 6)),
-        ("given.csv", "'income'", "row 6", "inf"),
     ),
     "audit, a person without a label": (
         lambda d: d.audit(changed("job", None, 3), "--cluster", "job"),
@@ -1410,10 +1158,6 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.audit(None, "--out", d.folder / "no" / "a.json"),
         ("no", "folder"),
     ),
-    "demo, negative seed": (
-        lambda d: ("demo", "--out", d.folder / "out", "--seed", "-1"),
-        ("--seed", "-1"),
-    ),
     "demo, a file in the way": (lambda d: ("demo", "--out", d.place / "key"), ("key", "folder")),
 }
 
@@ -1434,37 +1178,23 @@ def test_bad_input_is_one_line_and_leaves_everything_as_it_was(
     (tmp_path / "out").mkdir()
     args = make(Desk(place, tmp_path))
     old = {"out.csv": b"old forecasts", "audit.json": b"old audit", "model": None}
-    for there in (False, True):
-        if there:
-            for file, text in old.items():
-                path = tmp_path / "out" / file
-                shutil.copytree(place / "model", path) if text is None else path.write_bytes(text)
-        before = contents(tmp_path), contents(place)
-        refused = evenhand(*args)
-        # features that no model can read are found by the training, after the warning
-        warned, line = re.match("(warning: --out .*\n)?((?s:.)*)", refused.err).groups()  # type: ignore[union-attr]
-        assert there or warned is None
-        assert replace(refused, err=line).complaint() == line
-        for word in words:
-            assert word in line
-        assert (contents(tmp_path), contents(place)) == before
-        assert not any(path.is_dir() for path in (tmp_path / "no", tmp_path / "m"))
+    for file, text in old.items():
+        path = tmp_path / "out" / file
+        shutil.copytree(place / "model", path) if text is None else path.write_bytes(text)
+    before = contents(tmp_path), contents(place)
+    line = evenhand(*args).complaint()
+    for word in words:
+        assert word in line
+    assert (contents(tmp_path), contents(place)) == before
+    assert not any(path.is_dir() for path in (tmp_path / "no", tmp_path / "m"))
 
 
 def test_garbage_of_any_kind_is_one_line(tmp_path: Path, evenhand: Command) -> None:
     random = np.random.default_rng(0)
-    for i in range(60):
+    for i in range(16):
         head = b"id,loss,mu,sigma\n" if i % 2 else b""
         (tmp_path / "t.csv").write_bytes(head + random.bytes(int(random.integers(1, 400))))
         evenhand("audit", tmp_path / "t.csv", "--target", "loss", *NORMAL).complaint()
-
-
-def test_what_a_file_says_cannot_steer_the_terminal(tmp_path: Path, evenhand: Command) -> None:
-    (tmp_path / "t.csv").write_bytes(b"loss,mu,sigma\n1,2,3,\x1b[2J\x1b]0;title\x07\n")
-    assert (
-        "given"
-        not in evenhand("audit", tmp_path / "t.csv", "--target", "loss", *NORMAL).complaint()
-    )
 
 
 # What is no fault of the user's.
@@ -1479,8 +1209,6 @@ def failing(error: BaseException) -> Callable[[Path], Any]:
 
 FAULTS = [
     (ValueError("odd\nsize"), "ValueError: odd size"),
-    (KeyError("mass"), "KeyError: 'mass'"),
-    (RuntimeError("no"), "RuntimeError: no"),
     (AssertionError(), "AssertionError"),
     # typer's own exit code for this one is 1
     (EOFError("short"), "EOFError: short"),
@@ -1534,17 +1262,6 @@ def test_a_reader_that_has_seen_enough_does_not_change_the_verdict(
         assert errors.count("\n") == code  # the line of the gate
 
 
-def test_every_module_can_be_imported() -> None:
-    modules = [one.name for one in pkgutil.walk_packages(package.__path__, "evenhand.")]
-    assert {"evenhand.cli", "evenhand.audits.run", "evenhand.report.page"} <= set(modules)
-    for name in modules:
-        try:
-            importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in {"torch", "lightgbm"}:  # extras
-                raise
-
-
 def test_a_cuda_device_that_is_not_there_is_one_line(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
@@ -1594,15 +1311,3 @@ def test_a_model_is_not_written_among_other_files(tmp_path: Path, evenhand: Comm
     )
     assert f"--out {folder} contains 'part-0.csv'" in refused.complaint()
     assert "use a new or empty folder" in refused.complaint()
-
-
-def test_features_that_name_each_row_are_remarked_on() -> None:
-    from evenhand.cli import features_like_names
-
-    table = pd.DataFrame(
-        {"policy": [f"P{i}" for i in range(30)], "town": ["a", "b", "c"] * 10, "x": range(30)}
-    )
-    assert features_like_names(table[:9]) == []
-    (remark,) = features_like_names(table)
-    assert re.search("column 'policy' .*different text in every row", remark)
-    assert "--id" in remark
