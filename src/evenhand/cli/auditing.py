@@ -9,41 +9,11 @@ import typer
 
 from evenhand._format import option_name
 from evenhand._validate import InputError
-from evenhand.cli.arguments import (
-    GATE,
-    GROUPS,
-    LARGE,
-    OUTPUT,
-    ROWS,
-    AsJson,
-    ChanceOfZero,
-    Cluster,
-    DropMissing,
-    Entered,
-    Event,
-    Features,
-    ForecastOutcome,
-    Horizon,
-    Mean,
-    Out,
-    PersonId,
-    Pmf,
-    Probability,
-    Quantiles,
-    Samples,
-    Scheduler,
-    SkipBadParts,
-    SortQuantiles,
-    Std,
-    Survival,
-    Tables,
-    Target,
-    Workers,
-    check_seed,
-)
+from evenhand.cli import arguments
 from evenhand.cli.audit_request import Request, audit_in_memory, audit_in_parts
+from evenhand.cli.messages import command_line
 from evenhand.cli.options import check_apart, described
-from evenhand.cli.reports import check_tables, command_line, report
+from evenhand.cli.reports import check_tables, report
 from evenhand.cli.tables import column_subject, refuse_without_forecasts
 from evenhand.cli.times import TimeColumns
 
@@ -61,41 +31,43 @@ def audit(
             " forecasts of another model",
         ),
     ],
-    target: Target,
-    id_column: PersonId = None,
-    cluster: Cluster = None,
+    target: arguments.Target,
+    id_column: arguments.PersonId = None,
+    cluster: arguments.Cluster = None,
     weight: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", rich_help_panel=ROWS, help="column with sampling weights"),
+        typer.Option(
+            metavar="COLUMN", rich_help_panel=arguments.ROWS, help="column with sampling weights"
+        ),
     ] = None,
     largest_weight: Annotated[
         float | None,
         typer.Option(
             metavar="NUMBER",
-            rich_help_panel=ROWS,
+            rich_help_panel=arguments.ROWS,
             help="largest weight of the sampling design, with which groups are found by search and"
             " guarantees are given for weighted rows",
         ),
     ] = None,
-    mean: Mean = None,
-    std: Std = None,
-    quantiles: Quantiles = None,
-    samples: Samples = None,
-    sort_quantiles: SortQuantiles = False,
-    survival: Survival = None,
-    probability: Probability = None,
-    pmf: Pmf = None,
-    chance_of_zero: ChanceOfZero = None,
-    outcome: ForecastOutcome = None,
-    drop_missing: DropMissing = False,
-    event: Event = None,
-    horizon: Horizon = None,
-    entered: Entered = None,
+    mean: arguments.Mean = None,
+    std: arguments.Std = None,
+    quantiles: arguments.Quantiles = None,
+    samples: arguments.Samples = None,
+    sort_quantiles: arguments.SortQuantiles = False,
+    survival: arguments.Survival = None,
+    probability: arguments.Probability = None,
+    pmf: arguments.Pmf = None,
+    chance_of_zero: arguments.ChanceOfZero = None,
+    outcome: arguments.ForecastOutcome = None,
+    drop_missing: arguments.DropMissing = False,
+    event: arguments.Event = None,
+    horizon: arguments.Horizon = None,
+    entered: arguments.Entered = None,
     groups: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            rich_help_panel=GROUPS,
+            rich_help_panel=arguments.GROUPS,
             help="columns that define groups, known before the outcome, comma-separated",
         ),
     ] = None,
@@ -103,17 +75,17 @@ def audit(
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            rich_help_panel=GROUPS,
+            rich_help_panel=arguments.GROUPS,
             help="columns with each row's probability of membership in a group, comma-separated;"
             " one group of that name each",
         ),
     ] = None,
-    features: Features = None,
+    features: arguments.Features = None,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
             metavar="CONDITION",
-            rich_help_panel=GATE,
+            rich_help_panel=arguments.GATE,
             help="exit with code 1 if this condition is true: problem, too-few-rows, not-proven,"
             ' "groups_beyond_tolerance > 0", "certified_group_error(0.2) > 0.25" for forecasts with'
             ' a draw, or "certified_event_rate(0.05, 0.2) > 0.1" for 0/1 outcomes; may be repeated',
@@ -123,7 +95,7 @@ def audit(
         float | None,
         typer.Option(
             metavar="SHARE",
-            rich_help_panel=GATE,
+            rich_help_panel=arguments.GATE,
             help="error above which a significant finding is a problem; by default 0.02 (2 points),"
             " for yes/no the lesser of 2 points and a fifth of the rate",
         ),
@@ -132,7 +104,7 @@ def audit(
         float,
         typer.Option(
             metavar="SHARE",
-            rich_help_panel=GATE,
+            rich_help_panel=arguments.GATE,
             help="confidence of the certificate and other bounds",
         ),
     ] = 0.95,
@@ -140,18 +112,18 @@ def audit(
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE",
-            rich_help_panel=OUTPUT,
+            rich_help_panel=arguments.OUTPUT,
             help="describe the audit in its report: population=..., period=..., author=...,"
             " purpose=..., unit=... (of the outcome) or any other key; may be repeated",
         ),
     ] = None,
-    out: Out = None,
-    tables: Tables = None,
+    out: arguments.Out = None,
+    tables: arguments.Tables = None,
     no_rows: Annotated[
         bool,
         typer.Option(
             "--no-rows",
-            rich_help_panel=OUTPUT,
+            rich_help_panel=arguments.OUTPUT,
             help="leave the values of single rows out of the JSON, without which evenhand compare"
             " has no paired intervals, and all ids out of the JSON and the tables",
         ),
@@ -160,24 +132,24 @@ def audit(
         bool,
         typer.Option(
             "--full",
-            rich_help_panel=OUTPUT,
+            rich_help_panel=arguments.OUTPUT,
             help="print all findings and tables, not a short summary",
         ),
     ] = False,
-    as_json: AsJson = False,
+    as_json: arguments.AsJson = False,
     sample_size: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=1,
-            rich_help_panel=LARGE,
+            rich_help_panel=arguments.LARGE,
             help="for a folder of parts: number of random rows that are searched and scored;"
             " 100,000 by default",
         ),
     ] = None,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    skip_bad_parts: SkipBadParts = False,
+    workers: arguments.Workers = None,
+    scheduler: arguments.Scheduler = None,
+    skip_bad_parts: arguments.SkipBadParts = False,
     seed: Annotated[
         int, typer.Option(metavar="N", help="seed of the draws, the bootstrap and the searches")
     ] = 0,
@@ -187,7 +159,7 @@ def audit(
     from evenhand._validate import check_fraction
     from evenhand.tables import check_writable
 
-    check_seed(seed)
+    arguments.check_seed(seed)
     times = TimeColumns.of(event, horizon, entered, survival=survival)
     check_fraction("--confidence", confidence)
     if tolerance is not None:

@@ -17,7 +17,7 @@ from evenhand._validate import (
     about,
     check_fraction,
 )
-from evenhand.cli.reports import command_line
+from evenhand.cli.messages import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evenhand.cli.arguments import GATE, AsJson, Out, Tables
+from evenhand.cli import arguments
 from evenhand.cli.messages import Verdict, inform
 from evenhand.cli.options import check_apart
 from evenhand.cli.reports import check_tables, show_summary, write_tables
@@ -19,20 +19,22 @@ def compare(
     confidence: Annotated[
         float,
         typer.Option(
-            metavar="SHARE", rich_help_panel=GATE, help="confidence of the intervals of changes"
+            metavar="SHARE",
+            rich_help_panel=arguments.GATE,
+            help="confidence of the intervals of changes",
         ),
     ] = 0.95,
     fail_if_worse: Annotated[
         bool,
         typer.Option(
             "--fail-if-worse",
-            rich_help_panel=GATE,
+            rich_help_panel=arguments.GATE,
             help="exit with code 1 if a group got significantly worse by more than the tolerance",
         ),
     ] = False,
-    out: Out = None,
-    tables: Tables = None,
-    as_json: AsJson = False,
+    out: arguments.Out = None,
+    tables: arguments.Tables = None,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Compare two audits of the same rows: which groups got better or worse.
 

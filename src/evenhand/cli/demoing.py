@@ -7,23 +7,23 @@ from typing import Annotated
 
 import typer
 
-from evenhand.cli.arguments import OUTPUT, AsJson, check_seed
-from evenhand.cli.messages import inform
+from evenhand.cli import arguments
+from evenhand.cli.messages import command_line, inform, show_result
 from evenhand.cli.options import check_apart, folder_to_write
-from evenhand.cli.reports import command_line, show_result
 
 
 def demo(
     out: Annotated[
-        Path, typer.Option(metavar="FOLDER", rich_help_panel=OUTPUT, help="folder to write to")
+        Path,
+        typer.Option(metavar="FOLDER", rich_help_panel=arguments.OUTPUT, help="folder to write to"),
     ] = Path("evenhand-demo"),
-    as_json: AsJson = False,
+    as_json: arguments.AsJson = False,
     seed: Annotated[int, typer.Option(metavar="N", help="seed of tables, training and draws")] = 0,
 ) -> None:
     """Find, repair and prove on a generated table: the first steps, with all files."""
     from evenhand.demo import run
 
-    check_seed(seed)
+    arguments.check_seed(seed)
     check_apart(out, {})
     text, values = run(folder_to_write(out), seed, inform, command=command_line())
     show_result(values, text, as_json)

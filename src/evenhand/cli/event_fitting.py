@@ -16,8 +16,7 @@ from evenhand.cli.certifying import (
     report_page,
     training_text,
 )
-from evenhand.cli.messages import inform
-from evenhand.cli.reports import show_result
+from evenhand.cli.messages import inform, show_result
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit

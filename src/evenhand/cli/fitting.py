@@ -11,27 +11,7 @@ import typer
 
 from evenhand._format import percent
 from evenhand._validate import InputError, about, bad_input, check_column, check_outcomes, short
-from evenhand.cli.arguments import (
-    MODEL,
-    OUTPUT,
-    RANDOMIZATION,
-    ROWS,
-    AsJson,
-    Cluster,
-    Confidence,
-    DropMissing,
-    GroupMass,
-    Link,
-    MaxGroupError,
-    MaxPrice,
-    MaxWider,
-    PersonId,
-    Seed,
-    Table,
-    Target,
-    checked_link,
-    seed_of,
-)
+from evenhand.cli import arguments
 from evenhand.cli.certifying import (
     Training,
     certificate_of,
@@ -43,14 +23,13 @@ from evenhand.cli.certifying import (
     training_text,
 )
 from evenhand.cli.event_fitting import fit_events
-from evenhand.cli.messages import inform
+from evenhand.cli.messages import inform, show_result
 from evenhand.cli.options import (
     listed_names,
     own_folder,
     refuse_without_effect,
     warn_of_replacement,
 )
-from evenhand.cli.reports import show_result
 from evenhand.cli.tables import people_of, with_outcomes
 from evenhand.cli.targets import base_model, kind_of_target, refuse_for_kind
 
@@ -66,19 +45,22 @@ DEVICES = ("auto", "cpu", "cuda")
 
 def fit(
     options: typer.Context,
-    table: Table,
-    target: Target,
+    table: arguments.Table,
+    target: arguments.Target,
     out: Annotated[
-        Path, typer.Option(metavar="FOLDER", rich_help_panel=OUTPUT, help="model folder to write")
+        Path,
+        typer.Option(
+            metavar="FOLDER", rich_help_panel=arguments.OUTPUT, help="model folder to write"
+        ),
     ],
-    id_column: PersonId = None,
-    cluster: Cluster = None,
-    drop_missing: DropMissing = False,
+    id_column: arguments.PersonId = None,
+    cluster: arguments.Cluster = None,
+    drop_missing: arguments.DropMissing = False,
     drop: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            rich_help_panel=ROWS,
+            rich_help_panel=arguments.ROWS,
             help="other columns not to use as features, comma-separated",
         ),
     ] = None,
@@ -86,7 +68,7 @@ def fit(
         str | None,
         typer.Option(
             metavar="KIND",
-            rich_help_panel=MODEL,
+            rich_help_panel=arguments.MODEL,
             help="kind of target: continuous (the default), count for counts and scores, hurdle for"
             " amounts with zeros, binary for 0/1, which is not randomized",
         ),
@@ -95,7 +77,7 @@ def fit(
         str | None,
         typer.Option(
             metavar="LOW:HIGH",
-            rich_help_panel=MODEL,
+            rich_help_panel=arguments.MODEL,
             help="bounds of the target, with one of them left out if there is none; 0: for money or"
             " durations, so that no prediction interval ends below 0",
         ),
@@ -104,7 +86,7 @@ def fit(
         str,
         typer.Option(
             metavar="DEVICE",
-            rich_help_panel=MODEL,
+            rich_help_panel=arguments.MODEL,
             help="device for training: auto, cpu or cuda",
         ),
     ] = "auto",
@@ -112,20 +94,20 @@ def fit(
         float | None,
         typer.Option(
             metavar="ALPHA",
-            rich_help_panel=RANDOMIZATION,
+            rich_help_panel=arguments.RANDOMIZATION,
             help="randomize forecasts with this weight of sharpness, 0 < alpha <= 1, such as 0.1: a"
             " smaller alpha means more randomization and wider intervals; by default forecasts are"
             " not randomized",
         ),
     ] = None,
-    link: Link = "entropic",
-    max_group_error: MaxGroupError = None,
-    max_wider: MaxWider = None,
-    max_price: MaxPrice = None,
-    group_mass: GroupMass = None,
-    confidence: Confidence = None,
-    as_json: AsJson = False,
-    seed: Seed = None,
+    link: arguments.Link = "entropic",
+    max_group_error: arguments.MaxGroupError = None,
+    max_wider: arguments.MaxWider = None,
+    max_price: arguments.MaxPrice = None,
+    group_mass: arguments.GroupMass = None,
+    confidence: arguments.Confidence = None,
+    as_json: arguments.AsJson = False,
+    seed: arguments.Seed = None,
 ) -> None:
     """Train a forecaster on a table and save it to a folder.
 
@@ -148,11 +130,11 @@ def fit(
     is_certified = wants_rates if is_binary else check_goal(alpha, goals, certified)
     check_target(goals, group_mass, confidence)
     # checked before the training
-    checked_link(link, 1.0 if alpha is None else alpha)
+    arguments.checked_link(link, 1.0 if alpha is None else alpha)
     if alpha is None and not is_certified:
         refuse_without_effect(options, ("link",), "without --alpha or a target such as --max-wider")
     check_choice("--device", device, DEVICES)
-    seed = seed_of(seed)
+    seed = arguments.seed_of(seed)
     bounds = None if support is None else _bounds(support)
     # training takes minutes: the output folder is checked before
     out = own_folder(out, table, store.MODEL_FOLDER)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import shlex
 import signal
 import sys
 import textwrap
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -126,6 +128,25 @@ def _folded(line: str, width: int) -> str:
             break_on_hyphens=False,
         )
     )
+
+
+def command_line() -> str:
+    """Return the command line, ready to be run again."""
+    # without the path of the interpreter, because reports are read on other machines
+    return shlex.join(["evenhand", *sys.argv[1:]])
+
+
+def show_result(values: Mapping[str, Any], text: str, as_json: bool) -> None:
+    """Print the result of a command as text, or as one JSON document.
+
+    Unknown values are null in JSON, which has no NaN.
+    """
+    if not as_json:
+        show_text(text)
+        return
+    from evenhand.report import without_nan
+
+    show(json.dumps(without_nan(values), indent=2, allow_nan=False))
 
 
 def code_of(end: SystemExit, out: Safe) -> int:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand._format import count
-from evenhand.cli.arguments import ROWS, AsJson, KeyFile, Table, Target
+from evenhand.cli import arguments
 from evenhand.cli.log_arguments import LOG, Log, LogContext, draws_of, opened_log
-from evenhand.cli.messages import inform
-from evenhand.cli.reports import show_result
+from evenhand.cli.messages import inform, show_result
 
 if TYPE_CHECKING:
     from evenhand.service import Recorded, RowPlaces
@@ -21,24 +20,24 @@ SCHEMA = "evenhand.outcomes/1"
 
 def outcomes(
     log: Log,
-    table: Table,
+    table: arguments.Table,
     id_column: Annotated[
         str,
         typer.Option(
             "--id",
             metavar="COLUMN",
-            rich_help_panel=ROWS,
+            rich_help_panel=arguments.ROWS,
             help="column with the ids of forecasts; with --context, the ids of people",
         ),
     ],
-    target: Target,
+    target: arguments.Target,
     context: LogContext = None,
-    key_file: KeyFile = None,
+    key_file: arguments.KeyFile = None,
     observed: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN",
-            rich_help_panel=ROWS,
+            rich_help_panel=arguments.ROWS,
             help="column with the times at which outcomes were observed",
         ),
     ] = None,
@@ -50,7 +49,7 @@ def outcomes(
             help="skip ids without a forecast in the log, instead of refusing the table",
         ),
     ] = False,
-    as_json: AsJson = False,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Record outcomes of logged forecasts from a table.
 

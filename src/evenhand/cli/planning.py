@@ -7,30 +7,21 @@ from typing import Annotated, Any
 import typer
 
 from evenhand._validate import bad_input, check_count, short
-from evenhand.cli.arguments import (
-    AsJson,
-    Confidence,
-    GroupMass,
-    Link,
-    MaxGroupError,
-    MaxPrice,
-    MaxWider,
-    checked_link,
-)
+from evenhand.cli import arguments
 from evenhand.cli.certifying import check_goal, check_target
+from evenhand.cli.messages import show_result
 from evenhand.cli.options import listed_names
-from evenhand.cli.reports import show_result
 
 TABLES = "Rows and groups"
 
 
 def plan(
-    max_group_error: MaxGroupError = None,
-    max_wider: MaxWider = None,
-    max_price: MaxPrice = None,
-    group_mass: GroupMass = None,
-    confidence: Confidence = None,
-    link: Link = "entropic",
+    max_group_error: arguments.MaxGroupError = None,
+    max_wider: arguments.MaxWider = None,
+    max_price: arguments.MaxPrice = None,
+    group_mass: arguments.GroupMass = None,
+    confidence: arguments.Confidence = None,
+    link: arguments.Link = "entropic",
     rows: Annotated[
         str,
         typer.Option(
@@ -47,7 +38,7 @@ def plan(
             help="number of groups that are tested together, for the power of the test",
         ),
     ] = 20,
-    as_json: AsJson = False,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Plan a guarantee before there are any rows: its price, or what can be proven for a price.
 
@@ -59,7 +50,7 @@ def plan(
     goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
     check_goal(None, goals, {})
     check_target(goals, group_mass, confidence)
-    checked_link(link, 1.0)
+    arguments.checked_link(link, 1.0)
     sizes: dict[str, Any] = {"group_mass": group_mass, "confidence": confidence}
     found = planning.plan(
         **goals,

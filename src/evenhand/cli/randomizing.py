@@ -11,47 +11,7 @@ import typer
 
 from evenhand._format import count
 from evenhand._validate import InputError
-from evenhand.cli.arguments import (
-    DEFAULT_ALPHA,
-    DEFAULT_LEVELS,
-    AsJson,
-    ChanceOfZero,
-    Cluster,
-    Confidence,
-    Context,
-    DropMissing,
-    Entered,
-    Event,
-    Features,
-    ForecastOutcome,
-    GroupMass,
-    Horizon,
-    Keep,
-    KeyFile,
-    Levels,
-    Link,
-    MaxGroupError,
-    MaxPrice,
-    MaxWider,
-    Mean,
-    Moments,
-    OutByTarget,
-    PersonId,
-    Pmf,
-    Probability,
-    Quantiles,
-    Samples,
-    Scheduler,
-    Seed,
-    SkipBadParts,
-    SortQuantiles,
-    Std,
-    Survival,
-    Table,
-    Workers,
-    checked_link,
-    seed_of,
-)
+from evenhand.cli import arguments
 from evenhand.cli.audit_request import Request, read_rows
 from evenhand.cli.certified_columns import certified_forecasts
 from evenhand.cli.certifying import (
@@ -62,7 +22,7 @@ from evenhand.cli.certifying import (
     choose,
     page_of,
 )
-from evenhand.cli.messages import NOT_WORTH_IT, fail, inform
+from evenhand.cli.messages import NOT_WORTH_IT, command_line, fail, inform, show_result
 from evenhand.cli.options import (
     check_apart,
     listed_names,
@@ -70,7 +30,6 @@ from evenhand.cli.options import (
     refuse_without_effect,
     warn_of_replacement,
 )
-from evenhand.cli.reports import command_line, show_result
 from evenhand.cli.serving import serve, serving_options
 from evenhand.cli.tables import column_subject
 from evenhand.cli.times import TimeColumns
@@ -114,19 +73,19 @@ SERVING = (
 
 def randomize(
     options: typer.Context,
-    table: Table,
-    out: OutByTarget,
-    id_column: PersonId = None,
-    mean: Mean = None,
-    std: Std = None,
-    quantiles: Quantiles = None,
-    samples: Samples = None,
-    sort_quantiles: SortQuantiles = False,
-    survival: Survival = None,
-    probability: Probability = None,
-    pmf: Pmf = None,
-    chance_of_zero: ChanceOfZero = None,
-    outcome: ForecastOutcome = None,
+    table: arguments.Table,
+    out: arguments.OutByTarget,
+    id_column: arguments.PersonId = None,
+    mean: arguments.Mean = None,
+    std: arguments.Std = None,
+    quantiles: arguments.Quantiles = None,
+    samples: arguments.Samples = None,
+    sort_quantiles: arguments.SortQuantiles = False,
+    survival: arguments.Survival = None,
+    probability: arguments.Probability = None,
+    pmf: arguments.Pmf = None,
+    chance_of_zero: arguments.ChanceOfZero = None,
+    outcome: arguments.ForecastOutcome = None,
     target: Annotated[
         str | None,
         typer.Option(
@@ -136,19 +95,19 @@ def randomize(
             " the certificate and a report instead of forecasts",
         ),
     ] = None,
-    drop_missing: DropMissing = False,
-    event: Event = None,
-    horizon: Horizon = None,
-    entered: Entered = None,
-    max_group_error: MaxGroupError = None,
-    max_wider: MaxWider = None,
-    max_price: MaxPrice = None,
-    group_mass: GroupMass = None,
-    confidence: Confidence = None,
-    features: Features = None,
-    cluster: Cluster = None,
-    seed: Seed = None,
-    key_file: KeyFile = None,
+    drop_missing: arguments.DropMissing = False,
+    event: arguments.Event = None,
+    horizon: arguments.Horizon = None,
+    entered: arguments.Entered = None,
+    max_group_error: arguments.MaxGroupError = None,
+    max_wider: arguments.MaxWider = None,
+    max_price: arguments.MaxPrice = None,
+    group_mass: arguments.GroupMass = None,
+    confidence: arguments.Confidence = None,
+    features: arguments.Features = None,
+    cluster: arguments.Cluster = None,
+    seed: arguments.Seed = None,
+    key_file: arguments.KeyFile = None,
     certificate: Annotated[
         Path | None,
         typer.Option(
@@ -165,16 +124,16 @@ def randomize(
             help="weight of sharpness, 0 < alpha <= 1; a smaller alpha means more randomization"
             " and smaller possible errors in every group",
         ),
-    ] = DEFAULT_ALPHA,
-    context: Context = "",
-    link: Link = "entropic",
-    levels: Levels = DEFAULT_LEVELS,
-    moments: Moments = False,
-    keep: Keep = None,
-    as_json: AsJson = False,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    skip_bad_parts: SkipBadParts = False,
+    ] = arguments.DEFAULT_ALPHA,
+    context: arguments.Context = "",
+    link: arguments.Link = "entropic",
+    levels: arguments.Levels = arguments.DEFAULT_LEVELS,
+    moments: arguments.Moments = False,
+    keep: arguments.Keep = None,
+    as_json: arguments.AsJson = False,
+    workers: arguments.Workers = None,
+    scheduler: arguments.Scheduler = None,
+    skip_bad_parts: arguments.SkipBadParts = False,
 ) -> None:
     """Randomize forecasts of another model, given as columns of a table.
 
@@ -224,7 +183,7 @@ def randomize(
             features=features,
             id_column=id_column,
             cluster=cluster,
-            seed=seed_of(seed),
+            seed=arguments.seed_of(seed),
             times=times,
             drop_missing=drop_missing,
             is_randomized=True,
@@ -242,7 +201,7 @@ def randomize(
     inputs = {"the table": table, "the key file": key_file, "the certificate": certificate}
     check_apart(out, inputs)
     served = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
-    served["link"] = checked_link(link, alpha)
+    served["link"] = arguments.checked_link(link, alpha)
     served["keep"] = listed_names("--keep", keep)
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
     if certificate is not None:
@@ -259,7 +218,7 @@ def _certify(
     """
     from evenhand import selection, store
 
-    checked_link(asked["link"], 1.0)
+    arguments.checked_link(asked["link"], 1.0)
     out = own_folder(out, request.rows, store.CERTIFICATE_FOLDER)
     rows = read_rows(request)
     source = rows.source

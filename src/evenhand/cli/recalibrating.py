@@ -12,32 +12,9 @@ import typer
 
 from evenhand._format import count
 from evenhand._validate import InputError, about, bad_input, first_names
-from evenhand.cli.arguments import (
-    DEFAULT_LEVELS,
-    AsJson,
-    ChanceOfZero,
-    DropMissing,
-    Event,
-    ForecastOutcome,
-    Horizon,
-    Keep,
-    Levels,
-    Mean,
-    OutByTarget,
-    PersonId,
-    Pmf,
-    Probability,
-    Quantiles,
-    Samples,
-    SkipBadParts,
-    SortQuantiles,
-    Std,
-    Survival,
-    Table,
-    check_seed,
-)
+from evenhand.cli import arguments
 from evenhand.cli.audit_request import Request, read_rows
-from evenhand.cli.messages import inform
+from evenhand.cli.messages import inform, show_result
 from evenhand.cli.options import (
     check_apart,
     listed_names,
@@ -45,7 +22,6 @@ from evenhand.cli.options import (
     refuse_without_effect,
     warn_of_replacement,
 )
-from evenhand.cli.reports import show_result
 from evenhand.cli.serving import parse_levels, serve
 from evenhand.cli.tables import chosen_columns, column_subject, refuse_without_forecasts
 from evenhand.cli.times import TimeColumns
@@ -72,18 +48,18 @@ SERVING = ("id_column", "maps", "keep", "levels", "skip_bad_parts")
 
 def recalibrate(
     options: typer.Context,
-    table: Table,
-    out: OutByTarget,
-    mean: Mean = None,
-    std: Std = None,
-    quantiles: Quantiles = None,
-    samples: Samples = None,
-    sort_quantiles: SortQuantiles = False,
-    survival: Survival = None,
-    probability: Probability = None,
-    pmf: Pmf = None,
-    chance_of_zero: ChanceOfZero = None,
-    outcome: ForecastOutcome = None,
+    table: arguments.Table,
+    out: arguments.OutByTarget,
+    mean: arguments.Mean = None,
+    std: arguments.Std = None,
+    quantiles: arguments.Quantiles = None,
+    samples: arguments.Samples = None,
+    sort_quantiles: arguments.SortQuantiles = False,
+    survival: arguments.Survival = None,
+    probability: arguments.Probability = None,
+    pmf: arguments.Pmf = None,
+    chance_of_zero: arguments.ChanceOfZero = None,
+    outcome: arguments.ForecastOutcome = None,
     target: Annotated[
         str | None,
         typer.Option(
@@ -92,9 +68,9 @@ def recalibrate(
             help="column with the outcome: estimate maps and write them to a folder",
         ),
     ] = None,
-    drop_missing: DropMissing = False,
-    event: Event = None,
-    horizon: Horizon = None,
+    drop_missing: arguments.DropMissing = False,
+    event: arguments.Event = None,
+    horizon: arguments.Horizon = None,
     by: Annotated[
         str | None,
         typer.Option(
@@ -122,11 +98,11 @@ def recalibrate(
         Path | None,
         typer.Option(metavar="FOLDER", rich_help_panel=APPLY, help="folder written with --target"),
     ] = None,
-    id_column: PersonId = None,
-    keep: Keep = None,
-    levels: Levels = DEFAULT_LEVELS,
-    skip_bad_parts: SkipBadParts = False,
-    as_json: AsJson = False,
+    id_column: arguments.PersonId = None,
+    keep: arguments.Keep = None,
+    levels: arguments.Levels = arguments.DEFAULT_LEVELS,
+    skip_bad_parts: arguments.SkipBadParts = False,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Recalibrate forecasts of another model, given as columns of a table, by group.
 
@@ -140,7 +116,7 @@ def recalibrate(
     refuse_without_forecasts(subject, f"{table}: no forecasts to recalibrate")
     if target is not None:
         refuse_without_effect(options, SERVING, "with --target, which writes no forecasts")
-        check_seed(seed)
+        arguments.check_seed(seed)
         if by is not None and group:
             raise InputError("give --by or --group, not both; write the columns of --by as rules")
         times = TimeColumns.of(event, horizon, survival=survival)

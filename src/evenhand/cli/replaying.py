@@ -8,10 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from evenhand._validate import InputError
-from evenhand.cli.arguments import ROWS, AsJson, KeyFile
+from evenhand.cli import arguments
 from evenhand.cli.log_arguments import Log, anchor_of, draws_of, opened_log
-from evenhand.cli.messages import Verdict, fail
-from evenhand.cli.reports import show_result
+from evenhand.cli.messages import Verdict, fail, show_result
 
 COMPARED = "What is compared"
 """Panel of options in the help page."""
@@ -24,12 +23,12 @@ def replay(
         Path,
         typer.Option(metavar="MODEL", rich_help_panel=COMPARED, help="folder of the fitted model"),
     ],
-    key_file: KeyFile = None,
+    key_file: arguments.KeyFile = None,
     features: Annotated[
         Path | None,
         typer.Option(
             metavar="TABLE",
-            rich_help_panel=ROWS,
+            rich_help_panel=arguments.ROWS,
             help="table with the row of the person, unless the log has the features",
         ),
     ] = None,
@@ -38,7 +37,7 @@ def replay(
         typer.Option(
             "--id",
             metavar="COLUMN",
-            rich_help_panel=ROWS,
+            rich_help_panel=arguments.ROWS,
             help="column of that table with the ids of people; by default the row is found by the"
             " hash of the features",
         ),
@@ -66,7 +65,7 @@ def replay(
             " a log that was cut off or written anew",
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Compute a logged forecast again, and report whether it is equal or what differs.
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from evenhand._validate import InputError
 from evenhand.cli.messages import Verdict, inform, show, show_text
@@ -16,25 +13,6 @@ from evenhand.cli.options import check_apart
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit, Comparison, Condition
-
-
-def command_line() -> str:
-    """Return the command line, ready to be run again."""
-    # without the path of the interpreter, because reports are read on other machines
-    return shlex.join(["evenhand", *sys.argv[1:]])
-
-
-def show_result(values: Mapping[str, Any], text: str, as_json: bool) -> None:
-    """Print the result of a command as text, or as one JSON document.
-
-    Unknown values are null in JSON, which has no NaN.
-    """
-    if not as_json:
-        show_text(text)
-        return
-    from evenhand.report import without_nan
-
-    show(json.dumps(without_nan(values), indent=2, allow_nan=False))
 
 
 def show_summary(found: Audit | Comparison, *, as_json: bool, **options: bool) -> None:

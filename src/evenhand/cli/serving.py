@@ -10,21 +10,7 @@ import typer
 
 from evenhand._format import count
 from evenhand._validate import InputError, bad_input, check_choice, short
-from evenhand.cli.arguments import (
-    DEFAULT_LEVELS,
-    AsJson,
-    Context,
-    Id,
-    Keep,
-    KeyFile,
-    Levels,
-    Moments,
-    OutTable,
-    Scheduler,
-    SkipBadParts,
-    Table,
-    Workers,
-)
+from evenhand.cli import arguments
 from evenhand.cli.forecast_logging import logged_forecasts
 from evenhand.cli.keys import read_key
 from evenhand.cli.log_arguments import LOG, refuse_workers
@@ -50,14 +36,14 @@ LOGGING = ("groups", "keep_features", "person")
 def predict(
     options: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="model folder written by fit")],
-    table: Table,
-    id_column: Id,
-    out: OutTable,
-    key_file: KeyFile = None,
-    context: Context = "",
-    levels: Levels = DEFAULT_LEVELS,
-    moments: Moments = False,
-    keep: Keep = None,
+    table: arguments.Table,
+    id_column: arguments.Id,
+    out: arguments.OutTable,
+    key_file: arguments.KeyFile = None,
+    context: arguments.Context = "",
+    levels: arguments.Levels = arguments.DEFAULT_LEVELS,
+    moments: arguments.Moments = False,
+    keep: arguments.Keep = None,
     log: Annotated[
         str | None,
         typer.Option(
@@ -91,10 +77,10 @@ def predict(
             help="how the log names people: hash, a keyed hash of the id, or id",
         ),
     ] = "hash",
-    as_json: AsJson = False,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    skip_bad_parts: SkipBadParts = False,
+    as_json: arguments.AsJson = False,
+    workers: arguments.Workers = None,
+    scheduler: arguments.Scheduler = None,
+    skip_bad_parts: arguments.SkipBadParts = False,
 ) -> None:
     """Write forecasts for the people in a table.
 

@@ -19,11 +19,10 @@ from evenhand._validate import (
     first_names,
     short,
 )
-from evenhand.cli.arguments import GATE, GROUPS, AsJson, Out
+from evenhand.cli import arguments
 from evenhand.cli.log_arguments import LOG, Log, opened_log
-from evenhand.cli.messages import Verdict, inform
+from evenhand.cli.messages import Verdict, command_line, inform, show_result
 from evenhand.cli.options import check_apart, listed_names
-from evenhand.cli.reports import command_line, show_result
 
 if TYPE_CHECKING:
     from evenhand.service import DecisionLog, LogWatch, WatchedContexts, WatchState
@@ -80,7 +79,7 @@ def watch(
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            rich_help_panel=GROUPS,
+            rich_help_panel=arguments.GROUPS,
             help="columns that define groups, comma-separated; by default all that the log has",
         ),
     ] = None,
@@ -88,7 +87,7 @@ def watch(
         float,
         typer.Option(
             metavar="SHARE",
-            rich_help_panel=GROUPS,
+            rich_help_panel=arguments.GROUPS,
             help="error of a group that raises no alarm; 0.02 for 2 points",
         ),
     ] = 0.02,
@@ -96,7 +95,7 @@ def watch(
         float,
         typer.Option(
             metavar="SHARE",
-            rich_help_panel=GATE,
+            rich_help_panel=arguments.GATE,
             help="probability of ever raising a false alarm, however often the log is watched",
         ),
     ] = 0.05,
@@ -112,12 +111,12 @@ def watch(
         bool,
         typer.Option(
             "--fail-if-alarm",
-            rich_help_panel=GATE,
+            rich_help_panel=arguments.GATE,
             help="exit with code 1 if there is an alarm, new or old",
         ),
     ] = False,
-    out: Out = None,
-    as_json: AsJson = False,
+    out: arguments.Out = None,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Watch a decision log: whether the promise of a certificate still holds, by group and draw.
 
