@@ -152,7 +152,7 @@ def test_results_fit_the_terminal_and_json_is_never_broken(evenhand: Command) ->
 def test_the_width_is_that_of_the_terminal_unless_columns_is_set(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from evenhand.cli.terminal import width_of
+    from evenhand.cli.output import width_of
 
     monkeypatch.delenv("COLUMNS", raising=False)
     with (tmp_path / "file").open("w") as file:

@@ -1,22 +1,19 @@
 """Command-line interface: parses options, calls the library and prints results."""
 
-from evenhand.cli.auditing import audit
+from evenhand.cli.auditing import audit, compare
 from evenhand.cli.commands import app as app
 from evenhand.cli.commands import main
-from evenhand.cli.comparing import compare
-from evenhand.cli.demoing import demo
+from evenhand.cli.fitting import discrete_target as discrete_target
 from evenhand.cli.fitting import features_like_names as features_like_names
 from evenhand.cli.fitting import fit
-from evenhand.cli.messages import stopped_by_signals as stopped_by_signals
-from evenhand.cli.outcomes import outcomes
-from evenhand.cli.planning import plan
+from evenhand.cli.fitting import has_classes as has_classes
+from evenhand.cli.output import safe_streams as safe_streams
+from evenhand.cli.output import stopped_by_signals as stopped_by_signals
+from evenhand.cli.planning import demo, plan
 from evenhand.cli.randomizing import randomize
 from evenhand.cli.recalibrating import recalibrate
-from evenhand.cli.replaying import replay
+from evenhand.cli.replaying import outcomes, replay
 from evenhand.cli.serving import predict
-from evenhand.cli.streams import safe_streams as safe_streams
-from evenhand.cli.targets import discrete_target as discrete_target
-from evenhand.cli.targets import has_classes as has_classes
 from evenhand.cli.watching import watch
 
 __all__ = [

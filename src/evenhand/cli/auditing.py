@@ -2,23 +2,107 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from evenhand._format import option_name
 from evenhand._validate import InputError
 from evenhand.cli import arguments
-from evenhand.cli.audit_request import Request, audit_in_memory, audit_in_parts
-from evenhand.cli.messages import command_line
 from evenhand.cli.options import check_apart, described
-from evenhand.cli.reports import check_tables, report
-from evenhand.cli.tables import column_subject, refuse_without_forecasts
-from evenhand.cli.times import TimeColumns
+from evenhand.cli.output import Verdict, command_line, inform, show, show_text
+from evenhand.cli.rows import (
+    Request,
+    TimeColumns,
+    audit_in_memory,
+    audit_in_parts,
+    column_subject,
+    refuse_without_forecasts,
+)
 
 if TYPE_CHECKING:
+    from evenhand.audits import Audit, Comparison, Condition
     from evenhand.scale import ColumnSubject, ModelSubject
+
+
+# --- output of audits: report, text or JSON, and the exit code of a gate
+
+
+def show_summary(found: Audit | Comparison, *, as_json: bool, **options: bool) -> None:
+    """Print an audit or a comparison as text, with options of `summary`, or as JSON."""
+    if as_json:
+        show(found.to_json())
+    else:
+        show_text(found.summary(**options))
+
+
+def check_tables(folder: Path | None, inputs: Mapping[str, Path | None]) -> None:
+    """Refuse a folder of tables that cannot be written, before long work."""
+    if folder is None:
+        return
+    check_apart(folder, inputs, option="--tables")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--tables {folder} is a file; name a new or empty folder")
+    parent = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(f"--tables {folder}: {parent} is not a writable folder; name another")
+
+
+def write_tables(found: Audit | Comparison, folder: Path | None) -> None:
+    """Write the tables of a result as csv files."""
+    if folder is not None:
+        files = found.to_csv(folder)
+        inform(f"{len(files)} tables written to {folder}")
+
+
+def report(
+    found: Audit,
+    conditions: list[Condition],
+    out: Path | None,
+    as_json: bool,
+    tables: Path | None = None,
+    *,
+    full: bool = False,
+) -> None:
+    """Write and print an audit with the conditions of its gate; `full` prints all findings.
+
+    Raises Verdict, with exit code 1 if a condition is true, or InputError if a condition cannot be
+    evaluated. The report is written in either case.
+    """
+    from evenhand.audits import with_conditions
+
+    found = with_conditions(found, conditions)
+    # file and text come first, so that a failed gate leaves its report
+    if out is not None:
+        (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
+        inform(f"audit written to {out}")
+    # the result is printed even if the folder of tables turns out to contain other files
+    show_summary(found, as_json=as_json, full=full)
+    write_tables(found, tables)
+    if conditions:
+        judge(found)
+
+
+def judge(found: Audit) -> NoReturn:
+    """Print conditions that are true and conditions that cannot be evaluated, and exit."""
+    failed = [one for one in found.conditions if one.is_true]
+    refusals = [one.reason for one in found.conditions if one.reason]
+    for one in failed:
+        # with all digits: a rounded value could equal the limit that it exceeds
+        value = "" if one.text == one.quantity else f" (it is {one.value:.10g})"
+        inform(f"failed: the condition of --fail-if is true: {one.text}{value}")
+    for refusal in refusals[:-1]:
+        inform(f"error: {refusal}")
+    # a condition that cannot be evaluated is bad input, not a passed gate
+    if refusals:
+        raise InputError(refusals[-1])
+    raise Verdict(1 if failed else 0)
+
+
+# --- subcommand `audit`
 
 
 def audit(
@@ -235,3 +319,56 @@ def _subject(
     from evenhand import store
 
     return scale.ModelSubject(store.load(source))
+
+
+# --- subcommand `compare`
+
+
+def compare(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="JSON of the audit before the change")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="JSON of the audit after the change")],
+    confidence: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=arguments.GATE,
+            help="confidence of the intervals of changes",
+        ),
+    ] = 0.95,
+    fail_if_worse: Annotated[
+        bool,
+        typer.Option(
+            "--fail-if-worse",
+            rich_help_panel=arguments.GATE,
+            help="exit with code 1 if a group got significantly worse by more than the tolerance",
+        ),
+    ] = False,
+    out: arguments.Out = None,
+    tables: arguments.Tables = None,
+    as_json: arguments.AsJson = False,
+) -> None:
+    """Compare two audits of the same rows: which groups got better or worse.
+
+    Changes have paired intervals if both audits recorded values of each row.
+    """
+    from evenhand import audits
+    from evenhand._validate import InputError, check_fraction
+    from evenhand.tables import check_writable
+
+    check_fraction("--confidence", confidence)
+    if out is not None:
+        check_apart(out, {"the old audit": old, "the new audit": new})
+        check_writable(out, (".html", ".json"))
+    check_tables(tables, {"the old audit": old, "the new audit": new})
+    found = audits.compare(old, new, confidence=confidence)
+    if out is not None:
+        (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
+        inform(f"comparison written to {out}")
+    show_summary(found, as_json=as_json)
+    write_tables(found, tables)
+    if fail_if_worse:
+        if not found.is_paired:
+            raise InputError(f"--fail-if-worse needs paired intervals; {found.notes[0]}")
+        if found.is_worse:
+            inform("failed: a group got significantly worse by more than the tolerance")
+        raise Verdict(1 if found.is_worse else 0)

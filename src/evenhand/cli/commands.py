@@ -15,29 +15,26 @@ from typer.core import TyperGroup
 
 from evenhand._table import lines_within
 from evenhand._version import __version__
-from evenhand.cli.auditing import audit
-from evenhand.cli.comparing import compare
-from evenhand.cli.demoing import demo
+from evenhand.cli.auditing import audit, compare
 from evenhand.cli.fitting import fit
-from evenhand.cli.messages import (
+from evenhand.cli.options import refuse_blank
+from evenhand.cli.output import (
     BAD_INPUT,
     code_of,
     end_with,
     fail,
+    safe_streams,
     show,
     stopped_by_signals,
     usage_message,
     warn,
+    width_of,
 )
-from evenhand.cli.options import refuse_blank
-from evenhand.cli.outcomes import outcomes
-from evenhand.cli.planning import plan
+from evenhand.cli.planning import demo, plan
 from evenhand.cli.randomizing import randomize
 from evenhand.cli.recalibrating import recalibrate
-from evenhand.cli.replaying import replay
+from evenhand.cli.replaying import outcomes, replay
 from evenhand.cli.serving import predict
-from evenhand.cli.streams import safe_streams
-from evenhand.cli.terminal import width_of
 from evenhand.cli.watching import watch
 
 STORY = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,8 +10,8 @@ import typer
 from evenhand._validate import bad_input, check_count, short
 from evenhand.cli import arguments
 from evenhand.cli.certifying import check_goal, check_target
-from evenhand.cli.messages import show_result
-from evenhand.cli.options import listed_names
+from evenhand.cli.options import check_apart, folder_to_write, listed_names
+from evenhand.cli.output import command_line, inform, show_result
 
 TABLES = "Rows and groups"
 
@@ -69,3 +70,23 @@ def _count(number: str) -> int:
         remedy = "separate the numbers by commas, such as 500,1000"
         raise bad_input("--rows", "be a list of whole numbers", short(number), remedy) from None
     return check_count("--rows", rows)
+
+
+# --- subcommand without a table of the user: `demo`
+
+
+def demo(
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", rich_help_panel=arguments.OUTPUT, help="folder to write to"),
+    ] = Path("evenhand-demo"),
+    as_json: arguments.AsJson = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="seed of tables, training and draws")] = 0,
+) -> None:
+    """Find, repair and prove on a generated table: the first steps, with all files."""
+    from evenhand.demo import run
+
+    arguments.check_seed(seed)
+    check_apart(out, {})
+    text, values = run(folder_to_write(out), seed, inform, command=command_line())
+    show_result(values, text, as_json)

@@ -13,8 +13,6 @@ import typer
 from evenhand._format import count
 from evenhand._validate import InputError, about, bad_input, first_names
 from evenhand.cli import arguments
-from evenhand.cli.audit_request import Request, read_rows
-from evenhand.cli.messages import inform, show_result
 from evenhand.cli.options import (
     check_apart,
     listed_names,
@@ -22,9 +20,16 @@ from evenhand.cli.options import (
     refuse_without_effect,
     warn_of_replacement,
 )
+from evenhand.cli.output import inform, show_result
+from evenhand.cli.rows import (
+    Request,
+    TimeColumns,
+    chosen_columns,
+    column_subject,
+    read_rows,
+    refuse_without_forecasts,
+)
 from evenhand.cli.serving import parse_levels, serve
-from evenhand.cli.tables import chosen_columns, column_subject, refuse_without_forecasts
-from evenhand.cli.times import TimeColumns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -20,9 +20,8 @@ from evenhand._validate import (
     short,
 )
 from evenhand.cli import arguments
-from evenhand.cli.log_arguments import LOG, Log, opened_log
-from evenhand.cli.messages import Verdict, command_line, inform, show_result
-from evenhand.cli.options import check_apart, listed_names
+from evenhand.cli.options import LOG, Log, check_apart, listed_names, opened_log
+from evenhand.cli.output import Verdict, command_line, inform, show_result
 
 if TYPE_CHECKING:
     from evenhand.service import DecisionLog, LogWatch, WatchedContexts, WatchState
