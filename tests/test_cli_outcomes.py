@@ -15,7 +15,7 @@ from scipy import stats
 from command_outcome import Command
 from evenhand import load
 from evenhand.certificates import certify_events
-from evenhand.cli import discrete_target, has_classes
+from evenhand.cli.fitting import discrete_target, has_classes
 
 N = 600
 KEY = b"sixteen bytes or more"

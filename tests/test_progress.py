@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from evenhand._progress import progress
-from evenhand.cli import safe_streams
+from evenhand.cli.output import safe_streams
 
 
 class Terminal(io.StringIO):

@@ -410,7 +410,7 @@ LOSS = ("--target", "loss")
 REFUSED: dict[str, tuple[tuple[Any, ...], tuple[str, ...]]] = {
     "no columns": (
         LOSS,
-        ("old.csv", "--mean and --std, --quantiles, --samples, --survival or --pmf"),
+        ("old.csv", "no forecasts to randomize", "--mean"),
     ),
     "a mean alone": (("--mean", "mu", *LOSS), ("old.csv", "--mean needs --std")),
     "two kinds": ((*NORMAL, "--samples", "s", *LOSS), ("old.csv", "one kind")),

@@ -3,12 +3,7 @@
 from evenhand.cli.auditing import audit, compare
 from evenhand.cli.commands import app as app
 from evenhand.cli.commands import main
-from evenhand.cli.fitting import discrete_target as discrete_target
-from evenhand.cli.fitting import features_like_names as features_like_names
 from evenhand.cli.fitting import fit
-from evenhand.cli.fitting import has_classes as has_classes
-from evenhand.cli.output import safe_streams as safe_streams
-from evenhand.cli.output import stopped_by_signals as stopped_by_signals
 from evenhand.cli.planning import demo, plan
 from evenhand.cli.randomizing import randomize
 from evenhand.cli.recalibrating import recalibrate

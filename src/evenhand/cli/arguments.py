@@ -22,6 +22,7 @@ MODEL = "Model"
 RANDOMIZATION = "Randomization"
 GUARANTEE = "Guarantee for every group"
 DRAWS = "Draws"
+LOG = "Decision log"
 OUTPUT = "Output"
 LARGE = "Large tables"
 """Panels of options in help pages."""
@@ -145,6 +146,7 @@ Link = Annotated[
     ),
 ]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="random seed, for a repeatable run")]
+FixedSeed = Annotated[int, typer.Option(metavar="N", help="random seed")]
 Event = Annotated[
     str | None,
     typer.Option(
@@ -317,6 +319,22 @@ SkipBadParts = Annotated[
         "--skip-bad-parts",
         rich_help_panel=LARGE,
         help="skip parts that cannot be read, and list them",
+    ),
+]
+Log = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG",
+        help="decision log: a .sqlite file, or a URL such as postgresql://USER@HOST/DATABASE",
+    ),
+]
+LogContext = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        rich_help_panel=LOG,
+        help="context of the forecasts in the log",
     ),
 ]
 AsJson = Annotated[

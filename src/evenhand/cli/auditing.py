@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from evenhand.scale import ColumnSubject, ModelSubject
 
 
-# --- output of audits: report, text or JSON, and the exit code of a gate
-
-
 def show_summary(found: Audit | Comparison, *, as_json: bool, **options: bool) -> None:
     """Print an audit or a comparison as text, with options of `summary`, or as JSON."""
     if as_json:
@@ -100,9 +97,6 @@ def judge(found: Audit) -> NoReturn:
     if refusals:
         raise InputError(refusals[-1])
     raise Verdict(1 if failed else 0)
-
-
-# --- subcommand `audit`
 
 
 def audit(
@@ -234,9 +228,7 @@ def audit(
     workers: arguments.Workers = None,
     scheduler: arguments.Scheduler = None,
     skip_bad_parts: arguments.SkipBadParts = False,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="seed of the draws, the bootstrap and the searches")
-    ] = 0,
+    seed: arguments.FixedSeed = 0,
 ) -> None:
     """Audit the calibration of a model, or of another model's forecasts, on held-out rows."""
     from evenhand import audits
@@ -244,7 +236,7 @@ def audit(
     from evenhand.tables import check_writable
 
     arguments.check_seed(seed)
-    times = TimeColumns.of(event, horizon, entered, survival=survival)
+    times = TimeColumns.of(options)
     check_fraction("--confidence", confidence)
     if tolerance is not None:
         check_fraction("--tolerance", tolerance, low_open=False, high_open=False)
@@ -319,9 +311,6 @@ def _subject(
     from evenhand import store
 
     return scale.ModelSubject(store.load(source))
-
-
-# --- subcommand `compare`
 
 
 def compare(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,7 +31,8 @@ from evenhand.cli.certifying import (
     choose,
     fit_events,
     fitted_record,
-    page_of,
+    save_certified,
+    show_certified,
     training_text,
 )
 from evenhand.cli.options import (
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from evenhand.distributions import OutcomeKind
     from evenhand.forecasters import Bounds
 
-
-# --- kinds of outcomes that `fit` trains on: checks of the target, and the model of each kind
 
 KINDS = ("continuous", "count", "hurdle", "binary")
 """Values of `--outcome`."""
@@ -213,8 +211,6 @@ def _refuse(wrong: Any, y: Floats, place: str, rule: str, remedy: str) -> None:
         raise bad_input(f"{place}, row {row + 1}", rule, f"{y[row]:g}", remedy)
 
 
-# --- subcommand `fit`: training and, with `--max-group-error`, certification
-
 DEVICES = ("auto", "cpu", "cuda")
 
 
@@ -313,23 +309,21 @@ def fit(
     bounds = None if support is None else _bounds(support)
     # training takes minutes: the output folder is checked before
     out = own_folder(out, table, store.MODEL_FOLDER)
-    rows = _training_rows(table, target, id_column, cluster, drop, bounds, outcome, drop_missing)
+    named = [name for name in (id_column, cluster) if name is not None]
+    data, X, y, source, kind = _training_rows(
+        table, target, named, drop, bounds, outcome, drop_missing
+    )
+    people = people_of(data, id_column, cluster, target, source)
     warn_of_replacement(out)
-    base = base_model(rows.kind, rows.y, device, seed)
-    training = Training(base, rows.X, rows.y, table, target, seed, kind=rows.kind)
-    asked = {
-        **goals,
-        **certified,
-        "link": link,
-        "cluster": None if cluster is None else rows.people,
-        "support": bounds,
-    }
+    training = Training(base_model(kind, y, device, seed), X, y, table, target, seed, kind=kind)
+    labels = None if cluster is None else people
+    asked = {**goals, **certified, "link": link, "cluster": labels, "support": bounds}
     if not is_certified:
         fit_plainly(training, alpha, asked, out, as_json)
     elif is_binary:
-        fit_events(training, rows.people, asked, out, as_json)
+        fit_events(training, people, asked, out, as_json)
     else:
-        fit_certified(training, rows.people, asked, out, as_json)
+        fit_certified(training, people, asked, out, as_json)
 
 
 def fit_plainly(
@@ -368,34 +362,21 @@ def fit_plainly(
     )
 
 
-@dataclass(frozen=True)
-class TrainingRows:
-    """Features, outcomes and labels of people of a training table, and the kind of its target."""
-
-    X: pd.DataFrame
-    y: Floats
-    people: list[str] | None
-    kind: OutcomeKind
-
-
 def _training_rows(
     table: Path,
     target: str,
-    id_column: str | None,
-    cluster: str | None,
+    named: list[str],
     drop: str | None,
     bounds: Bounds,
     outcome: str | None,
     drop_missing: bool,
-) -> TrainingRows:
-    """Read the features, the outcomes and the names of people, and check the outcomes."""
+) -> tuple[pd.DataFrame, pd.DataFrame, Floats, str, OutcomeKind]:
+    """Return rows, features and checked outcomes, the name of the rows, and the kind of target."""
     from evenhand import columns
     from evenhand.forecasters import check_support
 
-    named = [name for name in (id_column, cluster) if name is not None]
     data, remarks = columns.read_typed(table, text=named)
     data, y, source, _ = with_outcomes(data, target, drop_missing, table.name)
-    people = people_of(data, id_column, cluster, target, source)
     # ids are not features: a model could memorize people
     X = _features(data, [target, *named, *listed_names("--drop", drop)], table.name)
     for remark in [*remarks, *features_like_names(X)]:
@@ -404,7 +385,7 @@ def _training_rows(
     check_support(y, bounds, name=place)
     kind = kind_of_target(y, outcome, place)
     check_outcomes(y, name=place, kind=kind)
-    return TrainingRows(X, y, people, kind)
+    return data, X, y, source, kind
 
 
 def _bounds(support: str) -> Bounds:
@@ -436,7 +417,6 @@ def _features(data: pd.DataFrame, unused: list[str], source: str) -> pd.DataFram
 
 def features_like_names(X: pd.DataFrame) -> list[str]:
     """Return warnings about text features with a different value in every row, probably ids."""
-    from evenhand._validate import MIN_DISTINCT
     from evenhand.tables import is_text
 
     # distinct numbers are ordinary features, and so is text in tables of a few rows
@@ -455,22 +435,9 @@ def fit_certified(
 
     `asked` are options of `evenhand.randomize`; None stands for its default.
     """
-    from evenhand import store
-
     chosen = choose(training, asked)
-    # packed once, so that certificate and report contain the hash of the written files
-    packed = store.pack(chosen.model)
-    certificate = certificate_of(chosen, people)
-    page = None
-    try:
-        page, last = page_of(chosen, training, out, out.name, packed.sha256)
-    finally:
-        # training takes long: an error in the audit must not lose the model
-        store.write_model(packed, out, certificate, page)
-    result = fitted_record(out, chosen.n_learning, training, chosen.alpha, asked["link"])
-    show_result(result | {"certificate": certificate}, chosen.summary(), as_json)
-    inform(
-        f"trained on {chosen.n_learning:,} rows and {training_text(training)}, certified on"
-        f" {chosen.n_certifying:,} other people; model and certificate.json written to {out}"
-    )
-    inform(last)
+    record = certificate_of(chosen, people)
+    # the report must mention that alpha was chosen on these rows
+    held, caveat = chosen.certifying, chosen.audited
+    last = save_certified(chosen.model, training, held, record, out, caveat)
+    show_certified(training, record, chosen.summary(), out, as_json, last)

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,7 +19,6 @@ from evenhand.cli.output import inform
 
 if TYPE_CHECKING:
     from evenhand.draws import KeyedDraws
-    from evenhand.service import DecisionLog
 
 
 def refuse_blank(args: Sequence[str], flags: set[str]) -> None:
@@ -82,12 +81,9 @@ def described(option: str, pairs: Sequence[str] | None) -> dict[str, str]:
     found: dict[str, str] = {}
     example = f"write {option} 'unit=mg per week'"
     for pair in pairs or ():
-        key, equals, value = (part.strip() for part in pair.partition("="))
-        if not equals:
-            raise bad_input(option, "have the form KEY=VALUE", short(pair), example)
+        key, _, value = (part.strip() for part in pair.partition("="))
         if not key or not value:
-            missing = "value" if key else "key"
-            raise bad_input(option, f"have a {missing} that is not empty", short(pair), example)
+            raise bad_input(option, "have the form KEY=VALUE", short(pair), example)
         if key in found:
             remedy = "give each key once"
             raise bad_input(
@@ -203,8 +199,6 @@ def _is_same(out: Path, read: Path) -> bool:
     return out.exists() and read.exists() and os.path.samefile(out, read)
 
 
-# --- key files, which contain the secret key of people's draws
-
 MAKE_KEY_FILE = (
     "python -c \"import os, secrets; os.umask(0o77); open('KEYFILE',"
     " 'x').write(secrets.token_hex(32))\""
@@ -243,36 +237,6 @@ def read_key(path: Path) -> bytes:
     return key
 
 
-# --- arguments of commands that read or write a decision log, with their help
-
-LOG = "Decision log"
-"""Panel of options in help pages."""
-
-Log = Annotated[
-    str,
-    typer.Argument(
-        metavar="LOG",
-        help="decision log: a .sqlite file, or a URL such as postgresql://USER@HOST/DATABASE",
-    ),
-]
-LogContext = Annotated[
-    str | None,
-    typer.Option(
-        "--context",
-        metavar="NAME",
-        rich_help_panel=LOG,
-        help="context of the forecasts in the log",
-    ),
-]
-
-
-def opened_log(where: str) -> DecisionLog:
-    """Return an existing decision log."""
-    from evenhand.service import open_log
-
-    return open_log(where, create=False)
-
-
 def draws_of(key_file: Path | None, context: str) -> KeyedDraws | None:
     """Return the draws of a context; None without a key."""
     from evenhand.draws import KeyedDraws
@@ -291,13 +255,3 @@ def anchor_of(text: str | None) -> Any:
         rule = "be the number and hash of an entry, NUMBER:SHA256"
         raise bad_input("--anchor", rule, short(text), "copy it from an earlier replay")
     return Head(int(number), sha256)
-
-
-def refuse_workers(workers: int | None, scheduler: str | None) -> None:
-    """Refuse options of several processes, whose forecasts would not be logged in order."""
-    for option, value in (("--workers", workers), ("--scheduler", scheduler)):
-        if value is not None:
-            raise InputError(
-                f"{option} cannot be used with --log, to which forecasts are added in the order of"
-                " the table; leave it out"
-            )

@@ -1,4 +1,4 @@
-"""Standard streams of the command that tolerate closed pipes and full disks."""
+"""Streams, messages, results and exit codes of the command."""
 
 from __future__ import annotations
 
@@ -238,18 +238,15 @@ def show_text(text: str) -> None:
 def _folded(line: str, width: int) -> str:
     """Break a line between words; its indent is repeated."""
     indent = " " * (len(line) - len(line.lstrip()))
-    return (
-        line
-        if len(line) <= width
-        else textwrap.fill(
-            line.strip(),
-            width,
-            initial_indent=indent,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+    folded = textwrap.fill(
+        line.strip(),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
+    return line if len(line) <= width else folded
 
 
 def command_line() -> str:

@@ -1,4 +1,4 @@
-"""Subcommand `plan`: what a guarantee costs, before there are any rows."""
+"""Subcommands without a table of the user: `plan` and `demo`."""
 
 from __future__ import annotations
 
@@ -52,10 +52,9 @@ def plan(
     check_goal(None, goals, {})
     check_target(goals, group_mass, confidence)
     arguments.checked_link(link, 1.0)
-    sizes: dict[str, Any] = {"group_mass": group_mass, "confidence": confidence}
+    asked: dict[str, Any] = goals | {"group_mass": group_mass, "confidence": confidence}
     found = planning.plan(
-        **goals,
-        **{name: size for name, size in sizes.items() if size is not None},
+        **{name: value for name, value in asked.items() if value is not None},
         link=link,
         rows=[_count(number) for number in listed_names("--rows", rows)],
         n_groups=check_count("--groups", groups),
@@ -72,16 +71,13 @@ def _count(number: str) -> int:
     return check_count("--rows", rows)
 
 
-# --- subcommand without a table of the user: `demo`
-
-
 def demo(
     out: Annotated[
         Path,
         typer.Option(metavar="FOLDER", rich_help_panel=arguments.OUTPUT, help="folder to write to"),
     ] = Path("evenhand-demo"),
     as_json: arguments.AsJson = False,
-    seed: Annotated[int, typer.Option(metavar="N", help="seed of tables, training and draws")] = 0,
+    seed: arguments.FixedSeed = 0,
 ) -> None:
     """Find, repair and prove on a generated table: the first steps, with all files."""
     from evenhand.demo import run

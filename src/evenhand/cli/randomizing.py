@@ -15,11 +15,12 @@ from evenhand._validate import InputError, first_names
 from evenhand.cli import arguments
 from evenhand.cli.certifying import (
     Training,
+    audit_of_held,
     certificate_of,
     check_goal,
     check_target,
     choose,
-    page_of,
+    report_page,
 )
 from evenhand.cli.options import (
     check_apart,
@@ -29,12 +30,19 @@ from evenhand.cli.options import (
     warn_of_replacement,
 )
 from evenhand.cli.output import NOT_WORTH_IT, command_line, fail, inform, show_result
-from evenhand.cli.rows import Request, TimeColumns, column_subject, read_rows
+from evenhand.cli.rows import (
+    Request,
+    TimeColumns,
+    column_subject,
+    read_rows,
+    refuse_without_forecasts,
+)
 from evenhand.cli.serving import serve, serving_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from evenhand.audits import Audit
     from evenhand.links import Link
     from evenhand.scale import ColumnSubject
     from evenhand.tables import Parts
@@ -199,29 +207,16 @@ def randomize(
     from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
 
     subject = column_subject(options)
-    if not subject.named:
-        raise InputError(
-            f"{table}: no forecasts to randomize; name columns of the table: --mean and --std,"
-            " --quantiles, --samples, --survival or --pmf"
-        )
+    refuse_without_forecasts(subject, f"{table}: no forecasts to randomize")
     if subject.outcome_kind(table.name) is OutcomeKind.BINARY:
         raise InputError(f"{table.name}: {NO_BINARY_RANDOMIZATION}")
     if target is not None:
         refuse_without_effect(options, SERVING, "with --target, which writes no forecasts")
-        goals = {
-            "max_group_error": max_group_error,
-            "max_wider": max_wider,
-            "max_price": max_price,
-        }
+        goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
         check_goal(None, goals, {})
         check_target(goals, group_mass, confidence)
-        times = TimeColumns.with_horizon(event, horizon, entered, survival)
-        asked = {
-            **goals,
-            "group_mass": group_mass,
-            "confidence": confidence,
-            "link": link,
-        }
+        times = TimeColumns.of(options, is_certified=True)
+        asked = goals | {"group_mass": group_mass, "confidence": confidence, "link": link}
         request = Request(
             subject,
             table,
@@ -293,7 +288,14 @@ def _certify(
             fail(f"{source}: nothing was written. {reason}", NOT_WORTH_IT)
     forecasts = {"forecasts": _forecasts(subject, rows.data.columns, source)}
     certificate = certificate_of(chosen, rows.people) | forecasts | _sources(request, len(rows.y))
-    page, last = page_of(chosen, training, out, request.name)
+
+    def audited() -> Audit:
+        held = chosen.certifying
+        found = audit_of_held(chosen.model, training, held, chosen.confidence, request.name)
+        # the report must mention that alpha was chosen on these rows
+        return chosen.audited(found)
+
+    page, last = report_page(audited, out)
     store.write_forecast_certificate(certificate, out, page)
     show_result(certificate | {"out": str(out)}, chosen.summary(), as_json)
     certified = f"certified on {count(chosen.n_certifying, 'person', 'people')}"

@@ -95,10 +95,7 @@ def recalibrate(
             " repeated",
         ),
     ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(metavar="N", rich_help_panel=ESTIMATE, help="seed of the folds of the check"),
-    ] = 0,
+    seed: arguments.FixedSeed = 0,
     maps: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", rich_help_panel=APPLY, help="folder written with --target"),
@@ -124,7 +121,7 @@ def recalibrate(
         arguments.check_seed(seed)
         if by is not None and group:
             raise InputError("give --by or --group, not both; write the columns of --by as rules")
-        times = TimeColumns.of(event, horizon, survival=survival)
+        times = TimeColumns.of(options)
         request = Request(
             subject, table, target, table.name, seed=seed, times=times, drop_missing=drop_missing
         )
@@ -299,7 +296,7 @@ def _check_times(
     given = subject.times(parts.columns, parts.source) or []
     # everybody survives time 0, which is no part of a curve
     times = [time for time in given if time > 0]
-    # maps of earlier releases have no times
+    # maps of other forecasts than curves have no times
     if not times or not model.curve_times_ or times == list(model.curve_times_):
         return
     known, other = (

@@ -1,4 +1,4 @@
-"""Subcommand `replay`."""
+"""Subcommands `replay` and `outcomes` of a decision log."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import typer
 from evenhand._format import count
 from evenhand._validate import InputError
 from evenhand.cli import arguments
-from evenhand.cli.options import LOG, Log, LogContext, anchor_of, draws_of, opened_log
+from evenhand.cli.options import anchor_of, draws_of
 from evenhand.cli.output import Verdict, fail, inform, show_result
 
 if TYPE_CHECKING:
-    from evenhand.service import Recorded, RowPlaces
+    from evenhand.service import RowPlaces
     from evenhand.tables import Parts
 
 
@@ -23,7 +23,7 @@ COMPARED = "What is compared"
 
 
 def replay(
-    log: Log,
+    log: arguments.Log,
     id: Annotated[str, typer.Argument(metavar="ID", help="id of the forecast")],
     model: Annotated[
         Path,
@@ -90,7 +90,7 @@ def replay(
         )
     noted = anchor_of(anchor)
     made = service.loaded(model)
-    decisions = opened_log(log)
+    decisions = service.open_log(log, create=False)
     entry = service.logged_forecast(decisions, id)
     draws = draws_of(key_file, entry.values["context"] if context is None else context)
     given = _given(decisions, entry, made.forecaster, features, id_column, draws)
@@ -107,7 +107,11 @@ def replay(
     )
     show_result(found.to_dict(), found.summary(), as_json)
     if found.status == "incomplete":
-        fail(_incomplete(found))
+        why = found.of("values").text
+        fail(
+            "nothing that was compared differs, but the forecast was not computed again:"
+            f" {why} (--features TABLE)"
+        )
     raise Verdict(0 if found.is_equal else 1)
 
 
@@ -130,22 +134,11 @@ def _given(
     )
 
 
-def _incomplete(found: Any) -> str:
-    """Return why a forecast was not computed again, and what to do."""
-    why = found.of("values").text
-    return (
-        f"nothing that was compared differs, but the forecast was not computed again: {why}"
-        " (--features TABLE)"
-    )
-
-
-# --- subcommand `outcomes`
-
 SCHEMA = "evenhand.outcomes/1"
 
 
 def outcomes(
-    log: Log,
+    log: arguments.Log,
     table: arguments.Table,
     id_column: Annotated[
         str,
@@ -157,7 +150,7 @@ def outcomes(
         ),
     ],
     target: arguments.Target,
-    context: LogContext = None,
+    context: arguments.LogContext = None,
     key_file: arguments.KeyFile = None,
     observed: Annotated[
         str | None,
@@ -171,7 +164,7 @@ def outcomes(
         bool,
         typer.Option(
             "--skip-unknown",
-            rich_help_panel=LOG,
+            rich_help_panel=arguments.LOG,
             help="skip ids without a forecast in the log, instead of refusing the table",
         ),
     ] = False,
@@ -187,7 +180,7 @@ def outcomes(
 
     parts = tables.open_parts(table)
     ids, y, times, places = _columns(parts, id_column, target, observed)
-    decisions = opened_log(log)
+    decisions = service.open_log(log, create=False)
     is_by_person = context is not None or key_file is not None
     found = service.record_outcomes(
         decisions,
@@ -202,7 +195,19 @@ def outcomes(
     if found.unknown:
         skipped = places.listed(found.unknown)
         inform(f"warning: {skipped}: skipped, without a forecast in {decisions.source}")
-    show_result(_values(found), _text(found), as_json)
+    values = {
+        "schema": SCHEMA,
+        "n_first": found.n_first,
+        "n_corrections": found.n_corrections,
+        "n_repeated": found.n_repeated,
+        "n_unknown": len(found.unknown),
+    }
+    new = count(found.n_first + found.n_corrections, "outcome")
+    text = (
+        f"{new} recorded, of which {count(found.n_corrections, 'correction')};"
+        f" {found.n_repeated:,} in the log already; {count(len(found.unknown), 'row')} skipped"
+    )
+    show_result(values, text, as_json)
 
 
 def _columns(
@@ -230,23 +235,3 @@ def _columns(
                 times += block[observed].tolist()
     places = service.RowPlaces(parts.names, tuple(starts))
     return ids, np.concatenate(y), None if observed is None else times, places
-
-
-def _values(found: Recorded) -> dict[str, Any]:
-    """Return what was recorded as plain values."""
-    return {
-        "schema": SCHEMA,
-        "n_first": found.n_first,
-        "n_corrections": found.n_corrections,
-        "n_repeated": found.n_repeated,
-        "n_unknown": len(found.unknown),
-    }
-
-
-def _text(found: Recorded) -> str:
-    """Return what was recorded as a sentence."""
-    new = found.n_first + found.n_corrections
-    return (
-        f"{count(new, 'outcome')} recorded, of which {count(found.n_corrections, 'correction')};"
-        f" {found.n_repeated:,} in the log already; {count(len(found.unknown), 'row')} skipped"
-    )

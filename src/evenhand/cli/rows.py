@@ -1,4 +1,4 @@
-"""Table columns named by options, and the labels of people."""
+"""Rows of tables that commands read: outcomes, people, times, and audits of them."""
 
 from __future__ import annotations
 
@@ -170,15 +170,13 @@ class TimeColumns:
     entered: str | None = None
 
     @classmethod
-    def of(
-        cls,
-        event: str | None,
-        horizon: float | None,
-        entered: str | None = None,
-        *,
-        survival: str | None = None,
-    ) -> TimeColumns:
-        """Check the options of a command that reads outcomes, before a table is read."""
+    def of(cls, options: typer.Context, *, is_certified: bool = False) -> TimeColumns:
+        """Check the options of a command that reads outcomes, before a table is read.
+
+        A certificate is impossible without a horizon.
+        """
+        names = ("event", "horizon", "entered", "survival")
+        event, horizon, entered, survival = (options.params.get(name) for name in names)
         if horizon is not None and not (math.isfinite(horizon) and horizon > 0):
             raise bad_input("--horizon", "be a time above 0", f"{horizon:g}")
         given = {"--survival": survival, "--horizon": horizon, "--entered": entered}
@@ -194,21 +192,13 @@ class TimeColumns:
                 "--entered has no effect without --horizon: it selects the people who entered at"
                 " least a horizon before the end of follow-up; add --horizon"
             )
-        return cls(event, horizon, entered)
-
-    @classmethod
-    def with_horizon(
-        cls, event: str | None, horizon: float | None, entered: str | None, survival: str | None
-    ) -> TimeColumns:
-        """Check the options of a command that certifies, which is impossible without a horizon."""
-        found = cls.of(event, horizon, entered, survival=survival)
-        if event is not None and horizon is None:
+        if is_certified and event is not None and horizon is None:
             raise InputError(
                 "--event needs --horizon here: without a time up to which people are followed, a"
                 " time that is cut off may have any error up to the largest, and nothing can be"
                 " certified; add --horizon"
             )
-        return found
+        return cls(event, horizon, entered)
 
     @property
     def outcome(self) -> dict[str, str]:

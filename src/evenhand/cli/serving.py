@@ -13,12 +13,10 @@ from evenhand._format import count
 from evenhand._validate import InputError, bad_input, check_choice, short
 from evenhand.cli import arguments
 from evenhand.cli.options import (
-    LOG,
     check_apart,
     listed_names,
     read_key,
     refuse_without_effect,
-    refuse_workers,
 )
 from evenhand.cli.output import inform, show
 
@@ -161,7 +159,7 @@ def predict(
         str | None,
         typer.Option(
             metavar="LOG",
-            rich_help_panel=LOG,
+            rich_help_panel=arguments.LOG,
             help="decision log to which forecasts are added before they are written: a .sqlite"
             " file, or a URL such as postgresql://USER@HOST/DATABASE",
         ),
@@ -170,7 +168,7 @@ def predict(
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            rich_help_panel=LOG,
+            rich_help_panel=arguments.LOG,
             help="columns whose values are logged, for the groups of a watch, comma-separated",
         ),
     ] = None,
@@ -178,7 +176,7 @@ def predict(
         bool,
         typer.Option(
             "--keep-features",
-            rich_help_panel=LOG,
+            rich_help_panel=arguments.LOG,
             help="log the features of each person, and not only their hash",
         ),
     ] = False,
@@ -186,7 +184,7 @@ def predict(
         str,
         typer.Option(
             metavar="NAMING",
-            rich_help_panel=LOG,
+            rich_help_panel=arguments.LOG,
             help="how the log names people: hash, a keyed hash of the id, or id",
         ),
     ] = "hash",
@@ -214,7 +212,8 @@ def predict(
         refuse_without_effect(options, LOGGING, "without --log")
     else:
         check_choice("--person", person, ("hash", "id"))
-        refuse_workers(workers, scheduler)
+        reason = "with --log, to which forecasts are added in the order of the table"
+        refuse_without_effect(options, ("workers", "scheduler"), reason)
     subject = scale.ModelSubject(store.load(model))
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
     # missing columns are named before the kind of forecast is read off the first row

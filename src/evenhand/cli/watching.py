@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,7 +20,7 @@ from evenhand._validate import (
     short,
 )
 from evenhand.cli import arguments
-from evenhand.cli.options import LOG, Log, check_apart, listed_names, opened_log
+from evenhand.cli.options import check_apart, listed_names
 from evenhand.cli.output import Verdict, command_line, inform, show_result
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ WATCHED = "What is watched"
 
 
 def watch(
-    log: Log,
+    log: arguments.Log,
     horizon: Annotated[
         str,
         typer.Option(
@@ -54,7 +54,7 @@ def watch(
         str | None,
         typer.Option(
             metavar="NAMES",
-            rich_help_panel=LOG,
+            rich_help_panel=arguments.LOG,
             help="contexts, comma-separated; by default all of the served model, also later ones",
         ),
     ] = None,
@@ -62,7 +62,7 @@ def watch(
         str | None,
         typer.Option(
             metavar="DATE",
-            rich_help_panel=LOG,
+            rich_help_panel=arguments.LOG,
             help="date or time in UTC for which the log is read, e.g. 2026-11-23; by default now",
         ),
     ] = None,
@@ -70,7 +70,7 @@ def watch(
         Path | None,
         typer.Option(
             metavar="FILE",
-            rich_help_panel=LOG,
+            rich_help_panel=arguments.LOG,
             help="file of the state: if it exists, the watch continues from it; written in the end",
         ),
     ] = None,
@@ -132,7 +132,7 @@ def watch(
     _check_files(out, state, log, certificate)
     listed = None if groups is None else listed_names("--groups", groups)
     before = None if state is None else service.WatchState.read(state)
-    decisions = opened_log(log)
+    decisions = service.open_log(log, create=False)
     chosen = _chosen(decisions, context, certificate, options, before)
     if listed is None and before is not None:
         listed = before.groups
@@ -152,7 +152,10 @@ def watch(
     if state is not None:
         found.state().write(state)
     if fail_if_alarm:
-        _judge(found)
+        n = len(found.watch.alarms)
+        if n:
+            inform(f"failed: {count(n, 'alarm')}")
+        raise Verdict(1 if n else 0)
 
 
 def _checked(horizon: str, tolerance: float, false_alarm: float, period: str) -> dict[str, Any]:
@@ -184,16 +187,6 @@ def _check_files(out: Path | None, state: Path | None, log: str, certificate: Pa
         check_apart(state, inputs, option="--state")
 
 
-def _model_of(certificate: Path | None) -> str | None:
-    """Return the hash of the model that a certificate is about; None if it is about forecasts."""
-    from evenhand import store
-
-    if certificate is None:
-        return None
-    sha256: str | None = store.certificate_at(certificate).get("model_sha256")
-    return sha256
-
-
 def _chosen(
     log: DecisionLog,
     names: str | None,
@@ -202,15 +195,18 @@ def _chosen(
     before: WatchState | None,
 ) -> WatchedContexts:
     """Return the contexts that are watched: named, or all of the certificate's model or link."""
+    from evenhand import store
     from evenhand.monitoring import Watch
     from evenhand.service import WatchedContexts
 
+    # None if the certificate is about forecasts
+    about = {} if certificate is None else store.certificate_at(certificate)
     promise = Watch(certificate, **options).to_dict()["settings"]
     has_link = promise["statistic"] == "mean_pit"
     return WatchedContexts.of(
         log,
         None if names is None else listed_names("--context", names),
-        model_sha256=_model_of(certificate),
+        model_sha256=about.get("model_sha256"),
         link=(promise["link"], promise["alpha"]) if has_link else None,
         before=None if before is None else before.scope,
     )
@@ -239,11 +235,3 @@ def _inform(found: LogWatch, n_new: int, late: str) -> None:
             inform(f"warning: {note}")
     if n_new:
         inform(f"{count(n_new, 'new alarm')}")
-
-
-def _judge(found: LogWatch) -> NoReturn:
-    """Exit with code 1 if there is an alarm."""
-    n = len(found.watch.alarms)
-    if n:
-        inform(f"failed: {count(n, 'alarm')}")
-    raise Verdict(1 if n else 0)
