@@ -7,8 +7,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
-import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +24,6 @@ from evenhand._format import at_most
 from evenhand.audits import Audit
 from evenhand.cli import fitting
 from evenhand.draws import KeyedDraws
-from forked_command import NO_READER, Forks
 
 ROWS = 200
 KEY = b"a secret of enough bytes"
@@ -61,16 +58,6 @@ def make_table() -> pd.DataFrame:
 TABLE = make_table()
 
 
-def process(*args: Any, **environment: str) -> Outcome:
-    """Call the command in a process of its own."""
-    script = shutil.which("evenhand", path=sysconfig.get_path("scripts"))
-    assert script is not None, "install the package, so that the command is there"
-    run = subprocess.run(
-        [script, *map(str, args)], check=False, capture_output=True, env=os.environ | environment
-    )
-    return Outcome(run.returncode, run.stdout.decode(), run.stderr.decode())
-
-
 def written(table: pd.DataFrame, path: Path) -> Path:
     if path.suffix == ".parquet":
         table.to_parquet(path)
@@ -93,19 +80,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def fit_args(place: Path, *more: Any) -> tuple[Any, ...]:
+    names = ("--target", "loss", "--id", "id", "--drop", "mu,sigma")
+    return ("fit", place / "people.csv", *names, *more)
+
+
 def predict_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
-    return (
-        "predict",
-        place / "model",
-        table,
-        "--id",
-        "id",
-        "--key-file",
-        place / "key",
-        "--out",
-        out,
-        *more,
-    )
+    names = ("--id", "id", "--key-file", place / "key")
+    return ("predict", place / "model", table, *names, "--out", out, *more)
 
 
 def randomize_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
@@ -117,32 +99,22 @@ def randomize_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any
 
 
 @pytest.mark.usefixtures("quick_training")
-def test_fit_predict_and_audit_where_predictions_come_from_another_process(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_fit_predict_and_audit(place: Path, tmp_path: Path, evenhand: Command) -> None:
     # the demo's test is the training in a process of its own
     model, out = tmp_path / "model", tmp_path / "out.csv"
-    drop = ("--id", "id", "--drop", "mu, sigma")
-    fitted = evenhand(
-        "fit", place / "people.csv", "--target", "loss", *drop, "--out", model, "--seed", 0
-    )
+    fitted = evenhand(*fit_args(place, "--out", model, "--seed", 0))
     assert (fitted.code, fitted.out) == (0, "")
     trained, report = fitted.err.splitlines()
     assert trained == f"trained on {ROWS} rows and 3 columns with seed 0; model written to {model}"
     assert report.startswith("no report was written because no rows were held out")
-    assert not list(tmp_path.rglob("*.html"))
     assert list(load(model).feature_names_in_) == ["income", "job", "since"]
-
-    made = process("predict", model, place / "people.parquet", "--id", "id", "--out", out)
-    told = f"{ROWS} forecasts written to {out}\n"
-    assert (made.code, made.out, made.err) == (0, "", told)
+    made = evenhand("predict", model, place / "people.parquet", "--id", "id", "--out", out)
+    assert (made.code, made.out, made.err) == (0, "", f"{ROWS} forecasts written to {out}\n")
     forecasts = pd.read_csv(out)
     assert list(forecasts.columns) == ["id", "mean", *QUANTILES]
     assert forecasts["id"].tolist() == TABLE["id"].tolist()
-
-    audited = evenhand(
-        "audit", model, place / "people.csv", "--target", "loss", "--json", "--groups", "job"
-    )
+    table = ("--target", "loss", "--json", "--groups", "job")
+    audited = evenhand("audit", model, place / "people.csv", *table)
     assert (audited.code, audited.err) == (0, "")
     found = json.loads(audited.out)
     assert found["name"] == "model"
@@ -153,30 +125,12 @@ def test_fit_predict_and_audit_where_predictions_come_from_another_process(
 def test_fit_finds_the_least_randomization_that_is_certified(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
-    args = (
-        "fit",
-        place / "people.csv",
-        "--target",
-        "loss",
-        "--id",
-        "id",
-        "--drop",
-        "mu,sigma",
-        "--seed",
-        0,
-    )
+    args = fit_args(place, "--seed", 0)
     fitted = evenhand(*args, "--out", tmp_path / "model", "--max-group-error", 0.4)
     assert fitted.code == 0
-    assert "In every group of at least 20% of people" in fitted.out
     assert "off by at most 40.0 points" in fitted.out
     assert "(60 people; trained on 140 other rows)" in fitted.out
-    assert (
-        "trained on 140 rows and 3 columns with seed 0, certified on 60 other people; model and"
-        in fitted.err
-    )
-    alpha = float(fitted.out.partition("alpha = ")[2].partition(".\n")[0])
-    assert load(tmp_path / "model").alpha == pytest.approx(alpha, rel=0.01)
-
+    assert "trained on 140 rows and 3 columns with seed 0, certified on 60 other" in fitted.err
     proof = json.loads((tmp_path / "model" / "certificate.json").read_text())
     # a promise that costs more than the features are worth is reported first
     first, second = fitted.out.splitlines()[:2]
@@ -185,25 +139,15 @@ def test_fit_finds_the_least_randomization_that_is_certified(
     assert proof["alpha"] == load(tmp_path / "model").alpha
     assert (proof["link"], proof["n_certifying"], proof["n_learning"]) == ("entropic", 60, 140)
     assert (proof["max_group_error"], proof["group_mass"], proof["confidence"]) == (0.4, 0.2, 0.95)
-    assert (proof["max_wider"], proof["max_price"]) == (None, None)
-    assert f"Price: {proof['price']:.2f} nats" in fitted.out
     assert 0 <= proof["group_error"] <= 0.4
-    assert proof["bound"] in ("sharp", "pathwise")
     assert 0 <= proof["coverage_80"][0] < proof["coverage_80"][1] <= 1
     # 60 people are too few for a search
     assert proof["learned_group"] is None
     scores = {row.pop("forecaster"): row for row in proof["comparison"]}
     assert list(scores) == ["without features", "as it is", "recalibrated", "randomized"]
-    assert all(row["width"] > 0 for row in scores.values())
-    assert scores["as it is"]["certified_group_error"] is None
-    assert "without features" in fitted.out.splitlines()[-4]
-    assert proof["certified_on"].keys() == {"n", "named_by", "salt", "sha256"}
     assert (proof["certified_on"]["n"], proof["certified_on"]["named_by"]) == (60, "ids")
-    assert proof["written_by"].startswith("evenhand ")
-    assert (
-        proof["model_sha256"]
-        == json.loads((tmp_path / "model" / "model.json").read_text())["sha256"]
-    )
+    seal = json.loads((tmp_path / "model" / "model.json").read_text())["sha256"]
+    assert proof["model_sha256"] == seal
     page = tmp_path / "model" / "report.html"
     assert fitted.err.splitlines()[-1] == f"audit of the certifying people written to {page}"
     assert "<!doctype html>" in page.read_text()[:200].lower()
@@ -233,19 +177,9 @@ def test_fit_audits_the_rows_that_it_certifies_on(
         lambda chosen, people: certifying.extend(chosen.certifying) or certified(chosen, people),
     )
     out = tmp_path / "first model"
-    args = (
-        "fit",
-        place / "people.csv",
-        "--target",
-        "loss",
-        "--id",
-        "id",
-        "--drop",
-        "mu,sigma",
-        "--seed",
-        3,
-    )
-    assert evenhand(*args, "--out", out, "--max-group-error", 0.4, "--confidence", 0.9).code == 0
+    goal = ("--seed", 3, "--out", out, "--max-group-error", 0.4, "--confidence", 0.9)
+    args = fit_args(place, *goal)
+    assert evenhand(*args).code == 0
     (found,) = written
     assert (found.name, found.n_samples, found.n_draws) == ("first model", 60, 64)
     assert found.certificate is not None
@@ -254,28 +188,18 @@ def test_fit_audits_the_rows_that_it_certifies_on(
     # one number for one statement: what is proven whatever was chosen
     assert f"at most {at_most(found.certificate.group_error(0.2))} points" in found.caveat
     assert "Alpha was chosen on these same people." in found.caveat
-    assert (
-        "40.0 points in every group of at least 20% of people, with 90% confidence" in found.caveat
-    )
     proof = json.loads((out / "certificate.json").read_text())
     assert found.provenance["model"]["sha256"] == proof["model_sha256"]
     data = {"name": "people.csv", "sha256": digest(place / "people.csv"), "n_rows": ROWS}
     assert found.provenance["data"] == data
-    command = shlex.join(
-        ["evenhand", *map(str, args), "--out", str(out), "--max-group-error", "0.4"]
-    )
-    assert found.provenance["command"] == f"{command} --confidence 0.9"
-    assert found.target == "loss"
+    assert found.provenance["command"] == shlex.join(["evenhand", *map(str, args)])
     # its people are among those of the certificate, and examples are named by their rows in the
     # table
     assert set(found.examples["row"]) < set(certifying)
     on = proof["certified_on"]
     assert store.ids_digest(TABLE["id"][certifying], on["salt"]) == on["sha256"]
-    np.testing.assert_array_equal(
-        found.examples["outcome"], TABLE["loss"].to_numpy()[found.examples["row"]]
-    )
-    assert found.price is not None
-    assert found.price["chosen"]["alpha"] == proof["alpha"]
+    outcomes = TABLE["loss"].to_numpy()[found.examples["row"]]
+    np.testing.assert_array_equal(found.examples["outcome"], outcomes)
 
 
 @pytest.mark.usefixtures("quick_training")
@@ -286,11 +210,10 @@ def test_rows_that_cannot_be_audited_are_said_and_the_model_is_kept(
         raise package.InputError("y is 15 in 12.0% of the rows")
 
     monkeypatch.setattr("evenhand.audits.audit", refused)
-    args = ("fit", place / "people.csv", "--target", "loss", "--drop", "mu,sigma,id", "--seed", 0)
-    fitted = evenhand(*args, "--out", tmp_path / "model", "--max-group-error", 0.4)
+    goal = ("--seed", 0, "--out", tmp_path / "model", "--max-group-error", 0.4)
+    fitted = evenhand(*fit_args(place, *goal))
     assert fitted.code == 0
-    last = fitted.err.splitlines()[-1]
-    assert last == "no report was written: y is 15 in 12.0% of the rows"
+    assert fitted.err.endswith("\nno report was written: y is 15 in 12.0% of the rows\n")
     assert 0 < load(tmp_path / "model").alpha < 1
     assert not (tmp_path / "model" / "report.html").exists()
 
@@ -304,51 +227,13 @@ def test_what_belongs_to_max_group_error_is_refused_without_it(
     assert not (tmp_path / "model").exists()
 
 
-def test_ids_that_repeat_are_told(place: Path, tmp_path: Path, evenhand: Command) -> None:
-    ids = [f"p{i}" for i in range(ROWS)]
-    ids[5:8] = ["f"] * 3
-    out = tmp_path / "out.csv"
-    for rest, said in (([], ""), (["g", "g"], "; 2 ids are repeated in total")):
-        ids[: len(rest)] = rest
-        table = written(TABLE.assign(id=ids), tmp_path / "repeated.csv")
-        for args in (predict_args(place, table, out), randomize_args(place, table, out)):
-            done = evenhand(*args)
-            assert done.code == 0
-            where = "the first is in rows 6 and 7"
-            told = f"warning: 3 rows have the id 'f' and share one draw; {where}{said}\n"
-            assert told in done.err
-    assert "warning" not in evenhand(*predict_args(place, place / "people.csv", out)).err
-
-
-def test_bad_input_in_a_process_of_its_own_is_one_line_and_code_2(
-    place: Path, tmp_path: Path
-) -> None:
-    refused = process("fit", place / "people.csv", "--target", "lost", "--out", tmp_path / "model")
-    assert "people.csv" in refused.complaint()
-    assert "did you mean 'loss'?" in refused.err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_usage_error_has_code_2(place: Path, tmp_path: Path, evenhand: Command) -> None:
     for args in (
         ("fit", place / "people.csv", "--out", tmp_path / "model"),
-        (
-            "fit",
-            place / "people.csv",
-            "--target",
-            "loss",
-            "--out",
-            tmp_path / "model",
-            "--alpha",
-            "much",
-        ),
+        fit_args(place, "--out", tmp_path / "model", "--alpha", "much"),
         ("predict", place / "model"),
-        ("audit", "--colour", "red"),
-        ("forecast",),
     ):
-        refused = evenhand(*args)
-        assert (refused.code, refused.out) == (2, "")
-        assert refused.err
+        assert evenhand(*args).complaint().endswith(" --help\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -369,41 +254,15 @@ def test_the_written_forecasts_are_those_of_the_model(
 def test_moments_are_those_of_the_forecast_at_the_draw_of_each_person(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
-    assert (
-        evenhand(
-            *predict_args(place, place / "people.csv", tmp_path / "out.parquet", "--moments")
-        ).code
-        == 0
-    )
-    found = pd.read_parquet(tmp_path / "out.parquet")
-    assert list(found.columns) == [
-        "id",
-        "r",
-        "mean",
-        *QUANTILES,
-        "served_mean",
-        "served_std",
-        "context",
-        "key",
-    ]
-    forecast = load(place / "model").forecast(
-        TABLE[["income", "job", "since"]], KeyedDraws(KEY)(TABLE["id"])
-    )
+    out = tmp_path / "out.parquet"
+    assert evenhand(*predict_args(place, place / "people.csv", out, "--moments")).code == 0
+    found = pd.read_parquet(out)
+    moments = ["served_mean", "served_std"]
+    assert list(found.columns) == ["id", "r", "mean", *QUANTILES, *moments, "context", "key"]
+    draws = KeyedDraws(KEY)(TABLE["id"])
+    forecast = load(place / "model").forecast(TABLE[["income", "job", "since"]], draws)
     np.testing.assert_allclose(found["served_mean"], forecast.mean(), rtol=1e-9)
     np.testing.assert_allclose(found["served_std"], forecast.std(), rtol=1e-9)
-    # a person alone: the same, whatever the draws of the others
-    TABLE[50:51].to_csv(tmp_path / "one.csv", index=False)
-    assert (
-        evenhand(
-            *predict_args(place, tmp_path / "one.csv", tmp_path / "one.parquet", "--moments")
-        ).code
-        == 0
-    )
-    alone = pd.read_parquet(tmp_path / "one.parquet")
-    texts = ["id", "context", "key"]
-    np.testing.assert_allclose(
-        alone.drop(columns=texts), found[50:51].drop(columns=texts), rtol=1e-9
-    )
 
 
 # A person's draw.
@@ -511,24 +370,12 @@ def test_randomize_is_the_link_around_the_normal_forecast(
 
 
 def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> None:
-    args = (
-        "audit",
-        place / "people.csv",
-        "--target",
-        "loss",
-        "--mean",
-        "mu",
-        "--std",
-        "sigma",
-        "--groups",
-        "job,since",
-    )
+    args = ("audit", place / "people.csv", "--target", "loss", *NORMAL, "--groups", "job,since")
     shown = evenhand(*args, "--json", "--seed", 4)
     assert (shown.code, shown.err) == (0, "")
     found = json.loads(shown.out, parse_constant=pytest.fail)
-    again = audit(
-        Forecast.from_normal(TABLE["mu"], TABLE["sigma"]), y=TABLE["loss"], random_state=4
-    )
+    forecast = Forecast.from_normal(TABLE["mu"], TABLE["sigma"])
+    again = audit(forecast, y=TABLE["loss"], random_state=4)
     scores = {row["measure"]: row["value"] for row in found["scores"]}
     for measure in ("log score", "CRPS", "90% coverage", "average error"):
         assert scores[measure] == pytest.approx(again.score(measure), rel=1e-9)
@@ -536,15 +383,11 @@ def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> No
     assert scores["90% coverage"] == pytest.approx(0.9, abs=0.106)
     assert sum(row["n"] for row in found["groups"] if row["group"].startswith("job")) == ROWS
     assert found["is_randomized"] is False
-    text = evenhand(*args, "--full")
-    assert (text.code, text.err) == (0, "")
-    assert "ORACLE WORST GROUPS" in text.out
-    assert "job = cook" in text.out
     # without the option the main findings alone
-    brief = evenhand(*args)
-    assert (brief.code, brief.err) == (0, "")
-    assert brief.out.startswith("Audit of people.csv: 200 rows, ")
-    assert len(brief.out.splitlines()) <= 24
+    text, brief = evenhand(*args, "--full").out, evenhand(*args).out
+    assert "job = cook" in text
+    assert brief.startswith("Audit of people.csv: 200 rows, ")
+    assert len(brief.splitlines()) <= 24 < len(text.splitlines())
 
 
 def test_long_values_of_options_are_shortened_in_messages(place: Path, evenhand: Command) -> None:
@@ -563,55 +406,18 @@ def test_weights_of_rows_and_the_largest_of_the_design(
     place: Path, evenhand: Command, tmp_path: Path
 ) -> None:
     weights = np.where(np.arange(ROWS) % 2, 1.0, 3.0)
-    TABLE.assign(w=weights).to_csv(tmp_path / "weighted.csv", index=False)
-    args = ("audit", tmp_path / "weighted.csv", "--target", "loss", *NORMAL, "--json")
+    table = written(TABLE.assign(w=weights), tmp_path / "weighted.csv")
+    args = ("audit", table, "--target", "loss", *NORMAL, "--json")
     shown = evenhand(*args, "--weight", "w")
     assert shown.code == 0
     found = json.loads(shown.out)
-    again = audit(
-        Forecast.from_normal(TABLE["mu"], TABLE["sigma"]), y=TABLE["loss"], sample_weight=weights
-    )
+    forecast = Forecast.from_normal(TABLE["mu"], TABLE["sigma"])
+    again = audit(forecast, y=TABLE["loss"], sample_weight=weights)
     scores = {row["measure"]: row["value"] for row in found["scores"]}
     assert scores["90% coverage"] == pytest.approx(again.score("90% coverage"), rel=1e-9)
     # a column of weights is no feature
     assert not any("w" in (row["features"] or ()) for row in found["scan"])
-    refused = evenhand(*args, "--largest-weight", 3)
-    assert (refused.code, refused.out) == (2, "")
-    assert "give --weight" in refused.err
-    parts = tmp_path / "parts"
-    parts.mkdir()
-    TABLE.assign(w=weights).to_csv(parts / "a.csv", index=False)
-    refused = evenhand("audit", parts, "--target", "loss", *NORMAL, "--weight", "w")
-    assert refused.code == 2
-    told = "error: --weight needs a table in memory, but this one is read in parts; audit a single"
-    assert refused.err.startswith(told)
-
-
-def test_quantiles_and_samples_of_another_model_are_audited(
-    tmp_path: Path, evenhand: Command
-) -> None:
-    levels = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
-    law = stats.norm(TABLE["mu"].to_numpy()[:, None], TABLE["sigma"].to_numpy()[:, None])
-    quantiles = pd.DataFrame(law.ppf(levels), columns=[f"q{level}" for level in levels])
-    draws = pd.DataFrame(law.rvs(size=(ROWS, 400), random_state=0)).add_prefix("draw")
-    path = written(
-        pd.concat([TABLE[["loss", "job"]], quantiles, draws], axis=1), tmp_path / "theirs.parquet"
-    )
-    truth = audit(
-        Forecast.from_normal(TABLE["mu"], TABLE["sigma"]), y=TABLE["loss"], random_state=0
-    )
-    for option in (("--quantiles", "q"), ("--samples", "draw")):
-        features = ("--features", "job")
-        shown = evenhand(
-            "audit", path, "--target", "loss", *option, *features, "--groups", "job", "--json"
-        )
-        assert (shown.code, shown.err) == (0, "")
-        found = json.loads(shown.out)
-        scores = {row["measure"]: row["value"] for row in found["scores"]}
-        # 400 samples of a normal place its PITs to 0.025 or so
-        assert scores["average error"] == pytest.approx(truth.score("average error"), abs=0.02)
-        assert scores["CRPS"] == pytest.approx(truth.score("CRPS"), rel=0.02)
-        assert found["certificate"]["n_draws"] == 1
+    assert "give --weight" in evenhand(*args, "--largest-weight", 3).complaint()
 
 
 def test_crossing_quantiles_are_audited_as_their_sorted_rows_if_asked(
@@ -670,18 +476,8 @@ def test_a_gate_that_cannot_be_judged_leaves_the_report_and_names_another(
     gate = "coverage(0.8,0.2)<0.5"
     words = ("one deterministic forecast", "every group of 20%", "a level above 0.8")
     out = tmp_path / "audit.json"
-    args = (
-        "audit",
-        place / "people.csv",
-        "--target",
-        "loss",
-        *NORMAL,
-        "--features",
-        "job",
-        "--out",
-        out,
-        "--json",
-    )
+    table = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
+    args = (*table, "--features", "job", "--out", out, "--json")
     shown = evenhand(*args, "--fail-if", "not-proven", "--fail-if", gate)
     assert shown.code == 2
     assert json.loads(out.read_text()) == json.loads(shown.out)
@@ -749,45 +545,16 @@ def test_a_column_that_is_not_there_is_told_alike_by_all_options(
         assert "did you mean 'income'?" in evenhand(*args, option, "incom").complaint()
 
 
-def test_an_audit_names_the_command_the_seed_and_the_files(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    args = (
-        "audit",
-        place / "model",
-        place / "people.csv",
-        "--target",
-        "loss",
-        "--json",
-        "--seed",
-        5,
-    )
-    made = json.loads(evenhand(*args, "--groups", "job, since").out)["provenance"]
-    assert shlex.split(made["command"]) == ["evenhand", *map(str, args), "--groups", "job, since"]
-    assert made["command"].endswith("--groups 'job, since'")
+def test_an_audit_names_the_command_the_seed_and_the_files(place: Path, evenhand: Command) -> None:
+    given = ("--target", "loss", "--json", "--seed", 5, "--groups", "job, since")
+    args = ("audit", place / "model", place / "people.csv", *given)
+    made = json.loads(evenhand(*args).out)["provenance"]
+    assert shlex.split(made["command"]) == ["evenhand", *map(str, args)]
     assert made["random_state"] == 5
     seal = json.loads((place / "model" / "model.json").read_text())["sha256"]
     assert made["model"] == {"name": "model", "kind": "RandomizedRegressor", "sha256": seal}
-    assert made["data"] == {
-        "name": "people.csv",
-        "sha256": digest(place / "people.csv"),
-        "n_rows": ROWS,
-    }
-
-    parts = tmp_path / "parts"
-    parts.mkdir()
-    written(TABLE, parts / "1.parquet")
-    made = json.loads(evenhand("audit", parts, "--target", "loss", *NORMAL, "--json").out)[
-        "provenance"
-    ]
-    assert made["model"] == {"name": "parts", "kind": "Forecast", "sha256": None}
-    assert made["data"] == {
-        "name": "parts",
-        "sha256": None,
-        "n_rows": ROWS,
-        "n_parts": 1,
-        "n_searched": ROWS,
-    }
+    data = {"name": "people.csv", "sha256": digest(place / "people.csv"), "n_rows": ROWS}
+    assert made["data"] == data
 
 
 def digest(path: Path) -> str:
@@ -797,30 +564,14 @@ def digest(path: Path) -> str:
 def test_audit_of_a_model_writes_what_it_prints(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
-    args = (
-        "audit",
-        place / "model",
-        place / "people.parquet",
-        "--target",
-        "loss",
-        "--out",
-        tmp_path / "audit.json",
-    )
+    out = tmp_path / "audit.json"
+    args = ("audit", place / "model", place / "people.parquet", "--target", "loss", "--out", out)
     shown = evenhand(*args, "--json")
-    assert shown.code == 0
-    assert shown.err == f"audit written to {tmp_path / 'audit.json'}\n"
-    assert json.loads((tmp_path / "audit.json").read_text()) == json.loads(shown.out)
+    assert (shown.code, shown.err) == (0, f"audit written to {out}\n")
+    assert json.loads(out.read_text()) == json.loads(shown.out)
     assert json.loads(shown.out)["is_randomized"] is True
     assert evenhand(*args, "--json").out == shown.out
     assert evenhand(*args, "--json", "--seed", 1).out != shown.out
-
-
-def test_a_terminal_without_the_lines_of_tables_is_served(place: Path) -> None:
-    args = ("audit", place / "people.csv", "--target", "loss", "--mean", "mu", "--std", "sigma")
-    shown = process(*args, "--full", PYTHONIOENCODING="ascii")
-    assert (shown.code, shown.err) == (0, "")
-    assert shown.out.isascii()
-    assert "everyone" in shown.out
 
 
 # Bad input: the arguments, and what the one line must name.
@@ -833,7 +584,7 @@ class Desk:
     place: Path
     folder: Path
 
-    def given(self, table: pd.DataFrame | str | bytes | None, ending: str) -> Path:
+    def given(self, table: pd.DataFrame | str | bytes | None, ending: str = ".csv") -> Path:
         path = self.folder / f"given{ending}"
         if table is None:
             return self.place / "people.csv"
@@ -845,43 +596,24 @@ class Desk:
     def fit(
         self, table: Any = None, *more: Any, ending: str = ".csv", target: str = "loss"
     ) -> tuple[Any, ...]:
-        return (
-            "fit",
-            self.given(table, ending),
-            "--target",
-            target,
-            "--out",
-            self.folder / "out" / "model",
-            *more,
-        )
+        out = ("--out", self.folder / "out" / "model")
+        return ("fit", self.given(table, ending), "--target", target, *out, *more)
 
     def predict(self, table: Any = None, *more: Any, ending: str = ".csv") -> tuple[Any, ...]:
-        return predict_args(
-            self.place, self.given(table, ending), self.folder / "out" / "out.csv", *more
-        )
+        out = self.folder / "out" / "out.csv"
+        return predict_args(self.place, self.given(table, ending), out, *more)
 
-    def randomize(self, table: Any = None, *more: Any, ending: str = ".csv") -> tuple[Any, ...]:
-        return randomize_args(
-            self.place, self.given(table, ending), self.folder / "out" / "out.csv", *more
-        )
+    def randomize(self, table: Any = None, *more: Any) -> tuple[Any, ...]:
+        out = self.folder / "out" / "out.csv"
+        return randomize_args(self.place, self.given(table), out, *more)
 
-    def audit(
-        self, table: Any = None, *more: Any, target: str = "loss", model: Any = None
-    ) -> tuple[Any, ...]:
-        out = ("--out", self.folder / "out" / "audit.json")
-        return (
-            "audit",
-            model or self.place / "model",
-            self.given(table, ".csv"),
-            "--target",
-            target,
-            *out,
-            *more,
-        )
+    def audit(self, table: Any = None, *more: Any, model: Any = None) -> tuple[Any, ...]:
+        given = (model or self.place / "model", self.given(table), "--target", "loss")
+        return ("audit", *given, "--out", self.folder / "out" / "audit.json", *more)
 
     def audit_alone(self, table: Any = None, *more: Any) -> tuple[Any, ...]:
         out = ("--out", self.folder / "out" / "audit.json")
-        return ("audit", self.given(table, ".csv"), "--target", "loss", *out, *(more or NORMAL))
+        return ("audit", self.given(table), "--target", "loss", *out, *(more or NORMAL))
 
     def key(self, content: bytes) -> tuple[Any, ...]:
         (self.folder / "key").write_bytes(content)
@@ -921,8 +653,6 @@ def flipped(folder: Path) -> None:
 
 
 GARBAGE = np.random.default_rng(3).bytes(2000)
-DISCRETE = changed("loss", np.arange(ROWS) % 7 * 1.0)
-ATOM = changed("loss", np.where(np.arange(ROWS) < 30, 15.0, TABLE["loss"]))
 SPLIT = "loss,age,age\n1,2,3\n"
 HEADER = "id,income,job,since,mu,sigma,loss\n"
 
@@ -948,18 +678,9 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.fit(changed("loss", np.inf, 6)),
         ("given.csv", "'loss'", "row 6", "inf"),
     ),
-    "fit, date as target": (lambda d: d.fit(target="since"), ("people.csv", "'since'", "dates")),
     "fit, empty file": (lambda d: d.fit(""), ("given.csv", "empty")),
     "fit, one row": (lambda d: d.fit(TABLE[:1]), ("given.csv", "'loss'", "1 row;", "20")),
     "fit, a column twice": (lambda d: d.fit(SPLIT), ("given.csv", "'age'", "2 times")),
-    "fit, few values": (
-        lambda d: d.fit(DISCRETE),
-        ("given.csv", "'loss'", "7 distinct values", "--outcome count"),
-    ),
-    "fit, one value often": (
-        lambda d: d.fit(ATOM),
-        ("given.csv", "'loss'", "15", "15.0%", "model the frequent values apart"),
-    ),
     "fit, alpha 0": (lambda d: d.fit(None, "--alpha", "0"), ("alpha", "0 < alpha <= 1", "0.0")),
     "fit, unknown device": (
         lambda d: d.fit(None, "--device", "tpu"),
@@ -1025,27 +746,10 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.predict(None, "--context", "\udcff"),
         ("--context",),
     ),
-    "predict, unknown ending": (
-        lambda d: d.predict(None, "--out", d.folder / "o.xlsx"),
-        ("o.xlsx", ".parquet"),
-    ),
     "predict, a folder as output": (lambda d: d.predict(None, "--out", d.folder), ("end in",)),
-    "randomize, no such mean": (
-        lambda d: d.randomize(None, "--mean", "nu"),
-        ("people.csv", "'nu'", "mu, sigma"),
-    ),
-    "randomize, zero std": (
-        lambda d: d.randomize(changed("sigma", 0.0, 3)),
-        ("given.csv", "'sigma'", "row 3", "0"),
-    ),
     "randomize, missing mean": (
         lambda d: d.randomize(changed("mu", None, 3)),
         ("given.csv", "'mu'", "row 3"),
-    ),
-    "randomize, alpha 1.2": (lambda d: d.randomize(None, "--alpha", "1.2"), ("alpha", "1.2")),
-    "randomize, unknown link": (
-        lambda d: d.randomize(None, "--link", "cauchy"),
-        ("link", "'cauchy'"),
     ),
     "audit, no such model": (
         lambda d: d.audit(model=d.folder / "none"),
@@ -1080,35 +784,18 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.audit(changed("job", TABLE["id"].map("p{}".format)), "--groups", "job"),
         ("given.csv", "'job'", "100"),
     ),
-    "audit, negative std": (
-        lambda d: d.audit_alone(changed("sigma", -2.0, 3)),
-        ("'sigma'", "row 3", "-2"),
-    ),
-    "audit, mean without std": (
-        lambda d: d.audit_alone(None, "--mean", "mu"),
-        ("people.csv", "--std"),
-    ),
     "audit, neither model nor mean": (
         lambda d: d.audit_alone(None, "--seed", "0"),
         ("people.csv", "--mean"),
     ),
     "audit, both model and mean": (lambda d: d.audit(None, *NORMAL), ("--mean", "not both")),
-    "audit, garbage csv": (lambda d: d.audit_alone(GARBAGE), ("given.csv", "readable")),
     "audit, unknown ending": (
         lambda d: d.audit(None, "--out", d.folder / "o.pdf"),
         ("o.pdf", ".html", ".json"),
     ),
-    "audit, two kinds of columns": (
-        lambda d: d.audit_alone(None, *NORMAL, "--samples", "mu"),
-        ("people.csv", "one kind", "--quantiles"),
-    ),
     "audit, a quantile without its level": (
         lambda d: d.audit_alone(None, "--quantiles", "mu,sigma"),
         ("--quantiles", "'mu'", "q0.05"),
-    ),
-    "audit, quantiles that cross": (
-        lambda d: d.audit_alone(TABLE.assign(**{"q0.1": 1.0, "q0.9": 0.0}), "--quantiles", "q"),
-        ("given.csv", "'q0.9'", "row 1", "got 0 after 1", "--sort-quantiles"),
     ),
     "audit, sorted quantiles that are none": (
         lambda d: d.audit_alone(None, *NORMAL, "--sort-quantiles"),
@@ -1130,10 +817,6 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
         lambda d: d.audit_alone(None, *NORMAL, "--id", "id", "--features", "id,income"),
         ("--features", "'id'", "--id"),
     ),
-    "audit, the outcome as its forecast": (
-        lambda d: d.audit_alone(None, "--mean", "loss", "--std", "sigma"),
-        ("people.csv", "'loss'", "target"),
-    ),
     "audit, a person without a label": (
         lambda d: d.audit(changed("job", None, 3), "--cluster", "job"),
         ("given.csv", "'job'", "row 3"),
@@ -1141,10 +824,6 @@ BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
     "audit, no condition": (
         lambda d: d.audit(None, "--fail-if", "error"),
         ("--fail-if", "'error'", "write for"),
-    ),
-    "audit, unknown quantity": (
-        lambda d: d.audit(None, "--fail-if", "group_error(0.2) > 0.1"),
-        ("--fail-if", "certified_group_error", "'group_error'"),
     ),
     "audit, percent in a condition": (
         lambda d: d.audit(None, "--fail-if", "certified_bias(0.2) > 5"),
@@ -1221,15 +900,8 @@ def test_a_fault_of_ours_is_one_line_with_a_code_that_no_gate_has(
 ) -> None:
     monkeypatch.delenv("EVENHAND_DEBUG", raising=False)
     monkeypatch.setattr(store, "load", failing(error))
-    args = (
-        "audit",
-        place / "model",
-        place / "people.csv",
-        "--target",
-        "loss",
-        "--fail-if",
-        "problem",
-    )
+    table = (place / "model", place / "people.csv")
+    args = ("audit", *table, "--target", "loss", "--fail-if", "problem")
     shown = evenhand(*args)
     blame = (
         "this is a bug of evenhand, not a problem of your data; run with EVENHAND_DEBUG=1 for the"
@@ -1249,17 +921,6 @@ def test_an_interrupted_command_has_the_code_of_one(
     monkeypatch.setattr(store, "load", failing(KeyboardInterrupt()))
     shown = evenhand("audit", place / "model", place / "people.csv", "--target", "loss")
     assert (shown.code, shown.out, shown.err) == (130, "", "error: interrupted\n")
-
-
-def test_a_reader_that_has_seen_enough_does_not_change_the_verdict(
-    place: Path, forks: Forks
-) -> None:
-    args = ["audit", str(place / "people.csv"), "--target", "loss", *NORMAL, "--features", "job"]
-    for condition, code in (("groups_beyond_tolerance > 99", 0), ("not-proven", 1)):
-        gate = ["--fail-if", condition]
-        found, _, errors = forks.run([*args, *gate], stdout=NO_READER)
-        assert found == code
-        assert errors.count("\n") == code  # the line of the gate
 
 
 def test_a_cuda_device_that_is_not_there_is_one_line(

@@ -15,7 +15,7 @@ from scipy import stats
 from command_outcome import Command
 from evenhand import load
 from evenhand.certificates import certify_events
-from evenhand.cli.fitting import discrete_target, has_classes
+from evenhand.cli.fitting import discrete_target
 
 N = 600
 KEY = b"sixteen bytes or more"
@@ -107,15 +107,10 @@ REFUSED = {
         ("audit", "t.csv", "--target", "visits", "--pmf", "k"),
         "must be one of the values of --pmf (0, 1, 2, 3), got",
     ),
-    "an option that contradicts": (
-        ("audit", "t.csv", "--target", "event", "--probability", "p", "--outcome", "count"),
-        "--outcome count contradicts --probability",
-    ),
     "an outcome of a model": (
         ("audit", "m", "t.csv", "--target", "event", "--outcome", "binary"),
         "give a model folder or --outcome, not both",
     ),
-    "events": (("fit", "t.csv", "--target", "event", "--out", "m"), "add --outcome binary"),
     "scores": (("fit", "t.csv", "--target", "score", "--out", "m"), "add --outcome count"),
     "zeros": (("fit", "t.csv", "--target", "cost", "--out", "m"), "add --outcome hurdle"),
     "no events": (
@@ -130,17 +125,9 @@ REFUSED = {
         ("fit", "t.csv", "--target", "x", "--outcome", "count", "--out", "m"),
         "must be a whole number of at least 0",
     ),
-    "an unknown kind": (
-        ("fit", "t.csv", "--target", "x", "--outcome", "money", "--out", "m"),
-        "--outcome must be one of 'continuous', 'count', 'hurdle', 'binary', got 'money'",
-    ),
     "an alpha of events": (
         ("fit", "t.csv", "--target", "event", "--outcome", "binary", "--alpha", "0.1"),
         "--alpha: forecasts of 0/1 outcomes are not randomized",
-    ),
-    "a goal of events": (
-        ("fit", "t.csv", "--target", "event", "--outcome", "binary", "--max-group-error", "0.3"),
-        "forecast the amount or the time",
     ),
     "bounds of counts": (
         ("fit", "t.csv", "--target", "visits", "--outcome", "count", "--support", "0:"),
@@ -176,12 +163,6 @@ def test_discrete_targets_are_told_their_option(y: np.ndarray, facts: str | None
     assert (found is None) == (facts is None)
     if facts is not None:
         assert re.search(facts, str(found)), found
-
-
-def test_scores_need_enough_rows_with_each_value() -> None:
-    assert has_classes(np.repeat([1.0, 2.5, 4.0], 10))
-    assert not has_classes(np.append(np.repeat([1.0, 2.5, 4.0], 10), 5.0))
-    assert not has_classes(np.repeat(np.arange(20.0), 10))
 
 
 FEATURES_ONLY = "id,p,mean,none,k0,k1,k2,k3,q0.1,q0.25,q0.5,q0.75,q0.9"
@@ -250,13 +231,6 @@ def test_counts_are_fitted_and_their_quantiles_are_whole_numbers(
     assert "--key-file is missing" in refused
 
 
-def test_scores_are_fitted_by_their_values(evenhand: Command, table: Path) -> None:
-    fit(evenhand, "score")
-    written = predicted(evenhand, "--levels", "0.1,0.5,0.9")
-    values = written[["q0.1", "q0.5", "q0.9"]].to_numpy()
-    assert set(values.ravel()) <= {0, 1, 2, 3}
-
-
 def test_amounts_with_zeros_are_fitted_and_their_chance_of_zero_written(
     evenhand: Command, table: Path
 ) -> None:
@@ -269,7 +243,7 @@ def test_amounts_with_zeros_are_fitted_and_their_chance_of_zero_written(
     assert 0.4 < written["chance_of_zero"].mean() < 0.6
 
 
-@pytest.mark.parametrize("target", ["visits", "score", "cost"])
+@pytest.mark.parametrize("target", ["score", "cost"])
 def test_a_fit_is_deterministic_and_its_forecasts_need_no_key(
     evenhand: Command, table: Path, target: str
 ) -> None:
@@ -294,32 +268,11 @@ def test_a_fit_is_deterministic_and_its_forecasts_need_no_key(
         pd.testing.assert_frame_equal(logged.drop(columns="forecast_id"), written)
 
 
-def test_a_count_model_is_audited_with_its_own_kind(evenhand: Command, table: Path) -> None:
-    fit(evenhand, "visits")
-    found = audited(evenhand, "m", "t.csv", "--target", "visits")
-    assert found["outcome_kind"] == "count"
-
-
-def test_amounts_are_certified_for_people_with_an_amount(evenhand: Command, table: Path) -> None:
-    done = fit(evenhand, "cost", "--max-group-error", "0.4", "--json")
-    certificate = json.loads(done.out)["certificate"]
-    assert certificate["group_error"] <= 0.4
-    assert json.loads(done.out)["outcome"] == certificate["outcome"] == "hurdle"
-    # half of the people have an amount; every group's bias is bounded on both sides
-    low, high = certificate["bias"]
-    assert -1 <= low < 0 < high <= 1
-
-
 DISCRETE = {
     "counts": (
         ("visits", "--mean", "mean", "--std", "sd"),
         "of counts or scores, add --outcome count",
     ),
-    "scores": (
-        ("score", "--mean", "mean", "--std", "sd"),
-        "of counts or scores, add --outcome count",
-    ),
-    "quantiles": (("visits", "--quantiles", "q"), "name --pmf, or --mean with --outcome count"),
     "events": (("event", "--mean", "mean", "--std", "sd"), "name their column with --probability"),
     "amounts": (("cost", "--mean", "mean", "--std", "sd"), "add --chance-of-zero, with the other"),
 }

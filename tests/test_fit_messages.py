@@ -74,33 +74,3 @@ def test_a_fit_names_its_cost_and_a_seed_that_repeats_it(
     assert cost in first.err
     # another run has another seed
     assert seed.group(0) not in evenhand(*args, "--out", tmp_path / "third").err
-
-
-@pytest.mark.usefixtures("quick_training")
-def test_a_fit_warns_before_it_replaces_a_model(
-    table: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    args = ("fit", table, "--target", "y", "--out", tmp_path / "m", "--seed", 0)
-    assert "warning" not in evenhand(*args).err
-    first, *_ = evenhand(*args).err.splitlines()
-    assert first == (
-        f"warning: --out {tmp_path / 'm'} is a model folder, which is replaced when the new one is"
-        " complete"
-    )
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        (("--alpha", "0"), "--alpha must satisfy 0 < alpha <= 1, got 0.0"),
-        (("--link", "gauss"), "--link must be one of"),
-        (("--group-mass", "20", "--max-price", "1"), "--group-mass must satisfy 0 < group-mass"),
-        (("--max-group-error", "0.7"), "--max-group-error must"),
-        (("--seed", "-1"), "--seed must lie between"),
-    ],
-)
-def test_refusals_name_options_not_parameters(
-    option: tuple[str, ...], message: str, table: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    refused = evenhand("fit", table, "--target", "y", "--out", tmp_path / "m", *option)
-    assert refused.complaint().startswith(f"error: {message}")

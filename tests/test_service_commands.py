@@ -15,7 +15,6 @@ from sklearn.linear_model import BayesianRidge, LogisticRegression
 
 from command_outcome import Command, Outcome
 from evenhand import RandomizedRegressor, save
-from evenhand.draws import KeyedDraws
 from evenhand.forecasters import ClassifierForecaster, CountRegressor, HurdleRegressor
 from evenhand.service import matured_rows, open_log, verify
 
@@ -166,7 +165,7 @@ def test_each_kind_of_outcome_is_logged_and_replayed(
     [
         (("--groups", "nowhere"), "has no column 'nowhere'"),
         (("--person", "name"), "--person must be one of 'hash', 'id', got 'name'"),
-        (("--workers", 2), "--workers cannot be used with --log"),
+        (("--workers", 2), "--workers has no effect with --log"),
         (("--log", "log.txt"), "a decision log must be a path that ends in .sqlite"),
     ],
 )
@@ -190,14 +189,6 @@ def test_options_of_the_log_need_the_log(place: Path, tmp_path: Path, evenhand: 
     complaint = evenhand(*args, *out, "--log", tmp_path / "log.sqlite").complaint()
     assert "--log needs --context: each context has its own draws" in complaint
     assert not (tmp_path / "log.sqlite").exists()
-
-
-def test_a_context_belongs_to_one_model(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
-    complaint = evenhand(*predict(place, tmp_path, model="other")).complaint()
-    assert "was opened with another model" in complaint
-    assert "give the model of the context, or use a new context" in complaint
 
 
 def several_rows(place: Path, to: Path) -> Path:
@@ -506,8 +497,3 @@ def test_a_log_that_is_not_there_is_not_made(
 ) -> None:
     replay(evenhand, place, tmp_path, "f0").complaint()
     assert not (tmp_path / "log.sqlite").exists()
-
-
-def test_the_draw_of_a_person_is_that_of_the_key(served: pd.DataFrame) -> None:
-    draws = KeyedDraws(KEY, CONTEXT)
-    np.testing.assert_array_equal(served["r"], draws(served["person"]))

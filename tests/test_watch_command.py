@@ -15,9 +15,9 @@ import pytest
 from command_outcome import Command, Outcome
 from evenhand import InputError
 from evenhand.logs import digest_of
-from evenhand.monitoring import Rows, Watch, watch_schema
+from evenhand.monitoring import Watch, watch_schema
 from evenhand.report import watch_html
-from evenhand.service import LogWatch, Scope, WatchedContexts, WatchState, matured_rows, open_log
+from evenhand.service import LogWatch, WatchedContexts, WatchState, matured_rows, open_log
 from evenhand.store import pack, write_forecast_certificate, write_model
 from postgresql_server import PASSWORD, QUOTED, Server
 from watched_logs import fitted, serve
@@ -121,14 +121,6 @@ def test_the_groups_of_the_log_are_watched_unless_others_are_named(
     assert "did you mean 'sex'?" in refused
 
 
-def test_groups_of_a_log_without_any_are_refused() -> None:
-    values = {"2026-11": {"groups": []}}
-    contexts = WatchedContexts(values, Scope(model_sha256="m"), ((),))
-    assert contexts.group_columns(None, "log.sqlite") == []
-    with pytest.raises(InputError, match="the contexts log no columns for groups; leave --groups"):
-        contexts.group_columns(["sex"], "log.sqlite")
-
-
 def test_settings_are_those_of_the_options(place: Path, evenhand: Command) -> None:
     options = ("--tolerance", "0.3", "--false-alarm", "0.01", "--period", "week")
     found = values(evenhand, place / "broken.sqlite", *options)
@@ -175,13 +167,6 @@ def test_a_certificate_of_another_link_is_refused(
     refused = watch(evenhand, log, "--certificate", tmp_path / "0.2").complaint()
     assert "serves forecasts with the entropic link, alpha 0.1" in refused
     assert "about the entropic link, alpha 0.2" in refused
-
-
-def test_a_folder_without_a_certificate_is_refused(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    for folder in (tmp_path, tmp_path / "none"):
-        watch(evenhand, place / "right.sqlite", "--certificate", folder).complaint()
 
 
 # Contexts.
@@ -268,13 +253,6 @@ def test_a_new_context_of_the_model_joins_a_running_watch(
     alone = values(evenhand, log, "--context", "2026,refreshed")
     assert found["tests"] == alone["tests"]
     assert found["groups"] == alone["groups"]
-
-
-def test_a_restricted_watch_stays_restricted(two: Path, tmp_path: Path, evenhand: Command) -> None:
-    state = tmp_path / "state.json"
-    values(evenhand, two, "--context", "2026", "--state", state)
-    found = values(evenhand, two, "--state", state)
-    assert found["sources"]["contexts"] == ["2026"]
 
 
 def test_groups_are_defined_by_the_first_people_served_before_their_outcomes(
@@ -475,12 +453,6 @@ def test_files_that_are_read_are_not_overwritten(
     assert log.read_bytes() == before
 
 
-def test_missing_horizon_is_named(place: Path, evenhand: Command) -> None:
-    done = evenhand("watch", place / "right.sqlite")
-    assert done.code == 2
-    assert "--horizon" in done.err
-
-
 def test_a_log_in_postgresql_is_watched_and_its_password_not_shown(
     postgresql: Server, tmp_path: Path, evenhand: Command
 ) -> None:
@@ -496,11 +468,3 @@ def test_a_log_in_postgresql_is_watched_and_its_password_not_shown(
 def test_a_log_without_contexts_is_refused(tmp_path: Path, evenhand: Command) -> None:
     open_log(tmp_path / "log.sqlite").close()
     assert "has no forecasts yet" in watch(evenhand, tmp_path / "log.sqlite").complaint()
-
-
-def test_rows_of_a_log_are_those_of_the_watch(place: Path) -> None:
-    log = open_log(place / "right.sqlite")
-    rows = matured_rows(log, horizon=_days(7), until=UNTIL)
-    log.close()
-    assert isinstance(rows, Rows)
-    assert len(rows) == 300
