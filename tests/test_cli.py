@@ -8,7 +8,6 @@ import os
 import shlex
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from evenhand.cli import fitting
 from evenhand.draws import KeyedDraws
 
 ROWS = 200
+NORMAL = ("--mean", "mu", "--std", "sigma")
 KEY = b"a secret of enough bytes"
 FINGERPRINT = hashlib.blake2b(key=KEY, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
@@ -577,73 +577,87 @@ def test_audit_of_a_model_writes_what_it_prints(
 # Bad input: the arguments, and what the one line must name.
 
 
-@dataclass(frozen=True)
-class Desk:
-    """Makes arguments; tables are written to `folder`, results would go to `folder / "out"`."""
-
-    place: Path
-    folder: Path
-
-    def given(self, table: pd.DataFrame | str | bytes | None, ending: str = ".csv") -> Path:
-        path = self.folder / f"given{ending}"
-        if table is None:
-            return self.place / "people.csv"
-        if isinstance(table, pd.DataFrame):
-            return written(table, path)
-        path.write_bytes(table.encode() if isinstance(table, str) else table)
-        return path
-
-    def fit(
-        self, table: Any = None, *more: Any, ending: str = ".csv", target: str = "loss"
-    ) -> tuple[Any, ...]:
-        out = ("--out", self.folder / "out" / "model")
-        return ("fit", self.given(table, ending), "--target", target, *out, *more)
-
-    def predict(self, table: Any = None, *more: Any, ending: str = ".csv") -> tuple[Any, ...]:
-        out = self.folder / "out" / "out.csv"
-        return predict_args(self.place, self.given(table, ending), out, *more)
-
-    def randomize(self, table: Any = None, *more: Any) -> tuple[Any, ...]:
-        out = self.folder / "out" / "out.csv"
-        return randomize_args(self.place, self.given(table), out, *more)
-
-    def audit(self, table: Any = None, *more: Any, model: Any = None) -> tuple[Any, ...]:
-        given = (model or self.place / "model", self.given(table), "--target", "loss")
-        return ("audit", *given, "--out", self.folder / "out" / "audit.json", *more)
-
-    def audit_alone(self, table: Any = None, *more: Any) -> tuple[Any, ...]:
-        out = ("--out", self.folder / "out" / "audit.json")
-        return ("audit", self.given(table), "--target", "loss", *out, *(more or NORMAL))
-
-    def key(self, content: bytes) -> tuple[Any, ...]:
-        (self.folder / "key").write_bytes(content)
-        return ("--key-file", self.folder / "key")
-
-    def model(self, change: Callable[[Path], Any]) -> Path:
-        shutil.copytree(self.place / "model", self.folder / "damaged")
-        change(self.folder / "damaged")
-        return self.folder / "damaged"
+def bad_args(line: str, table: Path, place: Path, folder: Path) -> tuple[Any, ...]:
+    """Return a call with options of a line; results would go to `folder / "out"`."""
+    command, *more = shlex.split(line.format(place=place, folder=folder))
+    out = folder / "out"
+    calls: dict[str, tuple[Any, ...]] = {
+        "fit": ("fit", table, "--target", "loss", "--out", out / "model"),
+        "predict": predict_args(place, table, out / "out.csv"),
+        "randomize": randomize_args(place, table, out / "out.csv"),
+        "audit": ("audit", place / "model", table, "--target", "loss"),
+        "audit-alone": ("audit", table, "--target", "loss"),
+        "demo": ("demo",),
+    }
+    report = ("--out", out / "audit.json") if command.startswith("audit") else ()
+    return (*calls[command], *report, *more)
 
 
-NORMAL = ("--mean", "mu", "--std", "sigma")
+OPTIONS = [
+    ("fit --target lost", "people.csv", "'lost'", "'loss'?"),
+    ("fit --alpha 0", "alpha", "0 < alpha <= 1", "0.0"),
+    ("fit --device tpu", "--device", "'cuda'", "'tpu'"),
+    ("fit --seed -1", "--seed", "-1"),
+    ("fit --out {place}/key", "key", "folder"),
+    ("predict --id person", "people.csv", "'person'"),
+    ("predict --levels 5,95", "--levels", "'5,95'", "0.9, not 90"),
+    ("predict --levels 0.9,0.1", "--levels", "increasing"),
+    ("predict --key-file {folder}/none", "none", "key file"),
+    ("predict --key-file {place}/short", "got 15", "16", "secrets"),
+    ("predict --context \udcff", "--context"),
+    ("predict --out {folder}", "end in"),
+    ("audit --groups job,sex", "people.csv", "'sex'"),
+    ("audit --mean mu --std sigma", "--mean", "not both"),
+    ("audit --out {folder}/o.pdf", "o.pdf", ".html", ".json"),
+    ("audit --out {folder}/no/a.json", "no", "folder"),
+    ("audit --groups job,loss", "--groups", "'loss'", "--target"),
+    ("audit --features income,loss", "--features", "'loss'", "--target"),
+    ("audit --fail-if error", "--fail-if", "'error'", "write for"),
+    ("audit --fail-if 'certified_bias(0.2) > 5'", "limit", "5", "fraction"),
+    ("audit --confidence 95", "--confidence", "95", "fraction"),
+    ("audit-alone --seed 0", "people.csv", "--mean"),
+    ("audit-alone --quantiles mu,sigma", "--quantiles", "'mu'", "q0.05"),
+    ("audit-alone --mean mu --std sigma --sort-quantiles", "without --quantiles"),
+    ("audit-alone --mean mu --std sigma --id id --features id,income", "'id'", "--id"),
+    ("demo --out {place}/key", "key", "folder"),
+]
+"""Wrong options, and words of the message."""
 
+CELLS: list[tuple[str, str, Any, int | None, str]] = [
+    ("fit", "loss", "much", 4, "'much'"),
+    ("fit", "loss", 3.5, None, "constant"),
+    ("fit", "loss", np.inf, 6, "inf"),
+    ("predict", "income", "much", 9, "'much'"),
+    ("predict", "id", None, 5, "no id"),
+    ("predict", "id", "  ", 5, "empty"),
+    ("randomize", "mu", None, 3, "missing"),
+    ("audit", "income", np.inf, 6, "inf"),
+    ("audit --id id", "id", 101, 3, "repeats the id 101"),
+    ("audit --cluster job", "job", None, 3, "no id"),
+]
+"""A wrong value in a row, counted from 1, or in a whole column, and words of the message."""
 
-def changed(column: str, value: Any, row: int | None = None) -> pd.DataFrame:
-    """The table with another value in a row, counted from 1, or in a whole column."""
-    table = TABLE.copy()
-    if row is None:
-        table[column] = value
-    else:
-        table[column] = table[column].astype(object)
-        table.loc[row - 1, column] = value
-    return table
+FILES: list[tuple[str, Any, str, tuple[str, ...]]] = [
+    ("fit", "", ".csv", ("empty",)),
+    ("fit", "loss,age,age\n1,2,3\n", ".csv", ("'age'", "2 times")),
+    ("fit", np.random.default_rng(3).bytes(2000), ".parquet", ("readable",)),
+    ("fit", "x", ".xlsx", (".csv",)),
+    ("fit --id id", TABLE[["id", "loss"]], ".csv", ("features",)),
+    ("fit", TABLE[:1], ".csv", ("'loss'", "1 row;", "20")),
+    ("predict", "id,income,job,since\n", ".csv", ("no rows", "at least one")),
+    ("predict", TABLE.drop(columns=["job", "income"]), ".csv", ("'income', 'job'",)),
+    ("predict", TABLE.assign(since="soon"), ".csv", ("'since'", "row 1", "'soon'")),
+    ("predict", TABLE.assign(id=TABLE["id"] + 0.5), ".parquet", ("'id'", "row 1", "101.5")),
+    ("predict --id q0.5", TABLE.rename(columns={"id": "q0.5"}), ".csv", ("'q0.5'", "rename")),
+    ("audit --groups job", TABLE.assign(job=TABLE["id"].map("p{}".format)), ".csv", ("100",)),
+]
+"""Tables that cannot be used, and words of the message."""
 
 
 def newer(folder: Path) -> None:
     manifest = json.loads((folder / "model.json").read_text())
-    (folder / "model.json").write_text(
-        json.dumps(manifest | {"format": 9, "written_by": "evenhand 7.7"})
-    )
+    changed = manifest | {"format": 9, "written_by": "evenhand 7.7"}
+    (folder / "model.json").write_text(json.dumps(changed))
 
 
 def flipped(folder: Path) -> None:
@@ -652,193 +666,14 @@ def flipped(folder: Path) -> None:
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
 
 
-GARBAGE = np.random.default_rng(3).bytes(2000)
-SPLIT = "loss,age,age\n1,2,3\n"
-HEADER = "id,income,job,since,mu,sigma,loss\n"
-
-BAD: dict[str, tuple[Callable[[Desk], tuple[Any, ...]], tuple[str, ...]]] = {
-    "fit, no such table": (
-        lambda d: ("fit", "none.csv", "--target", "y", "--out", d.folder / "m"),
-        ("none.csv",),
-    ),
-    "fit, no such target": (lambda d: d.fit(target="lost"), ("people.csv", "'lost'", "'loss'?")),
-    "fit, no features": (
-        lambda d: d.fit(TABLE[["id", "loss"]], "--id", "id"),
-        ("given.csv", "features"),
-    ),
-    "fit, text in the target": (
-        lambda d: d.fit(changed("loss", "much", 4)),
-        ("given.csv", "'loss'", "row 4", "'much'"),
-    ),
-    "fit, constant target": (
-        lambda d: d.fit(changed("loss", 3.5)),
-        ("given.csv", "'loss'", "constant", "3.5"),
-    ),
-    "fit, infinite target": (
-        lambda d: d.fit(changed("loss", np.inf, 6)),
-        ("given.csv", "'loss'", "row 6", "inf"),
-    ),
-    "fit, empty file": (lambda d: d.fit(""), ("given.csv", "empty")),
-    "fit, one row": (lambda d: d.fit(TABLE[:1]), ("given.csv", "'loss'", "1 row;", "20")),
-    "fit, a column twice": (lambda d: d.fit(SPLIT), ("given.csv", "'age'", "2 times")),
-    "fit, alpha 0": (lambda d: d.fit(None, "--alpha", "0"), ("alpha", "0 < alpha <= 1", "0.0")),
-    "fit, unknown device": (
-        lambda d: d.fit(None, "--device", "tpu"),
-        ("--device", "'cuda'", "'tpu'"),
-    ),
-    "fit, negative seed": (lambda d: d.fit(None, "--seed", "-1"), ("--seed", "-1")),
-    "fit, garbage parquet": (
-        lambda d: d.fit(GARBAGE, ending=".parquet"),
-        ("given.parquet", "readable"),
-    ),
-    "fit, unknown table": (lambda d: d.fit("x", ending=".xlsx"), ("given.xlsx", ".csv")),
-    "fit, a file in the way": (lambda d: d.fit(None, "--out", d.place / "key"), ("key", "folder")),
-    "predict, no such id": (
-        lambda d: d.predict(None, "--id", "person"),
-        ("people.csv", "'person'"),
-    ),
-    "predict, zero rows": (lambda d: d.predict(HEADER), ("given.csv", "no rows", "at least one")),
-    "predict, fewer features": (
-        lambda d: d.predict(TABLE.drop(columns=["job", "income"])),
-        ("given.csv", "'income', 'job'"),
-    ),
-    "predict, text among numbers": (
-        lambda d: d.predict(changed("income", "much", 9)),
-        ("given.csv", "'income'", "row 9", "'much'"),
-    ),
-    "predict, text among dates": (
-        lambda d: d.predict(changed("since", "soon", 2).astype({"since": str})),
-        ("given.csv", "'since'", "row 2", "'soon'"),
-    ),
-    "predict, float ids": (
-        lambda d: d.predict(changed("id", TABLE["id"] + 0.5), ending=".parquet"),
-        ("given.parquet", "'id'", "row 1", "101.5"),
-    ),
-    "predict, missing id": (
-        lambda d: d.predict(changed("id", None, 5)),
-        ("given.csv", "'id'", "row 5", "no id"),
-    ),
-    "predict, blank id": (
-        lambda d: d.predict(changed("id", "  ", 5)),
-        ("given.csv", "'id'", "empty"),
-    ),
-    "predict, id with the name of a result": (
-        lambda d: d.predict(TABLE.rename(columns={"id": "q0.5"}), "--id", "q0.5"),
-        ("'q0.5'", "rename"),
-    ),
-    "predict, percentages": (
-        lambda d: d.predict(None, "--levels", "5,95"),
-        ("--levels", "'5,95'", "0.9, not 90"),
-    ),
-    "predict, levels out of order": (
-        lambda d: d.predict(None, "--levels", "0.9,0.1"),
-        ("--levels", "increasing"),
-    ),
-    "predict, no such key file": (
-        lambda d: d.predict(None, "--key-file", d.folder / "none"),
-        ("none", "key file"),
-    ),
-    "predict, short key": (
-        lambda d: d.predict(None, *d.key(b"fifteen letters\n")),
-        ("15", "16", "secrets"),
-    ),
-    "predict, context that is no text": (
-        lambda d: d.predict(None, "--context", "\udcff"),
-        ("--context",),
-    ),
-    "predict, a folder as output": (lambda d: d.predict(None, "--out", d.folder), ("end in",)),
-    "randomize, missing mean": (
-        lambda d: d.randomize(changed("mu", None, 3)),
-        ("given.csv", "'mu'", "row 3"),
-    ),
-    "audit, no such model": (
-        lambda d: d.audit(model=d.folder / "none"),
-        ("none", "no such model folder"),
-    ),
-    "audit, newer model": (
-        lambda d: d.audit(model=d.model(newer)),
-        ("format 9", "up to 1", "evenhand 7.7"),
-    ),
-    "audit, damaged model": (
-        lambda d: d.audit(model=d.model(flipped)),
-        ("damaged", ".safetensors"),
-    ),
-    "audit, damaged manifest": (
-        lambda d: d.audit(model=d.model(lambda folder: (folder / "model.json").write_text("{"))),
-        ("model.json", "damaged"),
-    ),
-    "audit, empty model folder": (lambda d: d.audit(model=d.folder), ("not a model folder",)),
-    "audit, model and table swapped": (
-        lambda d: ("audit", d.place / "people.csv", d.place / "model", "--target", "loss"),
-        ("people.csv", "no such model folder"),
-    ),
-    "audit, infinite feature": (
-        lambda d: d.audit(changed("income", np.inf, 6)),
-        ("given.csv", "'income'", "row 6"),
-    ),
-    "audit, unknown group": (
-        lambda d: d.audit(None, "--groups", "job,sex"),
-        ("people.csv", "'sex'"),
-    ),
-    "audit, ids as groups": (
-        lambda d: d.audit(changed("job", TABLE["id"].map("p{}".format)), "--groups", "job"),
-        ("given.csv", "'job'", "100"),
-    ),
-    "audit, neither model nor mean": (
-        lambda d: d.audit_alone(None, "--seed", "0"),
-        ("people.csv", "--mean"),
-    ),
-    "audit, both model and mean": (lambda d: d.audit(None, *NORMAL), ("--mean", "not both")),
-    "audit, unknown ending": (
-        lambda d: d.audit(None, "--out", d.folder / "o.pdf"),
-        ("o.pdf", ".html", ".json"),
-    ),
-    "audit, a quantile without its level": (
-        lambda d: d.audit_alone(None, "--quantiles", "mu,sigma"),
-        ("--quantiles", "'mu'", "q0.05"),
-    ),
-    "audit, sorted quantiles that are none": (
-        lambda d: d.audit_alone(None, *NORMAL, "--sort-quantiles"),
-        ("--sort-quantiles", "without --quantiles"),
-    ),
-    "audit, an id twice": (
-        lambda d: d.audit(changed("id", 101, 3), "--id", "id"),
-        ("given.csv", "'id'", "row 3", "101", "row 1", "--cluster id"),
-    ),
-    "audit, groups of the outcome": (
-        lambda d: d.audit(None, "--groups", "job,loss"),
-        ("--groups", "'loss'", "--target"),
-    ),
-    "audit, the outcome as a feature": (
-        lambda d: d.audit(None, "--features", "income,loss"),
-        ("--features", "'loss'", "--target"),
-    ),
-    "audit, the id as a feature": (
-        lambda d: d.audit_alone(None, *NORMAL, "--id", "id", "--features", "id,income"),
-        ("--features", "'id'", "--id"),
-    ),
-    "audit, a person without a label": (
-        lambda d: d.audit(changed("job", None, 3), "--cluster", "job"),
-        ("given.csv", "'job'", "row 3"),
-    ),
-    "audit, no condition": (
-        lambda d: d.audit(None, "--fail-if", "error"),
-        ("--fail-if", "'error'", "write for"),
-    ),
-    "audit, percent in a condition": (
-        lambda d: d.audit(None, "--fail-if", "certified_bias(0.2) > 5"),
-        ("limit", "5", "fraction"),
-    ),
-    "audit, confidence 95": (
-        lambda d: d.audit(None, "--confidence", "95"),
-        ("--confidence", "95", "fraction"),
-    ),
-    "audit, missing parent": (
-        lambda d: d.audit(None, "--out", d.folder / "no" / "a.json"),
-        ("no", "folder"),
-    ),
-    "demo, a file in the way": (lambda d: ("demo", "--out", d.place / "key"), ("key", "folder")),
-}
+MODELS: list[tuple[Callable[[Path], Any], tuple[str, ...]]] = [
+    (newer, ("format 9", "up to 1", "evenhand 7.7")),
+    (flipped, ("damaged", ".safetensors")),
+    (lambda folder: (folder / "model.json").write_text("{"), ("model.json", "damaged")),
+    (lambda folder: (folder / "model.json").unlink(), ("not a model folder",)),
+    (shutil.rmtree, ("no such model folder",)),
+]
+"""Damages of a model folder, and words of the message."""
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -849,23 +684,67 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_one_line_and_leaves_everything_as_it_was(
-    name: str, place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    make, words = BAD[name]
-    (tmp_path / "out").mkdir()
-    args = make(Desk(place, tmp_path))
-    old = {"out.csv": b"old forecasts", "audit.json": b"old audit", "model": None}
+@pytest.fixture
+def refuses(place: Path, tmp_path: Path, evenhand: Command) -> Callable[..., None]:
+    """Check that a call is refused in one line with some words, and changes no file."""
+    old = {"out.csv": b"old forecasts", "audit.json": b"old audit"}
+    shutil.copytree(place / "model", tmp_path / "out" / "model")
     for file, text in old.items():
-        path = tmp_path / "out" / file
-        shutil.copytree(place / "model", path) if text is None else path.write_bytes(text)
-    before = contents(tmp_path), contents(place)
-    line = evenhand(*args).complaint()
-    for word in words:
-        assert word in line
-    assert (contents(tmp_path), contents(place)) == before
-    assert not any(path.is_dir() for path in (tmp_path / "no", tmp_path / "m"))
+        (tmp_path / "out" / file).write_bytes(text)
+    (place / "short").write_bytes(b"fifteen letters\n")
+
+    def check(args: tuple[Any, ...], *words: str) -> None:
+        before = contents(tmp_path), contents(place)
+        line = evenhand(*args).complaint()
+        for word in words:
+            assert word in line
+        assert (contents(tmp_path), contents(place)) == before
+        assert not (tmp_path / "no").is_dir()
+
+    return check
+
+
+def test_wrong_options_are_one_line_and_leave_everything_as_it_was(
+    place: Path, tmp_path: Path, refuses: Callable[..., None]
+) -> None:
+    for line, *words in OPTIONS:
+        refuses(bad_args(line, place / "people.csv", place, tmp_path), *words)
+
+
+def test_wrong_cells_are_named_with_file_column_and_row(
+    place: Path, tmp_path: Path, refuses: Callable[..., None]
+) -> None:
+    for line, column, value, row, words in CELLS:
+        table = TABLE.astype({column: object})
+        table.loc[slice(None) if row is None else row - 1, column] = value
+        where = () if row is None or words == "empty" else (f"row {row}",)
+        args = bad_args(line, written(table, tmp_path / "given.csv"), place, tmp_path)
+        refuses(args, "given.csv", f"'{column}'", *where, words)
+
+
+def test_files_that_are_no_tables_are_named(
+    place: Path, tmp_path: Path, refuses: Callable[..., None]
+) -> None:
+    for line, table, ending, words in FILES:
+        path = tmp_path / f"given{ending}"
+        if isinstance(table, pd.DataFrame):
+            written(table, path)
+        else:
+            path.write_bytes(table if isinstance(table, bytes) else table.encode())
+        refuses(bad_args(line, path, place, tmp_path), path.name, *words)
+
+
+def test_damaged_models_are_named(
+    place: Path, tmp_path: Path, refuses: Callable[..., None]
+) -> None:
+    table = ("--target", "loss")
+    for damage, words in MODELS:
+        shutil.copytree(place / "model", tmp_path / "damaged", dirs_exist_ok=True)
+        damage(tmp_path / "damaged")
+        refuses(("audit", tmp_path / "damaged", place / "people.csv", *table), "damaged", *words)
+    swapped = ("audit", place / "people.csv", place / "model", *table)
+    refuses(swapped, "people.csv", "no such model folder")
+    refuses(("fit", "none.csv", *table, "--out", tmp_path / "no"), "none.csv")
 
 
 def test_garbage_of_any_kind_is_one_line(tmp_path: Path, evenhand: Command) -> None:

@@ -219,18 +219,6 @@ def test_events_are_certified_on_people_who_were_held_out(evenhand: Command, tab
     np.testing.assert_allclose(written["bias"], proof.bias(0.5), rtol=1e-9)
 
 
-def test_counts_are_fitted_and_their_quantiles_are_whole_numbers(
-    evenhand: Command, table: Path
-) -> None:
-    done = fit(evenhand, "visits", "--alpha", "0.2")
-    assert "to predict the probability of each count" in done.err
-    written = predicted(evenhand, "--key-file", "key")
-    assert written.columns[:4].tolist() == ["id", "r", "mean", "q0.05"]
-    assert written["q0.5"].dtype == np.int64
-    refused = evenhand("predict", "m", "t.csv", "--id", "id", "--out", "o.csv").complaint()
-    assert "--key-file is missing" in refused
-
-
 def test_amounts_with_zeros_are_fitted_and_their_chance_of_zero_written(
     evenhand: Command, table: Path
 ) -> None:
@@ -292,25 +280,6 @@ def test_columns_of_discrete_outcomes_are_told_their_option(
     # classes of Python are no help for a table of columns
     assert "Regressor" not in line
     assert "Forecaster" not in line
-
-
-WORDED = {
-    "an event": ("event", ("--probability", "p"), "; code the event as 1 and the other value as 0"),
-    "a score": ("score", ("--pmf", "k"), "; code ordered values as numbers, such as 1, 2, 3"),
-}
-
-
-@pytest.mark.parametrize("case", WORDED)
-def test_words_for_events_and_scores_are_told_their_code(
-    evenhand: Command, table: Path, case: str
-) -> None:
-    target, columns, remedy = WORDED[case]
-    data = make_table()
-    data.assign(**{target: data[target].map("value {}".format)}).to_csv("t.csv", index=False)
-    fitted = evenhand("fit", "t.csv", "--target", target, "--id", "id", "--out", "m")
-    for done in (fitted, evenhand("audit", "t.csv", "--target", target, *columns)):
-        assert re.search("row 1 must be a number, got 'value .'", done.complaint())
-        assert done.complaint().rstrip().endswith(remedy)
 
 
 def test_recalibrated_scores_are_audited_again(evenhand: Command, table: Path) -> None:

@@ -13,7 +13,6 @@ from scipy import stats
 
 from command_outcome import Command
 from evenhand import InputError, randomize
-from evenhand.distributions import NO_BINARY_RANDOMIZATION
 from evenhand.draws import KeyedDraws
 from evenhand.links import make_link
 from evenhand.scale import ColumnSubject
@@ -192,16 +191,6 @@ def test_continuous_forecasts_of_events_are_refused_with_the_column(
     named = "old.csv: column 'event' has only the values 0 and 1, and forecasts of 0/1 outcomes"
     assert named in refused
     assert not (place / "proof").exists()
-
-
-@pytest.mark.parametrize("is_target", [True, False])
-def test_events_are_refused_with_reason_and_advice(
-    is_target: bool, place: Path, evenhand: Command
-) -> None:
-    given = ("--probability", "none")
-    wanted = ("--target", "event") if is_target else ("--id", "id", "--key-file", place / "key")
-    refused = evenhand("randomize", place / "old.csv", *given, *wanted, "--out", place / "out.csv")
-    assert NO_BINARY_RANDOMIZATION in refused.complaint()
 
 
 @pytest.mark.usefixtures("no_audit")

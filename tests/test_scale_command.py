@@ -175,24 +175,6 @@ def test_mistakes_are_one_line(
     assert told in evenhand("audit", place / "parts", *NORMAL, *options).complaint()
 
 
-def test_people_of_a_folder_are_told_apart(place: Path, evenhand: Command, tmp_path: Path) -> None:
-    table = people(1500)
-    table.loc[1400, "id"] = 7
-    folder = write_parts(table, tmp_path / "in", [600], ".csv")
-    args = ("audit", folder, "--target", "y", *NORMAL, "--features", "age,sex", "--json")
-    told = evenhand(*args, "--id", "id").complaint()
-    assert "part-1.csv: column 'id', row 801 repeats the id 7 of part-0.csv, row 8" in told
-    found = evenhand(*args, "--cluster", "id")
-    assert found.code == 0
-    told = json.loads(found.out)
-    assert told["n_samples"] == 1499
-    note = (
-        "one row per person is audited, 1,499 of 1,500 rows; group sizes are shares of"
-        " people, not of rows"
-    )
-    assert note in told["notes"]
-
-
 @pytest.mark.usefixtures("forked_workers")
 def test_workers_find_the_same(place: Path, evenhand: Command, tmp_path: Path) -> None:
     pytest.importorskip("distributed")
@@ -203,19 +185,6 @@ def test_workers_find_the_same(place: Path, evenhand: Command, tmp_path: Path) -
     for one in (ours, theirs):
         del one["provenance"]["command"]
     assert ours == theirs
-
-
-def test_a_scheduler_that_is_not_there_is_one_line(
-    place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pytest.importorskip("distributed")
-    monkeypatch.setattr("evenhand.scale.engine.CONNECT_SECONDS", 1)
-    away = ("--scheduler", "tcp://127.0.0.1:9")
-    audited = evenhand("audit", place / "parts", "--target", "y", *NORMAL, *away)
-    assert "no Dask scheduler answers at" in audited.complaint()
-    made = evenhand(*randomize_args(place, place / "parts", tmp_path / "out", *away))
-    assert "no Dask scheduler answers at" in made.complaint()
-    assert list(tmp_path.iterdir()) == []
 
 
 # Forecasts.
@@ -253,22 +222,6 @@ def test_a_folder_in_gives_a_folder_or_a_file_with_the_same_draws(
     assert whole["id"].tolist() == table["id"].tolist()
     assert np.array_equal(whole["r"], KeyedDraws(KEY, "2026-11")(table["id"].tolist()))
     assert temporary(tmp_path) == []
-
-
-def test_ids_repeated_in_other_parts_are_warned_of(
-    place: Path, evenhand: Command, tmp_path: Path
-) -> None:
-    table = people(90)
-    table.loc[[40, 80], "id"] = 3
-    table.loc[81, "id"] = 5
-    folder = write_parts(table, tmp_path / "in", [30, 60], ".csv")
-    made = evenhand(*randomize_args(place, folder, tmp_path / "out"))
-    assert made.code == 0
-    where = "the first is in part-0.csv, row 4 and part-1.csv, row 11"
-    shared = "warning: 3 rows have the id '3' and share one draw"
-    assert made.err.startswith(f"{shared}; {where}; 2 ids are repeated in total\n")
-    joined = pd.concat([pd.read_csv(path) for path in sorted((tmp_path / "out").iterdir())])
-    assert joined.loc[joined["id"] == 3, "r"].nunique() == 1
 
 
 def test_an_output_that_is_there_is_refused_and_left_as_it_was(

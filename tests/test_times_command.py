@@ -126,13 +126,6 @@ def test_the_command_audits_what_the_function_audits(
     assert "--horizon 20" in found["provenance"]["command"]
 
 
-def test_event_and_entry_are_not_searched() -> None:
-    data = make_table(0)
-    subject = ColumnSubject(survival="s")
-    apart = {"days", "died", "entered", "id"}
-    assert searched_columns(subject, list(data), "days", apart, "t.csv") == ["group", "x"]
-
-
 def test_forecasts_that_depend_on_the_draw_are_not_searched() -> None:
     data = make_table(0).rename(columns={f"s{t:g}": f"survival_{t:g}" for t in GRID})
     served = data.assign(**{"r": 0.5, "context": "", "key": "k", "mean": 1.0, "q0.5": 2.0})
