@@ -388,61 +388,46 @@ def test_damaged_certificates_are_refused(place: Path, evenhand: Command) -> Non
     assert "lies in the certificate" in inside
 
 
-def refused_args(place: Path, *args: Any) -> tuple[Any, ...]:
-    return ("randomize", place / "old.csv", "--out", place / "proof", *args)
+REFUSED = {
+    "--target loss": "old.csv: no forecasts to randomize",
+    "--mean mu --target loss": "--mean needs --std",
+    "--mean mu --std sigma --samples s --target loss": "one kind",
+    "--mean mu --std sigma": "give --target to certify the forecasts of",
+    "--mean mu --std sigma --target lost": "'loss'",
+    "--mean id --std sigma --target loss": "'id', row 1 must be a number, got 'p1-0'",
+    "--mean mu --std minus --target loss": "'minus', row 3",
+    "--samples c --target loss": "old.csv: row 1 has equal samples",
+    "--mean loss --std sigma --target loss": "'loss' is the target",
+}
+"""Options of calls, and words of the message."""
 
-
-LOSS = ("--target", "loss")
-REFUSED: dict[str, tuple[tuple[Any, ...], tuple[str, ...]]] = {
-    "no columns": (
-        LOSS,
-        ("old.csv", "no forecasts to randomize", "--mean"),
-    ),
-    "a mean alone": (("--mean", "mu", *LOSS), ("old.csv", "--mean needs --std")),
-    "two kinds": ((*NORMAL, "--samples", "s", *LOSS), ("old.csv", "one kind")),
-    "nothing to do": (NORMAL, ("give --target", "--id and --key-file")),
-    "no such target": ((*NORMAL, "--target", "lost"), ("old.csv", "'lost'", "'loss'")),
-    "text": (("--mean", "id", "--std", "sigma", *LOSS), ("'id'", "row 1", "'p1-0'")),
-    "a std below 0": (("--mean", "mu", "--std", "minus", *LOSS), ("'minus'", "row 3", "-2")),
-    "equal samples": (("--samples", "c", *LOSS), ("old.csv: row 1 has equal samples",)),
-    "its own outcome": (("--mean", "loss", "--std", "sigma", *LOSS), ("'loss' is the target",)),
-    "an error of 30": ((*NORMAL, *LOSS, "--max-group-error", 30), ("--max-group-error", "0.3")),
-    "a confidence of 95": ((*NORMAL, *LOSS, "--confidence", 95), ("--confidence", "0.95")),
-    "width 10 times": ((*NORMAL, *LOSS, "--max-wider", 9), ("--max-wider", "at most 2")),
-    "an unknown link": ((*NORMAL, *LOSS, "--link", "cauchy"), ("link", "'cauchy'")),
-    "a negative seed": ((*NORMAL, *LOSS, "--seed", -3), ("--seed", "-3")),
+WRONG = {
+    "--max-group-error 30": "0.3",
+    "--confidence 95": "--confidence",
+    "--max-wider 9": "at most 2",
+    "--link cauchy": "'cauchy'",
+    "--seed -3": "--seed",
     **{
-        f"{option} to certify": ((*NORMAL, *LOSS, option, *value), (f"{option} has no effect",))
-        for option, *value in (
-            ("--key-file", "key"),
-            ("--certificate", "proof"),
-            ("--alpha", 0.1),
-            ("--context", "trial"),
-            ("--levels", "0.5"),
-            ("--workers", 1),
-            ("--skip-bad-parts",),
-        )
-    },
-    **{
-        f"{option} to serve": (
-            (*NORMAL, "--id", "id", "--key-file", "key", option, value),
-            (f"{option} has no effect without --target",),
-        )
-        for option, value in (
-            ("--max-group-error", 0.3),
-            ("--group-mass", 0.2),
-            ("--confidence", 0.95),
+        f"{option}": f"{option.split()[0]} has no effect"
+        for option in (
+            *("--key-file key", "--certificate proof", "--alpha 0.1", "--context trial"),
+            *("--levels 0.5", "--workers 1", "--skip-bad-parts"),
         )
     },
 }
+"""Options that are wrong with a target."""
 
 
 def test_bad_input_is_one_line_and_nothing_is_written(place: Path, evenhand: Command) -> None:
     minus = OLD["sigma"].where(OLD.index != 2, -2.0)
     written(OLD.assign(minus=minus, c1=1.0, c2=1.0), place / "old.csv")
-    for args, facts in REFUSED.values():
-        refused = evenhand(*refused_args(place, *args)).complaint()
-        assert all(fact in refused for fact in facts), refused
+    serve = " ".join([*NORMAL, "--id id --key-file key"])
+    cases = REFUSED | {" ".join([*NORMAL, "--target loss", line]): WRONG[line] for line in WRONG}
+    for option in ("--max-group-error", "--group-mass", "--confidence"):
+        cases[f"{serve} {option} 0.3"] = f"{option} has no effect without --target"
+    for line, fact in cases.items():
+        args = ("randomize", place / "old.csv", "--out", place / "proof", *line.split())
+        assert fact in evenhand(*args).complaint()
         assert not (place / "proof").exists()
 
 

@@ -260,19 +260,12 @@ def test_maps_are_for_their_times(evenhand: Command, table: Path, tmp_path: Path
         assert f"survival probabilities at the times 2, 5, 10, not at {times}; name" in done.err
 
 
-@pytest.mark.parametrize(
-    ("options", "fact"),
-    [
-        (("--by", "died"), "--by contains 'died', the --event column: groups defined by"),
-        (("--group", "died = 1"), "uses the event 'died': groups defined by the outcome"),
-    ],
-)
-def test_maps_are_not_by_outcome(
-    evenhand: Command, table: Path, tmp_path: Path, options: tuple[str, ...], fact: str
-) -> None:
-    done = evenhand("recalibrate", str(table), *TIMES, *options, "--out", str(tmp_path / "maps"))
-    assert done.code == 2
-    assert fact in done.err
+def test_maps_are_not_by_outcome(evenhand: Command, table: Path, tmp_path: Path) -> None:
+    args = ("recalibrate", str(table), *TIMES, "--out", str(tmp_path / "maps"))
+    by = evenhand(*args, "--by", "died").complaint()
+    assert "--by contains 'died', the --event column: groups defined by" in by
+    rule = evenhand(*args, "--group", "died = 1").complaint()
+    assert "uses the event 'died': groups defined by the outcome" in rule
 
 
 @pytest.fixture(scope="module")
