@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import signal
@@ -20,6 +21,8 @@ import pytest
 import evenhand as package
 from command_outcome import Command
 from evenhand._files import Partial
+from evenhand._progress import progress
+from evenhand.cli.output import safe_streams
 from evenhand.tables import TableWriter
 from forked_command import NO_READER, Forks
 
@@ -135,6 +138,34 @@ def test_the_help_before_a_reader_that_stops_is_quiet() -> None:
 def test_the_version_is_printed(evenhand: Command) -> None:
     shown = evenhand("--version")
     assert (shown.code, shown.out, shown.err) == (0, f"evenhand {package.__version__}\n", "")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_command_shows_a_bar_and_not_its_control_sequences(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with safe_streams(), progress("training", 3) as advance:
+        advance(2, "passes")
+    shown = terminal.getvalue()
+    assert "2/3 passes" in shown
+    assert "\x1b[2K" in shown
+    assert "u001b[2K" not in shown
+
+
+def test_a_terminal_without_the_lines_of_tables_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    with safe_streams():
+        print("group ── error")
+    terminal.seek(0)
+    assert terminal.read() == "group ?? error\n"
 
 
 # Characters that steer a terminal.
