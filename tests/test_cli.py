@@ -378,22 +378,6 @@ def test_another_context_or_key_gives_other_draws(
 # Another model's forecasts.
 
 
-def test_randomize_at_alpha_1_leaves_the_normal_forecasts_as_they_are(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    out = tmp_path / "out.csv"
-    made = evenhand(*randomize_args(place, place / "people.csv", out, "--alpha", 1, "--moments"))
-    told = f"{ROWS} randomized forecasts written to {out}; fingerprint of the key: {FINGERPRINT}\n"
-    assert (made.code, made.out, made.err) == (0, "", told)
-    found = pd.read_csv(out)
-    mean, std = TABLE[["mu"]].to_numpy(), TABLE[["sigma"]].to_numpy()
-    np.testing.assert_allclose(found[QUANTILES], mean + std * stats.norm.ppf(LEVELS), rtol=1e-6)
-    np.testing.assert_allclose(found["mean"], TABLE["mu"], rtol=1e-12)
-    # the moments of what is served come from a table of quantiles
-    np.testing.assert_allclose(found["served_mean"], TABLE["mu"], rtol=1e-6)
-    np.testing.assert_allclose(found["served_std"], TABLE["sigma"], rtol=1e-3)
-
-
 def test_randomize_is_the_link_around_the_normal_forecast(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:

@@ -452,21 +452,3 @@ def test_columns_are_a_model_for_randomize() -> None:
     np.testing.assert_array_equal(served, base.randomized(link.alpha, link, 0.3).ppf(LEVELS))
     with pytest.warns(match="check the units"), pytest.raises(InputError, match="'sigma', row 2"):
         chosen.model.forecast(new.assign(sigma=[1.0, -1.0, 1.0, 1.0, 1.0]))
-
-
-def test_features_limit_the_columns_in_which_groups_are_searched(
-    evenhand: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[Audit] = []
-    monkeypatch.setattr(Audit, "to_html", lambda found: seen.append(found) or "")
-    make_table(4).drop(columns=QUANTILES + SAMPLES).assign(other=1.5).to_csv(
-        tmp_path / "t.csv", index=False
-    )
-    args = ("randomize", tmp_path / "t.csv", *NORMAL, "--target", "loss", "--id", "id")
-    options = ("--features", "age", "--seed", 0, "--max-group-error", 0.4)
-    assert evenhand(*args, *options, "--out", tmp_path / "proof").code == 0
-    (found,) = seen
-    assert not found.groups.empty
-    assert all(one == "everyone" or one.startswith("age") for one in found.groups["group"])
-    refused = evenhand(*args, "--features", "loss", "--out", tmp_path / "p")
-    assert "--features contains 'loss'" in refused.complaint()

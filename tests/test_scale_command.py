@@ -95,24 +95,6 @@ def test_an_audit_of_a_folder_is_that_of_the_library(
     assert not list(tmp_path.glob(".*"))
 
 
-def test_an_audit_of_a_folder_says_what_one_of_the_whole_file_says(
-    place: Path, evenhand: Command
-) -> None:
-    args = ("--target", "y", *NORMAL, "--groups", "sex,region", "--features", "age,sex", "--json")
-    parts, whole = (
-        json.loads(evenhand("audit", place / name, *args).out)
-        for name in ("parts", "whole.parquet")
-    )
-    assert [row["group"] for row in parts["groups"]] == [row["group"] for row in whole["groups"]]
-    for ours, theirs in zip(parts["groups"], whole["groups"], strict=True):
-        assert ours["n"] == theirs["n"]
-        assert ours["error"] == pytest.approx(theirs["error"], abs=1 / 12800)
-        assert ours["coverage_80"] == pytest.approx(theirs["coverage_80"], abs=1e-12)
-        assert ours["bias"] == pytest.approx(theirs["bias"], abs=1e-12)
-    text = evenhand("audit", place / "parts", *args[:-1]).out
-    assert "sex = f" in text
-
-
 def test_gates_judge_all_rows_of_a_folder(place: Path, evenhand: Command) -> None:
     args = ("audit", place / "model", place / "parts", "--target", "y")
     options = {
@@ -264,25 +246,6 @@ def test_an_interruption_leaves_nothing_behind(
     ended = evenhand(*randomize_args(place, place / "parts", tmp_path / out))
     assert (ended.code, ended.err) == (130, "error: interrupted\n")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_forecasts_go_on_without_bad_parts_into_a_folder(
-    place: Path, evenhand: Command, tmp_path: Path
-) -> None:
-    folder = damaged(tmp_path / "in")
-    told = evenhand(
-        *randomize_args(place, folder, tmp_path / "out.csv", "--skip-bad-parts")
-    ).complaint()
-    assert "a folder is needed here" in told
-    made = evenhand(*randomize_args(place, folder, tmp_path / "out", "--skip-bad-parts"))
-    assert made.code == 0
-    left, written = made.err.splitlines()
-    assert left.startswith("warning: part skipped: part-1.parquet: column 'std'")
-    assert written.startswith(f"600 randomized forecasts written to {tmp_path / 'out'};")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "part-0.parquet",
-        "part-2.parquet",
-    ]
 
 
 def test_a_terminal_is_shown_progress(

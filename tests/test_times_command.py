@@ -135,61 +135,37 @@ def test_forecasts_that_depend_on_the_draw_are_not_searched() -> None:
     assert searched == ["group", "x", "mean"]
 
 
-@pytest.mark.parametrize(
-    ("options", "facts"),
-    [
-        (TIMES[:4], ["--survival is for times", "add --event"]),
-        ((*TIMES, "--entered", "entered"), ["--entered has no effect without --horizon"]),
-        ((*TIMES, "--horizon", "-2"), ["--horizon must be a time above 0, got -2"]),
-        ((*TIMES, "--horizon", "1e-9"), ["no event was observed by the horizon"]),
-        ((*TIMES[:5], "days"), ["is the --target column"]),
-        ((*TIMES[:5], "x"), ["column 'x', row 1 must be 0 or 1", "1 where the event was observed"]),
-        ((*TIMES, "--groups", "died"), ["--groups contains 'died', the --event column"]),
-        (
-            ("--probability", "s2", "--target", "days", "--event", "died"),
-            ["forecasts are of the kind 'binary'", "--survival"],
-        ),
-        ((*TIMES, "--sample-size", "50"), ["applies only to a folder of parts"]),
-        ((*TIMES, "--workers", "1"), ["--event needs a table in memory"]),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(
-    evenhand: Command, table: Path, options: tuple[str, ...], facts: list[str]
-) -> None:
-    done = evenhand("audit", str(table), *options)
-    assert done.code == 2
-    assert done.err.count("\n") == 1
-    for fact in facts:
-        assert fact in done.err
+def test_wrong_options_are_refused_in_one_line(evenhand: Command, table: Path) -> None:
+    for options, fact in (
+        (TIMES[:4], "--survival is for times"),
+        ((*TIMES, "--entered", "entered"), "--entered has no effect without --horizon"),
+        ((*TIMES, "--horizon", "-2"), "--horizon must be a time above 0, got -2"),
+        ((*TIMES, "--horizon", "1e-9"), "no event was observed by the horizon"),
+        ((*TIMES[:5], "days"), "is the --target column"),
+        ((*TIMES[:5], "x"), "column 'x', row 1 must be 0 or 1"),
+        ((*TIMES, "--groups", "died"), "--groups contains 'died', the --event column"),
+        (("--probability", "s2", *TIMES[2:]), "forecasts are of the kind 'binary'"),
+        ((*TIMES, "--sample-size", "50"), "applies only to a folder of parts"),
+        ((*TIMES, "--workers", "1"), "--event needs a table in memory"),
+    ):
+        assert fact in evenhand("audit", table, *options).complaint()
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "facts"),
-    [
-        ("days", "", ["row 3 must be a time", "was last seen"]),
-        ("days", -2.0, ["column 'days', row 3 must be at least 0, got -2"]),
-        ("died", 2, ["column 'died', row 3 must be 0 or 1, got 2"]),
-        ("entered", "", ["column 'entered', row 3 must be a date"]),
-        (
-            "entered",
-            "unknown",
-            ["column 'entered', row 3 must be a date, got 'unknown'; write dates as YYYY-MM-DD"],
-        ),
-    ],
-)
-def test_wrong_cells_are_named(
-    evenhand: Command, tmp_path: Path, column: str, value: object, facts: list[str]
-) -> None:
-    data = make_table(0)
-    data[column] = data[column].astype(object)
-    data.loc[2, column] = value
+def test_wrong_cells_are_named(evenhand: Command, tmp_path: Path) -> None:
     path = tmp_path / "wrong.csv"
-    data.to_csv(path, index=False)
-    options = ("--horizon", "10", "--entered", "entered")
-    done = evenhand("audit", str(path), *TIMES, *options)
-    assert done.code == 2, done.err
-    for fact in facts:
-        assert fact in done.err
+    for column, value, fact in (
+        ("days", "", "row 3 must be a time, got nan; where no event was observed"),
+        ("days", -2.0, "column 'days', row 3 must be at least 0, got -2"),
+        ("died", 2, "column 'died', row 3 must be 0 or 1, got 2"),
+        ("entered", "", "column 'entered', row 3 must be a date"),
+        ("entered", "unknown", "'entered', row 3 must be a date, got 'unknown'; write dates as"),
+    ):
+        data = make_table(0)
+        data[column] = data[column].astype(object)
+        data.loc[2, column] = value
+        data.to_csv(path, index=False)
+        options = ("--horizon", "10", "--entered", "entered")
+        assert fact in evenhand("audit", path, *TIMES, *options).complaint()
 
 
 def test_maps_of_times_are_estimated_and_applied(
