@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import unicodedata
@@ -296,9 +297,13 @@ TEXT = "Vq3jw8-rQ0zLxN5t"
 @pytest.mark.parametrize(
     "content",
     [
+        codecs.BOM_UTF8 + TEXT.encode(),
         TEXT.encode("utf-16"),
-        f"{TEXT} ".encode(),
-        f"{TEXT}\n{TEXT}\n".encode(),
+        f"{TEXT} \n".encode(),
+        f"\t{TEXT}\n".encode(),
+        f"{TEXT}\n\n".encode(),
+        f"{TEXT}\r".encode(),
+        f"{TEXT}\u00e9".encode(),
         bytes(range(128, 160)),
     ],
 )
@@ -306,7 +311,8 @@ def test_key_files_that_are_not_plain_are_refused(
     content: bytes, place: Path, evenhand: Command, tmp_path: Path
 ) -> None:
     told = read_with(content, place, evenhand, tmp_path).complaint()
-    assert "made.key: " in told
+    assert "made.key: the key file must contain one line of printable ASCII characters" in told
+    assert "secrets.token_hex" in told
     assert TEXT not in told
     assert not (tmp_path / "out.parquet").exists()
 

@@ -1,12 +1,15 @@
-"""Audits requested by the command, of a table in memory or in parts."""
+"""Rows of tables that commands read: outcomes, people, times, and audits of them."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from evenhand._format import and_more
 from evenhand._validate import (
@@ -15,21 +18,292 @@ from evenhand._validate import (
     InputError,
     about,
     bad_input,
+    check_column,
     check_outcomes,
 )
-from evenhand.cli.messages import inform
-from evenhand.cli.tables import chosen_columns, people_of, with_outcomes
-from evenhand.cli.times import TimeColumns, check_kind_of_times, refuse_missing_times
+from evenhand.cli.options import listed_names
+from evenhand.cli.output import inform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
+    import typer
 
+    from evenhand._validate import Mask
     from evenhand.audits import Audit, Condition, Note
     from evenhand.columns import Group, Groups
+    from evenhand.distributions import OutcomeKind
     from evenhand.scale import ColumnSubject, ModelSubject
     from evenhand.tables import Parts
+
+
+# --- table columns named by options, and the labels of people
+
+
+def people_of(
+    data: pd.DataFrame, id_column: str | None, cluster: str | None, target: str, source: str
+) -> list[str] | None:
+    """Return labels of people, from --cluster or else from --id, whose values must be unique."""
+    from evenhand import tables
+    from evenhand._ids import id_text
+
+    column = id_column if cluster is None else cluster
+    if column is None:
+        return None
+    # one row per person would be one row per outcome
+    if column == target:
+        raise InputError(
+            f"{source}: column {column!r} is the target and does not identify people; name another"
+            " column"
+        )
+    labels = tables.id_column(data, column, source=source)
+    # bounds assume independent rows, but two rows of one person are dependent
+    if cluster is None:
+        tables.refuse_repeated(labels, column, source=source)
+    # the text that draws are hashed from: 1 and "1" are the same person
+    return [id_text(label) for label in labels]
+
+
+def with_outcomes(
+    data: pd.DataFrame, target: str, drop_missing: bool, source: str
+) -> tuple[pd.DataFrame, Floats, str, list[Note]]:
+    """Return rows and outcomes, the name of the rows in messages, and a note if some are left out.
+
+    Messages then count the rows that are returned; their index has the numbers of the table.
+    """
+    from evenhand import audits, tables
+
+    notes = []
+    missing = tables.column_of(data, target, source).isna().to_numpy()
+    if drop_missing and missing.any() and not missing.all():
+        notes = [audits.Note(audits.NoteKind.NO_OUTCOME, numbers=(int(missing.sum()), len(data)))]
+        inform(f"warning: {source}: {notes[0]}")
+        data, source = data[~missing], f"{source} without rows that lack {target!r}"
+    option = "" if drop_missing else "--drop-missing"
+    y = tables.number_column(data, target, source=source, option=option)
+    return data, y, source, notes
+
+
+def chosen_columns(
+    option: str, listed: str | None, parts: dict[str, str], present: Sequence[str], source: str
+) -> list[str]:
+    """Return the columns that an option lists, without duplicates.
+
+    They must be present, and must not be among `parts`: columns with another role, by their role.
+    """
+    names = [
+        check_column(name, present, source) for name in dict.fromkeys(listed_names(option, listed))
+    ]
+    for name in names:
+        if name in parts:
+            # in groups selected by outcome even the true distribution is miscalibrated
+            reason = (
+                "groups defined by the outcome are miscalibrated under any model"
+                if parts[name] in ("target", "event")
+                else "it only identifies people"
+            )
+            raise InputError(
+                f"{option} contains {name!r}, the --{parts[name]} column: {reason}; leave it out"
+            )
+    return names
+
+
+def column_subject(options: typer.Context) -> ColumnSubject:
+    """Return the columns of another model's forecasts that options name; they may be none.
+
+    Raises InputError if options contradict each other.
+    """
+    from evenhand import scale
+
+    given = options.params
+    # an option without effect is refused, because its user expects an effect
+    if given["sort_quantiles"] and given["quantiles"] is None:
+        raise InputError(
+            "--sort-quantiles has no effect without --quantiles; leave it out, or name the columns"
+        )
+    names = [field.name for field in fields(scale.ColumnSubject)]
+    return scale.ColumnSubject(**{name: given[name] for name in names})
+
+
+def refuse_without_forecasts(
+    subject: ColumnSubject, what: str, remedy: str = "name columns of the table"
+) -> None:
+    """Refuse a table without columns of forecasts.
+
+    Parameters
+    ----------
+    subject : ColumnSubject
+        The named columns.
+    what : str
+        Beginning of the message, such as "t.csv: no forecasts to audit".
+    remedy : str, default "name columns of the table"
+        Remedy, which the options for columns are appended to.
+    """
+    from evenhand.scale import FORMS
+
+    if not subject.named:
+        raise InputError(f"{what}; {remedy}: {FORMS}")
+
+
+# --- options of the command for times until an event, which may be cut off (outcomes: 5)
+
+CUT_OFF = "1 where the event was observed, 0 where the time is cut off"
+
+
+@dataclass(frozen=True)
+class TimeColumns:
+    """The options `--event`, `--horizon` and `--entered`.
+
+    Parameters
+    ----------
+    event : str or None
+        Column with 1 where the event was observed, 0 where the time is cut off; None for outcomes
+        that are no times.
+    horizon : float or None
+        Time up to which outcomes are followed, units of the target.
+    entered : str or None
+        Column with the dates at which people entered.
+    """
+
+    event: str | None = None
+    horizon: float | None = None
+    entered: str | None = None
+
+    @classmethod
+    def of(cls, options: typer.Context, *, is_certified: bool = False) -> TimeColumns:
+        """Check the options of a command that reads outcomes, before a table is read.
+
+        A certificate is impossible without a horizon.
+        """
+        names = ("event", "horizon", "entered", "survival")
+        event, horizon, entered, survival = (options.params.get(name) for name in names)
+        if horizon is not None and not (math.isfinite(horizon) and horizon > 0):
+            raise bad_input("--horizon", "be a time above 0", f"{horizon:g}")
+        given = {"--survival": survival, "--horizon": horizon, "--entered": entered}
+        if event is None:
+            for option, value in given.items():
+                if value is not None:
+                    raise InputError(
+                        f"{option} is for times until an event, which may be cut off; add --event,"
+                        f" the column with {CUT_OFF}"
+                    )
+        if entered is not None and horizon is None:
+            raise InputError(
+                "--entered has no effect without --horizon: it selects the people who entered at"
+                " least a horizon before the end of follow-up; add --horizon"
+            )
+        if is_certified and event is not None and horizon is None:
+            raise InputError(
+                "--event needs --horizon here: without a time up to which people are followed, a"
+                " time that is cut off may have any error up to the largest, and nothing can be"
+                " certified; add --horizon"
+            )
+        return cls(event, horizon, entered)
+
+    @property
+    def outcome(self) -> dict[str, str]:
+        """The column that is part of the outcome, with its role."""
+        return {} if self.event is None else {self.event: "event"}
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The named columns with their roles."""
+        return self.outcome | ({} if self.entered is None else {self.entered: "entered"})
+
+    def read(self, data: pd.DataFrame, y: Floats, target: str, source: str) -> dict[str, Any]:
+        """Return arguments of `audit`, `randomize` and `fit` for these times; none without events.
+
+        Parameters
+        ----------
+        data : DataFrame of n rows
+            The table.
+        y : ndarray of shape (n,)
+            The column `target`, finite.
+        target, source : str
+            Column of the times, and file name, for messages.
+        """
+        from evenhand import tables
+        from evenhand.censoring import CensoredTimes
+
+        if self.event is None:
+            return {}
+        if self.event == target:
+            raise InputError(
+                f"--event {target!r} is the --target column, which contains the times; name the"
+                f" column with {CUT_OFF}"
+            )
+        tables.refuse_row(
+            y < 0, data[target], f"{source}: column {target!r}", "be at least 0", "it is a time"
+        )
+        happened = self._events(data, source)
+        found: dict[str, Any] = {"event": happened}
+        if self.horizon is not None:
+            found["horizon"] = self.horizon
+        if self.entered is not None:
+            found["entered"] = self._entries(data, source)
+        with about(source):
+            CensoredTimes.of(y, **found)
+        return found
+
+    def _events(self, data: pd.DataFrame, source: str) -> Mask:
+        from evenhand import tables
+
+        column = str(self.event)
+        values = tables.number_column(data, column, source=source)
+        place = f"{source}: column {column!r}"
+        wrong = (values != 0) & (values != 1)
+        tables.refuse_row(wrong, data[column], place, "be 0 or 1", f"write {CUT_OFF}")
+        return np.asarray(values == 1)
+
+    def _entries(self, data: pd.DataFrame, source: str) -> Any:
+        """Return dates, or numbers in units of the target."""
+        import pandas as pd
+
+        from evenhand import tables
+        from evenhand.censoring import ISO_DATES, parsed_dates
+
+        column = str(self.entered)
+        values = tables.column_of(data, column, source)
+        place = f"{source}: column {column!r}"
+        if values.dtype.kind != "M":
+            found = parsed_dates(values)
+            if found is None:
+                return tables.number_column(data, column, source=source)
+            dates, wrong = found
+            tables.refuse_row(wrong, values, place, "be a date", ISO_DATES)
+            values = pd.Series(dates, index=values.index)
+        tables.refuse_row(values.isna().to_numpy(), values, place, "be a date", "fill it")
+        # dates with a time zone have an object dtype in arrays
+        return values.dt.tz_localize(None).to_numpy()
+
+
+def refuse_missing_times(data: pd.DataFrame, target: str, source: str) -> None:
+    """Refuse missing times, with the reason why their rows must not be dropped."""
+    from evenhand import tables
+
+    values = tables.column_of(data, target, source)
+    remedy = (
+        "where no event was observed, give the time at which the person was last seen: without"
+        " these people, times would seem shorter than they are"
+    )
+    place = f"{source}: column {target!r}"
+    tables.refuse_row(values.isna().to_numpy(), values, place, "be a time", remedy)
+
+
+def check_kind_of_times(kind: OutcomeKind, source: str) -> None:
+    """Refuse forecasts that are not of times."""
+    from evenhand.distributions import OutcomeKind
+    from evenhand.scale import TIMES
+
+    if kind in (OutcomeKind.BINARY, OutcomeKind.COUNT):
+        raise InputError(
+            f"{source}: --event is for times until an event, but the forecasts are of the kind"
+            f" {str(kind)!r}; name {TIMES}, or leave --event out"
+        )
+
+
+# --- audits requested by the command, of a table in memory or in parts
 
 MOST_KEYS = 5
 """Largest number of pairs of context and key listed in a provenance."""
