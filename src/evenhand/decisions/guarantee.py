@@ -24,22 +24,40 @@ from evenhand._format import (
     at_most,
     band,
     confidence_in_full,
+    count,
     four_digits,
+    in_full,
     one_line,
     percent,
-    plain_number,
 )
-from evenhand._validate import Floats, Ints, bad_input, check_finite, check_fraction, check_masses
-from evenhand.calibration import check_own_draws
+from evenhand._validate import (
+    Floats,
+    Ints,
+    Mask,
+    bad_input,
+    check_finite,
+    check_fraction,
+    check_masses,
+)
+from evenhand.calibration import (
+    betting_cvar,
+    check_own_draws,
+    cvar,
+    local_levels_band,
+    share_bound,
+    share_interval,
+)
 from evenhand.certificates import ONE_ROW_EACH
 from evenhand.columns import check_groups
 from evenhand.decisions.bayes import BayesDecision, check_forecast
-from evenhand.decisions.realized_losses import RealizedLosses, Statement
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
 
 CHECKED_LEVELS = (0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 """Levels of the forecast quantiles at which losses are checked for sign and direction."""
+
+ENOUGH_DRAWS = 16
+"""Minimum number of draws per person to see whether the direction depends on the draw."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,13 +86,6 @@ class LossGuarantee(Summarized):
         Whether the forecasts depend on draws. If not, the bound is that of a forecaster that is
         calibrated on average (for a named group: in that group), and a group of a given size may
         contain all exceedances.
-    mixed : float
-        Share of people for whom the direction of the chosen action's loss depends on the draw; NaN
-        if there are too few draws per person.
-    promised, realized : float
-        Mean promised and realized loss.
-    more_low, more_high : float
-        Ends of a normal confidence interval for the mean of realized minus promised loss.
     confidence : float
         Confidence level of each kind of statement.
     one_row_each : bool
@@ -85,76 +96,51 @@ class LossGuarantee(Summarized):
     factor: int
     why: str
     is_randomized: bool
-    mixed: float
-    promised: float
-    realized: float
-    more_low: float
-    more_high: float
     confidence: float
     one_row_each: bool = False
 
     def summary(self) -> str:
         """Return the findings as text."""
-        lines = [self._promise(), self._theorem()]
-        lines += [self._line(row) for row in self.table.to_dict("records")]
+        subject, where = "a forecaster that is calibrated on average", ""
+        if self.is_randomized:
+            subject = "an individually calibrated forecaster"
+            where = " in every group defined by features"
+        theorem = (
+            f"Under {subject}, the loss exceeds k times the promise with probability at most"
+            f" {self.factor}/k{where}: {self.why}."
+        )
+        if not self.is_randomized:
+            theorem += " One group of a given size may contain all of these cases."
         level = confidence_in_full(self.confidence)
-        lines.append(
+        explained = (
             f"Each line gives the share of these rows and, in parentheses, its {level} confidence"
             " interval. Proven: the loss exceeds k times the promise no more often than the bound,"
             " which is no statement about the mean loss. Open: the rows are too few to decide."
             " Bounds for every group of a given size hold for groups chosen in any way that does"
             " not depend on the draws."
         )
-        lines += [ONE_ROW_EACH] if self.one_row_each else []
-        return "\n".join(lines)
-
-    def _promise(self) -> str:
-        line = (
-            f"The promised loss is {plain_number(self.promised)} on average, the realized"
-            f" loss {plain_number(self.realized)}"
-        )
-        if not (self.more_low > 0 or self.more_high < 0):
-            return line + "."
-        side = "more" if self.more_low > 0 else "less"
-        ends = sorted((abs(self.more_low), abs(self.more_high)))
-        return (
-            f"{line}: {band(plain_number, *ends)} {side} with {confidence_in_full(self.confidence)}"
-            " confidence, so the forecasts are not calibrated for these decisions."
-        )
-
-    def _theorem(self) -> str:
-        subject = "an individually calibrated forecaster"
-        if not self.is_randomized:
-            subject = "a forecaster that is calibrated on average"
-        where = " in every group defined by features" if self.is_randomized else ""
-        theorem = (
-            f"Under {subject}, the loss exceeds k times the promise with probability at most"
-            f" {self.factor}/k{where}: {self.why}."
-        )
-        if self.is_randomized:
-            return theorem
-        return f"{theorem} One group of a given size may contain all of these cases."
-
-    def _line(self, row: Mapping[Any, Any]) -> str:
-        if row["n"] == 0:
-            return f"- group {row['group']!r} has no rows"
-        what = f"- more than {row['k']:g} times the promise"
-        bound = f"bound {at_most(row['bound'], percent)}: {row['verdict']}"
-        if row["kind"] == "every":
-            return f"{what}, {row['group']}: at most {at_most(row['high'], percent)}, {bound}"
-        who = row["group"] if row["kind"] == "everyone" else f"group {row['group']!r}"
-        interval = band(percent, row["low"], row["high"])
-        return f"{what}, {who}: {percent(row['exceeded'])} ({interval}), {bound}"
+        lines = [theorem, *(_line(row) for row in self.table.to_dict("records")), explained]
+        return "\n".join(lines + [ONE_ROW_EACH] * self.one_row_each)
 
     def __repr__(self) -> str:
         return one_line(
             self,
             n_samples=int(self.table["n"].max()),
             bound=f"{self.factor}/k",
-            promised=self.promised,
-            realized=self.realized,
             confidence=four_digits(self.confidence, "down"),
         )
+
+
+def _line(row: Mapping[Any, Any]) -> str:
+    if row["n"] == 0:
+        return f"- group {row['group']!r} has no rows"
+    what = f"- more than {row['k']:g} times the promise"
+    bound = f"bound {at_most(row['bound'], percent)}: {row['verdict']}"
+    if row["kind"] == "every":
+        return f"{what}, {row['group']}: at most {at_most(row['high'], percent)}, {bound}"
+    who = row["group"] if row["kind"] == "everyone" else f"group {row['group']!r}"
+    interval = band(percent, row["low"], row["high"])
+    return f"{what}, {who}: {percent(row['exceeded'])} ({interval}), {bound}"
 
 
 def loss_guarantee(
@@ -239,59 +225,139 @@ def loss_guarantee(
     n = len(forecast)
     if outcomes.shape != (n,):
         raise bad_input("y", f"have one outcome per forecast ({n})", f"shape {outcomes.shape}")
-    multiples = _check_multiples(k)
+    multiples = np.unique(check_finite("k", np.atleast_1d(k)))
+    if (multiples < 1).any():  # the theorem's bound would exceed 1
+        remedy = "k=2 counts losses above twice the promise"
+        raise bad_input("k", "be at least 1", float(multiples.min()), remedy)
     shares = check_masses(masses)
     check_fraction("confidence", confidence)
     masks = check_groups(groups, n, y if X is None else X)
     random = generator(random_state)
     # bounds need independent rows: one random row per person is used
     rows = np.arange(n) if cluster is None else one_row_each(cluster, n, random)
-    _check_draws(forecast, rows)
+    if forecast.r is not None:
+        # draws of shape (1, m) apply to all people: broadcast, they are refused as shared
+        draws = forecast.r if forecast.r.ndim == 2 else forecast.r[:, None]
+        check_own_draws(np.broadcast_to(draws, (n, draws.shape[1])), rows)
     # losses must be monotone at all possible outcomes, not only at the observed ones
     ways = decision.check_loss(_likely(forecast, outcomes), X)
+    ways = np.broadcast_to(ways, (n, ways.shape[1]))[rows]
     made = decision.decide(forecast, X)
-    seen = RealizedLosses.of(
-        made, decision.realized_loss(made, outcomes, X), ways, forecast.is_randomized
-    ).take(rows)
-    named = {name: mask[rows] for name, mask in masks.items()}
-    statements = [
-        statement
-        for multiple in multiples
-        for statement in seen.statements(multiple, named, shares, confidence, random)
-    ]
-    table = pd.DataFrame(statements, columns=Statement._fields)
-    factor, why = seen.factor()
-    more = seen.broken_promise(confidence)
+    chosen = np.take_along_axis(ways, made.index.reshape(n, -1)[rows], axis=1)
+    promised = made.promised.reshape(n, -1)[rows]
+    losses = decision.realized_loss(made, outcomes, X).reshape(n, -1)[rows]
+    factor, why = _factor(ways, chosen, forecast.is_randomized)
+    # Bonferroni correction for the named groups
+    shared = 1 - (1 - confidence) / max(len(masks), 1)
+    parts = [("everyone", "everyone", 1.0, confidence, np.ones(rows.size, dtype=np.bool_))]
+    parts += [(name, "named", np.nan, shared, mask[rows]) for name, mask in masks.items()]
+    table = []
+    for multiple in multiples.tolist():
+        # the share of each person's draws; a constant loss equals its promise up to rounding
+        exceeded = (losses > (1 + 1e-9) * multiple * promised).mean(axis=1)
+        for name, kind, mass, level, mask in parts:
+            bound = min(
+                1.0, _factor(ways[mask], chosen[mask], forecast.is_randomized)[0] / multiple
+            )
+            interval = _interval(exceeded[mask], losses.shape[1], level, random)
+            means = [_mean(values[mask]) for values in (promised, losses, exceeded)]
+            n_rows = int(mask.sum())
+            table.append((name, kind, mass, multiple, n_rows, *means, *interval, bound))
+        most = _of_worst(exceeded, losses.shape[1], shares, confidence)
+        for mass, high in zip(shares.tolist(), most, strict=True):
+            # without draws average calibration allows all exceedances in the same group
+            bound = min(1.0, factor / multiple / (1.0 if forecast.is_randomized else mass))
+            means = [np.nan, np.nan, cvar(exceeded, mass)]
+            every = f"every group of {in_full(mass)}", "every", mass
+            table.append((*every, multiple, rows.size, *means, 0.0, high, bound))
+    columns = ["group", "kind", "mass", "k", "n", "promised", "realized", "exceeded"]
+    found = pd.DataFrame(table, columns=[*columns, "low", "high", "bound"])
+    verdicts = [_verdict(*row) for row in found[["low", "high", "bound"]].to_numpy()]
     return LossGuarantee(
-        table=table.assign(verdict=[statement.verdict for statement in statements]),
+        table=found.assign(verdict=verdicts),
         factor=factor,
         why=why,
         is_randomized=forecast.is_randomized,
-        mixed=seen.mixed,
-        promised=float(seen.promised.mean()),
-        realized=float(seen.losses.mean()),
-        more_low=more[0],
-        more_high=more[1],
         confidence=float(confidence),
         one_row_each=cluster is not None,
     )
 
 
-def _check_multiples(k: float | Sequence[float]) -> list[float]:
-    # for k < 1 the theorem's bound exceeds 1
-    multiples = np.unique(check_finite("k", np.atleast_1d(k)))
-    if (multiples < 1).any():
-        remedy = "k=2 counts losses above twice the promise"
-        raise bad_input("k", "be at least 1", float(multiples.min()), remedy)
-    return [float(multiple) for multiple in multiples]
+def _factor(ways: Ints, chosen: Ints, is_randomized: bool) -> tuple[int, str]:
+    """Return 1 or 2, for a bound of 1/k or 2/k, and the reason.
+
+    `ways` (n, n_actions) are the directions of the losses of all actions, `chosen` (n, m) those of
+    the chosen action at each draw: 1 if the loss rises with the outcome, -1 if it falls.
+    """
+    if not is_randomized:
+        # calibration is over people, not draws: the directions of all people count
+        if _both(chosen.reshape(1, -1)).any():
+            return 2, "losses of chosen actions rise in both directions, so both tails count"
+        return 1, "the loss of the chosen action rises in the same direction for all people"
+    # per person: without actions of opposite directions no draw can change the tail
+    if not _both(ways).any():
+        return 1, "the losses of all actions are monotone in the same direction, or constant"
+    m = chosen.shape[1]
+    if m < ENOUGH_DRAWS:
+        # with few draws per person, actions that other draws would choose go unnoticed
+        return 2, (
+            f"losses of different actions rise in both directions, and {count(m, 'draw')} per"
+            " person cannot show whether the direction depends on the draw: use at least"
+            f" {ENOUGH_DRAWS}, draws.jittered(n, 64)"
+        )
+    mixed = float(_both(chosen).mean())
+    if mixed:
+        return 2, (
+            f"for {percent(mixed)} of people the direction in which the loss of the chosen action"
+            " rises depends on the draw, so both tails count"
+        )
+    return 1, (
+        "the direction in which the loss of the chosen action rises changes with the draw for no"
+        f" person, over {m} draws each"
+    )
 
 
-def _check_draws(forecast: Forecast, rows: Ints) -> None:
-    """Refuse draws without a guarantee: shared by people, or not one in each of equal cells."""
-    if forecast.r is not None:
-        # draws of shape (1, m) apply to all people: broadcast, they are refused as shared
-        draws = forecast.r if forecast.r.ndim == 2 else forecast.r[:, None]
-        check_own_draws(np.broadcast_to(draws, (len(forecast), draws.shape[1])), rows)
+def _both(ways: Ints) -> Mask:
+    """Return whether each row contains both directions."""
+    return np.asarray((ways > 0).any(axis=1) & (ways < 0).any(axis=1))
+
+
+def _interval(
+    shares: Floats, n_draws: int, confidence: float, random: np.random.Generator
+) -> tuple[float, float]:
+    """Return a confidence interval for the mean of shares of each person's draws."""
+    if shares.size == 0:  # one row per person may leave a group without rows
+        return 0.0, 1.0
+    if n_draws == 1:
+        # one draw each: independent trials, for which Clopper-Pearson intervals are exact
+        return share_interval(round(shares.sum()), shares.size, confidence)
+    # shares in [0, 1]: a betting bound on each side, at half the error probability
+    side = 1 - (1 - confidence) / 2
+    low = 1 - betting_cvar(1 - shares, 1.0, 1.0, side, random)
+    return low, betting_cvar(shares, 1.0, 1.0, side, random)
+
+
+def _of_worst(shares: Floats, n_draws: int, masses: Floats, confidence: float) -> list[float]:
+    """Return bounds on the mean share in any group of each size, simultaneous over sizes."""
+    if n_draws > 1:
+        worst = local_levels_band(shares, 1.0, confidence)
+        return [worst.cvar(mass) for mass in masses.tolist()]
+    # one draw per person: the worst group contains all people whose loss exceeds the bound
+    most = share_bound(round(shares.sum()), shares.size, confidence)
+    return [min(1.0, most / mass) for mass in masses.tolist()]
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if values.size else np.nan
+
+
+def _verdict(low: float, high: float, bound: float) -> str:
+    """Return the verdict of the rows on a bound."""
+    if bound >= 1:
+        return "no claim"
+    if high <= bound:
+        return "proven"
+    return "broken" if low > bound else "open"
 
 
 def _likely(forecast: Forecast, y: Floats) -> Floats:
