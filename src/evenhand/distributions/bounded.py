@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
-from evenhand._validate import Ints
 from evenhand.distributions.base import Distribution
 from evenhand.distributions.support import Support
+from evenhand.distributions.wrappers import Wrapper
 
 
-class Bounded(Distribution):
+class Bounded(Wrapper):
     """Distributions on one support, each from a distribution of the batch `base`."""
 
-    event_dims: ClassVar[dict[str, int]] = {}
+    shared: ClassVar[tuple[str, ...]] = ("support",)
 
     def __init__(self, base: Distribution, support: Support) -> None:
         self.base = base
         self.support = support
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return self.base.batch_shape
-
-    def take(self, rows: Any) -> Self:
-        return type(self)(self.base.take(rows), self.support)
-
-    def take_draws(self, columns: Ints) -> Self:
-        return type(self)(self.base.take_draws(columns), self.support)
-
-    def expand(self) -> Self:
-        return type(self)(self.base.expand(), self.support)

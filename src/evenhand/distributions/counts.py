@@ -12,7 +12,13 @@ from scipy import special
 
 from evenhand._validate import Floats, Mask, bad_input
 from evenhand.distributions import incomplete
-from evenhand.distributions.base import GRID_REACH, GRID_STEP, batch_array, broadcast, score_grid
+from evenhand.distributions.base import (
+    GRID_REACH,
+    GRID_STEP,
+    batch_array,
+    broadcast,
+    score_grid,
+)
 from evenhand.distributions.lattice import LEVEL_TOLERANCE, Lattice
 from evenhand.distributions.lattice_sums import LEAST_TAIL, LatticeSums, own_tails, ratio_tails
 
@@ -102,7 +108,7 @@ class Counts(Lattice):
 
     def _flat(self, shape: tuple[int, ...]) -> Self:
         """Return the distributions broadcast to a shape, as a batch with one axis."""
-        return self._with(
+        return self._unchecked(
             {
                 name: np.broadcast_to(value, shape).ravel()
                 for name, value in self._parameters.items()
@@ -110,14 +116,7 @@ class Counts(Lattice):
         )
 
     def _rebuilt(self, change: Callable[[Floats, int], Floats]) -> Self:
-        return self._with({name: change(value, 0) for name, value in self._parameters.items()})
-
-    def _with(self, parameters: dict[str, Floats]) -> Self:
-        """Return a batch with other parameters, without validation."""
-        other = object.__new__(type(self))
-        for name, value in parameters.items():
-            setattr(other, name, value)
-        return other
+        return self._unchecked({name: change(value, 0) for name, value in self._parameters.items()})
 
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         shape = np.broadcast_shapes(np.shape(log_p), np.shape(upper), self.batch_shape)

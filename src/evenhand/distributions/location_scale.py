@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, Ints, Mask
-from evenhand.distributions.base import (
-    Distribution,
-    batch_array,
-    broadcast,
-    check_no_atoms,
-    draws_of,
-    has_rows,
-    joint_shape,
-    take_part,
-)
+from evenhand._validate import Floats, Mask
+from evenhand.distributions.base import Distribution, batch_array, broadcast, joint_shape
+from evenhand.distributions.wrappers import Wrapper, check_no_atoms
 
 
-class LocationScale(Distribution):
+class LocationScale(Wrapper):
     """Distributions of `loc + scale * Z`, where `Z` has the distribution `base`.
 
     Parameters
@@ -47,24 +39,6 @@ class LocationScale(Distribution):
         )
         joint_shape(base=base.batch_shape, loc=self.loc.shape)
         check_no_atoms("base", base)
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return np.broadcast_shapes(self.loc.shape, self.base.batch_shape)
-
-    def take(self, rows: Any) -> LocationScale:
-        base = take_part(self.base, rows, self.batch_shape)
-        # a residual distribution of shape (1,) is shared by all people and kept whole
-        if has_rows(self.loc.shape, self.batch_shape):
-            return LocationScale(base, self.loc[rows], self.scale[rows])
-        return LocationScale(base, self.loc, self.scale)
-
-    def take_draws(self, columns: Ints) -> LocationScale:
-        loc, scale = draws_of(self.loc, columns), draws_of(self.scale, columns)
-        return LocationScale(self.base.take_draws(columns), loc, scale)
-
-    def expand(self) -> LocationScale:
-        return LocationScale(self.base.expand(), self.loc[..., None], self.scale[..., None])
 
     def _standard(self, y: ArrayLike) -> Floats:
         return np.asarray((np.asarray(y, dtype=np.float64) - self.loc) / self.scale)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, InputError, Mask, bad_input
 from evenhand.distributions import piecewise
-from evenhand.distributions.base import Distribution, batch_array, broadcast
+from evenhand.distributions.base import Distribution, batch_array, broadcast, place_of
 
 RELATIVE_GAP = 1e-9
 """Tied quantiles are separated by this fraction of the row's range, so that a density exists."""
@@ -199,7 +199,7 @@ def _check_order(values: Floats) -> None:
         *row, column = (int(i) for i in np.argwhere(crosses)[0])
         below = values[*row, column]
         above = values[*row, column + 1]
-        place = f"values[{', '.join(map(str, row))}]" if row else "values"
+        place = place_of("values", (*row,))
         raise InputError(
             f"{place} has crossing quantiles, got {above:g} after {below:g} in column {column + 1};"
             " correct the quantiles, or pass sort=True to sort each row"

@@ -18,16 +18,12 @@ from evenhand.distributions.base import (
     GRID_REACH,
     GRID_STEP,
     Distribution,
-    draws_of,
-    has_rows,
     joint_shape,
     score_grid,
-    small_masses,
-    take_part,
 )
-from evenhand.distributions.kinds import OutcomeKind
 from evenhand.distributions.lattice_sums import LEAST_TAIL, LatticeSums
 from evenhand.distributions.location_scale import LocationScale
+from evenhand.distributions.wrappers import TailMap, has_rows
 from evenhand.draws import RandomState, generator, jittered
 from evenhand.links import Link
 
@@ -51,7 +47,7 @@ TAIL_NODES = np.geomspace(1e-15, 1 / 16, 1200)
 """Draws near 0, mirrored near 1, at which a link is tabulated."""
 
 
-class Randomized(Distribution):
+class Randomized(TailMap):
     """Distributions `h[x, r](y) = H(G_x(y); r)` of a base `G`, a link and a draw per distribution.
 
     The quantiles are `G^-1(K(p; r))` and the log density is `log g(y) - log k(C; r)` at
@@ -75,39 +71,11 @@ class Randomized(Distribution):
     """
 
     event_dims: ClassVar[dict[str, int]] = {"r": 0}
+    shared: ClassVar[tuple[str, ...]] = ("link",)
 
     def __init__(self, base: Distribution, link: Link, r: ArrayLike) -> None:
         self.base, self.link, self.r = base, link, check_draws(r)
         joint_shape(base=base.batch_shape, r=self.r.shape)
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return np.broadcast_shapes(self.base.batch_shape, self.r.shape)
-
-    def take(self, rows: Any) -> Randomized:
-        base = take_part(self.base, rows, self.batch_shape)
-        r = self.r[rows] if has_rows(self.r.shape, self.batch_shape) else self.r
-        return Randomized(base, self.link, r)
-
-    def take_draws(self, columns: Ints) -> Randomized:
-        return Randomized(self.base.take_draws(columns), self.link, draws_of(self.r, columns))
-
-    def expand(self) -> Randomized:
-        return Randomized(self.base.expand(), self.link, self.r[..., None])
-
-    @property
-    def outcome_kind(self) -> OutcomeKind:
-        return self.base.outcome_kind
-
-    def _tail(self, y: ArrayLike, *, left: bool = False) -> tuple[Floats, Mask]:
-        """Return the log of the base's smaller tail, and whether it is the upper tail.
-
-        Tails are those at `y`, or those of the left limits.
-        """
-        lower = self.base.logcdf_left(y) if left else self.base.logcdf(y)
-        upper = self.base.logsf_left(y) if left else self.base.logsf(y)
-        is_upper = lower > upper
-        return np.where(is_upper, upper, lower), is_upper
 
     def cdf(self, y: ArrayLike) -> Floats:
         return _in_blocks(
@@ -121,36 +89,14 @@ class Randomized(Distribution):
             self.r,
         )
 
-    def logcdf(self, y: ArrayLike) -> Floats:
-        return self._log_tail(*self._tail(y), of_upper=False)
-
-    def logsf(self, y: ArrayLike) -> Floats:
-        return self._log_tail(*self._tail(y), of_upper=True)
-
-    def logcdf_left(self, y: ArrayLike) -> Floats:
-        return self._log_tail(*self._tail(y, left=self.has_atoms), of_upper=False)
-
-    def logsf_left(self, y: ArrayLike) -> Floats:
-        return self._log_tail(*self._tail(y, left=self.has_atoms), of_upper=True)
-
     def _log_tail(self, tail: Floats, is_upper: Mask, *, of_upper: bool) -> Floats:
-        """Return the log of the randomized tail on either side from the base's smaller tail."""
-
         def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
             turned = self.link.log_ppf_lower(tail, _drawn(r, is_upper))
             return np.where(is_upper == of_upper, turned, log1mexp(turned))
 
         return _in_blocks(evaluate, tail, is_upper, self.r)
 
-    def log_mass(self, y: ArrayLike) -> Floats:
-        if not self.has_atoms:
-            return super().log_mass(y)
-        # small atoms between large tails: a density times the mass of the base
-        return small_masses(super().log_mass(y), self, y, self._log_slope)
-
     def _log_slope(self, y: ArrayLike) -> Floats:
-        """Log derivative of the randomized CDF with respect to the base's."""
-
         def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
             draws = _drawn(r, is_upper)
             tail = np.where(np.isneginf(tail), np.log(0.5), tail)

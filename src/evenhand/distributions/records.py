@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from evenhand._validate import Floats, InputError, bad_input, check_choice
+from evenhand._validate import Floats, InputError, Ints, Mask, bad_input, check_choice
 from evenhand.distributions.base import Distribution
 from evenhand.distributions.categorical import Bernoulli, Categorical
 from evenhand.distributions.counts import NegativeBinomial, Poisson
@@ -25,6 +25,7 @@ from evenhand.distributions.survival import SurvivalCurves
 from evenhand.distributions.tabulation import fine_quantiles
 from evenhand.distributions.transformed import Transformed
 from evenhand.distributions.truncated import Truncated
+from evenhand.distributions.wrappers import Wrapper
 from evenhand.links import make_link
 
 Record = dict[str, Any]
@@ -42,7 +43,7 @@ FAMILIES: dict[str, type[Distribution]] = {
 }
 """Families that a record describes by its own arrays, which are named in `event_dims`."""
 
-WRAPPERS: dict[str, type[Distribution]] = {
+WRAPPERS: dict[str, type[Wrapper]] = {
     "hurdle": Hurdle,
     "location_scale": LocationScale,
     "randomized": Randomized,
@@ -99,26 +100,26 @@ def to_records(distribution: Distribution) -> list[Record]:
 
 def _records(batch: Distribution, n: int) -> list[Record]:
     """Return the records of a batch that broadcasts to shape (n,)."""
-    # the exact type: a subclass may compute another distribution from the same arrays
-    family = next((name for name, known in FAMILIES.items() if type(batch) is known), None)
-    if family is not None:
-        arrays = {
-            name: _rows(getattr(batch, name), n, dims) for name, dims in batch.event_dims.items()
-        }
-        return [
-            {"family": family, **dict(zip(arrays, row, strict=True))}
-            for row in zip(*arrays.values(), strict=True)
-        ]
-    if isinstance(batch, Truncated):
-        return _of_truncated(batch, n)
     if isinstance(batch, Joined):
         return _of_joined(batch, n)
-    wrapper = next((name for name, known in WRAPPERS.items() if type(batch) is known), None)
-    if wrapper is not None:
-        inner = _records(getattr(batch, _inner(wrapper)), n)
+    # the exact type: a subclass may compute another distribution from the same arrays
+    known = (FAMILIES | WRAPPERS).items()
+    family = next((name for name, kind in known if type(batch) is kind), None)
+    if family is not None:
+        arrays, shared = _arrays(batch, n), _shared(batch)
+        records: list[Record] = [
+            {"family": family, **{name: column[row] for name, column in arrays.items()}, **shared}
+            for row in range(n)
+        ]
+        if not isinstance(batch, Wrapper):
+            return records
+        inner = _records(getattr(batch, batch.inner), n)
+        # the part of a hurdle is truncated in all rows of a batch if one row needs it: the others
+        # have the record of the base
+        is_changed = _is_cut(batch, n) if isinstance(batch, Truncated) else np.ones(n, dtype=bool)
         return [
-            {"family": wrapper, **own, _inner(wrapper): one}
-            for own, one in zip(_own[wrapper](batch, n), inner, strict=True)
+            {**record, batch.inner: one} if changed else one
+            for record, one, changed in zip(records, inner, is_changed, strict=True)
         ]
     if batch.has_atoms:
         rule = "be a family with a record, or continuous"
@@ -137,11 +138,6 @@ def _tabulated(single: Distribution) -> Record:
     }
 
 
-def _inner(wrapper: str) -> str:
-    """Return the name of the distribution inside a wrapper."""
-    return "positive" if wrapper == "hurdle" else "base"
-
-
 def _rows(array: Any, n: int, dims: int = 0) -> list[Any]:
     """Return the numbers of each row of a batch array with `dims` axes after those of the batch."""
     values = np.asarray(array)
@@ -149,32 +145,24 @@ def _rows(array: Any, n: int, dims: int = 0) -> list[Any]:
     return cast("list[Any]", np.broadcast_to(values, shape).tolist())
 
 
-def _named(n: int, shared: Record, **arrays: list[Any]) -> list[Record]:
-    """Return the parameters of each row from those of all rows and lists of one per row."""
-    return [{name: column[row] for name, column in arrays.items()} | shared for row in range(n)]
+def _arrays(batch: Distribution, n: int) -> dict[str, list[Any]]:
+    """Return the parameters of which each row has its own."""
+    if isinstance(batch, Recalibrated):
+        which = () if batch.which is None else (np.broadcast_to(batch.which, n),)
+        return {name: _rows(getattr(batch, name)[which], n, 1) for name in ("levels", "values")}
+    return {name: _rows(getattr(batch, name), n, dims) for name, dims in batch.event_dims.items()}
 
 
-def _of_hurdle(batch: Hurdle, n: int) -> list[Record]:
-    return _named(n, {"at": batch.at, "end": batch.end}, chance=_rows(batch.chance, n))
-
-
-def _of_location_scale(batch: LocationScale, n: int) -> list[Record]:
-    return _named(n, {}, loc=_rows(batch.loc, n), scale=_rows(batch.scale, n))
-
-
-def _of_randomized(batch: Randomized, n: int) -> list[Record]:
-    shared = {"link": batch.link.name, "alpha": float(batch.link.alpha)}
-    return _named(n, shared, r=_rows(batch.r, n))
-
-
-def _of_recalibrated(batch: Recalibrated, n: int) -> list[Record]:
-    which = () if batch.which is None else (np.broadcast_to(batch.which, n),)
-    levels, values = (_rows(knots[which], n, 1) for knots in (batch.levels, batch.values))
-    return _named(n, {}, levels=levels, values=values)
-
-
-def _of_transformed(batch: Transformed, n: int) -> list[Record]:
-    return _named(n, {"support": batch.support.to_state()})
+def _shared(batch: Distribution) -> Record:
+    """Return the parameters that all rows have in common."""
+    match batch:
+        case Randomized():
+            return {"link": batch.link.name, "alpha": float(batch.link.alpha)}
+        case Hurdle():
+            return {"at": batch.at, "end": batch.end}
+        case Transformed() | Truncated():
+            return {"support": batch.support.to_state()}
+    return {}
 
 
 def _of_joined(batch: Joined, n: int) -> list[Record]:
@@ -185,29 +173,11 @@ def _of_joined(batch: Joined, n: int) -> list[Record]:
     return [found[row if len(found) > 1 else 0] for row in range(n)]
 
 
-def _of_truncated(batch: Truncated, n: int) -> list[Record]:
-    """Return the records, those of the base where truncation changes nothing.
-
-    The part of a hurdle is truncated in all rows of a batch if one row needs it.
-    """
-    inner = _records(batch.base, n)
+def _is_cut(batch: Truncated, n: int) -> Mask:
+    """Return whether truncation changes each distribution."""
     support = batch.support
     outside = np.maximum(batch.base.logcdf(support.low), batch.base.logsf_left(support.high))
-    is_kept = np.broadcast_to((outside > NEGLIGIBLE) | (support.edge > 0), n)
-    state = support.to_state()
-    return [
-        {"family": "truncated", "support": state, "base": one} if kept else one
-        for one, kept in zip(inner, is_kept, strict=True)
-    ]
-
-
-_own: dict[str, Callable[[Any, int], list[Record]]] = {
-    "hurdle": _of_hurdle,
-    "location_scale": _of_location_scale,
-    "randomized": _of_randomized,
-    "recalibrated": _of_recalibrated,
-    "transformed": _of_transformed,
-}
+    return np.broadcast_to((outside > NEGLIGIBLE) | (support.edge > 0), n)
 
 
 def from_records(records: Sequence[Mapping[str, Any]]) -> Distribution:
@@ -235,10 +205,12 @@ def from_records(records: Sequence[Mapping[str, Any]]) -> Distribution:
     rows: dict[Any, list[int]] = {}
     for row, record in enumerate(records):
         rows.setdefault(_form(record, f"records[{row}]"), []).append(row)
-    parts = [
-        (np.array(chosen), _batch([records[row] for row in chosen], chosen[0]))
-        for chosen in rows.values()
-    ]
+    parts: list[tuple[Ints, Distribution]] = []
+    for chosen in rows.values():
+        try:
+            parts.append((np.array(chosen), _built([records[row] for row in chosen])))
+        except (KeyError, TypeError, ValueError) as error:
+            raise _no_record(f"records[{chosen[0]}]", error) from error
     return parts[0][1] if len(parts) == 1 else Joined(parts)
 
 
@@ -254,7 +226,7 @@ def _form(record: Any, place: str) -> Any:
             return family, *(len(record[name]) if dims[name] else None for name in dims)
         shared = tuple(_hashable(record[name]) for name in SHARED.get(family, ()))
         n_knots = len(record["levels"]) if family == "recalibrated" else None
-        return family, shared, n_knots, _form(record[_inner(family)], place)
+        return family, shared, n_knots, _form(record[WRAPPERS[family].inner], place)
     except (KeyError, TypeError) as error:
         raise _no_record(place, error) from error
 
@@ -268,20 +240,12 @@ def _no_record(place: str, error: Exception) -> InputError:
     return InputError(f"{place} is not the record of a distribution ({reason})")
 
 
-def _batch(records: Sequence[Mapping[str, Any]], first: int) -> Distribution:
-    """Return the batch of records of one form, of which `first` is the number of the first one."""
-    try:
-        return _built(records)
-    except (KeyError, TypeError, ValueError) as error:
-        raise _no_record(f"records[{first}]", error) from error
-
-
 def _built(records: Sequence[Mapping[str, Any]]) -> Distribution:
     family = records[0]["family"]
     if family in FAMILIES:
         known = FAMILIES[family]
         return known(*(_column(records, name) for name in known.event_dims))
-    inner = _built([record[_inner(family)] for record in records])
+    inner = _built([record[WRAPPERS[family].inner] for record in records])
     if family == "hurdle":
         return Hurdle(_column(records, "chance"), inner, records[0]["at"], records[0]["end"])
     if family == "location_scale":

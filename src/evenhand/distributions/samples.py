@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, InputError, Mask, bad_input
-from evenhand.distributions.base import Distribution, batch_array
+from evenhand.distributions.base import Distribution, batch_array, place_of
 from evenhand.distributions.mixture import NormalMixture
 
 
@@ -45,9 +45,9 @@ class Samples(Distribution):
         # the standard deviation of equal samples can be a rounding error above 0
         equal = (self.values.min(axis=-1) == self.values.max(axis=-1)) | (spread[..., 0] == 0)
         if equal.any():
-            row = tuple(int(i) for i in np.argwhere(equal)[0])
+            place = place_of("values", tuple(np.argwhere(equal)[0]))
             raise InputError(
-                f"values[{', '.join(map(str, row))}] contains equal samples only, which have no"
+                f"{place} contains equal samples only, which have no"
                 " density; drop the row or give samples that differ"
             )
         low, high = np.quantile(self.values, [0.25, 0.75], axis=-1, keepdims=True)

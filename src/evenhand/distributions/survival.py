@@ -10,7 +10,13 @@ from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, Mask, bad_input
 from evenhand.distributions import piecewise
-from evenhand.distributions.base import Distribution, batch_array, broadcast
+from evenhand.distributions.base import (
+    Distribution,
+    batch_array,
+    broadcast,
+    place_of,
+    probability_array,
+)
 
 LEAST_RISK = 1e-9
 """Probability that is spread over a curve with flat parts, so that a density exists: the least
@@ -54,11 +60,11 @@ class SurvivalCurves(Distribution):
         if grid.min() <= 0:
             remedy = "leave out time 0, at which everybody survives"
             raise bad_input("times", "be above 0", float(grid.min()), remedy)
-        curve = batch_array("survival", survival)
+        curve = probability_array("survival", survival)
         if curve.ndim < 1 or curve.shape[-1] != grid.shape[-1]:
             rule = f"have one column per time ({grid.shape[-1]})"
             raise bad_input("survival", rule, f"shape {curve.shape}")
-        _check_curves(curve)
+        _check_falling(curve)
         self.times, self.survival = broadcast(times=grid, survival=curve)
 
     @property
@@ -209,19 +215,12 @@ def _curves_in(distribution: Distribution) -> SurvivalCurves | None:
     return inner
 
 
-def _check_curves(survival: Floats) -> None:
-    """Refuse curves that rise or are no probabilities; the message names the row."""
-    outside = (survival < 0) | (survival > 1)
-    if outside.any():
-        index = tuple(int(i) for i in np.argwhere(outside)[0])
-        remedy = "give a fraction: 0.9, not 90"
-        name = f"survival[{', '.join(map(str, index))}]"
-        raise bad_input(name, "lie between 0 and 1", float(survival[index]), remedy)
+def _check_falling(survival: Floats) -> None:
+    """Refuse curves that rise; the message names the row."""
     rises = np.diff(survival, axis=-1) > 0
     if rises.any():
         *row, column = (int(i) for i in np.argwhere(rises)[0])
-        place = f"survival[{', '.join(map(str, row))}]" if row else "survival"
         before, after = survival[*row, column], survival[*row, column + 1]
         got = f"{after:g} after {before:g} in column {column + 1}"
         remedy = "give probabilities of times beyond each time, not up to it"
-        raise bad_input(place, "fall", got, remedy)
+        raise bad_input(place_of("survival", (*row,)), "fall", got, remedy)

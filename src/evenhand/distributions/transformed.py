@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, Mask
-from evenhand.distributions.base import Distribution, check_no_atoms
+from evenhand.distributions.base import Distribution
 from evenhand.distributions.bounded import Bounded
 from evenhand.distributions.support import Support
+from evenhand.distributions.wrappers import check_no_atoms
 
 
 class Transformed(Bounded):

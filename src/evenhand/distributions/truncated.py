@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, Mask
 from evenhand.distributions.bounded import Bounded
+from evenhand.distributions.kinds import OutcomeKind
 
 LEAST_SHARE = np.log(1e-8)
 """Logarithm of the smallest difference of tails, relative to the larger one, that is computed as a
@@ -35,6 +36,10 @@ class Truncated(Bounded):
     >>> half.cdf(0.0), half.mean().round(2)
     (array([0.]), array([0.8]))
     """
+
+    @property
+    def outcome_kind(self) -> OutcomeKind:
+        return OutcomeKind.CONTINUOUS
 
     def _clipped(self, y: ArrayLike) -> Floats:
         return np.clip(self.support.inside(y), self.support.low, self.support.high)
