@@ -1,6 +1,6 @@
 """Families of distributions over batches, and wrappers around them.
 
-A new family needs one file and one line in `FAMILIES`.
+A new family needs one file and one line in `records.FAMILY_NAMES`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ from evenhand.distributions.normal import Normal
 from evenhand.distributions.quantiles import Quantiles
 from evenhand.distributions.randomized import Randomized
 from evenhand.distributions.recalibrated import Recalibrated
-from evenhand.distributions.records import from_records, to_records
+from evenhand.distributions.records import (
+    FAMILY_NAMES,
+    WRAPPER_NAMES,
+    from_records,
+    to_records,
+)
 from evenhand.distributions.samples import Samples
 from evenhand.distributions.support import Support
 from evenhand.distributions.survival import SurvivalCurves, curve_times, describes_times
@@ -27,27 +32,8 @@ from evenhand.distributions.tabulation import from_ppf
 from evenhand.distributions.transformed import Transformed
 from evenhand.distributions.truncated import Truncated
 
-FAMILIES: tuple[type[Distribution], ...] = (
-    Bernoulli,
-    Categorical,
-    NegativeBinomial,
-    Normal,
-    NormalMixture,
-    Poisson,
-    Quantiles,
-    Samples,
-    SurvivalCurves,
-)
-
-WRAPPERS: tuple[type[Distribution], ...] = (
-    Hurdle,
-    Joined,
-    LocationScale,
-    Randomized,
-    Recalibrated,
-    Transformed,
-    Truncated,
-)
+FAMILIES: tuple[type[Distribution], ...] = tuple(FAMILY_NAMES.values())
+WRAPPERS: tuple[type[Distribution], ...] = (*WRAPPER_NAMES.values(), Joined)
 
 __all__ = [
     "FAMILIES",

@@ -87,21 +87,6 @@ class Quantiles(Distribution):
         high = (1 - p[..., -1]) * (v[..., -1] - v[..., -2]) / (p[..., -1] - p[..., -2])
         return low, high
 
-    def _interval(self, knots: Floats, point: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return levels and values at both ends of the interval of `knots` that contains `point`.
-
-        Beyond the ends this is the outermost interval, whose density the tail continues.
-        """
-        below = (knots <= point[..., None]).sum(axis=-1)
-        at = np.minimum(np.maximum(below, 1), knots.shape[-1] - 1)
-        both = np.stack((at - 1, at), axis=-1)
-        # as np.take_along_axis, but with one index for both arrays
-        rows = (axis[..., None] for axis in np.indices(self.batch_shape, sparse=True))
-        index = (*rows, both)
-        p = self.levels[index]
-        v = self.values[index]
-        return p[..., 0], p[..., 1], v[..., 0], v[..., 1]
-
     def _log_tails(self, y: ArrayLike) -> tuple[Floats, Floats]:
         point = np.asarray(y, dtype=np.float64)
         shape = np.broadcast_shapes(point.shape, self.batch_shape)
@@ -109,7 +94,9 @@ class Quantiles(Distribution):
         low, high = self._tail_scales
         first = self.values[..., 0]
         last = self.values[..., -1]
-        p_low, p_high, v_low, v_high = self._interval(self.values, point)
+        p_low, p_high, v_low, v_high = piecewise.cell_ends(
+            self.values, point, self.levels, self.values
+        )
         inside = np.clip(
             p_low + (p_high - p_low) * (point - v_low) / (v_high - v_low), 1e-300, 1 - 1e-16
         )
@@ -139,7 +126,9 @@ class Quantiles(Distribution):
             np.asarray(y, dtype=np.float64), np.broadcast_shapes(np.shape(y), self.batch_shape)
         )
         low, high = self._tail_scales
-        p_low, p_high, v_low, v_high = self._interval(self.values, point)
+        p_low, p_high, v_low, v_high = piecewise.cell_ends(
+            self.values, point, self.levels, self.values
+        )
         # 0 between the knots; beyond them the density decays from that of the outermost interval
         outside = np.minimum(point - self.values[..., 0], 0.0) / low
         outside = outside - np.maximum(point - self.values[..., -1], 0.0) / high
@@ -151,7 +140,7 @@ class Quantiles(Distribution):
         low, high = self._tail_scales
         p = np.where(is_upper, -np.expm1(tail), np.exp(tail))
         p = np.broadcast_to(p, np.broadcast_shapes(p.shape, self.batch_shape))
-        p_low, p_high, v_low, v_high = self._interval(self.levels, p)
+        p_low, p_high, v_low, v_high = piecewise.cell_ends(self.levels, p, self.levels, self.values)
         inside = v_low + (v_high - v_low) * (p - p_low) / (p_high - p_low)
         with np.errstate(divide="ignore"):
             # the given tail has all its digits; the other tail is computed from it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +23,7 @@ from evenhand.distributions.base import (
 )
 from evenhand.distributions.lattice_sums import LEAST_TAIL, LatticeSums
 from evenhand.distributions.location_scale import LocationScale
-from evenhand.distributions.wrappers import TailMap, has_rows
+from evenhand.distributions.wrappers import TailMap
 from evenhand.draws import RandomState, generator, jittered
 from evenhand.links import Link
 
@@ -78,23 +78,23 @@ class Randomized(TailMap):
         joint_shape(base=base.batch_shape, r=self.r.shape)
 
     def cdf(self, y: ArrayLike) -> Floats:
-        return _in_blocks(
-            lambda tail, up, r: self.link.ppf_lower(tail, _drawn(r, up), up), *self._tail(y), self.r
-        )
+        return self._plain_tail(y, of_upper=False)
 
     def sf(self, y: ArrayLike) -> Floats:
-        return _in_blocks(
-            lambda tail, up, r: self.link.ppf_lower(tail, _drawn(r, up), ~up),
-            *self._tail(y),
-            self.r,
-        )
+        return self._plain_tail(y, of_upper=True)
+
+    def _plain_tail(self, y: ArrayLike, *, of_upper: bool) -> Floats:
+        def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
+            return self.link.ppf_lower(tail, _drawn(r, is_upper), is_upper ^ of_upper)
+
+        return piecewise.in_blocks(evaluate, CACHED, *self._tail(y), self.r)
 
     def _log_tail(self, tail: Floats, is_upper: Mask, *, of_upper: bool) -> Floats:
         def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
             turned = self.link.log_ppf_lower(tail, _drawn(r, is_upper))
             return np.where(is_upper == of_upper, turned, log1mexp(turned))
 
-        return _in_blocks(evaluate, tail, is_upper, self.r)
+        return piecewise.in_blocks(evaluate, CACHED, tail, is_upper, self.r)
 
     def _log_slope(self, y: ArrayLike) -> Floats:
         def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
@@ -102,7 +102,7 @@ class Randomized(TailMap):
             tail = np.where(np.isneginf(tail), np.log(0.5), tail)
             return -self.link.log_pdf_lower(self.link.log_ppf_lower(tail, draws), draws)
 
-        return _in_blocks(evaluate, *self._tail(y), self.r)
+        return piecewise.in_blocks(evaluate, CACHED, *self._tail(y), self.r)
 
     def logpdf(self, y: ArrayLike) -> Floats:
         def evaluate(tail: Floats, is_upper: Mask, r: Floats, log_base: Floats) -> Floats:
@@ -112,7 +112,7 @@ class Randomized(TailMap):
                 tail = np.where(is_outside, np.log(0.5), tail)
             return log_base - self.link.log_pdf_lower(self.link.log_ppf_lower(tail, draws), draws)
 
-        return _in_blocks(evaluate, *self._tail(y), self.r, self.base.logpdf(y))
+        return piecewise.in_blocks(evaluate, CACHED, *self._tail(y), self.r, self.base.logpdf(y))
 
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         draws = _drawn(self.r, np.asarray(upper))
@@ -268,7 +268,7 @@ class _Turned:
         def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
             return self.link.ppf_lower(tail, _drawn(r, is_upper), np.array(False))
 
-        return _in_blocks(evaluate, log_tail[:, None], is_upper[:, None], draws)
+        return piecewise.in_blocks(evaluate, CACHED, log_tail[:, None], is_upper[:, None], draws)
 
 
 @dataclass(frozen=True)
@@ -321,21 +321,6 @@ def _tabulated(family: type[Link], link: Link) -> tuple[Floats, Floats]:
 def _drawn(r: Floats, is_upper: Mask) -> Floats:
     """Return the draws, mirrored where the upper tail is used."""
     return np.where(is_upper, 1 - r, r)
-
-
-def _in_blocks(evaluate: Callable[..., Floats], *arrays: Any) -> Floats:
-    """Evaluate arrays that broadcast together in blocks of rows, so that temporaries are cached."""
-    shape = np.broadcast_shapes(*(array.shape for array in arrays))
-    step = max(1, CACHED * shape[0] // max(int(np.prod(shape)), 1)) if shape else 1
-    if not shape or step >= shape[0]:
-        return np.asarray(np.broadcast_to(evaluate(*arrays), shape))
-    out = np.empty(shape)
-    for start in range(0, shape[0], step):
-        cut = slice(start, start + step)
-        out[cut] = evaluate(
-            *(array[cut] if has_rows(array.shape, shape) else array for array in arrays)
-        )
-    return out
 
 
 def _mean_over_draws(base: Distribution, link: Link, random: np.random.Generator) -> Floats:

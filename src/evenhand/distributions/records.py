@@ -22,7 +22,6 @@ from evenhand.distributions.recalibrated import Recalibrated
 from evenhand.distributions.samples import Samples
 from evenhand.distributions.support import Support
 from evenhand.distributions.survival import SurvivalCurves
-from evenhand.distributions.tabulation import fine_quantiles
 from evenhand.distributions.transformed import Transformed
 from evenhand.distributions.truncated import Truncated
 from evenhand.distributions.wrappers import Wrapper
@@ -30,7 +29,7 @@ from evenhand.links import make_link
 
 Record = dict[str, Any]
 
-FAMILIES: dict[str, type[Distribution]] = {
+FAMILY_NAMES: dict[str, type[Distribution]] = {
     "bernoulli": Bernoulli,
     "categorical": Categorical,
     "negative_binomial": NegativeBinomial,
@@ -43,7 +42,7 @@ FAMILIES: dict[str, type[Distribution]] = {
 }
 """Families that a record describes by its own arrays, which are named in `event_dims`."""
 
-WRAPPERS: dict[str, type[Wrapper]] = {
+WRAPPER_NAMES: dict[str, type[Wrapper]] = {
     "hurdle": Hurdle,
     "location_scale": LocationScale,
     "randomized": Randomized,
@@ -74,14 +73,13 @@ def to_records(distribution: Distribution) -> list[Record]:
     -------
     list of dict
         A record for each distribution, which does not depend on the others of the batch: `family`
-        and its parameters, finite numbers. Families of the package and their wrappers are stored
-        exactly; other continuous distributions, such as sorted draws, by quantiles between which
-        the CDF is linear, with an error below 0.0005.
+        and its parameters, finite numbers. The families of the package and their wrappers are
+        stored exactly.
 
     Raises
     ------
     InputError
-        If the batch has another shape, or its family has atoms and no record.
+        If the batch has another shape, or its family is not one of the package.
 
     Examples
     --------
@@ -103,39 +101,25 @@ def _records(batch: Distribution, n: int) -> list[Record]:
     if isinstance(batch, Joined):
         return _of_joined(batch, n)
     # the exact type: a subclass may compute another distribution from the same arrays
-    known = (FAMILIES | WRAPPERS).items()
+    known = (FAMILY_NAMES | WRAPPER_NAMES).items()
     family = next((name for name, kind in known if type(batch) is kind), None)
-    if family is not None:
-        arrays, shared = _arrays(batch, n), _shared(batch)
-        records: list[Record] = [
-            {"family": family, **{name: column[row] for name, column in arrays.items()}, **shared}
-            for row in range(n)
-        ]
-        if not isinstance(batch, Wrapper):
-            return records
-        inner = _records(getattr(batch, batch.inner), n)
-        # the part of a hurdle is truncated in all rows of a batch if one row needs it: the others
-        # have the record of the base
-        is_changed = _is_cut(batch, n) if isinstance(batch, Truncated) else np.ones(n, dtype=bool)
-        return [
-            {**record, batch.inner: one} if changed else one
-            for record, one, changed in zip(records, inner, is_changed, strict=True)
-        ]
-    if batch.has_atoms:
-        rule = "be a family with a record, or continuous"
-        raise bad_input("distribution", rule, type(batch).__name__)
-    whole = batch if batch.batch_shape else batch.expand()
-    rows = np.zeros(n, dtype=np.intp) if whole.batch_shape == (1,) else np.arange(n)
-    return [_tabulated(whole.take([row])) for row in rows]
-
-
-def _tabulated(single: Distribution) -> Record:
-    table = fine_quantiles(single)
-    return {
-        "family": "quantiles",
-        "levels": table.levels[0].tolist(),
-        "values": table.values[0].tolist(),
-    }
+    if family is None:
+        raise bad_input("distribution", "be a family of the package", type(batch).__name__)
+    arrays, shared = _arrays(batch, n), _shared(batch)
+    records: list[Record] = [
+        {"family": family, **{name: column[row] for name, column in arrays.items()}, **shared}
+        for row in range(n)
+    ]
+    if not isinstance(batch, Wrapper):
+        return records
+    inner = _records(getattr(batch, batch.inner), n)
+    # the part of a hurdle is truncated in all rows of a batch if one row needs it: the others
+    # have the record of the base
+    is_changed = _is_cut(batch, n) if isinstance(batch, Truncated) else np.ones(n, dtype=bool)
+    return [
+        {**record, batch.inner: one} if changed else one
+        for record, one, changed in zip(records, inner, is_changed, strict=True)
+    ]
 
 
 def _rows(array: Any, n: int, dims: int = 0) -> list[Any]:
@@ -219,14 +203,14 @@ def _form(record: Any, place: str) -> Any:
     if not isinstance(record, Mapping) or not isinstance(record.get("family"), str):
         got = type(record).__name__ if not isinstance(record, Mapping) else "no family"
         raise bad_input(place, "be the record of a distribution", got)
-    family = check_choice(f"{place} family", record["family"], (*FAMILIES, *WRAPPERS))
+    family = check_choice(f"{place} family", record["family"], (*FAMILY_NAMES, *WRAPPER_NAMES))
     try:
-        if family in FAMILIES:
-            dims = FAMILIES[family].event_dims
+        if family in FAMILY_NAMES:
+            dims = FAMILY_NAMES[family].event_dims
             return family, *(len(record[name]) if dims[name] else None for name in dims)
         shared = tuple(_hashable(record[name]) for name in SHARED.get(family, ()))
         n_knots = len(record["levels"]) if family == "recalibrated" else None
-        return family, shared, n_knots, _form(record[WRAPPERS[family].inner], place)
+        return family, shared, n_knots, _form(record[WRAPPER_NAMES[family].inner], place)
     except (KeyError, TypeError) as error:
         raise _no_record(place, error) from error
 
@@ -242,10 +226,10 @@ def _no_record(place: str, error: Exception) -> InputError:
 
 def _built(records: Sequence[Mapping[str, Any]]) -> Distribution:
     family = records[0]["family"]
-    if family in FAMILIES:
-        known = FAMILIES[family]
+    if family in FAMILY_NAMES:
+        known = FAMILY_NAMES[family]
         return known(*(_column(records, name) for name in known.event_dims))
-    inner = _built([record[WRAPPERS[family].inner] for record in records])
+    inner = _built([record[WRAPPER_NAMES[family].inner] for record in records])
     if family == "hurdle":
         return Hurdle(_column(records, "chance"), inner, records[0]["at"], records[0]["end"])
     if family == "location_scale":

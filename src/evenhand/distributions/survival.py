@@ -90,23 +90,13 @@ class SurvivalCurves(Distribution):
         log_last = np.log(np.maximum(1 - cdf[..., -1], 1e-300))
         return log_last, -log_last / times[..., -1]
 
-    def _interval(self, knots: Floats, point: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return times and CDF values at both ends of the interval of `knots` with `point`."""
-        times, cdf = self._knots
-        below = (knots <= point[..., None]).sum(axis=-1)
-        at = np.clip(below, 1, knots.shape[-1] - 1)
-        rows = (axis[..., None] for axis in np.indices(self.batch_shape, sparse=True))
-        index = (*rows, np.stack((at - 1, at), axis=-1))
-        t, p = times[index], cdf[index]
-        return t[..., 0], t[..., 1], p[..., 0], p[..., 1]
-
     def _broadcast(self, y: ArrayLike) -> Floats:
         point = np.asarray(y, dtype=np.float64)
         return np.broadcast_to(point, np.broadcast_shapes(point.shape, self.batch_shape))
 
     def _inside(self, point: Floats) -> Floats:
         """CDF up to the last time."""
-        t_low, t_high, p_low, p_high = self._interval(self._knots[0], point)
+        t_low, t_high, p_low, p_high = piecewise.cell_ends(self._knots[0], point, *self._knots)
         share = np.clip((point - t_low) / (t_high - t_low), 0.0, 1.0)
         return np.asarray(p_low + (p_high - p_low) * share)
 
@@ -132,7 +122,7 @@ class SurvivalCurves(Distribution):
         point = self._broadcast(y)
         log_last, hazard = self._tail
         last = self._knots[0][..., -1]
-        t_low, t_high, p_low, p_high = self._interval(self._knots[0], point)
+        t_low, t_high, p_low, p_high = piecewise.cell_ends(self._knots[0], point, *self._knots)
         with np.errstate(divide="ignore"):
             beyond = np.log(hazard) + log_last - hazard * (np.maximum(point, last) - last)
             inside = np.log(p_high - p_low) - np.log(t_high - t_low)
@@ -144,7 +134,7 @@ class SurvivalCurves(Distribution):
         tail, is_upper = np.broadcast_to(tail, shape), np.broadcast_to(is_upper, shape)
         p = np.where(is_upper, -np.expm1(tail), np.exp(tail))
         times, cdf = self._knots
-        t_low, t_high, p_low, p_high = self._interval(cdf, p)
+        t_low, t_high, p_low, p_high = piecewise.cell_ends(cdf, p, *self._knots)
         inside = t_low + (t_high - t_low) * np.clip((p - p_low) / (p_high - p_low), 0.0, 1.0)
         log_last, hazard = self._tail
         with np.errstate(divide="ignore"):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from evenhand._validate import Floats, Ints, Mask, bad_input
 from evenhand.distributions.base import Distribution, draws_of
 from evenhand.distributions.kinds import OutcomeKind
+from evenhand.distributions.piecewise import has_rows
 
 
 class Wrapper(Distribution):
@@ -109,11 +110,6 @@ class TailMap(Wrapper):
         if not is_small.any():
             return found
         return np.where(is_small, self.base.log_mass(y) + self._log_slope(y), found)
-
-
-def has_rows(shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> bool:
-    """Whether a part has one row for each row of the batch; otherwise all rows share it."""
-    return len(shape) == len(batch_shape) and shape[:1] == batch_shape[:1]
 
 
 def take_part(part: Distribution, rows: Any, batch_shape: tuple[int, ...]) -> Distribution:
