@@ -1,9 +1,10 @@
-"""Base class of batches of distributions, exact in both tails."""
+"""Kinds of outcomes, and the base class of batches of distributions, exact in both tails."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
 
@@ -15,7 +16,40 @@ from evenhand._format import one_line
 from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, Ints, Mask, as_floats, bad_input
 from evenhand.distributions import piecewise
-from evenhand.distributions.kinds import OutcomeKind
+
+# --- kinds of outcomes (outcomes: 2 to 4)
+
+
+class OutcomeKind(StrEnum):
+    """Kind of outcome that a forecast describes, read off its distributions.
+
+    Examples
+    --------
+    >>> OutcomeKind("count"), str(OutcomeKind.BINARY)
+    (<OutcomeKind.COUNT: 'count'>, 'binary')
+    """
+
+    CONTINUOUS = "continuous"
+    COUNT = "count"
+    """Values on a lattice, each with a probability: counts, ordinal scores."""
+
+    HURDLE = "hurdle"
+    """An atom at one end of the range, and a continuous part: money with zeros."""
+
+    BINARY = "binary"
+    """An event that happens (1) or not (0)."""
+
+
+NO_BINARY_RANDOMIZATION = (
+    "forecasts of 0/1 outcomes are not randomized: the calibration error of each person depends on"
+    " the mean probability over draws only, so that draws have a cost and no benefit; audit and"
+    " recalibrate them by group instead, or, if the event is a cut of an amount or a time, forecast"
+    " the amount or the time"
+)
+"""Reason for which forecasts of 0/1 outcomes are not randomized (outcomes: 3), and the advice."""
+
+
+# --- batches of distributions
 
 GRID_REACH = 8.0
 """Largest normal score in tables of quantiles; less than 1e-15 of probability is beyond it."""

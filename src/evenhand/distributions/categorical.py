@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, Ints, Mask, as_floats, bad_input
 from evenhand.distributions.base import (
+    OutcomeKind,
     batch_array,
     joint_shape,
     place_of,
     probability_array,
 )
-from evenhand.distributions.kinds import OutcomeKind
 from evenhand.distributions.lattice import LEVEL_TOLERANCE, Lattice
 
 SUM_TOLERANCE = 1e-6

@@ -10,12 +10,10 @@ from numpy.typing import ArrayLike
 
 from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, Mask, bad_input, check_choice
-from evenhand.distributions.base import Distribution, joint_shape, probability_array
-from evenhand.distributions.kinds import OutcomeKind
+from evenhand.distributions.base import Distribution, OutcomeKind, joint_shape, probability_array
 from evenhand.distributions.lattice import LEVEL_TOLERANCE
 from evenhand.distributions.randomized import Randomized
-from evenhand.distributions.support import Support
-from evenhand.distributions.truncated import Truncated
+from evenhand.distributions.support import Support, Truncated
 from evenhand.distributions.wrappers import Wrapper, check_no_atoms
 from evenhand.draws import RandomState
 

@@ -21,9 +21,8 @@ from evenhand.distributions.base import (
     joint_shape,
     score_grid,
 )
-from evenhand.distributions.lattice_sums import LEAST_TAIL, LatticeSums
-from evenhand.distributions.location_scale import LocationScale
-from evenhand.distributions.wrappers import TailMap
+from evenhand.distributions.lattice import LEAST_TAIL, LatticeSums
+from evenhand.distributions.wrappers import LocationScale, TailMap
 from evenhand.draws import RandomState, generator, jittered
 from evenhand.links import Link
 

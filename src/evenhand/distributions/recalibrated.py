@@ -17,7 +17,7 @@ from evenhand.distributions.base import (
     broadcast,
     joint_shape,
 )
-from evenhand.distributions.lattice_sums import LEAST_TAIL, LatticeSums, own_tails
+from evenhand.distributions.lattice import LEAST_TAIL, LatticeSums, own_tails
 from evenhand.distributions.wrappers import TailMap
 
 

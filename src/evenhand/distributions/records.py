@@ -12,19 +12,13 @@ from evenhand.distributions.base import Distribution
 from evenhand.distributions.categorical import Bernoulli, Categorical
 from evenhand.distributions.counts import NegativeBinomial, Poisson
 from evenhand.distributions.hurdle import NEGLIGIBLE, Hurdle
-from evenhand.distributions.joined import Joined
-from evenhand.distributions.location_scale import LocationScale
-from evenhand.distributions.mixture import NormalMixture
-from evenhand.distributions.normal import Normal
+from evenhand.distributions.normal import Normal, NormalMixture, Samples
 from evenhand.distributions.quantiles import Quantiles
 from evenhand.distributions.randomized import Randomized
 from evenhand.distributions.recalibrated import Recalibrated
-from evenhand.distributions.samples import Samples
-from evenhand.distributions.support import Support
+from evenhand.distributions.support import Support, Transformed, Truncated
 from evenhand.distributions.survival import SurvivalCurves
-from evenhand.distributions.transformed import Transformed
-from evenhand.distributions.truncated import Truncated
-from evenhand.distributions.wrappers import Wrapper
+from evenhand.distributions.wrappers import Joined, LocationScale, Wrapper
 from evenhand.links import make_link
 
 Record = dict[str, Any]
