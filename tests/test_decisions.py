@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import ndtri
 
+from evenhand import decisions
 from evenhand._validate import InputError
-from evenhand.decisions import BayesDecision, StepLoss, bayes
+from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import Normal, NormalMixture
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
@@ -284,7 +285,7 @@ def test_blocks_of_people_give_what_one_piece_gives(
     decision = BayesDecision([0.0, 1.0], lambda y, a, rows: np.exp(0.3 * (y - a + rows[:, None])))
     outcomes = np.linspace(-2, 2, 9)
     whole, ways = decision.expected_loss(FORECASTS[key], x), decision.check_loss(outcomes, x)
-    monkeypatch.setattr(bayes, "BLOCK_NUMBERS", 1)
+    monkeypatch.setattr(decisions, "BLOCK_NUMBERS", 1)
     np.testing.assert_allclose(decision.expected_loss(FORECASTS[key], x), whole, rtol=1e-14)
     np.testing.assert_array_equal(decision.check_loss(outcomes, x), ways)
 

@@ -553,7 +553,7 @@ FAULTS = (
     ),
     Fault(
         "the left limit of a randomized count at the count itself",
-        "left=self.has_atoms), of_upper=False)",
+        "left=True), of_upper=False)",
         "left=False), of_upper=False)",
         ("test_atoms.py",),
     ),
@@ -900,7 +900,7 @@ FAULTS = (
     ),
     Fault(
         "the density of a recalibrated forecast without the slope of its map",
-        "self.base.logpdf(y) + self._mapped(y)[2]",
+        "self.base.logpdf(y) + self._log_slope(y)",
         "self.base.logpdf(y)",
         ("test_recalibrated.py",),
     ),
