@@ -18,18 +18,11 @@ from numpy.typing import NDArray
 
 import evenhand
 from evenhand import InputError, MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
-from evenhand.forecasters.network import (
-    Rows,
-    Run,
-    Settings,
-    Shape,
-    Stack,
-    Validation,
-    pick_device,
-    row_numbers,
-    score,
-    tensors,
-)
+from evenhand.forecasters.network.rows import Rows, row_numbers, tensors
+from evenhand.forecasters.network.run import Run
+from evenhand.forecasters.network.settings import Settings
+from evenhand.forecasters.network.stack import Shape, Stack, pick_device, score
+from evenhand.forecasters.network.validation import Validation
 
 Floats = NDArray[np.float64]
 
@@ -162,25 +155,10 @@ def test_a_device_that_is_not_there_is_refused_with_what_to_do(tmp_path: Path) -
     np.testing.assert_allclose(pits(inside, X, y), expected[1], rtol=1e-12)
 
 
-@needs_none
-def test_auto_is_the_cpu_where_there_is_no_gpu() -> None:
-    assert pick_device("auto") == pick_device("cpu") == torch.device("cpu")
-
-
 def test_auto_is_the_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert pick_device("auto") == pick_device("cuda") == torch.device("cuda")
     assert pick_device("cpu") == torch.device("cpu")
-
-
-def test_a_model_with_a_device_is_pickled() -> None:
-    X, y = task(60)
-    model = PAICRegressor(hidden=(4, 4), max_steps=2, device="cpu", random_state=0).fit(X, y)
-    model.device = "cuda"
-    again = pickle.loads(pickle.dumps(model))
-    assert again.device == "cuda"
-    again.device = model.device = "cpu"
-    np.testing.assert_array_equal(pits(again, X, y), pits(model, X, y))
 
 
 def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

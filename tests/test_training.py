@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import pickle
 import warnings
 from collections.abc import Callable
@@ -17,19 +16,12 @@ from scipy import special, stats
 
 from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
-from evenhand.forecasters.network import (
-    Rows,
-    Run,
-    Settings,
-    Shape,
-    Stack,
-    Validation,
-    Weights,
-    score,
-    split_rows,
-    split_rows_by_network,
-    train,
-)
+from evenhand.forecasters.network.rows import Rows, split_rows, split_rows_by_network
+from evenhand.forecasters.network.run import Run, Trained
+from evenhand.forecasters.network.settings import Settings
+from evenhand.forecasters.network.stack import Shape, Stack, Weights, score
+from evenhand.forecasters.network.training import Candidate, train_best
+from evenhand.forecasters.network.validation import Validation
 from forecaster_examples import linear_task
 
 Floats = NDArray[np.float64]
@@ -58,6 +50,16 @@ def random_weights(shape: Shape, n_networks: int, seed: int = 0) -> Weights:
     return Stack(shape, n_networks, torch.Generator().manual_seed(seed)).to_weights()
 
 
+def stack_of(shape: Shape, weights: Weights) -> Stack:
+    """Stack with given parameters."""
+    stack = Stack(shape, len(weights["bias_0"]))
+    names = {
+        name: name.replace("kernel_", "kernels.").replace("bias_", "biases.") for name in weights
+    }
+    stack.load_state_dict({names[name]: torch.tensor(array) for name, array in weights.items()})
+    return stack
+
+
 def doubles(*arrays: Floats) -> list[torch.Tensor]:
     return [torch.as_tensor(np.asarray(array, dtype=np.float64)) for array in arrays]
 
@@ -82,14 +84,6 @@ def test_default_network_is_the_papers(paper_model: tuple[PAICRegressor, Floats,
         assert sizes.pop(f"kernel_{i}") == (1, n_in, n_out)
         assert sizes.pop(f"bias_{i}") == (1, 1, n_out)
     assert not sizes
-
-
-def test_a_deterministic_network_has_no_place_for_the_draw() -> None:
-    assert Shape(5, 12, (100, 100), takes_draw=False, dropout=0.3).layers() == [
-        (5, 100),
-        (100, 100),
-        (100, 12),
-    ]
 
 
 def test_forecast_is_that_of_a_plain_forward_pass(
@@ -128,19 +122,6 @@ def test_mixture_forecast_is_that_of_a_plain_forward_pass() -> None:
         law = stats.norm(model.y_offset_ + model.y_unit_ * loc, model.y_unit_ * std)
         cdf += (special.softmax(logits, axis=-1) * law.cdf(y[:, None])).sum(axis=-1) / 3
     np.testing.assert_allclose(model.forecast(X).pit(y), cdf, atol=1e-9)
-
-
-def test_standard_deviations_lie_between_the_papers_ends(
-    paper_model: tuple[PAICRegressor, Floats, Floats],
-) -> None:
-    model, X, _ = paper_model
-    spread = model.forecast(X, r=0.5).std()
-    assert ((spread > 0.01) & (spread < 5.01)).all()
-    for push, end in ((-60.0, 0.01), (60.0, 5.01)):
-        pushed = copy.deepcopy(model)
-        pushed.weights_["bias_3"][..., 1] = push
-        pushed.weights_["kernel_3"][..., 1] = 0.0
-        np.testing.assert_allclose(pushed.forecast(X, r=0.5).std(), end, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -184,9 +165,7 @@ def test_outcomes_that_the_papers_spread_cannot_reach_are_warned_about(
 DRAWS: dict[str, Callable[[int], Floats | None]] = {
     "none": lambda n: None,
     "(n,)": lambda n: np.random.default_rng(0).uniform(size=n),
-    "(1, m)": lambda n: np.random.default_rng(0).uniform(size=(1, 4)),
     "(n, m)": lambda n: np.random.default_rng(0).uniform(size=(n, 4)),
-    "(n, 1)": lambda n: np.random.default_rng(0).uniform(size=(n, 1)),
 }
 
 
@@ -252,7 +231,7 @@ def mask_of(dropout: float, seed: int = 0, rows: int = 2000) -> Floats:
     return np.asarray((dropped / whole).numpy(), dtype=np.float64)
 
 
-@pytest.mark.parametrize("dropout", [0.5, 0.3, 0.05])
+@pytest.mark.parametrize("dropout", [0.5, 0.05])
 def test_dropout_zeroes_the_stated_share_before_the_output_only(dropout: float) -> None:
     mask = mask_of(dropout)
     kept = round(256 * (1 - dropout)) / 256
@@ -272,24 +251,6 @@ def test_dropout_zeroes_the_stated_share_before_the_output_only(dropout: float) 
         (zero[..., 1:], zero[..., :-1]),
     ):
         assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 5 / np.sqrt(first.size)
-
-
-def test_dropout_follows_its_generator() -> None:
-    assert np.array_equal(mask_of(0.5, seed=3, rows=50), mask_of(0.5, seed=3, rows=50))
-    assert not np.array_equal(mask_of(0.5, seed=3, rows=50), mask_of(0.5, seed=4, rows=50))
-
-
-@pytest.mark.parametrize(
-    "dropout",
-    [
-        0.0,
-        0.001,
-    ],
-)
-def test_next_to_no_dropout_leaves_next_to_all_units(dropout: float) -> None:
-    mask = mask_of(dropout)
-    assert (mask == 0).mean() < 0.005
-    np.testing.assert_allclose(mask.mean(), 1, atol=0.01)
 
 
 def test_dropout_is_off_when_scoring() -> None:
@@ -330,11 +291,11 @@ def test_gradients_in_a_stack_are_those_of_the_networks_alone() -> None:
         loss.mean(dim=-1).sum().backward()  # type: ignore[no-untyped-call]
         return [parameter.grad for parameter in stack.parameters() if parameter.grad is not None]
 
-    together = gradients(Stack.from_weights(SMALL, weights).double(), slice(None))
+    together = gradients(stack_of(SMALL, weights).double(), slice(None))
     assert len(together) == 6
     for network in range(3):
         alone = gradients(
-            Stack.from_weights(SMALL, one_of(weights, network)).double(),
+            stack_of(SMALL, one_of(weights, network)).double(),
             slice(network, network + 1),
         )
         for whole, part in zip(together, alone, strict=True):
@@ -347,7 +308,7 @@ class Replay(Run):
     def __init__(self, weights: Weights, names: list[int]) -> None:
         settings = Settings(0.01, 0.1, batch_size=10, max_steps=12, patience=1, check_every=1)
         super().__init__(
-            Stack.from_weights(DETERMINISTIC, weights).double(),
+            stack_of(DETERMINISTIC, weights).double(),
             self._loss,
             settings,
             torch.arange(30)[None],
@@ -475,7 +436,7 @@ def test_rows_of_zero_weight_have_no_influence_on_gradients() -> None:
     ends = []
     for other in (0.0, 1e6):
         run = Run(
-            Stack.from_weights(SMALL, random_weights(SMALL, 2)),
+            stack_of(SMALL, random_weights(SMALL, 2)),
             squared_loss,
             settings,
             torch.arange(10)[None],
@@ -498,7 +459,7 @@ def test_a_weight_of_two_is_a_row_twice_in_the_gradient() -> None:
     twice = np.repeat(np.arange(6), weight.astype(int))
 
     def slopes(rows: NDArray[np.intp], row_weight: Floats) -> torch.Tensor:
-        stack = Stack.from_weights(SMALL, random_weights(SMALL, 1)).double()
+        stack = stack_of(SMALL, random_weights(SMALL, 1)).double()
         x_t, y_t, r_t, w_t = doubles(x[:, rows], y[:, rows], r[:, rows], row_weight)
         losses = squared_loss(stack(x_t, r_t, None), y_t, r_t, torch.zeros(1))
         ((losses * w_t).sum() / w_t.sum()).backward()  # type: ignore[no-untyped-call]
@@ -532,9 +493,7 @@ def test_weights_count_relative_to_each_other_only() -> None:
 # --- validation rows and early stopping
 
 
-@pytest.mark.parametrize(
-    ("n", "fraction"), [(10, 0.15), (11, 0.99), (200, 0.15), (201, 0.5), (1000, 0.0001)]
-)
+@pytest.mark.parametrize(("n", "fraction"), [(11, 0.99), (200, 0.15), (1000, 0.0001)])
 def test_split_rows_are_disjoint_and_cover_all_rows(n: int, fraction: float) -> None:
     number = np.arange(n, dtype=np.float64)
     learning, validation = split_rows(Rows(number[:, None], number, number + 1), fraction, 0)
@@ -554,9 +513,7 @@ def test_split_follows_its_seed_and_is_random() -> None:
     assert abs(held[0].mean() - 199.5) < 50
 
 
-@pytest.mark.parametrize(
-    ("n", "fraction", "n_networks"), [(10, 0.15, 1), (200, 0.15, 6), (201, 0.25, 4), (60, 0.5, 7)]
-)
+@pytest.mark.parametrize(("n", "fraction", "n_networks"), [(200, 0.15, 6), (60, 0.5, 7)])
 def test_networks_set_different_rows_aside(n: int, fraction: float, n_networks: int) -> None:
     rows = Rows(np.zeros((n, 1)), np.arange(n, dtype=np.float64), np.ones(n))
     learning, validation = split_rows_by_network(rows, fraction, n_networks, 0)
@@ -588,12 +545,16 @@ def test_a_network_learns_from_its_own_rows_and_stops_on_its_own() -> None:
         return (out[..., 0] - y) ** 2
 
     settings = Settings(0.05, 0.0, 32, 200, 200, 200)
-    options: dict[str, Any] = {"device": "cpu", "random_state": 0, "verbose": False}
-    trained = train(DETERMINISTIC, 2, squared, learning, learning, settings, **options)
+
+    def train(validation: Rows) -> Trained:
+        candidate = Candidate(DETERMINISTIC, learning, validation, settings)
+        return train_best([candidate], 2, squared, device="cpu", random_state=0, verbose=False)[1]
+
+    trained = train(learning)
     out = score(DETERMINISTIC, trained.weights, np.zeros((1, 3)), None, "cpu")
     np.testing.assert_allclose(out[:, 0, 0], [1.0, -1.0], atol=0.01)
     np.testing.assert_allclose(trained.validation_loss, 0.0, atol=1e-4)
-    crossed = train(DETERMINISTIC, 2, squared, learning, validation, settings, **options)
+    crossed = train(validation)
     np.testing.assert_allclose(crossed.validation_loss, 4.0, atol=0.1)
 
 
@@ -615,13 +576,11 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Rows, Rows]]:
     """Record the learning and the validation rows of each training."""
     seen: list[tuple[Rows, Rows]] = []
 
-    def recorded(
-        shape: Any, n: Any, loss: Any, learning: Rows, validation: Rows, *rest: Any, **options: Any
-    ) -> Any:
-        seen.append((learning, validation))
-        return train(shape, n, loss, learning, validation, *rest, **options)
+    def recorded(candidates: list[Candidate], *rest: Any, **options: Any) -> Any:
+        seen.append((candidates[0].learning, candidates[0].validation))
+        return train_best(candidates, *rest, **options)
 
-    monkeypatch.setattr("evenhand.forecasters.network.training.train", recorded)
+    monkeypatch.setattr("evenhand.forecasters.network.training.train_best", recorded)
     return seen
 
 
@@ -649,8 +608,7 @@ def validation_draws(n: int) -> Floats:
     return np.asarray((cells + 0.001 + 0.998 * rows / n) / m)
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.5, 1.0])
-@pytest.mark.parametrize("standardize_y", [False, True])
+@pytest.mark.parametrize(("alpha", "standardize_y"), [(0.05, False), (0.5, True)])
 def test_validation_loss_is_the_papers_objective(alpha: float, standardize_y: bool) -> None:
     X, y = linear_task(200)
     X_val, y_val = linear_task(60, seed=1)
@@ -792,20 +750,16 @@ def test_path_of_one_alpha_is_a_fit() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    list(
-        itertools.chain(
-            itertools.product(
-                ["max_steps", "batch_size", "patience", "check_every"], [0, 1.5, True]
-            ),
-            itertools.product(["dropout"], [1.0, -0.1]),
-            itertools.product(["hidden"], [(), (16,), 16, (16, 0), (16, 2.5)]),
-            itertools.product(["learning_rate"], [0.0, -1.0]),
-            itertools.product(["validation_fraction"], [0.0, 1.0]),
-            itertools.product(["device"], ["tpu"]),
-            itertools.product(["alpha"], [0.0, 1.5]),
-            itertools.product(["random_state"], ["seed", -1]),
-        )
-    ),
+    [
+        ("max_steps", 0),
+        ("patience", 1.5),
+        ("dropout", 1.0),
+        ("hidden", (16,)),
+        ("hidden", (16, 2.5)),
+        ("learning_rate", 0.0),
+        ("validation_fraction", 1.0),
+        ("device", "tpu"),
+    ],
 )
 def test_parameters_out_of_range_are_named(name: str, value: Any) -> None:
     X, y = linear_task(40)
@@ -813,15 +767,6 @@ def test_parameters_out_of_range_are_named(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=rf"^{name}.* must ") as caught:
         PAICRegressor(**params).fit(X, y)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("n_members", 0), ("n_members", 2.0), ("n_components", 0)]
-)
-def test_an_ensemble_has_members_and_components(name: str, value: Any) -> None:
-    X, y = linear_task(40)
-    with pytest.raises(InputError, match=f"{name} must be an integer of at least 1"):
-        MixtureMLPRegressor(**{"max_steps": 1, name: value}).fit(X, y)
 
 
 # --- what training leaves alone
@@ -849,8 +794,8 @@ def test_training_does_not_depend_on_global_generators() -> None:
     )
 
 
-@pytest.mark.parametrize("n_threads", [1, 2])
-def test_number_of_threads_is_what_it_was_before(n_threads: int) -> None:
+def test_number_of_threads_is_what_it_was_before() -> None:
+    n_threads = 2
     X, y = linear_task(60)
     outer = torch.get_num_threads()
     torch.set_num_threads(n_threads)
@@ -864,13 +809,6 @@ def test_number_of_threads_is_what_it_was_before(n_threads: int) -> None:
         assert torch.get_num_threads() == n_threads
     finally:
         torch.set_num_threads(outer)
-
-
-def test_gradients_are_recorded_as_before() -> None:
-    X, y = linear_task(60)
-    PAICRegressor(hidden=(4, 4), max_steps=2, random_state=0).fit(X, y).predict(X)
-    assert torch.is_grad_enabled()
-    assert not torch.is_inference_mode_enabled()
 
 
 def test_a_progress_bar_is_not_shown_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:

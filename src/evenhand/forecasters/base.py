@@ -302,21 +302,23 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _columns_from_state(self, learned: dict[str, Any]) -> None:
         self.n_features_in_ = typed("n_features_in", learned["n_features_in"], int)
         self.schema_ = Schema.from_state(learned["schema"])
-        self.sees_pandas_ = bool(learned.get("sees_pandas", True))
-        support = learned.get("support")
+        self.sees_pandas_ = bool(learned["sees_pandas"])
+        support = learned["support"]
         self.support_ = None if support is None else Support.from_state(support)
         if "feature_names_in" in learned:
             if learned["feature_names_in"] != list(self.schema_.names):
                 raise InputError("feature_names_in are not the names of the columns of the schema")
             self.feature_names_in_ = np.array(self.schema_.names, dtype=object)
 
-    def _params_to_state(self) -> dict[str, Any]:
-        """Return constructor parameters as JSON values, without a generator."""
+    def _params_to_state(self, *without: str) -> dict[str, Any]:
+        """Return other constructor parameters as JSON values, without a generator."""
         params = {
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in self.get_params(deep=False).items()
+            if name not in without
         }
-        params["support"] = stored_bounds(self.support)
+        if "support" in params:
+            params["support"] = stored_bounds(self.support)
         # the state of a generator has changed during the fit and would not reproduce it
         if not isinstance(params["random_state"], int | None):
             params["random_state"] = None

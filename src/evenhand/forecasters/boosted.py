@@ -219,14 +219,6 @@ class BoostedDistributionRegressor(Forecaster):
         distribution = LocationScale(self.residual_distribution_, loc, scale)
         return Forecast(self._on_support(distribution))
 
-    @property
-    def n_rounds_(self) -> Any:
-        """Number of trees of each ensemble, mean before scale, shape (2, n); 0 if there is none."""
-        n_rounds = np.zeros((2, len(self.mean_boosters_)), dtype=int)
-        for row, part in zip(n_rounds, self._boosters(), strict=True):
-            row[: len(part)] = [one.current_iteration() for one in part]
-        return n_rounds
-
     def to_state(self) -> State:
         check_is_fitted(self)
         learned: dict[str, Any] = {
@@ -236,10 +228,9 @@ class BoostedDistributionRegressor(Forecaster):
             "y_unit": self.outcome_scale_.unit,
             "y_bend": self.outcome_scale_.bend,
         } | self._columns_to_state()
-        # the keys are those of stored model folders, which must stay readable
         arrays = {
-            "law_levels": np.ravel(self.residual_distribution_.levels),
-            "law_values": np.ravel(self.residual_distribution_.values),
+            "residual_levels": np.ravel(self.residual_distribution_.levels),
+            "residual_values": np.ravel(self.residual_distribution_.values),
         }
         return State(
             type(self).__name__, {"params": self._params_to_state(), "learned": learned}, arrays
@@ -251,8 +242,7 @@ class BoostedDistributionRegressor(Forecaster):
         model = cls(**state.params["params"])
         model._check_parameters()
         model.encoder_ = TableEncoder.from_state(learned["encoder"])
-        # folders of earlier versions have a linear scale
-        scale = {name: learned.get(f"y_{name}") for name in ("offset", "unit", "bend")}
+        scale = {name: learned[f"y_{name}"] for name in ("offset", "unit", "bend")}
         model.outcome_scale_ = OutcomeScale(**typed_fields(OutcomeScale, scale))
         model._columns_from_state(learned)
         width = len(category_flags(model.encoder_))
@@ -263,7 +253,7 @@ class BoostedDistributionRegressor(Forecaster):
             [lightgbm().Booster(model_str=text) for text in part] for part in learned["boosters"]
         )
         model.residual_distribution_ = Quantiles(
-            state.arrays["law_levels"], state.arrays["law_values"][None, :]
+            state.arrays["residual_levels"], state.arrays["residual_values"][None, :]
         )
         return model
 

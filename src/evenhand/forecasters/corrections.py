@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import Floats, Mask
-from evenhand.forecasters.adapters import effective_size
+from evenhand.calibration import n_effective
 from evenhand.forecasters.pit_cells import PitCells
 from evenhand.forecasters.rescaling import Rescaling, learn_rescaling
 from evenhand.forecasters.steps import LEVEL, Patterns, Step
@@ -42,7 +42,7 @@ def learn_corrections(
     pits = PitCells.of(pit)
     everyone = np.column_stack((np.ones(len(masks), dtype=bool), masks))
     patterns = Patterns.of(masks)
-    scaled = weight * (effective_size(weight) / weight.sum())
+    scaled = weight * (n_effective(weight) / weight.sum())
     rescaling = learn_rescaling(pits, scaled, everyone, patterns, level)
     if rescaling is None:
         return ()

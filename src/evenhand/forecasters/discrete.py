@@ -22,8 +22,6 @@ class DiscreteForecaster(Forecaster):
     _base_kind: ClassVar[type[Base]]
     """Adapter of the model."""
 
-    random_state: RandomState
-
     def _set_base(self, base: Base) -> None:
         self._base = base
         self.estimator_ = base.estimator
@@ -36,10 +34,7 @@ class DiscreteForecaster(Forecaster):
 
     def to_state(self) -> State:
         check_is_fitted(self)
-        params = self.get_params(deep=False)
-        del params[self._inner]
-        if not isinstance(self.random_state, int):
-            params["random_state"] = None
+        params = self._params_to_state(self._inner)
         stored = {"params": params, "learned": self._columns_to_state()}
         return State(type(self).__name__, stored, self._base.to_arrays(), self._base.to_parts())
 

@@ -10,10 +10,10 @@ import numpy as np
 from scipy import linalg, sparse, special, stats
 
 from evenhand._validate import Floats, Mask
-from evenhand.forecasters.adapters import effective_size
+from evenhand.calibration import n_effective
 from evenhand.forecasters.curves import Curve, log_losses
 from evenhand.forecasters.events import EXACT, LEAST_SLOPE, EventMaps, Events
-from evenhand.forecasters.steps import FEWEST_ROWS, LEAST_LEFT, LEVEL, most_significant
+from evenhand.forecasters.steps import FEWEST_ROWS, LEAST_LEFT, LEVEL, significant_groups
 
 FEWEST_EVENTS = 5.0
 """Fewest expected rows with the event, and without it, for a test of a group; the normal
@@ -80,12 +80,11 @@ def learn_overlapping(
     is_done = np.zeros(masks.shape[1], dtype=bool)
     terms = np.zeros((2, masks.shape[1]))
     moved = problem.odds
-    while True:
-        found = problem.log_p_values(moved, masks, is_done)
-        group = most_significant(found, weight @ masks, level)
-        if group is None:
-            break
-        is_done[group] = True
+
+    def log_p(is_done: Mask) -> Floats:
+        return problem.log_p_values(moved, masks, is_done)
+
+    for _, is_done in significant_groups(log_p, weight @ masks, level):
         design = sparse.csr_array(masks[:, is_done])
         terms = np.zeros((2, masks.shape[1]))
         terms[:, is_done] = problem.by_groups(design, SPREADS_OF_GROUPS[1:], is_done[0])
@@ -121,7 +120,7 @@ class _Problem:
 
     @classmethod
     def of(cls, events: Events, weight: Floats) -> Self:
-        n = effective_size(weight)
+        n = n_effective(weight)
         p = events.probability
         inner = np.minimum(p, 1 - p)
         # exact zeros and ones may be wrong once in 2 (n + 1) rows, and are no inner probabilities

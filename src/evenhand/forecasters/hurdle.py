@@ -198,8 +198,7 @@ class HurdleRegressor(Forecaster):
 
     def to_state(self) -> State:
         check_is_fitted(self)
-        seed = self.random_state if isinstance(self.random_state, int) else None
-        params = {"at": float(self.at), "end": self.end, "random_state": seed}
+        params = self._params_to_state("classifier", "regressor")
         stored = {"params": params, "learned": self._columns_to_state()}
         parts = {"classifier": self.classifier_, "regressor": self.regressor_}
         return State(type(self).__name__, stored, {}, parts)

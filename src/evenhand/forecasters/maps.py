@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
+from evenhand.calibration import n_effective
 from evenhand.forecasters.adapters import (
-    effective_size,
     n_cells,
     plotting_positions,
     tail_knots,
@@ -107,13 +107,13 @@ def _learn_map(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
     if pit.ties is not None:
         return _learn_map_of_cells(pit, weight, *_first_knots(pit, weight))
     place, share = plotting_positions(np.clip(pit.low, LEAST_PIT, 1 - LEAST_PIT), weight)
-    n_effective = effective_size(weight)
-    n_steps = n_cells(n_effective)
+    n = n_effective(weight)
+    n_steps = n_cells(n)
     values = np.arange(1, n_steps) / n_steps
     ends = [0.0], [1.0]
     shares, places = (np.concatenate((ends[0], knots, ends[1])) for knots in (share, place))
     levels = np.interp(values, shares, places)
-    lower, upper = tail_knots(share, n_effective, values[0])
+    lower, upper = tail_knots(share, n, values[0])
     levels, values = _joined(
         *(
             np.concatenate((knots[lower], inner, knots[upper]))
@@ -131,7 +131,7 @@ def _first_knots(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
     In the upper tail, intervals need as many rows as without rows that are lost, within `SPARSE`.
     Beyond the last observed row, one knot separates what rows that are lost have passed.
     """
-    n = effective_size(weight)
+    n = n_effective(weight)
     at, left, right = pit.distribution(weight)
     if pit.lost is None:
         # one more row with a uniform PIT, as for plotting positions i / (n + 1)
@@ -141,7 +141,7 @@ def _first_knots(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
     seen = ~pit.is_wide
     if not seen.any():
         return np.empty(0), np.empty(0)
-    n = effective_size(weight[seen])
+    n = n_effective(weight[seen])
     place, share_seen = plotting_positions(pit.low[seen], weight[seen])
     shares, places = (np.concatenate(([0.0], knots, [1.0])) for knots in (share_seen, place))
     share = (n * (left + right) / 2 + at) / (n + 1)
@@ -175,7 +175,7 @@ def _learn_map_of_cells(
     (Efron 1967). The distribution of PITs before recalibration is the first step of the EM
     algorithm, and the prior: half a row for each interval between knots, on average.
     """
-    n = effective_size(weight)
+    n = n_effective(weight)
     inside = (levels > LEAST_PIT) & (levels < 1 - LEAST_PIT)
     levels = np.concatenate(([0.0], levels[inside], [1.0]))
     values = np.concatenate(([0.0], values[inside], [1.0]))

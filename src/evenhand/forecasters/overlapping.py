@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from evenhand._validate import InputError, Mask, bad_input, check_column
-from evenhand.columns import Condition, Group, GroupRule, as_pandas, as_table, kind_of
+from evenhand.columns import Group, GroupRule, as_pandas, as_table, kind_of
 from evenhand.forecast import OWN_VALUES
 from evenhand.forecasters.membership import Overlapping
 from evenhand.tables import column_of
-
-
-@runtime_checkable
-class HasConditions(Protocol):
-    """A group that conditions on columns define, such as a `FoundGroup`."""
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Conditions that all must be true."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +111,7 @@ def _definition(name: str, value: Any, X: Any) -> GroupRule | Callable[[Any], An
         return value
     if isinstance(value, str):
         return _rule_of_text(name, value, as_pandas(X))
-    if isinstance(value, HasConditions):
+    if hasattr(value, "conditions"):  # a FoundGroup
         if not value.conditions:
             remedy = "pass a mask of its rows"
             raise bad_input(f"by[{name!r}]", "have a rule", "a group without conditions", remedy)
@@ -181,8 +172,9 @@ def taken(masks: Mapping[str, Any], rows: Iterable[int]) -> dict[str, Any]:
     kept = np.asarray(rows)
 
     def restricted(value: Any) -> Any:
-        is_definition = isinstance(value, str | GroupRule | HasConditions) or callable(value)
-        if value is None or is_definition:
+        if value is None or isinstance(value, str) or hasattr(value, "conditions"):
+            return value
+        if callable(value):
             return value
         return np.asarray(as_pandas(value))[kept]
 

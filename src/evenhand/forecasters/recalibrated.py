@@ -28,7 +28,7 @@ from evenhand.forecasters.adapters import (
     kind_of,
 )
 from evenhand.forecasters.base import State, WrappingForecaster
-from evenhand.forecasters.bounds import Bounds, stored_bounds
+from evenhand.forecasters.bounds import Bounds
 from evenhand.forecasters.by_groups import ByGroups
 from evenhand.forecasters.corrections import arrays_of_steps, take_steps
 from evenhand.forecasters.grouping import By, Grouping
@@ -372,14 +372,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         checked = self.check_.astype(object).where(self.check_.notna(), None)
         learned["check"] = checked.to_numpy().tolist()
         learned |= self._maps.to_state()
-        seed = self.random_state if isinstance(self.random_state, int) else None
-        params = {
-            "by": by,
-            "cv": int(self.cv),
-            "spread": self.spread,
-            "support": stored_bounds(self.support),
-            "random_state": seed,
-        }
+        params = self._params_to_state("estimator", "by") | {"by": by}
         arrays = self._base.to_arrays() | {"map_levels": self.levels_, "map_values": self.values_}
         arrays |= arrays_of_steps(self._maps.pits.steps)
         return State(
@@ -395,19 +388,16 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         arrays = dict(state.arrays)
         levels = arrays.pop("map_levels")
         values = arrays.pop("map_values")
-        steps = take_steps(arrays, learned.get("n_steps", 0))
+        steps = take_steps(arrays, learned["n_steps"])
         base = KINDS[learned["kind"]].from_parts(state.parts, arrays)
-        # models stored by earlier releases have constant spread
-        model = cls(base.estimator, **{"spread": "constant"} | state.params["params"])
-        # models stored by earlier releases are of continuous outcomes
-        model.outcome_kind_ = OutcomeKind(learned.get("outcome_kind", OutcomeKind.CONTINUOUS))
-        # models stored by earlier releases are not of times that are cut off
-        model.horizon_, model.n_lost_ = learned.get("horizon"), learned.get("n_lost")
-        model.curve_times_ = tuple(map(float, learned.get("curve_times", ())))
+        model = cls(base.estimator, **state.params["params"])
+        model.outcome_kind_ = OutcomeKind(learned["outcome_kind"])
+        model.horizon_, model.n_lost_ = learned["horizon"], learned["n_lost"]
+        model.curve_times_ = tuple(map(float, learned["curve_times"]))
         model._set_maps(Maps.from_state(learned, levels, values, steps))
         model._set_base(base)
         model._set_grouping(learned)
-        model.check_ = check_table(learned.get("check", ()))
+        model.check_ = check_table(learned["check"])
         model._columns_from_state(learned)
         model._freeze()
         return model

@@ -17,7 +17,7 @@ from scipy import optimize, special
 from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, Mask
 from evenhand.forecasters.pit_cells import PitCells
-from evenhand.forecasters.steps import Patterns, Step, next_group
+from evenhand.forecasters.steps import Patterns, Step, log_p_values, significant_groups
 
 FARTHEST = 7.0
 """Largest absolute normal score: PITs nearer to 0 or 1 than 1.3e-12 lose precision."""
@@ -93,11 +93,13 @@ def learn_rescaling(
     level : float
         Probability that calibrated PITs get any term.
     """
-    is_done = np.zeros(masks.shape[1], dtype=bool)
     found: Rescaling | None = None
     moved = pit
-    while (group := next_group(moved, weight, masks, is_done, level)) is not None:
-        is_done[group] = True
+
+    def log_p(is_done: Mask) -> Floats:
+        return log_p_values(moved.points, weight, masks, is_done)
+
+    for _, is_done in significant_groups(log_p, weight @ masks, level):
         terms = np.zeros((2, masks.shape[1]))
         terms[:, is_done] = _fitted(pit, weight, masks[:, is_done].astype(np.float64))
         found = Rescaling(*terms)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,25 +134,28 @@ def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None 
     return found
 
 
-def next_group(
-    pit: PitCells, weight: Floats, masks: Mask, is_done: Mask, level: float = LEVEL
-) -> int | None:
-    """Return the most significant group without a term; None if no group is significant.
-
-    The test takes randomized PITs of outcomes with atoms, which are uniform under calibration.
-    """
-    found = log_p_values(pit.points, weight, masks, is_done)
-    return most_significant(found, weight @ masks, level)
-
-
-def most_significant(found: Floats, sizes: Floats, level: float = LEVEL) -> int | None:
-    """Return the most significant group by log p-values; None if no group is significant.
-
-    `level` is the probability that calibrated data give any group.
+def significant_groups(
+    log_p_values: Callable[[Mask], Floats], sizes: Floats, level: float
+) -> Iterator[tuple[int, Mask]]:
+    """Yield groups that get a term, the most significant first, with the mask of all so far.
 
     A group and its complement have nearly the same p-value: the smaller of them is farther off, so
     the smallest group is taken whose log p-value is within 10% of the smallest.
+
+    Parameters
+    ----------
+    log_p_values : callable
+        Log p-values of all groups, given the mask of groups that have a term.
+    sizes : ndarray of shape (n_groups,)
+        Sizes of the groups.
+    level : float
+        Probability that calibrated data give any group a term.
     """
-    if found.min() >= np.log(level / found.size):
-        return None
-    return int(np.where(found <= 0.9 * found.min(), sizes, np.inf).argmin())
+    is_done = np.zeros(sizes.size, dtype=bool)
+    while True:
+        found = log_p_values(is_done)
+        if found.min() >= np.log(level / found.size):
+            return
+        group = int(np.where(found <= 0.9 * found.min(), sizes, np.inf).argmin())
+        is_done[group] = True
+        yield group, is_done

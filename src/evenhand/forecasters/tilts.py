@@ -7,8 +7,9 @@ the expected and the observed number of PITs agree in every cell of every group 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -16,9 +17,10 @@ import numpy as np
 from scipy import linalg, special
 
 from evenhand._validate import Floats, Mask
-from evenhand.forecasters.adapters import effective_size, n_cells
+from evenhand.calibration import n_effective
+from evenhand.forecasters.adapters import n_cells
 from evenhand.forecasters.pit_cells import PitCells
-from evenhand.forecasters.steps import Patterns, Step, next_group
+from evenhand.forecasters.steps import Patterns, Step, log_p_values, significant_groups
 
 MOST_NEWTON = 30
 """Largest number of Newton steps."""
@@ -98,12 +100,14 @@ def learn_tilt(
     level : float
         Probability that calibrated PITs get any term.
     """
-    is_done = np.zeros(masks.shape[1], dtype=bool)
     knots: dict[int, Floats] = {}
     tilt: Tilt | None = None
     moved = pit
-    while (group := next_group(moved, weight, masks, is_done, level)) is not None:
-        is_done[group] = True
+
+    def log_p(is_done: Mask) -> Floats:
+        return log_p_values(moved.points, weight, masks, is_done)
+
+    for group, _ in significant_groups(log_p, weight @ masks, level):
         inside = masks[:, group]
         chosen = _chosen_knots(moved.take(inside), pit.take(inside), weight[inside])
         if chosen is None:
@@ -123,7 +127,7 @@ def _chosen_knots(moved: PitCells, pit: PitCells, weight: Floats) -> Floats | No
     """
     best: tuple[float, Floats | None] = (0.0, None)
     alone = Patterns(np.zeros((1, 0), dtype=bool), np.zeros(moved.size, dtype=np.intp))
-    most = n_cells(effective_size(weight))
+    most = n_cells(n_effective(weight))
     for count, has_tails in product(sorted({0, most // 4, most}), (False, True)):
         below = _shares(count, pit.size) if has_tails else np.arange(1, count) / max(count, 1)
         tilt = _fitted(moved, weight, alone, {0: np.quantile(moved.points, below)})
@@ -160,17 +164,15 @@ def _fitted(
         Membership of the rows.
     knots : dict of int to ndarray
         Inner knots of the cells of each group that is corrected.
-    shared : ndarray, optional
-        Inner knots of the cells of all rows; by default those of all groups.
     """
     edges = _grid(pit.size, np.concatenate(list(knots.values())))
-    designs = [_design(edges, own) for own in knots.values()]
+    designs = tuple(_design(edges, own) for own in knots.values())
     everyone = np.column_stack((np.ones(len(patterns.members), dtype=bool), patterns.members))
     terms = everyone[:, list(knots)].astype(np.float64)
 
     def fitted(values: Floats, start: Floats | None = None) -> tuple[Tilt, Floats]:
         counts = pit.expected_counts(weight, patterns.which, edges, values)
-        problem = _Likelihood.of(counts, terms, designs, np.log(np.diff(edges)))
+        problem = TiltLikelihood(counts, terms, designs, np.log(np.diff(edges)))
         found = problem.largest(start)
         tilts = np.zeros((everyone.shape[1], edges.size - 1))
         tilts[list(knots)] = problem.terms_at(found)
@@ -188,10 +190,9 @@ def _fitted(
     return tilt
 
 
-def largest_likelihood(
-    counts: Floats, terms: Floats, designs: Sequence[Floats], offset: Floats
-) -> Floats:
-    """Return the log-density terms, shape (n_terms, n_cells), with the largest likelihood.
+@dataclass(frozen=True)
+class TiltLikelihood:
+    """Penalized likelihood of terms of the log density in cells, with its derivatives.
 
     Parameters
     ----------
@@ -199,33 +200,23 @@ def largest_likelihood(
         Weights of rows.
     terms : ndarray of shape (n_patterns, n_terms)
         Whether each pattern has each term.
-    designs : sequence of ndarray of shape (n_cells, n_parameters)
+    designs : tuple of ndarray of shape (n_cells, n_parameters)
         Basis of each term; the first two functions are the normal score and its square.
     offset : ndarray of shape (n_cells,)
         Logarithms of the widths of the cells.
     """
-    problem = _Likelihood.of(counts, terms, designs, offset)
-    return problem.terms_at(problem.largest())
-
-
-@dataclass(frozen=True)
-class _Likelihood:
-    """Penalized likelihood of `largest_likelihood`, with its derivatives."""
 
     counts: Floats
     terms: Floats
     designs: tuple[Floats, ...]
     offset: Floats
-    penalty: Floats
 
-    @classmethod
-    def of(
-        cls, counts: Floats, terms: Floats, designs: Sequence[Floats], offset: Floats
-    ) -> _Likelihood:
-        """Make the likelihood from the parameters of `largest_likelihood`."""
+    @cached_property
+    def penalty(self) -> Floats:
+        """Precisions of the normal priors of all parameters."""
         smooth, rough = PENALTIES
-        penalty = [np.r_[smooth, smooth, np.full(one.shape[1] - 2, rough)] for one in designs]
-        return cls(counts, terms, tuple(designs), offset, np.concatenate(penalty))
+        penalty = [np.r_[smooth, smooth, np.full(one.shape[1] - 2, rough)] for one in self.designs]
+        return np.concatenate(penalty)
 
     def largest(self, start: Floats | None = None) -> Floats:
         """Return the parameters with the largest likelihood, by damped Newton steps."""

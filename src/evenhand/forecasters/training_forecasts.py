@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,19 +18,13 @@ from evenhand.forecasters.pit_cells import PitCells
 from evenhand.tables import take_rows
 
 
-class OnSupport(Protocol):
-    """Function that maps predicted distributions from the line to the support of the outcome."""
-
-    def __call__(self, distribution: Distribution, /) -> Distribution: ...
-
-
 def held_out_forecasts(
     base: Base,
     estimator: Any,
     rows: Training,
     outcomes: Floats,
     times: CensoredTimes | None,
-    on_support: OnSupport,
+    on_support: Callable[[Distribution], Distribution],
     own_values: Sequence[str],
 ) -> tuple[HeldOut, pd.DataFrame]:
     """Return held-out forecasts of the rows with their outcomes, and values of these forecasts.
@@ -58,29 +52,17 @@ def held_out_forecasts(
     InputError
         If a forecast is not finite, or is not one of times if there are `times`.
     """
-    found, own = _held_out(base, estimator, rows, outcomes, times, on_support, own_values)
-    if not found.is_finite:
-        raise InputError(
-            f"estimator {type(base.estimator).__name__} predicts distributions that are not finite;"
-            " check its predictions for NaN"
-        )
-    return found, own
-
-
-def _held_out(
-    base: Base,
-    estimator: Any,
-    rows: Training,
-    outcomes: Floats,
-    times: CensoredTimes | None,
-    on_support: OnSupport,
-    own_values: Sequence[str],
-) -> tuple[HeldOut, pd.DataFrame]:
 
     def judged(distribution: Distribution, known: Floats) -> tuple[HeldOut, pd.DataFrame]:
         forecast = Forecast(on_support(distribution))
         # checks of the forecast come before its values
-        return HeldOut.of(forecast, known, times), forecast_values(forecast, own_values)
+        found, values = HeldOut.of(forecast, known, times), forecast_values(forecast, own_values)
+        if not found.is_finite:
+            raise InputError(
+                f"estimator {type(base.estimator).__name__} predicts distributions that are not"
+                " finite; check its predictions for NaN"
+            )
+        return found, values
 
     kind = type(base)
     # a fitted model has not seen these rows, so all forecasts are held out

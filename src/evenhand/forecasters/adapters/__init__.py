@@ -17,15 +17,12 @@ from evenhand.forecasters.adapters.estimators import (
     thawed,
 )
 from evenhand.forecasters.adapters.kinds import KINDS, kind_of
-from evenhand.forecasters.adapters.quantile_bases import FITTED_LEVELS as FITTED_LEVELS
 from evenhand.forecasters.adapters.quantile_bases import QuantileGrid
-from evenhand.forecasters.adapters.quantile_bases import spaced as spaced
 from evenhand.forecasters.adapters.residual_bases import ResidualBase
 from evenhand.forecasters.adapters.spread_trees import SpreadTrees, on_grids
 from evenhand.forecasters.adapters.survival_bases import SurvivalBase
 from evenhand.forecasters.adapters.survival_models import SurvivalModel
 from evenhand.forecasters.adapters.tails import (
-    effective_size,
     n_cells,
     plotting_positions,
     residual_distribution,
@@ -49,7 +46,6 @@ __all__ = [
     "Training",
     "allows_missing",
     "check_counts",
-    "effective_size",
     "final_step",
     "frozen",
     "has_poisson_loss",

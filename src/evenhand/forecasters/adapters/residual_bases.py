@@ -118,13 +118,10 @@ class ResidualBase(Base):
     @classmethod
     def from_parts(cls, parts: dict[str, Any], arrays: dict[str, Floats]) -> Self:
         residuals = Quantiles(arrays["residual_levels"], arrays["residual_quantiles"][None, :])
-        # models stored by earlier releases have constant spread
         spread = None
         if "spread" in parts:
             low, high = (float(end) for end in arrays["spread_range"])
             spread = Spread(parts["spread"], low, high)
-        # absent for models that predict on the line, and in folders of earlier releases, whose
-        # forecasts are truncated if the model was not refitted
         support = None
         if "predicted_support" in arrays:
             low, high, bend, edge = (float(field) for field in arrays["predicted_support"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
@@ -219,16 +218,3 @@ class NeuralForecaster(Forecaster):
                         f"the stored weights do not match the network: {name} must have the shape"
                         f" (k, {size[0]}, {size[1]}) and finite values; save the model again"
                     )
-
-
-def warn_about_unit(y: Floats, low: float, high: float, *, name: str = "the outcome") -> None:
-    """Warn if the outcome's standard deviation is outside the range of the paper's network."""
-    spread = float(np.std(y))
-    if not 2 * low < spread < high / 2:
-        warnings.warn(
-            f"{name} has standard deviation {spread:g}, but the paper's network predicts"
-            f" standard deviations from {low:g} to {high:g} in these units; set"
-            " standardize_y=True",
-            UserWarning,
-            stacklevel=6,  # the line that calls fit or path
-        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -15,7 +16,7 @@ from evenhand.distributions import Normal
 from evenhand.draws import RandomState, as_draws, generator
 from evenhand.forecast import Forecast
 from evenhand.forecasters.bounds import Bounds
-from evenhand.forecasters.network.neural import NeuralForecaster, warn_about_unit
+from evenhand.forecasters.network.neural import NeuralForecaster
 
 MIN_STD = 0.01
 STD_RANGE = 5.0
@@ -263,7 +264,15 @@ class PAICRegressor(NeuralForecaster):
         name = (
             "the outcome" if self.support_ is None else "the outcome mapped to the line (support)"
         )
-        warn_about_unit(y, MIN_STD, MIN_STD + STD_RANGE, name=name)
+        spread = float(np.std(y))
+        if not 2 * MIN_STD < spread < (MIN_STD + STD_RANGE) / 2:
+            warnings.warn(
+                f"{name} has standard deviation {spread:g}, but the paper's network predicts"
+                f" standard deviations from {MIN_STD:g} to {MIN_STD + STD_RANGE:g} in these units;"
+                " set standardize_y=True",
+                UserWarning,
+                stacklevel=5,  # the line that calls fit or path
+            )
         return 0.0, 1.0
 
     def _check_parameters(self) -> None:
@@ -274,27 +283,26 @@ class PAICRegressor(NeuralForecaster):
         self, learning: Any, validation: Any, n_networks: int, random: np.random.Generator
     ) -> Any:
         from evenhand.forecasters.network.settings import Settings
-        from evenhand.forecasters.network.training import train
+        from evenhand.forecasters.network.training import Candidate, train_best
 
         self.shape_ = self._shape_of(learning.x.shape[1], self.dropout)
-        return train(
-            self.shape_,
+        settings = Settings(
+            self.learning_rate,
+            self.weight_decay,
+            self.batch_size,
+            self.max_steps,
+            self.patience,
+            self.check_every,
+        )
+        _, trained = train_best(
+            [Candidate(self.shape_, learning, validation, settings)],
             n_networks,
             self._row_loss(),
-            learning,
-            validation,
-            Settings(
-                self.learning_rate,
-                self.weight_decay,
-                self.batch_size,
-                self.max_steps,
-                self.patience,
-                self.check_every,
-            ),
             device=self.device,
             random_state=random,
             verbose=self.verbose,
         )
+        return trained
 
     def _row_loss(self) -> Any:
         import torch

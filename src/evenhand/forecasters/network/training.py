@@ -49,31 +49,6 @@ class Candidate:
         return replace(self, learning=learning, validation=validation)
 
 
-def train(
-    shape: Shape,
-    n_networks: int,
-    loss: RowLoss,
-    learning: Rows,
-    validation: Rows,
-    settings: Settings,
-    *,
-    device: str,
-    random_state: RandomState,
-    verbose: bool,
-) -> Trained:
-    """Train a stack; each network stops separately and returns to its best validation step."""
-    candidate = Candidate(shape, learning, validation, settings)
-    _, trained = train_best(
-        [candidate],
-        n_networks,
-        loss,
-        device=device,
-        random_state=random_state,
-        verbose=verbose,
-    )
-    return trained
-
-
 def train_best(
     candidates: Sequence[Candidate],
     n_networks: int,
