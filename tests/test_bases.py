@@ -40,7 +40,7 @@ from evenhand import Forecast, InputError, RandomizedRegressor, RecalibratedRegr
 from evenhand.calibration import calibration_error
 from evenhand.distributions import Normal, NormalMixture, Quantiles
 from evenhand.forecasters import adapters
-from evenhand.forecasters.adapters.quantile_bases import FITTED_LEVELS
+from evenhand.forecasters.adapters.distribution_bases import FITTED_LEVELS
 from forecaster_examples import linear_task, small_mixture, small_paic
 
 Floats = NDArray[np.float64]

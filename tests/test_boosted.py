@@ -24,7 +24,7 @@ from evenhand import (
 )
 from evenhand.columns import TableEncoder
 from evenhand.forecasters import State
-from evenhand.forecasters.boosting import FoldEnsembles, TreeSettings, tree_features
+from evenhand.forecasters.boosted import FoldEnsembles, TreeSettings, tree_features
 
 Floats = NDArray[np.float64]
 
@@ -407,7 +407,7 @@ def test_a_missing_system_library_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     def broken(module: str, extra: str) -> None:
         raise OSError("libgomp.so.1: cannot open shared object file")
 
-    monkeypatch.setattr("evenhand.forecasters.boosting.ensembles.require_extra", broken)
+    monkeypatch.setattr("evenhand.forecasters.boosted.require_extra", broken)
     with pytest.raises(
         MissingExtraError, match=r"lightgbm cannot be loaded \(libgomp.*install the OpenMP runtime"
     ):

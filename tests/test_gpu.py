@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 
 import evenhand
 from evenhand import InputError, MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
-from evenhand.forecasters.network.rows import Rows, row_numbers, tensors
-from evenhand.forecasters.network.run import Run
 from evenhand.forecasters.network.settings import Settings
 from evenhand.forecasters.network.stack import Shape, Stack, pick_device, score
-from evenhand.forecasters.network.validation import Validation
+from evenhand.forecasters.network.training import Rows, Run, Validation, row_numbers, tensors
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +82,7 @@ def plain_step(
 def test_a_step_and_a_check_keep_to_the_device_of_the_stack(
     make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.forecasters.network.optimizer.adamw", plain_step)
+    monkeypatch.setattr("evenhand.forecasters.network.training.adamw", plain_step)
     # tensors of the device "meta" have a shape and no numbers; mixed with others they are an error
     where = torch.device("meta")
     model = make()
@@ -182,7 +180,7 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
 def test_the_validation_loss_in_parts_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = task(400)
     whole = {name: make(device="cpu").fit(X, y) for name, make in MAKERS.items()}
-    monkeypatch.setattr("evenhand.forecasters.network.validation.BLOCK_CELLS", 77)
+    monkeypatch.setattr("evenhand.forecasters.network.training.BLOCK_CELLS", 77)
     for name, make in MAKERS.items():
         parts = make(device="cpu").fit(X, y)
         # sums of some hundred numbers in float32

@@ -13,11 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor
-from evenhand.forecasters.network.inputs import Inputs
-from evenhand.forecasters.network.mixture_outputs import MixtureOutputs
-from evenhand.forecasters.network.recalibration import spread_factor
-from evenhand.forecasters.network.schedule import Schedule
-from evenhand.forecasters.network.skew import Skew, robust_scale, skew_scores
+from evenhand.forecasters.network.inputs import (
+    Inputs,
+    MixtureOutputs,
+    Skew,
+    robust_scale,
+    skew_scores,
+)
+from evenhand.forecasters.network.mixture_mlp import spread_factor
+from evenhand.forecasters.network.settings import Schedule
 from forecaster_examples import linear_task
 
 Floats = NDArray[np.float64]

@@ -26,10 +26,14 @@ from evenhand import (
 )
 from evenhand.calibration import calibration_error
 from evenhand.columns import Condition, Group, GroupRule
-from evenhand.forecasters.corrections import learn_corrections
-from evenhand.forecasters.rescaling import Rescaling
-from evenhand.forecasters.steps import Patterns, log_p_values
-from evenhand.forecasters.tilts import Tilt, TiltLikelihood
+from evenhand.forecasters.corrections import (
+    Patterns,
+    Rescaling,
+    Tilt,
+    TiltLikelihood,
+    learn_corrections,
+    log_p_values,
+)
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -210,7 +214,7 @@ def test_deviations_of_shape_are_corrected_by_densities() -> None:
 def test_joint_terms_agree_with_multinomial_logistic_regression(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("evenhand.forecasters.tilts.PENALTIES", (1.0, 1.0))
+    monkeypatch.setattr("evenhand.forecasters.corrections.PENALTIES", (1.0, 1.0))
     random = np.random.default_rng(3)
     masks = random.uniform(size=(3000, 2)) < [0.5, 0.3]
     cells = np.clip((random.uniform(size=3000) ** (1 + masks[:, 0]) * 5).astype(int), 0, 4)

@@ -35,8 +35,8 @@ from evenhand.calibration import calibration_error
 from evenhand.columns import Partition, Schema, UnseenValuesWarning, group_columns
 from evenhand.distributions import Normal, Recalibrated
 from evenhand.draws import nodes
-from evenhand.forecasters.adapters.tails import plotting_positions
 from evenhand.forecasters.maps import learn_maps
+from evenhand.forecasters.samples import plotting_positions
 from forecaster_examples import linear_task, small_mixture
 
 Floats = NDArray[np.float64]

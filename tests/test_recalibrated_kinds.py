@@ -16,15 +16,16 @@ from sklearn.linear_model import LogisticRegression
 from evenhand import Forecast, RecalibratedRegressor
 from evenhand.calibration import calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
-from evenhand.forecasters.curves import Curve
-from evenhand.forecasters.event_terms import learn_disjoint, learn_overlapping
-from evenhand.forecasters.events import Events
+from evenhand.forecasters.corrections import (
+    Patterns,
+    learn_rescaling,
+    log_p_values,
+    losses_of_cells,
+)
+from evenhand.forecasters.events import Curve, Events, learn_disjoint, learn_overlapping
 from evenhand.forecasters.held_out import HeldOut, Maps
-from evenhand.forecasters.maps import learn_maps
-from evenhand.forecasters.membership import Everyone, Overlapping
+from evenhand.forecasters.maps import Everyone, Overlapping, learn_maps
 from evenhand.forecasters.pit_cells import PitCells
-from evenhand.forecasters.rescaling import learn_rescaling, losses_of_cells
-from evenhand.forecasters.steps import Patterns, log_p_values
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -188,8 +189,8 @@ def test_recalibrated_counts_are_calibrated_on_average_in_the_training_rows() ->
 
 
 def test_terms_of_events_agree_with_logistic_regression(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenhand.forecasters.event_terms.SPREAD_OF_ALL", 1e4)
-    monkeypatch.setattr("evenhand.forecasters.event_terms.SPREADS_OF_GROUPS", (0.0, 1e4))
+    monkeypatch.setattr("evenhand.forecasters.events.SPREAD_OF_ALL", 1e4)
+    monkeypatch.setattr("evenhand.forecasters.events.SPREADS_OF_GROUPS", (0.0, 1e4))
     monkeypatch.setattr(Curve, "learn", lambda *_: Curve(np.empty(0), np.empty(0)))
     table = people(20_000, 3)
     x, a, b = features(table)

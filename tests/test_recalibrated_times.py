@@ -20,8 +20,7 @@ from evenhand.censoring import CensoredTimes, KaplanMeier
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
 from evenhand.forecasters import SurvivalModel
 from evenhand.forecasters.held_out import HeldOut, Maps
-from evenhand.forecasters.maps import learn_maps
-from evenhand.forecasters.membership import Everyone, Overlapping
+from evenhand.forecasters.maps import Everyone, Overlapping, learn_maps
 from evenhand.forecasters.pit_cells import PitCells
 from repeats import most_failures, repeats, statistical
 

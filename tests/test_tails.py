@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from evenhand.distributions import Normal, Quantiles, Recalibrated
-from evenhand.forecasters.adapters import residual_distribution
 from evenhand.forecasters.maps import learn_maps
+from evenhand.forecasters.samples import residual_distribution
 from repeats import repeats, statistical
 
 Floats = NDArray[np.float64]

@@ -16,12 +16,18 @@ from scipy import special, stats
 
 from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
-from evenhand.forecasters.network.rows import Rows, split_rows, split_rows_by_network
-from evenhand.forecasters.network.run import Run, Trained
 from evenhand.forecasters.network.settings import Settings
 from evenhand.forecasters.network.stack import Shape, Stack, Weights, score
-from evenhand.forecasters.network.training import Candidate, train_best
-from evenhand.forecasters.network.validation import Validation
+from evenhand.forecasters.network.training import (
+    Candidate,
+    Rows,
+    Run,
+    Trained,
+    Validation,
+    split_rows,
+    split_rows_by_network,
+    train_best,
+)
 from forecaster_examples import linear_task
 
 Floats = NDArray[np.float64]

@@ -15,10 +15,8 @@ from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.boosted import BoostedDistributionRegressor
 from evenhand.forecasters.bounds import Bounds as Bounds
 from evenhand.forecasters.bounds import check_support as check_support
-from evenhand.forecasters.classified import ClassifierForecaster
-from evenhand.forecasters.counted import CountRegressor
-from evenhand.forecasters.grouping import By as By
-from evenhand.forecasters.hurdle import HurdleRegressor
+from evenhand.forecasters.discrete import ClassifierForecaster, CountRegressor, HurdleRegressor
+from evenhand.forecasters.groups import By as By
 from evenhand.forecasters.network import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.randomized import RandomizedRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor

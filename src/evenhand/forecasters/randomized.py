@@ -18,10 +18,16 @@ from evenhand.forecasters.adapters import (
     Training,
     kind_of,
 )
-from evenhand.forecasters.base import State, WrappingForecaster, point_forecast
+from evenhand.forecasters.base import (
+    State,
+    WrappingForecaster,
+    check_after_fit,
+    check_before_fit,
+    point_forecast,
+    refuse_binary,
+)
 from evenhand.forecasters.bounds import Bounds
 from evenhand.forecasters.network import MixtureMLPRegressor
-from evenhand.forecasters.outcomes import check_after_fit, check_before_fit, refuse_binary
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
 from evenhand.links import Link, make_link
 

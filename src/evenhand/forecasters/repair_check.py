@@ -17,7 +17,7 @@ from evenhand.censoring import CensoredTimes
 from evenhand.columns import EVERYONE
 from evenhand.distributions import OutcomeKind
 from evenhand.forecasters.held_out import HeldOut, Maps
-from evenhand.forecasters.membership import Members
+from evenhand.forecasters.maps import Members
 
 Verdict = Literal["helps", "no evidence", "may not help", "harms"]
 """Verdict of a check. Without evidence, it is "may not help" for a group with a correction of its

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from evenhand.forecasters.adapters.base import Base
-from evenhand.forecasters.adapters.classifier_bases import ClassifierBase, is_event
-from evenhand.forecasters.adapters.count_bases import CountBase, check_counts, has_poisson_loss
-from evenhand.forecasters.adapters.dispersion import Family
-from evenhand.forecasters.adapters.distribution_bases import ForecasterBase
-from evenhand.forecasters.adapters.estimators import (
+from evenhand.forecasters.adapters.base import (
     SPREADS,
+    Base,
     SpreadKind,
     Training,
     allows_missing,
@@ -16,18 +12,19 @@ from evenhand.forecasters.adapters.estimators import (
     frozen,
     thawed,
 )
+from evenhand.forecasters.adapters.discrete_bases import (
+    ClassifierBase,
+    CountBase,
+    Family,
+    check_counts,
+    has_poisson_loss,
+    is_event,
+)
+from evenhand.forecasters.adapters.distribution_bases import ForecasterBase, QuantileGrid
 from evenhand.forecasters.adapters.kinds import KINDS, kind_of
-from evenhand.forecasters.adapters.quantile_bases import QuantileGrid
 from evenhand.forecasters.adapters.residual_bases import ResidualBase
 from evenhand.forecasters.adapters.spread_trees import SpreadTrees, on_grids
-from evenhand.forecasters.adapters.survival_bases import SurvivalBase
-from evenhand.forecasters.adapters.survival_models import SurvivalModel
-from evenhand.forecasters.adapters.tails import (
-    n_cells,
-    plotting_positions,
-    residual_distribution,
-    tail_knots,
-)
+from evenhand.forecasters.adapters.survival import SurvivalBase, SurvivalModel
 
 __all__ = [
     "KINDS",
@@ -51,10 +48,6 @@ __all__ = [
     "has_poisson_loss",
     "is_event",
     "kind_of",
-    "n_cells",
     "on_grids",
-    "plotting_positions",
-    "residual_distribution",
-    "tail_knots",
     "thawed",
 ]

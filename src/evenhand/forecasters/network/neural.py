@@ -83,7 +83,7 @@ class NeuralForecaster(Forecaster):
         All values of `chunk` have the same split, but different initial weights and batches.
         """
         require_extra("torch", "neural")
-        from evenhand.forecasters.network.rows import Rows
+        from evenhand.forecasters.network.training import Rows
 
         self._check_parameters()
         table, outcomes, weight = self._check_training(X, y, sample_weight)
@@ -119,7 +119,7 @@ class NeuralForecaster(Forecaster):
         self, rows: Any, X_val: Any, y_val: Any, n_networks: int, random: np.random.Generator
     ) -> tuple[Any, Any]:
         """Return rows for training and rows for early stopping."""
-        from evenhand.forecasters.network.rows import split_rows, split_rows_by_network
+        from evenhand.forecasters.network.training import split_rows, split_rows_by_network
 
         if X_val is not None or y_val is not None:
             return rows, self._validation_rows(X_val, y_val)
@@ -141,7 +141,7 @@ class NeuralForecaster(Forecaster):
             check_count(f"hidden[{i}]", units)
 
     def _validation_rows(self, X_val: Any, y_val: Any) -> Any:
-        from evenhand.forecasters.network.rows import Rows
+        from evenhand.forecasters.network.training import Rows
 
         if X_val is None or y_val is None:
             raise bad_input("X_val and y_val", "be given together", "only one of them")

@@ -1,6 +1,8 @@
-"""Distribution of residuals, and the knots of distributions that are estimated from a sample."""
+"""Statistics of samples: plotting positions, distributions of residuals, quantiles."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -135,3 +137,26 @@ def mean_excess(ordered: Floats, weight: Floats) -> float:
         return 0.0
     lowest = slice(0, n_lowest)
     return float(np.average(ordered[n_lowest] - ordered[lowest], weights=weight[lowest]))
+
+
+# --- smallest difference of outcomes
+
+
+def smallest_gap(y: Floats) -> float:
+    """Return the smallest distance of different outcomes, the step if outcomes are rounded.
+
+    The distance is 0 if all outcomes are equal.
+    """
+    distinct = np.unique(y)
+    return float(np.diff(distinct).min()) if distinct.size > 1 else 0.0
+
+
+# --- statistics of weighted rows
+
+
+def weighted_quantiles(values: Floats, weight: Floats, levels: Sequence[float]) -> Floats:
+    """Return quantiles of weighted values, interpolated between the midpoints of their weights."""
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weight[order])
+    middles = (share - 0.5 * weight[order]) / share[-1]
+    return np.asarray(np.interp(levels, middles, values[order]))
