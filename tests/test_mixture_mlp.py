@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor
 from evenhand.forecasters.network.inputs import (
     Inputs,
@@ -21,7 +20,6 @@ from evenhand.forecasters.network.inputs import (
     skew_scores,
 )
 from evenhand.forecasters.network.mixture_mlp import spread_factor
-from evenhand.forecasters.network.settings import Schedule
 from forecaster_examples import linear_task
 
 Floats = NDArray[np.float64]
@@ -43,11 +41,11 @@ GIVEN: dict[str, Any] = SMALL | {"dropout": 0.0}
     ],
 )
 def test_training_is_counted_in_passes(n: int, batch_size: int, n_steps: int) -> None:
-    settings = Schedule(3e-3, 10).settings(n, 0.1)
+    settings = MixtureMLPRegressor()._settings(n, 0.1)
     assert settings.batch_size == batch_size
     assert settings.max_steps == n_steps
-    assert Schedule(3e-3, 10, max_passes=3).settings(n, 0.1).max_steps == 3 * (n // batch_size)
-    assert Schedule(3e-3, 10, max_steps=7).settings(n, 0.1).max_steps == 7
+    assert MixtureMLPRegressor(max_passes=3)._settings(n, 0.1).max_steps == 3 * (n // batch_size)
+    assert MixtureMLPRegressor(max_steps=7)._settings(n, 0.1).max_steps == 7
 
 
 def test_max_passes_and_max_steps_limit_the_steps_of_a_fit() -> None:
@@ -71,11 +69,6 @@ def test_time_budget_ends_training(monkeypatch: pytest.MonkeyPatch) -> None:
     model = MixtureMLPRegressor(**GIVEN, time_budget=50.0).fit(X, y)
     # the clock is read twice a step: once for the step size, once for the end
     assert 20 <= model.n_steps_.max() <= 26
-
-
-def test_a_time_budget_is_positive() -> None:
-    with pytest.raises(InputError, match="time_budget must be a positive number of seconds"):
-        MixtureMLPRegressor(time_budget=0.0).fit(*linear_task(40))
 
 
 def test_networks_that_still_improve_are_warned_about() -> None:
@@ -154,14 +147,6 @@ def test_bins_need_rows_and_grow_within_their_own_range_only() -> None:
     assert ((~ends).sum(axis=1) <= 1).all()
     restored = Inputs.from_state(learned.to_state(), learned.factor.size)
     np.testing.assert_array_equal(restored.transform(encoded), transformed)
-
-
-@pytest.mark.parametrize("bins", [True, False])
-def test_bins_are_used_or_not_as_given(bins: bool) -> None:
-    X, y = linear_task(1200)
-    model = MixtureMLPRegressor(**GIVEN, bins=bins, max_steps=10).fit(X, y)
-    assert model.inputs_ is not None
-    assert model.inputs_.has_bins == bins
 
 
 def test_components_are_at_least_as_wide_as_a_rounding_cell() -> None:

@@ -333,9 +333,13 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             params["random_state"] = None
         return params
 
+    def _models(self) -> tuple[Any, ...]:
+        """Return the models inside, as they were given."""
+        return ()
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = all(allows_missing(one) is not False for one in self._models())
         return tags
 
 
@@ -395,12 +399,8 @@ class WrappingForecaster(Forecaster):
     def _base_forecast_of(self, rows: Any) -> Forecast:
         return Forecast(self._on_support(self._base.distribution(rows)))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        allowed = allows_missing(self.estimator)
-        if allowed is not None:
-            tags.input_tags.allow_nan = allowed
-        return tags
+    def _models(self) -> tuple[Any, ...]:
+        return (self.estimator,)
 
 
 def point_forecast(forecast: Forecast) -> Floats:

@@ -43,53 +43,30 @@ SPREAD = {
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """Settings of LightGBM, named as the parameters of `BoostedDistributionRegressor`.
+    """Settings of ensembles.
 
-    `n_threads` is 0 for all threads.
+    Parameters
+    ----------
+    of_mean : dict
+        LightGBM's parameters of ensembles for the mean.
+    n_estimators, patience : int
+        As for `BoostedDistributionRegressor`.
     """
 
+    of_mean: dict[str, Any]
     n_estimators: int
-    learning_rate: float
-    num_leaves: int
-    min_child_samples: int
-    subsample: float
-    colsample_bytree: float
-    reg_lambda: float
     patience: int
-    n_threads: int
-    seed: int
 
-    def of_mean(self) -> dict[str, Any]:
-        """Return LightGBM's parameters of ensembles for the mean."""
-        return {
-            "objective": "l2",
-            "learning_rate": float(self.learning_rate),
-            "num_leaves": int(self.num_leaves),
-            "min_data_in_leaf": int(self.min_child_samples),
-            "min_data_per_group": int(self.min_child_samples),
-            # one binned data set serves ensembles with different smallest leaves
-            "feature_pre_filter": False,
-            "bagging_fraction": float(self.subsample),
-            "bagging_freq": 1,
-            "feature_fraction": float(self.colsample_bytree),
-            "lambda_l2": float(self.reg_lambda),
-            "num_threads": self.n_threads,
-            # a seed determines the model on a given machine type and number of threads
-            "deterministic": True,
-            "force_row_wise": True,
-            "seed": self.seed,
-            "verbosity": -1,
-        }
-
+    @property
     def of_spread(self) -> dict[str, Any]:
-        """Return LightGBM's parameters of ensembles for the scale.
+        """LightGBM's parameters of ensembles for the scale.
 
         The size of a residual has about as much noise as signal, so leaves are larger and their
         values shrunk more than for the mean.
         """
-        smallest = 2 * int(self.min_child_samples)
+        smallest = 2 * self.of_mean["min_data_in_leaf"]
         larger = {"min_data_in_leaf": smallest, "min_data_per_group": smallest}
-        return self.of_mean() | SPREAD | larger | {"lambda_l2": max(1.0, float(self.reg_lambda))}
+        return self.of_mean | SPREAD | larger | {"lambda_l2": max(1.0, self.of_mean["lambda_l2"])}
 
 
 def n_threads(n_jobs: int) -> int:
@@ -155,11 +132,11 @@ def tree_features(encoder: TableEncoder, table: Any) -> Floats:
 
 def category_flags(encoder: TableEncoder) -> list[bool]:
     """Return whether each feature is a category."""
-    return [flag for column in encoder.columns_ for flag in _flags(column)]
-
-
-def _flags(column: Any) -> list[bool]:
-    return [True] if isinstance(column, CategoryColumn) else [False] * len(column.outputs())
+    return [
+        isinstance(column, CategoryColumn)
+        for column in encoder.columns_
+        for _ in range(1 if isinstance(column, CategoryColumn) else len(column.outputs()))
+    ]
 
 
 # --- scale of the outcome on which trees are grown
@@ -265,7 +242,7 @@ class FoldEnsembles:
             .Dataset(
                 features,
                 np.zeros(len(features)),
-                params=settings.of_mean(),
+                params=settings.of_mean,
                 categorical_feature=categories,
             )
             .construct()
@@ -287,12 +264,12 @@ class FoldEnsembles:
 
         Returns the ensembles and, for each row, the mean output of those grown without it.
         """
-        return self._grow(target, weight, self.settings.of_mean())
+        return self._grow(target, weight, self.settings.of_mean)
 
     def of_log_scale(self, size: Floats, weight: Floats) -> tuple[list[Any], Floats]:
         """Grow ensembles for the logarithm of the mean of positive sizes."""
         # with a log link, the gamma likelihood estimates the mean size consistently for any shape
-        return self._grow(size, weight, self.settings.of_spread())
+        return self._grow(size, weight, self.settings.of_spread)
 
     def _grow(
         self, target: Floats, weight: Floats, params: dict[str, Any]
@@ -327,7 +304,8 @@ class FoldEnsembles:
         ]
         out = np.zeros(target.size)
         for booster, held_out in zip(kept, parts, strict=True):
-            out[held_out] += raw_output(booster, self.features[held_out], self.settings.n_threads)
+            threads = self.settings.of_mean["num_threads"]
+            out[held_out] += raw_output(booster, self.features[held_out], threads)
         return kept, out / len(self.folds)
 
     def _booster(self, held_out: Ints, params: dict[str, Any]) -> Any:
@@ -801,15 +779,24 @@ class BoostedDistributionRegressor(Forecaster):
 
     def _settings(self, n_samples: int, n_features: int, seed: int) -> TreeSettings:
         """Return the settings of the trees; those that are None are fitted to the table."""
-        return TreeSettings(
-            n_estimators=self.n_estimators,
-            learning_rate=self.learning_rate or fitting_learning_rate(n_samples),
-            num_leaves=self.num_leaves or fitting_leaves(n_samples),
-            min_child_samples=self.min_child_samples or fitting_leaf_size(n_samples),
-            subsample=self.subsample,
-            colsample_bytree=self.colsample_bytree or fitting_share(n_features),
-            reg_lambda=self.reg_lambda,
-            patience=self.patience,
-            n_threads=n_threads(self.n_jobs),
-            seed=seed,
-        )
+        smallest = int(self.min_child_samples or fitting_leaf_size(n_samples))
+        of_mean = {
+            "objective": "l2",
+            "learning_rate": float(self.learning_rate or fitting_learning_rate(n_samples)),
+            "num_leaves": int(self.num_leaves or fitting_leaves(n_samples)),
+            "min_data_in_leaf": smallest,
+            "min_data_per_group": smallest,
+            # one binned data set serves ensembles with different smallest leaves
+            "feature_pre_filter": False,
+            "bagging_fraction": float(self.subsample),
+            "bagging_freq": 1,
+            "feature_fraction": float(self.colsample_bytree or fitting_share(n_features)),
+            "lambda_l2": float(self.reg_lambda),
+            "num_threads": n_threads(self.n_jobs),
+            # a seed determines the model on a given machine type and number of threads
+            "deterministic": True,
+            "force_row_wise": True,
+            "seed": seed,
+            "verbosity": -1,
+        }
+        return TreeSettings(of_mean, self.n_estimators, self.patience)

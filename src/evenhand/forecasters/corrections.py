@@ -56,12 +56,6 @@ class Patterns:
         members, which = np.unique(masks, axis=0, return_inverse=True)
         return cls(members, np.asarray(which.reshape(-1), dtype=np.intp))
 
-    def rows(self) -> list[Ints]:
-        """Return the rows of each pattern."""
-        order = np.argsort(self.which, kind="stable")
-        counts = np.bincount(self.which, minlength=len(self.members))
-        return list(np.split(order, np.cumsum(counts)[:-1]))
-
 
 @dataclass(frozen=True)
 class Step(ABC):
@@ -101,13 +95,8 @@ class Step(ABC):
 
     def apply(self, pit: PitCells, patterns: Patterns) -> tuple[PitCells, Floats]:
         """Return the corrected PITs of rows, and the logarithm of the slope at each."""
-        low = np.empty(pit.size)
-        high = low if pit.ties is None else np.empty(pit.size)
-        log_slope = np.empty(pit.size)
-        for rows, values in zip(patterns.rows(), self.values(patterns.members), strict=True):
-            moved, log_slope[rows] = pit.take(rows).mapped(self.edges, values)
-            low[rows], high[rows] = moved.low, moved.high
-        return PitCells(low, high, pit.ties, pit.lost), log_slope
+        values = self.values(patterns.members)
+        return pit.mapped_by(patterns.which, np.broadcast_to(self.edges, values.shape), values)
 
 
 def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None = None) -> Floats:

@@ -31,7 +31,6 @@ from evenhand.forecasters.adapters import (
     CountBase,
     Family,
     Training,
-    allows_missing,
     check_counts,
     frozen,
     is_event,
@@ -78,12 +77,8 @@ class DiscreteForecaster(Forecaster):
         model._columns_from_state(state.params["learned"])
         return model
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        allowed = allows_missing(getattr(self, self._inner))
-        if allowed is not None:
-            tags.input_tags.allow_nan = allowed
-        return tags
+    def _models(self) -> tuple[Any, ...]:
+        return (getattr(self, self._inner),)
 
 
 # --- events and ordered scores by any classifier
@@ -491,11 +486,8 @@ class HurdleRegressor(Forecaster):
             return None
         return (at, None) if self.end == "low" else (None, at)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = (allows_missing(one) for one in (self.classifier, self.regressor))
-        tags.input_tags.allow_nan = all(one is not False for one in inner)
-        return tags
+    def _models(self) -> tuple[Any, ...]:
+        return self.classifier, self.regressor
 
     def to_state(self) -> State:
         check_is_fitted(self)

@@ -397,17 +397,7 @@ def map_pits(
 ) -> tuple[PitCells, Floats]:
     """Return PITs under the maps of `Members.knots`, and the logarithm of the slope at each."""
     at = np.zeros(pit.size, dtype=np.intp) if which is None else which
-    low = np.empty(pit.size)
-    high = low if pit.ties is None else np.empty(pit.size)
-    log_slope = np.empty(pit.size)
-    all_levels = np.atleast_2d(levels)
-    all_values = np.atleast_2d(values)
-    for number in np.unique(at):
-        rows = at == number
-        knots = all_levels[number], all_values[number]
-        mapped, log_slope[rows] = pit.take(rows).mapped(*knots, side="left")
-        low[rows], high[rows] = mapped.low, mapped.high
-    return PitCells(low, high, pit.ties, pit.lost), log_slope
+    return pit.mapped_by(at, np.atleast_2d(levels), np.atleast_2d(values), "left")
 
 
 def _composed(maps: GroupMaps, members: Mask) -> tuple[Floats, Floats]:

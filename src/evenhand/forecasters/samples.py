@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from evenhand._validate import Floats, Ints
 from evenhand.calibration import n_effective
 from evenhand.distributions import Quantiles
+
+T = TypeVar("T")
 
 LEAST_STEP = 1.5
 """Smallest ratio of the ranks of neighboring knots in a tail. A knot costs about 1 / (2n) nats, so
@@ -17,6 +20,9 @@ knots closer than that would cost more than they gain."""
 N_EXCESSES = 8
 """Number of extreme values that determine the mean length of an exponential tail. The estimate has
 a relative standard error of 0.35; more values would reach too far into the distribution."""
+
+CLEAR = 2.0
+"""Number of paired standard errors by which a candidate must be better."""
 
 STUB = 0.1
 """Share of the probability of a tail between its first knot and the last value of the sample."""
@@ -55,6 +61,21 @@ def residual_distribution(residuals: Floats, weight: Floats | None) -> Quantiles
     values = np.concatenate(([low], values, [high]))
     # sorted, as rounding errors may make interpolated quantiles decrease
     return Quantiles(levels, values[None, :], sort=True)
+
+
+def clearly_best(candidates: Sequence[T], losses: Callable[[T], Floats], weight: Floats) -> T:
+    """Return the last candidate that was clearly better than the one chosen before it.
+
+    Its losses, shape (n,), must be smaller by two paired standard errors.
+    """
+    best, *others = candidates
+    own = losses(best)
+    for candidate in others:
+        smaller = losses(candidate)
+        gain = weight * (own - smaller)
+        if gain.sum() > CLEAR * np.sqrt((gain**2).sum()):
+            best, own = candidate, smaller
+    return best
 
 
 def n_cells(n: float) -> int:

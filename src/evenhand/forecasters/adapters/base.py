@@ -62,6 +62,17 @@ class Training:
     spread: SpreadKind = "constant"
     predicted_support: Support | None = None
 
+    def check_folds(self) -> None:
+        """Raise InputError if a fold has fewer than two rows."""
+        if self.y.size < 2 * self.cv:
+            rule = f"have at least {2 * self.cv} rows for cv={self.cv}"
+            raise bad_input("X", rule, f"n_samples = {self.y.size}")
+
+    @property
+    def weights(self) -> Floats:
+        """Weights of the rows, 1 if there are none."""
+        return np.ones(self.y.size) if self.weight is None else self.weight
+
     def folds(self) -> Iterator[tuple[Training, Ints]]:
         """Yield the training rows without each fold, and the row numbers of the fold."""
         folds = KFold(self.cv, shuffle=True, random_state=int(self.random.integers(2**31)))

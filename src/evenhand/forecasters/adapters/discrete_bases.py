@@ -29,6 +29,7 @@ from evenhand.forecasters.adapters.base import (
     fitted,
     thawed,
 )
+from evenhand.forecasters.samples import clearly_best
 from evenhand.tables import take_rows
 
 # --- adapter for classifiers, which predict a probability for each class
@@ -184,11 +185,7 @@ LEAST_MEANS = (1e-6, 1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Lower bounds on predicted means that are compared, in units of the mean count."""
 
 
-CLEAR = 2.0
-"""Number of paired standard errors by which a larger bound must be better."""
-
-
-def learned_dispersion(y: Floats, mean: Floats, weight: Floats | None, family: Family) -> float:
+def learned_dispersion(y: Floats, mean: Floats, weight: Floats, family: Family) -> float:
     """Return the dispersion of counts, 0 for Poisson distributions.
 
     It is the maximum likelihood estimate of `a` in negative binomial distributions of variance
@@ -202,14 +199,13 @@ def learned_dispersion(y: Floats, mean: Floats, weight: Floats | None, family: F
         Counts.
     mean : ndarray of shape (n,)
         Predicted means (> 0) of models that have not seen the row.
-    weight : ndarray of shape (n,), or None
+    weight : ndarray of shape (n,)
         Weights of the rows.
     family : {"auto", "poisson", "negative-binomial"}
         Family of the distributions.
     """
     if family == "poisson":
         return 0.0
-    weight = np.ones(y.size) if weight is None else weight
     # only ratios of weights count: they are scaled to the effective number of rows (Kish)
     weight = weight * (weight.sum() / (weight**2).sum())
 
@@ -240,22 +236,17 @@ def log_likelihood(y: Floats, mean: Floats, dispersion: float) -> Floats:
     return np.asarray(rising + special.xlogy(y, mean) - (y + size) * np.log1p(dispersion * mean))
 
 
-def least_mean(y: Floats, mean: Floats, weight: Floats | None) -> float:
+def least_mean(y: Floats, mean: Floats, weight: Floats) -> float:
     """Return a lower bound on predicted means, chosen by the likelihood of held-out rows.
 
     Models without a log link predict means of 0 or less, at which no count has a probability. Each
     bound in `LEAST_MEANS` replaces the one before if its likelihood is clearly greater, so that
     good predictions of small means are left as they are.
     """
-    weight = np.ones(y.size) if weight is None else weight
-    least, *others = (share * float(np.average(y, weights=weight)) for share in LEAST_MEANS)
-    score = log_likelihood(y, np.maximum(mean, least), 0.0)
-    for candidate in others:
-        higher = log_likelihood(y, np.maximum(mean, candidate), 0.0)
-        gain = weight * (higher - score)
-        if gain.sum() > CLEAR * np.sqrt((gain**2).sum()):
-            least, score = candidate, higher
-    return least
+    bounds = [share * float(np.average(y, weights=weight)) for share in LEAST_MEANS]
+    return clearly_best(
+        bounds, lambda least: -log_likelihood(y, np.maximum(mean, least), 0.0), weight
+    )
 
 
 # --- adapter for regressors that predict the mean of a count
@@ -306,17 +297,14 @@ class CountBase(Base):
 
     @classmethod
     def fit(cls, estimator: Any, rows: Training, family: Family = "auto") -> Self:
-        n = rows.y.size
-        is_frozen = isinstance(estimator, FrozenEstimator)
-        if n < 2 * rows.cv and not is_frozen:
-            rule = f"have at least {2 * rows.cv} rows for cv={rows.cv}"
-            raise bad_input("X", rule, f"n_samples = {n}")
+        if not isinstance(estimator, FrozenEstimator):
+            rows.check_folds()
         check_counts(rows.y)
         model = fitted(estimator, rows)
         mean = _held_out_means(estimator, model, rows)
-        least = least_mean(rows.y, mean, rows.weight)
+        least = least_mean(rows.y, mean, rows.weights)
         mean = np.maximum(mean, least)
-        return cls(model, learned_dispersion(rows.y, mean, rows.weight, family), least)
+        return cls(model, learned_dispersion(rows.y, mean, rows.weights, family), least)
 
     @classmethod
     def of_fitted(cls, estimator: Any) -> Self:

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from evenhand._validate import Floats, InputError, Ints, bad_input
+from evenhand._validate import Floats, InputError, Ints
 from evenhand.distributions import Distribution, LocationScale, Quantiles, Support
 from evenhand.forecasters.adapters.base import Base, Training, fitted
 from evenhand.forecasters.adapters.spread_trees import SpreadTrees, cross_fitted
-from evenhand.forecasters.samples import residual_distribution
+from evenhand.forecasters.samples import clearly_best, residual_distribution
 from evenhand.tables import take_rows
 
 # --- models of the spread of residuals, chosen by the CRPS of held-out rows
@@ -21,7 +21,7 @@ from evenhand.tables import take_rows
 LEAST_ROWS = 100
 """Number of rows below which spread is constant, as held-out rows could not show a difference."""
 
-CLEARLY_BETTER = 1.0
+CLEAR = 1.0
 """Number of paired standard errors by which a model's held-out CRPS must be better. Trees that gain
 nothing stop at 0 trees, so that one is enough where spread is constant."""
 
@@ -78,31 +78,25 @@ class HeldOut:
     residuals: Floats
     folds: Sequence[Ints]
 
-    @property
-    def weight(self) -> Floats:
-        """Weights of the rows, 1 if there are none."""
-        weight = self.rows.weight
-        return np.ones(self.residuals.size) if weight is None else weight
-
     def size(self) -> Floats:
         """Return the sizes of the residuals, bounded in units of their mean."""
         size = np.abs(self.residuals)
-        unit = np.average(size, weights=self.weight)
+        unit = np.average(size, weights=self.rows.weights)
         return np.asarray(np.clip(size, LEAST_SIZE * unit, MOST_SIZE * unit))
 
     def is_clearly_better(self, scale: Floats, than: Floats) -> bool:
-        """Whether the CRPS with one spread is better by `CLEARLY_BETTER` paired standard errors."""
+        """Whether the CRPS with one spread is better by `CLEAR` paired standard errors."""
         # all rows, or a sample of a large table
         rows = np.random.default_rng(0).permutation(self.residuals.size)[:MOST_COMPARED]
-        weight = self.weight[rows]
+        weight = self.rows.weights[rows]
         gain = self._crps(than[rows], rows) - self._crps(scale[rows], rows)
         mean = np.average(gain, weights=weight)
         error = np.sqrt(np.sum((weight * (gain - mean)) ** 2)) / weight.sum()
-        return bool(mean > CLEARLY_BETTER * error)
+        return bool(mean > CLEAR * error)
 
     def _crps(self, scale: Floats, rows: Ints) -> Floats:
         residuals = self.residuals[rows]
-        shape = residual_distribution(residuals / scale, self.weight[rows])
+        shape = residual_distribution(residuals / scale, self.rows.weights[rows])
         return LocationScale(shape, np.zeros(rows.size), scale).crps(residuals)
 
 
@@ -149,9 +143,6 @@ LEAST_SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 """Shares of the outcomes that may be nearer to a bound than every prediction of a fitted model. A
 linear model predicts values far below the bound where outcomes are merely small."""
 
-CLEAR = 2.0
-"""Number of paired standard errors by which residuals must be smaller for a larger share."""
-
 
 class ResidualBase(Base):
     """Prediction of any regressor plus the distribution of its residuals, by cross-fitting.
@@ -191,9 +182,8 @@ class ResidualBase(Base):
     def fit(cls, estimator: Any, rows: Training) -> Self:
         n = rows.y.size
         is_frozen = isinstance(estimator, FrozenEstimator)
-        if n < 2 * rows.cv and not is_frozen:
-            rule = f"have at least {2 * rows.cv} rows for cv={rows.cv}"
-            raise bad_input("X", rule, f"n_samples = {n}")
+        if not is_frozen:
+            rows.check_folds()
         # the final model is fitted on all rows; models of the folds are used for residuals only
         model = fitted(estimator, rows)
         loc, folds = _held_out(model, rows) if is_frozen else _cross_fitted(estimator, rows)
@@ -276,24 +266,15 @@ def _support_of_predictions(support: Support, predicted: Floats, rows: Training)
     distance = np.minimum(outcomes - support.low, support.high - outcomes)
     # rounding errors may take an outcome back to the bound
     distance = np.maximum(distance, support.edge)
-    weight = np.ones(distance.size) if rows.weight is None else rows.weight
-    least, *others = (
-        replace(support, edge=float(edge)) for edge in np.quantile(distance, LEAST_SHARES)
-    )
-    size = _residual_size(predicted, least, rows.y, weight)
-    for candidate in others:
-        smaller = _residual_size(predicted, candidate, rows.y, weight)
-        gain = weight * (size - smaller)
-        if gain.sum() > CLEAR * np.sqrt((gain**2).sum()):
-            least = candidate
-            size = smaller
-    return least
 
+    def size(candidate: Support) -> Floats:
+        """Return the distance of each residual on the line from the mean residual."""
+        residuals = rows.y - _on_line(predicted, candidate)
+        return np.abs(residuals - np.average(residuals, weights=rows.weights))
 
-def _residual_size(predicted: Floats, support: Support, y: Floats, weight: Floats) -> Floats:
-    """Return the distance of each residual on the line from the mean residual."""
-    residuals = y - _on_line(predicted, support)
-    return np.abs(residuals - np.average(residuals, weights=weight))
+    edges = np.quantile(distance, LEAST_SHARES)
+    supports = [replace(support, edge=float(edge)) for edge in edges]
+    return clearly_best(supports, size, rows.weights)
 
 
 def _cross_fitted(estimator: Any, rows: Training) -> tuple[Floats, list[Ints]]:

@@ -19,7 +19,7 @@ from evenhand.forecasters.base import State
 from evenhand.forecasters.bounds import Bounds
 from evenhand.forecasters.network.inputs import Inputs, MixtureOutputs, robust_scale
 from evenhand.forecasters.network.neural import NeuralForecaster
-from evenhand.forecasters.network.settings import Schedule
+from evenhand.forecasters.network.settings import Settings
 
 # --- recalibration of an ensemble's spread from the rows that its members held out
 
@@ -91,6 +91,19 @@ BIN_STRENGTHS = 2
 
 RECALIBRATION_ROWS = 4000
 """Most held-out rows that are used to recalibrate."""
+
+BATCHES = ((1000, 64), (5000, 128))
+LARGEST_BATCH = 256
+"""Numbers of rows below which, and sizes of a batch."""
+
+USUAL_STEPS = 1250
+FEWEST_PASSES = 30
+MOST_PASSES = 200
+"""A training has the usual number of steps unless that is too few or too many passes."""
+
+USUAL_CHECKS = 60
+
+LAST_RATE = 0.01
 
 UNFINISHED = 0.02
 """Improvement of a network's loss in the last quarter of a training, in nats, that is a sign
@@ -337,14 +350,6 @@ class MixtureMLPRegressor(NeuralForecaster):
 
         from evenhand.forecasters.network.training import Candidate, train_best
 
-        schedule = Schedule(
-            self.learning_rate,
-            self.patience,
-            self.batch_size,
-            self.max_passes,
-            self.max_steps,
-            self.check_every,
-        )
         n_learning = learning.y.size if learning.of is None else learning.of.shape[1]
         options = self._options(Inputs.fit(learning.x))
         candidates = []
@@ -356,7 +361,7 @@ class MixtureMLPRegressor(NeuralForecaster):
                     self._shape_of(x.shape[1], dropout),
                     replace(learning, x=x),
                     replace(validation, x=x_val),
-                    schedule.settings(n_learning, weight_decay),
+                    self._settings(n_learning, weight_decay),
                 )
             )
         chosen, trained = train_best(
@@ -374,6 +379,26 @@ class MixtureMLPRegressor(NeuralForecaster):
         if validation is not learning:
             self.spread_factor_ = self._spread_factor(candidates[chosen].validation, n_networks)
         return trained
+
+    def _settings(self, n: int, weight_decay: float) -> Settings:
+        """Return the settings for n rows to learn from; None depends on this number."""
+        usual = next((size for below, size in BATCHES if n < below), LARGEST_BATCH)
+        batch_size = min(self.batch_size or usual, n)
+        per_pass = n // batch_size
+        usual_passes = min(max(USUAL_STEPS // per_pass, FEWEST_PASSES), MOST_PASSES)
+        max_steps = per_pass * (self.max_passes or usual_passes)
+        if self.max_steps is not None:
+            max_steps = min(max_steps, self.max_steps)
+        return Settings(
+            self.learning_rate,
+            weight_decay,
+            batch_size,
+            max_steps,
+            self.patience,
+            self.check_every or max(1, max_steps // USUAL_CHECKS),
+            last_rate=LAST_RATE,
+            decays_biases=False,
+        )
 
     def _options(self, inputs: Inputs) -> list[tuple[Inputs, tuple[float, float]]]:
         """Return the inputs and the pairs of dropout and weight decay to choose from."""

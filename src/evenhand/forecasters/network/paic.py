@@ -18,6 +18,9 @@ from evenhand.forecast import Forecast
 from evenhand.forecasters.bounds import Bounds
 from evenhand.forecasters.network.neural import NeuralForecaster
 
+Data = tuple[Any, Any, Any, Any, Any]
+"""Rows, outcomes and weights of a fit, and rows and outcomes for early stopping."""
+
 MIN_STD = 0.01
 STD_RANGE = 5.0
 
@@ -155,7 +158,7 @@ class PAICRegressor(NeuralForecaster):
         -------
         self
         """
-        self._fit_path(X, y, [self], sample_weight, X_val, y_val)
+        self._fit_path([self], (X, y, sample_weight, X_val, y_val))
         return self
 
     @classmethod
@@ -201,8 +204,9 @@ class PAICRegressor(NeuralForecaster):
             raise InputError("alphas is empty; give at least one alpha")
         # networks of one run share matrix products, so several runs only help with several cores
         n_chunks = min(_count_jobs(n_jobs), len(models))
+        data = X, y, sample_weight, X_val, y_val
         if n_chunks == 1:
-            models[0]._fit_path(X, y, models, sample_weight, X_val, y_val)
+            models[0]._fit_path(models, data)
             return models
         from joblib import Parallel, delayed
 
@@ -211,29 +215,17 @@ class PAICRegressor(NeuralForecaster):
         else:
             seed = int(params["random_state"])
         chunks = [list(part) for part in np.array_split(np.array(models, dtype=object), n_chunks)]
-        calls = (
-            delayed(_fit_chunk)(part, seed, i, X, y, sample_weight, X_val, y_val)
-            for i, part in enumerate(chunks)
-        )
+        calls = (delayed(_fit_chunk)(part, seed, i, data) for i, part in enumerate(chunks))
         # workers change copies of the models, so they return what they have learned
         states = [state for chunk in Parallel(n_jobs=n_jobs)(calls) for state in chunk]
         for model, state in zip(models, states, strict=True):
             model.__dict__.update(state)
         return models
 
-    def _fit_path(
-        self,
-        X: Any,
-        y: Any,
-        models: list[PAICRegressor],
-        sample_weight: Any,
-        X_val: Any,
-        y_val: Any,
-        chunk: int = 0,
-    ) -> None:
+    def _fit_path(self, models: list[PAICRegressor], data: Data, chunk: int = 0) -> None:
         """Train `models`, which differ only in alpha, as one stack with the settings of `self`."""
         self._alphas = [check_fraction("alpha", model.alpha, high_open=False) for model in models]
-        trained = self._learn(X, y, sample_weight, X_val, y_val, len(models), chunk)
+        trained = self._learn(*data, len(models), chunk)
         del self._alphas
         shared = {name: value for name, value in vars(self).items() if name.endswith("_")}
         for i, model in enumerate(models):
@@ -339,21 +331,14 @@ def _count_jobs(n_jobs: int | None) -> int:
 
 
 def _fit_chunk(
-    models: list[PAICRegressor],
-    seed: int,
-    chunk: int,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    X_val: Any,
-    y_val: Any,
+    models: list[PAICRegressor], seed: int, chunk: int, data: Data
 ) -> list[dict[str, Any]]:
     """Train some models of a path in a separate process; return their learned attributes."""
     lead = models[0]
     given = lead.random_state
     lead.random_state = seed
     try:
-        lead._fit_path(X, y, models, sample_weight, X_val, y_val, chunk)
+        lead._fit_path(models, data, chunk)
     finally:
         lead.random_state = given
     return [

@@ -34,33 +34,16 @@ class Rows:
     of: Ints | None = None
 
 
-def split_rows(rows: Rows, fraction: float, random_state: RandomState) -> tuple[Rows, Rows]:
-    """Hold out a random share of the training rows for early stopping.
+def split_rows_by_network(
+    rows: Rows, fraction: float, n_networks: int, random_state: RandomState
+) -> tuple[Rows, Rows]:
+    """Hold out a different share of the rows for each network, so that together they use all.
 
     If there are too few rows, all rows are used for both.
     """
     check_fraction("validation_fraction", fraction)
     n = rows.y.size
     # fewer rows would leave a validation loss of one or two outcomes
-    if n < MIN_ROWS_TO_SPLIT:
-        return rows, rows
-    order = generator(random_state).permutation(n)
-    n_validation = min(max(round(fraction * n), 1), n - 1)
-    validation = order[:n_validation]
-    training = order[n_validation:]
-    _check_weights(rows.weight[validation], rows.weight[training])
-    kept, held_out = (
-        Rows(rows.x[part], rows.y[part], rows.weight[part]) for part in (training, validation)
-    )
-    return kept, held_out
-
-
-def split_rows_by_network(
-    rows: Rows, fraction: float, n_networks: int, random_state: RandomState
-) -> tuple[Rows, Rows]:
-    """Hold out a different share of the rows for each network, so that together they use all."""
-    check_fraction("validation_fraction", fraction)
-    n = rows.y.size
     if n < MIN_ROWS_TO_SPLIT:
         return rows, rows
     n_validation = min(max(round(fraction * n), 1), n - 1)
@@ -72,6 +55,17 @@ def split_rows_by_network(
     for one_validation, one_training in zip(validation, training, strict=True):
         _check_weights(rows.weight[one_validation], rows.weight[one_training])
     return replace(rows, of=training), replace(rows, of=validation)
+
+
+def split_rows(rows: Rows, fraction: float, random_state: RandomState) -> tuple[Rows, Rows]:
+    """Hold out a random share of the training rows, the same for all networks."""
+    learning, validation = (
+        part
+        if part.of is None
+        else Rows(*(one[part.of[0]] for one in (rows.x, rows.y, rows.weight)))
+        for part in split_rows_by_network(rows, fraction, 1, random_state)
+    )
+    return learning, validation
 
 
 def _check_weights(*parts: Floats) -> None:
