@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
@@ -135,29 +134,6 @@ def test_predict_is_the_mean_of_the_base(name: str, fitted: Callable[[str], Any]
 
 
 @EVERY
-def test_a_row_is_forecast_the_same_alone_and_among_others(
-    name: str, fitted: Callable[[str], Any]
-) -> None:
-    together = numbers(fitted(name).forecast(X, R[:, 0]), name)
-    for i in range(5):
-        y = DISCRETE[name].outcomes(Y)[i : i + 1]
-        alone = fitted(name).forecast(X[i : i + 1], R[i : i + 1, 0])
-        pit = alone.pit(y, ties=TIES[i : i + 1])
-        np.testing.assert_allclose(pit, together[0, i], rtol=0, atol=1e-12)
-        np.testing.assert_allclose(alone.mean(), together[2, i], rtol=1e-9)
-
-
-@EVERY
-def test_fits_with_one_seed_are_identical(name: str, fitted: Callable[[str], Any]) -> None:
-    assert same(fit(name).forecast(X, R), fitted(name).forecast(X, R), name)
-    seeded = [
-        fit(name, random_state=seed).forecast(X, R) for seed in (5, 5, np.random.default_rng(5))
-    ]
-    assert same(seeded[0], seeded[1], name)
-    assert same(seeded[0], seeded[2], name)
-
-
-@EVERY
 def test_equal_weights_are_no_weights_and_weight_zero_is_no_row(
     name: str, fitted: Callable[[str], Any]
 ) -> None:
@@ -171,18 +147,6 @@ def test_equal_weights_are_no_weights_and_weight_zero_is_no_row(
     some = example.make().fit(X[used], y[used], np.ones(used.sum()))
     dropped = example.make().fit(X, y, used.astype(float))
     assert same(dropped.forecast(X, R), some.forecast(X, R), name, atol=1e-4)
-
-
-@EVERY
-def test_a_table_is_as_good_as_an_array(name: str, fitted: Callable[[str], Any]) -> None:
-    tables = [TABLE, pl.DataFrame(TABLE.to_dict(orient="list"))]
-    # BayesianRidge.predict(return_std=True) of scikit-learn 1.9 cannot read a polars table
-    for table in tables[:1] if "Hurdle" in name else tables:
-        model = fit(name, table)
-        assert model.feature_names_in_.tolist() == ["a", "b", "c"]
-        assert same(model.forecast(table, R), fitted(name).forecast(X, R), name, atol=1e-6)
-        with pytest.raises(ValueError, match="feature names should match"):
-            model.forecast(TABLE[["a", "b"]])
 
 
 @EVERY
@@ -333,20 +297,6 @@ def test_what_cannot_be_fitted_is_one_clear_line(case: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         model.fit(X[: len(y)], y)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("estimator", "y"),
-    [
-        (LinearRegression(), as_counts(Y)),
-        (BayesianRidge(), as_events(Y)),
-        (lambda rows: (np.zeros(len(rows)), np.ones(len(rows))), as_amounts(Y)),
-    ],
-)
-def test_a_continuous_model_of_atoms_is_warned_about_once(estimator: Any, y: Floats) -> None:
-    with pytest.warns(DiscreteOutcomeWarning) as caught:
-        RandomizedRegressor(estimator).fit(X, y)
-    assert len([one for one in caught if one.category is DiscreteOutcomeWarning]) == 1
 
 
 @EVERY

@@ -37,10 +37,6 @@ def test_paic_loss_is_the_distance_from_the_draw() -> None:
     )
 
 
-def test_nll_loss_is_minus_the_log_density() -> None:
-    assert nll_loss(tensor(LOG_DENSITY)).tolist() == [0.5, 2.0, -1.5, 30.0]
-
-
 def test_objective_weighs_the_two_by_alpha() -> None:
     # 0.75 * |pit - r| - 0.25 * log density
     by_hand = [0.0375 + 0.125, 0.375 + 0.5, 0.375 - 0.375, 0.0075 + 7.5]

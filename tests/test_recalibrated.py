@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import BayesianRidge, Ridge
@@ -24,9 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from evenhand import (
-    DiscreteOutcomeWarning,
     InputError,
-    RandomizedRegressor,
     RecalibratedRegressor,
     load,
     save,
@@ -34,7 +32,6 @@ from evenhand import (
 from evenhand.calibration import calibration_error
 from evenhand.columns import Partition, Schema, UnseenValuesWarning, group_columns
 from evenhand.distributions import Normal, Recalibrated
-from evenhand.draws import nodes
 from evenhand.forecasters.maps import learn_maps
 from evenhand.forecasters.samples import plotting_positions
 from forecaster_examples import linear_task, small_mixture
@@ -109,28 +106,6 @@ def test_a_tail_that_the_map_makes_tiny_in_the_middle_keeps_its_digits() -> None
         np.testing.assert_allclose(nearly_all, rest, rtol=1e-12)
 
 
-def test_each_row_goes_by_its_own_map() -> None:
-    rng = np.random.default_rng(0)
-    inner = np.sort(rng.uniform(size=(2, 50, 9)), axis=-1)
-    levels, values = (
-        np.concatenate((np.zeros((50, 1)), part, np.ones((50, 1))), axis=-1) for part in inner
-    )
-    base, y = Normal(rng.normal(size=50), 1.0), rng.normal(0, 2, 50)
-    batch = Recalibrated(base, levels, values, which=np.arange(50))
-    singles = [Recalibrated(base.take([i]), levels[i], values[i]) for i in range(50)]
-    for name in ("cdf", "logsf", "logpdf"):
-        expected = [getattr(single, name)(y[i])[0] for i, single in enumerate(singles)]
-        np.testing.assert_allclose(getattr(batch, name)(y), expected, rtol=1e-13)
-    np.testing.assert_allclose(
-        batch.ppf(0.97), [single.ppf(0.97)[0] for single in singles], rtol=1e-13
-    )
-    np.testing.assert_array_equal(batch.take([7, 3]).cdf(0.1), batch.cdf(0.1)[[7, 3]])
-    # a map for each row of a base that the rows share
-    shared = Recalibrated(Normal([0.0], 1.0), levels, values, which=np.arange(50))
-    assert shared.batch_shape == (50,)
-    np.testing.assert_array_equal(shared.take([4]).cdf(0.3), shared.cdf(0.3)[[4]])
-
-
 @pytest.mark.parametrize(
     "which",
     [
@@ -195,22 +170,6 @@ def test_maps_that_cannot_be_are_refused_in_one_line(
 ) -> None:
     with pytest.raises(InputError, match=message) as caught:
         Recalibrated(Normal(np.zeros(3), 1.0), levels, values)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("levels", "which", "message"),
-    [
-        (TWO, [0, 1], "base and which must have shapes that broadcast together"),
-        (TWO, [0, 2, 1], "which must lie between 0 and 1.* 2$"),
-        (TWO[0], [0, 0, 0], r"must have shape \(n_maps, k\) with which, got shape \(3,\)"),
-    ],
-)
-def test_maps_that_are_not_there_are_refused_in_one_line(
-    levels: Any, which: Any, message: str
-) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        Recalibrated(Normal(np.zeros(3), 1.0), levels, levels, which)
     assert "\n" not in str(caught.value)
 
 
@@ -555,19 +514,6 @@ def test_what_is_another_value_stays_unknown(trained: Any, given: Any) -> None:
     assert set(learned_partition(trained)[1](given)) == {None}
 
 
-@pytest.mark.parametrize(
-    ("trained", "given"),
-    [
-        ([True, False], [2, -1]),
-        (pd.date_range("2020-01-01", periods=12), np.arange(12)),
-    ],
-    ids=str,
-)
-def test_what_is_no_value_of_the_column_is_refused(trained: Any, given: Any) -> None:
-    with pytest.raises(InputError, match="column 'v', row 1 must"):
-        learned_partition(trained)[1](given)
-
-
 def test_new_labels_in_most_rows_are_said_in_one_line() -> None:
     table, y = halves(400, 34)
     table = table.assign(own=np.where(np.arange(400) % 4 < 2, "yes", "no"))
@@ -743,35 +689,6 @@ def test_too_few_rows_of_positive_weight_are_said_so() -> None:
     for estimator in (Ridge(), BayesianRidge(), FrozenEstimator(Ridge().fit(X, y))):
         with pytest.raises(InputError, match=message):
             RecalibratedRegressor(estimator).fit(X, y, weight)
-
-
-def test_rounded_outcomes_are_right_up_to_a_rounding_cell() -> None:
-    X, y = standard(2000, 12)
-    rounded = np.round(y * 10) / 10  # the largest cell holds 0.04
-    fresh, outcomes = standard(1000, 13)
-    with pytest.warns(DiscreteOutcomeWarning, match="PITs"):
-        model = RecalibratedRegressor(Says(0.0, 2.0), random_state=0).fit(X, rounded)
-    assert calibration_error(model.forecast(fresh).pit(outcomes)) < np.quantile(NULL, 0.999) + 0.04
-
-
-def test_inside_a_randomized_regressor_it_is_the_base() -> None:
-    table, y = halves(600, 14)
-    inner = RecalibratedRegressor(Says(0.0, 0.5), by="side", random_state=0)
-    model = RandomizedRegressor(inner, alpha=0.2).fit(table, y)
-    alone = clone(inner).fit(table, y)
-    np.testing.assert_array_equal(model.base_forecast(table).pit(y), alone.forecast(table).pit(y))
-    forecast = model.forecast(table, nodes(5))
-    assert forecast.pit(y).shape == (600, 5)
-    assert np.isfinite(forecast[:20].mean()).all()
-    assert np.isfinite(model.predict(table)).all()
-
-
-def test_a_randomized_model_is_refused() -> None:
-    X, y = linear_task(120)
-    inner = RandomizedRegressor(Ridge())
-    with pytest.raises(InputError, match=f"{type(inner).__name__} is already randomized") as caught:
-        RecalibratedRegressor(inner).fit(X, y)
-    assert "\n" not in str(caught.value)
 
 
 def refusals() -> dict[str, tuple[dict[str, Any], Any, str]]:

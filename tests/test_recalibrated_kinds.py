@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import optimize, sparse, special, stats
-from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
@@ -345,23 +344,6 @@ def test_the_check_states_gains_of_log_scores_and_errors_of_the_recalibrated_for
     np.testing.assert_allclose(after.cells().high, high, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("kind", "by"), [("binary", ["a", "b"]), ("count", RULES), ("hurdle", None)]
-)
-def test_stored_models_serve_the_same_forecasts(kind: str, by: Any) -> None:
-    table = people(600, 14)
-    y = forecast_of(kind, table, 1.0).sample(0)
-    model = RecalibratedRegressor(models(kind), by=by, random_state=0).fit(table, y)
-    state = model.to_state()
-    again = RecalibratedRegressor.from_state(state)
-    first, second = model.forecast(table), again.forecast(table)
-    np.testing.assert_allclose(first.cdf(y), second.cdf(y), rtol=1e-12)
-    np.testing.assert_allclose(first.cdf_left(y), second.cdf_left(y), rtol=1e-12)
-    pd.testing.assert_frame_equal(model.groups_, again.groups_)
-    pooled = [one.without_groups().forecast(table).cdf(y) for one in (model, again)]
-    np.testing.assert_allclose(*pooled, rtol=1e-12)
-
-
 @pytest.mark.parametrize("kind", ["binary", "hurdle"])
 def test_weights_count_by_their_ratios_and_rows_of_weight_0_do_not(kind: str) -> None:
     table = people(600, 15)
@@ -478,55 +460,6 @@ def test_tests_of_groups_take_randomized_pits() -> None:
         found.append(np.exp(log_p_values(pit.points, np.ones(300), np.ones((300, 1), dtype=bool))))
     # Kolmogorov-Smirnov at 1e-3
     assert stats.kstest(np.ravel(found), "uniform").pvalue > 1e-3
-
-
-def test_fitted_classifiers_and_functions_of_forecasts_are_not_refitted() -> None:
-    table = people(900, 20)
-    y = forecast_of("binary", table, 1.0).sample(0)
-    frozen = RecalibratedRegressor(FrozenEstimator(Stored()), by="a", random_state=0)
-    function = RecalibratedRegressor(models("binary"), by="a", random_state=0)
-    first, second = (one.fit(table, y).forecast(table).cdf(0.0) for one in (frozen, function))
-    np.testing.assert_allclose(first, second, rtol=1e-12)
-
-
-class Stored:
-    """A fitted model with a method `forecast`."""
-
-    def fit(self, X: Any, y: Any) -> Stored:
-        return self
-
-    def forecast(self, X: Any) -> Forecast:
-        return forecast_of("binary", X, 0.0)
-
-
-def test_small_groups_and_unseen_labels_take_the_map_of_all_rows() -> None:
-    table = people(400, 22).assign(place=np.resize(list("abcdefghijklmnopqrst"), 400))
-    y = forecast_of("binary", table, 0.0).sample(0)
-    model = RecalibratedRegressor(models("binary"), by="place", random_state=0).fit(table, y)
-    assert set(model.groups_["map"]) == {"pooled"}  # 20 rows each
-    with pytest.warns(UserWarning, match="place"):
-        found = model.forecast(table.assign(place="z")).event_probability()
-    expected = model.without_groups().forecast(table).event_probability()
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["binary", "hurdle"])
-def test_groups_are_given_as_masks_rules_and_functions(kind: str) -> None:
-    table = people(2000, 23)
-    y = forecast_of(kind, table, 1.0).sample(0)
-    mask = table["a"].to_numpy()
-    forms: list[tuple[Any, Any]] = [
-        ("a = true", None),
-        (lambda X: X["a"].to_numpy(), None),
-        (mask, {"g": mask}),
-    ]
-    served = []
-    for form, groups in forms:
-        model = RecalibratedRegressor(models(kind), by={"g": form}, random_state=0).fit(table, y)
-        assert model.groups_["map"].tolist() == ["own"]
-        served.append(model.forecast(table, groups=groups).cdf(1.0))
-    np.testing.assert_allclose(served[1], served[0], rtol=1e-12)
-    np.testing.assert_allclose(served[2], served[0], rtol=1e-12)
 
 
 def test_outcomes_that_were_thought_impossible_keep_the_check_finite() -> None:

@@ -38,15 +38,6 @@ def test_scores_of_normal_forecasts_are_their_formulas() -> None:
     )
 
 
-def test_scores_of_deterministic_forecasters_are_those_of_their_forecast() -> None:
-    scoringrules = pytest.importorskip("scoringrules")
-    model = RandomizedRegressor(BayesianRidge()).fit(X, Y)
-    mean, std = BayesianRidge().fit(X, Y).predict(X, return_std=True)
-    plain = type("Plain", (), {"forecast": lambda self, X, r=None: model.base_forecast(X)})()
-    expected = scoringrules.crps_normal(Y, mean, std).mean()
-    assert scoring.neg_crps(plain, X, Y) == pytest.approx(-expected, rel=1e-6)
-
-
 def test_scores_of_randomized_forecasts_are_means_over_the_draw() -> None:
     # around a standard normal the Gaussian link gives normal forecasts: their scores are formulas,
     # and their means over the draw integrals over a normal score
@@ -90,16 +81,6 @@ def test_a_grid_search_tells_values_of_alpha_apart(scorer: Any) -> None:
     # while the default scorer, R2 of the mean, cannot see alpha
     blind = GridSearchCV(model, {"alpha": alphas}, cv=3).fit(X, Y)
     assert np.ptp(blind.cv_results_["mean_test_score"]) == 0
-
-
-@pytest.mark.parametrize("scorer", SCORERS)
-def test_a_score_is_a_function_of_the_model_and_the_rows(scorer: Any) -> None:
-    model = RandomizedRegressor(Ridge(), alpha=0.1, random_state=0).fit(X, Y)
-    first = scorer(model, X, Y)
-    assert isinstance(first, float)
-    assert scorer(model, X, Y) == first
-    order = np.random.default_rng(0).permutation(len(Y))
-    assert scorer(model, X[order], Y[order]) == pytest.approx(first, rel=1e-12)
 
 
 def test_estimators_without_a_forecast_are_refused_with_the_remedy() -> None:
@@ -149,13 +130,6 @@ def test_folds_of_few_rows_are_scored_on_the_same_grid() -> None:
         # some folds have even differences only: cells of 2, whose mean density differs by
         # step^2 f'' / (24 f), below 0.01 within four standard deviations
         assert found == pytest.approx(each[rows].mean(), abs=0.01)
-
-
-def test_for_a_fine_step_the_scorers_agree() -> None:
-    model = RandomizedRegressor(standard_normal, alpha=0.3).fit(X, Y)
-    assert scoring.neg_cell_log_score(1e-4)(model, X, Y) == pytest.approx(
-        scoring.neg_log_score(model, X, Y), abs=1e-6
-    )
 
 
 def test_a_cell_at_a_bound_has_all_probability_beyond_it() -> None:

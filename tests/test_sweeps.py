@@ -105,13 +105,6 @@ def test_trainings_of_a_path_set_the_same_rows_aside(
     assert all(model.random_state is random_state for model in models)
 
 
-@pytest.mark.parametrize("n_jobs", [0, "two"])
-def test_a_number_of_jobs_that_is_none_is_refused(n_jobs: Any) -> None:
-    X, y = table()
-    with pytest.raises(InputError, match="n_jobs must be an integer of at least 1"):
-        PAICRegressor.path(X, y, ALPHAS, n_jobs=n_jobs, **SMALL)
-
-
 def test_a_path_needs_an_alpha() -> None:
     with pytest.raises(InputError, match=r"^alphas .*at least one"):
         PAICRegressor.path(*table(), [])
