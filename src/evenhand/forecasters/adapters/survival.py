@@ -1,23 +1,26 @@
-"""Forecasts of times by fitted survival models of lifelines and scikit-survival (outcomes: 5)."""
+"""Fitted survival models of lifelines and scikit-survival as forecasts of times (outcomes: 5)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
+from sklearn.frozen import FrozenEstimator
 
 from evenhand._format import number_in_full, one_line
 from evenhand._validate import Floats, InputError, bad_input, check_finite
 from evenhand.censoring import check_horizon
 from evenhand.columns import as_pandas
-from evenhand.distributions import OutcomeKind
+from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters.estimators import final_step, thawed
+from evenhand.forecasters.adapters.base import Base, Training, final_step, thawed
 from evenhand.tables import row_blocks, take_rows
+
+# --- forecasts of times by fitted survival models of lifelines and scikit-survival (outcomes: 5)
 
 MOST_TIMES = 100
 """Largest number of times at which curves are evaluated by default, besides those of the tail."""
@@ -285,3 +288,63 @@ def _check_within(model: Any, known: Floats, name: str, latest: float) -> None:
         rule = f"be at most {number_in_full(known[-1])}, the last training time"
         remedy = f"{inner} predicts no survival probabilities beyond it; use a parametric model"
         raise bad_input(name, rule, number_in_full(latest), remedy)
+
+
+# --- adapter for survival models of lifelines and scikit-survival
+
+
+class SurvivalBase(Base):
+    """A fitted survival model, or a `SurvivalModel` with its horizon and its times.
+
+    Parameters
+    ----------
+    estimator : SurvivalModel
+        The model with its grid of times.
+    """
+
+    name: ClassVar[str] = "survival"
+    estimator: SurvivalModel
+
+    @classmethod
+    def accepts(cls, estimator: Any) -> bool:
+        return isinstance(estimator, SurvivalModel) or has_survival_curves(estimator)
+
+    @classmethod
+    def is_held_out(cls, estimator: Any) -> bool:
+        return isinstance(estimator, FrozenEstimator | SurvivalModel)
+
+    @classmethod
+    def outcome_kind_of(cls, estimator: Any, y: Floats) -> OutcomeKind | None:
+        model = thawed(estimator)
+        is_given = isinstance(model, SurvivalModel)
+        return model.outcome_kind_of(y) if is_given else OutcomeKind.CONTINUOUS
+
+    @classmethod
+    def of_fitted(cls, estimator: Any) -> Self:
+        model = thawed(estimator)
+        return cls(model if isinstance(model, SurvivalModel) else SurvivalModel(model))
+
+    @classmethod
+    def fit(cls, estimator: Any, rows: Training) -> Self:
+        if not cls.is_held_out(estimator):
+            name = type(estimator).__name__
+            raise InputError(
+                f"estimator {name} is a survival model, which is fitted to times and events; fit it"
+                " with its own fit, on other rows, and pass FrozenEstimator(model) or"
+                " evenhand.forecasters.SurvivalModel(model, horizon=...)"
+            )
+        return cls.of_fitted(estimator)
+
+    def distribution(self, X: Any) -> Distribution:
+        return self.estimator.forecast(X).distribution
+
+    def to_arrays(self) -> dict[str, Floats]:
+        return self.estimator.to_arrays()
+
+    def to_parts(self) -> dict[str, Any]:
+        # the model of the other library: times and horizon are stored as arrays
+        return {"estimator": self.estimator.model}
+
+    @classmethod
+    def from_arrays(cls, estimator: Any, arrays: dict[str, Floats]) -> Self:
+        return cls(SurvivalModel.from_arrays(estimator, arrays))
