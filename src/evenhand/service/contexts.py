@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 from evenhand._ids import INVISIBLE
 from evenhand._validate import InputError, bad_input
-from evenhand.logs import DecisionLog, Entry, Logged, Transaction, digest_of
+from evenhand.service.chain import digest_of
+from evenhand.service.decision_log import DecisionLog, Transaction
+from evenhand.service.entries import Entry, Logged
 
 Naming = Literal["hash", "id"]
 """How the log names people: by a keyed hash of the id, or by the id."""

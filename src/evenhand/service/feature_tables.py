@@ -9,7 +9,7 @@ from typing import Any
 from evenhand._format import count
 from evenhand._validate import InputError, about, check_column
 from evenhand.draws import KeyedDraws
-from evenhand.logs import Logged
+from evenhand.service.entries import Logged
 from evenhand.service.features import RowReader
 from evenhand.service.logged_forecasts import logged_name
 from evenhand.tables import Parts, id_column

@@ -16,8 +16,8 @@ from evenhand._validate import (
     first_names,
 )
 from evenhand.columns import Column, Schema, as_pandas, refuse_repeated_names
-from evenhand.logs import digest_of
 from evenhand.service.cells import Cells, Value
+from evenhand.service.chain import digest_of
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import Mask
-from evenhand.logs import DecisionLog, EntryTimes, Logged
+from evenhand.service.decision_log import DecisionLog
+from evenhand.service.entries import Logged
+from evenhand.service.entry_times import EntryTimes
 
 LEARNING = 100
 """Number of first forecasts that define the groups: the same ones, however often it is resumed."""

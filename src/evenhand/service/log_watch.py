@@ -10,10 +10,12 @@ import numpy as np
 from evenhand._format import count
 from evenhand._validate import InputError, first_names
 from evenhand._version import __version__
-from evenhand.logs import DecisionLog, Head, Verification, verify
 from evenhand.monitoring import Alarm, Watch, as_horizon, as_time
+from evenhand.service.decision_log import DecisionLog
+from evenhand.service.entries import Head
 from evenhand.service.first_forecasts import LEARNING, FirstForecasts
 from evenhand.service.matured import rows_of
+from evenhand.service.verification import Verification, verify
 from evenhand.service.watch_state import WatchState
 from evenhand.service.watched_contexts import WatchedContexts, other_names
 

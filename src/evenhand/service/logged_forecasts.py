@@ -14,7 +14,8 @@ from evenhand.distributions import Distribution, from_records
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
 from evenhand.links import Link, make_link
-from evenhand.logs import DecisionLog, Logged
+from evenhand.service.decision_log import DecisionLog
+from evenhand.service.entries import Logged
 
 T = TypeVar("T")
 

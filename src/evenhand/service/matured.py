@@ -13,8 +13,10 @@ from evenhand._validate import Floats, InputError, Mask
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.links import Link
-from evenhand.logs import DecisionLog, EntryTimes, Logged
 from evenhand.monitoring import Rows, as_horizon, as_time
+from evenhand.service.decision_log import DecisionLog
+from evenhand.service.entries import Logged
+from evenhand.service.entry_times import EntryTimes
 from evenhand.service.first_forecasts import FirstForecasts, days_between
 from evenhand.service.logged_forecasts import base_of, in_blocks, link_of, served_of
 from evenhand.service.watched_contexts import WatchedContexts

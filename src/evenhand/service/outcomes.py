@@ -15,8 +15,10 @@ from evenhand._format import count
 from evenhand._ids import check_id
 from evenhand._validate import InputError, as_floats, bad_input
 from evenhand.draws import KeyedDraws
-from evenhand.logs import DecisionLog, Entry, Logged, Transaction, digest_of
 from evenhand.monitoring import as_time
+from evenhand.service.chain import digest_of
+from evenhand.service.decision_log import DecisionLog, Transaction
+from evenhand.service.entries import Entry, Logged
 from evenhand.service.logged_forecasts import (
     context_values,
     first_forecasts,

@@ -10,13 +10,15 @@ from evenhand._validate import InputError
 from evenhand.columns import as_pandas
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
-from evenhand.logs import DecisionLog, Head, Logged, verify
 from evenhand.service.contexts import versions
+from evenhand.service.decision_log import DecisionLog
+from evenhand.service.entries import Head, Logged
 from evenhand.service.features import Features, RowReader
 from evenhand.service.forecasts import Decide, Forecasting
 from evenhand.service.loading import Loaded, loaded
 from evenhand.service.logged_forecasts import context_of, logged_forecast, logged_name, served_of
 from evenhand.service.replay_result import Check, Difference, Replay, ReplayPart
+from evenhand.service.verification import verify
 
 TOLERANCE = 1e-9
 """Largest relative difference of numbers that are equal: other processors change last digits."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from evenhand.logs import Logged
+from evenhand.service.entries import Logged
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from evenhand._validate import Floats, InputError, bad_input, check_choice
 from evenhand.columns import Schema
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
-from evenhand.logs import Batches, DecisionLog, Entry, Logged, Ticket, Transaction
+from evenhand.service.batches import Batches, Ticket
 from evenhand.service.contexts import (
     Naming,
     open_context,
@@ -25,6 +25,8 @@ from evenhand.service.contexts import (
     person_subject,
     versions,
 )
+from evenhand.service.decision_log import DecisionLog, Transaction
+from evenhand.service.entries import Entry, Logged
 from evenhand.service.features import Features, RowReader
 from evenhand.service.forecasts import Decide, Forecasting, check_levels
 from evenhand.service.loading import loaded

@@ -10,8 +10,9 @@ from typing import Any, Self
 
 from evenhand._files import write_text
 from evenhand._validate import InputError, about
-from evenhand.logs import Head, digest_of
 from evenhand.monitoring import Watch, as_time
+from evenhand.service.chain import digest_of
+from evenhand.service.entries import Head
 from evenhand.service.watched_contexts import Scope
 
 SCHEMA = "evenhand.log-watch/1"

@@ -9,7 +9,7 @@ from typing import Any, Self
 from evenhand._format import count
 from evenhand._ids import id_text
 from evenhand._validate import InputError, check_column, did_you_mean, first_names
-from evenhand.logs import DecisionLog
+from evenhand.service.decision_log import DecisionLog
 from evenhand.service.first_forecasts import naming_of
 
 Kind = tuple[str | None, float | None]

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, get_args
 
 from evenhand._validate import InputError, bad_input, check_choice
-from evenhand.logs.entries import Entry, EntryKind, Logged
-from evenhand.logs.entry_times import MOST_ERROR
-from evenhand.logs.log_errors import changed
+from evenhand.service.entries import Entry, EntryKind, Logged
+from evenhand.service.entry_times import MOST_ERROR
+from evenhand.service.log_errors import changed
 
 LOGGER = logging.getLogger(__name__)
 

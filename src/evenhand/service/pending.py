@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Protocol
 
 from evenhand._validate import InputError
-from evenhand.logs.chain import Row, check_entry, logged, next_row
-from evenhand.logs.entries import Entry, Logged
+from evenhand.service.chain import Row, check_entry, logged, next_row
+from evenhand.service.entries import Entry, Logged
 
 
 class Stored(Protocol):

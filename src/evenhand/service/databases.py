@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from evenhand.logs.log_errors import LogError
+from evenhand.service.log_errors import LogError
 
 PATIENCE_SECONDS = 60.0
 """Time to wait for writers of other processes."""

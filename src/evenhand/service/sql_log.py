@@ -8,17 +8,17 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from evenhand._validate import InputError
-from evenhand.logs.chain import FORMAT, check_format, is_storable, logged
-from evenhand.logs.connections import Connections
-from evenhand.logs.databases import Database
-from evenhand.logs.decision_log import DecisionLog, Transaction
-from evenhand.logs.entries import EntryKind, Head, Logged
-from evenhand.logs.forks import prepare_for_forks
-from evenhand.logs.group_commit import GroupCommit, Work
-from evenhand.logs.log_errors import READ_ONLY, LogError
-from evenhand.logs.lookups import Lookups
-from evenhand.logs.pending import Pending
-from evenhand.logs.schema import ENTRIES, LOG_FORMAT, METADATA
+from evenhand.service.chain import FORMAT, check_format, is_storable, logged
+from evenhand.service.connections import Connections
+from evenhand.service.databases import Database
+from evenhand.service.decision_log import DecisionLog, Transaction
+from evenhand.service.entries import EntryKind, Head, Logged
+from evenhand.service.forks import prepare_for_forks
+from evenhand.service.group_commit import GroupCommit, Work
+from evenhand.service.log_errors import READ_ONLY, LogError
+from evenhand.service.lookups import Lookups
+from evenhand.service.pending import Pending
+from evenhand.service.schema import ENTRIES, LOG_FORMAT, METADATA
 
 T = TypeVar("T")
 

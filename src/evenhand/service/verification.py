@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from evenhand._validate import InputError, bad_input
-from evenhand.logs.chain import BEFORE_FIRST
-from evenhand.logs.decision_log import DecisionLog
-from evenhand.logs.entries import Head, Logged
-from evenhand.logs.entry_times import EntryTimes
-from evenhand.logs.log_errors import changed
+from evenhand.service.chain import BEFORE_FIRST
+from evenhand.service.decision_log import DecisionLog
+from evenhand.service.entries import Head, Logged
+from evenhand.service.entry_times import EntryTimes
+from evenhand.service.log_errors import changed
 
 
 @dataclass(frozen=True)

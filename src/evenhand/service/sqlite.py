@@ -14,8 +14,8 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from evenhand._validate import InputError
-from evenhand.logs.databases import BUSY, PATIENCE_SECONDS, Database, first_line
-from evenhand.logs.log_errors import FULL, READ_ONLY, LogError
+from evenhand.service.databases import BUSY, PATIENCE_SECONDS, Database, first_line
+from evenhand.service.log_errors import FULL, READ_ONLY, LogError
 
 POLL_SECONDS = 0.0005
 """Time between attempts to begin while another process writes."""

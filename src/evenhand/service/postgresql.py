@@ -6,8 +6,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from evenhand.logs.databases import BUSY, PATIENCE_SECONDS, Database, first_line
-from evenhand.logs.log_errors import FULL, READ_ONLY
+from evenhand.service.databases import BUSY, PATIENCE_SECONDS, Database, first_line
+from evenhand.service.log_errors import FULL, READ_ONLY
 
 CONNECT_SECONDS = 10
 """Time to wait for a server that does not answer, unless the URL has its own."""

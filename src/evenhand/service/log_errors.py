@@ -19,7 +19,7 @@ class LogError(InputError):
     --------
     >>> raise LogError("log.sqlite: the disk is full; free space and repeat the request")
     Traceback (most recent call last):
-    evenhand.logs.log_errors.LogError: log.sqlite: the disk is full; free space and repeat ...
+    evenhand.service.log_errors.LogError: log.sqlite: the disk is full; free space and repeat ...
     """
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from evenhand.logs.chain import Row, logged
-from evenhand.logs.databases import Database
-from evenhand.logs.entries import EntryKind, Logged
-from evenhand.logs.schema import ENTRIES
+from evenhand.service.chain import Row, logged
+from evenhand.service.databases import Database
+from evenhand.service.entries import EntryKind, Logged
+from evenhand.service.schema import ENTRIES
 
 PAGE = 1000
 """Entries that are read at a time."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
-from evenhand.logs.entries import Entry, EntryKind, Head, Logged
+from evenhand.service.entries import Entry, EntryKind, Head, Logged
 
 T = TypeVar("T")
 

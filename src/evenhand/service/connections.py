@@ -9,8 +9,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from evenhand.logs.databases import Database
-from evenhand.logs.log_errors import CLOSED, LogError
+from evenhand.service.databases import Database
+from evenhand.service.log_errors import CLOSED, LogError
 
 POOL_SIZE = 8
 """Connections kept open for the next request; others are closed after use."""

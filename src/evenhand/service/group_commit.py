@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from evenhand.logs.batches import Batches, Ticket
-from evenhand.logs.decision_log import Transaction
-from evenhand.logs.log_errors import LogError
-from evenhand.logs.pending import Pending
+from evenhand.service.batches import Batches, Ticket
+from evenhand.service.decision_log import Transaction
+from evenhand.service.log_errors import LogError
+from evenhand.service.pending import Pending
 
 T = TypeVar("T")
 
