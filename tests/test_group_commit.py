@@ -116,7 +116,7 @@ def test_a_leader_that_takes_its_work_back_leaves_the_lead_to_another(log: Decis
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(log.run, slow)
         slow.has_started.wait(60)
-        ticket = importlib.import_module("evenhand.service.group_commit").Work(lambda t: None)
+        ticket = importlib.import_module("evenhand.service.sql_log").Work(lambda t: None)
         group._waiting.append(ticket)
         second = pool.submit(log.run, lambda t: t.add(forecast("second")))
         wait_for(lambda: n_waiting(log) == 2)

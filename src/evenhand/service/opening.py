@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from evenhand._validate import InputError, require_extra
-from evenhand.service.decision_log import DecisionLog
-from evenhand.service.log_errors import LogError
+from evenhand.service.decision_log import DecisionLog, LogError
 
 SQLITE_ENDINGS = (".sqlite", ".sqlite3", ".db")
 
@@ -79,7 +78,7 @@ def _at_url(text: str, create: bool) -> DecisionLog:
         return _in_sqlite(Path(str(url.database)), create)
     if backend in ("postgresql", "postgres"):
         require_extra("psycopg", "postgresql")
-        from evenhand.service.postgresql import PostgreSQL
+        from evenhand.service.databases import PostgreSQL
         from evenhand.service.sql_log import SqlLog
 
         return SqlLog(PostgreSQL(url), create=create)
@@ -88,8 +87,8 @@ def _at_url(text: str, create: bool) -> DecisionLog:
 
 def _in_sqlite(path: Path, create: bool) -> DecisionLog:
     require_extra("sqlalchemy", "service")
+    from evenhand.service.databases import SQLite
     from evenhand.service.sql_log import SqlLog
-    from evenhand.service.sqlite import SQLite
 
     return SqlLog(SQLite(path, create=create), create=create)
 
