@@ -13,22 +13,21 @@ from numpy.typing import NDArray
 from evenhand._validate import InputError, check_choice
 from evenhand.certificates import Promise
 from evenhand.monitoring.alarms import Alarm, Direction, Notice, Part, risk_shares
-from evenhand.monitoring.horizons import as_horizon, as_time
 from evenhand.monitoring.named_groups import NamedGroups
-from evenhand.monitoring.periods import Calendar
-from evenhand.monitoring.promise_values import promise_values
-from evenhand.monitoring.rows import Rows
-from evenhand.monitoring.settings import Settings, check_form
+from evenhand.monitoring.promise_test import promise_values
+from evenhand.monitoring.rows import Rows, as_horizon, as_time
+from evenhand.monitoring.settings import Calendar, Settings, check_form
 from evenhand.monitoring.tallies import Delays
 from evenhand.monitoring.watched_parts import (
+    EnvelopeKept,
     FairDraws,
     GroupErrors,
     Kind,
+    PromiseKept,
     WatchedPart,
     excess_of,
 )
-from evenhand.monitoring.watched_promise import EnvelopeKept, PromiseKept
-from evenhand.monitoring.witness_tests import Crossing
+from evenhand.monitoring.witnesses import Crossing
 
 AlarmOrNotice = TypeVar("AlarmOrNotice", bound=Alarm)
 

@@ -6,16 +6,67 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand._validate import InputError, bad_input, check_choice, check_fraction
 from evenhand.columns import EVERYONE, check_names
-from evenhand.monitoring.horizons import as_horizon
-from evenhand.monitoring.periods import PERIODS, Period
+from evenhand.monitoring.rows import as_horizon
 
-SCHEMA = "evenhand.watch-state/1"
+# --- calendar periods of a watch, in UTC
+
+Period = Literal["hour", "day", "week", "month"]
+"""Calendar unit in which a watch counts time; weeks begin on Monday."""
+
+PERIODS: tuple[Period, ...] = ("hour", "day", "week", "month")
+
+UNITS: dict[Period, str] = {"hour": "h", "day": "D", "week": "D", "month": "M"}
+
+DAYS_TO_MONDAY = 3
+"""Days from Monday, 29 December 1969, to the first day of 1970, from which numpy counts days."""
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """Numbers of calendar periods.
+
+    Parameters
+    ----------
+    period : {"hour", "day", "week", "month"}
+        Calendar unit.
+
+    Examples
+    --------
+    >>> week = Calendar("week")
+    >>> week.numbers(np.array(["2026-03-01T23:00", "2026-03-02T00:00"], dtype="M8[us]"))
+    array([2930, 2931])
+    >>> week.start(2931)
+    '2026-03-02'
+    """
+
+    period: Period
+
+    def numbers(self, times: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the number of the period of each time, counted from 1970."""
+        counted = times.astype(f"datetime64[{UNITS[self.period]}]").astype(np.int64)
+        if self.period == "week":
+            return np.asarray((counted + DAYS_TO_MONDAY) // 7, dtype=np.int64)
+        return np.asarray(counted, dtype=np.int64)
+
+    def start(self, number: int) -> str:
+        """Return the start of a period as an ISO date; of an hour with its time in UTC."""
+        if self.period == "week":
+            number = 7 * number - DAYS_TO_MONDAY
+        first = np.datetime64(number, UNITS[self.period])  # type: ignore[call-overload]
+        unit = "m" if self.period == "hour" else "D"
+        return str(first.astype(f"datetime64[{unit}]"))
+
+
+# --- settings of a watch, and the checks of a state that is resumed
+
+STATE_SCHEMA = "evenhand.watch-state/1"
 """Name and version of the layout of states."""
 
 MOST = 2.0**62
@@ -124,15 +175,15 @@ def check_form(found: Any, fresh: Any, n_past: int) -> None:
 def check_schema(state: Any) -> None:
     """Refuse what is no state of a watch, and states of newer versions."""
     schema = state.get("schema") if isinstance(state, Mapping) else None
-    name, _, version = SCHEMA.partition("/")
+    name, _, version = STATE_SCHEMA.partition("/")
     found = re.fullmatch(rf"{re.escape(name)}/(\d+)", schema) if isinstance(schema, str) else None
     if found is None:
         raise InputError(
-            f"this is not the state of a watch (its schema is {schema!r:.60}, not {SCHEMA!r});"
+            f"this is not the state of a watch (its schema is {schema!r:.60}, not {STATE_SCHEMA!r});"
             " pass the output of Watch.state"
         )
     if int(found[1]) > int(version):
         raise InputError(
             f"the state has schema {schema!r}, from a newer version of evenhand; update evenhand"
-            f" to read it (this version reads {SCHEMA!r})"
+            f" to read it (this version reads {STATE_SCHEMA!r})"
         )
