@@ -134,7 +134,7 @@ def test_a_failing_work_takes_no_other_work_of_its_group_with_it(log: DecisionLo
         first = pool.submit(log.run, slow)
         started.wait(30)
         calls = [pool.submit(log.run, numbered(i)) for i in range(16)]
-        while len(log._group._batches._waiting) < 16:  # type: ignore[attr-defined]
+        while len(log._works._waiting) < 16:  # type: ignore[attr-defined]
             pass
         go_on.set()
         assert first.result() is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
@@ -173,17 +172,10 @@ def check_form(found: Any, fresh: Any, n_past: int) -> None:
 
 
 def check_schema(state: Any) -> None:
-    """Refuse what is no state of a watch, and states of newer versions."""
+    """Refuse what is no state of a watch."""
     schema = state.get("schema") if isinstance(state, Mapping) else None
-    name, _, version = STATE_SCHEMA.partition("/")
-    found = re.fullmatch(rf"{re.escape(name)}/(\d+)", schema) if isinstance(schema, str) else None
-    if found is None:
+    if schema != STATE_SCHEMA:
         raise InputError(
-            f"this is not the state of a watch (its schema is {schema!r:.60}, not {STATE_SCHEMA!r});"
-            " pass the output of Watch.state"
-        )
-    if int(found[1]) > int(version):
-        raise InputError(
-            f"the state has schema {schema!r}, from a newer version of evenhand; update evenhand"
-            f" to read it (this version reads {STATE_SCHEMA!r})"
+            f"this is not the state of a watch (its schema is {schema!r:.60}, not"
+            f" {STATE_SCHEMA!r}); pass the output of Watch.state"
         )

@@ -357,7 +357,7 @@ class Watch(Summarized):
         Raises
         ------
         InputError
-            If the state is of a newer version, of another certificate or of other settings, or is
+            If the state is of another certificate or of other settings, or is
             no state of a watch. The message is one line.
         """
         check_schema(state)

@@ -8,16 +8,16 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
-from evenhand._validate import InputError, bad_input, check_choice
-from evenhand.service.decision_log import DecisionLog, Entry, EntryKind, Head, Logged, changed
+from evenhand._validate import InputError, bad_input
+from evenhand.service.decision_log import DecisionLog, Entry, Head, Logged, changed
 from evenhand.service.entry_times import MOST_ERROR, EntryTimes
 
 LOGGER = logging.getLogger(__name__)
 
 FORMAT = 1
-"""Version of logs; logs of later versions are refused."""
+"""Version of logs; others are refused."""
 
 BEFORE_FIRST = "0" * 64
 """Hash in place of that of a previous entry, in the first."""
@@ -92,24 +92,6 @@ def logged(row: Row, source: str) -> Logged:
     if copies != row[:5]:
         raise changed(source, row.number, "is not what its row shows: a column has been changed")
     return entry
-
-
-def check_entry(entry: Entry) -> None:
-    """Raise InputError if an entry has no known kind, or texts that cannot be stored."""
-    check_choice("kind", entry.kind, get_args(EntryKind))
-    for name in ("id", "request", "subject"):
-        text = getattr(entry, name)
-        if (text is not None or name == "id") and not is_storable(text):
-            raise bad_input(f"{name} of an entry", "be valid text", ascii(text))
-
-
-def check_format(version: int | None, source: str) -> None:
-    """Raise InputError if a log has a version that is not known here."""
-    if version is None or version > FORMAT:
-        raise InputError(
-            f"{source} has version {version} of decision logs, and this evenhand reads versions up"
-            f" to {FORMAT}; update evenhand"
-        )
 
 
 def is_storable(text: Any) -> bool:

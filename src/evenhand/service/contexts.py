@@ -139,17 +139,15 @@ def in_blocks(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def logged_forecast(log: DecisionLog, id: str) -> Logged:
-    """Return the forecast with an id; InputError with similar ids if the log has no such one."""
+    """Return the forecast with an id; InputError if the log has no such one."""
     found = log.get(id)
     if found is not None:
         return found
-    known = [entry.id for entry in log.entries(kind="forecast")]
-    similar = [one for one in known if _is_similar(id, one)][:3]
-    if similar:
-        remedy = f"did you mean {' or '.join(map(repr, similar))}?"
-    else:
-        remedy = f"it has {count(len(known), 'forecast')}; give the id of one of them"
-    raise InputError(f"{log.source} has no forecast {id!r}; {remedy}")
+    n = sum(1 for _ in log.entries(kind="forecast"))
+    raise InputError(
+        f"{log.source} has no forecast {id!r}; it has {count(n, 'forecast')}; give the id of one"
+        " of them"
+    )
 
 
 def first_forecasts(log: DecisionLog, context: str | None) -> Iterator[Logged]:
@@ -157,14 +155,6 @@ def first_forecasts(log: DecisionLog, context: str | None) -> Iterator[Logged]:
     for entry in log.entries(kind="forecast"):
         if entry.values["context"] == context and entry.values["revision"] == 0:
             yield entry
-
-
-def _is_similar(given: str, known: str) -> bool:
-    """Whether an id is the beginning of a known one, or differs in one or two characters."""
-    if len(given) != len(known):
-        return len(given) >= 4 and (known.startswith(given) or given.startswith(known))
-    n_changed = sum(one != other for one, other in zip(given, known, strict=True))
-    return n_changed <= min(2, len(given) // 4)
 
 
 def context_values(log: DecisionLog, context: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any
@@ -13,7 +12,6 @@ import numpy as np
 from evenhand._validate import Floats, InputError, Mask
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
-from evenhand.links import Link
 from evenhand.monitoring import Rows, as_horizon, as_time
 from evenhand.service.contexts import base_of, in_blocks, link_of, served_of
 from evenhand.service.decision_log import DecisionLog, Logged
@@ -247,62 +245,41 @@ def rows_of(
     """
     times = found.times[chosen] if least is None else np.maximum(found.times[chosen], least)
     pairs = zip(found.entries(log, chosen), times, strict=True)
-    return _joined([_Block.of(block, found, wait) for block in in_blocks(pairs, BLOCK)], groups)
+    return _joined([_columns(block, found, wait) for block in in_blocks(pairs, BLOCK)], groups)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Columns of `Rows` for some forecasts."""
-
-    time: Any
-    known: Any
-    pit: tuple[Floats, Floats]
-    r: Floats
-    base: tuple[Floats, Floats] | None
-    excess: Floats | None
-    promised: Any
-    groups: list[dict[str, Any]]
-    delay: Floats
-    link: Link | None
-
-    @classmethod
-    def of(
-        cls,
-        served: Sequence[tuple[Logged, np.datetime64]],
-        found: FirstForecasts,
-        wait: np.timedelta64,
-    ) -> _Block:
-        """Compute the columns of forecasts, each with its time, and their outcomes by then."""
-        entries = [entry for entry, _ in served]
-        time = np.array([one for _, one in served])
-        y = np.full(len(entries), np.nan)
-        delay = np.full(len(entries), np.nan)
-        for row, entry in enumerate(entries):
-            mine = found.outcomes.get(entry.id, [])
-            if mine:
-                delay[row] = days_between(time[row], mine[0][0])
-            for recorded, value in mine:
-                if recorded <= time[row] + wait:
-                    y[row] = value
-        base = _distribution(entries)
-        link = link_of(entries[0].values)
-        kind = base.outcome_kind
+def _columns(
+    served: Sequence[tuple[Logged, np.datetime64]], found: FirstForecasts, wait: np.timedelta64
+) -> dict[str, Any]:
+    """Return columns of `Rows` for forecasts, each with its time, and their outcomes by then."""
+    entries = [entry for entry, _ in served]
+    time = np.array([one for _, one in served])
+    y = np.full(len(entries), np.nan)
+    delay = np.full(len(entries), np.nan)
+    for row, entry in enumerate(entries):
+        mine = found.outcomes.get(entry.id, [])
+        if mine:
+            delay[row] = days_between(time[row], mine[0][0])
+        for recorded, value in mine:
+            if recorded <= time[row] + wait:
+                y[row] = value
+    base = _distribution(entries)
+    link = link_of(entries[0].values)
+    kind = base.outcome_kind
+    is_hurdle = kind is OutcomeKind.HURDLE
+    return {
+        "time": time,
+        "known": ~np.isnan(y),
+        "pit": _cells(served_of(entries, base), y),
         # None becomes NaN
-        r = np.array([entry.values["r"] for entry in entries], dtype=np.float64)
-        is_binary = kind is OutcomeKind.BINARY
-        is_hurdle = kind is OutcomeKind.HURDLE
-        return cls(
-            time,
-            ~np.isnan(y),
-            _cells(served_of(entries, base), y),
-            r,
-            None if link is None else _base_cells(base, y),
-            y - np.exp(base.logsf(0.0)) if is_binary else None,
-            np.isnan(y) | (y != as_hurdle(base).at) if is_hurdle else None,
-            [entry.values.get("groups") or {} for entry in entries],
-            delay,
-            link,
-        )
+        "r": np.array([entry.values["r"] for entry in entries], dtype=np.float64),
+        "base": None if link is None else _base_cells(base, y),
+        "excess": y - np.exp(base.logsf(0.0)) if kind is OutcomeKind.BINARY else None,
+        "promised": np.isnan(y) | (y != as_hurdle(base).at) if is_hurdle else None,
+        "columns": [entry.values.get("groups") or {} for entry in entries],
+        "delay": delay,
+        "link": link,
+    }
 
 
 def _distribution(entries: Sequence[Logged]) -> Distribution:
@@ -335,7 +312,7 @@ def _base_cells(base: Distribution, y: Floats) -> tuple[Floats, Floats]:
     return np.where(is_atom, 0.0, low), np.where(is_atom, 1.0, high)
 
 
-def _joined(blocks: Sequence[_Block], names: Sequence[str] = ()) -> Rows:
+def _joined(blocks: Sequence[dict[str, Any]], names: Sequence[str] = ()) -> Rows:
     """Return the rows of all blocks, in order."""
     import pandas as pd
 
@@ -344,21 +321,18 @@ def _joined(blocks: Sequence[_Block], names: Sequence[str] = ()) -> Rows:
         time = none.astype("datetime64[us]")
         return Rows(time, none.astype(np.bool_), (none, none), delay=none)
 
-    def joined(name: str) -> Any:
-        parts = [getattr(block, name) for block in blocks]
+    def joined(parts: Sequence[Any]) -> Any:
         if any(part is None for part in parts):
             return None
         if isinstance(parts[0], tuple):
             return tuple(np.concatenate(ends) for ends in zip(*parts, strict=True))
         return np.concatenate(parts)
 
-    groups = [values for block in blocks for values in block.groups]
+    link = blocks[0]["link"]  # one model for all forecasts of a context
+    groups = [values for block in blocks for values in block["columns"]]
     columns = pd.DataFrame(groups, columns=list(names) or None) if any(groups) or names else None
-    fields = ("time", "known", "pit", "base", "excess", "promised", "delay")
-    r = joined("r")
-    return Rows(
-        **{name: joined(name) for name in fields},
-        r=None if np.isnan(r).all() else r,
-        columns=columns,
-        link=blocks[0].link,  # one model for all forecasts of a context
-    )
+    arrays = blocks[0].keys() - {"columns", "link"}
+    found = {name: joined([block[name] for block in blocks]) for name in arrays}
+    if np.isnan(found["r"]).all():
+        found["r"] = None
+    return Rows(**found, columns=columns, link=link)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 import sqlalchemy as sa
@@ -18,8 +18,6 @@ from evenhand.service.batches import Batches, Ticket
 from evenhand.service.chain import (
     FORMAT,
     Row,
-    check_entry,
-    check_format,
     is_storable,
     logged,
     next_row,
@@ -141,42 +139,6 @@ class Connections:
             self._n_open -= 1
 
 
-# --- preparation of decision logs for forks of their process
-
-
-class Forkable(Protocol):
-    """A log that must prepare for forks of its process."""
-
-    def before_fork(self) -> None:
-        """Release what must not be shared."""
-
-    def after_fork(self) -> None:
-        """Replace, in the fork, what threads of its parent may have locked."""
-
-
-def prepare_for_forks(log: Forkable) -> None:
-    """Call `before_fork` and `after_fork` of a log whenever its process is forked."""
-    _prepared_logs().add(log)
-
-
-@cache
-def _prepared_logs() -> WeakSet[Forkable]:
-    """Return the logs to prepare; the first call registers what prepares them."""
-    logs: WeakSet[Forkable] = WeakSet()
-
-    def before_fork() -> None:
-        for log in list(logs):
-            log.before_fork()
-
-    def after_fork() -> None:
-        for log in list(logs):
-            log.after_fork()
-
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=before_fork, after_in_child=after_fork)
-    return logs
-
-
 # --- reads of the entries of a decision log in a database
 
 PAGE = 1000
@@ -270,21 +232,6 @@ def _count_of_subject() -> sa.Select[Any]:
 # --- entries of a transaction that are not written yet
 
 
-class Stored(Protocol):
-    """Lookups among the entries that are written."""
-
-    source: str
-
-    def find(self, request: str) -> Logged | None:
-        """Return the entry with this `request`."""
-
-    def n_of(self, subject: str) -> int:
-        """Return the number of entries with this `subject`."""
-
-    def forecast(self, id: str) -> Logged | None:
-        """Return the forecast with this id."""
-
-
 class Pending:
     """The `Transaction` of all logs: entries are collected, and written together at the end.
 
@@ -292,13 +239,13 @@ class Pending:
 
     Parameters
     ----------
-    stored : Stored
+    stored : Lookups
         Entries in the log.
     last : Logged or None
         The last of them.
     """
 
-    def __init__(self, stored: Stored, last: Logged | None) -> None:
+    def __init__(self, stored: Lookups, last: Logged | None) -> None:
         self._stored = stored
         self._last = last
         self._first = last
@@ -327,7 +274,6 @@ class Pending:
 
     def add(self, entry: Entry) -> Logged:
         """Append an entry; InputError if its request, or its id among forecasts, is there."""
-        check_entry(entry)
         self._refuse_repeated(entry)
         source = self._stored.source
         row = next_row(entry, self._last, source)
@@ -392,31 +338,6 @@ class Work(Ticket):
             self.error = error
 
 
-class GroupCommit:
-    """Transactions, each with the works of all threads that wait for the disk meanwhile.
-
-    Parameters
-    ----------
-    commit : callable
-        Receives a list of works, calls each in one transaction, and returns once it is durable.
-        If it raises an error, no work has a result.
-    source : str
-        Name of the log in messages.
-    """
-
-    def __init__(self, commit: Callable[[list[Work]], None], source: str) -> None:
-        self._batches = Batches(
-            commit, lambda: LogError(f"{source}: the write was interrupted; repeat it")
-        )
-
-    def run(self, work: Callable[[Transaction], T]) -> T:
-        """Return the result of a work, once its transaction is durable; its errors are raised."""
-        if self._batches.is_led_here:
-            raise RuntimeError("run was called by a work of run; add to the transaction instead")
-        result: T = self._batches.run(Work(work))
-        return result
-
-
 # --- decision logs in databases
 
 
@@ -433,7 +354,7 @@ class SqlLog(DecisionLog):
     Raises
     ------
     InputError
-        If the database has no decision log, or one of a later version.
+        If the database has no decision log, or one of another version.
     LogError
         If the database cannot be reached, read or written.
     """
@@ -442,16 +363,19 @@ class SqlLog(DecisionLog):
         self.source = database.source
         self._database = database
         self._connections = Connections(database)
-        self._group = GroupCommit(self._commit, self.source)
+        self._works = self._new_batches()
         try:
             self._check_format(create)
         except BaseException:
             self._connections.close()
             raise
-        prepare_for_forks(self)
+        _logs_of_this_process().add(self)
 
     def run(self, work: Callable[[Transaction], T]) -> T:
-        return self._group.run(work)
+        if self._works.is_led_here:
+            raise RuntimeError("run was called by a work of run; add to the transaction instead")
+        result: T = self._works.run(Work(work))
+        return result
 
     def find(self, request: str) -> Logged | None:
         if not is_storable(request):
@@ -493,9 +417,15 @@ class SqlLog(DecisionLog):
     def after_fork(self) -> None:
         """Begin anew, in a fork, without locks of threads that it does not have."""
         self._connections.after_fork()
-        self._group = GroupCommit(self._commit, self.source)
+        self._works = self._new_batches()
+
+    def _new_batches(self) -> Batches[Work]:
+        return Batches(
+            self._commit, lambda: LogError(f"{self.source}: the write was interrupted; repeat it")
+        )
 
     def _commit(self, works: list[Work]) -> None:
+        """Call the works of all threads that wait for the disk in one transaction."""
         if self._database.is_read_only:
             raise LogError(f"{self.source}: {READ_ONLY}")
         with self._connections.open() as connection:
@@ -526,7 +456,11 @@ class SqlLog(DecisionLog):
                     " not a decision log; name another one"
                 )
             version = connection.execute(sa.select(LOG_FORMAT.c.version)).scalar()
-        check_format(version, self.source)
+        if version != FORMAT:
+            raise InputError(
+                f"{self.source} has version {version} of decision logs, and this evenhand reads"
+                f" version {FORMAT}; update evenhand"
+            )
 
     def _create(self, connection: sa.Connection) -> None:
         METADATA.create_all(connection, checkfirst=False)
@@ -538,3 +472,20 @@ class SqlLog(DecisionLog):
 
 def _tables(connection: sa.Connection) -> list[str]:
     return sa.inspect(connection).get_table_names()
+
+
+@cache
+def _logs_of_this_process() -> WeakSet[SqlLog]:
+    """Return the open logs; the first call registers what prepares them for forks."""
+    logs: WeakSet[SqlLog] = WeakSet()
+
+    def before_fork() -> None:
+        for log in list(logs):
+            log.before_fork()
+
+    def after_fork() -> None:
+        for log in list(logs):
+            log.after_fork()
+
+    os.register_at_fork(before=before_fork, after_in_child=after_fork)
+    return logs
