@@ -442,7 +442,7 @@ class PromiseTest:
         Raises
         ------
         InputError
-            If no period has begun, or the rows lack what the statistic is computed from.
+            If the rows lack what the statistic is computed from.
         """
         values, covered = promise_values(self.promise, rows)
         # without an outcome, the value that is least favourable to an alarm
@@ -591,17 +591,8 @@ class EnvelopeTest:
         self._processes.begin_period(period)
 
     def update(self, rows: Rows) -> Floats:
-        """Add rows of the current period; logarithms of the evidence after each, shape (n, 2).
-
-        Raises
-        ------
-        InputError
-            If no period has begun, or the rows have no base PITs.
-        """
-        if rows.base is None:
-            raise InputError(
-                "rows have no base PITs, which the envelope is about; log the link of the forecasts"
-            )
+        """Add rows of the current period; logarithms of the evidence after each, shape (n, 2)."""
+        assert rows.base is not None  # the promise beside the envelope needs them
         low, high = rows.base
         n_high = len(self.envelope.high)
         shares = np.concatenate(
@@ -634,23 +625,13 @@ class EnvelopeTest:
 
     def to_state(self) -> dict[str, Any]:
         """Return the evidence as JSON values, exact to the last bit."""
-        return self._processes.to_state() | {"tails": self._tails.tolist()}
+        return self._processes.to_state()
 
     @classmethod
     def from_state(cls, envelope: Envelope, state: Mapping[str, Any]) -> Self:
-        """Rebuild the test of an envelope from the output of `to_state`.
-
-        Raises
-        ------
-        InputError
-            If it is anything else.
-        """
+        """Rebuild the test of an envelope from the output of `to_state`."""
         made = cls(envelope)
-        processes = EProcesses.from_state(state)
-        same = np.array_equal(processes.bound, made._processes.bound)
-        if not same or state.get("tails") != made._tails.tolist():
-            raise InputError("state is not the output of to_state for this envelope")
-        made._processes = processes
+        made._processes = EProcesses.from_state(state)
         return made
 
 

@@ -68,9 +68,6 @@ class Calendar:
 STATE_SCHEMA = "evenhand.watch-state/1"
 """Name and version of the layout of states."""
 
-MOST = 2.0**62
-"""Limit of the numbers of a state: more are no counts of rows, and no evidence."""
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -137,38 +134,6 @@ class Settings:
             for name, value in pairs
             if value != getattr(other, name)
         ]
-
-
-def check_form(found: Any, fresh: Any, n_past: int) -> None:
-    """Raise ValueError unless a state has the keys, types and lengths of a fresh one.
-
-    Parameters
-    ----------
-    found : object
-        JSON values of a state, or a part of it.
-    fresh : object
-        The same of a watch in its first period. In `found`, a list of one dict may have more, and
-        an empty list has one number for each period before the current one.
-    n_past : int
-        Number of these periods.
-    """
-    kinds = (int, float) if type(fresh) is float else (type(fresh),)
-    if type(found) not in kinds:
-        raise ValueError(f"{found!r:.40} in place of {fresh!r:.40}")
-    if isinstance(found, dict):
-        if found.keys() != fresh.keys():
-            raise ValueError(f"keys {', '.join(map(str, found)):.60}")
-        for name, value in found.items():
-            check_form(value, fresh[name], n_past)
-    elif isinstance(found, list):
-        if not fresh:
-            fresh = [0.0] * min(n_past, len(found) + 1)
-        elif len(fresh) == 1 and isinstance(fresh[0], dict):
-            fresh = fresh * max(len(found), 1)
-        for value, example in zip(found, fresh, strict=True):
-            check_form(value, example, n_past)
-    elif isinstance(found, int | float) and not abs(found) < MOST:
-        raise ValueError(f"number {found:.6g}")
 
 
 def check_schema(state: Any) -> None:

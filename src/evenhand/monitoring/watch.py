@@ -363,7 +363,6 @@ class Watch(Summarized):
         check_schema(state)
         watch = cls.__new__(cls)
         try:
-            json.dumps(dict(state), allow_nan=False)
             watch._ledger = Ledger.from_state(state)
         except InputError:
             raise

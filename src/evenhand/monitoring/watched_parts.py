@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -33,28 +33,6 @@ Kind = Literal["pit", "event"]
 
 Step = Callable[[slice], list[Crossing]]
 """Adds a slice of rows, all of the current period, and returns the tests that they complete."""
-
-
-class WatchedPart(Protocol):
-    """A part of a watch. Rows are prepared together, and tested period by period."""
-
-    part: Part
-    is_notice: bool
-
-    def begin_period(self) -> None:
-        """End the current period and begin the next one."""
-
-    def prepare(self, rows: Rows, members: Mask) -> Step:
-        """Return what adds the rows, slice by slice; `members` has shape (n, G)."""
-
-    def tests(self) -> list[dict[str, Any]]:
-        """Return the evidence of each test at the end of each period."""
-
-    def to_state(self) -> dict[str, Any]:
-        """Return the state as JSON values."""
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over the output of `to_state`."""
 
 
 class GroupErrors:
@@ -276,8 +254,8 @@ SidedTest = PromiseTest | EnvelopeTest
 """Test with evidence of each of its sides."""
 
 
-class SidedEvidence:
-    """Evidence of the sides of a test, with the first rows at which they reach a threshold.
+class SidedPart:
+    """Part of a watch with evidence of each side of a test, and their first rows at the threshold.
 
     Parameters
     ----------
@@ -288,6 +266,9 @@ class SidedEvidence:
     risk : float
         Probability that any side reaches the threshold if the hypothesis holds.
     """
+
+    part: Part = "promise"
+    is_notice = False
 
     def __init__(
         self, test: SidedTest, again: Callable[[Mapping[str, Any]], SidedTest], risk: float
@@ -307,8 +288,11 @@ class SidedEvidence:
                 past.append(rounded(now))
         self.test.begin_period(self.test.period + 1)
 
-    def update(self, rows: Rows) -> list[Crossing]:
-        """Add rows of the current period and return the sides that reach the threshold."""
+    def prepare(self, rows: Rows, members: Mask) -> Step:
+        """Return what adds the rows, slice by slice; named groups do not matter."""
+        return lambda some: self._update(rows.take(some))
+
+    def _update(self, rows: Rows) -> list[Crossing]:
         before = None if self.has_alarm.all() else self.test.to_state()
         path = self.test.update(rows)
         is_reached = (path >= self.threshold) & ~self.has_alarm
@@ -335,6 +319,20 @@ class SidedEvidence:
         self._n_rows += len(rows)
         return found
 
+    def tests(self) -> list[dict[str, Any]]:
+        """Return the evidence of each side at the end of each period."""
+        now = self.test.log_evidence
+        return [
+            {
+                "part": self.part,
+                "group": None,
+                "direction": side,
+                "log_evidence": [*self.history[i], rounded(now[i])],
+                "threshold": self.threshold,
+            }
+            for i, side in enumerate(self.test.sides)
+        ]
+
     def to_state(self) -> dict[str, Any]:
         """Return the state as JSON values."""
         return {
@@ -354,52 +352,6 @@ class SidedEvidence:
         self.test = self._again(state["test"])
 
 
-class SidedPart:
-    """Part of a watch with evidence of its own for each side.
-
-    Parameters
-    ----------
-    evidence : SidedEvidence
-        The evidence.
-    """
-
-    part: Part = "promise"
-    is_notice = False
-
-    def __init__(self, evidence: SidedEvidence) -> None:
-        self.evidence = evidence
-
-    def begin_period(self) -> None:
-        """End the current period and begin the next one."""
-        self.evidence.begin_period()
-
-    def prepare(self, rows: Rows, members: Mask) -> Step:
-        """Return what adds the rows, slice by slice; named groups do not matter."""
-        return lambda some: self.evidence.update(rows.take(some))
-
-    def tests(self) -> list[dict[str, Any]]:
-        """Return the evidence of each side at the end of each period."""
-        now = self.evidence.test.log_evidence
-        return [
-            {
-                "part": self.part,
-                "group": None,
-                "direction": side,
-                "log_evidence": [*self.evidence.history[i], rounded(now[i])],
-                "threshold": self.evidence.threshold,
-            }
-            for i, side in enumerate(self.evidence.test.sides)
-        ]
-
-    def to_state(self) -> dict[str, Any]:
-        """Return the state as JSON values."""
-        return self.evidence.to_state()
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over the output of `to_state`."""
-        self.evidence.restore(state)
-
-
 class PromiseKept(SidedPart):
     """Tests whether every group of a size keeps the promise, both sides at half of the risk.
 
@@ -412,21 +364,21 @@ class PromiseKept(SidedPart):
     """
 
     def __init__(self, promise: Promise, risk: float) -> None:
-        super().__init__(SidedEvidence(PromiseTest(promise), PromiseTest.from_state, risk))
+        super().__init__(PromiseTest(promise), PromiseTest.from_state, risk)
 
     def estimates(self, since: int = 1) -> PromiseEstimates:
         """Return the estimate of the worst group of the rows from a period on, counted from 1."""
-        assert isinstance(self.evidence.test, PromiseTest)
-        return self.evidence.test.estimates(since)
+        assert isinstance(self.test, PromiseTest)
+        return self.test.estimates(since)
 
     def record(self) -> dict[str, Any]:
         """Return the estimate of the worst group and the evidence."""
-        test = self.evidence.test
+        test = self.test
         return {
             **cases(self.estimates()),
             "log_evidence": float(test.log_evidence.max()),
-            "max_log_evidence": float(self.evidence.largest.max()),
-            "threshold": self.evidence.threshold,
+            "max_log_evidence": float(self.largest.max()),
+            "threshold": self.threshold,
         }
 
 
@@ -457,8 +409,12 @@ class EnvelopeKept(SidedPart):
         def again(state: Mapping[str, Any]) -> EnvelopeTest:
             return EnvelopeTest.from_state(envelope, state)
 
-        super().__init__(SidedEvidence(EnvelopeTest(envelope), again, risk))
+        super().__init__(EnvelopeTest(envelope), again, risk)
 
     def tests(self) -> list[dict[str, Any]]:
         """Return nothing: what gives no alarm is no evidence for one."""
         return []
+
+
+WatchedPart = GroupErrors | FairDraws | SidedPart
+"""A part of a watch. Rows are prepared together, and tested period by period."""

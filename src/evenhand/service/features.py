@@ -397,17 +397,7 @@ class UnseenFeatures:
 
     def __init__(self, columns: Sequence[Column]) -> None:
         known = [column for column in columns if column.n and column.kind not in ("date", "other")]
-        # missing values and all values of a column without a range fail both comparisons
-        self._numbers = [
-            (
-                column,
-                math.inf if column.least is None else column.least,
-                -math.inf if column.greatest is None else column.greatest,
-            )
-            for column in known
-            if column.kind == "number"
-        ]
-        self._levels = [column for column in known if column.kind != "number"]
+        self._columns = sorted(known, key=lambda column: column.kind != "number")
 
     def warnings(self, values: Mapping[str, Value]) -> list[str]:
         """Return a sentence for each unusual value, without the value, which may be secret.
@@ -417,25 +407,26 @@ class UnseenFeatures:
         values : dict of str to Value
             Value of each column, as in `Features`.
         """
-        found = []
-        for column, least, greatest in self._numbers:
-            number = values[column.name]
-            if number is None or not least <= float(number) <= greatest:
-                found.append((column, number))
-        for column in self._levels:
-            shown = _level(values[column.name])
-            if shown is None or shown not in column.known_levels:
-                found.append((column, shown))
+        pairs = ((column, _level(column, values[column.name])) for column in self._columns)
         return [
             f"column {column.name!r}: {_sentence(column, value)}"
-            for column, value in found
-            if _is_unusual(column, value)
+            for column, value in pairs
+            if not _was_seen(column, value) and _is_unusual(column, value)
         ]
 
 
-def _level(value: Value) -> str | None:
+def _level(column: Column, value: Value) -> Value:
     # empty text is missing, as in training
-    return None if value is None or value == "" else level(value)
+    return value if column.kind == "number" or value is None else level(value) or None
+
+
+def _was_seen(column: Column, value: Value) -> bool:
+    """Whether a value is one of training, found without pandas for each row that is served."""
+    if column.kind != "number":
+        return value in column.known_levels
+    if value is None or column.least is None or column.greatest is None:
+        return False
+    return column.least <= float(value) <= column.greatest
 
 
 def _is_unusual(column: Column, value: Value) -> bool:

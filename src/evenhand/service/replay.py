@@ -279,8 +279,7 @@ def _values_check(
     is_identical = not differs and all(logged[name] == found[name] for name in exact)
     text = "at the logged draw"
     if not differs:
-        digits = "to all digits" if is_identical else "up to rounding"
-        text = f"{_counted(compared)} equal {digits} {text}"
+        text = f"equal {'to all digits' if is_identical else 'up to rounding'} {text}"
     text += "" if has_action else "; the action was not compared, as its rule is not given"
     return Check.of("values", differs, text), is_identical
 
@@ -291,14 +290,6 @@ def _compared(values: Mapping[str, Any]) -> dict[str, Any]:
     if values["probability"] is not None:
         return {"probability": values["probability"]}
     return found | {"mean": values["mean"]}
-
-
-def _counted(compared: Mapping[str, Any]) -> str:
-    """Return what was compared, numbers only counted."""
-    others = [name for name in ("link", "action") if name in compared]
-    n = len(compared) - len(others)
-    numbers = f"all {n} numbers" if n > 1 else next(iter(compared))
-    return ", ".join([numbers, *others])
 
 
 def _rules(values: Mapping[str, Any]) -> dict[str, Any]:
