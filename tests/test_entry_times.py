@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from evenhand import Watch
-from evenhand.logs import EntryTimes
 from evenhand.service import (
     Entry,
     LogWatch,
@@ -24,6 +23,7 @@ from evenhand.service import (
     replay_forecast,
     verify,
 )
+from evenhand.service.entry_times import EntryTimes
 from watched_logs import append, clock, entries_at, fitted, serve
 
 PRESENT = datetime(2026, 3, 5, tzinfo=UTC)

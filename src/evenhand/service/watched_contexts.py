@@ -9,8 +9,7 @@ from typing import Any, Self
 from evenhand._format import count
 from evenhand._ids import id_text
 from evenhand._validate import InputError, check_column, did_you_mean, first_names
-from evenhand.logs import DecisionLog
-from evenhand.service.first_forecasts import naming_of
+from evenhand.service.decision_log import DecisionLog
 
 Kind = tuple[str | None, float | None]
 """Name and alpha of a link; None without one."""
@@ -279,3 +278,10 @@ def other_names(contexts: WatchedContexts) -> str:
         f"the contexts name people in {count(n, 'way')} (another key, or ids), which cannot be"
         " compared; people who appear under several of them are counted as several people"
     )
+
+
+def naming_of(values: Mapping[str, Any]) -> str:
+    """Return what contexts must have in common for their names of people to be comparable."""
+    mode = values.get("person")
+    # ids are the same under every key
+    return str(mode) if mode == "id" else f"{mode} {values.get('key')}"

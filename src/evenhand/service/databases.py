@@ -1,10 +1,11 @@
-"""Decision logs in files of SQLite."""
+"""What differs between the databases of decision logs: connections, locks, triggers, errors."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,8 +15,71 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from evenhand._validate import InputError
-from evenhand.logs.databases import BUSY, PATIENCE_SECONDS, Database, first_line
-from evenhand.logs.log_errors import FULL, READ_ONLY, LogError
+from evenhand.service.decision_log import FULL, READ_ONLY, LogError
+
+PATIENCE_SECONDS = 60.0
+"""Time to wait for writers of other processes."""
+
+BUSY = (
+    f"another process has been writing for {PATIENCE_SECONDS:.0f} seconds; end it, or repeat the"
+    " request later"
+)
+
+
+class Database(ABC):
+    """A database in which a log can be."""
+
+    source: str
+    """Path or URL without a password."""
+
+    url: sa.URL
+
+    triggers: tuple[str, ...]
+    """Statements that make the tables of a log append-only."""
+
+    is_read_only = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of the pool of connections."""
+        return {}
+
+    @abstractmethod
+    def connect(self, dialect: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Return a new connection of the driver."""
+
+    def check_in_place(self) -> None:
+        """Raise LogError if the log is no longer where it was opened."""
+        return
+
+    @abstractmethod
+    def lock(self, connection: sa.Connection) -> None:
+        """Begin a transaction that excludes other writers until it ends."""
+
+    def after_commit(self, connection: sa.Connection) -> None:
+        """Do what has to be done now and then; entries are durable, so that nothing may fail."""
+        return
+
+    @abstractmethod
+    def reason(self, error: sa.exc.SQLAlchemyError) -> str:
+        """Return what an error means, with a remedy, in one line."""
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Raise errors of the database as LogError, without statements and their parameters."""
+        try:
+            yield
+        except sa.exc.SQLAlchemyError as error:
+            raise LogError(f"{self.source}: {self.reason(error)}") from error
+
+
+def first_line(error: sa.exc.SQLAlchemyError) -> str:
+    """Return the message of a driver, without the statement that SQLAlchemy adds."""
+    message = str(getattr(error, "orig", None) or error).strip()
+    return message.splitlines()[0] if message else type(error).__name__
+
+
+# --- decision logs in files of SQLite
 
 POLL_SECONDS = 0.0005
 """Time between attempts to begin while another process writes."""
@@ -29,7 +93,7 @@ An entry takes some 20 kB there, five pages, so that a busy service does this ev
 CHECKPOINT_SECONDS = 0.02
 """Time to wait for readers before that is done later."""
 
-_REASONS = {
+SQLITE_REASONS = {
     sqlite3.SQLITE_FULL: FULL,
     sqlite3.SQLITE_BUSY: BUSY,
     sqlite3.SQLITE_READONLY: READ_ONLY,
@@ -139,7 +203,7 @@ class SQLite(Database):
     def reason(self, error: sa.exc.SQLAlchemyError) -> str:
         code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
         # extended codes have the kind of error in their lowest byte
-        known = None if code is None else _REASONS.get(code & 0xFF)
+        known = None if code is None else SQLITE_REASONS.get(code & 0xFF)
         return known or f"the log cannot be read or written ({first_line(error)}); check the disk"
 
     def check_in_place(self) -> None:
@@ -228,3 +292,85 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             if not is_busy or time.monotonic() - start > PATIENCE_SECONDS:
                 raise
             time.sleep(0.005)
+
+
+# --- decision logs in PostgreSQL
+
+CONNECT_SECONDS = 10
+"""Time to wait for a server that does not answer, unless the URL has its own."""
+
+POSTGRESQL_REASONS = {"53100": FULL, "55P03": BUSY, "25006": READ_ONLY}
+"""By SQLSTATE."""
+
+
+class PostgreSQL(Database):
+    """Database of a server, in the schema that new tables of the user are made in.
+
+    Nothing but SELECT and INSERT on its two tables is needed to append, so that the owner of the
+    log can refuse everything else to the service.
+
+    Parameters
+    ----------
+    url : URL
+        URL of the database.
+    """
+
+    triggers = (
+        """CREATE FUNCTION refuse_change_of_log() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'entries of a decision log never change'; END $$""",
+        """CREATE TRIGGER entries_not_changed BEFORE UPDATE OR DELETE ON entries
+        FOR EACH ROW EXECUTE FUNCTION refuse_change_of_log()""",
+        """CREATE TRIGGER entries_not_truncated BEFORE TRUNCATE ON entries
+        FOR EACH STATEMENT EXECUTE FUNCTION refuse_change_of_log()""",
+    )
+
+    def __init__(self, url: sa.URL) -> None:
+        self.url = url.set(drivername="postgresql+psycopg")
+        secret = [name for name in url.query if "password" in name.lower()]
+        self._secrets = [url.password, *(url.query[name] for name in secret)]
+        shown = url.set(drivername="postgresql").difference_update_query(secret)
+        self.source = shown.render_as_string(hide_password=True)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        defaults = {
+            "client_encoding": "utf8",  # of a database without an encoding, too
+            "connect_timeout": CONNECT_SECONDS,
+            # a connection whose other end is gone without a word is given up
+            "tcp_user_timeout": 1000 * round(PATIENCE_SECONDS),
+        }
+        return {
+            # reads need no transaction, and `lock` begins those that write
+            "isolation_level": "AUTOCOMMIT",
+            # connections from before a restart of the server are replaced
+            "pool_pre_ping": True,
+            "connect_args": {k: v for k, v in defaults.items() if k not in self.url.query},
+        }
+
+    def connect(self, dialect: Any, arguments: Any, options: Any) -> Any:
+        return dialect.connect(*arguments, **options)
+
+    def lock(self, connection: sa.Connection) -> None:
+        # what waited for the lock must see what the transaction before it added: READ COMMITTED.
+        # Not LOCK TABLE, which needs more rights than INSERT, and stops for each VACUUM
+        connection.exec_driver_sql(
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on;"
+            f" SET LOCAL lock_timeout = '{PATIENCE_SECONDS:.0f}s';"
+            " SELECT pg_advisory_xact_lock(hashtextextended('evenhand ' || current_schema(), 0))",
+            execution_options={"no_parameters": True},  # several statements at once
+        )
+
+    def reason(self, error: sa.exc.SQLAlchemyError) -> str:
+        known = POSTGRESQL_REASONS.get(
+            getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+        )
+        return known or (
+            f"the database cannot be used ({self._without_secrets(first_line(error))}); check the"
+            " server and the URL, and repeat the request"
+        )
+
+    def _without_secrets(self, text: str) -> str:
+        for secret in self._secrets:
+            if secret:
+                text = text.replace(str(secret), "***")
+        return text

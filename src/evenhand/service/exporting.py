@@ -12,11 +12,8 @@ from pyarrow import parquet
 
 from evenhand._files import Partial, link_target
 from evenhand._validate import InputError, bad_input
-from evenhand.logs.chain import FORMAT, Row, stored_row
-from evenhand.logs.decision_log import DecisionLog
-from evenhand.logs.entries import Head, Logged
-from evenhand.logs.log_errors import LogError
-from evenhand.logs.verification import Verification, verified
+from evenhand.service.chain import FORMAT, Row, Verification, stored_row, verified
+from evenhand.service.decision_log import DecisionLog, Head, LogError, Logged
 
 GROUP = 1000
 """Rows of a row group, the most that is in memory."""

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from evenhand._validate import InputError, require_extra
-from evenhand.logs.decision_log import DecisionLog
-from evenhand.logs.log_errors import LogError
+from evenhand.service.decision_log import DecisionLog, LogError
 
 SQLITE_ENDINGS = (".sqlite", ".sqlite3", ".db")
 
@@ -79,8 +78,8 @@ def _at_url(text: str, create: bool) -> DecisionLog:
         return _in_sqlite(Path(str(url.database)), create)
     if backend in ("postgresql", "postgres"):
         require_extra("psycopg", "postgresql")
-        from evenhand.logs.postgresql import PostgreSQL
-        from evenhand.logs.sql_log import SqlLog
+        from evenhand.service.databases import PostgreSQL
+        from evenhand.service.sql_log import SqlLog
 
         return SqlLog(PostgreSQL(url), create=create)
     raise _unknown(repr(url.render_as_string(hide_password=True)))
@@ -88,8 +87,8 @@ def _at_url(text: str, create: bool) -> DecisionLog:
 
 def _in_sqlite(path: Path, create: bool) -> DecisionLog:
     require_extra("sqlalchemy", "service")
-    from evenhand.logs.sql_log import SqlLog
-    from evenhand.logs.sqlite import SQLite
+    from evenhand.service.databases import SQLite
+    from evenhand.service.sql_log import SqlLog
 
     return SqlLog(SQLite(path, create=create), create=create)
 
