@@ -27,7 +27,7 @@ from evenhand.audits import Audit
 from evenhand.cli import fitting
 from evenhand.draws import KeyedDraws
 from evenhand.links import make_link
-from evenhand.planning import right_wider
+from evenhand.planning.target import right_wider
 from evenhand.selection import wider_intervals
 
 ROWS = 200
