@@ -344,46 +344,29 @@ def test_the_row_is_found_by_its_features(
     )
 
 
-def test_changed_features_of_the_person_are_a_difference(
+def test_what_differs_is_named(
     place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
 ) -> None:
+    changed = tmp_path / "changed.csv"
     table = read(place / "new.csv")
     table.loc[7, "x"] += 0.5
-    table.to_csv(tmp_path / "changed.csv", index=False)
-    more = ("--features", tmp_path / "changed.csv", "--id", "person", "--json")
-    done = replay(evenhand, place, tmp_path, served["forecast_id"][7], *more)
-    assert done.code == 1
-    found = {one["part"]: one for one in json.loads(done.out)["checks"]}
-    assert {part for part, one in found.items() if one["status"] == "differs"} == {
-        "features",
-        "values",
-    }
-    assert found["person"]["status"] == found["draw"]["status"] == "equal"
-
-
-def test_another_model_and_another_key_are_named(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
-    id = served["forecast_id"][7]
-    common = ("replay", tmp_path / "log.sqlite", id, *features(place), "--json")
-    done = evenhand(*common, "--model", place / "other", "--key-file", place / "key")
-    assert done.code == 1
-    assert differing(done) == {"model", "values"}
-    done = evenhand(
-        *common, "--model", place / "model", "--key-file", place / "other.key", "--person", "p7"
-    )
-    assert done.code == 1
-    assert differing(done) == {"key", "draw"}
-    assert "secret" not in done.out + done.err
-    done = evenhand(
-        *common, "--model", place / "model", "--key-file", place / "key", "--context", "2026-12"
-    )
-    assert differing(done) == {"context", "draw"}
-
-
-def differing(done: Outcome) -> set[str]:
-    checks = json.loads(done.out)["checks"]
-    return {one["part"] for one in checks if one["status"] == "differs"}
+    table.to_csv(changed, index=False)
+    same = {"--model": "model", "--key-file": "key", "--features": "new.csv"}
+    for options, parts in (
+        ({"--features": changed}, {"features", "values"}),
+        ({"--model": "other"}, {"model", "values"}),
+        ({"--key-file": "other.key", "--person": "p7"}, {"key", "draw"}),
+        ({"--context": "2026-12"}, {"context", "draw"}),
+    ):
+        files = {name: place / file for name, file in (same | options).items() if name in same}
+        more = {name: value for name, value in options.items() if name not in same}
+        given = [word for pair in (files | more).items() for word in pair]
+        log, id = tmp_path / "log.sqlite", served["forecast_id"][7]
+        done = evenhand("replay", log, id, "--id", "person", "--json", *given)
+        assert done.code == 1
+        checks = json.loads(done.out)["checks"]
+        assert {one["part"] for one in checks if one["status"] == "differs"} == parts
+        assert "secret" not in done.out + done.err
 
 
 def test_without_features_the_rest_is_compared(
