@@ -75,8 +75,7 @@ def is_in_first_screen(page, locator):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["full_deterministic", "hostile", *REAL, "watch-years", "watch-empty", "watch-hostile"],
+    "name", ["full_deterministic", "hostile", *REAL, "watch-years", "watch-empty", "watch-hostile"]
 )
 def test_verdict_is_seen_at_once_and_nothing_runs_over(opened, reports, name):
     page = opened(name)
