@@ -15,12 +15,7 @@ from scipy.stats import binom, binomtest
 
 from evenhand._validate import InputError
 from evenhand.calibration import pit_histogram
-from evenhand.figures import (
-    plot_calibration,
-    plot_groups,
-    plot_price_of_proof,
-    plot_worst_group,
-)
+from evenhand.figures import plot_calibration, plot_groups, plot_price_of_proof, plot_worst_group
 from evenhand.links import Laplace
 from repeats import repeats, statistical
 
@@ -82,16 +77,6 @@ def test_learned_estimates_have_a_bar_down_to_their_lower_bound_only():
         bars.get_segments(), [[[0.1, 0.12], [0.1, 0.2]], [[0.5, -0.02], [0.5, -0.02]]]
     )
     assert ax.get_ylim()[0] < -0.02
-
-
-def test_what_is_not_known_is_not_drawn():
-    rows = [
-        row | dict.fromkeys(("null_mean", "null_low", "null_high", "certified"))
-        for row in worst_groups()
-    ]
-    ax = plot_worst_group(rows, learned=[])
-    assert list(labelled(ax)) == ["oracle (chosen after seeing the outcomes)"]
-    assert len(ax.lines) == 1
 
 
 def test_groups_are_dots_with_whiskers_from_top_to_bottom():

@@ -1,4 +1,4 @@
-"""The report as people meet it: in a browser, from the file system, with the network off.
+"""Pages as people meet them: in a browser, from the file system, with the network off.
 
 Skipped, saying so, where there is no Chromium or no playwright, unless EVENHAND_NEEDS_BROWSER is 1.
 Pictures go to the folder that EVENHAND_SCREENSHOTS names.
@@ -6,6 +6,7 @@ Pictures go to the folder that EVENHAND_SCREENSHOTS names.
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -15,38 +16,14 @@ import pytest
 
 import evenhand
 from browser.report_examples import AUDITS, EVIL
-from evenhand.report import audit_html
+from browser.watch_examples import WATCHES
+from evenhand.report import audit_html, watch_html
 from in_browser import PHONE, WIDE, pages_of, serious_findings
 from test_times_report import audited as times_audited
 
-SIZES = pytest.mark.parametrize("size", [WIDE, PHONE], ids=["1280", "390"])
 MADE = ["full_deterministic", "full_randomized", "many_groups", "no_groups", "hostile"]
-REAL = ["real", "events", "changes", "times"]
-
-
-def real_audit():
-    """An audit with a hostile target name; outcomes of women above 55 are 1.2 too low."""
-    rng = np.random.default_rng(0)
-    n = 600
-    X = pd.DataFrame(
-        {
-            "age": rng.uniform(20, 80, n).round(),
-            "sex": rng.choice(["f", "m"], n),
-            EVIL: rng.normal(size=n),
-        }
-    )
-    mean = 0.1 * X["age"].to_numpy()
-    y = mean + rng.normal(size=n) - 1.2 * ((X["sex"] == "f") & (X["age"] > 55)).to_numpy()
-    groups = pd.DataFrame({"sex": X["sex"], EVIL: X[EVIL] > 0})
-    forecast = evenhand.Forecast.from_normal(mean, np.ones(n))
-    found = evenhand.audit(forecast, X=X, y=y, groups=groups, random_state=0)
-    assert found.groups["group"].tolist() == [
-        "everyone",
-        "sex = f",
-        "sex = m",
-        EVIL,
-    ]  # a mask, not halves of a column
-    return found
+REAL = ["events", "changes", "times"]
+WATCHED = ["alarm", "years", "many", "empty", "hostile"]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +31,9 @@ def reports(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     for name in MADE:
         (folder / f"{name}.html").write_text(audit_html(AUDITS[name]()), encoding="utf-8")
-    real_audit().to_html(folder / "real.html")
+    for name in WATCHED:
+        page = watch_html(WATCHES[name]())
+        (folder / f"watch-{name}.html").write_text(page, encoding="utf-8")
     right, wrong = event_audit(4.0), event_audit(1.0)
     wrong.to_html(folder / "events.html")
     evenhand.compare(right, wrong).to_html(folder / "changes.html")
@@ -78,7 +57,8 @@ def event_audit(power):
 
 @pytest.fixture
 def opened(chromium, reports):
-    with pages_of(chromium, reports, MADE + REAL) as open_report:
+    names = MADE + REAL + [f"watch-{name}" for name in WATCHED]
+    with pages_of(chromium, reports, names) as open_report:
         yield open_report
 
 
@@ -91,18 +71,17 @@ def picture(page, name, **options):
 
 def is_in_first_screen(page, locator):
     box = locator.bounding_box()
-    return (
-        box is not None
-        and box["y"] >= 0
-        and box["y"] + box["height"] <= page.viewport_size["height"]
-    )
+    return box is not None and 0 <= box["y"] <= page.viewport_size["height"] - box["height"]
 
 
-@pytest.mark.parametrize("name", ["full_deterministic", "no_groups", "hostile", *REAL])
+@pytest.mark.parametrize(
+    "name", ["full_deterministic", "hostile", *REAL, "watch-years", "watch-empty", "watch-hostile"]
+)
 def test_verdict_is_seen_at_once_and_nothing_runs_over(opened, reports, name):
     page = opened(name)
     for size in (WIDE, PHONE):
         page.set_viewport_size(size)
+        assert is_in_first_screen(page, page.locator(".status, .verdict .lead").first)
         assert is_in_first_screen(page, page.locator(".verdict .lead"))
         assert page.evaluate(
             "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
@@ -120,6 +99,8 @@ def test_verdict_is_seen_at_once_and_nothing_runs_over(opened, reports, name):
         ("events", WIDE, "light"),
         ("changes", PHONE, "dark"),
         ("times", WIDE, "dark"),
+        ("watch-alarm", PHONE, "dark"),
+        ("watch-many", WIDE, "light"),
     ],
     ids=lambda value: str(value["width"]) if isinstance(value, dict) else value,
 )
@@ -201,8 +182,8 @@ FIGURES = {
 }
 
 
-@SIZES
-def test_figures_tell_their_values_to_the_mouse(opened, size):
+def test_figures_tell_their_values_to_the_mouse(opened):
+    size = PHONE
     page = opened("full_randomized", size)
     tip = page.locator(".tip")
     assert not tip.is_visible()
@@ -280,7 +261,7 @@ def test_page_reads_without_javascript(opened):
 
 
 def test_wide_tables_show_that_they_scroll(opened):
-    page = opened("real", PHONE)
+    page = opened("many_groups", PHONE)
     section = page.locator("#groups")
     hint = section.get_by_text("Scroll the table sideways")
     assert hint.is_visible()
@@ -304,3 +285,38 @@ def test_script_that_is_not_of_the_page_does_not_run(chromium, reports, tmp_path
     assert page.title() == "Audit of risk model, randomized"
     assert page.locator(".tip").count() == 1  # its own does
     page.close()
+
+
+def test_evidence_of_a_long_watch_is_read_with_the_keyboard(opened):
+    page = opened("watch-years")
+    figure = "svg[aria-label^='Evidence of each part']"
+    marks = page.locator(f"{figure} .mark")
+    assert page.locator(f"{figure} .mark[tabindex='0']").count() == 1
+    assert marks.count() <= 55  # of 1,000 periods and three parts
+    marks.first.focus()
+    for key, mark in (("ArrowRight", marks.nth(1)), ("End", marks.last), ("Home", marks.first)):
+        page.keyboard.press(key)
+        assert page.locator(".tip").inner_text() == mark.get_attribute("aria-label")
+
+
+def test_data_of_a_watch_are_saved_as_json(opened):
+    page = opened("watch-hostile")
+    with page.expect_download() as saving:
+        page.get_by_role("button", name="Download the data").click()
+    assert saving.value.suggested_filename == "Watch of script alert 1 script.json"
+    saved = json.loads(Path(saving.value.path()).read_text(encoding="utf-8"))
+    assert saved["schema"] == "evenhand.watch/1"
+    assert saved["sources"]["contexts"] == [EVIL]
+
+
+def test_texts_of_charts_are_large_enough_to_read(opened):
+    for name in ("full_randomized", "events", "watch-years"):
+        page = opened(name)
+        for size in (WIDE, PHONE):
+            page.set_viewport_size(size)
+            sizes = page.evaluate(
+                """() => [...document.querySelectorAll("svg.chart text")].map((text) =>
+                  parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)"""
+            )
+            assert len(sizes) > 5
+            assert min(sizes) >= 9

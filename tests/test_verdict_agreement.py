@@ -268,16 +268,6 @@ def test_the_lead_has_the_largest_lower_bound(audits: dict[str, Audit]) -> None:
     assert set(learned) < set(known.problems)
 
 
-def test_what_is_judged_is_judged_with_the_confidence_of_the_audit() -> None:
-    X, y = people(1500, 10)
-    y = y + 0.12 * (X["region"] == "3")
-    found = {level: audited(X, y, confidence=level) for level in (0.5, 0.999)}
-    for level, one in found.items():
-        expected = one.groups["p_adjusted"] < 1 - level
-        assert list(one.groups["off"]) == list(expected)
-    assert found[0.5].groups["off"].sum() >= found[0.999].groups["off"].sum()
-
-
 def test_the_gate_counts_the_groups_beyond_the_tolerance(audits: dict[str, Audit]) -> None:
     gate = parse_condition("groups_beyond_tolerance > 0")
     assert gate.holds(audits["planted"])

@@ -266,16 +266,6 @@ def empty() -> Any:
     return values
 
 
-def unpromised() -> Any:
-    """Return a watch of groups alone, without a certificate, in weeks."""
-    values = watch(26, NAMES[:1])
-    none = dict.fromkeys(("mass", "target", "statistic", "link", "alpha", "confidence"))
-    values["settings"] = settings(period="week", horizon_days=None) | none
-    values |= {"promise": None, "n_waiting": None, "sources": None}
-    values["tests"] = [test for test in values["tests"] if test["part"] != "promise"]
-    return values
-
-
 def hostile() -> Any:
     """Return a watch whose names are markup and control characters."""
     values = watch(60, [EVIL, "a\x1b[31m & b", "\u202eright to left", "x" * 400])
@@ -285,6 +275,4 @@ def hostile() -> Any:
     return values
 
 
-WATCHES = {
-    made.__name__: made for made in (quiet, alarm, years, many, events, empty, unpromised, hostile)
-}
+WATCHES = {made.__name__: made for made in (quiet, alarm, years, many, events, empty, hostile)}
