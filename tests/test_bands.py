@@ -241,20 +241,6 @@ def test_worst_mean_under_a_band_equals_quadrature(values: Floats, mass: float) 
     )
 
 
-@given(VALUES)
-@settings(max_examples=30, deadline=None)
-def test_band_bounds_fall_with_mass_and_grow_with_confidence(values: Floats) -> None:
-    masses = np.linspace(0.01, 1, 34)
-    sure, surer = (
-        np.array([local_levels_band(values, 0.5, c).cvar(mass) for mass in masses])
-        for c in (0.8, 0.99)
-    )
-    assert (np.diff(sure) <= 1e-12).all()
-    assert (sure <= surer + 1e-12).all()
-    assert (surer <= 0.5).all()
-    assert (sure >= [cvar(values, mass) - 1e-12 for mass in masses]).all()
-
-
 # --- bets
 
 

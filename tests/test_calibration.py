@@ -25,7 +25,6 @@ from evenhand.calibration import (
     crps,
     interval_width,
     log_score,
-    log_score_on,
     pathwise_errors,
     rounding_step,
     spread,
@@ -302,17 +301,6 @@ def test_the_cells_of_a_grid_hold_all_probability_once() -> None:
     assert (np.exp(-cell_log_score(forecast, y, step)) * step).sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_for_a_fine_step_the_cell_log_score_is_the_log_score() -> None:
-    forecast, _, _ = normals(50, None)
-    y = np.random.default_rng(1).normal(size=50)
-    inner = (y > y.min()) & (y < y.max())
-    # the mean density of a cell differs from that at its middle by a factor of about step^2 f''/
-    # (24 f)
-    np.testing.assert_allclose(
-        cell_log_score(forecast, y, 1e-4)[inner], log_score(forecast, y)[inner], atol=1e-6
-    )
-
-
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_far_tails_keep_their_digits(sign: int) -> None:
     # 30 standard deviations out: 1 - cdf is 0, the cell is not
@@ -357,21 +345,6 @@ def crime_like(n: int = 2000) -> Floats:
         (np.append(np.random.default_rng(0).integers(9, 90, size=300) * 100.0, [1234, 5677]), 1.0),
         (np.random.default_rng(0).normal(1e6, 0.3, size=40).astype(np.float32), 0.0625),
     ],
-    ids=[
-        "integers",
-        "even",
-        "offset",
-        "far",
-        "tiny",
-        "crime",
-        "negative",
-        "two values",
-        "no repeats",
-        "prices without repeats",
-        "standardized",
-        "mostly hundreds",
-        "single precision",
-    ],
 )
 def test_the_step_of_rounded_outcomes_is_found(y: Any, step: float) -> None:
     # ten digits are given
@@ -404,16 +377,6 @@ def test_rounding_errors_make_no_finer_grid() -> None:
         [3.0],
         np.repeat([0.0, 2.0, 5.0], 10),
     ],
-    ids=[
-        "normal",
-        "resampled",
-        "zero-inflated",
-        "half rounded",
-        "few values without repeats",
-        "constant",
-        "one",
-        "no common step",
-    ],
 )
 def test_outcomes_off_a_grid_have_no_step(y: Any) -> None:
     assert rounding_step(y) is None
@@ -441,13 +404,3 @@ def test_the_cells_at_bounds_alone_are_open() -> None:
     assert Grid.of(shares) == Grid(0.01, (-np.inf, 0.8))
     assert Grid.of(np.arange(30.0)) == Grid(1.0)
     assert Grid.of(rng.normal(size=300)) is None
-
-
-def test_on_a_fine_grid_the_score_is_the_log_score_for_all_outcomes() -> None:
-    y = np.round(np.random.default_rng(1).normal(size=500), 4)
-    grid = Grid.of(y)
-    assert grid is not None
-    assert grid.step == 1e-4
-    forecast = Forecast.from_normal(np.zeros(500), np.ones(500))
-    np.testing.assert_allclose(log_score_on(forecast, y, grid), log_score(forecast, y), atol=1e-7)
-    np.testing.assert_array_equal(log_score_on(forecast, y, None), log_score(forecast, y))

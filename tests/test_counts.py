@@ -185,16 +185,6 @@ def test_binned_error_is_within_half_a_bin_of_the_exact_one(pit: Floats) -> None
     assert 0 <= error <= 0.5
 
 
-@pytest.mark.parametrize(("m", "place"), [(1, 0.0), (64, 1e-9), (1, 0.5), (64, 1.0)])
-def test_binned_error_of_atoms_within_bins_is_within_half_a_bin(m: int, place: float) -> None:
-    # the same place in each of some bins, ends included: what is farthest from uniform within a bin
-    rng = np.random.default_rng(m)
-    for n in (1, 2, 50, 3000):
-        bins = rng.integers(BINS, size=(n, m))
-        pit = np.clip((bins + place) / BINS, 0, 1)
-        assert abs(binned_error(count_pits(pit)) - calibration_error(pit)) <= S / 2 + ROUNDING
-
-
 @given(pits(30), st.floats(0.05, 0.99))
 @settings(max_examples=100, deadline=None)
 def test_error_interval_from_bins_holds_that_from_rows_and_is_a_bin_wider(

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from evenhand import Forecast, audit, audit_pit
 from evenhand._validate import Floats
 from evenhand.calibration import GroupRows, GroupSums, PITs, row_values
 from evenhand.calibration.event_sums import rate_intervals, trend_weights
@@ -261,23 +260,6 @@ def test_scans_find_groups_of_rare_events() -> None:
     for name, mask in (("a = 1", some), ("a = 1 and b = 0", both)):
         direct = min(p_value_of(pits.take(mask)), 1.0)
         assert found.loc[name, "p_value"] == pytest.approx(direct, rel=1e-6)
-
-
-def test_exact_biases_of_events_are_not_listed_as_asymptotic() -> None:
-    p, y, X = planted(1200)
-    forecast = Forecast.from_probability(p)
-    few = {"learned_masses": (), "masses": (1.0,), "n_simulations": 2, "random_state": 0}
-    found = audit(forecast, X=X, y=y, **few)
-    assert found.family is not None
-    assert found.family.asymptotic == ()
-    pits = pits_of(p, y, np.random.default_rng(12))
-    # cells of 0/1 outcomes determine the probabilities, and the residuals
-    other = audit_pit(pits, X=X, residual=10 * (y - p), **few)
-    assert other.family == found.family
-    np.testing.assert_allclose(other.groups["bias"], found.groups["bias"], atol=1e-12)
-    weighted = audit(forecast, X=X, y=y, sample_weight=1 + X["b"], **few)
-    assert weighted.family is not None
-    assert weighted.family.asymptotic == ("error", "coverage", "bias")
 
 
 @statistical

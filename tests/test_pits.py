@@ -81,11 +81,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_functions_of_pits_take_arrays_or_pits(name: str) -> None:
-    assert CALLS[name](PITs(R)) == CALLS[name](R)
-
-
-@pytest.mark.parametrize("name", CALLS)
 def test_pits_are_checked_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     check = PITs.__post_init__

@@ -130,21 +130,6 @@ def test_calibrated_certificates_are_those_of_evenly_spread_pits(n: int, bound: 
 ROWS = (150, 800)
 
 
-def test_prices_fall_with_the_rows_to_that_of_the_population() -> None:
-    planned = plan(0.3, 0.2, rows=ROWS)
-    assert [one.n_samples for one in planned.certificates] == [*ROWS, None]
-    for one in planned.certificates:
-        assert one.group_error is not None
-        assert 0.298 < one.group_error <= 0.3
-    for name in ("price", "wider", "coverage_high"):
-        values = [getattr(one, name) for one in planned.certificates]
-        assert values == sorted(values, reverse=name != "coverage_high"), name
-    endless = planned.certificates[-1]
-    assert endless.alpha is not None
-    assert Entropic(endless.alpha).group_error(0.2) == endless.group_error
-    assert planned.rows_needed == rows_needed(0.3, 0.2)
-
-
 @pytest.mark.parametrize("link", ["entropic", "laplace"])
 def test_a_plan_is_the_certificate_of_a_right_base_with_a_margin(link: str) -> None:
     planned = plan(0.25, 0.3, rows=[400], link=link, confidence=0.9).certificates[0]

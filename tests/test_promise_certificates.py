@@ -245,6 +245,14 @@ def test_fit_of_events_writes_their_bias(evenhand: Command, folder: Path) -> Non
     low, high = json.loads(done.out)["certificate"]["bias"]
     expected = Promise("bias", 0.3, max(high, -low), 0.95, targets=(high, -low))
     assert promise_of("m") == expected
+    path = folder / "m" / "certificate.json"
+    assert promise_of(path) == expected
+    rewritten(path, lambda content: content.update(promise={"mass": 0.2}))
+    with pytest.raises(InputError, match=r"certificate\.json.*Promise\.to_dict"):
+        promise_of("m")
+    rewritten(path, lambda content: content.update(promise=None))
+    with pytest.raises(InputError, match="nothing is promised"):
+        promise_of("m")
 
 
 def test_certified_forecasts_contain_their_promise(evenhand: Command, folder: Path) -> None:
@@ -256,11 +264,3 @@ def test_certified_forecasts_contain_their_promise(evenhand: Command, folder: Pa
     found = json.loads(done.out)
     assert promise_of("proof") == Promise.from_dict(found["promise"])
     assert promise_of("proof").link == Entropic(found["alpha"])
-    path = folder / "proof" / "certificate.json"
-    assert promise_of(path) == promise_of("proof")
-    rewritten(path, lambda content: content.update(promise={"mass": 0.2}))
-    with pytest.raises(InputError, match=r"certificate\.json.*Promise\.to_dict"):
-        promise_of("proof")
-    rewritten(path, lambda content: content.update(promise=None))
-    with pytest.raises(InputError, match="nothing is promised"):
-        promise_of("proof")

@@ -26,7 +26,6 @@ from evenhand import (
     audit,
     randomize,
 )
-from evenhand._format import at_most
 from evenhand._validate import DiscreteOutcomeWarning
 from evenhand.calibration import Grid, calibration_error, cell_log_score
 from evenhand.certificates import (
@@ -163,20 +162,6 @@ def test_the_price_on_a_grid_is_the_difference_of_cell_log_scores(name: str) -> 
         # points at the same outcomes have another price
         points = Costs(base, base.pit(y), y, None, rng).price(link)
         assert (alpha == 1) == (points == pytest.approx(lost.mean(), abs=0.005))
-
-
-def test_the_alternative_is_recalibrated_by_group() -> None:
-    X, y = data(3000, bias=1.0)
-    found = randomize(Truth(), X, y, max_group_error=0.4, by="sex", random_state=0)
-    assert found.alternative is not None
-    errors = found.comparison.set_index("forecaster")["average_error"]
-    assert errors["recalibrated by group"] < errors["as it is"] / 2
-    X_new, y_new = data(4000, seed=5, bias=1.0)
-    mended = found.alternative.forecast(X_new).pit(y_new)
-    for sex in ("f", "m"):
-        # 0.313 / sqrt(n) is the mean error of calibrated forecasts; five times that for the maps'
-        # own noise
-        assert calibration_error(mended[X_new["sex"] == sex]) < 5 * 0.313 / np.sqrt(2000)
 
 
 def law(X: Any) -> Any:
@@ -471,22 +456,8 @@ def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement(chosen:
     scores = {row["forecaster"]: row["log_score"] for row in compared["forecasters"]}
     assert scores["without features"] == row_of(chosen, "without features")["log_score"]
     assert scores["randomized"] == row_of(chosen, "randomized")["log_score"]
-    assert "without features" in found.to_html()
     # the paper's chain takes alpha as given
     assert all(row["chain"] is None for row in plain["certificate"]["every_group"])
-    assert "fixed without using these rows" in plain["certificate"]["assumptions"][1]
-    assert "randomization were fixed" not in plain["certificate"]["assumptions"][1]
-    assert any("bounds for named groups" in text for text in plain["certificate"]["not_covered"])
-    number = at_most(chosen.group_error)
-    for shown in (found.summary(), found.summary(full=True)):
-        words = " ".join(shown.split())
-        everyone = "in every group of at least 20% of people"
-        assert f"Accounting for that: at most {number} points {everyone}" in words
-        assert f"predicted probabilities are off by at most {number} points" in words
-    assert (
-        "In every group of at least 20% of people, predicted probabilities are off by at most"
-        f" {number} points" in chosen.statement
-    )
 
 
 def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter() -> None:
@@ -500,18 +471,10 @@ def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter() ->
     looser = certify_pit(pits, confidence=0.95, method="betting", mass=0.25, random_state=0)
     assert looser.group_error(0.25) < 0.3  # the test passes well below its target
     assert chosen.group_error == chosen.certificate.group_error(0.25) == 0.35
-    assert "at most 35.0 points in every group of at least 25% of people" in chosen.caveat
-    assert "In every group of at least 25% of people" in chosen.summary()
-    assert "off by at most 35.0 points" in chosen.summary()
     assert chosen.certificate.group_error(0.2) == 0.5  # smaller groups were not tested
     found = audited(chosen, X, y, learned_masses=[0.5], n_simulations=2)
     (row,) = found.to_dict()["certificate"]["every_group"]
     assert (row["mass"], row["group_error"], row["coverage_80_low"]) == (0.25, 0.35, 0.0)
-    bound = (
-        "In every group of at least 25% of people, predicted probabilities are off by at most 35.0"
-    )
-    assert bound in found.summary(full=True)
-    assert bound in " ".join(found.summary().split())
 
 
 def row_of(found: Any, forecaster: str) -> dict[str, float]:

@@ -310,18 +310,6 @@ def test_the_price_of_counts_is_lost_log_probability(chosen_count: Any) -> None:
     assert scores.loc["as it is", "average_error"] < 0.02
 
 
-@pytest.mark.parametrize(("goal", "most"), [("max_wider", 0.3), ("max_price", 0.25)])
-def test_a_limit_of_the_cost_of_counts_is_kept(goal: str, most: float) -> None:
-    found = randomize(law_of_counts, *counts(), **{goal: most}, random_state=0)
-    cost = found.wider if goal == "max_wider" else found.price
-    assert 0 < cost <= most
-    assert found.alpha in ALPHAS
-    bounds = found.certificate.bounds
-    assert isinstance(bounds, FixedSequenceCertificate)
-    assert "This is the most that can be guaranteed" in found.summary()
-    assert f"one of {len(ALPHAS)} links" in bounds.summary()
-
-
 def test_affordable_links_of_counts_share_the_risk() -> None:
     X, y = counts()
     target = Target(goal_of(None, None, 0.25), MASS, 0.95)

@@ -205,19 +205,6 @@ def test_upper_ends_of_errors_solve_hoeffdings_bounds(n: int, tail: float) -> No
     assert (of_range if n == 60 else of_variance) == pytest.approx(tail, rel=1e-6)
 
 
-def test_more_distant_errors_are_always_less_likely() -> None:
-    # the entropy increases with the error, so halving finds the largest error within a limit
-    errors = np.linspace(0, 0.5, 2001)
-    for estimate in (0.0, 0.01, 0.1, 0.3):
-        above = errors[errors >= estimate]
-        n, found = 2000.0, []
-        for error in above[1:]:
-            v, t = float(most_variance(np.array(error))), error - estimate
-            at = (1 + t / v) * v / (1 + v)
-            found.append(n * (at * np.log1p(t / v) + (1 - t) / (1 + v) * np.log1p(-t)))
-        assert (np.diff(found) > 0).all()
-
-
 @statistical
 @pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (0.05, 0.05), (0.3, 2.0), (8.0, 8.0), (1.2, 0.9)])
 def test_ends_of_errors_fail_as_seldom_as_stated(a: float, b: float) -> None:

@@ -535,15 +535,15 @@ FAULTS = (
     ),
     Fault(
         "ramps that never cross the diagonal",
-        "        both *= both\n        both /= size + 1e-300  # instead of 0 / 0\n",
-        "        both = np.abs(both)\n",
+        "    both *= both\n    both /= size + 1e-300  # instead of 0 / 0\n",
+        "    both = np.abs(both)\n",
         ("test_cells.py",),
     ),
     Fault(
         "all PITs in the middle of their cells",
         "share[:, None] * (ends[1]",
         "0.5 * (ends[1]",
-        ("test_cell_measures.py",),
+        ("test_cells.py",),
     ),
     Fault(
         "a null without the cells of simulated outcomes",

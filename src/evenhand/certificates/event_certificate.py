@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Self
 
@@ -58,26 +58,55 @@ LEAST = 1e-7
 
 
 @dataclass(frozen=True)
-class EventSample:
-    """Probabilities of people, or limits between which they lie, with their events.
+class Sample:
+    """PITs or probabilities of people, or limits between which they lie, with their numbers.
 
     Parameters
     ----------
     low, high : ndarray of shape (k,)
-        Limits of the probability of the event; both are the probability itself if it is known.
-    event : ndarray of bool, shape (k,)
-        Whether the event happened.
+        Limits of the values; both are the values themselves if these are known.
     counts : ndarray of int64, shape (k,), or None
-        Number of people in each row; None for one each.
-    lost : ndarray of bool, shape (k,), or None
-        People of whom it is not known whether the event happened; None if it is known of all.
+        Number of people between each pair of limits; None for one each.
     """
 
     low: Floats
     high: Floats
-    event: Mask
-    counts: Counts | None = None
-    lost: Mask | None = None
+    counts: NDArray[np.int64] | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Number of people."""
+        return self.low.size if self.counts is None else int(self.counts.sum())
+
+    def quantiles(self, most: int) -> Floats:
+        """Return at most that many values, increasing, in the middle of equal steps in rank."""
+        n = self.n_samples
+        size = min(n, most)
+        ranks = ((np.arange(size) + 0.5) * n / size).astype(np.int64)
+        middle = (self.low + self.high) / 2
+        if self.counts is None:
+            return np.asarray(np.sort(middle)[ranks])
+        order = np.argsort(middle, kind="stable")
+        upto = np.cumsum(self.counts[order])
+        return np.asarray(middle[order][np.searchsorted(upto, ranks, side="right")])
+
+
+@dataclass(frozen=True)
+class EventSample(Sample):
+    """Probabilities of people, or limits between which they lie, with their events.
+
+    Parameters
+    ----------
+    low, high, counts
+        As in `Sample`.
+    event : ndarray of bool, shape (k,)
+        Whether the event happened.
+    lost : ndarray of bool, shape (k,), or None
+        People of whom it is not known whether the event happened; None if it is known of all.
+    """
+
+    event: Mask = field(kw_only=True)
+    lost: Mask | None = field(default=None, kw_only=True)
 
     @property
     def is_possible(self) -> Mask:
@@ -92,12 +121,7 @@ class EventSample:
     def take(self, rows: Any) -> EventSample:
         """Return some of the people, one in each row."""
         lost = None if self.lost is None else self.lost[rows]
-        return EventSample(self.low[rows], self.high[rows], self.event[rows], None, lost)
-
-    @property
-    def n_samples(self) -> int:
-        """Number of people."""
-        return self.low.size if self.counts is None else int(self.counts.sum())
+        return EventSample(self.low[rows], self.high[rows], event=self.event[rows], lost=lost)
 
     @property
     def n_events(self) -> int:
@@ -111,9 +135,9 @@ def event_sample(
     """Check probabilities and events, one of each per person, and of whom events are not known."""
     p, happened = check_events(check_finite("probability", probability), event)
     if lost is None:
-        return EventSample(p, p, happened == 1)
+        return EventSample(p, p, event=happened == 1)
     unknown = check_rows("lost", lost, p.size) != 0
-    return EventSample(p, p, (happened == 1) & ~unknown, None, unknown)
+    return EventSample(p, p, event=(happened == 1) & ~unknown, lost=unknown)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,7 +192,7 @@ class EventCounts:
         event = np.repeat([True, False], edges.size - 1)
         counts = np.concatenate((self.with_event, self.without_event))
         some = counts > 0
-        return EventSample(low[some], high[some], event[some], counts[some])
+        return EventSample(low[some], high[some], counts[some], event=event[some])
 
 
 def count_events(probability: ArrayLike, event: ArrayLike) -> EventCounts:
@@ -289,7 +313,7 @@ class EventCertificate(Summarized):
             CDFBand.of(np.where(event, 1.0, 1 - high), confidence, counts),
             local_levels_band(1 + possible - low, 2.0, both, counts),
             local_levels_band(1 + high - event, 2.0, both, counts),
-            _quantiles(sample),
+            sample.quantiles(MOST_PROBABILITIES),
             n_lost=sample.n_lost,
         )
 
@@ -565,14 +589,3 @@ def certify_event_counts(counts: EventCounts, *, confidence: float = 0.95) -> Ev
     if counts.n_samples == 0:
         raise InputError("counts contain no people; count at least one person")
     return EventCertificate.of(counts.sample(), float(confidence))
-
-
-def _quantiles(sample: EventSample) -> Floats:
-    """Return at most `MOST_PROBABILITIES` probabilities, in the middle of equal steps in rank."""
-    n = sample.n_samples
-    size = min(n, MOST_PROBABILITIES)
-    ranks = ((np.arange(size) + 0.5) * n / size).astype(np.int64)
-    middle = (sample.low + sample.high) / 2
-    order = np.argsort(middle, kind="stable")
-    counts = np.ones(n, np.int64) if sample.counts is None else sample.counts[order]
-    return np.asarray(middle[order][np.searchsorted(np.cumsum(counts), ranks, side="right")])

@@ -23,13 +23,12 @@ from evenhand._validate import (
 from evenhand.calibration import PIT_BINS, PITs, as_pits
 from evenhand.certificates.assumptions import SAMPLE, UNIFORM_DRAWS, WEIGHTED
 from evenhand.certificates.certificate import Certificate
-from evenhand.certificates.event_certificate import SHOWN_MASS
+from evenhand.certificates.event_certificate import SHOWN_MASS, Sample
 from evenhand.certificates.link_evidence import (
     EVIDENCE,
     LEAST_ALPHA,
     Bound,
     LinkEvidence,
-    Sample,
     calibrated_evidence,
     enough_rows,
     evidence_type,

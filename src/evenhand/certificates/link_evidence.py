@@ -17,44 +17,11 @@ from evenhand._format import one_line
 from evenhand._validate import Floats, check_choice, check_count, check_fraction
 from evenhand.calibration import CDFBand, CDFBands, SurvivalBand, local_levels, local_levels_band
 from evenhand.certificates.certificate import WORST
+from evenhand.certificates.event_certificate import Sample
 from evenhand.certificates.promise import Envelope
 from evenhand.links import Link, check_link
 
 Bound = Literal["sharp", "pathwise"]
-
-
-@dataclass(frozen=True)
-class Sample:
-    """PITs of people, or limits between which they lie, with their numbers.
-
-    Parameters
-    ----------
-    low, high : ndarray of shape (k,)
-        Limits of the PITs; both are the PITs themselves if these are known.
-    counts : ndarray of int64, shape (k,), or None
-        Number of people between each pair of limits; None for one each.
-    """
-
-    low: Floats
-    high: Floats
-    counts: NDArray[np.int64] | None = None
-
-    @property
-    def n_samples(self) -> int:
-        """Number of people."""
-        return self.low.size if self.counts is None else int(self.counts.sum())
-
-    def quantiles(self, most: int) -> Floats:
-        """Return at most that many PITs, increasing, in the middle of equal steps in rank."""
-        n = self.n_samples
-        size = min(n, most)
-        ranks = ((np.arange(size) + 0.5) * n / size).astype(np.int64)
-        middle = (self.low + self.high) / 2
-        if self.counts is None:
-            return np.asarray(np.sort(middle)[ranks])
-        order = np.argsort(middle, kind="stable")
-        upto = np.cumsum(self.counts[order])
-        return np.asarray(middle[order][np.searchsorted(upto, ranks, side="right")])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
