@@ -25,7 +25,6 @@ import scoringrules
 import sklearn
 from numpy.typing import NDArray
 from scipy import special, stats
-from sklearn.linear_model import LinearRegression
 
 import evenhand
 from complaints import complains_of, complaint
@@ -648,87 +647,6 @@ def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: 
     assert stats.binomtest(outside, runs, 0.05, alternative="greater").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("kind", ["deterministic", "randomized"])
-def test_examples_are_the_intervals_of_the_forecaster_at_those_draws(kind: str) -> None:
-    X, y = table()
-    model = Stub(None if kind == "deterministic" else 0.8)
-    weight = (np.arange(N) % 2).astype(
-        float
-    )  # every other row is left out; rows keep their numbers
-    held = audit(model, X, y, sample_weight=weight, random_state=0).to_dict()["examples"]
-    draws = [None] if kind == "deterministic" else [0.1, 0.35, 0.65, 0.9]
-    rows = [row["row"] for row in held][:: len(draws)]
-    shown = np.array([row["draw"] for row in held]).reshape(5, -1)
-    if kind == "deterministic":
-        assert (shown == None).all()  # noqa: E711
-    else:
-        # of the 64 draws of each person, those nearest to these shares of all
-        asked = model.draws[0][[list(np.flatnonzero(weight)).index(row) for row in rows]]
-        ranks = [round(63 * draw) for draw in draws]
-        np.testing.assert_array_equal(shown, np.sort(asked, axis=1)[:, ranks])
-    outcomes = np.sort(y[1::2])
-    assert [y[row] for row in rows] == [
-        outcomes[round(share * 199)] for share in (0.1, 0.3, 0.5, 0.7, 0.9)
-    ]
-    for row in held:
-        person = X.iloc[[row["row"]]]
-        forecast = model.forecast(person, np.array([[0.5 if row["draw"] is None else row["draw"]]]))
-        low, high = forecast.interval(0.8)
-        expected = (low.item(), high.item(), forecast.ppf(0.5).item(), y[row["row"]])
-        assert (row["low"], row["high"], row["median"], row["outcome"]) == pytest.approx(
-            expected, rel=1e-12
-        )
-
-
-@pytest.mark.parametrize(("shape", "shown"), [((N,), 1), ((N, 3), 3), ((1, 9), 4)])
-def test_examples_of_forecasts_are_at_draws_that_they_have(
-    shape: tuple[int, ...], shown: int
-) -> None:
-    y = np.random.default_rng(0).normal(size=N)
-    r = np.random.default_rng(1).uniform(size=shape)
-    forecast = flat(N).randomized(0.3, "laplace", r=r)
-    held = audit(forecast, y=y, random_state=0).to_dict()["examples"]
-    assert len(held) == 5 * shown
-    draws = np.broadcast_to(r if r.ndim == 2 else r[:, None], (N, shape[-1] if r.ndim == 2 else 1))
-    for i, row in enumerate(held):
-        assert row["draw"] in draws[row["row"]]
-        again = flat(1).randomized(0.3, "laplace", r=row["draw"]).interval(0.8)
-        assert (row["low"], row["high"]) == pytest.approx(
-            (again[0].item(), again[1].item()), rel=1e-9
-        )
-        assert i % shown == 0 or row["draw"] > held[i - 1]["draw"]
-
-
-@pytest.mark.parametrize("family", ["entropic", "laplace", "gaussian"])
-def test_the_price_is_that_of_the_links(family: str) -> None:
-    X, y = table()
-    base = LinearRegression()
-    model = RandomizedRegressor(base, alpha=0.2, link=family, random_state=0).fit(X[["score"]], y)
-    price = audit(model, X[["score"]], y, random_state=0).to_dict()["price"]
-    assert (price["link"], price["mass"]) == (family, 0.2)
-    for point in [*price["curve"][::3], price["chosen"]]:
-        link = make_link(family, point["alpha"])
-        assert (point["group_error"], point["price"]) == (link.group_error(0.2), link.price)
-    assert price["chosen"]["alpha"] == 0.2
-    alphas = [point["alpha"] for point in price["curve"]]
-    np.testing.assert_allclose(alphas, np.geomspace(0.01, 1, 13))
-    # at alpha 1 nothing is paid, and the worst fifth has the lowest PITs
-    assert price["curve"][-1]["price"] == pytest.approx(0, abs=1e-12)
-    assert price["curve"][-1]["group_error"] == pytest.approx((1 - 0.2) / 2, abs=1e-12)
-
-
-def test_forecasts_through_a_link_have_its_price_and_others_that_of_the_entropic_one() -> None:
-    y = np.random.default_rng(0).normal(size=N)
-    price = audit(flat(N).randomized(0.3, "laplace"), y=y, random_state=0).price
-    assert price is not None
-    assert (price["link"], price["chosen"]["alpha"]) == ("laplace", 0.3)
-    for subject in (flat(N), Forecast(Normal(np.zeros(N), np.ones(N)), np.full(N, 0.5))):
-        price = audit(subject, y=y, random_state=0).price
-        assert price is not None
-        assert (price["link"], price["chosen"]) == ("entropic", None)
-        assert len(price["curve"]) == 13
-
-
 def test_the_outcome_is_named_by_its_series_or_as_asked() -> None:
     y = np.random.default_rng(0).normal(size=100)
     named = pd.Series(y, name="loan, GBP")
@@ -745,11 +663,6 @@ def test_the_outcome_is_named_by_its_series_or_as_asked() -> None:
             "probability",
         }
         assert units <= {f"units of {'y' if target is None else target}"}
-
-
-def test_pits_alone_have_no_examples_and_no_price() -> None:
-    held = quick_pits(np.random.default_rng(0).uniform(size=100)).to_dict()
-    assert (held["examples"], held["price"]) == ([], None)
 
 
 # --- where an audit comes from
@@ -820,7 +733,8 @@ def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
     assert made.provenance["model"]["sha256"] == "0f"
     digest = hashlib.sha256(b"a,b\n").hexdigest()
     assert made.provenance["data"] == {"name": "t.csv", "sha256": digest, "n_rows": 900}
-    np.testing.assert_array_equal(made.examples["row"], found.examples["row"] + 100)
+    members = made.members["row"], found.members["row"] + 100
+    np.testing.assert_array_equal(*members)
     assert found.provenance["command"] is None
     folder = provenance.with_sources(found, data=tmp_path).provenance["data"]
     assert folder == {"name": tmp_path.name, "sha256": None, "n_rows": N}
