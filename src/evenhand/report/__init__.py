@@ -21,6 +21,7 @@ from evenhand.report.measures import log_score_name as log_score_name
 from evenhand.report.next_steps import NextStep, next_steps
 from evenhand.report.notes import Note, NoteKind, notes_of
 from evenhand.report.page import audit_html, document_html
+from evenhand.report.records import without_ids as without_ids
 from evenhand.report.records import without_nan as without_nan
 from evenhand.report.status import Detectable, JudgedCondition, Status, Verdict, status_of
 from evenhand.report.status import detectable_error as detectable_error

@@ -20,7 +20,7 @@ from evenhand.report.judging import findings_of
 from evenhand.report.names import short
 from evenhand.report.notes import Note
 from evenhand.report.page_data import PageData
-from evenhand.report.records import Values
+from evenhand.report.records import Values, without_ids
 
 MARGIN_TITLE = 80
 """Most characters of the title in the margin of a printed page."""
@@ -58,7 +58,7 @@ def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
     True
     """
     findings = findings_of(audit, notes)
-    data = PageData.of(listed_values(audit, findings))
+    data = PageData.of(without_ids(listed_values(audit, findings)))
     return document_html(audit_document(findings, data), is_live=True)
 
 
