@@ -256,6 +256,30 @@ def test_the_short_text_names_counts_and_method() -> None:
     assert "errors are Kaplan-Meier estimates." in opening
 
 
+def test_a_person_who_was_cut_off_is_missed_only_if_last_seen_above_the_interval() -> None:
+    values = audited().to_dict()
+    one = {"row": 0, "id": None, "draw": None, "low": 1.0, "high": 2.0, "median": 1.5}
+    people_shown = [
+        one | {"row": i, "outcome": outcome, "lost": lost}
+        for i, (outcome, lost) in enumerate([(0.5, False), (0.5, True), (2.5, True), (1.5, True)])
+    ]
+    page = audit_html(values | {"examples": people_shown})
+    found = re.findall(r"the outcome (\S+ ?\S*) is ([a-z ]+)\.", page)
+    assert found == [
+        ("0.500", "outside"),
+        ("after 0.500", "not known to be outside"),
+        ("after 2.500", "outside"),
+        ("after 1.500", "not known to be outside"),
+    ]
+
+
+def test_examples_of_an_audit_mark_people_who_were_cut_off() -> None:
+    who = people()
+    shown = audited().examples
+    lost = ~who.event & (who.time < HORIZON)
+    assert shown["lost"].tolist() == lost[shown["row"]].tolist()
+
+
 @KINDS
 def test_figures_draw_kaplan_meier_estimates(kind: str) -> None:
     found = audited(kind)
