@@ -647,17 +647,11 @@ def _block_of(model: Any, X: Any, block: slice) -> tuple[Any, Any]:
     return model, X if block == slice(0, len(X)) else take_rows(X, block)
 
 
-def score_draws(n: int) -> int:
-    """Return the number of draws per row for the scores of n rows: 4, 8 or 16."""
+def _few_draws(forecast: Forecast, n: int, random: np.random.Generator) -> Forecast:
+    """Keep one random draw in each of a few larger cells; the result is jittered, too."""
     draws = SCORE_DRAWS
     while draws > LEAST_SCORE_DRAWS and draws * n > SCORED_FORECASTS:
         draws //= 2
-    return draws
-
-
-def _few_draws(forecast: Forecast, n: int, random: np.random.Generator) -> Forecast:
-    """Keep one random draw in each of a few larger cells; the result is jittered, too."""
-    draws = score_draws(n)
     per_cell = PIT_DRAWS // draws
     chosen = (per_cell * fresh((len(forecast), draws), random)).astype(np.intp)
     return forecast.take_draws(per_cell * np.arange(draws) + chosen)

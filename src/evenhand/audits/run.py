@@ -692,10 +692,5 @@ def audit_pit(
     )
     words = draws_in_words(pits, is_given=True)
     provenance = provenance_of(name, None, pits.matrix, random_state, words)
-    found = replace(
-        found,
-        name=name,
-        about=described,
-        provenance=provenance,
-    )
+    found = replace(found, name=name, about=described, provenance=provenance)
     return found if people is None else with_people(found, people)

@@ -237,13 +237,8 @@ def calibration_table(pits: PITs) -> pd.DataFrame:
 
 def curve_table(observed: Floats, n: float) -> pd.DataFrame:
     """Return the calibration curve of `n` rows from the share of PITs at or below each level."""
-    margin = dkw_margin(n)
+    # from P(sup |F_n - F| > t) <= 2 exp(-2 n t^2)
+    margin = float(np.sqrt(np.log(2 / (1 - HISTOGRAM_CONFIDENCE)) / (2 * n)))
     low = np.maximum(observed - margin, 0.0)
     high = np.minimum(observed + margin, 1.0)
     return pd.DataFrame({"level": CURVE_LEVELS, "observed": observed, "low": low, "high": high})
-
-
-def dkw_margin(n: float) -> float:
-    """Return the half width of the band of the calibration curve of `n` rows."""
-    # from P(sup |F_n - F| > t) <= 2 exp(-2 n t^2)
-    return float(np.sqrt(np.log(2 / (1 - HISTOGRAM_CONFIDENCE)) / (2 * n)))
