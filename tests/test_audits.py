@@ -25,10 +25,9 @@ import scoringrules
 import sklearn
 from numpy.typing import NDArray
 from scipy import special, stats
-from sklearn.linear_model import LinearRegression
 
 import evenhand
-from complaints import complains_of, complaint
+from complaints import complains_of
 from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import Audit, audit_pit, certify, compare, provenance
 from evenhand.audits import audit as full_audit
@@ -471,17 +470,6 @@ def test_groups_under_thirty_rows_are_too_small_to_tell(size: int, too_small: bo
 # --- outcomes and input
 
 
-def test_discrete_outcomes_are_warned_about_and_constants_refused() -> None:
-    rng = np.random.default_rng(0)
-    for y, said in (
-        (rng.integers(0, 2, size=N), "y has 2 distinct values"),
-        (np.where(rng.uniform(size=N) < 0.3, 0.0, rng.normal(size=N)), "y is 0 in"),
-    ):
-        with pytest.warns(DiscreteOutcomeWarning, match=said):
-            audit(flat(N), y=y)
-    assert complaint(audit, flat(N), y=np.full(N, 1.0)).startswith("y is constant")
-
-
 def capped(n: int) -> tuple[Floats, Forecast]:
     """Outcomes on a 0.01 grid, 8% of them at the cap 0.85, and the forecast before rounding."""
     y = np.random.default_rng(7).normal(0.5, 0.25, size=n)
@@ -544,6 +532,7 @@ def test_what_cannot_be_audited_is_refused_on_one_line() -> None:
     X, y = table()
     holed = np.where(np.arange(N) == 3, np.nan, y)
     assert complains_of("y is missing", audit, Stub(), X)
+    assert complains_of("y is constant", audit, flat(N), y=np.full(N, 1.0))
     assert complains_of(r"y\[3\] .*finite.* nan", audit, Stub(), X, holed)
     assert complains_of(rf"y .*\({N}, 1\)", audit, Stub(), X, y[:, None])
     assert complains_of("X is missing", audit, Stub(), None, y)
@@ -648,87 +637,6 @@ def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: 
     assert stats.binomtest(outside, runs, 0.05, alternative="greater").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("kind", ["deterministic", "randomized"])
-def test_examples_are_the_intervals_of_the_forecaster_at_those_draws(kind: str) -> None:
-    X, y = table()
-    model = Stub(None if kind == "deterministic" else 0.8)
-    weight = (np.arange(N) % 2).astype(
-        float
-    )  # every other row is left out; rows keep their numbers
-    held = audit(model, X, y, sample_weight=weight, random_state=0).to_dict()["examples"]
-    draws = [None] if kind == "deterministic" else [0.1, 0.35, 0.65, 0.9]
-    rows = [row["row"] for row in held][:: len(draws)]
-    shown = np.array([row["draw"] for row in held]).reshape(5, -1)
-    if kind == "deterministic":
-        assert (shown == None).all()  # noqa: E711
-    else:
-        # of the 64 draws of each person, those nearest to these shares of all
-        asked = model.draws[0][[list(np.flatnonzero(weight)).index(row) for row in rows]]
-        ranks = [round(63 * draw) for draw in draws]
-        np.testing.assert_array_equal(shown, np.sort(asked, axis=1)[:, ranks])
-    outcomes = np.sort(y[1::2])
-    assert [y[row] for row in rows] == [
-        outcomes[round(share * 199)] for share in (0.1, 0.3, 0.5, 0.7, 0.9)
-    ]
-    for row in held:
-        person = X.iloc[[row["row"]]]
-        forecast = model.forecast(person, np.array([[0.5 if row["draw"] is None else row["draw"]]]))
-        low, high = forecast.interval(0.8)
-        expected = (low.item(), high.item(), forecast.ppf(0.5).item(), y[row["row"]])
-        assert (row["low"], row["high"], row["median"], row["outcome"]) == pytest.approx(
-            expected, rel=1e-12
-        )
-
-
-@pytest.mark.parametrize(("shape", "shown"), [((N,), 1), ((N, 3), 3), ((1, 9), 4)])
-def test_examples_of_forecasts_are_at_draws_that_they_have(
-    shape: tuple[int, ...], shown: int
-) -> None:
-    y = np.random.default_rng(0).normal(size=N)
-    r = np.random.default_rng(1).uniform(size=shape)
-    forecast = flat(N).randomized(0.3, "laplace", r=r)
-    held = audit(forecast, y=y, random_state=0).to_dict()["examples"]
-    assert len(held) == 5 * shown
-    draws = np.broadcast_to(r if r.ndim == 2 else r[:, None], (N, shape[-1] if r.ndim == 2 else 1))
-    for i, row in enumerate(held):
-        assert row["draw"] in draws[row["row"]]
-        again = flat(1).randomized(0.3, "laplace", r=row["draw"]).interval(0.8)
-        assert (row["low"], row["high"]) == pytest.approx(
-            (again[0].item(), again[1].item()), rel=1e-9
-        )
-        assert i % shown == 0 or row["draw"] > held[i - 1]["draw"]
-
-
-@pytest.mark.parametrize("family", ["entropic", "laplace", "gaussian"])
-def test_the_price_is_that_of_the_links(family: str) -> None:
-    X, y = table()
-    base = LinearRegression()
-    model = RandomizedRegressor(base, alpha=0.2, link=family, random_state=0).fit(X[["score"]], y)
-    price = audit(model, X[["score"]], y, random_state=0).to_dict()["price"]
-    assert (price["link"], price["mass"]) == (family, 0.2)
-    for point in [*price["curve"][::3], price["chosen"]]:
-        link = make_link(family, point["alpha"])
-        assert (point["group_error"], point["price"]) == (link.group_error(0.2), link.price)
-    assert price["chosen"]["alpha"] == 0.2
-    alphas = [point["alpha"] for point in price["curve"]]
-    np.testing.assert_allclose(alphas, np.geomspace(0.01, 1, 13))
-    # at alpha 1 nothing is paid, and the worst fifth has the lowest PITs
-    assert price["curve"][-1]["price"] == pytest.approx(0, abs=1e-12)
-    assert price["curve"][-1]["group_error"] == pytest.approx((1 - 0.2) / 2, abs=1e-12)
-
-
-def test_forecasts_through_a_link_have_its_price_and_others_that_of_the_entropic_one() -> None:
-    y = np.random.default_rng(0).normal(size=N)
-    price = audit(flat(N).randomized(0.3, "laplace"), y=y, random_state=0).price
-    assert price is not None
-    assert (price["link"], price["chosen"]["alpha"]) == ("laplace", 0.3)
-    for subject in (flat(N), Forecast(Normal(np.zeros(N), np.ones(N)), np.full(N, 0.5))):
-        price = audit(subject, y=y, random_state=0).price
-        assert price is not None
-        assert (price["link"], price["chosen"]) == ("entropic", None)
-        assert len(price["curve"]) == 13
-
-
 def test_the_outcome_is_named_by_its_series_or_as_asked() -> None:
     y = np.random.default_rng(0).normal(size=100)
     named = pd.Series(y, name="loan, GBP")
@@ -745,11 +653,6 @@ def test_the_outcome_is_named_by_its_series_or_as_asked() -> None:
             "probability",
         }
         assert units <= {f"units of {'y' if target is None else target}"}
-
-
-def test_pits_alone_have_no_examples_and_no_price() -> None:
-    held = quick_pits(np.random.default_rng(0).uniform(size=100)).to_dict()
-    assert (held["examples"], held["price"]) == ([], None)
 
 
 # --- where an audit comes from
@@ -820,7 +723,8 @@ def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
     assert made.provenance["model"]["sha256"] == "0f"
     digest = hashlib.sha256(b"a,b\n").hexdigest()
     assert made.provenance["data"] == {"name": "t.csv", "sha256": digest, "n_rows": 900}
-    np.testing.assert_array_equal(made.examples["row"], found.examples["row"] + 100)
+    members = made.members["row"], found.members["row"] + 100
+    np.testing.assert_array_equal(*members)
     assert found.provenance["command"] is None
     folder = provenance.with_sources(found, data=tmp_path).provenance["data"]
     assert folder == {"name": tmp_path.name, "sha256": None, "n_rows": N}
@@ -954,18 +858,6 @@ def test_a_scan_without_any_group_that_is_large_enough_is_told() -> None:
     assert Note(NoteKind.NO_LARGE_GROUP, numbers=(150,)) in found.notes
     large = audit(Stub(), *table(400), groups={"few": np.arange(400) < 40}, random_state=0)
     assert not notes_of(large.notes, NoteKind.NO_LARGE_GROUP)
-
-
-def test_the_features_that_groups_were_looked_for_in_are_named() -> None:
-    X, y = table()
-    wide = pd.DataFrame(np.random.default_rng(0).normal(size=(N, 11))).add_prefix("f")
-    for features, said in (
-        (X[["score"]], "1 feature: score"),
-        (wide, "11 features: f0, f1, f2, f3, f4, f5, f6, f7 and 3 more"),
-    ):
-        found = audit(Stub(), X, y, features=features, random_state=0)
-        assert texts(found.notes)[-1] == f"groups were searched in {said}"
-    assert audit(flat(N), y=y, random_state=0).notes == ()
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [
@@ -1139,20 +1031,6 @@ def test_a_link_is_certified_from_the_pits_of_its_base(link: str, n: int) -> Non
     assert (unrelated.bounds, unrelated.link, unrelated.bound) == (None, None, None)
 
 
-def test_the_overall_bound_of_a_link_is_that_of_the_group_of_all_people() -> None:
-    X, y = table(150)
-    found = audit(Stub(0.8, by_link=True), X, y, masses=(0.2, 1.0), random_state=0)
-    proof = found.certificate
-    assert proof is not None
-    worst = found.worst_groups.set_index("mass")["certified"]
-    assert worst[1.0] == proof.average_error() == proof.table()["group_error"].iloc[-1]
-    assert worst[0.2] == proof.group_error(0.2)
-    plain = found.to_dict()["certificate"]
-    assert plain["average_error"] == worst[1.0]
-    assert plain["link_bound"] == proof.bound
-    assert audit(Stub(0.8), X, y, random_state=0).to_dict()["certificate"]["link_bound"] is None
-
-
 def test_a_forecast_is_a_link_only_around_one_distribution_each() -> None:
     n = 40
     draws = jittered(n, 4, 0)
@@ -1234,18 +1112,6 @@ def test_text_that_names_each_row_is_not_learned_from() -> None:
     assert Note(NoteKind.COLUMN_NOT_LEARNED, ("id",)) in found.notes
     alone = audit(forecast, y=y, features=table[["age"]], learned_masses=(0.2,), random_state=0)
     pd.testing.assert_frame_equal(found.learned, alone.learned)
-
-
-def test_the_hash_tells_which_values_were_audited() -> None:
-    rng = np.random.default_rng(0)
-    y, forecast = rng.normal(size=60), Forecast.from_normal(np.zeros(60), np.ones(60))
-    found = audit(forecast, y=y, random_state=0)
-    assert (
-        found.provenance["values_sha256"] == hashlib.sha256(y.astype("<f8").tobytes()).hexdigest()
-    )
-    pit = forecast.pit(y)
-    known = audit_pit(pit, random_state=0).provenance["values_sha256"]
-    assert known == hashlib.sha256(pit.astype("<f8").tobytes()).hexdigest()
 
 
 def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows() -> None:

@@ -315,17 +315,6 @@ def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
             compare(old, new)
 
 
-def test_different_rows_are_refused_by_name(tmp_path: Path) -> None:
-    X, y = people()
-    few = audit(Forecast.from_normal(np.zeros(400), np.ones(400)), X[:400], y[:400], **QUICK)
-    paths = files(tmp_path, audited("wrong"), few)
-    with pytest.raises(InputError, match=r"old\.json audits 600 rows, new\.json audits 400 rows;"):
-        compare(*paths)
-    noisy = audit(Forecast.from_normal(np.zeros(N), np.ones(N)), X, y + 1e-6, **QUICK)
-    with pytest.raises(InputError, match="but not the same ones: their outcomes differ"):
-        compare(*files(tmp_path, audited("wrong"), noisy))
-
-
 # --- output
 
 

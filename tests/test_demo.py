@@ -102,10 +102,6 @@ def test_what_is_proven_is_that_of_the_certificate(text: str, out: Path) -> None
     found = read(out / "audit-randomized.json")
     (proven,) = [row for row in found["certificate"]["every_group"] if row["mass"] == 0.2]
     assert proven["group_error"] <= 0.25
-    rows = {row["forecaster"]: row for row in found["price"]["comparison"]["forecasters"]}
-    for better, worse in (("as it is", "randomized"), ("randomized", "without features")):
-        assert rows[better]["log_score"] < rows[worse]["log_score"]
-        assert rows[better]["width"] < rows[worse]["width"]
     # groups of at least a fifth include that of the variant, which has a fifth in expectation only
     fresh = make_tables(0)["clinics-prove"]
     variant = variant_coverage(load(out / "model-randomized"), fresh)

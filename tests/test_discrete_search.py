@@ -27,7 +27,7 @@ LEVEL = np.ones(32)
 SPREAD = np.where(np.arange(32) < 16, 1.0, -1.0)
 MIXED = np.where(np.arange(32) % 7 < 3, 1.0, -1.0)
 
-LAWS = ("poisson 0.5", "poisson 5", "event 0.1", "atom 0.3", "atom 0.8")
+LAWS = ("poisson 0.5", "event 0.1", "atom 0.8")
 
 
 def _random_cells(shape: tuple[int, int], seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -207,7 +207,7 @@ def test_null_moments_are_those_of_the_values_of_the_true_distribution(pattern: 
 
 def test_null_moments_of_means_over_draws() -> None:
     # an atom of 0.9 at the end, the rest randomized: pairs of draws on a fine grid
-    grid = (np.arange(100) + 0.5) / 100
+    grid = (np.arange(60) + 0.5) / 60
     u, first, second = (x.ravel() for x in np.meshgrid(grid, grid, grid, indexing="ij"))
     draws = np.column_stack((first, second))
     rest = 0.9 + 0.1 * Entropic(0.2).ppf(u[:, None], draws)
@@ -223,7 +223,7 @@ def test_null_moments_of_means_over_draws() -> None:
 
 
 @statistical
-@pytest.mark.parametrize(("p", "n"), [(0.005, 340), (0.02, 340), (0.1, 340), (0.005, 1000)])
+@pytest.mark.parametrize(("p", "n"), [(0.005, 340), (0.1, 340), (0.005, 1000)])
 def test_learned_groups_of_rare_events_are_significant_at_their_level(p: float, n: int) -> None:
     # sums of squares of values of groups without an event: 46% to 81% false alarms at 0.5%
     n_sets = repeats(300)

@@ -414,7 +414,7 @@ def test_axioms_hold_for_any_draw_and_link(base: Distribution, link: Link, r: fl
 @pytest.mark.parametrize(
     ("family", "link"),
     [((normal, mixture)[k % 2], link) for k, link in enumerate(ALL_LINKS) if link.alpha < 0.3],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_axioms_hold_for_the_most_extreme_draws(family: Build, link: Link) -> None:
     batch = Randomized(family((5,)), link, [2.0**-53, 1e-12, 1e-7, 1 - 1e-8, 1 - 2.0**-53])

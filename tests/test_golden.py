@@ -174,8 +174,7 @@ def audit_weights(folder: Path) -> Any:
             forecaster(), table[FEATURES], table["y"], groups=table[["region", "member"]],
             sample_weight=weight, features=table[["rooms", "member"]], min_size=60,
             random_state=5, **QUICK,
-        ),
-        ("price",),
+        )
     )  # fmt: skip
 
 
@@ -214,7 +213,7 @@ def audit_forecasts(folder: Path) -> Any:
     said = {}
     for name, (one, more) in several.items():
         found = audit(one, y=y, random_state=7, **more, **options)
-        said[name] = found_of(found, () if name == "normal" else ("price", "pit", "calibration"))
+        said[name] = found_of(found, () if name == "normal" else ("pit", "calibration"))
     return said
 
 
@@ -251,7 +250,7 @@ def audit_kinds(folder: Path) -> Any:
         )
         # the error of a learned group of right forecasts is 0 up to chance: rounding errors of
         # its sum would be compared
-        said[name] = found_of(found, ("price", "examples", "learned"))
+        said[name] = found_of(found, ("learned",))
     return said
 
 

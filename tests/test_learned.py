@@ -308,13 +308,6 @@ def test_of_many_rows_a_subset_is_used() -> None:
     assert abs(region[group.rows].mean()) > 0.5
 
 
-def test_no_description_without_a_significant_group() -> None:
-    random = np.random.default_rng(12)
-    group = find_group(random.random(300), random.normal(size=(300, 2)), random_state=0)
-    assert group.low == 0.0
-    assert group.description is None
-
-
 # bad input
 
 

@@ -207,16 +207,6 @@ def test_columns_with_too_many_pairs_of_groups_are_refused_with_their_number() -
     assert len(scan_groups(np.linspace(0.01, 0.99, 40), X[:, :20], min_size=20)) >= 40
 
 
-def test_columns_that_make_no_group_are_named() -> None:
-    rng = np.random.default_rng(5)
-    X = pd.DataFrame(
-        {"one": np.ones(300), "id": [f"p{i}" for i in range(300)], "age": rng.normal(size=300)}
-    )
-    frame = scan_groups(rng.random(300), X, 100)
-    assert frame.attrs["left_out"] == {"one": "constant", "id": "more than 100 distinct values"}
-    assert {feature for features in frame["features"] for feature in features} == {"age"}
-
-
 def test_small_named_groups_are_listed_without_numbers() -> None:
     rng = np.random.default_rng(6)
     groups = {

@@ -165,16 +165,6 @@ def test_a_group_wrong_in_spread_only_is_found(n: int, where: str) -> None:
     )
 
 
-@pytest.mark.parametrize("n", [100, LARGE])
-def test_a_seed_repeats_the_search_and_the_pits_stay_as_they_are(n: int) -> None:
-    pit = np.asfortranarray(np.random.default_rng(1).uniform(size=(n, 2)))
-    before = pit.copy()
-    first, second = (worst_group_curve(pit, [0.2, 0.6], random_state=3) for _ in range(2))
-    np.testing.assert_array_equal(first.errors, second.errors)
-    np.testing.assert_array_equal(first.rows[1], second.rows[1])
-    np.testing.assert_array_equal(pit, before)
-
-
 @pytest.mark.parametrize("value", [0.3, 1.0])
 def test_rows_that_are_all_alike_make_groups_that_are_all_alike(value: float) -> None:
     # W1 of a point: u^2/2 + (1-u)^2/2

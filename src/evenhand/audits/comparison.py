@@ -206,11 +206,6 @@ class Recorded:
         name = self.values["outcome_kind"]
         return None if name is None else OutcomeKind(name)
 
-    @property
-    def tolerance(self) -> float:
-        """Tolerance of the audit."""
-        return float(self.values["tolerance"])
-
     @cached_property
     def record(self) -> RowRecord | None:
         """Values of each row; None if the audit has none."""
@@ -219,17 +214,13 @@ class Recorded:
             return None
         try:
             found = RowRecord.from_state(state)
+            if found.n_samples != self.values["n_samples"]:
+                raise ValueError("the record is of other rows")
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
-            raise self._damaged from error
-        if found.n_samples != self.values["n_samples"]:
-            raise self._damaged
+            raise InputError(
+                f"{self.label}: the row record of an audit is damaged; make the audit again"
+            ) from error
         return found
-
-    @property
-    def _damaged(self) -> InputError:
-        return InputError(
-            f"{self.label}: the row record of an audit is damaged; make the audit again"
-        )
 
     @property
     def censoring(self) -> Mapping[str, Any] | None:
@@ -300,11 +291,6 @@ class Recorded:
             for row in self.values["scores"]
             if row["measure"] in by_name
         }
-
-    @property
-    def worst_groups(self) -> list[Mapping[str, Any]]:
-        """Rows of the table of oracle worst groups."""
-        return list(self.values["worst_groups"])
 
     @property
     def every_group(self) -> dict[float, Mapping[str, Any]]:
@@ -828,7 +814,7 @@ def compare(first: Source, second: Source, *, confidence: float = 0.95) -> Compa
         shared = [name for name in shared if name not in pairs.different]
     rows = [(one.groups[name], other.groups[name]) for name in shared]
     aligned = _aligned(one, other)
-    tolerance = other.tolerance
+    tolerance = float(other.values["tolerance"])
     is_binary = other.kind is OutcomeKind.BINARY
     return Comparison(
         _table(aligned, names),
@@ -974,8 +960,9 @@ def _group_pairs(a: Mapping[str, Any], b: Mapping[str, Any]) -> Aligned:
 
 def _worst_pairs(first: Recorded, second: Recorded) -> Aligned:
     """Return errors of oracle worst groups and certified bounds of each size."""
-    other = {row["mass"]: row for row in second.worst_groups}
-    both = [(row, other[row["mass"]]) for row in first.worst_groups if row["mass"] in other]
+    other = {row["mass"]: row for row in second.values["worst_groups"]}
+    rows = first.values["worst_groups"]
+    both = [(row, other[row["mass"]]) for row in rows if row["mass"] in other]
     pairs: Aligned = [
         (Measure("oracle error", a["mass"]), (number(a["error"]), number(b["error"])))
         for a, b in both

@@ -462,8 +462,7 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
     Parameters
     ----------
     found : Audit
-        Audit of rows chosen at random: its searches, scores of forecasts, examples and price are
-        kept.
+        Audit of rows chosen at random: its searches and scores of forecasts are kept.
     rows : RowCounts
         Counts of all rows.
     plan : CountPlan
@@ -546,7 +545,7 @@ def _notes(n: int, found: Audit) -> tuple[Note, ...]:
     """Return notes on which parts of the audit use all rows, and which only the sample."""
     few = ["scores other than coverage and average error"]
     few += ["possible leaks"] if len(found.leaks) else []
-    sampled = ["scanned groups", "learned groups", "oracle worst groups", "examples"]
+    sampled = ["scanned groups", "learned groups", "oracle worst groups"]
     sampled += ["coverage by features"] if len(found.miscoverage) else []
     sampled += ["event rates by probability"] if len(found.reliability) else []
     sampled += ["groups off the atom"] if len(found.positive_part) else []

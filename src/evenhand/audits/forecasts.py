@@ -38,7 +38,7 @@ from evenhand.audits.outcomes import (
     rounding_of,
     spread_pits,
 )
-from evenhand.audits.scores import Interval, example_rows, example_table, forecast_scores, intervals
+from evenhand.audits.scores import forecast_scores
 from evenhand.audits.tables import plain_widths
 from evenhand.calibration import Grid, PITs, calibration_error, cell_error
 from evenhand.censoring import CensoredTimes, KaplanMeier
@@ -420,8 +420,6 @@ class Subject(RowPITs):
     medians : ndarray of shape (k,)
         Medians of the forecasts of these rows, averaged over draws, units of y; probabilities of
         the event for 0/1 outcomes.
-    examples : DataFrame
-        Prediction intervals of a few people; see `example_table`.
     plain : ndarray of shape (k, 4)
         Widths of the intervals of the deterministic forecaster, for the scored rows; NaN if
         there is none.
@@ -434,7 +432,6 @@ class Subject(RowPITs):
     scored: NDArray[np.intp]
     scores: dict[Measure, Floats]
     medians: Floats
-    examples: pd.DataFrame
     plain: Floats
 
 
@@ -495,12 +492,6 @@ def read_subject(
         scored=scored,
         scores=merged.scores,
         medians=merged.medians,
-        examples=example_table(
-            example_rows(outcomes),
-            merged.examples,
-            outcomes,
-            None if times is None else times.is_lost,
-        ),
         plain=merged.plain,
     )
 
@@ -586,12 +577,11 @@ def copies_among(X: Any, subject: Subject) -> str | None:
 
 @dataclass(frozen=True)
 class _Kept:
-    """Scores, medians and examples of the forecasts of a block of rows."""
+    """Scores and medians of the forecasts of a block of rows."""
 
     scores: dict[Measure, Floats]
     medians: Floats
     plain: Floats
-    examples: dict[int, list[Interval]]
     keys: Mapping[str, Floats]
 
     @classmethod
@@ -614,9 +604,6 @@ class _Kept:
         # integral
         is_binary = forecast.outcome_kind is OutcomeKind.BINARY
         median = event_probability(some) if is_binary else some.ppf(0.5)
-        shown = example_rows(outcomes)
-        here = shown[(shown >= block.start) & (shown < block.stop)]
-        examples = intervals(forecast[here - block.start]) if here.size else []
         return cls(
             forecast_scores(
                 wide,
@@ -627,7 +614,6 @@ class _Kept:
             ),
             np.asarray(median.mean(axis=-1) if median.ndim == 2 else median),
             _plain(some),
-            dict(zip(here.tolist(), examples, strict=True)),
             {
                 str(name): values.to_numpy()
                 for name, values in forecast_values(few, _own_names(few, read.times)).items()
@@ -641,7 +627,6 @@ class _Kept:
             {key: np.concatenate([one.scores[key] for one in kept]) for key in kept[0].scores},
             np.concatenate([one.medians for one in kept]),
             np.concatenate([one.plain for one in kept]),
-            {row: shown for one in kept for row, shown in one.examples.items()},
             {key: np.concatenate([one.keys[key] for one in kept]) for key in kept[0].keys},
         )
 
@@ -662,17 +647,11 @@ def _block_of(model: Any, X: Any, block: slice) -> tuple[Any, Any]:
     return model, X if block == slice(0, len(X)) else take_rows(X, block)
 
 
-def score_draws(n: int) -> int:
-    """Return the number of draws per row for the scores of n rows: 4, 8 or 16."""
+def _few_draws(forecast: Forecast, n: int, random: np.random.Generator) -> Forecast:
+    """Keep one random draw in each of a few larger cells; the result is jittered, too."""
     draws = SCORE_DRAWS
     while draws > LEAST_SCORE_DRAWS and draws * n > SCORED_FORECASTS:
         draws //= 2
-    return draws
-
-
-def _few_draws(forecast: Forecast, n: int, random: np.random.Generator) -> Forecast:
-    """Keep one random draw in each of a few larger cells; the result is jittered, too."""
-    draws = score_draws(n)
     per_cell = PIT_DRAWS // draws
     chosen = (per_cell * fresh((len(forecast), draws), random)).astype(np.intp)
     return forecast.take_draws(per_cell * np.arange(draws) + chosen)

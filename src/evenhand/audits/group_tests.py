@@ -86,7 +86,8 @@ def off_groups(
     """
     found = [
         OffGroup.of([named.what(name)], kept[named[name]] if name in named else None)
-        for name in _below(list(named.names), named_p, level)
+        for name, p_value in zip(named.names, named_p, strict=True)
+        if p_value < level
     ]
     if scanned is not None:
         order = np.argsort(scanned_p, kind="stable")[:MOST_SCANNED]
@@ -168,10 +169,6 @@ def plain_groups(groups: Iterable[OffGroup] | None) -> list[dict[str, Any]] | No
         }
         for group in groups
     ]
-
-
-def _below(names: Sequence[str], p_values: Floats, level: float) -> list[Any]:
-    return [name for name, p_value in zip(names, p_values, strict=True) if p_value < level]
 
 
 # --- groups by the forecast's own level and spread
@@ -281,12 +278,6 @@ def _between(last: float, first: float) -> str:
 def as_groups(groups: Iterable[OwnGroup]) -> Groups:
     """Return the groups by name."""
     return Groups((Group.given(group.name), group.mask) for group in groups)
-
-
-def with_keys(table: pd.DataFrame, groups: Sequence[OwnGroup]) -> pd.DataFrame:
-    """Return the table of groups by the forecast with the columns that define them."""
-    columns = {name: [getattr(group, name) for group in groups] for name in KEY_COLUMNS}
-    return table.assign(**columns)
 
 
 # --- the family of tests
@@ -553,7 +544,8 @@ def _by_forecast(
     found = tables.named_rows(rows.pits, groups, list(groups), sums, intervals, slopes)
     table = pd.DataFrame(found).drop(columns="column")
     tests = {"p_value": sums.tests.p_value, "p_adjusted": adjusted}
-    return with_keys(table.assign(**tests), own)
+    keys = {name: [getattr(group, name) for group in own] for name in KEY_COLUMNS}
+    return table.assign(**tests, **keys)
 
 
 def _tests(

@@ -7,7 +7,7 @@ import json
 import numbers
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._ids import id_text
 from evenhand._validate import Floats, Ints, bad_input
-from evenhand.audits.group_tests import with_members
+from evenhand.audits.group_tests import OffGroup, with_members
 from evenhand.calibration import PITs
 from evenhand.draws import RandomState
 
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 
 # --- row numbers and ids of listed people
-
-LISTED = ("examples", "learned_rows")
-"""Tables of an audit with the columns `row` and `id`."""
 
 
 def check_people(ids: Any, n: int) -> list[str] | None:
@@ -51,45 +49,37 @@ def check_people(ids: Any, n: int) -> list[str] | None:
 
 
 def with_people(found: Audit, ids: Sequence[object]) -> Audit:
-    """Add ids to examples and members of groups; `ids` are those of all rows of the table."""
-    listed: dict[str, Any] = {
-        key: table.assign(id=[str(ids[row]) for row in table["row"]])
-        for key, table in _tables(found).items()
-    }
-    if found.off_groups is not None:
-        listed["off_groups"] = with_members(
-            found.off_groups,
-            lambda group, rows: replace(group, ids=tuple(str(ids[row]) for row in rows)),
-        )
-    return replace(found, **listed)
+    """Add ids to members of groups; `ids` are those of all rows of the table."""
+    names = [str(ids[row]) for row in found.learned_rows["row"]]
+    return _with_members(
+        found,
+        found.learned_rows.assign(id=pd.Series(names, dtype=object)),
+        lambda group, rows: replace(group, ids=tuple(str(ids[row]) for row in rows)),
+    )
 
 
 def with_rows(found: Audit, numbers: Ints) -> Audit:
-    """Number examples and members of groups by `numbers`, those of the audited rows."""
-    listed: dict[str, Any] = {
-        key: table.assign(row=numbers[table["row"].to_numpy(dtype=np.intp)])
-        for key, table in _tables(found).items()
-    }
-    if found.off_groups is not None:
-        listed["off_groups"] = with_members(
-            found.off_groups, lambda group, rows: replace(group, rows=numbers[rows])
-        )
-    return replace(found, **listed)
+    """Number members of groups by `numbers`, those of the audited rows."""
+    rows = found.learned_rows["row"].to_numpy(dtype=np.intp)
+    return _with_members(
+        found,
+        found.learned_rows.assign(row=numbers[rows]),
+        lambda group, rows: replace(group, rows=numbers[rows]),
+    )
 
 
 def without_rows(found: Audit) -> Audit:
     """Leave out the values of single rows and all ids."""
-    listed: dict[str, Any] = {
-        key: table.assign(id=None) for key, table in _tables(found).items() if "id" in table
-    }
-    groups = found.off_groups
-    if groups is not None:
-        groups = with_members(groups, lambda group, _: replace(group, ids=None))
-    return replace(found, rows=None, off_groups=groups, **listed)
+    table = found.learned_rows.assign(id=None)
+    found = _with_members(found, table, lambda group, _: replace(group, ids=None))
+    return replace(found, rows=None)
 
 
-def _tables(found: Audit) -> dict[str, Any]:
-    return {key: getattr(found, key) for key in LISTED if not getattr(found, key).empty}
+def _with_members(
+    found: Audit, table: pd.DataFrame, change: Callable[[OffGroup, Ints], OffGroup]
+) -> Audit:
+    groups = None if found.off_groups is None else with_members(found.off_groups, change)
+    return replace(found, learned_rows=table, off_groups=groups)
 
 
 # --- versions, command, model, data and draws
@@ -165,7 +155,7 @@ def with_sources(
     data : Path, optional
         The file of the table; a folder of parts gets no hash.
     rows : ndarray of int, optional
-        Numbers of the audited rows in the table, if not all were audited; examples and members of
+        Numbers of the audited rows in the table, if not all were audited; members of
         groups are then numbered by them.
     n_rows : int, optional
         Number of rows of the table, if not all were audited.

@@ -40,7 +40,6 @@ from evenhand.report import (
     audit_text,
     findings_of,
     status_of,
-    without_ids,
 )
 
 if TYPE_CHECKING:
@@ -264,16 +263,6 @@ class Audit(Summarized):
         quantile of that level, and its simultaneous 95% band from `low` to `high`. For 0/1 outcomes
         the isotonic curve of the event `rate` by `probability`, with its band. For times that
         may be cut off, `histogram` and `calibration` are those of the tested PITs.
-    examples : DataFrame
-        Five people at spread-out ranks of the outcome: `row` in the given table, counted from 0,
-        `id` (None if none was given), `draw` (None for a deterministic forecast), the 80%
-        prediction interval from `low` to `high`, the `median` and the `outcome`, units of the
-        outcome; for times, `lost` marks outcomes that are only known to be later. Empty if only
-        PITs are known.
-    price : dict or None
-        Price in log score of calibration in every group of a given size, for a link around a
-        calibrated model: `link`, `mass`, `curve` (list of `alpha`, `group_error`, `price` in nats)
-        and the model's own point `chosen`, None without a link. None if only PITs are known.
     provenance : dict
         Versions, command, seed, model, data and origin of the draws; see docs/audit-schema.rst.
     about : dict of str to str
@@ -389,8 +378,6 @@ class Audit(Summarized):
     positive_part: pd.DataFrame
     censoring: CensoringCounts | None
     survival: pd.DataFrame
-    examples: pd.DataFrame = field(default_factory=pd.DataFrame)
-    price: dict[str, Any] | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     caveat: str | None = None
     unseen: UnseenValues | None = None
@@ -474,12 +461,10 @@ class Audit(Summarized):
         rows : bool, default True
             Whether to include the values of each row. Without them `compare` has no paired
             intervals. They are data about people: with the forecast for a person the person's
-            residual gives the outcome, and whole numbers of a small range can be guessed. Without
-            them the examples have no ids.
+            residual gives the outcome, and whole numbers of a small range can be guessed.
         """
-        if not rows:
-            return without_ids(plain_audit(self)) | {"rows": None}
-        return plain_audit(self) | {"rows": None if self.rows is None else self.rows.to_state()}
+        record = self.rows if rows else None
+        return plain_audit(self) | {"rows": None if record is None else record.to_state()}
 
     @cached_property
     def every_group(self) -> pd.DataFrame:

@@ -38,7 +38,6 @@ from evenhand.audits.scores import (
     calibration_table,
     coverage_scores,
     mean_scores,
-    price_of,
     score_table,
 )
 from evenhand.audits.survival import (
@@ -536,7 +535,6 @@ def audit(
         name=title,
         about=described,
         caveat=None if copies is None else f"{copies}.",
-        price=price_of(model, subject.kind),
         provenance=provenance_of(
             title,
             type(given).__name__,
@@ -570,12 +568,10 @@ def _of_subject(
     notes = (*notes, *time_notes(subject.times), *excluded_outcomes(subject))
     held = replace(held, notes=(*held.notes, *notes))
     found = audit_rows(subject, subject.residual, scores, held, options, random, target)
-    examples = subject.examples
     return replace(
         found,
         rounding_step=subject.step,
         grid_share=share,
-        examples=examples.assign(row=held.kept[examples["row"].to_numpy()]),
         plain_intervals=plain_table(
             found.certificate,
             relative_widths(subject.plain, subject.scores.get(Measure("interval width", 0.8))),
@@ -696,10 +692,5 @@ def audit_pit(
     )
     words = draws_in_words(pits, is_given=True)
     provenance = provenance_of(name, None, pits.matrix, random_state, words)
-    found = replace(
-        found,
-        name=name,
-        about=described,
-        provenance=provenance,
-    )
+    found = replace(found, name=name, about=described, provenance=provenance)
     return found if people is None else with_people(found, people)

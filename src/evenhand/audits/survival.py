@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -265,6 +265,10 @@ def _rates(
 SIZE_COLUMNS = ("km_error", "km_low", "km_high", "least_error", "most_error")
 """Columns of tables of groups of an audit of times that may be cut off."""
 
+COVERED_COLUMNS = tuple(
+    f"{coverage_name(level)}{end}" for level in LEVELS for end in ("", "_low", "_high")
+)
+
 MOST_SCANNED = 100
 """Most scanned groups with these columns, the significant ones with the smallest p-values."""
 
@@ -309,7 +313,9 @@ def with_sizes(
         unproven = dict.fromkeys(("least_error", "most_error"), np.nan)
         found[group.name] = _columns(one) | {"mean_pit": one.mean} | unproven
     groups = _replaced(tested.groups, found)
-    of_scan = {name: _columns(sized(mask)) for name, mask in _significant(tested, options)}
+    n_significant = int((tested.scanned_p < 1 - options.confidence).sum())
+    significant = tested.scanned_rows(min(n_significant, MOST_SCANNED))
+    of_scan = {name: _columns(sized(mask)) for name, mask in significant}
     scan = _replaced(tested.scan, of_scan)
     of_own = {
         group.name: _columns(one) | {"mean_pit": one.mean}
@@ -373,7 +379,7 @@ def _columns(one: CensoredError) -> Columns:
 
 def _replaced(table: pd.DataFrame, found: Mapping[str, Columns]) -> pd.DataFrame:
     """Return a table with columns of the groups that were found, NaN for others."""
-    keys = [key for one in found.values() for key in one] or [*SIZE_COLUMNS, *_covered_columns()]
+    keys = [key for one in found.values() for key in one] or [*SIZE_COLUMNS, *COVERED_COLUMNS]
     names = table["group"]
     empty: Columns = {}
     return table.assign(
@@ -382,13 +388,3 @@ def _replaced(table: pd.DataFrame, found: Mapping[str, Columns]) -> pd.DataFrame
             for key in dict.fromkeys(keys)
         }
     )
-
-
-def _covered_columns() -> Iterable[str]:
-    return (f"{coverage_name(level)}{end}" for level in LEVELS for end in ("", "_low", "_high"))
-
-
-def _significant(tested: TestedGroups, options: SearchOptions) -> Iterable[tuple[str, Any]]:
-    level = 1 - options.confidence
-    count = min(int((tested.scanned_p < level).sum()), MOST_SCANNED)
-    return tested.scanned_rows(count)

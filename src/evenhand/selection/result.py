@@ -368,28 +368,16 @@ class Selection(Summarized):
         Returns
         -------
         Audit
-            The audit with its bounds replaced, and `caveat` and `comparison` added; the latter to
-            its `price`, if it has one.
+            The audit with its bounds replaced, and `caveat` added.
         """
-        price = None if found.price is None else found.price | {"comparison": self._compared()}
         caveat = f"{found.caveat} {self.caveat}" if found.caveat else self.caveat
-        found = replace(found, caveat=caveat, price=price)
+        found = replace(found, caveat=caveat)
         if found.certificate is None:
             return found
         proof = found.certificate.accounting_for(self._bounds)
         certified = [proof.group_error(mass) for mass in found.worst_groups["mass"]]
         worst = found.worst_groups.assign(certified=certified)
         return replace(found, certificate=proof, worst_groups=worst)
-
-    def _compared(self) -> dict[str, Any]:
-        """Return the scores of the forecasters as plain values."""
-        scores = self.comparison.drop(columns="certified_group_error")
-        rows = scores.astype(object).where(scores.notna(), None).to_dict("records")
-        return {
-            "crps_people": self.crps_people,
-            "rounding_step": self.rounding_step,
-            "forecasters": rows,
-        }
 
     @property
     def _bounds(self) -> Certificate:
