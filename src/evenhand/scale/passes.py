@@ -131,7 +131,7 @@ def block_generator(seed: int, purpose: int, part: int, block: int) -> np.random
 
 @dataclass(frozen=True)
 class Survey:
-    """Summary of rows used to plan an audit; surveys of disjoint rows can be added.
+    """Summary of rows used to plan an audit; surveys of disjoint rows can be joined.
 
     Parameters
     ----------
@@ -152,9 +152,6 @@ class Survey:
     digests: dict[int, bytes]
     people: People | None
     unseen: UnseenValues
-
-    def __add__(self, other: Survey) -> Survey:
-        return Survey.joined([self, other])
 
     @staticmethod
     def joined(surveys: Sequence[Survey]) -> Survey:
