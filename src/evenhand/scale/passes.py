@@ -288,6 +288,7 @@ def take_part(
         taken.append(table.iloc[rows[first:last] - start])
         advance(len(table))
     table = pd.concat(taken, ignore_index=True)
+    forecaster: Any
     forecaster, X = columns.subject.of(table, source)
     if X is not None:
         # a trial forecast, while the part of a refused row is known; the audit takes 64 draws
