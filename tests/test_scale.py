@@ -217,8 +217,9 @@ def test_surveys_add_up_in_any_order() -> None:
         random = np.random.default_rng(seed)
         cuts = sorted(random.choice(np.arange(1, 300), 4, replace=False))
         surveys = [survey_of(piece, i) for i, piece in enumerate(pieces_of(table, cuts))]
-        merged_in_any_order(surveys, seed)
-        whole = reduce(add, surveys)
+        whole = Survey.joined(surveys)
+        assert same(whole, Survey.joined(surveys[::-1]))
+        assert same(whole, Survey.joined([Survey.joined(surveys[:2]), *surveys[2:]]))
         assert sum(whole.n_rows.values()) == 300
 
 
@@ -280,7 +281,7 @@ def surveyed(table: Path | Parts, seed: int = 0, person: str | None = None) -> S
     parts = table if isinstance(table, Parts) else open_parts(table)
     shared = AuditColumns(GIVEN, parts.source, "y", ("mean", "std"), (), (), person), seed
     found = [survey_part(shared, parts, i, lambda rows: None) for i in range(len(parts))]
-    return reduce(add, [one for one in found if one is not None])
+    return Survey.joined([one for one in found if one is not None])
 
 
 def test_rows_are_chosen_evenly_and_without_replacement(tmp_path: Path, small_blocks: None) -> None:

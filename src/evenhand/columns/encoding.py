@@ -359,7 +359,7 @@ class TableEncoder:
         Raises InputError if a column of the training data is missing, or a value cannot be read;
         the message names its row.
         """
-        columns = self._fitted()
+        columns = self.columns_
         numbers = _plain_numbers(X, columns)
         if numbers is not None:
             return _encoded_numbers(numbers, columns)
@@ -381,7 +381,7 @@ class TableEncoder:
     @property
     def names_out(self) -> tuple[str, ...]:
         """Names of the outputs, in the order of the columns of the matrix."""
-        return tuple(name for column in self._fitted() for name in column.names_out)
+        return tuple(name for column in self.columns_ for name in column.names_out)
 
     def condition(self, j: int, low: float, high: float) -> Condition | None:
         """Describe the rows with column `j` of the matrix in (low, high]; None if impossible."""
@@ -395,11 +395,11 @@ class TableEncoder:
         return [column.condition(i, *upper) is not None for column, i in self._sources()]
 
     def _sources(self) -> list[tuple[EncodedColumn, int]]:
-        return [(column, i) for column in self._fitted() for i in range(len(column.names_out))]
+        return [(column, i) for column in self.columns_ for i in range(len(column.names_out))]
 
     def to_state(self) -> dict[str, Any]:
         """Return the learned encodings as JSON values."""
-        columns = [{"kind": column.kind, **as_json(column)} for column in self._fitted()]
+        columns = [{"kind": column.kind, **as_json(column)} for column in self.columns_]
         return {"named": self.named_, "columns": columns}
 
     @classmethod
@@ -416,11 +416,6 @@ class TableEncoder:
                 f" ({type(error).__name__}: {error})"
             ) from error
         return encoder
-
-    def _fitted(self) -> tuple[EncodedColumn, ...]:
-        if not hasattr(self, "columns_"):
-            raise InputError("TableEncoder is not fitted yet; call fit first")
-        return self.columns_
 
 
 def _column_from_state(entry: Mapping[str, Any]) -> EncodedColumn:

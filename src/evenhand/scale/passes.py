@@ -131,7 +131,7 @@ def block_generator(seed: int, purpose: int, part: int, block: int) -> np.random
 
 @dataclass(frozen=True)
 class Survey:
-    """Summary of rows used to plan an audit; surveys of disjoint rows can be added.
+    """Summary of rows used to plan an audit; surveys of disjoint rows can be joined.
 
     Parameters
     ----------
@@ -152,9 +152,6 @@ class Survey:
     digests: dict[int, bytes]
     people: People | None
     unseen: UnseenValues
-
-    def __add__(self, other: Survey) -> Survey:
-        return Survey.joined([self, other])
 
     @staticmethod
     def joined(surveys: Sequence[Survey]) -> Survey:
@@ -291,6 +288,7 @@ def take_part(
         taken.append(table.iloc[rows[first:last] - start])
         advance(len(table))
     table = pd.concat(taken, ignore_index=True)
+    forecaster: Any
     forecaster, X = columns.subject.of(table, source)
     if X is not None:
         # a trial forecast, while the part of a refused row is known; the audit takes 64 draws

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
@@ -23,36 +23,6 @@ SOURCES = ("r", "context", "key")
 SERVED = re.compile(r"r|context|key|served_mean|served_std|(q|survival_)[0-9.]+")
 """Names of columns that depend on the draw. No randomized forecast is calibrated in groups defined
 by them."""
-
-
-class Subject(Protocol):
-    """Source of forecasts for rows of a table; `source` is the file name in messages."""
-
-    @property
-    def schema(self) -> Schema:
-        """Types of the columns; empty if unknown."""
-
-    def columns(self, present: Iterable[str], source: str) -> list[str]:
-        """Return the required columns; raise InputError if one is missing."""
-
-    def outcome_kind_of(self, table: pd.DataFrame, source: str) -> OutcomeKind:
-        """Return the kind of outcome that the forecasts describe."""
-
-    def check_outcomes(
-        self, y: Floats, table: pd.DataFrame, *, target: str, source: str, start: int = 0
-    ) -> None:
-        """Refuse outcomes of rows of a table that the forecasts cannot describe."""
-
-    def remedy_for(self, y: Floats) -> str | None:
-        """Return the option for discrete outcomes under continuous forecasts, if there is one."""
-
-    def of(
-        self, table: pd.DataFrame, source: str, start: int = 0
-    ) -> tuple[Any, pd.DataFrame | None]:
-        """Return a forecaster and its input rows, or forecasts and None.
-
-        `start` is the number of the first row.
-        """
 
 
 @dataclass(frozen=True)
@@ -109,9 +79,13 @@ class ModelSubject:
         return self.forecaster, table[self.columns(table.columns, source)]
 
 
+Subject = ModelSubject | ColumnSubject
+"""Source of forecasts for rows of a table; `source` is the file name in messages."""
+
+
 def as_subject(model: Any) -> Subject:
     """Return a model as a `Subject`."""
-    return model if isinstance(model, ColumnSubject | ModelSubject) else ModelSubject(model)
+    return model if isinstance(model, Subject) else ModelSubject(model)
 
 
 def first_forecast(subject: ModelSubject, parts: Parts) -> Forecast | None:

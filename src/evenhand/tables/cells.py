@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import compute
 
+from evenhand._format import count
 from evenhand._ids import check_id, id_text
 from evenhand._validate import Floats, InputError, Mask, bad_input, check_column, coding_of, short
 
@@ -179,12 +180,11 @@ def number_column(
     refuse_row(wrong, values, place, "be a number", coding or remedy, start)
     missing = np.isnan(numbers)
     if missing.any():
-        count = int(missing.sum())
+        n = int(missing.sum())
         first = start + int(np.argmax(missing)) + 1
-        values_are = "value" if count == 1 else "values"
-        those = "that row" if count == 1 else "those rows"
+        those = "that row" if n == 1 else "those rows"
         raise InputError(
-            f"{place} has {count} missing {values_are}, the first in row {first}; drop {those}"
+            f"{place} has {count(n, 'missing value')}, the first in row {first}; drop {those}"
             + f" with {option}" * bool(option)
         )
     refuse_row(np.isinf(numbers), values, place, "be finite", remedy, start)

@@ -114,11 +114,6 @@ class TableWriter:
             If the columns are not those of the first block, in any order, or values do not fit its
             types. After an error nothing more can be written.
         """
-        if self._file is None:
-            raise InputError(
-                f"{self.path}: the writer is closed; write inside one `with` block, and start again"
-                " after an error"
-            )
         try:
             self._append(frame)
         except BaseException:
@@ -163,8 +158,7 @@ class TableWriter:
 
     def _finish(self) -> None:
         if self._file is None or self._partial is None or self._columns is None:
-            reason = "no block was written" if self._file else "a block could not be written"
-            raise InputError(f"{self.path}: {reason}; write at least one block, without errors")
+            raise InputError(f"{self.path}: no block was written; write at least one")
         self._encoders.close()
         self._file.close()
         self._partial.commit()
