@@ -16,10 +16,9 @@ from scipy import stats
 from evenhand import Forecast
 from evenhand._validate import InputError
 from evenhand.calibration import PITs
-from evenhand.distributions import Normal, NormalMixture, Quantiles, Randomized, Samples
+from evenhand.distributions import Normal, NormalMixture, Quantiles, Samples
 from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import cell_ends
-from evenhand.links import LINKS, Entropic, Gaussian
 
 MEAN = np.array([0.0, 10.0, -3.0])
 STD = np.array([1.0, 2.0, 0.5])
@@ -386,21 +385,6 @@ def test_stepped_pits_share_one_draw_among_the_columns_of_a_person() -> None:
 
 
 # --- randomizing
-
-
-def test_randomizing_wraps_the_link_asked_for() -> None:
-    for link, kind in LINKS.items():
-        made = three().randomized(0.3, link, 0.4).distribution
-        assert isinstance(made, Randomized)
-        assert type(made.link) is kind
-        assert made.link.alpha == 0.3
-    own = Gaussian.from_rho(0.7)
-    assert three().randomized(link=own, r=0.4).distribution.link is own  # type: ignore[attr-defined]
-    assert three().randomized(r=0.4).distribution.link == Entropic(0.1)  # type: ignore[attr-defined]
-    np.testing.assert_array_equal(
-        three().randomized(random_state=3).r, three().randomized(random_state=3).r
-    )
-    np.testing.assert_array_equal(three().randomized(random_state=3).r, fresh(3, 3))
 
 
 def test_randomizing_twice_and_unusable_links_and_draws_are_refused() -> None:
