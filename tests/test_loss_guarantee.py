@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
-from evenhand._format import at_most
 from evenhand._validate import InputError
 from evenhand.decisions import BayesDecision, LossGuarantee, StepLoss, loss_guarantee
 from evenhand.distributions import Normal
@@ -258,11 +257,6 @@ def test_the_bound_and_its_reason_fit_the_losses_and_the_draws(
     assert found.is_randomized == (m > 0)
 
 
-def test_a_deterministic_trader_who_only_buys_has_one_direction() -> None:
-    far = Forecast.from_normal([5.0] * 30, [1.0] * 30)
-    assert loss_guarantee(TRADER, far, np.full(30, 5.0)).factor == 1
-
-
 def test_functions_have_directions_too() -> None:
     smooth = BayesDecision(("up", "down"), {"up": np.exp, "down": lambda y: np.exp(-y)})
     assert guarantee(smooth).factor == 2
@@ -488,28 +482,6 @@ def test_the_counterexample_is_reported_with_its_bound() -> None:
     assert found.table["low"].iloc[0] > 0.25
 
 
-@pytest.mark.parametrize("m", [0, 16])
-def test_the_summary_says_each_finding_on_a_line(m: int) -> None:
-    found = guarantee(TRADER, m=m, groups={"first half": np.arange(200) < 100})
-    lines = found.summary().splitlines()
-    rows = [line for line in lines if line.startswith("- more than ")]
-    assert len(rows) == len(found.table) == 3 * 5
-    for line, row in zip(rows, found.table.to_dict("records"), strict=True):
-        assert f"more than {row['k']:g} times" in line
-        assert row["group"] in line
-        told = (
-            f"at most {at_most(row['high'])}%"
-            if row["kind"] == "every"
-            else f"{100 * row['exceeded']:.1f}%"
-        )
-        assert told in line
-        assert line.endswith(row["verdict"])
-    assert found.why in lines[0]
-    assert ("given size may contain all" in found.summary()) == (m == 0)
-    assert "95% confidence" in lines[-1]
-    assert str(found) == found.summary()
-
-
 def test_draws_outside_their_cells_prove_nothing() -> None:
     n = 50
     r = np.random.default_rng(0).uniform(0.90, 0.91, size=(n, 16))
@@ -535,28 +507,19 @@ def _shared(r: Floats) -> LossGuarantee:
             lambda: _shared(nodes(8)),
             "r .*the same draws for",
         ),
-        (lambda: _shared(np.full(30, 0.4)), "the same draws for"),
         (
             lambda: _shared(np.repeat(jittered(15, 4, 0), 2, axis=0)),
             "the same draws in rows .*cluster",
         ),
         (lambda: guarantee(BUYER, k=0.5), "k .*at least 1.* 0.5"),
-        (lambda: guarantee(BUYER, k=[]), "^k "),
-        (lambda: guarantee(BUYER, k=np.nan), r"k\[0\] .*finite"),
-        (lambda: guarantee(BUYER, masses=0.0), "mass"),
         (lambda: guarantee(BUYER, confidence=95), "0 < confidence < 1.* 95"),
         (
             lambda: guarantee(BUYER, groups={"g": np.zeros(200, dtype=bool)}),
             "'g'.*empty",
         ),
-        (lambda: guarantee(BUYER, cluster=[1, 2]), "cluster .*one label per row"),
         (
             lambda: loss_guarantee(BUYER, Forecast.from_normal([0.0], [1.0]), [0.0, 1.0]),
             r"y .*one outcome per .*\(1\)",
-        ),
-        (
-            lambda: loss_guarantee(BUYER, Forecast.from_normal([0.0], [1.0]), [np.inf]),
-            r"y\[0\] .*finite",
         ),
         (
             lambda: guarantee(BayesDecision(["a"], {"a": lambda y: y})),

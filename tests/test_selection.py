@@ -451,14 +451,6 @@ def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement(chosen:
         row["mass"]: row["certified"] for row in plain["worst_groups"] if row["mass"] in bounds
     }
     assert bounds == {mass: chosen.certificate.group_error(mass) for mass in bounds}
-<<<<<<< HEAD
-    compared = plain["price"]["comparison"]
-    assert compared["crps_people"] == min(chosen.n_certifying, 250)
-    scores = {row["forecaster"]: row["log_score"] for row in compared["forecasters"]}
-    assert scores["without features"] == row_of(chosen, "without features")["log_score"]
-    assert scores["randomized"] == row_of(chosen, "randomized")["log_score"]
-=======
->>>>>>> r-audits
     # the paper's chain takes alpha as given
     assert all(row["chain"] is None for row in plain["certificate"]["every_group"])
 

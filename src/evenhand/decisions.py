@@ -26,6 +26,7 @@ from evenhand._validate import (
     InputError,
     Ints,
     Mask,
+    as_floats,
     bad_input,
     check_finite,
     check_fraction,
@@ -82,19 +83,12 @@ class StepLoss:
             got = " for ".join(count(n, noun) for n, noun in sizes)
             raise bad_input("values", "have one more entry than cuts", got)
         if not (np.diff(self.cuts, axis=-1) > 0).all():
-            raise bad_input(
-                "cuts",
-                "be strictly increasing",
-                "cuts out of order or duplicates",
-                "sort them and remove duplicates",
-            )
+            remedy = "sort them and remove duplicates"
+            raise bad_input("cuts", "be strictly increasing", "cuts out of order", remedy)
         rows = {array.shape[0] for array in (self.cuts, self.values) if array.ndim == 2}
         if len(rows) > 1:
-            raise bad_input(
-                "cuts and values",
-                "have the same number of rows",
-                f"{self.cuts.shape[0]} and {self.values.shape[0]}",
-            )
+            got = f"{self.cuts.shape[0]} and {self.values.shape[0]}"
+            raise bad_input("cuts and values", "have the same number of rows", got)
         self.n_rows: int | None = rows.pop() if rows else None
 
     def __call__(self, y: ArrayLike) -> Floats:
@@ -127,24 +121,6 @@ class StepLoss:
         # rounding errors must not make an expectation smaller than the least loss, or negative
         return np.maximum(total, self._along(self.values.min(axis=-1), len(shape)))
 
-    def direction(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
-        """Return 1 if the loss rises with the outcome, -1 if it falls, 0 if constant, per person.
-
-        Raises
-        ------
-        InputError
-            If it rises and falls.
-        """
-        jumps = np.diff(self.values, axis=-1)
-        rises = (jumps > 0).any(axis=-1)
-        falls = (jumps < 0).any(axis=-1)
-        if (rises & falls).any():
-            values = (
-                self.values if self.values.ndim == 1 else self.values[int(np.argmax(rises & falls))]
-            )
-            raise InputError(f"values of the StepLoss rise and fall: {values.tolist()}")
-        return np.asarray(rises.astype(np.int8) - falls.astype(np.int8))
-
     def _along(self, array: Floats, ndim: int) -> Floats:
         """Reshape one number per person to broadcast against arrays of `ndim` axes."""
         return array if array.ndim == 0 else array.reshape(-1, *(1,) * (ndim - 1))
@@ -164,10 +140,7 @@ class StepLoss:
 
 
 def _array(name: str, values: ArrayLike) -> Floats:
-    try:
-        array = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numbers, in rows of equal length: {error}") from error
+    array = np.atleast_1d(as_floats(name, values))
     if array.ndim not in (1, 2):
         raise bad_input(name, "have shape (k,) or (n, k)", f"shape {array.shape}")
     if not np.isfinite(array).all():
@@ -279,19 +252,12 @@ class BayesDecision:
     """
 
     def __init__(self, actions: Sequence[Hashable], loss: Mapping[Any, Any] | Loss) -> None:
-        try:
-            self.actions: tuple[Hashable, ...] = (
-                tuple(actions) if not isinstance(actions, str) else (actions,)
-            )
-            distinct = len(set(self.actions))
-        except TypeError as error:
-            raise bad_input(
-                "actions", "be a sequence of hashable names or numbers", repr(actions)
-            ) from error
-        if not self.actions or distinct < len(self.actions):
-            raise bad_input(
-                "actions", "contain at least one action and no duplicates", list(self.actions)
-            )
+        self.actions: tuple[Hashable, ...] = (
+            tuple(actions) if not isinstance(actions, str) else (actions,)
+        )
+        if not self.actions or len(set(self.actions)) < len(self.actions):
+            rule = "contain at least one action and no duplicates"
+            raise bad_input("actions", rule, list(self.actions))
         unknown = (
             [name for name in loss if name not in self.actions] if isinstance(loss, Mapping) else []
         )
@@ -359,10 +325,6 @@ class BayesDecision:
         -------
         ndarray, shape of the batch
         """
-        if not isinstance(decisions, Decisions):
-            raise bad_input(
-                "decisions", "be a Decisions object", type(decisions).__name__, "pass decide(...)"
-            )
         outcomes = check_finite("y", y)
         n = decisions.index.shape[0]
         if outcomes.shape != (n,):
@@ -416,12 +378,9 @@ class BayesDecision:
         loss = self._losses[j]
         name = f"the loss of action {self.actions[j]!r}"
         if isinstance(loss, StepLoss):
-            if (loss.values < 0).any():
-                raise bad_input(name, "be at least 0", float(loss.values.min()), SHIFT)
-            try:
-                return np.atleast_1d(loss.direction()).astype(np.intp)
-            except InputError as error:
-                raise InputError(f"{name} must be monotone in the outcome: {error}") from error
+            # each value is the loss from one of these outcomes on
+            start = np.full((*loss.cuts.shape[:-1], 1), -np.inf)
+            return _directions(loss.values, np.concatenate((start, loss.cuts), axis=-1), name)
         # without X a function is the same for all people: one row of outcomes suffices
         n = 1 if X is None else len(X)
         parts = []
@@ -521,10 +480,11 @@ def _blocks(n: int, width: int) -> list[slice]:
 
 
 def _directions(losses: Floats, y: Floats, name: str) -> Ints:
-    """Return the directions of losses at increasing outcomes, shape (n, k) -> (n,)."""
+    """Return the directions of losses at increasing outcomes, (n, k) or (k,) -> (n,)."""
+    losses, y = np.broadcast_arrays(np.atleast_2d(losses), y)
     if (losses < 0).any():
         i, k = (int(place) for place in np.argwhere(losses < 0)[0])
-        raise bad_input(name, "be at least 0", f"{losses[i, k]:g} at y = {y[k]:g}", SHIFT)
+        raise bad_input(name, "be at least 0", f"{losses[i, k]:g} at y = {y[i, k]:g}", SHIFT)
     steps = np.diff(losses, axis=-1)
     # smaller changes are rounding errors
     least = 1e-12 * np.abs(losses).max(axis=-1, keepdims=True)
@@ -536,7 +496,7 @@ def _directions(losses: Floats, y: Floats, name: str) -> Ints:
         first = steps[i][np.abs(steps[i]) > least[i]][0]
         k = int(np.argmax(-np.sign(first) * steps[i] > least[i]))
         raise InputError(
-            f"{name} must be monotone in the outcome, but changes direction at y = {y[k]:g}"
+            f"{name} must be monotone in the outcome, but changes direction at y = {y[i, k]:g}"
         )
     return np.asarray(rises.astype(np.intp) - falls.astype(np.intp))
 
