@@ -409,7 +409,7 @@ def test_groups_with_few_observed_times_take_the_map_of_all() -> None:
     }
 
 
-@pytest.mark.parametrize(("horizon", "n_events"), [(None, 0), (2.0, 9), (None, 10)])
+@pytest.mark.parametrize(("horizon", "n_events"), [(None, 0), (2.0, 9), (2.0, 10)])
 def test_groups_with_few_events_have_no_verdict(horizon: float | None, n_events: int) -> None:
     people = People(2000, 15)
     is_small = people.X["g"].to_numpy()

@@ -739,7 +739,7 @@ FAULTS = (
         "the upper tail of residuals as long as the lower one",
         "high = values[-1] + reach * mean_excess(-ordered[::-1], weight[order][::-1])",
         "high = values[-1] + reach * mean_excess(ordered, weight[order])",
-        ("test_tails.py",),
+        ("test_residuals.py",),
     ),
     Fault(
         "residuals of a model that has seen the rows",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import Any, Self
 
@@ -713,9 +713,7 @@ class BoostedDistributionRegressor(Forecaster):
         learned: dict[str, Any] = {
             "boosters": [[one.model_to_string() for one in part] for part in self._boosters()],
             "encoder": self.encoder_.to_state(),
-            "y_offset": self.outcome_scale_.offset,
-            "y_unit": self.outcome_scale_.unit,
-            "y_bend": self.outcome_scale_.bend,
+            "outcome_scale": asdict(self.outcome_scale_),
         } | self._columns_to_state()
         arrays = {
             "residual_levels": np.ravel(self.residual_distribution_.levels),
@@ -731,8 +729,8 @@ class BoostedDistributionRegressor(Forecaster):
         model = cls(**state.params["params"])
         model._check_parameters()
         model.encoder_ = TableEncoder.from_state(learned["encoder"])
-        scale = {name: learned[f"y_{name}"] for name in ("offset", "unit", "bend")}
-        model.outcome_scale_ = OutcomeScale(**typed_fields(OutcomeScale, scale))
+        scale = typed_fields(OutcomeScale, learned["outcome_scale"])
+        model.outcome_scale_ = OutcomeScale(**scale)
         model._columns_from_state(learned)
         width = len(category_flags(model.encoder_))
         for text in chain.from_iterable(learned["boosters"]):

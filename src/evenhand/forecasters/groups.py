@@ -9,19 +9,18 @@ from typing import Any, Self, cast
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand._validate import InputError, Mask, bad_input, check_column
 from evenhand.columns import Group, GroupRule, Partition, as_pandas, as_table, kind_of, label
 from evenhand.forecast import OWN_VALUES, Forecast, forecast_values
-from evenhand.forecasters.maps import Everyone, Labelled, Members, Overlapping
+from evenhand.forecasters.maps import Everyone, Labelled, Labels, Members, Overlapping
 from evenhand.tables import column_of
 
 # --- groups of rows for separate recalibration maps, defined by columns or by a function
 
 By = str | Sequence[str] | Callable[[Any], Any] | Mapping[str, Any]
 Columns = str | Sequence[str] | Callable[[Any], Any]
-Labels = NDArray[np.object_]
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def is_discrete(predicted: Any) -> bool:
     get_tag = getattr(predicted, "get_tag", None)
     if callable(get_tag):
         return bool(get_tag("distr:measuretype", "continuous", raise_error=False) == "discrete")
-    return _family(predicted) == "Poisson"
+    return type(predicted).__name__ == "Poisson"
 
 
 def discrete_of(predicted: Any, n_samples: int, name: str) -> Distribution:
@@ -68,7 +68,7 @@ def discrete_of(predicted: Any, n_samples: int, name: str) -> Distribution:
     name : str
         Name of the model, for messages.
     """
-    family = _family(predicted)
+    family = type(predicted).__name__
     values = _parameters(predicted)
     if family == "Poisson" and "mu" in values:
         return Poisson(_column(values["mu"], n_samples))
@@ -103,10 +103,6 @@ def _tabulated(predicted: Any, n_samples: int, name: str) -> Distribution:
             " return a Forecast from a function instead"
         )
     return Categorical(support, mass / total)
-
-
-def _family(predicted: Any) -> str:
-    return type(predicted).__name__
 
 
 def _parameters(predicted: Any) -> dict[str, Any]:

@@ -202,14 +202,6 @@ class MixtureMLPRegressor(NeuralForecaster):
     # for each network the ensemble is trained on all rows
     activation: ClassVar[str] = "silu"
     splits_by_network: ClassVar[bool] = True
-    optional: ClassVar[tuple[str, ...]] = (
-        "dropout",
-        "weight_decay",
-        "batch_size",
-        "max_passes",
-        "max_steps",
-        "check_every",
-    )
 
     # of an unfitted model
     inputs_: Inputs | None = None

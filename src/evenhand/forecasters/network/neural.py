@@ -44,8 +44,6 @@ class NeuralForecaster(Forecaster):
     activation: ClassVar[str] = "leaky_relu"
     splits_by_network: ClassVar[bool] = False
     """Whether each network has its own rows for early stopping."""
-    optional: ClassVar[tuple[str, ...]] = ()
-    """Parameters that may be None, for a value that depends on the training rows."""
 
     # constructor parameters of every subclass
     hidden: tuple[int, ...]
@@ -129,8 +127,10 @@ class NeuralForecaster(Forecaster):
 
     def _check_parameters(self) -> None:
         """Check the counts and the layers."""
+        # where None is the default, the value depends on the training rows
+        defaults = type(self)().get_params(deep=False)
         for name, value in self.get_params(deep=False).items():
-            if name in COUNTS and not (value is None and name in self.optional):
+            if name in COUNTS and not (value is None and defaults[name] is None):
                 check_count(name, value)
         if np.ndim(self.hidden) != 1 or len(self.hidden) < 1 + self.takes_draw:
             # the draw is an input of the second hidden layer, so fewer layers would ignore it
