@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand import InputError
 from evenhand.links import Entropic
 from evenhand.monitoring import STAKES, EProcesses
 from repeats import most_failures, repeats, statistical
@@ -287,20 +286,3 @@ def test_a_state_before_the_first_period_is_kept():
     assert bank.period == 0
     assert bank.log_evidence.tolist() == [0.0]
     assert bank.since.tolist() == [0]
-
-
-@pytest.mark.parametrize(
-    ("call", "match"),
-    [
-        (lambda: EProcesses([0.0], [0.0]), "exceed low"),
-        (lambda: EProcesses([0.0, 1.0], [0.5]), "same shape"),
-        (lambda: EProcesses([0.0], [0.5]).update([[1.0]]), "begin_period"),
-        (lambda: EProcesses([0.0], [0.5]).begin_period(2), "next one, 1"),
-        (lambda: run(EProcesses([0.0], [0.5]), [[[-0.1]]]), "at least 0 in process 0"),
-        (lambda: run(EProcesses([0.0], [0.5]), [[[np.nan]]]), "finite"),
-        (lambda: run(EProcesses([0.0], [0.5]), [[0.1]]), "shape"),
-    ],
-)
-def test_wrong_input_is_named(call, match):
-    with pytest.raises(InputError, match=match):
-        call()

@@ -64,7 +64,7 @@ CHANGES = {
         3,
     ),
     "content of bytes": (["UPDATE entries SET content = x'00' WHERE number = 3"], 3),
-    "hash": (["UPDATE entries SET sha256 = replace(sha256, 'a', 'b') WHERE number = 4"], 4),
+    "hash": (["UPDATE entries SET sha256 = upper(sha256 || 'a') WHERE number = 4"], 4),
     "copy of the id": (["UPDATE entries SET id = 'other' WHERE number = 2"], 2),
     "copy of the request": (["UPDATE entries SET request = NULL WHERE number = 2"], 2),
     "copy of the subject": (["UPDATE entries SET subject = 'other' WHERE number = 9"], 9),

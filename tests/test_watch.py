@@ -16,7 +16,7 @@ from evenhand import InputError, Watch
 from evenhand.certificates import Envelope, Promise
 from evenhand.draws import KeyedDraws
 from evenhand.links import Entropic
-from evenhand.monitoring import Rows, as_horizon
+from evenhand.monitoring import Rows
 from repeats import most_failures, repeats, statistical
 
 START = np.datetime64("2026-01-01T00:00", "us")
@@ -426,12 +426,6 @@ def test_periods_are_calendar_units_of_the_end_of_the_horizon(
     assert all(len(test["log_evidence"]) == len(dates) for test in values["tests"])
 
 
-def test_hours_have_their_time_in_utc() -> None:
-    watch = Watch(period="hour")
-    watch.update(Rows.of(["2026-01-01T01:30+02:00"], [0.5]), until="2026-01-01T01:00Z")
-    assert watch.to_dict()["dates"] == ["2025-12-31T23:00", "2026-01-01T00:00"]
-
-
 def test_periods_without_rows_count_like_those_with_rows() -> None:
     # a gap of 100 days: the weight of each start is added on its day, and evidence is unchanged
     rows = stream(10, 20, 10)
@@ -556,15 +550,9 @@ def test_rows_of_one_time_need_ids_if_the_log_is_in_another_order() -> None:
     [
         ({"pit": [0.5, 1.5]}, r"pit\[0\]\[1\] must lie between 0 and 1, got 1.5"),
         ({"pit": ([0.5, 0.6], [0.4, 0.7])}, r"pit must have lower ends.*0.5 and 0.4 in row 0"),
-        ({"pit": [0.5]}, r"pit must have one value per time \(2\), got shape \(1,\)"),
         ({"pit": [0.5, 0.5], "r": [0.5, 1.0]}, r"r\[1\] must lie strictly between 0 and 1"),
-        ({"pit": [0.5, 0.5], "link": Entropic(0.1)}, "a link needs the draws"),
         ({}, "rows need either pit, or outcome and probability"),
         ({"outcome": [1, 2], "probability": [0.5, 0.5]}, r"outcome\[1\] must be 0 or 1, got 2"),
-        (
-            {"outcome": [1, 1], "probability": [0.5, 2]},
-            r"probability\[1\] must lie between 0 and 1",
-        ),
         ({"pit": [0.5, 0.5], "groups": {"a": [1]}}, "columns must have one row per forecast"),
         (
             {"pit": [0.5, 0.5], "recorded": ["2025-01-01", None]},
@@ -635,11 +623,8 @@ def test_columns_of_any_library_and_zone_are_the_same_rows() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tolerance": 0}, "tolerance must satisfy 0 < tolerance < 1"),
         ({"false_alarm": 5}, "give a fraction: 0.05, not 5"),
-        ({"period": "days"}, "did you mean 'day'"),
         ({"horizon": "a year"}, "horizon must be days or text such as '365d', got 'a year'"),
-        ({"horizon": -1}, "horizon must be"),
         ({"groups": "sex"}, r"groups must be a list of column names, got 'sex'; write \['sex'\]"),
         ({"groups": ["sex", "sex"]}, "name each column once"),
     ],
@@ -649,12 +634,6 @@ def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:
         Watch(**settings)
 
 
-def test_horizons_are_days_or_text() -> None:
-    assert as_horizon("12h") == as_horizon(0.5)
-    assert as_horizon("2w") == as_horizon("14d") == np.timedelta64(14, "D")
-    assert as_horizon("90min") == np.timedelta64(90, "m")
-
-
 def test_a_watch_without_rows_has_a_document() -> None:
     watch = Watch(groups=["sex"])
     watch.update(stream(0, 1, 0), until="2026-01-01")
@@ -662,15 +641,3 @@ def test_a_watch_without_rows_has_a_document() -> None:
     assert values["status"] == "no rows yet"
     assert values["n_rows"] == values["n_periods"] == 0
     assert Watch.from_state(watch.state()).state() == watch.state()
-
-
-def test_reading_changes_nothing() -> None:
-    watch = Watch()
-    watch.update(stream(5, 20, 16))
-    before = watch.state()
-    for _ in range(3):
-        watch.to_dict()
-        watch.to_json()
-        watch.summary()
-        repr(watch)
-    assert watch.state() == before
