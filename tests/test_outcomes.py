@@ -14,15 +14,8 @@ from sklearn.linear_model import BayesianRidge
 from evenhand import RandomizedRegressor, Service
 from evenhand._validate import InputError
 from evenhand.draws import KeyedDraws
-from evenhand.service import (
-    Recorded,
-    RowPlaces,
-    check_outcome,
-    open_log,
-    record_outcome,
-    record_outcomes,
-    verify,
-)
+from evenhand.service import Recorded, RowPlaces, open_log, record_outcome, record_outcomes, verify
+from evenhand.service.outcomes import check_outcome
 from log_in_memory import LogInMemory
 from served_examples import example, open_context, serve
 

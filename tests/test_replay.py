@@ -21,12 +21,12 @@ from evenhand.service import (
     Difference,
     Entry,
     Replay,
-    ReplayPart,
     Served,
     open_log,
     replay_forecast,
-    versions,
 )
+from evenhand.service.contexts import versions
+from evenhand.service.replay_result import ReplayPart
 from served_examples import EXAMPLES, example
 
 KEY = b"a secret of enough bytes"

@@ -24,7 +24,8 @@ from evenhand.columns import Schema, UnseenValues
 from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import from_records
 from evenhand.draws import KeyedDraws
-from evenhand.service import RowReader, Served, UnseenFeatures, open_log, verify
+from evenhand.service import Served, open_log, verify
+from evenhand.service.features import RowReader, UnseenFeatures
 from forecaster_examples import DISCRETE, EXAMPLES, linear_task, small_boosted
 
 KEY = b"a key of these tests, not secret"

@@ -16,8 +16,9 @@ from command_outcome import Command, Outcome
 from evenhand import InputError
 from evenhand.monitoring import Rows, Watch, watch_schema
 from evenhand.report import watch_html
-from evenhand.service import LogWatch, Scope, WatchedContexts, WatchState, matured_rows, open_log
+from evenhand.service import LogWatch, WatchedContexts, WatchState, matured_rows, open_log
 from evenhand.service.chain import digest_of
+from evenhand.service.watched_contexts import Scope
 from evenhand.store import pack, write_forecast_certificate, write_model
 from postgresql_server import PASSWORD, QUOTED, Server
 from watched_logs import fitted, serve
