@@ -80,18 +80,6 @@ def test_a_log_is_there_after_it_was_closed(log: DecisionLog, path: Path) -> Non
         again.close()
 
 
-def test_a_relative_path_stays_where_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    log = open_log("a ?%41#.db")
-    monkeypatch.chdir("/")
-    log.run(lambda t: t.add(forecast("a")))
-    assert (tmp_path / "a ?%41#.db").is_file()
-    assert log.source == "a ?%41#.db"
-    log.close()
-
-
 def with_tables(path: Path, *statements: str) -> Path:
     connection = sqlite3.connect(path)
     for statement in statements:

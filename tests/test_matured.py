@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -72,16 +71,6 @@ def test_base_pits_are_those_inside_the_link(name: str) -> None:
     # the link maps them to the served ones, and back: u = K(c; r) (outcomes: 6)
     for u, c in zip(rows.base, rows.pit, strict=True):
         np.testing.assert_allclose(u, link.cdf(c, r), atol=1e-9)
-
-
-def test_counts_have_cells_of_the_probability_of_the_outcome() -> None:
-    one = example("counts")
-    rows = watched(with_outcomes(one)[0])
-    assert rows.base is not None
-    base, _ = inside(one.served(np.full(len(one.y), 0.5)))
-    width = rows.base[1] - rows.base[0]
-    np.testing.assert_allclose(width, np.exp(base.log_mass(one.y)), atol=1e-12)
-    assert (width > 0).all()
 
 
 def test_the_promise_for_amounts_covers_outcomes_off_the_atom() -> None:
@@ -199,26 +188,6 @@ def test_revisions_and_other_contexts_do_not_enter() -> None:
         watched(log, contexts="loan")
 
 
-def test_after_resumes() -> None:
-    log = LogInMemory()
-    open_context(log)
-    for hour in range(3):
-        serve(log.at(hours=hour), one_row(hour))
-        record_outcome(log, f"f{hour}", 0.5)
-    whole = watched(log)
-    assert whole.time.size == 3
-    rest = watched(log, after=whole.time[0])
-    np.testing.assert_array_equal(rest.time, whole.time[1:])
-    np.testing.assert_array_equal(rest.pit[0], whole.pit[0][1:])
-    assert watched(log, after=whole.time[-1]).time.size == 0
-
-
-def one_row(number: int) -> Example:
-    """Return an example with one person, whose forecast has its own id."""
-    one = example("normal")
-    return replace(one, X=one.X[number : number + 1], y=one.y[number : number + 1], first=number)
-
-
 def test_many_forecasts_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     log, _ = with_outcomes(example("counts"))
     whole = watched(log)
@@ -284,10 +253,9 @@ def test_a_person_counts_once_with_the_first_forecast() -> None:
             add_forecast(log, f"{month}", person, ord(person) - 97.0 + 10 * month)
     rows = watched(log)
     np.testing.assert_array_equal(rows.pit[0], stats.norm.cdf([0, 1, 12, 23]))
-    # alone, in another order of the names, and after the first rows
+    # alone, and in another order of the names
     assert len(watched(log, contexts="2")) == 2
     assert len(watched(log, contexts=["2", "1"])) == 4
-    assert len(watched(log, after="2026-01-15")) == 2
 
 
 def test_people_under_another_key_count_as_new_but_ids_do_not() -> None:

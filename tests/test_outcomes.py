@@ -273,14 +273,3 @@ def test_times_of_observation_may_be_missing(log: LogInMemory) -> None:
     record_outcomes(log, ["f0", "f1", "f2", "f3"], np.zeros(4), observed=times)
     found = [one.values["observed"] for one in log.entries(kind="outcome")]
     assert found == ["2026-01-02T00:00:00.000000Z", None, None, None]
-
-
-def test_a_long_table_is_recorded_in_blocks(
-    log: LogInMemory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("evenhand.service.outcomes.RECORDED_AT_ONCE", 7)
-    y = example("normal").y
-    before = log.n_runs
-    record_outcomes(log, [f"f{row}" for row in range(len(y))], y)
-    assert log.n_runs - before == -(-len(y) // 7)
-    assert outcomes(log) == [(f"f{row}", float(value)) for row, value in enumerate(y)]

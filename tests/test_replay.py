@@ -313,17 +313,6 @@ def test_without_features_and_person_the_rest_is_compared(log: DecisionLog) -> N
     assert parts(bare, "not checked") == {"person", "features", "draw", "values", "key"}
 
 
-def test_revisions_are_forecasts_of_their_own(log: DecisionLog) -> None:
-    found = service(log, keep_features=True, person="id")
-    first = found.forecast("ada", ROW)
-    second = found.forecast("ada", ROW | {"x": 2.0})
-    assert second.revision == 1
-    for served in (first, second):
-        replay = found.replay(served.id)
-        assert replay.is_equal
-        assert replay.revision == served.revision
-
-
 def test_an_unknown_id_is_refused(log: DecisionLog) -> None:
     found = service(log)
     found.forecast("ada", ROW)

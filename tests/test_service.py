@@ -341,21 +341,6 @@ def test_other_options_of_a_context_are_logged_once(model: Any, tmp_path: Path) 
     assert forecasts(service)[0].values["opened"] == 2
 
 
-def test_the_context_names_model_options_and_versions(model: Any, tmp_path: Path) -> None:
-    save(model, tmp_path / "model")
-    log = open_log(tmp_path / "a.sqlite")
-    service = Service(tmp_path / "model", DRAWS, log, groups=["age", "sex"])
-    (entry,) = log.entries()
-    values = entry.values
-    manifest = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert values["model_sha256"] == service.model_sha256 == manifest["sha256"]
-    assert values["key"] == DRAWS.fingerprint
-    assert values["columns"] == ["age", "income", "debt"]
-    assert (values["link"], values["alpha"], values["outcome"]) == ("entropic", 0.1, "continuous")
-    assert values["groups"] == ["age", "sex"]
-    assert {"python", "numpy", "scipy", "scikit-learn", "evenhand"} <= set(values["versions"])
-
-
 @pytest.mark.parametrize("id", ["", "ada\u200b", 1.0, "17.0", "\ud800"])
 def test_ids_follow_the_rules_of_draws(model: Any, tmp_path: Path, id: Any) -> None:
     service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), person="id")
@@ -364,14 +349,6 @@ def test_ids_follow_the_rules_of_draws(model: Any, tmp_path: Path, id: Any) -> N
     with pytest.raises(InputError, match=r"^people\[1\] must"):
         service.forecast_many(["ada", id], table(2))
     assert forecasts(service) == []
-
-
-def test_ids_are_compared_in_normal_form(model: Any, tmp_path: Path) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), person="id")
-    first = service.forecast("Zoe\u0308", ROW)
-    assert service.forecast("Zo\u00eb", ROW).id == first.id
-    assert first.person == "Zo\u00eb"
-    assert service.forecast(17, ROW).id == service.forecast("17", ROW).id
 
 
 def test_neither_key_nor_id_nor_features_are_in_the_files_of_the_log(
@@ -571,24 +548,6 @@ def test_a_rule_for_actions_that_is_wrong_logs_nothing(
     with pytest.raises(InputError, match=message):
         service.forecast(1, ROW)
     assert forecasts(service) == []
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"person": "name"}, "person must be one of 'hash', 'id'"),
-        ({"levels": (0.5, 0.5)}, "levels must be increasing fractions"),
-        ({"groups": ["age", "age"]}, "groups must have no repeated names"),
-        ({"draws": KEY}, "draws must be KeyedDraws"),
-        ({"model": BayesianRidge()}, "model must be a model folder or a fitted forecaster"),
-    ],
-)
-def test_wrong_options_are_refused(
-    model: Any, tmp_path: Path, options: dict[str, Any], message: str
-) -> None:
-    given = {"model": model, "draws": DRAWS, "log": open_log(tmp_path / "a.sqlite")} | options
-    with pytest.raises(InputError, match=message):
-        Service(**given)
 
 
 @pytest.mark.parametrize("dtype", ["datetime64[ns]", "datetime64[us, Asia/Tokyo]"])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from scipy import optimize, stats
 
@@ -346,26 +344,6 @@ def test_false_alarms_of_a_year_of_all_parts_are_rare() -> None:
     assert sum(map(bool, found)) <= most_failures(n_sets)
 
 
-@statistical
-def test_false_alarms_of_a_year_of_groups_and_draws_are_rare() -> None:
-    # another distribution with a W1 error of 0.02, see the test below
-    n_sets = repeats(400, shorter=40)
-    failures = 0
-    for seed in range(n_sets):
-        random = np.random.default_rng(seed)
-        n = 365 * 20
-        u = random.uniform(size=n)
-        pit = np.where(random.uniform(size=n) < 0.08, (1 + u) / 2, u)
-        rows = Rows.of(
-            times_of(365, 20),
-            pit,
-            r=random.uniform(size=n),
-            groups={"g": random.integers(0, 10, size=n)},
-        )
-        failures += bool(Watch(groups=["g"]).update(rows))
-    assert failures <= most_failures(n_sets)
-
-
 def test_the_error_at_the_boundary_is_exactly_the_tolerance() -> None:
     # CDF of the mixture: 0.92 u below 1/2 and 1.08 u - 0.08 above; W1 is the integral of |F - u|
     u = np.linspace(0, 1, 200_001)
@@ -594,44 +572,6 @@ def test_an_outcome_recorded_at_the_very_end_of_its_horizon_is_known() -> None:
     recorded = ["2026-01-31T00:00:00", "2026-01-31T00:00:00.000001"]
     rows = Rows.of(["2026-01-01"] * 2, [0.5, 0.5], recorded=recorded, horizon="30d")
     assert rows.known.tolist() == [True, False]
-
-
-def test_columns_of_any_library_and_zone_are_the_same_rows() -> None:
-    times = ["2026-01-01T10:00", "2026-01-01T11:30"]
-    pit = [0.25, None]
-    zoned = pd.Series(pd.to_datetime(times)).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")
-    expected = Rows.of(times, pit)
-    for time, values in (
-        (pd.Series(pd.to_datetime(times)), pd.Series(pit, dtype="Float64")),
-        (zoned, pd.Series(pit)),
-        (pl.Series(times).str.to_datetime(), pl.Series(pit)),
-        (np.array(times, dtype="M8[m]"), np.array(pit, dtype=object)),
-        ([datetime.fromisoformat(one) for one in times], pit),
-    ):
-        rows = Rows.of(time, values)
-        assert rows.time.tolist() == expected.time.tolist()
-        assert rows.time.dtype == "M8[us]"
-        assert rows.known.tolist() == [True, False]
-        assert rows.pit[0][0] == 0.25
-    for wrong in ("yesterday", "2026-13-01", 3.5):
-        with pytest.raises(InputError, match=r"^time must contain dates in ISO format"):
-            Rows.of([wrong, wrong], pit)
-    with pytest.raises(InputError, match=r"time\[1\] is missing"):
-        Rows.of(["2026-01-01", None], pit)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"false_alarm": 5}, "give a fraction: 0.05, not 5"),
-        ({"horizon": "a year"}, "horizon must be days or text such as '365d', got 'a year'"),
-        ({"groups": "sex"}, r"groups must be a list of column names, got 'sex'; write \['sex'\]"),
-        ({"groups": ["sex", "sex"]}, "name each column once"),
-    ],
-)
-def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Watch(**settings)
 
 
 def test_a_watch_without_rows_has_a_document() -> None:
