@@ -57,12 +57,12 @@ def test_people_who_return_with_the_same_draw_do_not_raise_false_alarms_under_a_
     # 100 people in each of 24 months: their draws have a mean that is not 1/2
     time = np.datetime64("2026-01-15") + 30 * np.repeat(np.arange(24), 100)
     alarms = 0
-    for seed in range(40):
+    for seed in range(24):
         random = np.random.default_rng(seed)
         r = np.tile(random.uniform(size=100), 24)
         pit = LINK.ppf(random.uniform(size=2400), r)
         alarms += bool(Watch().update(Rows.of(time, pit, r=r, link=LINK)))
-    assert alarms <= most_failures(40)
+    assert alarms <= most_failures(24)
 
 
 def test_an_error_under_a_link_is_found_sooner_than_from_single_draws() -> None:

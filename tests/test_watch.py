@@ -336,7 +336,7 @@ def year_at_the_boundary(seed: int, shift: float) -> Rows:
 def test_false_alarms_of_a_year_of_all_parts_are_rare() -> None:
     # promise, W1 error of ten groups and draws are all at the boundary of their hypotheses
     shift, promise = boundary()
-    n_sets = repeats(400, shorter=40)
+    n_sets = repeats(400, shorter=24)
     found = [
         Watch(promise, groups=["g"]).update(year_at_the_boundary(seed, shift))
         for seed in range(n_sets)
