@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from evenhand import InputError
 from evenhand.service import DecisionLog, Entry, Head, open_log, verify
 from log_examples import filled, forecast
 from log_writers import in_fork
-from watched_logs import clock
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -87,16 +85,6 @@ def test_entries_are_those_of_the_moment_when_reading_began(log: DecisionLog) ->
     first = next(reading)
     log.run(lambda t: t.add(forecast("later")))
     assert [first.number, *(entry.number for entry in reading)] == list(range(1, 1501))
-
-
-def test_a_clock_that_goes_back_is_logged_as_it_is(log: DecisionLog) -> None:
-    log.run(lambda t: t.add(forecast("a")))
-    with clock() as set_time:
-        set_time(datetime(2001, 1, 1, tzinfo=UTC))
-        assert log.run(lambda t: t.add(forecast("b"))).time == "2001-01-01T00:00:00.000000Z"
-    checked = verify(log)
-    assert checked.n_entries == 2
-    assert checked.times.wrong == ["2 (2001-01-01T00:00)"]
 
 
 # works that fail

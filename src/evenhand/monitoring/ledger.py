@@ -119,7 +119,8 @@ class Ledger:
                 f"the horizon of row 0 ends at {ends[0]}, before {self.until}, up to which the"
                 " watch has been moved on; add all rows of a time before moving on"
             )
-        times = (self.until, self._end_of(self.last), *ends[-1:])
+        last = None if self.last is None else self.last + self.horizon
+        times = (self.until, last, *ends[-1:])
         reached = [one for one in times if one is not None]
         if until is not None and reached and until < max(reached):
             raise InputError(
@@ -130,9 +131,6 @@ class Ledger:
             self._check_columns(rows)
         new = [*ends[:1], *ends[-1:], *([] if until is None else [until])]
         self._check_distance(np.array(new, dtype="datetime64[us]"))
-
-    def _end_of(self, time: np.datetime64 | None) -> np.datetime64 | None:
-        return None if time is None else time + self.horizon
 
     def _check_distance(self, times: NDArray[Any]) -> None:
         """Refuse times that are many periods later than those seen, which take long to count."""

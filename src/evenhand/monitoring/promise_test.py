@@ -34,27 +34,19 @@ RANGES = {"mean_pit": (-0.5, 0.5), "gap": (0.0, 1.0), "bias": (-1.0, 1.0)}
 Found = TypeVar("Found")
 
 
-class PromiseValues(NamedTuple):
-    """Values of the statistic of a promise.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n, n_sides)
-        Values of each side; NaN where the outcome is missing.
-    covered : ndarray of bool, shape (n,)
-        Rows that the promise covers, or may cover if their outcome is missing.
-    """
-
-    values: Floats
-    covered: Mask
-
-
-def promise_values(promise: Promise, rows: Rows) -> PromiseValues:
+def promise_values(promise: Promise, rows: Rows) -> tuple[Floats, Mask]:
     """Return the values of n rows whose mean over every group of the size is at most the target.
 
     In every group S, whatever the link, the group error is at least `|E_S mu(U) - 1/2|`, `mu(u)`
     the mean served PIT at the base PIT u: served PITs have that mean, and W1 is at least the
     distance of means. The mean of the absolute gap is at least the group error.
+
+    Returns
+    -------
+    values : ndarray of shape (n, n_sides)
+        Values of each side; NaN where the outcome is missing.
+    covered : ndarray of bool, shape (n,)
+        Rows that the promise covers, or may cover if their outcome is missing.
 
     Raises
     ------
@@ -93,7 +85,7 @@ def promise_values(promise: Promise, rows: Rows) -> PromiseValues:
     covered = np.full(value.shape, True) if rows.promised is None else rows.promised | ~rows.known
     signs = {"higher": 1.0, "lower": -1.0, "gap": 1.0}
     sides = [signs[side] * value for side in SIDES[promise.statistic]]
-    return PromiseValues(np.stack(sides, axis=-1), covered)
+    return np.stack(sides, axis=-1), covered
 
 
 def mean_served_pit(link: Link, base: Cells, known: Mask) -> Floats:

@@ -50,12 +50,20 @@ def check_column(
     """
     if values is None:
         return None
-    floats = _as_column(name, values)
+    # None in a list of numbers makes objects, whose None numpy reads as NaN
+    if isinstance(values, pd.Series):
+        values = pd.to_numeric(values).to_numpy(dtype=np.float64, na_value=np.nan)
+    floats = as_floats(name, values)
     if floats.shape != (n,):
         raise bad_input(name, f"have one value per time ({n})", f"shape {floats.shape}")
     if known is not None:
         floats = np.where(known, floats, np.nan)
-        _refuse_missing(name, floats, known)
+        lacks = np.flatnonzero(known & np.isnan(floats))
+        if lacks.size:
+            raise InputError(
+                f"{name}[{lacks[0]}] is missing, but the outcome of this row is known; set known to"
+                " False"
+            )
     inside = (floats > low) & (floats < high) if is_open else (floats >= low) & (floats <= high)
     wrong = np.flatnonzero(~inside & ~np.isnan(floats))
     if wrong.size:
@@ -67,16 +75,10 @@ def check_column(
 
 def check_cells(name: str, cells: Any, known: Mask) -> Ends:
     """Return both ends of the PIT cells, NaN where the outcome is missing."""
-    try:
-        low, high = cells
-    except (TypeError, ValueError):
-        got = type(cells).__name__
-        raise bad_input(name, "be a tuple of the lower and the upper ends", got) from None
-    ends = [
+    first, second = (
         check_column(f"{name}[{i}]", end, known.size, low=0, high=1, known=known)
-        for i, end in enumerate((low, high))
-    ]
-    first, second = ends
+        for i, end in enumerate(cells)
+    )
     assert first is not None
     assert second is not None
     crossed = np.flatnonzero(first > second)
@@ -87,39 +89,12 @@ def check_cells(name: str, cells: Any, known: Mask) -> Ends:
     return first, second
 
 
-def check_promised(promised: Any, n: int) -> Mask | None:
-    """Return which rows the promise covers as booleans; None for None."""
-    if promised is None:
-        return None
-    mask = np.asarray(promised)
-    if mask.dtype != np.bool_ or mask.shape != (n,):
-        got = f"{mask.dtype} of shape {mask.shape}"
-        raise bad_input("promised", f"be {n} booleans", got)
-    return mask
-
-
 def check_table(columns: Any, n: int) -> Any:
     """Return the columns that define groups as a DataFrame; None for None."""
     if columns is None:
         return None
     table = pd.DataFrame(columns) if isinstance(columns, dict) else columns
     return as_table(table, n, name="columns", per="forecast")
-
-
-def _as_column(name: str, values: Any) -> Floats:
-    # None in a list of numbers makes objects, whose None numpy reads as NaN
-    if isinstance(values, pd.Series):
-        values = pd.to_numeric(values).to_numpy(dtype=np.float64, na_value=np.nan)
-    return as_floats(name, values)
-
-
-def _refuse_missing(name: str, floats: Floats, known: Mask) -> None:
-    lacks = np.flatnonzero(known & np.isnan(floats))
-    if lacks.size:
-        row = int(lacks[0])
-        raise InputError(
-            f"{name}[{row}] is missing, but the outcome of this row is known; set known to False"
-        )
 
 
 # --- times of served rows and their horizons
@@ -167,8 +142,6 @@ def _days(value: Any) -> float | None:
     """Return a horizon in days; None if it cannot be read."""
     if value is None:
         return 0.0
-    if isinstance(value, np.timedelta64):
-        return float(value / np.timedelta64(1, "D"))
     if isinstance(value, timedelta):
         return value / timedelta(days=1)
     if isinstance(value, str):
@@ -313,7 +286,7 @@ class Rows:
             "r": check_column("r", self.r, n, low=0, high=1, is_open=True),
             "base": None if self.base is None else check_cells("base", self.base, known),
             "excess": check_column("excess", self.excess, n, low=-1, high=1, known=known),
-            "promised": check_promised(self.promised, n),
+            "promised": None if self.promised is None else np.asarray(self.promised, np.bool_),
             "columns": check_table(self.columns, n),
             "delay": check_column("delay", self.delay, n, low=0, high=np.inf),
         }

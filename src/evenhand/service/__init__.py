@@ -5,16 +5,9 @@ from evenhand.service.chain import Verification, verify
 from evenhand.service.contexts import Naming as Naming
 from evenhand.service.contexts import context_of as context_of
 from evenhand.service.contexts import logged_forecast as logged_forecast
-from evenhand.service.contexts import versions as versions
 from evenhand.service.decision_log import DecisionLog, Entry, Head, LogError, Logged, Transaction
-from evenhand.service.decision_log import EntryKind as EntryKind
 from evenhand.service.entry_times import EntryTimes
 from evenhand.service.exporting import export
-from evenhand.service.features import Features as Features
-from evenhand.service.features import RowReader as RowReader
-from evenhand.service.features import UnseenFeatures as UnseenFeatures
-from evenhand.service.forecasts import Forecasting as Forecasting
-from evenhand.service.forecasts import inside_link as inside_link
 from evenhand.service.forecasts import loaded as loaded
 from evenhand.service.log_watch import LogWatch as LogWatch
 from evenhand.service.log_watch import WatchState as WatchState
@@ -22,13 +15,10 @@ from evenhand.service.matured import matured_rows
 from evenhand.service.opening import open_log
 from evenhand.service.outcomes import Recorded, record_outcome, record_outcomes
 from evenhand.service.outcomes import RowPlaces as RowPlaces
-from evenhand.service.outcomes import check_outcome as check_outcome
 from evenhand.service.replay import replay_forecast
 from evenhand.service.replay import row_of as row_of
 from evenhand.service.replay_result import Check, Difference, Replay
-from evenhand.service.replay_result import ReplayPart as ReplayPart
 from evenhand.service.service import Served, Service
-from evenhand.service.watched_contexts import Scope as Scope
 from evenhand.service.watched_contexts import WatchedContexts as WatchedContexts
 
 __all__ = [

@@ -159,18 +159,18 @@ def first_forecasts(log: DecisionLog, context: str | None) -> Iterator[Logged]:
 
 def context_values(log: DecisionLog, context: str) -> dict[str, Any]:
     """Return what the log has about a context; InputError if it has no such context."""
-    known: list[str] = []
-    found: dict[str, Any] | None = None
-    for entry in log.entries(kind="context"):
-        known.append(str(entry.values["context"]))
-        # a later entry of the context has its present library versions
-        found = entry.values if known[-1] == context else found
-    if found is None:
-        names = [repr(name) for name in dict.fromkeys(known)]
-        remedy = did_you_mean(context, known) or "name one of these"
-        listed = f"only {first_names(names)}" if names else "and no other"
-        raise InputError(f"{log.source} has no context {context!r}, {listed}; {remedy}")
-    return found
+    # a later entry of a context has its present library versions
+    known = {str(entry.values["context"]): entry.values for entry in log.entries(kind="context")}
+    if context not in known:
+        raise unknown_context(log.source, context, list(known))
+    return known[context]
+
+
+def unknown_context(source: str, name: str, known: Sequence[str]) -> InputError:
+    """Return the error for a context that a log does not have."""
+    remedy = did_you_mean(name, known) or "name one of these"
+    listed = f"only {first_names([repr(one) for one in known])}" if known else "and no other"
+    return InputError(f"{source} has no context {name!r}, {listed}; {remedy}")
 
 
 def context_of(log: DecisionLog, entry: Logged) -> dict[str, Any]:

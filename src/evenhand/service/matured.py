@@ -157,7 +157,6 @@ def matured_rows(
     horizon: float | str | timedelta,
     until: datetime | np.datetime64 | str | None = None,
     contexts: str | Sequence[str] | None = None,
-    after: datetime | np.datetime64 | str | None = None,
 ) -> Rows:
     """Return the forecasts whose horizon has passed, in the order of serving.
 
@@ -178,8 +177,6 @@ def matured_rows(
         has a zone.
     contexts : str or sequence of str, optional
         Names of the contexts; by default all contexts with the model of the newest one.
-    after : datetime, datetime64 or str, optional
-        Time of the last row of an earlier call; only rows served later are returned.
 
     Returns
     -------
@@ -202,7 +199,6 @@ def matured_rows(
     wait = as_horizon(horizon)
     # before the log is read: what others write in the meantime is later
     end = as_time("until", datetime.now(UTC) if until is None else until)
-    begin = None if after is None else as_time("after", after)
     names = [contexts] if isinstance(contexts, str) else contexts
     if next(log.entries(kind="context"), None) is None:
         return _joined([])
@@ -212,10 +208,7 @@ def matured_rows(
         found.add(entry)
         readings.append(entry.time)
     found.set_times(EntryTimes.of(readings, end))
-    chosen = found.is_due(wait)
-    if begin is not None:
-        chosen &= found.times > begin
-    return rows_of(log, found, wait, chosen)
+    return rows_of(log, found, wait, found.is_due(wait))
 
 
 def rows_of(

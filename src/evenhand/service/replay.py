@@ -127,83 +127,76 @@ def replay_forecast(
     )
 
 
+def _same(part: ReplayPart, name: str, logged: Any, found: Any, text: str, other: str) -> Check:
+    """Compare one value, with the text of a check for an equal one and for another one."""
+    if logged == found:
+        return Check(part, "equal", text)
+    return Check.of(part, [Difference(name, logged, found)], other)
+
+
 def _model_check(model: Loaded, opened: Mapping[str, Any]) -> Check:
-    logged = opened["model_sha256"]
-    differs = [] if logged == model.sha256 else [Difference("sha256", logged, model.sha256)]
-    text = "another model" if differs else f"sha256 {logged[:HASH_DIGITS]}"
-    if opened["unstored"]:
-        text += f"; the hash does not cover {', '.join(opened['unstored'])}"
-    return Check.of("model", differs, text)
+    logged, unstored = opened["model_sha256"], ", ".join(opened["unstored"])
+    rest = f"; the hash does not cover {unstored}" if unstored else ""
+    text = f"sha256 {logged[:HASH_DIGITS]}{rest}"
+    return _same("model", "sha256", logged, model.sha256, text, f"another model{rest}")
 
 
 def _draw_checks(
     entry: Logged, opened: Mapping[str, Any], draws: KeyedDraws | None, person: str | int | None
 ) -> list[Check]:
     """Compare key, context, person and draw."""
-    context = entry.values["context"]
-    is_named = opened["person"] == "id"
+    context, logged, mode = entry.values["context"], opened["key"], opened["person"]
     if draws is None:
-        why = "needs the key"
-        checks = [Check("key", "not checked", why), Check("context", "equal", repr(context))]
-        is_known = is_named and person is not None
-        checks.append(
-            _person_check(entry, str(person))
-            if is_known
-            else Check("person", "not checked", "needs the id (--person)" if is_named else why)
-        )
-        return [*checks, _without_draw(entry) or Check("draw", "not checked", why)]
-    logged = opened["key"]
-    same = logged == draws.fingerprint
-    found = [] if same else [Difference("fingerprint", logged, draws.fingerprint)]
-    key = Check.of("key", found, f"fingerprint {logged}" if same else "another key")
-    found = [] if context == draws.context else [Difference("name", context, draws.context)]
-    named = Check.of("context", found, "another context" if found else repr(context))
-    return [key, named, *_own_checks(entry, is_named, draws, person, is_same_key=same)]
+        key = Check("key", "not checked", "needs the key")
+        named = Check("context", "equal", repr(context))
+    else:
+        text = f"fingerprint {logged}"
+        key = _same("key", "fingerprint", logged, draws.fingerprint, text, "another key")
+        other = "another context"
+        named = _same("context", "name", context, draws.context, repr(context), other)
+    who = _person_check(entry, mode, draws, person, is_same_key=key.status == "equal")
+    known = entry.values["person"] if person is None and mode == "id" else person
+    return [key, named, who, _draw_check(entry, draws, known, who)]
 
 
-def _own_checks(
+def _person_check(
     entry: Logged,
-    is_named: bool,
-    draws: KeyedDraws,
+    mode: str,
+    draws: KeyedDraws | None,
     person: str | int | None,
     *,
     is_same_key: bool,
-) -> list[Check]:
-    """Compare the person and the draw."""
-    mode = "id" if is_named else "hash"
-    known = entry.values["person"] if person is None and is_named else person
-    if known is None:
+) -> Check:
+    if mode == "id" and person is None:
+        return Check("person", "equal", "the id in the log")
+    why = ""
+    if mode == "hash" and draws is None:
+        why = "needs the key"
+    elif mode == "hash" and person is None:
         why = "the log has a keyed hash of the id; give the id of the person (--person)"
-        asked = Check("person", "not checked", why)
-        return [asked, _without_draw(entry) or Check("draw", "not checked", why)]
-    id = check_person(known, "person")
-    if person is None:
-        who = Check("person", "equal", "the id in the log")
-    elif is_named or is_same_key:
-        who = _person_check(entry, logged_name(draws, mode, id))
-    else:
-        who = Check("person", "not checked", "the log names people by hashes with another key")
-    no_draw = _without_draw(entry)
-    if no_draw is not None:
-        return [who, no_draw]
+    elif mode == "hash" and not is_same_key:
+        why = "the log names people by hashes with another key"
+    if why or person is None:
+        return Check("person", "not checked", why)
+    name = logged_name(draws, mode, check_person(person, "person"))
+    text = "the id belongs to the name in the log"
+    return _same("person", "name", entry.values["person"], name, text, "another person")
+
+
+def _draw_check(
+    entry: Logged, draws: KeyedDraws | None, person: str | int | None, who: Check
+) -> Check:
+    logged = entry.values["r"]
+    if logged is None:
+        return Check("draw", "equal", "the forecast does not depend on a draw")
     if who.status == "differs":
-        return [who, Check("draw", "not checked", "it is that of another person")]
-    logged, found = entry.values["r"], float(draws([id])[0])
+        return Check("draw", "not checked", "it is that of another person")
+    if draws is None or person is None:
+        return Check("draw", "not checked", "needs the key" if draws is None else who.text)
+    found = float(draws([check_person(person, "person")])[0])
     differs = [] if logged == found else [Difference("r", logged, found)]
     text = "not the draw of this person, key and context" if differs else f"r = {logged:.10g}"
-    return [who, Check.of("draw", differs, text)]
-
-
-def _person_check(entry: Logged, name: str) -> Check:
-    logged = entry.values["person"]
-    if logged == name:
-        return Check("person", "equal", "the id belongs to the name in the log")
-    return Check.of("person", [Difference("name", logged, name)], "another person")
-
-
-def _without_draw(entry: Logged) -> Check | None:
-    is_drawn = entry.values["r"] is not None
-    return None if is_drawn else Check("draw", "equal", "the forecast does not depend on a draw")
+    return Check.of("draw", differs, text)
 
 
 def _features(

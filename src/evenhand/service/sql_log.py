@@ -163,19 +163,19 @@ class Lookups:
 
     def find(self, request: str) -> Logged | None:
         """Return the entry with this `request`."""
-        return self._one(_of_request(), {"wanted": request})
+        return self._one("request", {"wanted": request})
 
     def forecast(self, id: str) -> Logged | None:
         """Return the forecast with this id."""
-        return self._one(_of_forecast(), {"wanted": id})
+        return self._one("forecast", {"wanted": id})
 
     def last(self) -> Logged | None:
         """Return the last entry."""
-        return self._one(_last(), {})
+        return self._one("last", {})
 
     def n_of(self, subject: str) -> int:
         """Return the number of entries with this `subject`."""
-        return int(self._number(_count_of_subject(), {"wanted": subject}))
+        return int(self._number(_statements()["n_of"], {"wanted": subject}))
 
     def last_number(self) -> int:
         """Return the number of the last entry, 0 for an empty log."""
@@ -192,8 +192,8 @@ class Lookups:
             wanted = wanted.where(ENTRIES.c.kind.concat("") == kind)
         return self._rows(wanted.order_by(number).limit(PAGE), {})
 
-    def _one(self, statement: sa.Select[Any], values: dict[str, str]) -> Logged | None:
-        rows = self._rows(statement, values)
+    def _one(self, name: str, values: dict[str, str]) -> Logged | None:
+        rows = self._rows(_statements()[name], values)
         return logged(rows[0], self.source) if rows else None
 
     def _rows(self, statement: sa.Select[Any], values: dict[str, str]) -> list[Row]:
@@ -205,28 +205,18 @@ class Lookups:
             return self._connection.execute(statement, values).scalar()
 
 
-# statements are built once: building takes longer than SQLite takes to answer
-
-
 @cache
-def _of_request() -> sa.Select[Any]:
-    return sa.select(ENTRIES).where(ENTRIES.c.request == sa.bindparam("wanted"))
-
-
-@cache
-def _of_forecast() -> sa.Select[Any]:
-    is_wanted = (ENTRIES.c.kind == "forecast") & (ENTRIES.c.id == sa.bindparam("wanted"))
-    return sa.select(ENTRIES).where(is_wanted).order_by(ENTRIES.c.number).limit(1)
-
-
-@cache
-def _last() -> sa.Select[Any]:
-    return sa.select(ENTRIES).order_by(ENTRIES.c.number.desc()).limit(1)
-
-
-@cache
-def _count_of_subject() -> sa.Select[Any]:
-    return sa.select(sa.func.count()).where(ENTRIES.c.subject == sa.bindparam("wanted"))
+def _statements() -> dict[str, sa.Select[Any]]:
+    """Return statements that are built once: building takes longer than SQLite takes to answer."""
+    entries, wanted = sa.select(ENTRIES), sa.bindparam("wanted")
+    is_forecast = (ENTRIES.c.kind == "forecast") & (ENTRIES.c.id == wanted)
+    n_entries = sa.select(sa.func.count())
+    return {
+        "request": entries.where(ENTRIES.c.request == wanted),
+        "forecast": entries.where(is_forecast).order_by(ENTRIES.c.number).limit(1),
+        "last": entries.order_by(ENTRIES.c.number.desc()).limit(1),
+        "n_of": n_entries.where(ENTRIES.c.subject == wanted),
+    }
 
 
 # --- entries of a transaction that are not written yet
