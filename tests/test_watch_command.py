@@ -18,7 +18,6 @@ from evenhand.monitoring import Watch, watch_schema
 from evenhand.report import watch_html
 from evenhand.service import LogWatch, WatchedContexts, WatchState, matured_rows, open_log
 from evenhand.service.chain import digest_of
-from evenhand.service.watched_contexts import Scope
 from evenhand.store import pack, write_forecast_certificate, write_model
 from postgresql_server import PASSWORD, QUOTED, Server
 from watched_logs import fitted, serve
