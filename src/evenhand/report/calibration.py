@@ -1,4 +1,4 @@
-"""Section on overall calibration: the histogram of PITs and the calibration curve."""
+"""Sections on calibration: PITs, event rates by probability, and rates by a horizon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specifications of charts: axes, and layers of marks with their labels and values."""
+"""Charts: axes, layers of marks with their labels and values, and their coordinates."""
 
 from __future__ import annotations
 

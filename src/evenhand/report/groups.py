@@ -1,4 +1,4 @@
-"""Sections on named and scanned groups."""
+"""Sections on groups: named, scanned, by the forecast and found by search, and their picture."""
 
 from __future__ import annotations
 
