@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from evenhand._format import (
-    UNKNOWN,
     at_least,
     at_most,
     band,
@@ -337,17 +336,13 @@ def event_parts(findings: Findings) -> list[Part]:
         Column("every group of at least"): lambda b: f"{in_full(b.mass)} of people",
         numeric("rate minus probability at least (points)"): lambda b: points(b.bias_low, "down"),
         numeric("at most"): lambda b: points(b.bias_high, "up"),
-        Column("predicted at most"): lambda b: _share(b.below),
+        Column("predicted at most"): lambda b: in_full(b.below),
         numeric("have the event at most"): lambda b: at_most(b.event_rate_below, percent),
-        Column("predicted at least"): lambda b: _share(b.above),
+        Column("predicted at least"): lambda b: in_full(b.above),
         numeric("have the event at least"): lambda b: at_least(b.event_rate_above, percent),
     }
     table = Table.of("Bounds for events", bounds, cells)
     return [Heading("For the event, in every group"), Paragraph(text), table]
-
-
-def _share(probability: Number) -> str:
-    return UNKNOWN if probability is None else in_full(probability)
 
 
 def event_sentence(findings: Findings) -> str | None:
