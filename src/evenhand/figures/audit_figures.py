@@ -1,4 +1,4 @@
-"""Figures of an audit: worst groups, named groups, calibration."""
+"""Figures of an audit: worst groups, named groups, calibration, rates by a horizon."""
 
 from __future__ import annotations
 

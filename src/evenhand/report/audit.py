@@ -1,4 +1,4 @@
-"""The document of an audit: verdict, cards and sections."""
+"""The document of an audit: verdict, cards, sections, times that are cut off and provenance."""
 
 from __future__ import annotations
 

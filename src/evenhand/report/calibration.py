@@ -1,13 +1,12 @@
-"""Section on overall calibration: the histogram of PITs and the calibration curve."""
+"""Sections on calibration: PITs, event rates by probability, and rates by a horizon."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evenhand._format import (
-    UNKNOWN,
     at_least,
     at_most,
     band,
@@ -243,38 +242,29 @@ def reliability_section(findings: Findings) -> Section | None:
     return Section("Predicted probabilities and event rates", parts, "reliability")
 
 
-def _rate_top(*ends: Number) -> float:
-    """Return the end of the axes: rare events need a scale of their own."""
-    top = max(map(or_zero, ends))
-    return next((end for end in (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8) if top <= end), 1.0)
-
-
 def _rate_chart(bins: Sequence[ReliabilityBin], findings: Findings) -> charts.Chart:
     """Draw the event rates of everyone by predicted probability, of 0/1 outcomes as a curve."""
-    marks = [_rate_point(one) for one in bins]
     curve = records(IsotonicPoint, findings.values.get("calibration"))
     curve = tuple(one for one in curve if known(one.probability, one.rate))
-    end = max(_rate_top(one.probability, one.rate, one.high) for one in bins)
+    drawn: Sequence[ReliabilityBin | IsotonicPoint] = curve or bins
+    found: Sequence[ReliabilityBin | IsotonicPoint] = [*bins, *curve]
+    ends = (end for one in found for end in (one.probability, one.rate, one.high))
+    axis = charts.rate_axis(max(map(or_zero, ends)), "Mean predicted probability")
+    places = [(or_zero(one.probability), or_zero(one.rate)) for one in curve]
+    reach = ((or_zero(one.probability), one.low, one.high) for one in drawn)
     layers: list[charts.Layer] = [
-        charts.Area.of(((or_zero(one.probability), one.low, one.high) for one in bins), BINS),
-        charts.Line([(0, 0), (end, end)], "calibrated"),
-        charts.Points(marks, "event rate", joined_by="line"),
+        charts.Area.of(reach, BAND if curve else BINS),
+        charts.Line([(0, 0), (axis.high, axis.high)], "calibrated"),
+        charts.Line(places, "isotonic curve", kind="curve"),
+        charts.Points(
+            list(map(_rate_point, bins)), "event rate", joined_by="nothing" if curve else "line"
+        ),
     ]
-    if curve:
-        places = [(or_zero(one.probability), or_zero(one.rate)) for one in curve]
-        end = max(end, *(_rate_top(one.probability, one.rate, one.high) for one in curve))
-        layers = [
-            charts.Area.of(((or_zero(one.probability), one.low, one.high) for one in curve), BAND),
-            charts.Line([(0, 0), (end, end)], "calibrated"),
-            charts.Line(places, "isotonic curve", kind="curve"),
-            charts.Points(marks, "event rate"),
-        ]
-    ticks = charts.nice_ticks(0.0, end, 5)
     return charts.Chart(
         "Event rates by predicted probability: everyone.",
-        charts.Axis(0, end, "Mean predicted probability", ticks, in_full),
+        axis,
         layers,
-        charts.Axis(0, end, "Event rate", ticks, in_full),
+        replace(axis, title="Event rate"),
     )
 
 
@@ -346,17 +336,13 @@ def event_parts(findings: Findings) -> list[Part]:
         Column("every group of at least"): lambda b: f"{in_full(b.mass)} of people",
         numeric("rate minus probability at least (points)"): lambda b: points(b.bias_low, "down"),
         numeric("at most"): lambda b: points(b.bias_high, "up"),
-        Column("predicted at most"): lambda b: _share(b.below),
+        Column("predicted at most"): lambda b: in_full(b.below),
         numeric("have the event at most"): lambda b: at_most(b.event_rate_below, percent),
-        Column("predicted at least"): lambda b: _share(b.above),
+        Column("predicted at least"): lambda b: in_full(b.above),
         numeric("have the event at least"): lambda b: at_least(b.event_rate_above, percent),
     }
     table = Table.of("Bounds for events", bounds, cells)
     return [Heading("For the event, in every group"), Paragraph(text), table]
-
-
-def _share(probability: Number) -> str:
-    return UNKNOWN if probability is None else in_full(probability)
 
 
 def event_sentence(findings: Findings) -> str | None:
@@ -383,9 +369,6 @@ NAME = 30
 
 HALF = 0.12
 """Half the height of a range, as a share of that of a row."""
-
-TOPS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
-"""Possible ends of the axis of rates; the smallest that fits is used."""
 
 
 @dataclass(frozen=True)
@@ -480,8 +463,6 @@ def _survival_table(rows: Sequence[SurvivalRow], title: str) -> Table:
 def _survival_chart(rows: Sequence[SurvivalRow], horizon: str) -> charts.Chart:
     """Draw predicted and observed rates of groups, one below the other."""
     ends = (end for row in rows for end in (row.predicted, row.observed, row.high, row.most))
-    most = max(map(or_zero, ends))
-    top = next((top for top in TOPS if most <= top), 1.0)
     tips = [_survival_tip(row, horizon) for row in rows]
     places = [-i - 0.7 for i in range(len(rows))]
     observed = [
@@ -499,7 +480,7 @@ def _survival_chart(rows: Sequence[SurvivalRow], horizon: str) -> charts.Chart:
     ]
     return charts.Chart(
         f"Predicted and observed rates of the event by {horizon}; the numbers are in the table.",
-        charts.Axis(0, top, "Rate of the event", charts.nice_ticks(0.0, top, 5), in_full),
+        charts.rate_axis(max(map(or_zero, ends)), "Rate of the event"),
         layers,
         size="rows",
         title="Predicted and observed",

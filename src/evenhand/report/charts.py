@@ -1,4 +1,4 @@
-"""Specifications of charts: axes, and layers of marks with their labels and values."""
+"""Charts: axes, layers of marks with their labels and values, and their coordinates."""
 
 from __future__ import annotations
 
@@ -57,6 +57,12 @@ def error_axis(most: float, title: str) -> Axis:
     """
     top = next((top for top in ERROR_TOPS if most <= top), ERROR_TOPS[-1])
     return Axis(0, top, title, nice_ticks(0.0, top, 5), points_in_full)
+
+
+def rate_axis(most: float, title: str) -> Axis:
+    """Return an axis of rates: rare events need a scale of their own."""
+    top = next((top for top in (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8) if most <= top), 1.0)
+    return Axis(0, top, title, nice_ticks(0.0, top, 5), in_full)
 
 
 # the key is ordered by `rank`, independently of the drawing order: marks, then areas, then lines

@@ -1,4 +1,4 @@
-"""Comparison of two audits, with each difference in words."""
+"""Comparison of two audits: differences in words, changes of groups, text and page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents of sections with paragraphs, lists, tables and charts, for pages and text."""
+"""Documents for pages and text: sections with paragraphs, lists, tables and charts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sections on named and scanned groups."""
+"""Sections on groups: named, scanned, by the forecast and found by search, and their picture."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from evenhand.report.document import Bullets, Paragraph, Section, short, tip_nam
 from evenhand.report.findings import NAMED, Findings, GroupFinding, LearnedFinding
 from evenhand.report.measures import reach_of, signed
 from evenhand.report.notes import NoteKind
-from evenhand.report.records import Estimate, Number, Values, known, or_zero, records
+from evenhand.report.records import Estimate, Number, known, or_zero, records
 from evenhand.report.sentences import (
     NOT_OFF,
     PROBLEM,
@@ -259,7 +259,13 @@ def learned_section(findings: Findings) -> Section | None:
     if not findings.learned:
         return None
     terms = findings.terms
-    sizes = _censored_sizes() if terms.is_time else _sizes()
+    sizes: Cells[LearnedFinding] = {
+        numeric("error (points)"): lambda f: points(f.group.error.value),
+        numeric("lower bound"): lambda f: at_least(f.low),
+    }
+    if terms.is_time:
+        size = numeric("Kaplan-Meier error (points)")
+        sizes = {size: lambda f: estimate_cell(f.group.error, points)}
     bias: Cells[LearnedFinding] = {
         numeric(terms.bias, in_text=False): lambda f: bias_cell(f.group.bias, terms)
     }
@@ -293,17 +299,6 @@ def _explained(findings: Findings) -> str:
         f" {findings.level} confidence. The test is more powerful than the bound, which may be 0"
         " where a problem is found."
     )
-
-
-def _sizes() -> Cells[LearnedFinding]:
-    return {
-        numeric("error (points)"): lambda f: points(f.group.error.value),
-        numeric("lower bound"): lambda f: at_least(f.low),
-    }
-
-
-def _censored_sizes() -> Cells[LearnedFinding]:
-    return {numeric("Kaplan-Meier error (points)"): lambda f: estimate_cell(f.group.error, points)}
 
 
 # --- sections on coverage by features, and on groups whose members are known by probability
@@ -342,7 +337,7 @@ def miscoverage_section(findings: Findings) -> Section | None:
     rows = tuple(row for row in rows if known(row.level, row.excess, row.low, row.high))
     if not rows:
         return None
-    confidence = _confidence(findings.values)
+    confidence = confidence_in_full(findings.confidence)
     text = (
         "Coverage may differ from the level of an interval for people with some features: this is"
         " the mean absolute difference. A model predicts from features whether the coverage is"
@@ -385,8 +380,8 @@ def membership_section(findings: Findings) -> Section | None:
         " independent of the outcome, given what the probabilities were computed from; otherwise"
         " they differ by the mean covariance of outcome and membership, given the same, divided by"
         " the share of members. The ranges below contain the value of the group whatever this"
-        f" relation is, each with {_confidence(findings.values)} confidence, if the probabilities"
-        " are correct on average. These groups are not certified."
+        f" relation is, each with {confidence_in_full(findings.confidence)} confidence, if the"
+        " probabilities are correct on average. These groups are not certified."
     )
     cells: Cells[Membership] = {
         Column("group"): lambda one: one.group,
@@ -402,12 +397,6 @@ def membership_section(findings: Findings) -> Section | None:
     table = Table.of("Groups known by probability", rows, cells)
     title = "Groups known by probability"
     return Section(title, [Paragraph(text), table], "membership")
-
-
-def _confidence(values: Values) -> str:
-    """Return the confidence of the audit as text."""
-    source = values.get("family") or values.get("certificate") or {}
-    return confidence_in_full(source.get("confidence") or 0.95)
 
 
 # --- picture of the main findings: errors of all people and of the most important groups

@@ -1,4 +1,4 @@
-"""Measures of an audit with their names and units."""
+"""Measures of an audit with their names and units, and signed changes of them."""
 
 from __future__ import annotations
 

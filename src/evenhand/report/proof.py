@@ -1,4 +1,4 @@
-"""Sections on certified bounds and their assumptions."""
+"""Sections on certified bounds, their assumptions, and intervals without a draw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences on all people, on groups with a problem, and on possible leaks."""
+"""Main findings: sentences on all people, groups with a problem, guarantees and leaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rendering of documents as text."""
+"""Texts: rendering of documents, and the short text of an audit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts of the evidence of a watch: over time, by part, and of a group."""
+"""Charts of a watch: evidence over time and by part, and delays of outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typed values of a watch: evidence by part and period, alarms, notices and groups."""
+"""Values of a watch in types, and sentences on them."""
 
 from __future__ import annotations
 
