@@ -6,7 +6,7 @@ seed.
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -54,15 +54,6 @@ def ece(values: Floats, weights: Floats | None = None) -> float:
             (share - low) ** 2 - (share - middle) ** 2 + (high - share) ** 2 - (middle - share) ** 2
         ) / 2
     return total
-
-
-def biased_error(shift: float, scale: float) -> float:
-    """W1 of the PITs of Normal(0, 1) for outcomes Normal(shift, scale), by quadrature."""
-
-    def gap(c: float) -> float:
-        return abs(float(special.ndtr((special.ndtri(c) - shift) / scale)) - c)
-
-    return float(integrate.quad(gap, 0, 1, limit=200, epsabs=1e-9)[0])
 
 
 # --- calibration error
@@ -151,25 +142,6 @@ def test_the_average_error_is_at_most_the_mean_pathwise_error(pit: Floats) -> No
 # --- worst groups
 
 
-@settings(max_examples=50, deadline=None)
-@given(MATRICES, st.lists(st.floats(0.01, 1), min_size=1, max_size=4))
-def test_groups_have_the_size_asked_for_and_reproduce_their_error(
-    pit: Floats, masses: list[float]
-) -> None:
-    n = pit.shape[0]
-    curve = worst_group_curve(pit, [*masses, 1.0], random_state=0)
-    np.testing.assert_array_equal(curve.masses, [*masses, 1.0])
-    for mass, error, rows in zip(curve.masses, curve.errors, curve.rows, strict=True):
-        k = rows.size
-        # ceil(mass * n), but for the rounding error of the product
-        assert k - 1 < mass * n + 1e-8
-        assert mass * n <= k + 1e-8
-        assert np.unique(rows).size == k
-        assert error == pytest.approx(calibration_error(pit[rows]), abs=1e-15)
-    assert curve.errors[-1] == pytest.approx(calibration_error(pit), abs=1e-15)
-    np.testing.assert_array_equal(curve.rows[-1], np.arange(n))
-
-
 @pytest.mark.parametrize(
     ("mass", "n", "size"),
     [(0.3, 10, 3), (0.07, 100, 7), (0.55, 100, 55), (0.31, 10, 4), (1e-9, 5, 1)],
@@ -177,59 +149,6 @@ def test_groups_have_the_size_asked_for_and_reproduce_their_error(
 def test_a_rounding_error_adds_no_row(mass: float, n: int, size: int) -> None:
     curve = worst_group_curve(np.linspace(0, 1, n), mass, random_state=0)
     assert curve.rows[0].size == size
-
-
-def worst_by_brute_force(pit: Floats, k: int) -> tuple[float, float]:
-    """Largest error and largest |mean PIT - 1/2| over all groups of `k` rows."""
-    groups = [pit[list(rows)] for rows in combinations(range(pit.shape[0]), k)]
-    return max(ece(group.ravel()) for group in groups), max(
-        abs(group.mean() - 0.5) for group in groups
-    )
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_search_lies_between_the_shift_of_the_mean_and_brute_force(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    pit = rng.beta(*rng.uniform(0.4, 2, size=2), size=(9, int(rng.integers(1, 4))))
-    for k in (2, 4, 6):
-        error = worst_group_curve(pit, k / 9, random_state=0).errors[0]
-        best, shift = worst_by_brute_force(pit, k)
-        # W1 is at least the shift of the mean, and the groups searched have the largest shift of
-        # all
-        assert shift - 1e-12 <= error <= best + 1e-12
-
-
-@pytest.mark.parametrize(("seed", "m", "side"), [(0, 1, "low"), (1, 3, "high"), (2, 3, "low")])
-def test_the_search_is_exact_where_all_pits_lie_at_one_side(seed: int, m: int, side: str) -> None:
-    # within 1 / (2km) of an end W1 grows with each PIT; rows are ordered in all draws at once, so
-    # the rows nearest to the end are a worst group
-    rng = np.random.default_rng(seed)
-    k, n = 3, 9
-    room = 1 / (2 * k * m)
-    pit = room * np.sort(rng.uniform(size=(n, m)), axis=0)[rng.permutation(n)]
-    if side == "high":
-        pit = 1 - pit
-    curve = worst_group_curve(pit, k / n, random_state=0)
-    assert curve.errors[0] == pytest.approx(worst_by_brute_force(pit, k)[0], abs=1e-13)
-
-
-def test_planted_halves_are_found_where_random_subsets_see_nothing() -> None:
-    n, shift = 2_000, 0.5
-    rng = np.random.default_rng(3)
-    half = rng.permutation(n) < n // 2
-    y = rng.normal(size=n) + np.where(half, shift, -shift)
-    pit = Forecast.from_normal(np.zeros(n), np.ones(n)).pit(y)
-    true_error = biased_error(shift, 1.0)
-    # E Phi(Y) - 1/2 in closed form, since the shifted PITs lie on one side of uniform
-    assert true_error == pytest.approx(special.ndtr(shift / np.sqrt(2)) - 0.5, abs=1e-8)
-    planted = max(calibration_error(pit[half]), calibration_error(pit[~half]))
-    # PITs of a half have a standard deviation below 0.3: five standard errors, a false alarm in
-    # 10^6
-    assert planted == pytest.approx(true_error, abs=5 * 0.3 / np.sqrt(n / 2))
-    found = worst_group_curve(pit, 0.5, random_state=0).errors[0]
-    assert found >= abs(pit[half].mean() - 0.5) - 1e-12
-    at_random = max(calibration_error(pit[rng.permutation(n) < n // 2]) for _ in range(200))
-    assert found > true_error > 2 * at_random
 
 
 # --- the band

@@ -376,14 +376,6 @@ def test_levels_that_were_not_counted_are_named_and_left_out_of_tables() -> None
     assert "interval" not in counts.summary().partition("Errors are")[0]
 
 
-def test_a_group_without_people_is_not_known() -> None:
-    r = jittered(20, 4, 0)
-    counts = count_pits(r, r, groups={"nobody": np.zeros(20, bool)}, random_state=0)
-    row = certify_counts(counts, is_randomized=True).named_table().iloc[0]
-    assert (row["n"], row["low"], row["high"]) == (0, 0, 0.5)
-    assert np.isnan(row["error"])
-
-
 # --- many people
 
 MANY = 3200 * BINS  # 20,480,000

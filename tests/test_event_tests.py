@@ -295,3 +295,12 @@ def test_counted_groups_have_the_tests_of_rows_in_memory(tmp_path: Path) -> None
     assert groups.loc["a = 1", "error_low"] > 0
     assert found.family is not None
     assert found.family.asymptotic == ()
+
+
+def test_a_single_event_has_at_most_the_expected_number_as_its_chance() -> None:
+    y = (np.arange(40) == 3).astype(float)
+    pits = pits_of(np.full(40, 1e-4), y, np.random.default_rng(6))
+    assert p_value_of(pits, are_known=False) == pytest.approx(2 * 40 * 1e-4, rel=1e-9)
+    # exactly: two tails, and two tests of which the trend is that of equal probabilities
+    exact = 2 * stats.binom.sf(0, 40, 1e-4)
+    assert p_value_of(pits) == pytest.approx(2 * exact, rel=1e-6)

@@ -44,9 +44,7 @@ def poisson(mean: float) -> Floats:
 
 
 LAWS = {
-    "Poisson(0.5)": poisson(0.5),
     "Poisson(2)": poisson(2.0),
-    "Poisson(20)": poisson(20.0),
     "ordinal of 5": np.array([0.1, 0.2, 0.3, 0.25, 0.15]),
 }
 """Probabilities of 0, 1, 2, ..."""
@@ -157,7 +155,7 @@ def test_errors_of_people_are_those_of_the_randomized_pit_and_never_too_small(al
     assert (excess <= noise + 64**-1.5).all()
 
 
-TARGETS = {"Poisson(0.5)": 0.3, "Poisson(2)": 0.3, "Poisson(20)": 0.3, "ordinal of 5": 0.33}
+TARGETS = {"Poisson(2)": 0.3, "ordinal of 5": 0.33}
 
 
 @statistical
@@ -197,11 +195,8 @@ def test_counts_are_falsely_certified_in_at_most_one_data_set_of_twenty(name: st
 
 
 @statistical
-@pytest.mark.parametrize("name", ["Poisson(2)", "ordinal of 5"])
-def test_the_bound_of_an_affordable_link_of_counts_is_exceeded_in_one_data_set_of_twenty(
-    name: str,
-) -> None:
-    pmf, n = LAWS[name], 200
+def test_the_bound_of_an_affordable_link_of_counts_is_exceeded_in_one_data_set_of_twenty() -> None:
+    pmf, n = LAWS["Poisson(2)"], 200
     support = np.arange(pmf.size)
     known: dict[float, float] = {}
     n_sets = repeats(500, shorter=64)
@@ -436,9 +431,9 @@ def test_the_price_beside_an_atom_has_the_check_values(share: float, price: floa
 
 
 @statistical
-@pytest.mark.parametrize("share", [0.3, 0.8])
-def test_amounts_are_falsely_certified_in_at_most_one_data_set_of_twenty(share: float) -> None:
+def test_amounts_are_falsely_certified_in_at_most_one_data_set_of_twenty() -> None:
     """1,000 data sets; the true error of the worst groups around a right model is the link's."""
+    share = 0.3
     n_sets = repeats(500, shorter=64)
     broken = 0
     for seed in range(n_sets):

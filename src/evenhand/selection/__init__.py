@@ -9,7 +9,6 @@ from evenhand.selection.chosen_link import wider_intervals as wider_intervals
 # parts for tests and the command; `__all__` is the documented reference
 from evenhand.selection.estimators import refuse_events as refuse_events
 from evenhand.selection.result import (
-    GroupSearches,
     NotWorthItWarning,
     PlainInterval,
     Selection,
@@ -18,7 +17,6 @@ from evenhand.selection.result import (
 from evenhand.selection.rows import split_rows as split_rows
 
 __all__ = [
-    "GroupSearches",
     "NotWorthItWarning",
     "PlainInterval",
     "Selection",
