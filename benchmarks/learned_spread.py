@@ -30,7 +30,7 @@ from sklearn.svm import SVR
 
 from evenhand import RandomizedRegressor
 from evenhand.distributions import Quantiles
-from evenhand.forecasters.adapters import residual_distribution
+from evenhand.forecasters.samples import residual_distribution
 
 Floats = NDArray[np.float64]
 

@@ -39,7 +39,6 @@ def pytest_report_header() -> list[str]:
 # Files of tests that take longest, longest first: what starts last must not be what ends last. The
 # tests of a file stay together, since they share fixtures.
 SLOWEST = (
-    "test_recipe_load.py",
     "test_cli.py",
     "test_cli_process.py",
     "test_scale_cluster.py",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.distributions import (
@@ -405,3 +407,12 @@ WITH_ATOMS: tuple[Example, ...] = (
 """Batches whose single outcomes have positive probability; `test_atoms.py` tests their axioms."""
 
 EXAMPLES: tuple[Example, ...] = (*CONTINUOUS, *WITH_ATOMS)
+
+
+def some(examples: Sequence[Example], law: int) -> list[Any]:
+    """Return some examples as parameters of a test; laws with other numbers have others.
+
+    So at most eight are tested for each law, and each is tested for one of eight laws.
+    """
+    step = -(-len(examples) // 8)
+    return [pytest.param(one, one.shapes[-1], id=one.name) for one in examples[law % step :: step]]

@@ -202,7 +202,7 @@ def clock() -> Iterator[None]:
             cls.n_asked += 1
             return datetime(2026, 1, 5, 9, tzinfo=UTC) + timedelta(minutes=cls.n_asked)
 
-    with unittest.mock.patch.multiple("evenhand.logs.chain", datetime=Clock):
+    with unittest.mock.patch.multiple("evenhand.service.chain", datetime=Clock):
         yield
 
 

@@ -68,13 +68,13 @@ def pages_of(chromium: Any, folder: Path, names: Collection[str]) -> Iterator[Ca
     assert all(url.startswith("file://") for url in others)
 
 
-def serious_findings(page: Any) -> list[tuple[str, str]]:
-    """Return what axe finds serious or critical on a page, each with the first place."""
+def serious_findings(page: Any, part: str | None = None) -> list[tuple[str, str]]:
+    """Return what axe finds serious or critical on a page or part, each with the first place."""
     try:
         from axe_playwright_python.sync_playwright import Axe
     except ImportError:
         missing("axe-playwright-python")
-    found = Axe().run(page).response["violations"]
+    found = Axe().run(page, context=part).response["violations"]
     return [
         (finding["id"], finding["nodes"][0]["html"][:200])
         for finding in found

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from evenhand.service import DecisionLog, Entry, EntryKind, Head, Logged
+from evenhand.service import DecisionLog, Entry, Head, Logged
+from evenhand.service.decision_log import EntryKind
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,17 +73,21 @@ def write_secrets(folder: Path) -> Path:
     return folder
 
 
-def rows_of(n: int, seed: int) -> list[dict[str, Any]]:
-    """Return generated rows as JSON values."""
-    table, _ = make_table(n, seed)
-    table["since"] = table["since"].dt.strftime("%Y-%m-%d")
-    columns = (table[name].astype(object).where(table[name].notna(), None) for name in table)
-    return [dict(zip(table, values, strict=True)) for values in zip(*columns, strict=True)]
-
-
 def asked(person: str, /, **changes: Any) -> dict[str, Any]:
     """Return the body of a request for a forecast."""
     return {"person": person, "row": ROW | changes}
+
+
+def environment(setting: Path, log: str) -> dict[str, str]:
+    """Return the variables that the recipe reads."""
+    given = {
+        "MODEL": setting / "model",
+        "KEY_FILE": setting / "key",
+        "TOKEN_FILE": setting / "token",
+        "LOG": log,
+        "CONTEXT": CONTEXT,
+    }
+    return {f"EVENHAND_{name}": str(to) for name, to in given.items()}
 
 
 @dataclass
@@ -111,14 +115,6 @@ class Server:
 
     def start(self) -> Server:
         """Start the server, and wait until it answers."""
-        given = {
-            "MODEL": self.setting / "model",
-            "KEY_FILE": self.setting / "key",
-            "TOKEN_FILE": self.setting / "token",
-            "LOG": self.log,
-            "CONTEXT": CONTEXT,
-        }
-        environment = os.environ | {f"EVENHAND_{name}": str(to) for name, to in given.items()}
         command = [sys.executable, "-m", "uvicorn", f"{RECIPE.stem}:app"]
         command += ["--app-dir", str(RECIPE.parent), "--port", "0", *self.options]
         start = self.output.stat().st_size if self.output.exists() else 0
@@ -127,7 +123,7 @@ class Server:
                 command,
                 stdout=output,
                 stderr=output,
-                env=environment,
+                env=os.environ | environment(self.setting, self.log),
                 start_new_session=True,
             )
         self._wait(start)
@@ -153,12 +149,6 @@ class Server:
         """Return a client that sends the token."""
         return httpx.Client(base_url=self.url, headers=HEADERS, timeout=PATIENCE, **options)
 
-    def forecast(self, person: str, /, **changes: Any) -> dict[str, Any]:
-        """Ask for a forecast that must be answered."""
-        answer = self.client().post("/forecasts", json=asked(person, **changes))
-        assert answer.status_code == httpx.codes.OK, answer.text
-        return answer.json()
-
     def printed(self) -> str:
         """Return all that the server has printed."""
         return self.output.read_text(encoding="utf-8", errors="replace")
@@ -175,24 +165,6 @@ class Server:
                 found[int(process.name)] = state
         return found
 
-    def workers(self) -> set[int]:
-        """Return the processes of uvicorn's workers, if it has been asked for any."""
-        found = set()
-        for one in self.processes():
-            with suppress(OSError):  # it has just ended
-                if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes():
-                    found.add(one)
-        return found
-
-    def kill_worker(self, rng: np.random.Generator) -> None:
-        """Kill a worker, as `kill -9` does, and wait until uvicorn has replaced it."""
-        before = self.workers()
-        os.kill(int(rng.choice(sorted(before))), signal.SIGKILL)
-        until = time.monotonic() + PATIENCE
-        while len(self.workers()) < len(before) or self.workers() == before:
-            assert time.monotonic() < until
-            time.sleep(0.05)
-
     def memory(self) -> int:
         """Return the resident memory of all processes in bytes."""
         page = os.sysconf("SC_PAGE_SIZE")
@@ -202,11 +174,6 @@ class Server:
         """Return user and system time of all processes."""
         ticks = sum(int(state[11]) + int(state[12]) for state in self.processes().values())
         return ticks / os.sysconf("SC_CLK_TCK")
-
-    def stop(self) -> None:
-        """Stop the server in its own time."""
-        self.process.terminate()
-        self.process.wait(PATIENCE)
 
     def kill(self) -> None:
         """Kill the server and its workers at once, as `kill -9` does."""
@@ -241,13 +208,10 @@ class Load:
     ----------
     answers : list of (str, dict)
         Person and body of each answer with status 200.
-    refusals : list of httpx.Response
-        All other answers.
     """
 
     def __init__(self, server: Server, name: str, n_clients: int = 8) -> None:
         self.answers: list[tuple[str, dict[str, Any]]] = []
-        self.refusals: list[httpx.Response] = []
         self._server = server
         self._is_stopped = threading.Event()
         names = [f"{name}-{i}" for i in range(n_clients)]
@@ -263,10 +227,10 @@ class Load:
         for thread in self._threads:
             thread.join(PATIENCE)
 
-    def wait_for(self, n: int, found: list[Any] | None = None) -> None:
-        """Wait until there are `n` answers, or others of the lists."""
+    def wait_for(self, n: int) -> None:
+        """Wait until there are `n` answers."""
         until = time.monotonic() + PATIENCE
-        while len(self.answers if found is None else found) < n:
+        while len(self.answers) < n:
             assert time.monotonic() < until
             time.sleep(0.01)
 
@@ -281,10 +245,8 @@ class Load:
                 except httpx.TransportError:  # the server was killed
                     time.sleep(0.02)
                     continue
-                if answer.status_code == httpx.codes.OK:
-                    self.answers.append((person, answer.json()))
-                else:
-                    self.refusals.append(answer)
+                assert answer.status_code == httpx.codes.OK, answer.text
+                self.answers.append((person, answer.json()))
 
 
 def check_logged(log: DecisionLog, answers: Iterable[tuple[str, dict[str, Any]]]) -> int:

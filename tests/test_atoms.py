@@ -5,14 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from distribution_examples import WITH_ATOMS, Example, Floats, Shape, frozen
+from distribution_examples import WITH_ATOMS, Example, Floats, Shape, frozen, some
 from evenhand.distributions import Distribution, OutcomeKind
 from quadrature import panels
-
-every_example = pytest.mark.parametrize(
-    ("example", "shape"),
-    [pytest.param(example, example.shapes[-1], id=example.name) for example in WITH_ATOMS],
-)
 
 LEVELS = frozen([1e-12, 1e-6, 0.001, 0.043, 0.2, 0.5, 0.71, 0.97, 1 - 1e-6, 1 - 1e-12])
 
@@ -28,7 +23,7 @@ def nodes_of(batch: Distribution) -> Floats:
     )
 
 
-@every_example
+@pytest.mark.parametrize(("example", "shape"), some(WITH_ATOMS, 0))
 def test_left_limits_are_limits_from_below(example: Example, shape: Shape) -> None:
     batch = example.build(shape)
     assert batch.has_atoms
@@ -46,7 +41,7 @@ def test_left_limits_are_limits_from_below(example: Example, shape: Shape) -> No
     assert not np.isnan(wide.logpdf(y)).any()
 
 
-@every_example
+@pytest.mark.parametrize(("example", "shape"), some(WITH_ATOMS, 1))
 def test_masses_are_the_jumps_of_the_cdf(example: Example, shape: Shape) -> None:
     batch = example.build(shape)
     wide, y = batch.expand(), nodes_of(batch)
@@ -61,7 +56,7 @@ def test_masses_are_the_jumps_of_the_cdf(example: Example, shape: Shape) -> None
         assert np.isneginf(wide.logpdf(y)).all()
 
 
-@every_example
+@pytest.mark.parametrize(("example", "shape"), some(WITH_ATOMS, 2))
 def test_the_density_beside_an_atom_is_the_slope_of_the_cdf(example: Example, shape: Shape) -> None:
     batch = example.build(shape).expand()
     if is_lattice(batch):
@@ -76,7 +71,7 @@ def test_the_density_beside_an_atom_is_the_slope_of_the_cdf(example: Example, sh
     np.testing.assert_allclose(density[is_beside], slope[is_beside], rtol=1e-3)
 
 
-@every_example
+@pytest.mark.parametrize(("example", "shape"), some(WITH_ATOMS, 3))
 def test_quantiles_are_the_least_outcomes_of_enough_probability(
     example: Example, shape: Shape
 ) -> None:
@@ -96,7 +91,7 @@ def test_quantiles_are_the_least_outcomes_of_enough_probability(
     assert (np.diff(batch.ppf(LEVELS), axis=-1) >= 0).all()
 
 
-@every_example
+@pytest.mark.parametrize(("example", "shape"), some(WITH_ATOMS, 4))
 def test_the_quantile_at_the_cdf_of_an_atom_is_the_atom(example: Example, shape: Shape) -> None:
     batch = example.build(shape).expand()
     y = nodes_of(example.build(shape))
@@ -136,7 +131,7 @@ def by_integrals(batch: Distribution, outcomes: Floats) -> tuple[Floats, Floats,
     return mean + centre[..., 0], np.sqrt(square - mean**2), np.stack(crps, axis=-1)
 
 
-@every_example
+@pytest.mark.parametrize(("example", "shape"), some(WITH_ATOMS, 5))
 def test_mean_deviation_and_crps_agree_with_integrals(example: Example, shape: Shape) -> None:
     batch = example.build(shape)
     outcomes = batch.expand().ppf(np.array([0.004, 0.3, 0.6, 0.99]))
@@ -155,7 +150,7 @@ def test_mean_deviation_and_crps_agree_with_integrals(example: Example, shape: S
         assert ((gap > 0) & (gap < 0.6 * std)).all()
 
 
-@every_example
+@pytest.mark.parametrize(("example", "shape"), some(WITH_ATOMS, 6))
 def test_expectations_are_those_of_the_outcome(example: Example, shape: Shape) -> None:
     batch = example.build(shape)
     mean, std = batch.mean(), batch.std()

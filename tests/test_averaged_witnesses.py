@@ -17,7 +17,7 @@ from repeats import most_failures
 LINK = Entropic(0.12)
 
 
-@pytest.mark.parametrize("link", [Entropic(0.12), Gaussian(0.05), Laplace(0.3)], ids=repr)
+@pytest.mark.parametrize("link", [Entropic(0.12), Laplace(0.3)], ids=repr)
 def test_averaged_witnesses_are_means_over_draws(link: Link) -> None:
     low = np.array([0.0, 0.001, 0.3, 0.45, 0.7, 0.9])
     high = np.array([0.2, 0.001, 0.3, 0.6, 0.95, 1.0])
@@ -57,12 +57,12 @@ def test_people_who_return_with_the_same_draw_do_not_raise_false_alarms_under_a_
     # 100 people in each of 24 months: their draws have a mean that is not 1/2
     time = np.datetime64("2026-01-15") + 30 * np.repeat(np.arange(24), 100)
     alarms = 0
-    for seed in range(40):
+    for seed in range(24):
         random = np.random.default_rng(seed)
         r = np.tile(random.uniform(size=100), 24)
         pit = LINK.ppf(random.uniform(size=2400), r)
         alarms += bool(Watch().update(Rows.of(time, pit, r=r, link=LINK)))
-    assert alarms <= most_failures(40)
+    assert alarms <= most_failures(24)
 
 
 def test_an_error_under_a_link_is_found_sooner_than_from_single_draws() -> None:

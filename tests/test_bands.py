@@ -22,15 +22,13 @@ from evenhand.calibration import (
     SurvivalBand,
     betting_cvar,
     cvar,
-    dkw_band,
     error_interval,
     local_levels,
     local_levels_band,
-    pivots_and_stakes,
-    probability_within,
     share_bound,
     share_interval,
 )
+from evenhand.calibration.bands import pivots_and_stakes, probability_within
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -70,26 +68,6 @@ def enumerated(ranks: Ints, bounds: Floats, n: int) -> float:
     return total
 
 
-def test_probability_for_one_two_and_three_values_is_what_a_hand_finds() -> None:
-    a, b, c = 0.3, 0.55, 0.8
-    assert probability_within(np.array([1]), np.array([a]), 1) == pytest.approx(a, rel=1e-12)
-    # both below b, but not both above a
-    two = b**2 - (b - a) ** 2
-    assert probability_within(np.array([1, 2]), np.array([a, b]), 2) == pytest.approx(
-        two, rel=1e-12
-    )
-    # 3! times the integral of 1 over x < a, x < y < b, y < z < c
-    inner = integrate.dblquad(lambda y, x: c - y, 0, a, lambda x: x, lambda x: b)[0]
-    assert probability_within(np.array([1, 2, 3]), np.array([a, b, c]), 3) == pytest.approx(
-        6 * inner, rel=1e-9
-    )
-    # the second rank left free: all below c, not all above a
-    skipped = c**3 - (c - a) ** 3
-    assert probability_within(np.array([1, 3]), np.array([a, c]), 3) == pytest.approx(
-        skipped, rel=1e-12
-    )
-
-
 @given(st.integers(1, 6), st.data())
 @settings(max_examples=60, deadline=None)
 def test_probability_equals_enumeration_of_all_counts(n: int, data: st.DataObject) -> None:
@@ -100,8 +78,9 @@ def test_probability_equals_enumeration_of_all_counts(n: int, data: st.DataObjec
     )
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 60, 200, 1500])
-@pytest.mark.parametrize("slope", [0.02, 0.3, 0.9])
+@pytest.mark.parametrize(
+    ("n", "slope"), [(1, 0.3), (2, 0.9), (7, 0.02), (60, 0.9), (200, 0.3), (1500, 0.02)]
+)
 def test_probability_for_a_line_through_the_corner_is_that_of_daniels(n: int, slope: float) -> None:
     # Daniels 1945: P(U_(i) >= s i / n for all i) = 1 - s for every n; mirrored to upper bounds
     ranks = np.arange(1, n + 1)
@@ -109,8 +88,9 @@ def test_probability_for_a_line_through_the_corner_is_that_of_daniels(n: int, sl
     assert probability_within(ranks, bounds, n) == pytest.approx(1 - slope, abs=1e-9)
 
 
-@pytest.mark.parametrize("n", [2, 20, 200, 1500])
-@pytest.mark.parametrize("scaled", [0.4, 0.8, 1.3])
+@pytest.mark.parametrize(
+    ("n", "scaled"), [(2, 0.4), (2, 1.3), (20, 0.8), (200, 0.4), (1500, 0.8), (1500, 1.3)]
+)
 def test_probability_for_a_shifted_line_is_that_of_kolmogorov_and_smirnov(
     n: int, scaled: float
 ) -> None:
@@ -138,10 +118,7 @@ def test_local_levels_hold_at_the_nominal_rate(n: int, n_sets: int) -> None:
 
 @pytest.mark.parametrize(
     ("n", "confidence"),
-    [
-        (5000, 0.95),
-        *((n, c) for n in (1, 2, 3, 5, 30, 400) for c in (0.05, 0.5, 0.95, 0.999, 0.999999)),
-    ],
+    [(1, 0.5), (2, 0.999), (3, 0.05), (5, 0.95), (30, 0.999999), (400, 0.05), (5000, 0.95)],
 )
 def test_local_levels_share_one_level_and_spend_the_risk(n: int, confidence: float) -> None:
     ranks, bounds = local_levels(n, confidence)
@@ -166,13 +143,6 @@ def test_local_levels_of_few_values_hold_by_enumeration(n: int) -> None:
     assert enumerated(ranks, bounds, n) >= 0.9 - 1e-12
 
 
-def test_one_value_has_the_bound_of_its_beta_distribution() -> None:
-    # P(V > V_(1)) is uniform for one value: its 95% quantile is 0.95
-    band = local_levels_band(np.array([0.2]), 0.5, 0.95)
-    np.testing.assert_allclose(band.upper, [1, 0.95])
-    np.testing.assert_allclose(band.starts, [0, 0.2])
-
-
 # --- bands for distributions
 
 
@@ -192,48 +162,20 @@ def test_local_levels_band_is_the_least_bound_of_the_values_passed(values: Float
     np.testing.assert_allclose(at(band, t), np.where(passed, bounds, 1.0).min(axis=-1))
 
 
-@given(VALUES)
-@settings(max_examples=60, deadline=None)
-def test_dkw_band_is_the_share_above_plus_a_margin(values: Floats) -> None:
-    band = dkw_band(values, 0.5, 0.9)
-    t = np.concatenate((np.linspace(0, 0.5, 101), values))
-    share = (values > t[:, None]).mean(axis=-1)
-    margin = np.sqrt(np.log(10) / (2 * values.size))
-    np.testing.assert_allclose(at(band, t), np.minimum(share + margin, 1), atol=1e-12)
-
-
-@pytest.mark.parametrize("n", [2, 10, 100, 1000])
-@pytest.mark.parametrize("confidence", [0.05, 0.3, 0.5, 0.9, 0.99])
-def test_dkw_margins_cover_the_exact_law_of_the_largest_deviation(
-    n: int, confidence: float
-) -> None:
-    margin = dkw_band(np.zeros(n), 0.5, confidence).upper[-1]
-    assert confidence <= stats.ksone.cdf(margin, n) <= confidence + 0.5 / np.sqrt(n)
-    # all PITs at 1/2: the least distance is the integral of (|1/2 - c| - ...) under a band of this
-    # half-width
-    half = np.sqrt(np.log(2 / (1 - confidence)) / (2 * n))
-    if half < 0.5:
-        low = error_interval(np.full(n, 0.5), confidence)[0]
-        assert low == pytest.approx((0.5 - half) ** 2)
-        assert stats.kstwo.cdf(half, n) >= confidence
-
-
 def failures(
     draw: Callable[[int], Floats], survival: Callable[[Floats], Floats], n: int, n_sets: int
-) -> list[int]:
-    """Count data sets whose 90% band lies below the true survival somewhere, by kind."""
-    broken = [0, 0]
+) -> int:
+    """Count data sets whose 90% band lies below the true survival somewhere."""
+    broken = 0
     t = np.linspace(0, 0.5, 400, endpoint=False)
     truth = survival(t)
     for _ in range(n_sets):
-        values = draw(n)
-        for kind, make in enumerate((local_levels_band, dkw_band)):
-            band = make(values, 0.5, 0.9)
-            # the truth falls and a step is flat, so it can only pass the band where a step begins
-            above = (survival(band.starts) > band.upper + 1e-12).any() or (
-                truth > at(band, t) + 1e-12
-            ).any()
-            broken[kind] += int(above)
+        band = local_levels_band(draw(n), 0.5, 0.9)
+        # the truth falls and a step is flat, so it can only pass the band where a step begins
+        above = (survival(band.starts) > band.upper + 1e-12).any() or (
+            truth > at(band, t) + 1e-12
+        ).any()
+        broken += int(above)
     return broken
 
 
@@ -242,11 +184,10 @@ def failures(
 def test_bands_hold_for_continuous_values(n: int) -> None:
     rng = np.random.default_rng(n)
     n_sets = repeats(1000)
-    local, dkw = failures(
+    broken = failures(
         lambda k: 0.5 * rng.uniform(size=k) ** 2, lambda t: 1 - np.sqrt(2 * t), n, n_sets
     )
-    assert stats.binomtest(local, n_sets, 0.1).pvalue > FALSE_ALARM
-    assert dkw <= most_failures(n_sets, 0.1)
+    assert stats.binomtest(broken, n_sets, 0.1).pvalue > FALSE_ALARM
 
 
 @statistical
@@ -259,20 +200,15 @@ def test_bands_hold_with_ties_and_err_on_the_safe_side(n: int) -> None:
         return np.asarray((chances * (support > t[..., None])).sum(axis=-1))
 
     n_sets = repeats(1000)
-    for broken in failures(lambda k: rng.choice(support, k, p=chances), survival, n, n_sets):
-        assert broken <= most_failures(n_sets, 0.1)
+    broken = failures(lambda k: rng.choice(support, k, p=chances), survival, n, n_sets)
+    assert broken <= most_failures(n_sets, 0.1)
 
 
 # --- the mean of the worst share
 
 
-def test_worst_mean_counts_the_value_at_the_edge_in_part() -> None:
-    # the worst 3/8 of four values: one whole and a half of the next
-    assert cvar(np.array([0.1, 0.4, 0.3, 0.2]), 0.375) == pytest.approx((0.4 + 0.15) / 1.5)
-
-
 @given(VALUES, MASSES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_worst_mean_equals_a_linear_programme_and_two_integrals(
     values: Floats, mass: float
 ) -> None:
@@ -294,39 +230,15 @@ def test_worst_mean_equals_a_linear_programme_and_two_integrals(
     )
 
 
-def test_worst_mean_under_a_band_is_what_a_hand_finds() -> None:
-    band = SurvivalBand(np.array([0, 0.2, 0.4]), np.array([1, 0.5, 0.1]), 0.5)
-    # min(0.2, band) is 0.2 up to 0.4, then 0.1 to the top
-    assert band.cvar(0.2) == pytest.approx((0.4 * 0.2 + 0.1 * 0.1) / 0.2)
-    assert band.cvar(1) == pytest.approx(0.2 + 0.2 * 0.5 + 0.1 * 0.1)
-
-
-@given(VALUES, MASSES, st.sampled_from([local_levels_band, dkw_band]))
-@settings(max_examples=60, deadline=None)
-def test_worst_mean_under_a_band_equals_quadrature(
-    values: Floats, mass: float, make: Callable[[Floats, float, float], SurvivalBand]
-) -> None:
-    band = make(values, 0.5, 0.9)
+@given(VALUES, MASSES)
+@settings(max_examples=40, deadline=None)
+def test_worst_mean_under_a_band_equals_quadrature(values: Floats, mass: float) -> None:
+    band = local_levels_band(values, 0.5, 0.9)
     t = (np.arange(40_000) + 0.5) / 80_000
     # twelve steps, each placed within half a cell; the integrand is at most mass
     assert band.cvar(mass) == pytest.approx(
         np.minimum(mass, at(band, t)).mean() * 0.5 / mass, abs=13 / 80_000
     )
-
-
-@given(VALUES, st.sampled_from([local_levels_band, dkw_band]))
-@settings(max_examples=60, deadline=None)
-def test_band_bounds_fall_with_mass_and_grow_with_confidence(
-    values: Floats, make: Callable[[Floats, float, float], SurvivalBand]
-) -> None:
-    masses = np.linspace(0.01, 1, 34)
-    sure, surer = (
-        np.array([make(values, 0.5, c).cvar(mass) for mass in masses]) for c in (0.8, 0.99)
-    )
-    assert (np.diff(sure) <= 1e-12).all()
-    assert (sure <= surer + 1e-12).all()
-    assert (surer <= 0.5).all()
-    assert (sure >= [cvar(values, mass) - 1e-12 for mass in masses]).all()
 
 
 # --- bets
@@ -397,25 +309,6 @@ def test_bets_are_laid_before_the_row_is_seen() -> None:
         )
 
 
-def test_bets_close_in_on_the_worst_mean() -> None:
-    rng = np.random.default_rng(0)
-    draw, worst = DISTRIBUTIONS["uniform"]
-    excess = [
-        np.mean([betting_cvar(draw(rng, n), 0.2, 0.5, 0.95, rng) - worst(0.2) for _ in range(30)])
-        for n in (200, 800, 3200)
-    ]
-    # an excess that shrinks as 1 / sqrt(n) halves from one to the next
-    assert excess[0] > 1.5 * excess[1] > 2.25 * excess[2] > 0
-
-
-def test_bets_use_no_more_than_the_order_and_the_rows() -> None:
-    values = np.random.default_rng(1).uniform(0, 0.5, 300)
-    before = values.copy()
-    first, again = (betting_cvar(values, 0.2, 0.5, 0.95, 7) for _ in range(2))
-    assert first == again
-    np.testing.assert_array_equal(values, before)
-
-
 @pytest.mark.parametrize("mass", [0.05, 0.2, 1.0])
 def test_bets_on_constant_values(mass: float) -> None:
     assert betting_cvar(np.full(300, 0.5), mass, 0.5, 0.95, 0) == 0.5
@@ -425,28 +318,10 @@ def test_bets_on_constant_values(mass: float) -> None:
     assert least <= bound <= 3 * least + 0.01
 
 
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_bets_know_nothing_from_few_rows(n: int) -> None:
-    # even n zeros leave a mean of the worst fifth of 1/2 possible: a share of 1/5 shows in none
-    # with 0.8^n > 5%
-    assert betting_cvar(np.zeros(n), 0.2, 0.5, 0.95, 0) == 0.5
-
-
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_bets_ask_more_for_more_confidence(distribution: str) -> None:
-    rng = np.random.default_rng(2)
-    values = DISTRIBUTIONS[distribution][0](rng, 300)
-    bounds = [
-        betting_cvar(values, 0.2, 0.5, confidence, 0) for confidence in (0.5, 0.8, 0.95, 0.99)
-    ]
-    assert (np.diff(bounds) >= 0).all()
-
-
 # --- probabilities and the error of an average
 
 
-@pytest.mark.parametrize("n", [1, 7, 300])
-@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize(("n", "confidence"), [(1, 0.95), (7, 0.5), (300, 0.999)])
 def test_shares_agree_with_scipy(n: int, confidence: float) -> None:
     for hits in sorted({0, 1, n // 3, n - 1, n}):
         exact = stats.binomtest(hits, n).proportion_ci(confidence, method="exact")
@@ -462,7 +337,7 @@ def test_shares_agree_with_scipy(n: int, confidence: float) -> None:
 
 
 @given(PITS, st.floats(0.01, 0.99))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_error_interval_is_the_least_and_largest_distance_to_the_band(
     pit: Floats, confidence: float
 ) -> None:
@@ -512,11 +387,3 @@ def test_error_interval_holds_the_true_error(distribution: str) -> None:
         n_sets += len(intervals)
         missed += int(((intervals[:, 0] > truth) | (truth > intervals[:, 1])).sum())
     assert missed <= most_failures(n_sets, 0.1)
-
-
-def test_error_interval_narrows_onto_the_true_error() -> None:
-    rng = np.random.default_rng(3)
-    for draw, truth in PIT_DISTRIBUTIONS.values():
-        low, high = error_interval(draw(rng, 100_000), 0.95)
-        # each end lies within twice the margin sqrt(log(40) / 2n) of the error
-        assert truth - 0.0086 <= low <= truth <= high <= truth + 0.0086

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -22,14 +20,12 @@ from sklearn.ensemble import (
     BaggingRegressor,
     GradientBoostingRegressor,
     HistGradientBoostingRegressor,
-    RandomForestRegressor,
     VotingRegressor,
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     ARDRegression,
     BayesianRidge,
-    HuberRegressor,
     LogisticRegression,
     QuantileRegressor,
     Ridge,
@@ -40,9 +36,9 @@ from sksurv.ensemble import RandomSurvivalForest
 
 from evenhand import Forecast, InputError, RandomizedRegressor, RecalibratedRegressor, load, save
 from evenhand.calibration import calibration_error
-from evenhand.distributions import Normal, NormalMixture, Quantiles, from_ppf
+from evenhand.distributions import Normal, NormalMixture, Quantiles
 from evenhand.forecasters import adapters
-from evenhand.forecasters.adapters import FITTED_LEVELS, spaced
+from evenhand.forecasters.adapters.distribution_bases import FITTED_LEVELS
 from forecaster_examples import linear_task, small_mixture, small_paic
 
 Floats = NDArray[np.float64]
@@ -162,24 +158,18 @@ KINDS: list[tuple[Any, str]] = [
     (small_mixture(), "forecaster"),
     ([BayesianRidge(), says_normal], "members"),
     (BaggingRegressor(BayesianRidge()), "ensemble"),
-    (VotingRegressor([("a", BayesianRidge()), ("b", ARDRegression())]), "ensemble"),
     (says_normal, "callable"),
     (LikeNGBoost(), "ppf"),
     (LikeSkpro(), "ppf"),
     (make_pipeline(StandardScaler(), LikeNGBoost()), "ppf"),
     (QuantileRegressor(), "quantiles"),
     (GradientBoostingRegressor(loss="quantile"), "quantiles"),
-    (HistGradientBoostingRegressor(loss="quantile"), "quantiles"),
     (make_pipeline(StandardScaler(), QuantileRegressor()), "quantiles"),
     (DummyRegressor(strategy="quantile", quantile=0.3), "quantiles"),
     (ManyQuantiles(), "quantiles"),
     (LikeQuantileForest(), "quantiles"),
-    (FrozenEstimator(ManyQuantiles()), "quantiles"),
     (BayesianRidge(), "return_std"),
-    (HistGradientBoostingRegressor(), "residuals"),
     (GradientBoostingRegressor(), "residuals"),
-    (HuberRegressor(), "residuals"),
-    (RandomForestRegressor(), "residuals"),
     (BaggingRegressor(), "residuals"),
     (VotingRegressor([("a", BayesianRidge()), ("b", Ridge())]), "residuals"),
     (LogisticRegression(), "classifier"),
@@ -192,12 +182,10 @@ KINDS: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("estimator", "name"), KINDS, ids=[f"{i}-{name}" for i, (_, name) in enumerate(KINDS)]
-)
-def test_what_a_model_has_decides_how_it_is_served(estimator: Any, name: str) -> None:
-    assert kind(estimator) == name
-    assert kind(clone(estimator, safe=False)) == name
+def test_what_a_model_has_decides_how_it_is_served() -> None:
+    for estimator, name in KINDS:
+        assert kind(estimator) == name
+        assert kind(clone(estimator, safe=False)) == name
 
 
 def test_every_kind_is_registered_and_tried() -> None:
@@ -212,28 +200,6 @@ def test_every_kind_is_registered_and_tried() -> None:
     assert {name for _, name in KINDS} | {"counts"} == set(adapters.KINDS)
 
 
-def test_neither_package_is_imported_nor_needed() -> None:
-    code = """
-import sys
-class Absent:
-    def find_spec(self, name, *rest):
-        if name.partition(".")[0] in ("ngboost", "skpro"):
-            raise ModuleNotFoundError(name)
-sys.meta_path.insert(0, Absent())
-import numpy as np, evenhand
-from sklearn.linear_model import QuantileRegressor
-X = np.random.default_rng(0).normal(size=(60, 1))
-evenhand.RandomizedRegressor(QuantileRegressor(alpha=0.0)).fit(X, X[:, 0] ** 3).predict(X)
-print([name for name in ("ngboost", "skpro") if name in sys.modules])
-"""
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], check=True, capture_output=True, text=True
-        ).stdout
-        == "[]\n"
-    )
-
-
 # --- functions
 
 
@@ -241,11 +207,10 @@ print([name for name in ("ngboost", "skpro") if name in sys.modules])
     "function",
     [
         says_normal,
-        lambda rows: Normal(mean_of(rows), 0.5),
         lambda rows: Forecast.from_normal(mean_of(rows), np.full(len(rows), 0.5)),
         lambda rows: (pd.Series(mean_of(rows)), np.full((len(rows), 1), 0.5)),
     ],
-    ids=["moments", "distribution", "forecast", "column"],
+    ids=["moments", "forecast", "column"],
 )
 def test_a_function_says_its_own_distributions(function: Callable[[Any], Any]) -> None:
     model = plain(function, alpha=1.0)
@@ -260,20 +225,10 @@ def test_a_function_says_its_own_distributions(function: Callable[[Any], Any]) -
     np.testing.assert_array_equal(clone(model).fit(X, Y, weight).predict(NEW), model.predict(NEW))
 
 
-def test_a_function_gets_tables_as_they_are() -> None:
-    table = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = RandomizedRegressor(lambda rows: (rows["a"] - rows["b"] / 2, np.ones(len(rows)))).fit(
-        table, Y
-    )
-    np.testing.assert_allclose(model.base_forecast(table).mean(), mean_of(X), atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("function", "got"),
     [
         (mean_of, "ndarray"),
-        (lambda rows: None, "NoneType"),
-        (lambda rows: (0.0, 1.0, 2.0), "tuple"),
         (lambda rows: Normal(np.zeros(7), 1.0), r"Normal of shape \(7,\)"),
         (lambda rows: says_forecast(rows).randomized(0.1, r=0.5), "Forecast"),
     ],
@@ -299,14 +254,13 @@ def says_forecast(rows: Any) -> Forecast:
     ("estimator", "parameter"),
     [
         (QuantileRegressor(alpha=0.0), "quantile"),
-        (HistGradientBoostingRegressor(loss="quantile", max_iter=5), "quantile"),
         (GradientBoostingRegressor(loss="quantile", n_estimators=5, random_state=0), "alpha"),
         (
             make_pipeline(StandardScaler(), QuantileRegressor(alpha=0.0)),
             "quantileregressor__quantile",
         ),
     ],
-    ids=["linear", "hist", "gradient", "pipeline"],
+    ids=["linear", "gradient", "pipeline"],
 )
 @pytest.mark.filterwarnings("ignore:.*sparse")
 def test_a_model_for_one_quantile_is_fitted_at_every_level(estimator: Any, parameter: str) -> None:
@@ -321,8 +275,7 @@ def test_a_model_for_one_quantile_is_fitted_at_every_level(estimator: Any, param
     apart = (gaps > 0.002 * reach[:, None]).all(
         axis=-1
     )  # the widest gap of levels, 0.1, over 0.96 and over 50
-    if "hist" not in str(estimator).lower():
-        assert apart.sum() >= 5
+    assert apart.sum() >= 5
     np.testing.assert_allclose(values[apart], rearranged[apart], rtol=0, atol=1e-6)
     cdf = np.column_stack([base.cdf(rearranged[:, j]) for j in range(levels.size)])
     np.testing.assert_allclose(
@@ -340,28 +293,6 @@ def test_quantiles_that_cross_are_sorted_and_kept_apart() -> None:
     np.testing.assert_allclose(
         base.ppf([0.1, 0.3, 0.5, 0.7, 0.9])[0], [-0.02, 0.98, 1.0, 3.0, 4.0], rtol=0, atol=1e-12
     )
-
-
-def test_weights_enter_every_level() -> None:
-    weight = np.where(X[:, 0] > 0, 5.0, 0.2)
-    model = RandomizedRegressor(QuantileRegressor(alpha=0.0)).fit(X, Y, weight)
-    own = QuantileRegressor(alpha=0.0, quantile=0.5).fit(X, Y, weight).predict(NEW)
-    middle = model.base_forecast(NEW).ppf(0.5)
-    assert np.median(np.abs(middle - own)) < 1e-6  # where no quantiles cross
-    assert np.median(np.abs(middle - QuantileRegressor(alpha=0.0).fit(X, Y).predict(NEW))) > 1e-3
-
-
-def test_lightgbm_is_fitted_at_every_level() -> None:
-    lightgbm = pytest.importorskip("lightgbm")
-    estimator = lightgbm.LGBMRegressor(
-        objective="quantile", n_estimators=5, verbose=-1, n_jobs=1, random_state=0
-    )
-    base = plain(estimator).base_forecast(NEW)
-    levels = FITTED_LEVELS
-    own = [clone(estimator).set_params(alpha=level).fit(X, Y).predict(NEW) for level in levels]
-    rearranged = spaced(np.array(levels), np.column_stack(own))
-    np.testing.assert_allclose(base.ppf(list(levels)), rearranged, rtol=0, atol=1e-6)
-    assert kind(lightgbm.LGBMRegressor()) == "residuals"
 
 
 def test_columns_that_do_not_fit_the_levels_are_refused() -> None:
@@ -393,8 +324,9 @@ def test_quantiles_are_calibrated_where_the_model_is_right() -> None:
 # --- objects with quantiles
 
 
-@pytest.mark.parametrize("like", [LikeNGBoost, LikeSkpro])
-@pytest.mark.parametrize("family", ["norm", "laplace_asymmetric", "t", "lognorm"])
+@pytest.mark.parametrize(
+    ("like", "family"), [(LikeNGBoost, "norm"), (LikeNGBoost, "t"), (LikeSkpro, "lognorm")]
+)
 def test_a_model_that_says_a_law_is_taken_at_its_word(like: Any, family: str) -> None:
     estimator = like(family)
     base = plain(estimator).base_forecast(NEW)
@@ -410,27 +342,6 @@ def test_a_model_that_says_a_law_is_taken_at_its_word(like: Any, family: str) ->
     )
     if exact:
         np.testing.assert_allclose(values, law.ppf(LEVELS[:, None]).T, rtol=0, atol=1e-6)
-
-
-def test_a_normal_law_far_from_zero_is_still_normal() -> None:
-    law = stats.norm(loc=[1e6, -1e6, 0.0], scale=[1e-2, 5.0, 1e-5])
-    found = from_ppf(law.ppf)
-    assert isinstance(found, Normal)
-    np.testing.assert_allclose(found.scale, [1e-2, 5.0, 1e-5], rtol=1e-6)
-
-
-def test_nearly_normal_laws_go_through_the_table() -> None:
-    for law in (
-        stats.t(1e4, loc=[0.0]),
-        stats.skewnorm(0.05, loc=[0.0]),
-        stats.gamma([1e6]),
-        stats.cauchy(loc=[0.0]),
-    ):
-        found = from_ppf(law.ppf)
-        assert isinstance(found, Quantiles)
-        np.testing.assert_allclose(
-            law.cdf(found.expand().ppf(LEVELS)), LEVELS[None], rtol=0, atol=TABLE_ERROR
-        )
 
 
 @pytest.mark.parametrize(
@@ -453,15 +364,7 @@ def test_laws_that_cannot_be_used_are_refused(law: Any, message: str) -> None:
         plain(Odd())
 
 
-def test_a_pipeline_around_a_model_that_says_a_law() -> None:
-    scaled = StandardScaler().fit(X)
-    model = plain(make_pipeline(StandardScaler(), LikeNGBoost()))
-    np.testing.assert_allclose(
-        model.base_forecast(NEW).mean(), mean_of(scaled.transform(NEW)), atol=1e-9
-    )
-
-
-@pytest.mark.parametrize("family", ["Normal", "LogNormal", "Laplace"])
+@pytest.mark.parametrize("family", ["Normal", "LogNormal"])
 def test_ngboost_is_taken_at_its_word(family: str) -> None:
     distributions = pytest.importorskip("ngboost.distns")
     from ngboost import NGBRegressor
@@ -480,7 +383,7 @@ def test_ngboost_is_taken_at_its_word(family: str) -> None:
     np.testing.assert_array_equal(frozen.base_forecast(NEW).pit(new_y), base.pit(new_y))
 
 
-@pytest.mark.parametrize("family", ["Normal", "Laplace"])
+@pytest.mark.parametrize("family", ["Laplace"])
 def test_skpro_is_taken_at_its_word(family: str) -> None:
     from skpro.regression.residual import ResidualDouble
 
@@ -515,21 +418,6 @@ def test_members_become_an_equal_mixture() -> None:
     ]
 
 
-def test_a_frozen_list_holds_fitted_members() -> None:
-    members = [BayesianRidge().fit(X, Y), says_normal]
-    model = RandomizedRegressor(FrozenEstimator(members)).fit(NEW, NEW_Y)
-    np.testing.assert_array_equal(
-        model.base_forecast(X).pit(Y), plain(members).base_forecast(X).pit(Y)
-    )
-
-
-def test_mixtures_are_mixed_with_the_weight_of_one_member_each() -> None:
-    inner = small_mixture().fit(X, Y)
-    model = plain((FrozenEstimator(inner), says_normal))
-    own = 0.5 * inner.forecast(NEW).pit(NEW_Y) + 0.5 * stats.norm(*says_normal(NEW)).cdf(NEW_Y)
-    np.testing.assert_allclose(model.base_forecast(NEW).pit(NEW_Y), own, rtol=0, atol=1e-9)
-
-
 def test_ensembles_of_scikit_learn_become_mixtures_of_their_members() -> None:
     bagging = BaggingRegressor(BayesianRidge(), 4, max_features=2, random_state=0)
     voting = VotingRegressor(
@@ -559,7 +447,6 @@ def test_ensembles_of_scikit_learn_become_mixtures_of_their_members() -> None:
             [says_normal, LikeNGBoost("t")],
             "contains a LikeNGBoost.*normal",
         ),
-        ([[says_normal]], "contains a list.*normal"),
         ([small_paic()], "PAICRegressor is already randomized"),
     ],
 )
@@ -571,34 +458,8 @@ def test_members_that_cannot_be_mixed_are_refused(members: list[Any], message: s
 # --- recalibrate
 
 
-def test_recalibrate_mends_a_standard_deviation_that_is_off_by_a_factor_of_two() -> None:
-    rows, y = linear_task(20_000, seed=2)
-    fresh, outcomes = linear_task(20_000, seed=3)
-    # W1 between the law of Phi(Z / 2), Z standard normal, and the uniform: both symmetric,
-    # quantiles in order
-    p = (np.arange(100_000) + 0.5) / 100_000
-    before = np.abs(stats.norm.cdf(stats.norm.ppf(p) / 2) - p).mean()
-    for recalibrate, low, high in ((False, before - 0.01, before + 0.01), (True, 0.0, 0.02)):
-        model = RandomizedRegressor(says_twice, alpha=1.0, recalibrate=recalibrate).fit(rows, y)
-        assert low <= calibration_error(model.forecast(fresh, 0.5).pit(outcomes)) <= high
-        # randomized, the map lies inside the link: at the link's own alpha = 1 it is all there is
-        assert model.base_forecast(fresh).pit(outcomes) == pytest.approx(
-            model.forecast(fresh, 0.5).pit(outcomes)
-        )
-    scores = [
-        -RandomizedRegressor(says_twice, recalibrate=on)
-        .fit(rows, y)
-        .base_forecast(fresh)
-        .logpdf(outcomes)
-        .mean()
-        for on in (False, True)
-    ]
-    # by theory log 2 - (1 - 1/4) / 2 nats, less what the steps of the map lose
-    assert scores[0] - scores[1] == pytest.approx(np.log(2) - 3 / 8, abs=0.03)
-
-
 @pytest.mark.parametrize(
-    "estimator", [BayesianRidge(), Ridge(), FrozenEstimator(BayesianRidge().fit(X[:60], Y[:60]))]
+    "estimator", [Ridge(), FrozenEstimator(BayesianRidge().fit(X[:60], Y[:60]))]
 )
 def test_recalibrate_is_a_recalibrated_regressor_inside_the_link(estimator: Any) -> None:
     model = RandomizedRegressor(estimator, recalibrate=True, cv=4, random_state=7).fit(X, Y)
@@ -613,44 +474,27 @@ def test_recalibrate_is_a_recalibrated_regressor_inside_the_link(estimator: Any)
     assert clone(model).get_params()["recalibrate"] is True
 
 
-def test_what_is_randomized_is_not_mended() -> None:
-    with pytest.raises(InputError, match="PAICRegressor is already randomized"):
-        plain(small_paic(), recalibrate=True)
-
-
 # --- stored and attached again
 
 STORED: dict[str, Callable[[], Any]] = {
-    "quantile regression": lambda: RandomizedRegressor(QuantileRegressor(alpha=0.0)),
     "boosted quantiles": lambda: RandomizedRegressor(
         HistGradientBoostingRegressor(loss="quantile", max_iter=3)
     ),
     "mended": lambda: RandomizedRegressor(BayesianRidge(), recalibrate=True, random_state=0),
-    "mended quantiles": lambda: RandomizedRegressor(
-        QuantileRegressor(alpha=0.0), recalibrate=True, cv=2
-    ),
     "members": lambda: RandomizedRegressor([BayesianRidge(), small_mixture()]),
     "bagging": lambda: RandomizedRegressor(BaggingRegressor(BayesianRidge(), 3, random_state=0)),
     "voting": lambda: RandomizedRegressor(
         VotingRegressor([("a", BayesianRidge()), ("b", ARDRegression())])
     ),
-    "members, mended alone": lambda: RecalibratedRegressor(
-        [BayesianRidge(), ARDRegression()], cv=2
-    ),
 }
 
 # name -> forecaster, and what is attached to it
 ATTACHED: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
-    "function": (lambda: RandomizedRegressor(says_normal), lambda model: says_normal),
     "mended function": (
         lambda: RandomizedRegressor(says_twice, recalibrate=True),
         lambda model: says_twice,
     ),
     "law": (lambda: RandomizedRegressor(LikeNGBoost("t")), lambda model: model.estimator_),
-    "frozen law": (
-        lambda: RandomizedRegressor(FrozenEstimator(LikeNGBoost().fit(X, Y))),
-        lambda model: model.estimator_,
-    ),
     "tagless": (
         lambda: RandomizedRegressor(LikeSkpro()),
         lambda model: FrozenEstimator(model.estimator_),

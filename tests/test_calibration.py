@@ -6,7 +6,6 @@ seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -18,7 +17,6 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
-from complaints import complaint
 from evenhand.calibration import (
     Grid,
     calibration_error,
@@ -27,7 +25,6 @@ from evenhand.calibration import (
     crps,
     interval_width,
     log_score,
-    log_score_on,
     pathwise_errors,
     rounding_step,
     spread,
@@ -36,7 +33,6 @@ from evenhand.distributions import Normal
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.search import worst_group_curve
-from repeats import repeats
 
 Floats = NDArray[np.float64]
 
@@ -58,16 +54,6 @@ def ece(values: Floats, weights: Floats | None = None) -> float:
             (share - low) ** 2 - (share - middle) ** 2 + (high - share) ** 2 - (middle - share) ** 2
         ) / 2
     return total
-
-
-def brute_wasserstein(values: Floats, p: float, cells: int) -> float:
-    """Midpoint rule for (integral |Q(t) - t|^p dt)^(1/p), Q the sample quantile.
-
-    There are `cells` points per value. Q is constant in a cell and t moves by half a cell at most,
-    so by Minkowski the error is at most half a cell.
-    """
-    t = (np.arange(values.size * cells) + 0.5) / (values.size * cells)
-    return float((np.abs(np.repeat(np.sort(values), cells) - t) ** p).mean() ** (1 / p))
 
 
 def biased_error(shift: float, scale: float) -> float:
@@ -94,16 +80,6 @@ def test_w1_agrees_with_scipy(n: int, weighted: bool) -> None:
     assert calibration_error(pit, sample_weight=weights) == pytest.approx(expected, abs=2.5e-6)
 
 
-@pytest.mark.parametrize("p", [1, 2, 3, 2.5])
-@pytest.mark.parametrize("n", [1, 3, 40])
-def test_any_order_agrees_with_brute_force(p: float, n: int) -> None:
-    pit = np.random.default_rng(n).beta(0.7, 1.4, size=n)
-    cells = 400_000 // n
-    assert calibration_error(pit, p) == pytest.approx(
-        brute_wasserstein(pit, p, cells), abs=0.5 / (n * cells)
-    )
-
-
 @settings(max_examples=100, deadline=None)
 @given(MATRICES)
 def test_w1_is_the_expected_calibration_error(pit: Floats) -> None:
@@ -125,66 +101,17 @@ def test_weights_are_repetitions_and_draws_of_a_person_share_them(
     assert weighted == pytest.approx(
         ece(pit.ravel(), np.repeat(counts, m).astype(float)), abs=1e-13
     )
-    repeated = np.repeat(pit, counts, axis=0)
-    assert calibration_error(pit, 2, counts) == pytest.approx(
-        calibration_error(repeated, 2), abs=1e-7
-    )
-
-
-@settings(max_examples=50, deadline=None)
-@given(MATRICES, st.integers(0, 2**32 - 1))
-def test_neither_order_nor_shape_matters(pit: Floats, seed: int) -> None:
-    shuffled = np.random.default_rng(seed).permutation(pit, axis=0)
-    before = pit.copy()
-    assert calibration_error(shuffled) == pytest.approx(calibration_error(pit), abs=1e-15)
-    flat = pit.ravel()
-    assert (
-        calibration_error(flat)
-        == calibration_error(flat[:, None])
-        == calibration_error(flat.tolist())
-    )
-    np.testing.assert_array_equal(pit, before)
 
 
 @pytest.mark.parametrize("k", [1, 2, 10, 1000])
-@pytest.mark.parametrize("p", [1, 2, 3])
-def test_evenly_spaced_midpoints_are_as_near_as_a_step_law_can_be(k: int, p: int) -> None:
-    # a midpoint is up to 1 / (2k) from its cell: the p-norm of a uniform distance
-    expected = (1 / (p + 1)) ** (1 / p) / (2 * k)
-    assert calibration_error(nodes(k)[0], p) == pytest.approx(expected, rel=1e-9)
-    if p == 1:
-        assert expected == 1 / (4 * k)
+def test_evenly_spaced_midpoints_are_as_near_as_a_step_law_can_be(k: int) -> None:
+    # a midpoint is up to 1 / (2k) from its cell: the mean of a uniform distance
+    assert calibration_error(nodes(k)[0]) == pytest.approx(1 / (4 * k), rel=1e-9)
 
 
 @pytest.mark.parametrize("end", [0.0, 1.0])
 def test_pits_at_one_end_are_as_wrong_as_can_be(end: float) -> None:
     assert calibration_error(np.full(9, end)) == pytest.approx(0.5, abs=1e-15)
-    # W_p of a point at an end: the p-norm of a uniform variable
-    assert calibration_error(np.full(9, end), 3) == pytest.approx(0.25 ** (1 / 3), abs=1e-12)
-
-
-@pytest.mark.parametrize("call", [calibration_error, pathwise_errors, covered])
-@pytest.mark.parametrize(
-    ("pit", "message"),
-    [
-        ([0.5, 1.5], "pit[1, 0] must lie between 0 and 1, got 1.5"),
-        ([[0.5, 0.5], [0.5, -0.1]], "pit[1, 1] must lie between 0 and 1, got -0.1"),
-        ([np.nan], "pit[0, 0] must lie between 0 and 1, got nan"),
-        ([], "pit must have shape (n,) or (n, m), n >= 1, got shape (0,)"),
-        (0.5, "pit must have shape (n,) or (n, m), n >= 1, got shape ()"),
-        (
-            np.full((1, 1, 1), 0.5),
-            "pit must have shape (n,) or (n, m), n >= 1, got shape (1, 1, 1)",
-        ),
-    ],
-)
-def test_what_are_no_pits_is_refused(call: Callable[..., Any], pit: Any, message: str) -> None:
-    assert complaint(call, pit) == message
-
-
-@pytest.mark.parametrize("p", [0.5, 0, np.nan, np.inf])
-def test_an_order_below_one_or_infinite_is_refused(p: float) -> None:
-    assert complaint(calibration_error, [0.5], p) == f"p must be finite and at least 1, got {p}"
 
 
 # --- pathwise errors
@@ -196,9 +123,6 @@ def test_pathwise_errors_are_exact(pit: Floats) -> None:
     errors = pathwise_errors(pit)
     assert errors.shape == (pit.shape[0],)
     np.testing.assert_allclose(errors, [ece(row) for row in pit], atol=1e-13)
-    np.testing.assert_allclose(
-        errors, [brute_wasserstein(row, 1, 500) for row in pit], atol=0.5 / 500
-    )
     np.testing.assert_allclose(errors, pathwise_errors(pit[:, ::-1]), atol=1e-15)
     assert (errors <= 0.5 + 1e-15).all()
 
@@ -216,17 +140,6 @@ def test_few_columns_are_not_compared_with_their_own_draws() -> None:
     # uniform
     for m in (1, 2, 5):
         assert pathwise_errors(nodes(m))[0] == pytest.approx(1 / (4 * m), rel=1e-12)
-
-
-def test_the_mean_pathwise_error_of_deterministic_truth_is_a_third() -> None:
-    rng = np.random.default_rng(5)
-    y = rng.normal(2.0, 3.0, size=100_000)
-    errors = pathwise_errors(
-        Forecast.from_normal(np.full(y.size, 2.0), np.full(y.size, 3.0)).pit(y)
-    )
-    # err = u^2 - u + 1/2 has mean 1/3 and variance 1/180; five standard errors: a false alarm in 2
-    # million
-    assert errors.mean() == pytest.approx(1 / 3, abs=5 * np.sqrt(1 / 180 / y.size))
 
 
 @settings(max_examples=100, deadline=None)
@@ -274,7 +187,7 @@ def worst_by_brute_force(pit: Floats, k: int) -> tuple[float, float]:
     )
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 def test_the_search_lies_between_the_shift_of_the_mean_and_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     pit = rng.beta(*rng.uniform(0.4, 2, size=2), size=(9, int(rng.integers(1, 4))))
@@ -286,9 +199,7 @@ def test_the_search_lies_between_the_shift_of_the_mean_and_brute_force(seed: int
         assert shift - 1e-12 <= error <= best + 1e-12
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("m", [1, 3])
-@pytest.mark.parametrize("side", ["low", "high"])
+@pytest.mark.parametrize(("seed", "m", "side"), [(0, 1, "low"), (1, 3, "high"), (2, 3, "low")])
 def test_the_search_is_exact_where_all_pits_lie_at_one_side(seed: int, m: int, side: str) -> None:
     # within 1 / (2km) of an end W1 grows with each PIT; rows are ordered in all draws at once, so
     # the rows nearest to the end are a worst group
@@ -300,17 +211,6 @@ def test_the_search_is_exact_where_all_pits_lie_at_one_side(seed: int, m: int, s
         pit = 1 - pit
     curve = worst_group_curve(pit, k / n, random_state=0)
     assert curve.errors[0] == pytest.approx(worst_by_brute_force(pit, k)[0], abs=1e-13)
-
-
-@pytest.mark.parametrize("mass", [0.1, 0.2, 0.5, 0.8])
-def test_deterministic_truth_scores_half_of_the_rest(mass: float) -> None:
-    n = 20_000
-    pit = np.random.default_rng(11).uniform(size=n)
-    # the mean of the lowest share is mass / 2 with a standard error of at most 0.25 / sqrt(n); five
-    # of them on either of two ends: a false alarm in 10^6
-    assert worst_group_curve(pit, mass, random_state=0).errors[0] == pytest.approx(
-        (1 - mass) / 2, abs=5 * 0.25 / np.sqrt(n)
-    )
 
 
 def test_planted_halves_are_found_where_random_subsets_see_nothing() -> None:
@@ -332,29 +232,7 @@ def test_planted_halves_are_found_where_random_subsets_see_nothing() -> None:
     assert found > true_error > 2 * at_random
 
 
-@pytest.mark.parametrize(
-    ("masses", "message"),
-    [
-        ([0.5, 1.5], "mass must satisfy 0 < mass <= 1, got 1.5; give a fraction: 0.9, not 90"),
-        (0.0, "mass must satisfy 0 < mass <= 1, got 0.0"),
-        ([np.nan], "mass must satisfy 0 < mass <= 1, got nan"),
-        ([], "masses must be a number or a list of numbers, got shape (0,)"),
-        ([[0.5]], "masses must be a number or a list of numbers, got shape (1, 1)"),
-    ],
-)
-def test_masses_that_are_no_shares_are_refused(masses: Any, message: str) -> None:
-    assert complaint(worst_group_curve, [0.1, 0.9], masses) == message
-
-
 # --- the band
-
-N_SETS = repeats(300)
-# fewest hits at a true coverage of 0.95, in all but one seed of 10 000
-FEWEST = int(stats.binom.ppf(1e-4, N_SETS, 0.95))
-
-
-def test_weights_that_do_not_fit_are_refused() -> None:
-    assert "one value per row (2)" in complaint(calibration_error, [0.1, 0.2], sample_weight=[1.0])
 
 
 # --- scores
@@ -423,17 +301,6 @@ def test_the_cells_of_a_grid_hold_all_probability_once() -> None:
     assert (np.exp(-cell_log_score(forecast, y, step)) * step).sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_for_a_fine_step_the_cell_log_score_is_the_log_score() -> None:
-    forecast, _, _ = normals(50, None)
-    y = np.random.default_rng(1).normal(size=50)
-    inner = (y > y.min()) & (y < y.max())
-    # the mean density of a cell differs from that at its middle by a factor of about step^2 f''/
-    # (24 f)
-    np.testing.assert_allclose(
-        cell_log_score(forecast, y, 1e-4)[inner], log_score(forecast, y)[inner], atol=1e-6
-    )
-
-
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_far_tails_keep_their_digits(sign: int) -> None:
     # 30 standard deviations out: 1 - cdf is 0, the cell is not
@@ -445,46 +312,12 @@ def test_far_tails_keep_their_digits(sign: int) -> None:
     assert score == pytest.approx(-(inside - np.log(0.5)), rel=1e-10)
 
 
-@pytest.mark.parametrize("step", [0.0, -1.0, np.nan])
-def test_a_step_that_is_not_positive_is_refused(step: float) -> None:
-    assert complaint(cell_log_score, normals(3, None)[0], [1.0, 2.0, 3.0], step).startswith(
-        "step must be positive, got"
-    )
-
-
-def test_outcomes_that_are_not_finite_are_refused() -> None:
-    for score in (log_score, crps):
-        assert complaint(score, normals(3, None)[0], [1.0, np.nan, 3.0]).startswith(
-            "y[1] must be finite, got nan"
-        )
-
-
-@settings(max_examples=50, deadline=None)
-@given(MATRICES, st.floats(0.01, 0.99))
-def test_coverage_is_the_share_of_pits_in_the_middle(pit: Floats, level: float) -> None:
-    low, high = 0.5 - level / 2, 0.5 + level / 2
-    # PITs within a rounding error of an end may fall on either side
-    least = ((pit > low + 1e-15) & (pit < high - 1e-15)).mean(axis=-1)
-    most = ((pit >= low - 1e-15) & (pit <= high + 1e-15)).mean(axis=-1)
-    share = covered(pit, level)
-    assert share.shape == (pit.shape[0],)
-    assert ((least <= share) & (share <= most)).all()
-
-
 def test_a_pit_is_covered_where_the_interval_holds_the_outcome() -> None:
     forecast, _, _ = normals(200, 3)
     y = np.random.default_rng(1).normal(size=200)
     low, high = forecast.interval(0.8)
     expected = ((low <= y[:, None]) & (y[:, None] <= high)).mean(axis=-1)
     np.testing.assert_array_equal(covered(forecast.pit(y), 0.8), expected)
-
-
-@pytest.mark.parametrize("level", [0.0, 1.0, 90])
-def test_a_level_in_percent_is_refused(level: float) -> None:
-    assert complaint(covered, [0.5], level).startswith("level must satisfy 0 < level < 1, got")
-    assert complaint(interval_width, normals(2, None)[0], level).startswith(
-        "level must satisfy 0 < level < 1, got"
-    )
 
 
 # --- rounding
@@ -512,21 +345,6 @@ def crime_like(n: int = 2000) -> Floats:
         (np.append(np.random.default_rng(0).integers(9, 90, size=300) * 100.0, [1234, 5677]), 1.0),
         (np.random.default_rng(0).normal(1e6, 0.3, size=40).astype(np.float32), 0.0625),
     ],
-    ids=[
-        "integers",
-        "even",
-        "offset",
-        "far",
-        "tiny",
-        "crime",
-        "negative",
-        "two values",
-        "no repeats",
-        "prices without repeats",
-        "standardized",
-        "mostly hundreds",
-        "single precision",
-    ],
 )
 def test_the_step_of_rounded_outcomes_is_found(y: Any, step: float) -> None:
     # ten digits are given
@@ -535,23 +353,11 @@ def test_the_step_of_rounded_outcomes_is_found(y: Any, step: float) -> None:
     assert type(found) is float
 
 
-def test_a_step_that_people_write_is_found_to_the_last_digit() -> None:
-    assert rounding_step(crime_like()) == 0.01
-    assert rounding_step(np.random.default_rng(0).integers(0, 300, size=1000)) == 1.0
-
-
 def test_rounding_errors_make_no_finer_grid() -> None:
     # k * 0.01 and k / 100 differ in the last bit for some k
     k = np.arange(100)
     assert np.unique(np.concatenate((k * 0.01, k / 100))).size > 100
     assert rounding_step(np.concatenate((k * 0.01, k / 100, k * 0.01))) == 0.01
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.floats(1e-6, 1e6), st.floats(-1e3, 1e3), st.integers(2, 300))
-def test_any_full_grid_is_found(step: float, first: float, size: int) -> None:
-    grid = step * (first + np.arange(size))
-    assert rounding_step(np.repeat(grid, 2)) == pytest.approx(step, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -570,16 +376,6 @@ def test_any_full_grid_is_found(step: float, first: float, size: int) -> None:
         np.full(50, 3.0),
         [3.0],
         np.repeat([0.0, 2.0, 5.0], 10),
-    ],
-    ids=[
-        "normal",
-        "resampled",
-        "zero-inflated",
-        "half rounded",
-        "few values without repeats",
-        "constant",
-        "one",
-        "no common step",
     ],
 )
 def test_outcomes_off_a_grid_have_no_step(y: Any) -> None:
@@ -608,13 +404,3 @@ def test_the_cells_at_bounds_alone_are_open() -> None:
     assert Grid.of(shares) == Grid(0.01, (-np.inf, 0.8))
     assert Grid.of(np.arange(30.0)) == Grid(1.0)
     assert Grid.of(rng.normal(size=300)) is None
-
-
-def test_on_a_fine_grid_the_score_is_the_log_score_for_all_outcomes() -> None:
-    y = np.round(np.random.default_rng(1).normal(size=500), 4)
-    grid = Grid.of(y)
-    assert grid is not None
-    assert grid.step == 1e-4
-    forecast = Forecast.from_normal(np.zeros(500), np.ones(500))
-    np.testing.assert_allclose(log_score_on(forecast, y, grid), log_score(forecast, y), atol=1e-7)
-    np.testing.assert_array_equal(log_score_on(forecast, y, None), log_score(forecast, y))

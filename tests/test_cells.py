@@ -17,13 +17,27 @@ from scipy import stats
 
 from evenhand._validate import InputError
 from evenhand.calibration import (
+    Grid,
+    GroupSums,
     PITs,
     as_pits,
+    binned_error,
     calibration_error,
     cell_error,
+    count_pits,
+    covered,
+    covered_whole,
+    crps,
+    histogram_band,
+    log_score,
+    log_score_on,
     pathwise_errors,
-    quantile_distance,
+    pit_histogram,
+    ramps_at,
+    row_values,
 )
+from evenhand.calibration.simultaneous import coverage_intervals
+from evenhand.forecast import Forecast
 
 Floats = NDArray[np.float64]
 
@@ -68,9 +82,10 @@ def random_cells(rng: np.random.Generator, n: int, kind: str) -> tuple[Floats, F
     return low, low + rng.integers(0, 2, size=n) / 8
 
 
-@pytest.mark.parametrize("kind", ["wide", "narrow", "grid"])
-@pytest.mark.parametrize("n", [1, 2, 5, 40])
-@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "n", "is_weighted"),
+    [("wide", 1, True), ("narrow", 2, False), ("grid", 5, True), ("narrow", 40, True)],
+)
 def test_sums_of_ramps_are_exact(kind: str, n: int, is_weighted: bool) -> None:
     rng = np.random.default_rng(n)
     for _ in range(5):
@@ -90,24 +105,8 @@ def test_blocks_and_cells_of_tiny_width_do_not_change_the_sum(
     high = np.maximum(low, high)
     expected = exact_w1(low, high, np.ones(60))
     assert calibration_error((low, high)) == pytest.approx(expected, abs=1e-14)
-    monkeypatch.setattr("evenhand.calibration.ramps.BLOCK_ENDS", 7)
+    monkeypatch.setattr("evenhand.calibration.errors.BLOCK_ENDS", 7)
     assert calibration_error((low, high)) == pytest.approx(expected, abs=1e-14)
-
-
-@pytest.mark.parametrize("p", [1, 1.5, 2, 3])
-def test_any_order_is_the_limit_of_many_positions_in_each_cell(p: float) -> None:
-    rng = np.random.default_rng(5)
-    low, high = random_cells(rng, 25, "wide")
-    high[:5] = low[:5]
-    weights = rng.exponential(size=25)
-    count = 4000
-    positions = (np.arange(count) + 0.5) / count
-    values = (low[:, None] + positions * (high - low)[:, None]).ravel()
-    order = np.argsort(values)
-    ends = np.append(0.0, np.cumsum(np.repeat(weights / weights.sum() / count, count)[order]))
-    expected = float(quantile_distance(values[order], ends, p)) ** (1 / p)
-    # a position moves by at most 1 / 8000
-    assert calibration_error((low, high), p, weights) == pytest.approx(expected, abs=1.3e-4)
 
 
 def test_pathwise_errors_are_those_of_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +148,7 @@ CELLS = st.integers(1, 6).flatmap(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(CELLS)
 def test_the_cell_error_bounds_the_error_from_both_sides(ends: list[list[list[float]]]) -> None:
     # outcomes: 2. Links rise in the draw, so that both ends do
@@ -164,23 +163,6 @@ def test_the_cell_error_bounds_the_error_from_both_sides(ends: list[list[list[fl
     assert cell_error((low, high)) <= overall + 1e-14
     # convexity of W1
     assert overall <= error.mean() + 1e-14
-
-
-@settings(max_examples=40, deadline=None)
-@given(CELLS, st.integers(0, 2**32 - 1))
-def test_averaging_over_positions_does_not_increase_the_error(
-    ends: list[list[list[float]]], seed: int
-) -> None:
-    low, high = np.array(ends).transpose(2, 0, 1)
-    # positions in a Latin hypercube: each person's are even, so the mean CDF is that of the cells
-    # but for a two-hundredth
-    rng = np.random.default_rng(seed)
-    ties = np.stack([rng.permutation(200) for _ in low]) / 200 + 0.0025
-    drawn = [PITs.of_cells(low, high, v).matrix for v in ties.T]
-    averaged = calibration_error((low, high))
-    assert averaged <= np.mean([calibration_error(pit) for pit in drawn]) + 2.5e-3
-    pathwise = np.mean([pathwise_errors(pit) for pit in drawn], axis=0)
-    assert (pathwise_errors((low, high)) <= pathwise + 2.5e-3).all()
 
 
 @settings(max_examples=50, deadline=None)
@@ -218,15 +200,6 @@ def test_weights_are_repetitions_of_people(
         np.testing.assert_allclose(
             pathwise_errors(pits), pathwise_errors((low, high)), rtol=0, atol=0
         )
-
-
-def test_weighted_and_selected_pits_keep_their_cells() -> None:
-    low, high = np.array([0.0, 0.2, 0.5]), np.array([0.2, 0.5, 1.0])
-    pits = PITs.of_cells(low, high, [0.5, 0.5, 0.5])
-    member = np.array([1.0, 0.0, 1.0])
-    expected = calibration_error(pits.take([0, 2]))
-    assert calibration_error(pits.weighted_by(member)) == pytest.approx(expected, abs=1e-14)
-    assert calibration_error((low[[0, 2]], high[[0, 2]])) == pytest.approx(expected, abs=1e-14)
 
 
 def test_a_true_forecast_has_an_error_that_vanishes() -> None:
@@ -269,3 +242,193 @@ def test_copies_of_a_pit_in_different_cells_are_not_dropped() -> None:
         cells=(np.array([[0.5, 0.0]]), np.array([[0.5, 1.0]])),
     )
     assert pits.without_copies().n_draws == 2
+
+
+# --- coverage, histograms, curves and counts of PITs with cells, against brute force and theory
+
+COARSE = 2.0**-20
+"""Widths from which brute force by division is exact to 1e-9."""
+
+
+def ramp(c: float, low: Floats, high: Floats, *, is_below: bool) -> Floats:
+    """Return the CDF at `c` of each cell, or its left limit."""
+    width = high - low
+    point = (low < c) if is_below else (low <= c)
+    inside = (c - low) / np.where(width > 0, width, 1.0)
+    return np.where(width > 0, np.clip(inside, 0.0, 1.0), point.astype(float))
+
+
+def cells_of(y: Floats, law: stats.rv_discrete) -> tuple[Floats, Floats]:
+    """Return the cells of outcomes of a law."""
+    return law.cdf(y - 1), law.cdf(y)
+
+
+@settings(max_examples=100, deadline=None)
+@given(CELLS, st.booleans())
+def test_ramps_at_levels_are_those_of_a_loop(ends: list[list[list[float]]], is_below: bool) -> None:
+    low, high = np.array(ends).transpose(2, 0, 1)
+    high = np.where(high - low < COARSE, low, high)
+    levels = np.array([0.0, 0.25, 0.5, 0.7, 1.0])
+    found = ramps_at(levels, low, high, is_below=is_below)
+    expected = [ramp(c, low, high, is_below=is_below).sum(axis=-1) for c in levels]
+    np.testing.assert_allclose(found, np.transpose(expected), rtol=0, atol=1e-8)
+
+
+@settings(max_examples=50, deadline=None)
+@given(CELLS)
+def test_histograms_are_means_of_ramps(ends: list[list[list[float]]]) -> None:
+    low, high = np.array(ends).transpose(2, 0, 1)
+    high = np.where(high - low < COARSE, low, high)
+    weights = np.arange(1.0, low.shape[0] + 1)
+    share = weights / weights.sum()
+    below = [share @ ramp(c, low, high, is_below=True).mean(axis=-1) for c in (0.25, 0.5, 0.75)]
+    bars = np.diff(below, prepend=0.0, append=1.0)
+    found = pit_histogram((low, high), weights, n_bins=4).share
+    np.testing.assert_allclose(found, bars, rtol=0, atol=1e-8)
+
+
+def test_the_band_of_a_histogram_is_that_of_drawn_pits() -> None:
+    rng = np.random.default_rng(1)
+    cells = cells_of(rng.poisson(2.0, size=800), stats.poisson(2.0))
+    found = pit_histogram(cells, n_bins=10)
+    # one draw per person: 800 trials of probability 1/10
+    low, high = histogram_band(np.full(10, 0.09 / 800), 1)
+    np.testing.assert_allclose(found.low, low)
+    np.testing.assert_allclose(found.high, high)
+    assert found.low[0] == stats.binom.ppf(0.0025, 800, 0.1) / 800
+
+
+@pytest.mark.parametrize(("level", "mean"), [(0.5, 0.5), (0.8, 2.0), (0.9, 20.0)])
+def test_coverage_is_nominal_on_average_and_whole_intervals_cover_more(
+    level: float, mean: float
+) -> None:
+    # the mean over all outcomes of Poisson laws, by their probabilities
+    law = stats.poisson(mean)
+    y = np.arange(200)
+    cells = cells_of(y, law)
+    p = law.pmf(y)
+    assert p @ covered(cells, level) == pytest.approx(level, abs=1e-12)
+    # the interval between two quantiles, with its ends
+    low, high = law.ppf((1 - level) / 2), law.ppf((1 + level) / 2)
+    np.testing.assert_array_equal(covered_whole(cells, level), (low <= y) & (y <= high))
+    assert p @ covered_whole(cells, level) >= level
+
+
+# --- counts
+
+
+def poisson_pits(n: int, m: int, seed: int) -> PITs:
+    """PITs with cells of Poisson outcomes, of forecasts that are too high at high draws."""
+    rng = np.random.default_rng(seed)
+    y = rng.poisson(2.0, size=n)[:, None]
+    law = stats.poisson(2.0 + np.linspace(-0.5, 0.5, m))
+    return PITs.of_cells(law.cdf(y - 1), law.cdf(y), rng.random(n))
+
+
+def test_counts_are_those_of_drawn_pits_and_of_averaged_errors() -> None:
+    pits = poisson_pits(300, 4, 2)
+    counts = count_pits(pits, levels=(0.5,), random_state=0)
+    drawn = count_pits(pits.matrix, levels=(0.5,), random_state=0)
+    np.testing.assert_array_equal(counts.pit, drawn.pit)
+    np.testing.assert_array_equal(counts.one_draw, drawn.one_draw)
+    np.testing.assert_array_equal(counts.inside[0.5], drawn.inside[0.5])
+    # errors are averaged, and rounded up to a bin of width 1/16384
+    upper = (np.flatnonzero(counts.error) + 1) / 16384
+    exact = pathwise_errors(pits)
+    total = np.repeat(upper, counts.error[counts.error > 0]).sum()
+    assert 0 <= total - exact.sum() <= 300 / 16384
+    # whole outcomes
+    hits = np.rint(covered_whole(pits, 0.5) * 4).astype(int)
+    np.testing.assert_array_equal(counts.whole(0.5), np.bincount(hits, minlength=5))
+    assert drawn.inside_whole is None
+    np.testing.assert_array_equal(drawn.whole(0.5), drawn.inside[0.5])
+    # drawn PITs differ from their average by sampling: 300 people, sd at most 1 / sqrt(12 * 300)
+    assert binned_error(counts) == pytest.approx(calibration_error(pits), abs=0.07)
+
+
+def test_a_block_without_atoms_can_be_added() -> None:
+    pits = poisson_pits(20, 2, 3)
+    continuous = count_pits(np.random.default_rng(4).random((10, 2)), random_state=1)
+    with_atoms = count_pits(pits, random_state=1)
+    both = continuous + with_atoms
+    assert both.n_samples == 30
+    expected = continuous.inside[0.9] + with_atoms.whole(0.9)
+    np.testing.assert_array_equal(both.whole(0.9), expected)
+
+
+# --- sums over groups
+
+
+def sums_of(pits: PITs) -> GroupSums:
+    """Return the sums over all rows as one group."""
+    order, values = row_values(pits, None, pits.matrix[:, 0])
+    error = np.array([calibration_error(pits)])
+    return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1))
+
+
+def test_sums_test_drawn_pits_and_average_coverage() -> None:
+    pits = poisson_pits(100, 1, 5)
+    sums = sums_of(pits)
+    np.testing.assert_allclose(sums["level"], (pits.matrix - 0.5).sum())
+    np.testing.assert_allclose(sums.coverage(0.8), covered(pits, 0.8).mean())
+    drawn = sums_of(PITs(pits.matrix))
+    np.testing.assert_allclose(sums.tests, drawn.tests)
+    # averages are not hits: the interval is that of sums of values in [0, 1]
+    assert not sums.order.counts_hits
+    assert drawn.order.counts_hits
+    low, high = coverage_intervals(sums, 0.8, 0.025)
+    hits = covered(pits, 0.8).sum()
+    tail = 0.025 / np.e
+    assert low[0] == pytest.approx(stats.beta.ppf(tail, np.floor(hits), 101 - np.floor(hits)))
+    assert high[0] == pytest.approx(stats.beta.isf(tail, np.ceil(hits) + 1, 100 - np.ceil(hits)))
+
+
+# --- scores of forecasts with atoms
+
+
+def test_scores_of_counts_are_those_of_their_probabilities() -> None:
+    mean = np.array([0.5, 2.0, 7.0])
+    forecast = Forecast.from_poisson(mean)
+    y = np.array([0.0, 3.0, 5.0])
+    np.testing.assert_allclose(log_score(forecast, y), -stats.poisson.logpmf(y, mean))
+    # counts have cells of their own, whatever the grid
+    np.testing.assert_allclose(log_score_on(forecast, y, Grid(5.0)), log_score(forecast, y))
+    # integral of (F - 1{y <= t})^2 by sums over whole numbers
+    t = np.arange(200)
+    steps = stats.poisson.cdf(t[:, None], mean) - (t[:, None] >= y)
+    np.testing.assert_allclose(crps(forecast, y), (steps**2).sum(axis=0), atol=1e-9)
+    with pytest.raises(InputError, match=r"lie within the support of the forecasts, got 2\.5"):
+        log_score(forecast, [0.0, 2.5, 1.0])
+
+
+def test_log_scores_of_a_hurdle_are_those_of_its_two_parts() -> None:
+    forecast = Forecast.from_hurdle(
+        np.array([0.3, 0.3]), Forecast.from_quantiles([0.25, 0.75], [[1.0, 2.0], [1.0, 2.0]])
+    )
+    y = np.array([0.0, 1.5])
+    positive = forecast.positive_part().logpdf(y)[1]
+    np.testing.assert_allclose(log_score(forecast, y), [-np.log(0.3), -np.log(0.7) - positive])
+
+
+@pytest.mark.parametrize("kind", ["poisson", "event", "hurdle"])
+def test_pits_of_forecasts_with_atoms_are_calibrated(kind: str) -> None:
+    rng = np.random.default_rng(9)
+    n = 4000
+    if kind == "poisson":
+        mean = rng.gamma(2.0, size=n)
+        forecast, y = Forecast.from_poisson(mean), rng.poisson(mean).astype(float)
+    elif kind == "event":
+        p = rng.beta(1.0, 9.0, size=n)
+        forecast, y = Forecast.from_probability(p), (rng.random(n) < p).astype(float)
+    else:
+        z = rng.normal(size=n)
+        is_zero = rng.random(n) < 0.4
+        spread = Forecast.from_normal(np.full(n, 20.0), np.ones(n))
+        forecast = Forecast.from_hurdle(np.full(n, 0.4), spread)
+        y = np.where(is_zero, 0.0, 20 + z)
+    low, high = forecast.pit_interval(y)
+    pits = PITs.of_cells(low, high, rng.random(n))
+    # an atom makes a step of the averaged distribution smaller; DKW at 1e-6 for drawn PITs
+    limit = np.sqrt(np.log(2e6) / (2 * n))
+    assert calibration_error(pits) < limit
+    assert stats.kstest(pits.matrix.ravel(), "uniform").pvalue > 1e-6

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from complaints import complaint
 from evenhand._validate import (
@@ -28,7 +26,6 @@ from evenhand._validate import (
     check_outcomes,
     check_weights,
     discrete_outcome,
-    largest_atom,
     outcomes_checked,
     require_extra,
 )
@@ -68,33 +65,13 @@ def test_an_import_that_fails_inside_an_extra_is_not_taken_for_a_missing_extra(
 # --- numbers and choices
 
 
-@pytest.mark.parametrize("low_open", [True, False])
-@pytest.mark.parametrize("high_open", [True, False])
-def test_the_ends_of_a_fraction_are_taken_as_asked(low_open: bool, high_open: bool) -> None:
-    ends = {"low_open": low_open, "high_open": high_open}
-    sign = {True: "<", False: "<="}
-    rule = f"0 {sign[low_open]} level {sign[high_open]} 1"
-    for end, is_open in ((0.0, low_open), (1.0, high_open)):
-        if is_open:
-            message = complaint(check_fraction, "level", end, **ends)
-            assert rule in message
-            assert message.endswith(str(end))
-        else:
-            assert check_fraction("level", end, **ends) == end
-    inside = check_fraction("level", np.float32(0.5), **ends)
-    assert (inside, type(inside)) == (0.5, float)
-
-
 @pytest.mark.parametrize(
     ("value", "got"),
     [
         (90, "90; .*0.9, not 90"),
         (np.float64(1.5), "1.5; .*0.9, not 90"),
-        (math.inf, "inf; .*0.9, not 90"),
         (-0.1, "-0.1"),
         (math.nan, "nan"),
-        (None, "None"),
-        ("high", "'high'"),
         ("two\nlines", r"'two\\nlines'"),
     ],
 )
@@ -108,14 +85,6 @@ def test_a_choice_is_one_of_those_named() -> None:
     for value, got in (("Laplace", question), (None, "None"), (3, "3")):
         message = complaint(check_choice, "link", value, ("entropic", "laplace"))
         assert re.search(f"^link .*'entropic', 'laplace'.* {got}$", message)
-
-
-@pytest.mark.parametrize("r", [0.5, [0.2, 0.8], [[1e-300], [1 - 2.0**-53]]])
-def test_draws_strictly_inside_come_back_in_their_shape(r: Any) -> None:
-    draws = check_draws(r)
-    assert draws.dtype == np.float64
-    assert draws.shape == np.shape(r)
-    np.testing.assert_array_equal(draws, r)
 
 
 @pytest.mark.parametrize(
@@ -137,22 +106,6 @@ def test_a_draw_outside_is_named_with_its_place(r: Any, place: str, value: str) 
 
 
 @pytest.mark.parametrize(
-    "values",
-    [
-        [1, 2],
-        (1.5, 2.5),
-        np.array([True, False]),
-        pd.Series([1.0, 2.0], index=[7, 7]),
-        pd.array([1, 2]),
-    ],
-)
-def test_numbers_of_any_container_become_floats(values: Any) -> None:
-    array = check_finite("y", values)
-    assert array.dtype == np.float64
-    np.testing.assert_array_equal(array, [float(value) for value in values])
-
-
-@pytest.mark.parametrize(
     ("values", "facts"),
     [
         ([1.0, math.nan, math.inf], r"^y\[1\] .*finite.*nan; drop .*2"),
@@ -167,28 +120,6 @@ def test_values_that_cannot_be_used_are_named_with_place_and_remedy(
     values: Any, facts: str
 ) -> None:
     assert re.search(facts, complaint(check_finite, "y", values))
-
-
-@pytest.mark.parametrize("values", [["a"], ["a\nb", "1"], [object()], [[1.0], [1.0, 2.0]]])
-def test_what_holds_no_numbers_is_refused_on_one_line(values: Any) -> None:
-    assert re.search("^y .*not numbers", complaint(check_finite, "y", values))
-
-
-def test_no_weights_mean_equal_weights() -> None:
-    np.testing.assert_array_equal(check_weights(None, 3), [1.0, 1.0, 1.0])
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.just(0.0) | st.floats(1e-6, 1e6), min_size=1, max_size=20).filter(any))
-def test_weights_are_scaled_to_mean_one_in_equal_proportion(values: list[float]) -> None:
-    given_weights = np.array(values)
-    weights = check_weights(given_weights, len(values))
-    # both are a handful of roundings: 1e-12 leaves a factor of 1000
-    assert weights.mean() == pytest.approx(1, rel=1e-12)
-    np.testing.assert_allclose(
-        weights * given_weights.sum(), given_weights * len(values), rtol=1e-12
-    )
-    np.testing.assert_array_equal(given_weights, values)
 
 
 @pytest.mark.parametrize(
@@ -212,11 +143,8 @@ def test_weights_that_weigh_nothing_are_refused(weights: Any, facts: str) -> Non
     ("name", "remedy"),
     [
         ("incme", "did you mean 'Income'?"),
-        ("INCOME", "did you mean 'Income'?"),
-        ("lost", "did you mean 'loss'?"),
         # three of four letters are in "Income" too, in that order: not what anybody means
         ("nope", "name one of these"),
-        ("mu", "name one of these"),
     ],
 )
 def test_a_column_is_suggested_only_where_its_name_is_near(name: str, remedy: str) -> None:
@@ -229,11 +157,6 @@ def test_a_column_is_suggested_only_where_its_name_is_near(name: str, remedy: st
     assert check_column("age", columns, "t.csv") == "age"
 
 
-def test_of_many_columns_the_first_are_listed() -> None:
-    message = complaint(check_column, "y", [f"feature{i}" for i in range(30)], "t.csv")
-    assert "feature19, ...; name" in message
-
-
 # --- continuous outcomes
 
 
@@ -241,10 +164,6 @@ def with_atom(n: int, share: float, value: float = 7.0) -> np.ndarray[Any, np.dt
     """`n` outcomes, exactly `round(share * n)` of them `value` and the others distinct."""
     count = round(share * n)
     return np.concatenate((np.full(count, value), 100.0 + np.arange(n - count)))
-
-
-def test_the_largest_atom_is_the_most_frequent_value_and_its_share() -> None:
-    assert largest_atom(np.array([3.0, 1.0, 3.0, 2.0])) == (3.0, 0.5)
 
 
 def silent(y: Any, **kwargs: Any) -> None:
@@ -275,16 +194,10 @@ def test_a_tenth_of_the_rows_may_share_an_outcome_and_no_more() -> None:
     assert re.search(r"^price is 7 in 10\.1% of the rows, so no continuous forecast", message)
 
 
-@pytest.mark.parametrize("n", [50, 100, 150, 1000])
+@pytest.mark.parametrize("n", [50, 1000])
 def test_a_fiftieth_of_the_rows_may_share_an_outcome_in_silence_and_no_more(n: int) -> None:
     silent(with_atom(n, 0.02))
     assert re.search(r"^y is 7 in .*% of the rows", warned(with_atom(n, 0.02 + 1 / n + 1e-9)))
-
-
-@pytest.mark.parametrize("n", [20, 25, 49])
-def test_a_few_distinct_outcomes_hold_no_atom(n: int) -> None:
-    # each value holds more than 2% of so few rows, yet none is repeated
-    silent(np.random.default_rng(n).normal(size=n))
 
 
 @pytest.mark.parametrize(
@@ -333,7 +246,6 @@ def test_outcomes_that_a_caller_has_checked_are_not_checked_again() -> None:
     ("y", "facts"),
     [
         (np.arange(3.0), r"^y .*\b3 rows;.* 20"),
-        (np.ones(1), r"^y .*\b1 row;.* 20"),
         (np.ones(19), r"^y .*\b19 rows;.* 20"),
     ],
 )

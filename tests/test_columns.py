@@ -1,4 +1,4 @@
-"""One person, one forecast: the meaning of a cell never depends on the rest of the file."""
+"""Columns of tables: the meaning of a cell never depends on the rest of the file."""
 
 from __future__ import annotations
 
@@ -22,14 +22,12 @@ from sklearn.linear_model import BayesianRidge, LinearRegression
 from command_outcome import Command
 from evenhand import (
     BoostedDistributionRegressor,
-    MixtureMLPRegressor,
     RandomizedRegressor,
     load,
     save,
 )
 from evenhand._validate import InputError
 from evenhand.columns import (
-    FEW,
     Column,
     Evidence,
     Schema,
@@ -38,7 +36,7 @@ from evenhand.columns import (
     UnseenValuesWarning,
     read_typed,
 )
-from evenhand.draws import KeyedDraws
+from evenhand.columns.values import FEW
 from evenhand.scale import forecast_parts
 from evenhand.tables import read_table
 from repeats import most_failures, repeats, statistical
@@ -106,48 +104,6 @@ def served(model: Any, table: Path, folder: Path) -> pd.DataFrame:
     return read_table(out).set_index("id").select_dtypes("number")
 
 
-def in_python(model: Any, table: pd.DataFrame) -> np.ndarray:
-    r = KeyedDraws(KEY, "test")(table["id"].tolist())
-    forecast, mean = model.forecast_and_predict(table.drop(columns="id"), r)
-    return np.column_stack([r, mean, forecast.ppf([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])])
-
-
-def same(found: pd.DataFrame, expected: pd.DataFrame) -> None:
-    assert (found["r"] == expected.loc[found.index, "r"]).all()
-    np.testing.assert_allclose(found, expected.loc[found.index, found.columns], rtol=1e-9)
-
-
-def test_alone_in_a_batch_in_any_file_and_in_python_a_person_has_one_forecast(
-    model: Any, tmp_path: Path
-) -> None:
-    """Every hostile form, alone in a csv of its own, is the level that it is in the batch."""
-    expected = served(model, written(TABLE, tmp_path / "batch.parquet"), tmp_path)
-    for name in ("batch.csv", "batch.csv.gz"):
-        same(served(model, written(TABLE, tmp_path / name), tmp_path), expected)
-    np.testing.assert_allclose(in_python(model, TABLE), expected.iloc[:, :9], rtol=1e-9)
-    folder = tmp_path / "parts"
-    folder.mkdir()
-    for i, start in enumerate(range(0, len(TABLE), 37)):
-        written(TABLE[start : start + 37], folder / f"part-{i:02d}{('.csv', '.csv.gz')[i % 2]}")
-    same(served(model, folder, tmp_path), expected)
-    for row in range(2 * len(HOSTILE)):
-        one = TABLE.iloc[[row]]
-        same(served(model, written(one, tmp_path / "one.csv"), tmp_path), expected)
-        np.testing.assert_allclose(
-            in_python(model, one), expected.loc[one["id"]].iloc[:, :9], rtol=1e-9
-        )
-
-
-def test_every_hostile_form_is_a_level_of_its_own(model: Any) -> None:
-    levels = set(model.schema_["code"].levels)
-    assert levels == {form for form in HOSTILE if form}
-    table = TABLE.iloc[: len(HOSTILE)].assign(
-        size=0.0, count=1, member=True, since=pd.Timestamp("2020-01-01")
-    )
-    base = model.base_forecast(table.drop(columns="id")).mean()
-    assert len(np.unique(base.round(9))) > len(HOSTILE) // 2
-
-
 cell = st.one_of(
     st.sampled_from(HOSTILE),
     st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=4),
@@ -157,7 +113,7 @@ cell = st.one_of(
 
 
 @settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(cell, min_size=2, max_size=8))
 def test_a_column_read_by_a_schema_is_the_same_in_every_file(
@@ -288,18 +244,13 @@ DAYS = pd.to_datetime(["2020-01-01", "2021-06-30"] * 40)
     ("trained", "given"),
     [
         (DAYS.astype("datetime64[ns]"), DAYS.astype("datetime64[s]")),
-        (DAYS, DAYS.astype("datetime64[ns]").tz_localize("UTC")),
         (DAYS.tz_localize("UTC").tz_convert("Asia/Tokyo"), DAYS.strftime("%Y-%m-%d")),
-        (DAYS.date, DAYS.strftime("%Y-%m-%d")),
         (
             DAYS.strftime("%Y-%m-%dT%H:%M:%SZ").to_series().map(pd.Timestamp).dt.date.to_numpy(),
             DAYS,
         ),
         (DAYS, pd.array(DAYS.date, dtype=pd.ArrowDtype(pa.date32()))),
-        (DAYS, pd.Categorical(DAYS.strftime("%Y-%m-%d"))),
         (np.array([0.1, 7.0] * 40, dtype=np.float32), ["0.1", "7"] * 40),
-        (np.array([0.1, 7.0] * 40, dtype=np.float32), [0.1, 7] * 40),
-        (np.array([0.1, 7.0] * 40), pd.array([0.1, 7] * 40, dtype="Float64")),
         (np.array([0.1, 7.0] * 40), pd.array([0.1, 7] * 40, dtype=pd.ArrowDtype(pa.float64()))),
         (
             pd.Categorical(["a", "b"] * 40),
@@ -397,8 +348,10 @@ def test_values_like_those_of_training_are_not_remarked_on() -> None:
 
 
 @statistical
-@pytest.mark.parametrize(("n", "m"), [(50, 500), (500, 50), (500, 5000)])
-@pytest.mark.parametrize("tail", ["incomes", "tail of index 2", "rounded"])
+@pytest.mark.parametrize(
+    ("n", "m", "tail"),
+    [(50, 500, "incomes"), (500, 50, "tail of index 2"), (500, 5000, "rounded")],
+)
 def test_long_tails_are_not_remarked_on(n: int, m: int, tail: str) -> None:
     """At most 2e-3 a table (too many, too far); false-alarm rate 1e-6."""
     draw: dict[str, Callable[[np.random.Generator, int], Any]] = {
@@ -424,7 +377,7 @@ def test_another_unit_is_remarked_on() -> None:
     assert unseen(age[:500], np.append(age, 50 * 365.25))
 
 
-@pytest.mark.parametrize("cut", [0, 1, 5, 9])
+@pytest.mark.parametrize("cut", [0, 5])
 def test_counts_of_blocks_add_up_to_those_of_the_whole(cut: int) -> None:
     schema = Schema.learn(pd.DataFrame({"s": ["f", "m"] * 50, "x": np.linspace(0.0, 1.0, 100)}))
     table = pd.DataFrame({"s": list("fmFMfxfmab"), "x": np.arange(10.0)})
@@ -434,25 +387,17 @@ def test_counts_of_blocks_add_up_to_those_of_the_whole(cut: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("training", "values"),
     [
-        ["m", "f", "m"],
-        ["m", "x", "M"],
-        ["m", "", None],
-        ["nan", float("nan"), "f"],
-        [True, False, True],
-        [1, 2, 9],
-        [1.0, 2.5, float("nan")],
-        [3, None, -1e300],
-        pd.to_datetime(["2020-01-31", None, "2031-05-05"]),
-        pd.Series(["a", "b", None], dtype="category"),
-        pd.Series(["a", "z", "b"], dtype="string"),
+        (["f", "m"], ["m", "f", "m"]),
+        (["f", "m"], ["m", "x", "", None]),
+        (["nan", "f"], ["nan", float("nan"), "f"]),
+        ([True], [True, False, True]),
+        ([1, 2], [3, None, -1e300]),
+        ([1.0, None], [True, False]),
+        (pd.to_datetime(["2020-01-01"]), pd.to_datetime(["2020-01-31", None, "2031-05-05"])),
+        (["a"], pd.Series(["a", "b", None], dtype="category")),
     ],
-    ids=str,
-)
-@pytest.mark.parametrize(
-    "training",
-    [["f", "m"], ["nan", "f"], [True], [1, 2], [1.0, None], pd.to_datetime(["2020-01-01"]), ["a"]],
     ids=str,
 )
 def test_short_columns_are_counted_and_read_as_long_ones(training: Any, values: Any) -> None:
@@ -471,8 +416,10 @@ def test_short_columns_are_counted_and_read_as_long_ones(training: Any, values: 
     assert (one.example, one.least, one.greatest) == (many.example, many.least, many.greatest)
 
 
-@pytest.mark.parametrize("value", [1e100, -1e150, 1.1e150, -1e156, 1e200, 1e308])
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("value", "ending"),
+    [(1e100, "csv"), (-1e150, "parquet"), (1.1e150, "csv"), (1e308, "parquet")],
+)
 def test_numbers_that_can_be_squared_are_forecast_and_larger_ones_are_named(
     value: float, ending: str, tmp_path: Path
 ) -> None:
@@ -508,14 +455,10 @@ def test_numbers_that_can_be_squared_are_forecast_and_larger_ones_are_named(
     ("row", "is_covered"),
     [
         ({"a": 0.5, "b": 7}, True),
-        ({"a": 1.0, "b": 9.0}, True),
         ({"a": 1.5, "b": 7}, False),
-        ({"a": 0.5, "b": 4}, False),
         ({"a": np.nan, "b": 7}, False),
-        ({"a": np.inf, "b": 7}, False),
         ({"a": "0.5", "b": 7}, False),
         ({"a": 0.5, "b": True}, False),
-        ({"a": None, "b": 7}, False),
     ],
 )
 def test_rows_of_plain_numbers_within_training_need_no_other_check(
@@ -583,56 +526,34 @@ def test_the_command_reports_unseen_values_in_forecasts_and_audits(
         {"id": np.arange(300), "age": rng.integers(20, 90, 300), "sex": rng.choice(["f", "m"], 300)}
     )
     table["y"] = table["age"] + rng.normal(size=300)
-    model = RandomizedRegressor(
-        MixtureMLPRegressor(n_members=1, max_steps=20, random_state=0),
-        alpha=0.2,
-    ).fit(table[["age", "sex"]], table["y"])
-    save(model, tmp_path / "model")
+    base = BoostedDistributionRegressor(n_estimators=2, cv=2, random_state=0)
+    save(
+        RandomizedRegressor(base, alpha=0.2).fit(table[["age", "sex"]], table["y"]), tmp_path / "m"
+    )
     (tmp_path / "key").write_bytes(b"0f1e2d3c4b5a69788796a5b4c3d2e1f0")
     wrong = written(table.assign(age=table["age"] * 1000, sex="F"), tmp_path / "wrong.csv")
-    done = evenhand(
-        "predict",
-        tmp_path / "model",
-        wrong,
-        "--id",
-        "id",
-        "--key-file",
-        tmp_path / "key",
-        "--out",
-        tmp_path / "f.csv",
-    )
-    warned = [line for line in done.err.splitlines() if "training" in line]
+    asked = ("--id", "id", "--key-file", tmp_path / "key", "--out", tmp_path / "f.csv")
+    done = evenhand("predict", tmp_path / "m", wrong, *asked)
     assert done.code == 0
-    assert len(warned) == 2
-    assert warned[0].startswith(
-        "warning: column 'age': 300 of 300 values lie outside the range of training"
-    )
-    assert warned[1].startswith(
-        "warning: column 'sex': 300 of 300 values never occurred in training, such as 'F'"
-    )
+    warned = [line for line in done.err.splitlines() if "training" in line]
+    assert [line[:45] for line in warned] == [
+        "warning: column 'age': 300 of 300 values lie ",
+        "warning: column 'sex': 300 of 300 values neve",
+    ]
     folder = tmp_path / "parts"
     folder.mkdir()
     for i in range(3):
         written(table.assign(sex="F")[100 * i : 100 * i + 100], folder / f"{i}.csv")
     for place in (wrong, folder):
-        audit = evenhand(
-            "audit", tmp_path / "model", place, "--target", "y", "--id", "id", "--json"
-        )
+        audit = evenhand("audit", tmp_path / "m", place, "--target", "y", "--id", "id", "--json")
         assert audit.code == 0
-        found = {record["column"]: record for record in json.loads(audit.out)["unseen"]}
-        assert (found["sex"]["n"], found["sex"]["n_unseen"], found["sex"]["example"]) == (
-            300,
-            300,
-            "F",
-        )
-        assert any(
-            "column 'sex': 300 of 300 values never occurred" in note
-            for note in json.loads(audit.out)["notes"]
-        )
+        found = json.loads(audit.out)
+        (sex,) = [record for record in found["unseen"] if record["column"] == "sex"]
+        assert (sex["n"], sex["n_unseen"], sex["example"]) == (300, 300, "F")
+        assert any("column 'sex': 300 of 300 values never occurred" in n for n in found["notes"])
 
 
-@pytest.mark.parametrize("sizes", [[300], [120, 180]])
-def test_named_groups_have_the_kind_that_the_model_stores(tmp_path: Path, sizes: list[int]) -> None:
+def test_named_groups_have_the_kind_that_the_model_stores(tmp_path: Path) -> None:
     """Codes with leading zeros are own groups in a folder, a file and parts without zeros."""
     from evenhand.scale import audit_parts
 
@@ -641,7 +562,7 @@ def test_named_groups_have_the_kind_that_the_model_stores(tmp_path: Path, sizes:
     table = pd.DataFrame({"zip": zips, "x": rng.normal(size=300), "y": rng.normal(size=300)})
     model = RandomizedRegressor(lambda X: (np.zeros(len(X)), np.ones(len(X))), alpha=0.3)
     model.fit(table[["zip", "x"]], table["y"])
-    ends = np.cumsum([0, *sizes])
+    ends = (0, 120, 300)
     for i, (start, end) in enumerate(itertools.pairwise(ends)):
         written(table[start:end], tmp_path / f"{i}.csv")
     found = audit_parts(model, tmp_path, "y", groups=["zip"], random_state=0)

@@ -28,20 +28,18 @@ from evenhand.calibration import (
     ERROR_BINS,
     GAP_BINS,
     PITCounts,
-    SurvivalBand,
     binned_error,
     binned_error_interval,
     calibration_error,
     count_pits,
     covered,
-    dkw_band,
     error_interval,
     local_levels,
     local_levels_band,
     pathwise_errors,
-    probability_within,
 )
 from evenhand.calibration import PIT_BINS as BINS
+from evenhand.calibration.bands import probability_within
 from evenhand.certificates import PITCertificate, certify_counts, certify_link, certify_pit
 from evenhand.draws import fresh, jittered
 from evenhand.links import Entropic, Gaussian, Laplace, Link
@@ -80,11 +78,16 @@ def at_or_below(values: Floats, n_bins: int, top: float) -> NDArray[np.int64]:
     return np.asarray((values.ravel()[:, None] <= edges).sum(axis=0))
 
 
+def same(one: PITCounts, other: PITCounts) -> bool:
+    """Whether both count the same quantities of the same people."""
+    return pickle.dumps(one) == pickle.dumps(other)
+
+
 # --- counts
 
 
 @given(pits(), st.integers(0, 1000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_counts_are_those_of_brute_force(pit: Floats, seed: int) -> None:
     n, m = pit.shape
     counts = count_pits(pit, levels=LEVELS, groups={"first": np.arange(n) < 1}, random_state=seed)
@@ -114,14 +117,6 @@ def test_every_edge_of_a_bin_belongs_to_the_bin_below_it() -> None:
     np.testing.assert_array_equal(above, np.append(0, np.ones(BINS - 1)))
 
 
-@pytest.mark.parametrize("edge", [0.05, 0.1, 0.9, 0.95, *(k / 64 for k in range(1, 64))])
-def test_quantile_edges_are_edges_of_bins(edge: float) -> None:
-    k = round(edge * BINS)
-    counts = count_pits([np.nextafter(edge, 0), edge, np.nextafter(edge, 1)])
-    assert counts.pit[:k].sum() == 2
-    assert counts.pit[k] == 1
-
-
 @given(st.integers(1, 8), st.sampled_from([1, 3, 64]), st.integers(0, 1000))
 @settings(max_examples=50, deadline=None)
 def test_gaps_are_those_of_the_one_draw(n: int, m: int, seed: int) -> None:
@@ -139,13 +134,6 @@ def test_gaps_are_those_of_the_one_draw(n: int, m: int, seed: int) -> None:
     )
 
 
-def test_pits_that_do_not_rise_with_the_draw_are_sorted_first() -> None:
-    rng = np.random.default_rng(0)
-    rising = np.sort(rng.uniform(size=(2000, 64)), axis=-1)
-    mixed = np.where((np.arange(2000) < 1000)[:, None], rising, rng.permuted(rising, axis=-1))
-    np.testing.assert_array_equal(count_pits(mixed).error, count_pits(rising).error)
-
-
 def test_input_stays_as_it_is_and_counts_travel() -> None:
     r = jittered(50, 4, 0)
     pit, mask = r[:, ::-1].copy(), np.arange(50) < 20
@@ -153,14 +141,14 @@ def test_input_stays_as_it_is_and_counts_travel() -> None:
     counts = count_pits(pit, r, groups={"some": mask}, random_state=0)
     for mine, theirs in zip(before, (pit, r, mask), strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    assert pickle.loads(pickle.dumps(counts)) == counts
+    assert same(pickle.loads(pickle.dumps(counts)), counts)
 
 
 # --- adding up
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_split_of_the_rows_gives_the_counts_of_the_whole(data: st.DataObject) -> None:
     pit = data.draw(pits(most_rows=30))
     n, m = pit.shape
@@ -180,30 +168,10 @@ def test_any_split_of_the_rows_gives_the_counts_of_the_whole(data: st.DataObject
             )
             start = stop
     parts = data.draw(st.permutations(parts))
-    assert PITCounts.merged(parts) == whole
+    assert same(PITCounts.merged(parts), whole)
     for name, mask in groups.items():
-        assert PITCounts.merged(part.groups[name] for part in parts) == whole.groups[name]
+        assert same(PITCounts.merged(part.groups[name] for part in parts), whole.groups[name])
         assert whole.groups[name].n_samples == mask.sum()
-
-
-@given(pits(4), pits(4), pits(4))
-@settings(max_examples=50, deadline=None)
-def test_merging_is_associative_and_free_of_order(a: Floats, b: Floats, c: Floats) -> None:
-    one, two, three = (count_pits(pit[:, :1], random_state=0) for pit in (a, b, c))
-    assert (one + two) + three == one + (two + three)
-    assert one + two == two + one
-    assert PITCounts.merged([three, one, two]) == PITCounts.merged([one, two, three])
-
-
-def test_counts_are_equal_by_value() -> None:
-    counts = count_pits([0.2, 0.7])
-    assert counts == count_pits([0.7, 0.2])
-    assert counts != count_pits([0.2, 0.8])
-    assert counts != count_pits([0.2, 0.7], levels=(0.8,))
-    assert counts != count_pits([0.2, 0.7], [0.1, 0.4])
-    assert counts != "counts"
-    with pytest.raises(TypeError):
-        hash(counts)
 
 
 # --- errors
@@ -215,27 +183,6 @@ def test_binned_error_is_within_half_a_bin_of_the_exact_one(pit: Floats) -> None
     error = binned_error(count_pits(pit))
     assert abs(error - calibration_error(pit)) <= S / 2 + ROUNDING
     assert 0 <= error <= 0.5
-
-
-@pytest.mark.parametrize("m", [1, 64])
-@pytest.mark.parametrize("place", [0.0, 1e-9, 0.5, 1 - 1e-9, 1.0])
-def test_binned_error_of_atoms_within_bins_is_within_half_a_bin(m: int, place: float) -> None:
-    # the same place in each of some bins, ends included: what is farthest from uniform within a bin
-    rng = np.random.default_rng(m)
-    for n in (1, 2, 50, 3000):
-        bins = rng.integers(BINS, size=(n, m))
-        pit = np.clip((bins + place) / BINS, 0, 1)
-        assert abs(binned_error(count_pits(pit)) - calibration_error(pit)) <= S / 2 + ROUNDING
-
-
-def test_the_bound_of_the_binned_error_is_attained() -> None:
-    # all at 1: half, and in the last bin half less half its width
-    assert binned_error(count_pits([1.0, 1.0])) == pytest.approx(0.5 - S / 2, abs=ROUNDING)
-    # one PIT in the middle of each bin: 1/4 of a bin's width, and the binned distribution is
-    # uniform
-    middles = (np.arange(BINS) + 0.5) / BINS
-    assert binned_error(count_pits(middles)) == pytest.approx(0, abs=ROUNDING)
-    assert calibration_error(middles) == pytest.approx(S / 4)
 
 
 @given(pits(30), st.floats(0.05, 0.99))
@@ -280,23 +227,6 @@ def test_local_levels_from_counts_are_exactly_those_of_repeated_values(
     )
 
 
-def at(band: SurvivalBand, t: Floats) -> Floats:
-    return np.asarray(band.upper[np.searchsorted(band.starts, t, side="right") - 1])
-
-
-@given(counted(), st.sampled_from([0.5, 0.9, 0.99]))
-@settings(max_examples=100, deadline=None)
-def test_dkw_from_counts_is_the_same_step_function(
-    values: tuple[Floats, NDArray[np.int64]], confidence: float
-) -> None:
-    band = dkw_band(values[0], 0.5, confidence, values[1])
-    repeated = dkw_band(np.repeat(*values), 0.5, confidence)
-    t = np.concatenate((values[0], np.linspace(0, 0.5, 51)))
-    np.testing.assert_allclose(at(band, t), at(repeated, t), rtol=ROUNDING)
-    for mass in MASSES:
-        assert band.cvar(mass) == pytest.approx(repeated.cvar(mass), rel=1e-9)
-
-
 # --- certificates
 
 Forecasts = Callable[[Floats, Floats], Floats]
@@ -318,6 +248,7 @@ FORECASTS: dict[str, Forecasts] = {
     "at the ends": lambda u, r: np.where(r < u, 0.0, 1.0),
 }
 SIZES = ((1, 16), (3, 2), (40, 1), (300, 8), (2000, 64))
+CASES = [(name, *SIZES[i % len(SIZES)]) for i, name in enumerate(FORECASTS)]
 
 
 def both(
@@ -334,13 +265,11 @@ def both(
     return rows, certify_counts(counts, is_randomized=rows.is_randomized, **options)
 
 
-@pytest.mark.parametrize("method", ["local-levels", "dkw"])
-@pytest.mark.parametrize(("n", "m"), SIZES)
-@pytest.mark.parametrize("name", FORECASTS)
+@pytest.mark.parametrize(("name", "n", "m"), CASES)
 def test_bounds_from_counts_are_those_from_rows_or_a_little_wider(
-    name: str, n: int, m: int, method: str
+    name: str, n: int, m: int
 ) -> None:
-    rows, counts = both(name, n, m, method=method)
+    rows, counts = both(name, n, m)
     assert (counts.n_samples, counts.n_draws, counts.is_randomized) == (n, m, True)
     # the interval from bins moves outwards by at most a bin
     assert -ROUNDING <= counts.average_error() - rows.average_error() <= S + ROUNDING
@@ -363,8 +292,7 @@ def test_bounds_from_counts_are_those_from_rows_or_a_little_wider(
             )
 
 
-@pytest.mark.parametrize(("n", "m"), SIZES)
-@pytest.mark.parametrize("name", FORECASTS)
+@pytest.mark.parametrize(("name", "n", "m"), CASES)
 def test_mpaic_from_counts_lies_between_those_from_rows_a_bin_apart(
     name: str, n: int, m: int
 ) -> None:
@@ -384,23 +312,6 @@ def test_mpaic_from_counts_lies_between_those_from_rows_a_bin_apart(
     # larger than that plus the step
     for mass in MASSES:
         assert -ROUNDING <= counts.chain(mass) - rows.chain(mass) <= 1 / 400 + ROUNDING
-
-
-@pytest.mark.parametrize("n", [1, 50, 3000])
-def test_a_deterministic_forecaster_is_certified_alike(n: int) -> None:
-    u = np.random.default_rng(n).beta(2, 2, size=n)
-    rows = certify_pit(u, random_state=0)
-    counts = certify_counts(count_pits(u, random_state=0), is_randomized=False)
-    assert 0 <= counts.average_error() - rows.average_error() + ROUNDING <= S + 2 * ROUNDING
-    for mass in (0.1, 0.5):
-        assert (
-            0.25
-            <= rows.group_error(mass)
-            <= counts.group_error(mass) + ROUNDING
-            <= rows.group_error(mass) + 2 * W
-        )
-    assert counts.questions.equals(rows.questions)
-    assert counts.summary().splitlines()[0] == rows.summary().splitlines()[0]
 
 
 @pytest.mark.parametrize(
@@ -448,29 +359,11 @@ def test_the_pits_of_a_base_are_counted_with_those_of_a_link() -> None:
     both = counts + counts
     assert both.base is not None
     np.testing.assert_array_equal(both.base, 2 * counts.base)
-    assert both != replace(both, base=None, groups={})
     assert "has_base=True" in repr(counts)
     without = count_pits(u, groups=masks)
     assert without.base is None
     with pytest.raises(InputError, match="different has_base"):
         replace(counts, gap=None, groups={}) + replace(without, groups={})
-
-
-def test_a_certificate_from_counts_says_what_it_keeps_and_assumes() -> None:
-    rows, counts = both("laplace", 300, 8)
-    for certificate in (counts, both("laplace", 300, 8, known=False)[1]):
-        assert certificate.evidence.counts.groups["even"].n_samples == 150
-    assert counts.assumptions[:-1] == rows.assumptions
-    assert f"1/{2 * ERROR_BINS} and 1/{GAP_BINS}" in counts.assumptions[-1]
-    # without draws: the assumption about them too, no chain and no mPAIC
-    rows, counts = both("laplace", 300, 8, known=False)
-    assert counts.assumptions[:-1] == rows.assumptions
-    assert counts.table()["chain"].isna().all()
-    with pytest.raises(InputError, match="give r"):
-        counts.mpaic(0.1)
-    text = counts.summary()
-    for part in (*counts.assumptions, *counts.not_covered):
-        assert part in text
 
 
 def test_levels_that_were_not_counted_are_named_and_left_out_of_tables() -> None:
@@ -540,13 +433,10 @@ def test_twenty_million_people_are_certified_from_their_counts_in_little_memory(
     counts = many()
     local_levels(MANY, 1 - (1 - 0.95) * (1 - 0.1))  # searched once, kept
     tracemalloc.start()
-    local, dkw = (
-        certify_counts(counts, is_randomized=True, method=method)
-        for method in ("local-levels", "dkw")
-    )  # type: ignore[arg-type]
-    average, error, baseline = local.average_error(), local.group_error(0.2), dkw.group_error(0.2)
-    low, high = dkw.coverage(0.8, 0.2)
-    mpaic, chain = dkw.mpaic(0.5), dkw.chain(0.2)
+    proof = certify_counts(counts, is_randomized=True)
+    average, error = proof.average_error(), proof.group_error(0.2)
+    low, high = proof.coverage(0.8, 0.2)
+    mpaic, chain = proof.mpaic(0.5), proof.chain(0.2)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # one number for each person alone would take eight times this
@@ -556,10 +446,8 @@ def test_twenty_million_people_are_certified_from_their_counts_in_little_memory(
     assert 0 < average <= np.sqrt(np.log(40) / (2 * MANY)) + S
     # the worst fifth of the uniform distribution on [0, 1/2] has mean 0.45. Where a band is higher
     # than its survival by d at most, on the top 0.1 of the range, the mean is higher by 0.1 d /
-    # 0.2; bins add W. d of DKW is its margin
+    # 0.2; bins add W
     risk, share = 0.05 * 0.9, 0.2
-    margin = np.sqrt(np.log(1 / risk) / (2 * MANY))
-    assert 0.45 < baseline <= 0.45 + W + margin / 2
     # local levels: at most a normal quantile at Bonferroni's level, and the way to the next rank,
     # 1/400 of a rank
     ranks = local_levels(MANY, 1 - (1 - 0.95) * (1 - 0.1))[0].size
@@ -579,35 +467,6 @@ COUNTS = count_pits(R, R, groups={"some": np.arange(20) < 5}, random_state=0)
 ONE = count_pits(R[:, 0])
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "NaN": (lambda: count_pits([0.2, np.nan]), r"pit\[1, 0\] must lie between 0 and 1"),
-    "PIT above 1": (lambda: count_pits([[0.2, 1.2]]), r"pit\[0, 1\]"),
-    "no rows": (lambda: count_pits([]), "pit must have shape"),
-    "r too short": (lambda: count_pits(R, R[:10]), r"\(20, 4\)"),
-    "r of 1": (lambda: count_pits([0.5, 0.5], [0.5, 1.0]), "r"),
-    "draws elsewhere": (
-        lambda: count_pits(R, np.random.default_rng(0).uniform(size=(20, 4))),
-        "equal cells",
-    ),
-    "draws for all": (
-        lambda: count_pits(R, np.tile(R[:1], (20, 1))),
-        "the same draws for all people",
-    ),
-    "level in percent": (lambda: count_pits(R, levels=(80,)), "level must satisfy"),
-    "mask of numbers": (
-        lambda: count_pits(R, groups={"a": np.ones(20)}),
-        r"groups\['a'\] must be 20 booleans",
-    ),
-    "mask too short": (lambda: count_pits(R, groups={"a": np.ones(19, bool)}), "20 booleans"),
-    "masks without names": (lambda: count_pits(R, groups=[np.ones(20, bool)]), "masks by name"),  # type: ignore[arg-type]
-    "everyone": (
-        lambda: count_pits(R, groups={"everyone": np.ones(20, bool)}),
-        "'everyone' is reserved",
-    ),
-    "two names alike": (
-        lambda: count_pits(R, groups={"1": R[:, 0] < 1, 1: R[:, 0] < 1}),
-        "two groups",
-    ),  # type: ignore[dict-item]
-    "seed": (lambda: count_pits(R, random_state="a"), "random_state"),  # type: ignore[arg-type]
     "other draws": (lambda: COUNTS + count_pits(R[:, :2]), "n_draws.* 4 and 2"),
     "other levels": (
         lambda: ONE + count_pits(R[:, 0], levels=(0.5,)),
@@ -615,17 +474,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "without draws": (lambda: COUNTS + count_pits(R), "has_draws.* True and False"),
     "nothing to merge": (lambda: PITCounts.merged([]), "at least one block"),
-    "other bins": (lambda: replace(ONE, pit=np.ones(10, np.int64)), r"pit .*6400 counts.*\(10,\)"),
-    "not whole": (lambda: replace(ONE, pit=ONE.pit / 2), "int64"),
-    "negative": (
-        lambda: replace(ONE, error=np.append(-1, ONE.error[1:])),
-        "error .* 20.*, got a sum of 19 .* -1",
-    ),
-    "other people": (
-        lambda: replace(ONE, inside={0.8: np.array([1, 1])}),
-        r"inside\[0.8\] .* 20.*, got a sum of 2 ",
-    ),
-    "no draws": (lambda: replace(ONE, n_draws=0), "n_draws"),
     "error of nobody": (
         lambda: binned_error(count_pits(R, groups={"a": R[:, 0] > 1}).groups["a"]),
         "at least one person",
@@ -636,47 +484,15 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         "person",
     ),
-    "not randomized": (
-        lambda: certify_counts(COUNTS, is_randomized=False),
-        "is_randomized must be True",
-    ),
-    "bets": (
-        lambda: certify_counts(ONE, is_randomized=True, method="betting"),
-        "method must be one of",
-    ),  # type: ignore[arg-type]
-    "percent": (
-        lambda: certify_counts(ONE, is_randomized=True, confidence=95),
-        "give a fraction",
-    ),
-    "groups of others": (
-        lambda: replace(COUNTS.groups["some"], groups={"all": COUNTS}),
-        r"groups\['all'\] .*count_pits",
-    ),
     "unknown group": (
         lambda: certify_counts(COUNTS, is_randomized=True).named("x"),
         "some",
     ),
-    "level": (
-        lambda: certify_counts(ONE, is_randomized=True).coverage(80, 0.2),
-        "level must satisfy",
-    ),
-    "mass": (lambda: certify_counts(ONE, is_randomized=True).group_error(0.0), "0 < mass <= 1"),
     "base of others": (lambda: count_pits(R, base=R[:19, 0]), "base must have one PIT per row"),
     "base of several draws": (lambda: count_pits(R, base=R), "base must have one PIT per row"),
-    "base in percent": (lambda: count_pits(R, base=100 * R[:, 0]), "between 0 and 1"),
-    "base of other people": (
-        lambda: replace(ONE, base=np.append(1, np.zeros(BINS - 1, np.int64))),
-        "base .* 20.*, got a sum of 1 ",
-    ),
     "link without a base": (
         lambda: certify_counts(ONE, is_randomized=True, link=Entropic(0.1)),
         "counts must have a base",
-    ),
-    "link by another method": (
-        lambda: certify_counts(
-            count_pits(R, base=R[:, 0]), is_randomized=True, link=Entropic(0.1), method="dkw"
-        ),
-        "method must be 'local-levels'",
     ),
 }
 
@@ -687,8 +503,3 @@ def test_input_without_a_guarantee_is_refused_in_one_line(case: str) -> None:
     with pytest.raises(InputError, match=words) as refusal:
         attempt()
     assert "\n" not in str(refusal.value)
-
-
-def test_counts_are_added_to_counts_only() -> None:
-    with pytest.raises(TypeError):
-        ONE + 1  # type: ignore[operator]

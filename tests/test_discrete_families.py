@@ -297,7 +297,7 @@ def test_wrapped_hurdles_are_hurdles(end: str) -> None:
         (lambda: Categorical([0, 1], [[0.5, np.nan]]), r"probabilities\[0\] must be at least 0"),
         (lambda: Categorical([0, 1], [[1.5, -0.5]]), r"probabilities\[0\] must be at least 0"),
         (lambda: Categorical([0, 1], [[1.0]]), r"probabilities .*one column per value.*\(2\)"),
-        (lambda: Hurdle([1.2], Normal([0.0], 1.0)), r"chance must lie between 0 and 1"),
+        (lambda: Hurdle([1.2], Normal([0.0], 1.0)), r"chance\[0\] must lie between 0 and 1"),
         (lambda: Hurdle([0.2], Poisson([1.0])), r"positive must be a continuous distribution"),
         (lambda: Hurdle([0.2], Normal([0.0], 1.0), end="left"), r"end must be"),  # type: ignore[arg-type]
         (lambda: Hurdle([0.2], Normal([0.0], 1.0), at=np.nan), r"at must be finite"),

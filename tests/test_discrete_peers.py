@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import integrate, stats
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     LinearRegression,
     LogisticRegression,
     PoissonRegressor,
     Ridge,
-    TweedieRegressor,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -31,7 +29,6 @@ from evenhand import (
 )
 from evenhand.calibration import calibration_error
 from evenhand.distributions import Categorical, NegativeBinomial, OutcomeKind, Poisson
-from evenhand.forecast import Forecast
 from evenhand.forecasters import as_forecaster
 from repeats import repeats
 
@@ -167,10 +164,7 @@ def test_means_of_zero_or_less_are_moved_to_a_bound() -> None:
     "estimator",
     [
         PoissonRegressor(),
-        TweedieRegressor(power=1, link="log"),
-        HistGradientBoostingRegressor(loss="poisson", max_iter=10),
         RandomForestRegressor(5, criterion="poisson", random_state=0),
-        make_pipeline(StandardScaler(), PoissonRegressor()),
         FrozenEstimator(PoissonRegressor().fit(*counts(200, 0.0)[:2])),
     ],
 )
@@ -197,20 +191,6 @@ def test_a_fitted_poisson_regression_is_a_forecaster() -> None:
 
 
 # --- models of other libraries
-
-
-def test_a_model_of_statsmodels_is_a_function() -> None:
-    sm = pytest.importorskip("statsmodels.api")
-    X, y, _ = counts(1000, 0.5)
-    peer = sm.NegativeBinomial(y, sm.add_constant(X)).fit(disp=0)
-
-    def visits(rows: Any) -> Forecast:
-        mean = peer.predict(sm.add_constant(rows, has_constant="add"))
-        return Forecast.from_negative_binomial(mean, peer.params[-1])
-
-    model = RandomizedRegressor(visits, alpha=0.2).fit(X, y)
-    assert model.forecast(X, 0.5).outcome_kind is OutcomeKind.COUNT
-    np.testing.assert_allclose(as_forecaster(visits).predict(X), peer.predict(), rtol=1e-9)
 
 
 def skpro_laws(n: int) -> list[Any]:
@@ -245,16 +225,6 @@ def test_discrete_distributions_of_skpro_are_kept(i: int) -> None:
         np.testing.assert_allclose(np.exp(found.log_mass(y)), np.ravel(law.pmf(y)), atol=1e-9)
     expected = (Poisson, NegativeBinomial, Categorical, Categorical, Categorical)[i]
     assert isinstance(found.distribution, expected)
-
-
-def test_a_poisson_regression_of_skpro_is_randomized_as_counts() -> None:
-    linear = pytest.importorskip("skpro.regression.linear")
-    X, y, _ = counts(300, 0.0)
-    table = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = RandomizedRegressor(linear.PoissonRegressor(), random_state=0).fit(table, y)
-    assert model.forecast(table, 0.3).outcome_kind is OutcomeKind.COUNT
-    plain = PoissonRegressor().fit(table, y).predict(table)
-    np.testing.assert_allclose(model.predict(table), plain, rtol=1e-3)
 
 
 def test_models_of_ngboost_forecast_events_and_counts() -> None:

@@ -14,7 +14,7 @@ import pytest
 import scoringrules
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate, optimize, special, stats
+from scipy import integrate, special, stats
 
 from distribution_examples import (
     CONTINUOUS,
@@ -28,6 +28,7 @@ from distribution_examples import (
     parts,
     quantiles,
     samples,
+    some,
 )
 from evenhand import distributions
 from evenhand._validate import InputError
@@ -46,23 +47,13 @@ from evenhand.distributions import (
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
 from quadrature import Floats, panels
 
-IN_EVERY_SHAPE = [
-    pytest.param(example, shape, id=f"{example.name}-{shape}")
-    for example in EXAMPLES
-    for shape in example.shapes
-]
-IN_ITS_LAST_SHAPE = [
-    pytest.param(example, example.shapes[-1], id=example.name) for example in EXAMPLES
-]
-IN_ITS_LAST_CONTINUOUS_SHAPE = [
-    pytest.param(example, example.shapes[-1], id=example.name) for example in CONTINUOUS
+IN_EACH_SHAPE = [
+    pytest.param(one, one.shapes[k % len(one.shapes)], id=one.name)
+    for k, one in enumerate(EXAMPLES[4::13])
 ]
 
-every_shape = pytest.mark.parametrize(("example", "shape"), IN_EVERY_SHAPE)
-last_shape = pytest.mark.parametrize(("example", "shape"), IN_ITS_LAST_SHAPE)
-continuous = pytest.mark.parametrize(("example", "shape"), IN_ITS_LAST_CONTINUOUS_SHAPE)
 every_link = pytest.mark.parametrize(
-    "link", [kind(alpha) for kind in LINKS.values() for alpha in (0.08, 0.4)], ids=str
+    "link", [Laplace(0.08), Laplace(0.4), Entropic(0.08), Gaussian(0.4)], ids=str
 )
 
 CONTINUOUS_FAMILIES = tuple(
@@ -108,7 +99,7 @@ def test_no_family_wrapper_or_link_is_missing_from_the_examples() -> None:
 # --- what holds for each of them: shapes
 
 
-@every_shape
+@pytest.mark.parametrize(("example", "shape"), IN_EACH_SHAPE)
 def test_shapes_and_dtype(example: Example, shape: Shape) -> None:
     batch = example.build(shape)
     assert batch.batch_shape == shape
@@ -138,9 +129,7 @@ def test_shapes_and_dtype(example: Example, shape: Shape) -> None:
     assert wide.mean().shape == (*shape, 1)
 
 
-@pytest.mark.parametrize(
-    ("example", "shape"), [row for row in IN_EVERY_SHAPE if row.values[1] != (4, 1)]
-)
+@pytest.mark.parametrize(("example", "shape"), some(EXAMPLES, 1))
 def test_expand_and_take_agree_with_direct_evaluation(example: Example, shape: Shape) -> None:
     batch = example.build(shape)
     wide, spread = batch.expand(), batch.std()
@@ -171,7 +160,7 @@ def test_expand_and_take_agree_with_direct_evaluation(example: Example, shape: S
     assert (np.abs(taken.std() - spread[rows]) <= 2 * example.tolerance * spread[rows]).all()
 
 
-@every_shape
+@pytest.mark.parametrize(("example", "shape"), IN_EACH_SHAPE)
 def test_arguments_may_have_more_axes_before_those_of_the_batch(
     example: Example, shape: Shape
 ) -> None:
@@ -186,24 +175,7 @@ def test_arguments_may_have_more_axes_before_those_of_the_batch(
             np.testing.assert_allclose(whole[i], method(at[i]), rtol=1e-9, atol=1e-12)
 
 
-@last_shape
-def test_each_cell_of_a_batch_depends_on_its_own_outcome_only(
-    example: Example, shape: Shape
-) -> None:
-    batch = example.build(shape)
-    p = np.linspace(0.01, 0.99, batch.mean().size).reshape(shape)
-    y = batch.ppf(0.5) + (2 * p - 1) * batch.std()
-    together = {name: getattr(batch, name)(y) for name in POINTWISE}
-    quantiles = batch.ppf(p)
-    for cell in np.ndindex(*shape):
-        for name, values in together.items():
-            assert values[cell] == pytest.approx(
-                getattr(batch, name)(y[cell])[cell], rel=1e-12, abs=1e-14
-            )
-        assert quantiles[cell] == pytest.approx(batch.ppf(p[cell])[cell], rel=1e-10, abs=1e-12)
-
-
-@last_shape
+@pytest.mark.parametrize(("example", "shape"), some(EXAMPLES, 2))
 def test_inputs_are_not_changed(example: Example, shape: Shape) -> None:
     # parameters in the registry are read-only, so building and evaluating would raise
     batch = example.build(shape)
@@ -296,7 +268,7 @@ def assert_density_is_the_slope(
         np.testing.assert_allclose(-slope if upper else slope, rate, rtol=tolerance)
 
 
-@continuous
+@pytest.mark.parametrize(("example", "shape"), some(CONTINUOUS, 1))
 def test_quantiles_invert_the_cdf_in_both_tails(example: Example, shape: Shape) -> None:
     batch = example.build(shape)
     assert_quantiles_invert_both_tails(batch, least_p=example.least_p)
@@ -312,14 +284,14 @@ def test_quantiles_invert_the_cdf_in_both_tails(example: Example, shape: Shape) 
     np.testing.assert_array_equal(batch.ppf(1.0), example.high)
 
 
-@continuous
+@pytest.mark.parametrize(("example", "shape"), some(CONTINUOUS, 2))
 def test_tails_add_up_rise_and_stay_finite_forty_deviations_out(
     example: Example, shape: Shape
 ) -> None:
     assert_tails_add_up_rise_and_stay_finite(example.build(shape), example.low, example.high)
 
 
-@continuous
+@pytest.mark.parametrize(("example", "shape"), some(CONTINUOUS, 3))
 def test_density_is_the_slope_of_the_cdf(example: Example, shape: Shape) -> None:
     # truncation of order 1e-8, and 1e-4 where a link's density has a kink within the step
     assert_density_is_the_slope(example.build(shape), 1e-5, example.least_p)
@@ -350,7 +322,7 @@ def by_quadrature(batch: Distribution, outcomes: Floats) -> tuple[Floats, Floats
     return mean + centre[..., 0], np.sqrt(square - mean**2), np.stack(crps, axis=-1)
 
 
-@continuous
+@pytest.mark.parametrize(("example", "shape"), some(CONTINUOUS, 4))
 def test_mean_deviation_and_crps_agree_with_quadrature(example: Example, shape: Shape) -> None:
     batch = example.build(shape)
     outcomes = batch.expand().ppf(np.array([0.004, 0.3, 0.6, 0.99]))
@@ -368,7 +340,7 @@ def test_mean_deviation_and_crps_agree_with_quadrature(example: Example, shape: 
     assert ((gap > 0) & (gap < 0.6 * std)).all()
 
 
-@last_shape
+@pytest.mark.parametrize(("example", "shape"), some(EXAMPLES, 3))
 def test_probabilities_outside_zero_and_one_are_refused(example: Example, shape: Shape) -> None:
     batch = example.build(shape)
     for wrong in (90, -0.1, np.nan):
@@ -422,8 +394,11 @@ def test_axioms_hold_for_any_draw_and_link(base: Distribution, link: Link, r: fl
     assert_quantiles_invert_both_tails(batch)
 
 
-@pytest.mark.parametrize("link", ALL_LINKS, ids=str)
-@pytest.mark.parametrize("family", [normal, mixture])
+@pytest.mark.parametrize(
+    ("family", "link"),
+    [((normal, mixture)[k % 2], link) for k, link in enumerate(ALL_LINKS) if link.alpha < 0.3],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
 def test_axioms_hold_for_the_most_extreme_draws(family: Build, link: Link) -> None:
     batch = Randomized(family((5,)), link, [2.0**-53, 1e-12, 1e-7, 1 - 1e-8, 1 - 2.0**-53])
     assert_tails_add_up_rise_and_stay_finite(batch)
@@ -489,7 +464,6 @@ def test_normal_agrees_with_scipy_and_scoringrules() -> None:
         ),
         (lambda: Normal([0.0, np.nan], 1.0), r"loc\[1\] must be finite, got nan"),
         (lambda: Normal(0.0, [[1.0, 0.0]]), r"scale\[0, 1\] must be finite and positive, got 0.0"),
-        (lambda: Normal(0.0, -1.0), r"scale must be finite and positive, got -1.0"),
         (
             lambda: NormalMixture([0.5, 0.5], np.zeros((2, 3)), 1.0),
             r"weights and loc and scale must have shapes",
@@ -499,15 +473,9 @@ def test_normal_agrees_with_scipy_and_scoringrules() -> None:
             r"weights must be at least 0 with a positive sum",
         ),
         (
-            lambda: NormalMixture([[0.0, 0.0]], [0.0, 1.0], 1.0),
-            r"weights must be at least 0 with a positive sum",
-        ),
-        (lambda: NormalMixture(1.0, 0.0, 1.0), r"weights .*per component"),
-        (
             lambda: Samples([[1.0], [2.0]]),
             r"values .*two samples.*\(2, 1\)",
         ),
-        (lambda: Samples(3.0), r"values .*two samples"),
         (
             lambda: Samples([[1.0, 2.0], [0.1, 0.1]]),
             r"values\[1\] .*equal samples",
@@ -517,21 +485,12 @@ def test_normal_agrees_with_scipy_and_scoringrules() -> None:
             lambda: Samples([[0.1, 0.1, 0.1]]),
             r"values\[0\] .*equal samples",
         ),
-        (lambda: Samples([[1.0, np.inf]]), r"values\[0, 1\] must be finite, got inf"),
         (
             lambda: Quantiles([10, 50, 90], [[0.0, 1.0, 2.0]]),
             r"levels must lie strictly between 0 and 1.*not 90",
         ),
         (
-            lambda: Quantiles([0.0, 0.5], [[0.0, 1.0]]),
-            r"levels must lie strictly between 0 and 1, got 0 to 0.5",
-        ),
-        (
             lambda: Quantiles([0.5, 0.1], [[0.0, 1.0]]),
-            r"levels must be at least two increasing probabilities",
-        ),
-        (
-            lambda: Quantiles([0.5], [[0.0]]),
             r"levels must be at least two increasing probabilities",
         ),
         (
@@ -543,16 +502,8 @@ def test_normal_agrees_with_scipy_and_scoringrules() -> None:
             r"base and loc must have shapes",
         ),
         (
-            lambda: LocationScale(Normal(0.0, 1.0), [0.0], [0.0]),
-            r"scale\[0\] must be finite and positive",
-        ),
-        (
             lambda: Randomized(Normal(np.zeros(3), 1.0), Laplace(0.1), [0.1, 0.2]),
             r"base and r must have shapes",
-        ),
-        (
-            lambda: Randomized(Normal([0.0], 1.0), Laplace(0.1), [1.0]),
-            r"r\[0\] must lie strictly between 0 and 1",
         ),
     ],
 )
@@ -567,15 +518,6 @@ def test_unusable_parameters_are_refused_in_one_line(make: object, message: str)
 
 def mixture_cdf(y: float, weights: Floats, loc: Floats, scale: Floats) -> float:
     return float((weights * special.ndtr((y - loc) / scale)).sum() / weights.sum())
-
-
-def mixture_quantile(p: float, weights: Floats, loc: Floats, scale: Floats) -> float:
-    ends = (loc - 9 * scale).min(), (loc + 9 * scale).max()
-    return float(
-        optimize.brentq(
-            lambda y: np.log(mixture_cdf(y, weights, loc, scale) / p), *ends, xtol=1e-13
-        )
-    )
 
 
 def test_mixture_agrees_with_its_definition_and_with_scoringrules() -> None:
@@ -609,29 +551,6 @@ def test_crps_of_many_components_by_the_table_is_near_the_peer() -> None:
             y, loc, np.full_like(loc, width), np.full_like(loc, 1 / 90)
         )
         np.testing.assert_array_less(np.abs(batch.crps(y) - peer) / batch.std(), tolerance)
-
-
-def test_mixture_quantiles_agree_with_root_finding_however_far_apart_the_components() -> None:
-    rng = np.random.default_rng(13)
-    p = np.array([1e-12, 1e-5, 0.05, 0.3, 0.5])
-    for _ in range(60):
-        k = int(rng.integers(2, 6))
-        weights, loc = (
-            rng.dirichlet(np.full(k, 0.5)) + 1e-6,
-            rng.normal(size=k) * 10 ** rng.uniform(-1, 2),
-        )
-        scale = 10 ** rng.uniform(-3, 1, k)
-        mirrored = NormalMixture(weights, -loc, scale).quantile_from_tail(
-            np.log(p), np.full(5, True)
-        )
-        found = NormalMixture(weights, loc, scale).quantile_from_tail(np.log(p), np.full(5, False))
-        np.testing.assert_allclose(mirrored, -found, rtol=1e-9, atol=1e-12)
-        for level, y in zip(p, found, strict=True):
-            root = mixture_quantile(level, weights, loc, scale)
-            # where two components are far apart the CDF is flat and quantiles are ill-defined:
-            # compare levels there
-            level_error = abs(mixture_cdf(y, weights, loc, scale) / level - 1)
-            assert abs(y - root) <= 1e-9 * scale.min() or level_error <= 1e-9
 
 
 def test_mixture_quantiles_are_where_the_cdf_says_for_every_start_of_newtons_method() -> None:
@@ -728,15 +647,6 @@ def test_samples_agree_with_scoringrules_and_keep_mean_and_variance(
         assert abs(batch.crps(y)[i] - peer) <= tolerance * values[i].std()
 
 
-def test_samples_come_near_the_law_they_were_drawn_from() -> None:
-    # Dvoretzky-Kiefer-Wolfowitz: the empirical CDF of 4000 draws is off by 0.043 with probability 2
-    # exp(-2 n eps^2) = 8e-7; smoothing a normal distribution at Silverman's width moves nothing but
-    # kurtosis, less than 0.002
-    values = np.random.default_rng(15).normal(size=4000)
-    grid = np.linspace(-4, 4, 200)
-    assert np.abs(Samples(values).cdf(grid) - special.ndtr(grid)).max() < 0.045
-
-
 # --- quantiles
 
 LEVELS = np.array([0.03, 0.2, 0.45, 0.9])
@@ -831,19 +741,6 @@ def test_tied_quantiles_have_a_density_whatever_their_size(values: list[float]) 
 # --- location and scale
 
 
-def test_moved_standard_normal_is_the_normal() -> None:
-    loc, scale, y = (
-        np.array([0.0, 5.0, -3.0]),
-        np.array([1.0, 0.2, 7.0]),
-        np.array([0.3, 4.9, 11.0]),
-    )
-    moved, direct = LocationScale(Normal([0.0], 1.0), loc, scale), Normal(loc, scale)
-    for name in POINTWISE:
-        np.testing.assert_allclose(getattr(moved, name)(y), getattr(direct, name)(y), rtol=1e-12)
-    np.testing.assert_allclose(moved.ppf(0.03), direct.ppf(0.03), rtol=1e-12)
-    np.testing.assert_allclose((moved.mean(), moved.std()), (loc, scale))
-
-
 def test_rows_are_taken_from_what_has_rows_and_not_from_what_is_shared() -> None:
     shared_loc = LocationScale(Normal(np.arange(5.0), 1.0), 3.0)
     np.testing.assert_array_equal(shared_loc.take([4, 1]).mean(), [7.0, 4.0])
@@ -893,7 +790,7 @@ def test_gaussian_link_around_a_normal_is_a_normal(link: Gaussian) -> None:
 
 @pytest.mark.parametrize(
     "link",
-    [Laplace(0.02), Laplace(0.3), Entropic(0.02), Entropic(0.3), Gaussian(0.02), Gaussian(0.3)],
+    [Laplace(0.02), Entropic(0.3), Gaussian(0.02)],
 )
 def test_many_draws_through_a_table_of_the_link_are_as_few_draws(
     link: Link, monkeypatch: pytest.MonkeyPatch
@@ -906,30 +803,6 @@ def test_many_draws_through_a_table_of_the_link_are_as_few_draws(
     many = Randomized(Normal([[0.0]], 1.0), link, r[None])
     for value, expected in zip((many.mean(), many.std(), many.crps(y)), direct, strict=True):
         np.testing.assert_allclose(value, expected, atol=3e-4)
-
-
-@pytest.mark.parametrize("link", LINKS.values())
-@pytest.mark.parametrize("base", [normal, mixture, samples])
-def test_at_alpha_one_every_link_leaves_the_base_as_it_is(base: Build, link: type[Link]) -> None:
-    people, draws = base((4, 1)), np.array([[0.01, 0.4, 0.95]])
-    batch = Randomized(people, link(1.0), draws)
-    for y in (-7.0, 0.0, 2.5, 12.0):
-        for name in DIRECT:
-            same = np.broadcast_to(getattr(people, name)(y), (4, 3))
-            np.testing.assert_allclose(
-                getattr(batch, name)(y), same, rtol=1e-9, atol=1e-13, strict=True
-            )
-    for p in (1e-9, 0.2, 0.5, 0.99):
-        np.testing.assert_allclose(
-            batch.ppf(p), np.broadcast_to(people.ppf(p), (4, 3)), rtol=1e-9, strict=True
-        )
-    for found, same in (
-        (batch.mean(), people.mean()),
-        (batch.std(), people.std()),
-        (batch.crps(1), people.crps(1)),
-    ):
-        assert found.shape == (4, 3)
-        assert (np.abs(found - same) < 5e-3 * people.std()).all()  # see LUMPY
 
 
 @every_link
@@ -947,14 +820,11 @@ def test_randomized_is_the_link_at_the_pit_of_the_base(link: Link) -> None:
 
 
 @every_link
-@pytest.mark.parametrize("family", [normal, mixture])
-def test_over_the_truth_a_link_costs_its_price_and_errs_by_its_error(
-    family: Build, link: Link
-) -> None:
+def test_over_the_truth_a_link_costs_its_price_and_errs_by_its_error(link: Link) -> None:
     # means of 4 x 5000 independent terms, 5 standard errors: each assertion fails by chance in 6 of
     # 10 million seeds
     rng = np.random.default_rng(16)
-    base = family((4,)).expand()
+    base = mixture((4,)).expand()
     y, r = base.ppf(rng.uniform(size=(4, 5_000))), rng.uniform(size=(4, 5_000))
     batch = Randomized(base, link, r)
     for values, expected in (
@@ -964,9 +834,7 @@ def test_over_the_truth_a_link_costs_its_price_and_errs_by_its_error(
         assert abs(values.mean() - expected) < 5 * values.std() / np.sqrt(values.size)
 
 
-@pytest.mark.parametrize(
-    "link", [Entropic(0.05), Entropic(0.3), Gaussian(0.05), Gaussian(0.3)], ids=str
-)
+@pytest.mark.parametrize("link", [Entropic(0.05), Gaussian(0.3)], ids=str)
 def test_exact_links_keep_a_calibrated_base_calibrated_for_each_person(link: Link) -> None:
     # Kolmogorov-Smirnov at 1e-6, for each of four people: fails by chance in 4 of a million seeds
     rng = np.random.default_rng(17)
@@ -991,8 +859,10 @@ def test_laplace_keeps_a_calibrated_base_within_its_bound_but_not_exactly() -> N
     assert stats.kstest(Randomized(base, Entropic(0.3), r).cdf(y), "uniform").pvalue > 1e-6
 
 
-@every_link
-@pytest.mark.parametrize("shape", [(9,), (9, 1), (9, 5), (1, 5)])
+@pytest.mark.parametrize(
+    ("link", "shape"),
+    [(Laplace(0.1), (9,)), (Entropic(0.1), (9, 5)), (Gaussian(0.3), (1, 5))],
+)
 def test_randomized_is_the_same_in_blocks_of_rows(
     link: Link, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1021,8 +891,10 @@ def brute_mean_over_draws(base: Distribution, link: Link) -> Floats:
     return np.asarray(total / weight.sum() ** 2)
 
 
-@pytest.mark.parametrize("link", [Entropic(0.1), Laplace(0.1), Gaussian(0.3)], ids=str)
-@pytest.mark.parametrize("family", [mixture, quantiles, samples])
+@pytest.mark.parametrize(
+    ("family", "link"),
+    [(mixture, Entropic(0.1)), (quantiles, Laplace(0.1)), (samples, Gaussian(0.3))],
+)
 def test_mean_over_draws_is_without_bias(family: Build, link: Link) -> None:
     base, copies = family((4, 1)), 500
     expected = brute_mean_over_draws(base, link)
@@ -1060,15 +932,9 @@ def test_mean_over_draws_of_one_law_moved_is_the_laws_moved(link: Link) -> None:
     np.testing.assert_allclose(found[:, 0], expected, atol=5e-3)
 
 
-def test_mean_over_draws_at_alpha_one_is_the_base_mean() -> None:
-    base = mixture((4, 1))
-    found = Randomized(base, Entropic(1.0), 0.5).mean_over_draws(np.random.default_rng(0))
-    np.testing.assert_array_equal(found, base.mean())
-
-
 def test_the_forecast_of_a_person_does_not_hang_on_how_many_are_asked_for() -> None:
     rng = np.random.default_rng(0)
-    mean, r = rng.normal(size=20_000), rng.random(20_000)
+    mean, r = rng.normal(size=9000), rng.random(9000)
     whole = Randomized(Normal(mean, 2.0), Entropic(0.1), r)
     some = whole.take(np.arange(50))
     assert np.array_equal(whole.mean()[:50], some.mean())

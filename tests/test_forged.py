@@ -43,7 +43,9 @@ from evenhand import (
     load,
     save,
 )
-from evenhand.store import check_archive, digest, read_forecast_certificate, sealed
+from evenhand.store import digest, read_forecast_certificate
+from evenhand.store.estimators import check_archive
+from evenhand.store.manifest import sealed
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.normal(size=(90, 3))
@@ -87,48 +89,56 @@ def tree_with(tree: Any, **changes: Any) -> None:
     tree.__setstate__(state | {"nodes": nodes})
 
 
-FORGED_TREES: dict[str, tuple[dict[str, Any], str]] = {
-    "left child beyond the end": ({"left_child": 10**6}, "child of a tree's node is out of range"),
-    "right child beyond the end": (
-        {"right_child": 10**6},
-        "child of a tree's node is out of range",
-    ),
-    "right child negative": ({"right_child": -1000}, "child of a tree's node is out of range"),
-    "child that is no leaf": ({"left_child": -2}, "child of a tree's node is out of range"),
-    "circle": ({"left_child": 0}, "child of a tree's node is out of range"),
-    "its own child": ({"right_child": 1}, "child of a tree's node is out of range"),
-    "feature beyond the end": ({"feature": 3}, "feature of a tree's node is out of range"),
-    "feature far beyond the end": ({"feature": 2**40}, "feature of a tree's node is out of range"),
-    "feature negative": ({"feature": -1}, "feature of a tree's node is out of range"),
-    "too deep": ({"max_depth": 1}, "deeper than declared"),
-}
+def forged(make: Any, folder: Path, change: Callable[[Any], None], message: str) -> None:
+    """Check that a saved model loads, and is refused with another estimator in its place."""
+    estimator = saved(make, folder)
+    planted(skops.io.dumps(estimator), folder)
+    load(folder)
+    change(estimator)
+    planted(skops.io.dumps(estimator), folder)
+    refused(folder, message)
 
-TREES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
-    "tree": (lambda: DecisionTreeRegressor(max_depth=4), lambda model: model.tree_),
+
+CHILD = "child of a tree's node is out of range"
+FEATURE = "feature of a tree's node is out of range"
+TREES: dict[str, tuple[Any, Callable[[Any], Any], dict[str, int], str]] = {
+    "tree, beyond the end": (
+        DecisionTreeRegressor(max_depth=4),
+        lambda model: model.tree_,
+        {"left_child": 10**6},
+        CHILD,
+    ),
+    "tree, a circle": (
+        DecisionTreeRegressor(max_depth=4),
+        lambda model: model.tree_,
+        {"right_child": 1},
+        CHILD,
+    ),
     "forest": (
-        lambda: RandomForestRegressor(2, max_depth=4),
+        RandomForestRegressor(2, max_depth=4),
         lambda model: model.estimators_[1].tree_,
+        {"feature": 3},
+        FEATURE,
     ),
     "boosting": (
-        lambda: GradientBoostingRegressor(n_estimators=2),
+        GradientBoostingRegressor(n_estimators=2),
         lambda model: model.estimators_[1, 0].tree_,
+        {"feature": -1},
+        FEATURE,
     ),
     "bagging": (
-        lambda: BaggingRegressor(DecisionTreeRegressor(max_depth=4), 2),
+        BaggingRegressor(DecisionTreeRegressor(max_depth=4), 2),
         lambda model: model.estimators_[1].tree_,
+        {"right_child": -1000},
+        CHILD,
     ),
 }
 
 
 @pytest.mark.parametrize("kind", TREES)
-@pytest.mark.parametrize("name", FORGED_TREES)
-def test_a_forged_tree_is_refused(kind: str, name: str, tmp_path: Path) -> None:
-    make, tree_of = TREES[kind]
-    changes, message = FORGED_TREES[name]
-    estimator = saved(make(), tmp_path)
-    tree_with(tree_of(estimator), **changes)
-    planted(skops.io.dumps(estimator), tmp_path)
-    refused(tmp_path, message)
+def test_a_forged_tree_is_refused(kind: str, tmp_path: Path) -> None:
+    make, tree_of, changes, message = TREES[kind]
+    forged(make, tmp_path, lambda model: tree_with(tree_of(model), **changes), message)
 
 
 def test_a_tree_that_declares_fewer_nodes_is_refused(tmp_path: Path) -> None:
@@ -143,29 +153,6 @@ def test_trees_of_another_width_than_their_ensemble_are_refused(tmp_path: Path) 
     estimator.n_features_in_ = 1
     planted(skops.io.dumps(estimator), tmp_path)
     refused(tmp_path, "number of features of a tree differs")
-    for tree in estimator.estimators_:
-        tree.n_features_in_ = 1
-    planted(skops.io.dumps(estimator), tmp_path)
-    refused(tmp_path, "a tree of 3 features belongs to a model of 1")
-
-
-def test_a_tree_alone_is_refused(tmp_path: Path) -> None:
-    saved(Ridge(), tmp_path)
-    estimator = Ridge().fit(X, Y)
-    estimator.hidden_ = [{"deep": (DecisionTreeRegressor().fit(X, Y).tree_,)}]
-    planted(skops.io.dumps(estimator), tmp_path)
-    refused(tmp_path, "belongs to no estimator")
-
-
-HISTOGRAMS: dict[str, tuple[str, Any, str]] = {
-    "left": ("left", 10**6, "child of a tree's node is out of range"),
-    "right": ("right", 10**6, "child of a tree's node is out of range"),
-    "circle": ("left", 0, "child of a tree's node is out of range"),
-    "feature": ("feature_idx", 1000, "feature of a tree's node is out of range"),
-    "negative feature": ("feature_idx", -7, "feature of a tree's node is out of range"),
-    "categories": ("bitset_idx", 10**6, "categories of a tree's node"),
-    "number by categories": ("is_categorical", 1, "splits a numeric feature by categories"),
-}
 
 
 def with_categories(estimator: Any) -> Any:
@@ -181,9 +168,20 @@ def with_categories(estimator: Any) -> Any:
     return estimator
 
 
-@pytest.mark.parametrize("name", HISTOGRAMS)
-def test_a_forged_histogram_tree_is_refused(name: str, tmp_path: Path) -> None:
-    field, value, message = HISTOGRAMS[name]
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("left", 10**6, CHILD),
+        ("right", 0, CHILD),
+        ("feature_idx", 1000, FEATURE),
+        ("bitset_idx", 10**6, "categories of a tree's node"),
+        ("is_categorical", 1, "splits a numeric feature by categories"),
+        ("bin_thresholds_", 1e6, "a category is out of range"),
+    ],
+)
+def test_a_forged_histogram_tree_is_refused(
+    field: str, value: float, message: str, tmp_path: Path
+) -> None:
     estimator = with_categories(
         saved(HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3), tmp_path)
     )
@@ -191,19 +189,13 @@ def test_a_forged_histogram_tree_is_refused(name: str, tmp_path: Path) -> None:
     load(tmp_path)
     nodes = estimator._predictors[0][0].nodes
     assert nodes["is_categorical"].any()
-    inner = (nodes["is_leaf"] == 0) & (nodes["is_categorical"] == (field == "bitset_idx"))
-    nodes[field][inner] = value
+    if field == "bin_thresholds_":
+        estimator._bin_mapper.bin_thresholds_[2] = np.array([0.0, value])
+    else:
+        inner = (nodes["is_leaf"] == 0) & (nodes["is_categorical"] == (field == "bitset_idx"))
+        nodes[field][inner] = value
     planted(skops.io.dumps(estimator), tmp_path)
     refused(tmp_path, message)
-
-
-def test_categories_that_no_bit_set_holds_are_refused(tmp_path: Path) -> None:
-    estimator = with_categories(
-        saved(HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3), tmp_path)
-    )
-    estimator._bin_mapper.bin_thresholds_[2] = np.array([0.0, 1e6])
-    planted(skops.io.dumps(estimator), tmp_path)
-    refused(tmp_path, "a category is out of range")
 
 
 def test_histogram_trees_with_an_encoder_are_left_out_at_save_and_refused_at_load(
@@ -221,58 +213,45 @@ def test_histogram_trees_with_an_encoder_are_left_out_at_save_and_refused_at_loa
 
 
 NEIGHBORS: dict[str, tuple[Callable[[list[Any]], None], str]] = {
-    "row": (
-        lambda state: state[1].__setitem__(0, 10**9),
-        "a row of a neighbor tree is out of range",
-    ),
-    "end": (
-        lambda state: state[2]["idx_end"].__setitem__(-1, 10**9),
-        "rows of a neighbor tree's node",
-    ),
-    "start": (
-        lambda state: state[2]["idx_start"].__setitem__(-1, -5),
-        "rows of a neighbor tree's node",
-    ),
-    "leaf": (
-        lambda state: state[2]["is_leaf"].__setitem__(-1, 0),
-        "child of a tree's node is out of range",
-    ),
-    "rows": (
-        lambda state: state.__setitem__(0, state[0][:5].copy()),
-        "number of rows of a neighbor tree",
-    ),
-    "nodes": (lambda state: state.__setitem__(6, 10**6), "number of nodes of a neighbor tree"),
+    "row": (lambda state: state[1].__setitem__(0, 10**9), "a row of a neighbor tree is out of"),
+    "end": (lambda state: state[2]["idx_end"].__setitem__(-1, 10**9), "rows of a neighbor tree's"),
+    "leaf": (lambda state: state[2]["is_leaf"].__setitem__(-1, 0), CHILD),
+    "rows": (lambda state: state.__setitem__(0, state[0][:5].copy()), "other shapes than declared"),
+    "nodes": (lambda state: state.__setitem__(6, 10**6), "other shapes than declared"),
 }
 
 
-@pytest.mark.parametrize("algorithm", ["kd_tree", "ball_tree"])
-@pytest.mark.parametrize("name", NEIGHBORS)
+@pytest.mark.parametrize(
+    ("algorithm", "name"),
+    [("kd_tree", name) for name in NEIGHBORS] + [("ball_tree", "nodes"), ("ball_tree", "row")],
+)
 def test_a_forged_neighbor_tree_is_refused(name: str, algorithm: Any, tmp_path: Path) -> None:
     change, message = NEIGHBORS[name]
-    estimator = saved(KNeighborsRegressor(algorithm=algorithm, leaf_size=10), tmp_path)
-    state = [
-        value.copy() if isinstance(value, np.ndarray) else value
-        for value in estimator._tree.__getstate__()
-    ]
-    change(state)
-    estimator._tree.__setstate__(tuple(state))
-    planted(skops.io.dumps(estimator), tmp_path)
-    refused(tmp_path, message)
+
+    def forge(estimator: Any) -> None:
+        state = [
+            value.copy() if isinstance(value, np.ndarray) else value
+            for value in estimator._tree.__getstate__()
+        ]
+        change(state)
+        estimator._tree.__setstate__(tuple(state))
+
+    forged(KNeighborsRegressor(algorithm=algorithm, leaf_size=10), tmp_path, forge, message)
 
 
 def test_support_vectors_of_another_shape_are_refused(tmp_path: Path) -> None:
-    estimator = saved(SVR(), tmp_path)
-    estimator.support_vectors_ = estimator.support_vectors_[:2]
-    planted(skops.io.dumps(estimator), tmp_path)
-    refused(tmp_path, "support vectors have the shape")
+    def forge(estimator: Any) -> None:
+        estimator.support_vectors_ = estimator.support_vectors_[:2]
+
+    forged(SVR(), tmp_path, forge, "support vectors and their coefficients have different shapes")
 
 
 def test_a_sparse_matrix_with_an_index_out_of_range_is_refused(tmp_path: Path) -> None:
     saved(Ridge(), tmp_path)
     estimator = Lasso(alpha=1e-3).fit(X, Y)
-    forged = sparse.csr_matrix(np.ones((1, 3)))
-    forged.indices = np.array([0, 1, 10**6], dtype=np.int32)
-    estimator.coef_ = forged
+    matrix = sparse.csr_matrix(np.ones((1, 3)))
+    matrix.indices = np.array([0, 1, 10**6], dtype=np.int32)
+    estimator.coef_ = matrix
     members = read_members(skops.io.dumps(estimator))
     planted(zipped(members), tmp_path)
     refused(tmp_path, r"types that are not allowed, scipy\.sparse")
@@ -292,12 +271,9 @@ def test_a_sparse_matrix_with_an_index_out_of_range_is_refused(tmp_path: Path) -
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: GradientBoostingRegressor(n_estimators=3, max_leaf_nodes=5),
         lambda: RandomForestRegressor(3, ccp_alpha=0.01),
         lambda: BaggingRegressor(DecisionTreeRegressor(), 3, max_features=2),
-        lambda: HistGradientBoostingRegressor(max_iter=5),
         lambda: KNeighborsRegressor(algorithm="ball_tree", metric="minkowski", p=3),
-        lambda: SVR(kernel="linear"),
     ],
 )
 def test_sound_models_of_these_kinds_load(make: Callable[[], Any], tmp_path: Path) -> None:
@@ -339,22 +315,12 @@ def last_value(name: str, value: str) -> Callable[[str], str]:
 
 
 BOOSTERS: dict[str, tuple[Callable[[str], str], str]] = {
-    "left child": (last_value("left_child", "99999"), "child of a tree's node is out of range"),
-    "right child": (last_value("right_child", "-99999"), "child of a tree's node is out of range"),
-    "circle": (last_value("left_child", "0"), "child of a tree's node is out of range"),
-    "feature": (last_value("split_feature", "77777"), "feature of a tree's node is out of range"),
-    "negative feature": (
-        last_value("split_feature", "-9"),
-        "feature of a tree's node is out of range",
-    ),
+    "left child": (last_value("left_child", "99999"), CHILD),
+    "circle": (last_value("left_child", "0"), CHILD),
+    "feature": (last_value("split_feature", "77777"), FEATURE),
     "category": (last_value("decision_type", "1"), "categories of a tree's node are out of range"),
     "text for a number": (last_value("left_child", "x"), "a stored booster is damaged"),
-    "more leaves": (lambda text: text.replace("num_leaves=", "num_leaves=9", 1), "damaged"),
-    "other sizes": (
-        lambda text: re.sub(r"tree_sizes=\d", "tree_sizes=9", text),
-        "sizes of its trees",
-    ),
-    "no sizes": (lambda text: re.sub(r"tree_sizes=.*\n", "", text), "sizes of its trees"),
+    "sizes": (lambda text: re.sub(r"tree_sizes=\d", "tree_sizes=9", text), "sizes of its trees"),
     "more features": (
         lambda text: text.replace("max_feature_idx=3", "max_feature_idx=300"),
         "4 features",
@@ -363,7 +329,6 @@ BOOSTERS: dict[str, tuple[Callable[[str], str], str]] = {
         lambda text: text.replace("num_class=1", "num_class=9"),
         "one tree per iteration",
     ),
-    "nothing": (lambda text: "", "damaged"),
     "linear": (lambda text: text.replace("is_linear=0", "is_linear=1", 1), "linear"),
 }
 
@@ -463,20 +428,9 @@ def test_a_bomb_inside_a_sparse_matrix_is_refused() -> None:
         check_archive(zipped({"matrix.npz": inner}))
 
 
-def test_too_many_members_and_other_compressions_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_other_compressions_are_refused() -> None:
     with pytest.raises(InputError, match="compression"):
         check_archive(zipped({"a": b"a" * 1000}, zipfile.ZIP_LZMA))
-    monkeypatch.setattr("evenhand.store.archives.MOST_MEMBERS", 2)
-    with pytest.raises(InputError, match="3 members, more than 2"):
-        check_archive(zipped(dict.fromkeys("abc", b"")))
-
-
-def test_a_large_sparse_model_is_within_the_bounds(tmp_path: Path) -> None:
-    rows = sparse.random(2000, 50, density=0.2, format="csr", random_state=0)
-    content = skops.io.dumps(KNeighborsRegressor(algorithm="brute").fit(rows, np.arange(2000.0)))
-    check_archive(content)
 
 
 # Leaves of the JSON of a folder.
@@ -558,7 +512,7 @@ def test_any_other_value_in_a_manifest_is_refused_in_one_line_or_does_no_harm(
     manifest = json.loads((tmp_path / "model.json").read_text())
     del manifest["sha256"]
     for path in sampled_leaves(manifest, random):
-        for new in (OTHERS[i] for i in random.choice(len(OTHERS), 3, replace=False)):
+        for new in (OTHERS[i] for i in random.choice(len(OTHERS), 2, replace=False)):
             (tmp_path / "model.json").write_bytes(sealed(with_leaf(manifest, path, new)))
             with one_line(path, new):
                 again = load(tmp_path)
@@ -594,7 +548,7 @@ def test_any_other_value_in_a_certificate_of_forecasts_is_refused_or_does_no_har
                 assert np.isfinite([*found.times, found.horizon or 0.0, found.link.alpha]).all()
 
 
-@pytest.mark.parametrize("new", [[], {}, "x", -1, 1e300])
+@pytest.mark.parametrize("new", [{}, "x", -1])
 def test_a_wrong_type_in_a_schema_is_named_with_its_file(new: Any, tmp_path: Path) -> None:
     save(RandomizedRegressor(Ridge(), random_state=0).fit(TABLE[["x"]], Y), tmp_path)
     manifest = json.loads((tmp_path / "model.json").read_text())

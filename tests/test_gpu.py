@@ -18,18 +18,9 @@ from numpy.typing import NDArray
 
 import evenhand
 from evenhand import InputError, MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
-from evenhand.forecasters.network import (
-    Rows,
-    Run,
-    Settings,
-    Shape,
-    Stack,
-    Validation,
-    pick_device,
-    row_numbers,
-    score,
-    tensors,
-)
+from evenhand.forecasters.network.settings import Settings
+from evenhand.forecasters.network.stack import Shape, Stack, pick_device, score
+from evenhand.forecasters.network.training import Rows, Run, Validation, row_numbers, tensors
 
 Floats = NDArray[np.float64]
 
@@ -91,7 +82,7 @@ def plain_step(
 def test_a_step_and_a_check_keep_to_the_device_of_the_stack(
     make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.forecasters.network.optimizer.adamw", plain_step)
+    monkeypatch.setattr("evenhand.forecasters.network.training.adamw", plain_step)
     # tensors of the device "meta" have a shape and no numbers; mixed with others they are an error
     where = torch.device("meta")
     model = make()
@@ -162,25 +153,10 @@ def test_a_device_that_is_not_there_is_refused_with_what_to_do(tmp_path: Path) -
     np.testing.assert_allclose(pits(inside, X, y), expected[1], rtol=1e-12)
 
 
-@needs_none
-def test_auto_is_the_cpu_where_there_is_no_gpu() -> None:
-    assert pick_device("auto") == pick_device("cpu") == torch.device("cpu")
-
-
 def test_auto_is_the_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert pick_device("auto") == pick_device("cuda") == torch.device("cuda")
     assert pick_device("cpu") == torch.device("cpu")
-
-
-def test_a_model_with_a_device_is_pickled() -> None:
-    X, y = task(60)
-    model = PAICRegressor(hidden=(4, 4), max_steps=2, device="cpu", random_state=0).fit(X, y)
-    model.device = "cuda"
-    again = pickle.loads(pickle.dumps(model))
-    assert again.device == "cuda"
-    again.device = model.device = "cpu"
-    np.testing.assert_array_equal(pits(again, X, y), pits(model, X, y))
 
 
 def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +180,7 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
 def test_the_validation_loss_in_parts_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = task(400)
     whole = {name: make(device="cpu").fit(X, y) for name, make in MAKERS.items()}
-    monkeypatch.setattr("evenhand.forecasters.network.validation.BLOCK_CELLS", 77)
+    monkeypatch.setattr("evenhand.forecasters.network.training.BLOCK_CELLS", 77)
     for name, make in MAKERS.items():
         parts = make(device="cpu").fit(X, y)
         # sums of some hundred numbers in float32

@@ -38,7 +38,7 @@ class Slow:
 
 
 def n_waiting(log: DecisionLog) -> int:
-    return len(log._group._batches._waiting)  # type: ignore[attr-defined]
+    return len(log._works._waiting)  # type: ignore[attr-defined]
 
 
 def interrupted(transaction: Transaction) -> None:
@@ -111,12 +111,12 @@ def test_an_interrupted_waiter_takes_its_work_back(log: DecisionLog) -> None:
 
 def test_a_leader_that_takes_its_work_back_leaves_the_lead_to_another(log: DecisionLog) -> None:
     """An interrupt between the wake-up and the work, made by hand: threads cannot be timed."""
-    group = log._group._batches  # type: ignore[attr-defined]
+    group = log._works  # type: ignore[attr-defined]
     slow = Slow()
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(log.run, slow)
         slow.has_started.wait(60)
-        ticket = importlib.import_module("evenhand.logs.group_commit").Work(lambda t: None)
+        ticket = importlib.import_module("evenhand.service.sql_log").Work(lambda t: None)
         group._waiting.append(ticket)
         second = pool.submit(log.run, lambda t: t.add(forecast("second")))
         wait_for(lambda: n_waiting(log) == 2)

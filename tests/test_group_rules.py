@@ -32,17 +32,13 @@ TABLE = pd.DataFrame(
     [
         ("bmi > 0.03", [2]),
         ("bmi>=0.03", [1, 2]),
-        ("bmi < 0.03", [0]),
         ("bmi <= 0.03", [0, 1]),
         ("bmi <= 0.03 (or missing)", [0, 1, 3]),
         ("bmi missing", [3]),
-        ("bmi is missing", [3]),
         ("bmi is not missing and sex = 2", [1, 2]),
         ("bmi > 0.03 and sex = 2", [2]),
         ("sex = 2.0", [1, 2]),
-        ("sex == 2", [1, 2]),
         ("sex is 1", [0, 3]),
-        ("sex is not 1", [1, 2]),
         ("years and months > 2 and sex = 2", [2]),
         ("years and months <= 3 and years and months > 1", [1, 2]),
         ("job = R and D", [1]),
@@ -78,19 +74,15 @@ def test_text_selects_the_rows_that_it_describes(text: str, rows: list[int]) -> 
         ("bmy > 0.03", "the table has no column 'bmy'"),
         ("job = cook and sexx = 2", "has no column 'sexx'.*did you mean 'sex'"),
         ("bmi 0.03", "must be comparisons such as"),
-        ("bmi >", "must be comparisons"),
         ("bmi > 0.03 and", "must be comparisons"),
         ("", "must be comparisons"),
-        ("and", "must be comparisons"),
         ("bmi > 0.03 or sex = 2", "must compare column 'bmi' with a number"),
         ("job = cook or sex = 2", 'must be comparisons.*join them by "and"'),
         ("sex = 2 AND bmi > 0.03", "must be comparisons"),
         ("sex = 2 and " * 100 + "sex = 2", "must have at most 100 conditions, got 101"),
         ("bmi > nan", "must compare column 'bmi' with a number, got 'nan'"),
         ("day < NaT", "must compare column 'day' with a date such as 2020-01-31, got 'NaT'"),
-        ("day < 20200131", "must compare column 'day' with a date such as 2020-01-31"),
         ("job > cook", "column 'job' must contain numbers or dates to be compared by >"),
-        ("bmi > high", "must compare column 'bmi' with a number, got 'high'"),
         ("day > soon", "must compare column 'day' with a date such as 2020-01-31, got 'soon'"),
     ],
 )
@@ -100,7 +92,7 @@ def test_wrong_text_is_refused_in_one_line(text: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "Int64"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "Int64"])
 def test_rules_of_an_audit_s_groups_select_the_rows_of_the_groups(dtype: str) -> None:
     random = np.random.default_rng(0)
     numbers = random.normal(size=501) * 1e3
@@ -153,21 +145,9 @@ def test_missing_values_meet_only_what_says_so() -> None:
     assert rule.name == "bmi > 0.02 (or missing) and bmi <= 0.03 (or missing)"
 
 
-def test_a_mask_has_no_rule() -> None:
-    with pytest.raises(InputError, match="the group 'club' is a mask without a rule"):
-        GroupRule.of(Group.given("club"))
-    with pytest.raises(InputError, match="a rule has no conditions"):
-        GroupRule(())
-
-
 @pytest.mark.parametrize(
     "state", [[{}], "x", [{"comparisons": [{"column": "a", "operator": "~", "value": "1"}]}], [1]]
 )
 def test_damaged_states_are_refused(state: Any) -> None:
     with pytest.raises(InputError):
         GroupRule.from_state(state)
-
-
-def test_the_representation_is_the_text() -> None:
-    rule = GroupRule.parse("bmi > 0.03 and sex = 2", TABLE.columns)
-    assert repr(rule) == "GroupRule('bmi > 0.03 and sex = 2')"

@@ -1,316 +1,103 @@
-"""The help of the command: pages that fit the terminal, examples that run, and completion."""
+"""The help of the command: pages, examples that parse, completion, and results on a terminal."""
 
 from __future__ import annotations
 
 import os
-import pty
 import re
 import shlex
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 import typer.main
 
 from command_outcome import Command
-from evenhand._table import folded_command
 from evenhand.audits import parse_condition
-from evenhand.cli import (
-    FORECASTS,
-    LARGE,
-    OTHERS,
-    OUTPUT,
-    PAGES,
-    START,
-    STEPS,
-    Layout,
-    app,
-    command_page,
-    has_colour,
-    panels_of,
-    short_page,
-    top_page,
-    width_of,
-)
+from evenhand.cli import app
 
-ROOT = Path(__file__).parents[1]
-GROUP: Any = typer.main.get_command(app)
-COMMANDS: dict[str, Any] = GROUP.commands
-WIDTHS = (60, 80, 120)
+COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
 
 
-def context_of(name: str) -> Any:
-    return COMMANDS[name].make_context(name, [], resilient_parsing=True)
+def plain(shown: str) -> str:
+    """Return text of a help page without its borders and line breaks."""
+    return " ".join(re.sub("[│╭╮╰╯─]", " ", shown).split())
 
 
-def pages(layout: Layout) -> dict[str, str]:
-    """Every help page, by command; that of `evenhand` itself is ""."""
-    top = GROUP.make_context("evenhand", [], resilient_parsing=True)
-    found = {name: command_page(one, context_of(name), layout) for name, one in COMMANDS.items()}
-    return {"": top_page(GROUP, top, layout), "short": short_page(layout)} | found
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_no_line_of_any_page_is_wider_than_the_terminal(width: int) -> None:
-    for name, page in pages(Layout(width)).items():
-        for line in page.splitlines():
-            assert len(line) <= width, (name, line)
-            assert line.isprintable()
-
-
-def test_usage_lines_have_names_without_braces_and_the_required_options() -> None:
-    for name, page in pages(Layout(100)).items():
-        usage = page.partition("\n\n")[0]
-        assert not set("{}<>()") & set(usage), name
-    audit = command_page(COMMANDS["audit"], context_of("audit"), Layout(100))
-    assert audit.startswith("Usage: evenhand audit [MODEL] TABLE --target COLUMN [OPTIONS]\n")
-    compare = command_page(COMMANDS["compare"], context_of("compare"), Layout(100))
-    assert compare.startswith("Usage: evenhand compare OLD NEW [OPTIONS]\n")
-
-
-def test_every_option_is_in_a_panel_and_names_its_value() -> None:
+def test_help_pages_name_every_option_and_fit_the_terminal(
+    evenhand: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     for name, command in COMMANDS.items():
-        panels = panels_of(command.get_params(context_of(name)))
-        assert {one.name for one in panels[OTHERS]} <= {"help", "seed"}, name
-        titles = list(panels)
-        assert titles[-1] == OTHERS
-        assert OUTPUT in titles, name
-        if LARGE in titles:
-            assert titles[-3:] == [OUTPUT, LARGE, OTHERS]
-        for one in command.params:
-            if one.param_type_name == "option" and not one.is_flag:
-                assert re.fullmatch("[A-Z:=]+", one.metavar or ""), (name, one.name)
-    assert {"mean", "pmf"} <= {one.name for one in panels_of(COMMANDS["audit"].params)[FORECASTS]}
+        shown = evenhand(name, "--help")
+        assert (shown.code, shown.err) == (0, "")
+        assert max(map(len, shown.out.splitlines())) <= 80
+        assert f"Usage: evenhand {name} " in plain(shown.out)
+        for option in command.params:
+            assert option.param_type_name == "argument" or option.opts[0] in shown.out
 
 
-def test_flags_have_no_value_and_defaults_are_named() -> None:
-    page = command_page(COMMANDS["audit"], context_of("audit"), Layout(100))
-    assert re.search(r"^  --json +print JSON instead of text$", page, re.MULTILINE)
-    assert "(default: 0.95)" in page
-    assert re.search(r"seed of the draws, the bootstrap and the searches \(default: 0\)", page)
-
-
-@pytest.mark.parametrize("args", [["-h"], *([name, "-h"] for name in PAGES)])
-def test_the_short_option_prints_the_same_help(args: list[str], evenhand: Command) -> None:
-    short, full = evenhand(*args), evenhand(*args[:-1], "--help")
-    assert (short.code, short.err) == (0, "")
-    assert short.out == full.out
-    assert short.out.startswith("Usage: evenhand ")
-
-
-def test_the_top_page_lists_the_commands_in_the_order_of_the_work() -> None:
-    assert list(PAGES) == list(COMMANDS)
-    page = pages(Layout(100))[""]
-    places = [page.index(f"\n{step}\n") for step in STEPS]
+def test_the_top_page_names_commands_and_exit_codes_and_is_that_of_a_call_without_a_command(
+    evenhand: Command,
+) -> None:
+    full = evenhand("-h")
+    assert (full.code, full.err) == (0, "")
+    places = [full.out.index(f" {name} ") for name in COMMANDS]
     assert places == sorted(places)
-    shown = re.findall(r"^  ([a-z]+)  ", page[places[0] :], re.MULTILINE)
-    assert shown == list(PAGES)
-    assert page.index(START[0].line) < places[0]
-
-
-def test_a_call_without_a_command_prints_the_short_help(evenhand: Command) -> None:
-    shown = evenhand()
-    assert (shown.code, shown.err) == (2, "")
-    assert shown.out.count("\n") < 20
-    for text in (*(one.line for one in START), *PAGES, "evenhand --help"):
-        assert text in shown.out
-
-
-# Examples.
+    assert "70 internal error" in plain(full.out)
+    bare = evenhand()
+    assert (bare.code, bare.out, bare.err) == (2, full.out, "")
 
 
 def examples() -> list[tuple[str, str]]:
-    return [(name, one.line) for name, page in PAGES.items() for one in page.examples]
+    return [
+        (name, line)
+        for name, command in COMMANDS.items()
+        for line in command.help.partition("Examples:")[2].split("\n\n")
+        if line
+    ]
 
 
-def test_every_command_has_examples_and_a_guide_that_exists() -> None:
-    for name, page in PAGES.items():
-        assert 2 <= len(page.examples) <= 5, name
-        assert page.step in STEPS
-        if (ROOT / "docs").exists():
-            assert (ROOT / page.guide).is_file(), page.guide
+def test_every_command_has_examples_that_are_calls_with_its_options() -> None:
+    assert {name for name, _ in examples()} == set(COMMANDS)
+    for name, line in examples():
+        program, command, *rest = shlex.split(line)
+        assert (program, command) == ("evenhand", name)
+        context = COMMANDS[command].make_context(command, rest)
+        for condition in context.params.get("fail_if") or ():
+            parse_condition(condition)
 
 
-@pytest.mark.parametrize(("name", "line"), [*examples(), *(("", one.line) for one in START)])
-def test_examples_are_calls_of_their_command_with_its_options(name: str, line: str) -> None:
-    program, command, *rest = shlex.split(line)
-    assert program == "evenhand"
-    assert command == name or not name
-    context = COMMANDS[command].make_context(command, rest)
-    for condition in context.params.get("fail_if") or ():
-        parse_condition(condition)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_broken_examples_are_the_same_command(width: int) -> None:
-    for _, line in examples():
-        shown = folded_command(line, width, 4)
-        assert max(map(len, shown.splitlines())) <= width
-        assert shlex.split(shown.replace("\\\n", " ")) == shlex.split(line)
-
-
-def test_a_key_that_is_similar_to_a_known_one_is_warned_of(evenhand: Command) -> None:
-    args = ("audit", "no.csv", "--mean", "mu", "--std", "sigma", "--target", "y")
-    warned = evenhand(*args, "--about", "poplation=adults", "--about", "site=north").err
-    assert warned.count("warning") == 1
-    assert warned.startswith("warning: --about poplation=... is not one of the known keys")
-    assert "did you mean 'population'?" in warned
-
-
-# The terminal.
-
-
-class Stream:
-    """A stream that may be a terminal."""
-
-    def __init__(self, number: int, *, is_terminal: bool) -> None:
-        self._number = number
-        self._is_terminal = is_terminal
-
-    def isatty(self) -> bool:
-        return self._is_terminal
-
-    def fileno(self) -> int:
-        return self._number
-
-
-def test_colours_are_for_terminals_that_show_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    assert has_colour(Stream(1, is_terminal=True))
-    assert not has_colour(Stream(1, is_terminal=False))
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert not has_colour(Stream(1, is_terminal=True))
-    monkeypatch.delenv("NO_COLOR")
-    monkeypatch.setenv("TERM", "dumb")
-    assert not has_colour(Stream(1, is_terminal=True))
-
-
-def test_the_width_is_that_of_the_terminal_unless_columns_is_set(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_misspelled_commands_and_options_are_refused_with_similar_names(
+    evenhand: Command,
 ) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    with (tmp_path / "file").open("w") as file:
-        assert width_of(file) is None
-        monkeypatch.setenv("COLUMNS", "72")
-        assert width_of(file) == 72
-        monkeypatch.setenv("COLUMNS", "wide")
-        assert width_of(file) is None
+    assert "'audit'" in evenhand("adit", "t.csv").complaint()
+    refused = evenhand("audit", "t.csv", "--taget", "y").complaint()
+    assert "--target" in refused
+    assert refused.endswith("see evenhand audit --help\n")
 
 
-def on_terminal(args: list[str], columns: int, **environment: str) -> str:
-    """Return what the command prints on a terminal of a width."""
-    import fcntl
-    import struct
-    import termios
-
-    first, second = pty.openpty()
-    fcntl.ioctl(second, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    kept = {
-        name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")
-    }
-    run = subprocess.Popen(
-        [sys.executable, "-m", "evenhand", *args],
-        stdout=second,
-        stderr=second,
-        env=kept | {"TERM": "xterm"} | environment,
-    )
-    os.close(second)
-    shown = b""
-    # reading fails once the other end is closed
-    while True:
-        try:
-            block = os.read(first, 65536)
-        except OSError:
-            break
-        if not block:
-            break
-        shown += block
-    run.wait()
-    os.close(first)
-    return shown.decode().replace("\r\n", "\n")
-
-
-@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}])
-def test_messages_and_help_on_a_terminal_fit_and_are_coloured(environment: dict[str, str]) -> None:
-    helped = on_terminal(["plan", "-h"], 60, **environment)
-    refused = on_terminal(["plan", "--fit", "0.3", "--link", "none"], 60, **environment)
-    for shown in (helped, refused):
-        assert ("\x1b[" in shown) == (not environment)
-        plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
-        assert max(map(len, plain.splitlines())) <= 60
-        # escapes of a safe stream would be text
-        assert "u001b" not in plain
-    assert re.sub(r"\x1b\[[0-9;]*m", "", refused).startswith("error: no such option: --fit; see")
-
-
-def test_results_fit_the_terminal_and_json_is_never_broken(evenhand: Command) -> None:
-    args = ["plan", "--rows", "200"]
-    shown = on_terminal(args, 60)
-    assert max(map(len, shown.splitlines())) <= 60
-    # the same words as on a wide terminal, in tables too
-    assert sorted(shown.replace("─", "").split()) == sorted(
-        evenhand(*args).out.replace("─", "").split()
-    )
-    plain = evenhand(*args, "--json").out
-    assert max(map(len, plain.splitlines())) > 30
-    assert on_terminal([*args, "--json"], 30) == plain
-
-
-# Completion.
-
-
-def test_scripts_for_shells_are_printed(evenhand: Command) -> None:
-    for shell in ("bash", "zsh", "fish"):
-        shown = evenhand("--show-completion", shell)
-        assert (shown.code, shown.err) == (0, "")
-        assert "_EVENHAND_COMPLETE=complete_" + shell in shown.out
-        program = shutil.which(shell)
-        if program is not None:
-            run = [program, "-n", "-c", shown.out] if shell != "fish" else [program, "-n"]
-            # the shell reads the script without running it
-            assert subprocess.run(run, input=shown.out, text=True, check=False).returncode == 0
-
-
-def test_completion_is_installed_where_the_shell_reads_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evenhand: Command
-) -> None:
-    home = {"HOME": str(tmp_path)}
-    run = subprocess.run(
-        [sys.executable, "-m", "evenhand", "--install-completion", "fish"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | home,
-    )
-    (script,) = tmp_path.rglob("evenhand.fish")
-    assert script.read_text() == evenhand("--show-completion", "fish").out
-    assert run.stdout.startswith("completion for fish written to ")
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ("evenhand re", {"recalibrate", "replay"}),
-        ("evenhand audit --me", {"--mean"}),
-        ("evenhand plan --link ga", {"gaussian"}),
-        ("evenhand fit --outcome ", {"continuous", "count", "hurdle", "binary"}),
-    ],
-)
-def test_shells_complete_commands_options_and_choices(words: str, found: set[str]) -> None:
+def test_shells_complete_commands() -> None:
     asked = {
         "_EVENHAND_COMPLETE": "complete_bash",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(words.count(" ")),
+        "COMP_WORDS": "evenhand re",
+        "COMP_CWORD": "1",
     }
-    run = subprocess.run(
-        [sys.executable, "-m", "evenhand"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | asked,
-    )
-    assert set(run.stdout.split()) == found
+    run = [sys.executable, "-m", "evenhand"]
+    shown = subprocess.run(run, capture_output=True, text=True, check=True, env=os.environ | asked)
+    assert set(shown.stdout.split()) == {"recalibrate", "replay"}
+
+
+def test_results_fit_the_terminal_and_json_is_never_broken(
+    evenhand: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = ["plan", "--rows", "200"]
+    wide, as_json = evenhand(*args).out, evenhand(*args, "--json").out
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = evenhand(*args).out
+    assert max(map(len, shown.splitlines())) <= 60
+    # the same words as on a wide terminal, in tables too
+    assert sorted(shown.replace("─", "").split()) == sorted(wide.replace("─", "").split())
+    monkeypatch.setenv("COLUMNS", "30")
+    assert max(map(len, as_json.splitlines())) > 30
+    assert evenhand(*args, "--json").out == as_json

@@ -7,38 +7,26 @@ import hashlib
 import html
 import json
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
 from browser.report_examples import (
     AUDITS,
     EVIL,
     deterministic,
-    found,
     full_deterministic,
     full_randomized,
     group,
-    price_of,
     randomized,
     scanned,
 )
-from evenhand.report import (
-    Note,
-    NoteKind,
-    audit_html,
-    audit_text,
-    findings_of,
-    main_findings,
-    next_steps,
-    nice_ticks,
-    status_of,
-)
+from evenhand.report import Note, NoteKind, audit_html, audit_text, findings_of
+from evenhand.report.charts import nice_ticks
+from evenhand.report.next_steps import next_steps
+from evenhand.report.sentences import main_findings
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -119,12 +107,20 @@ def told(page):
     return " ".join(html.unescape(re.sub(r"<title>.*?</title>|<[^>]*>", " ", first)).split())
 
 
+SHOWN = (
+    *("deterministic", "nothing", "yes_no", "unknown_randomized", "unknown_full"),
+    *("full_randomized", "no_groups", "hostile"),
+)
+each_page = pytest.mark.parametrize("name", SHOWN)
+
+
 @pytest.fixture(scope="module")
 def pages():
-    return {name: audit_html(make()) for name, make in AUDITS.items()}
+    names = {*SHOWN, "randomized", "full_deterministic"}
+    return {name: audit_html(AUDITS[name]()) for name in names}
 
 
-@pytest.mark.parametrize("name", AUDITS)
+@each_page
 def test_page_is_well_formed_and_complete(pages, name):
     page = Page(pages[name])
     names = [tag for tag, _ in page.tags]
@@ -141,23 +137,12 @@ def test_page_is_well_formed_and_complete(pages, name):
     links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
     assert links[0] == "#main"
     assert {link[1:] for link in links} <= set(page.ids)
-
-
-@pytest.mark.parametrize("name", AUDITS)
-def test_every_row_of_a_table_has_as_many_cells_as_its_head(pages, name):
     for table in re.findall(r"<table.*?</table>", pages[name], flags=re.S):
-        assert (
-            len(
-                {
-                    len(re.findall(r"<t[hd][ >]", row))
-                    for row in re.findall(r"<tr.*?</tr>", table, flags=re.S)
-                }
-            )
-            == 1
-        )
+        rows = re.findall(r"<tr.*?</tr>", table, flags=re.S)
+        assert len({len(re.findall(r"<t[hd][ >]", row)) for row in rows}) == 1
 
 
-@pytest.mark.parametrize("name", AUDITS)
+@each_page
 def test_figures_are_well_formed_and_refer_to_parts_of_the_page(pages, name):
     ids = Page(pages[name]).ids
     for root in svgs(pages[name]):
@@ -166,21 +151,16 @@ def test_figures_are_well_formed_and_refer_to_parts_of_the_page(pages, name):
             ids
         )
         assert not [value for value in values if re.search(r"nan|inf|e[+-]\d", value)]
-
-
-@pytest.mark.parametrize("name", AUDITS)
-def test_every_mark_says_its_value(pages, name):
+    assert not re.search(r"\b(nan|None|inf|True|False)\b|-0\.0\b", text_of(pages[name]))
     for root in svgs(pages[name]):
-        marks = [
-            element for element in root.iter("g") if element.get("class", "").startswith("mark")
-        ]
-        assert all(
-            mark.get("role") == "img" and mark[0].tag == "title" and mark[0].text for mark in marks
-        )
-        assert all(any(c.isdigit() for c in mark[0].text) for mark in marks)
+        marks = [one for one in root.iter("g") if one.get("class", "").startswith("mark")]
+        for mark in marks:
+            # each mark says its value
+            assert (mark.get("role"), mark[0].tag) == ("img", "title")
+            assert any(c.isdigit() for c in mark[0].text)
 
 
-@pytest.mark.parametrize("name", AUDITS)
+@each_page
 def test_page_loads_nothing_and_is_small(pages, name):
     page = pages[name]
     assert len(page.encode()) < 1_500_000
@@ -195,19 +175,17 @@ def test_page_loads_nothing_and_is_small(pages, name):
     assert not [attr for attr in attributes if attr.startswith("on") or attr in {"src", "style"}]
     assert "@import" not in page
     assert "url(" not in page.partition("</style>")[0]
-
-
-@pytest.mark.parametrize("name", AUDITS)
-def test_only_the_script_of_the_page_may_run(pages, name):
-    page = pages[name]
+    # only the script of the page may run, and it never writes markup
     (script,) = re.findall(r"<script>(.*?)</script>", page, flags=re.S)
     seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = next(attrs for tag, attrs in Page(page).tags if attrs.get("http-equiv"))[
-        "content"
-    ].split("; ")
+    head = next(attrs for _, attrs in Page(page).tags if attrs.get("http-equiv"))
+    policy = head["content"].split("; ")
     assert policy[0] == "default-src 'none'"
     assert f"script-src 'sha256-{seal}'" in policy
     assert scripts_of(page) == [{"type": "application/json", "id": "data"}, {}]
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(", script
+    )
 
 
 def scripts_of(page):
@@ -232,55 +210,11 @@ def test_icon_is_that_of_the_documentation(pages):
     assert drawn == original.read_bytes()
 
 
-def test_script_never_writes_markup(pages):
-    (script,) = re.findall(r"<script>(.*?)</script>", pages["deterministic"], flags=re.S)
-    assert not re.search(
-        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(", script
-    )
-
-
-@pytest.mark.parametrize("name", AUDITS)
-def test_no_python_value_shows_through(pages, name):
-    assert not re.search(r"\b(nan|None|inf|True|False)\b|-0\.0\b", text_of(pages[name]))
-
-
-def test_number_of_figures(pages):
-    counts = {name: page.count('<svg class="chart"') for name, page in pages.items()}
-    assert counts["deterministic"] == counts["randomized"] == 1  # the worst groups
-    assert counts["full_deterministic"] == 5
-    assert counts["full_randomized"] == 6  # and the coverage in every group
-    assert counts["nothing"] == 0
-    overviews = {name: page.count('<svg class="chart rows"') for name, page in pages.items()}
-    assert overviews == {name: name not in ("nothing", "no_groups") for name in pages}
-
-
-def test_same_values_give_the_same_page(pages):
-    assert audit_html(deterministic()) == pages["deterministic"]
-
-
-def test_page_from_the_json_of_an_audit_is_the_same(pages):
-    assert audit_html(json.loads(json.dumps(randomized()))) == pages["randomized"]
-
-
-def test_input_is_not_changed():
-    values = deterministic()
-    audit_html(values)
-    assert values == deterministic()
-
-
-def test_rows_that_go_by_several_names_are_told_of_once():
-    audit = deterministic()
-    again = scanned(
-        "sex = f and age > 45", 420, 0.2312, "outcomes lower than forecast", -0.81, 0.00003
-    )
-    named = scanned("sex=f", 740, 0.092, "outcomes lower than forecast", -0.31, 0.00004)
-    audit["scan"][1:1] = [again, named]
-    verdict = text_of(audit_html(audit)).partition("Errors are absolute differences")[0]
-    assert "Group age > 45 and sex = f (420 rows)" in verdict
-    assert "sex = f and age > 45" not in verdict
-    assert verdict.count("sex=f (740 rows)") == 1
-    # as without the other names: each set of rows counts once
-    assert "Problem found in 9 groups; all people together are one of them." in verdict
+def test_equal_values_give_equal_pages_and_are_left_alone(pages):
+    values = randomized()
+    assert audit_html(json.loads(json.dumps(values))) == pages["randomized"]
+    assert audit_html(values) == pages["randomized"]
+    assert values == randomized()
 
 
 def test_deterministic_verdict_says_which_groups_are_off_how_and_how_much(pages):
@@ -307,21 +241,16 @@ def test_deterministic_verdict_says_which_groups_are_off_how_and_how_much(pages)
     assert "In every group of at least" not in text
 
 
-def test_groups_lead_for_a_deterministic_model_and_the_oracle_is_an_appendix(pages):
+def test_sections_stand_in_the_order_of_what_is_proven(pages):
+    groups = ["Named groups", "Groups by features", "Groups found by search"]
+    limits = ["Assumptions and limits", "Notes"]
     assert headings(pages["deterministic"]) == [
-        "What to do next",
-        "Named groups",
-        "Groups by features",
-        "Groups found by search",
-        "Scores",
-        "Guarantees",
-        "Assumptions and limits",
-        "Notes",
-        "Appendix: oracle worst groups",
+        *("What to do next", *groups, "Scores", "Guarantees", *limits)
     ]
-    assert "even the true distribution has an error of about (1 - share) / 2 here" in text_of(
-        pages["deterministic"]
-    )
+    assert headings(pages["full_randomized"]) == [
+        *("What to do next", "Guarantees", "Overall calibration"),
+        *(*groups, "Scores", *limits, "Provenance"),
+    ]
 
 
 def test_the_proof_of_a_randomized_model_follows_the_groups_that_are_off(pages):
@@ -333,13 +262,6 @@ def test_the_proof_of_a_randomized_model_follows_the_groups_that_are_off(pages):
         text,
     )
     assert "pathwise" in text
-    assert headings(pages["randomized"])[:4] == [
-        "What to do next",
-        "Guarantees",
-        "Oracle worst groups",
-        "Named groups",
-    ]
-    assert "even the true distribution" not in text
 
 
 @pytest.mark.parametrize("bound", [0.5, 0.4991])
@@ -381,29 +303,10 @@ def test_a_plain_interval_stands_beside_the_coverage_of_a_randomized_one():
         verdict,
     )
     page = audit_html(full_randomized())
-    assert [row[-1] for row in rows_of(page, "Bounds for every group")] == [
-        "98% interval",
-        "95% interval",
-        "90% interval",
-        "90% interval",
-    ]
-    assert rows_of(page, "Coverage of intervals without a draw in every group")[1] == [
-        "95%",
-        "94.6%",
-        "29.0%",
-        "64.5%",
-        "85.8%",
-        "85%",
-    ]
-
-
-def test_both_bounds_of_the_coverage_are_drawn_with_those_of_a_plain_interval(pages):
-    said = tips(pages["full_randomized"])
-    for mass, low, high in ((10, "37.0", "98.0"), (20, "51.4", "94.5"), (50, "65.0", "90.0")):
-        tip = f"In every group of at least {mass}% of people, the 80% interval with a draw covers"
-        assert said.count(f"{tip} between {low}% and {high}% of outcomes.") == 2
-    assert sum("the 95% interval without a draw covers at least" in tip for tip in said) == 4
-    assert "Coverage in every group" not in text_of(pages["full_deterministic"])
+    levels = [row[-1] for row in rows_of(page, "Bounds for every group")]
+    assert levels == [f"{level}% interval" for level in (98, 95, 90, 90)]
+    plain = rows_of(page, "Coverage of intervals without a draw in every group")
+    assert plain[1] == ["95%", "94.6%", "29.0%", "64.5%", "85.8%", "85%"]
 
 
 def test_where_no_plain_interval_has_the_same_lower_bound_that_is_said():
@@ -421,20 +324,9 @@ def test_where_no_plain_interval_has_the_same_lower_bound_that_is_said():
     for row in audit["certificate"]["every_group"]:
         row["coverage_80_low"] = 0.0
     assert "Without a draw" not in text_of(audit_html(audit)).partition("Guarantees")[0]
-    for row in full_randomized()["plain_intervals"]:
-        assert row["floor"] >= 0
     none = audit_html(full_randomized() | {"plain_intervals": []})
     assert "ithout a draw" not in text_of(none)
     assert len(rows_of(none, "Bounds for every group")[0]) == 5
-
-
-def test_widths_of_plain_intervals_are_left_out_where_only_pits_are_known():
-    audit = full_randomized()
-    for row in audit["plain_intervals"]:
-        row["width"] = None
-    page = audit_html(audit)
-    assert "mean width" not in text_of(page).lower()
-    assert len(rows_of(page, "Coverage of intervals without a draw in every group")[0]) == 5
 
 
 def test_a_deterministic_model_has_lower_bounds_of_coverage_alone():
@@ -457,7 +349,6 @@ def test_scan_shows_the_surest_and_says_how_many_there_were(pages):
     text = text_of(pages["deterministic"])
     assert "31 groups were examined" in text
     assert "5 problems found." in text
-    assert "x29 > 0.5" in text
     audit = deterministic()
     audit["scan"] = [
         scanned(f"x{i} > 0", 90 + i, 0.1, "mixed", 0.1, min(0.001 * (i + 1), 1.0))
@@ -468,67 +359,6 @@ def test_scan_shows_the_surest_and_says_how_many_there_were(pages):
     assert "The first 100 groups are listed, problems before others." in text
     assert "x99 > 0" in text
     assert "x100 > 0" not in text
-
-
-def test_where_nothing_is_off_that_is_said_without_claiming_perfection():
-    audit = deterministic() | {
-        "scan": [],
-        "learned": [found(0.2, 180, -0.01, 0.0, None)],
-        "certificate": None,
-    }
-    audit["groups"] = [
-        group("everyone", 1500, 0.01, 0.0, 0.03),
-        group("sex=f", 740, 0.02, 0.0, 0.05, mean_pit=0.49),
-    ]
-    text = text_of(audit_html(audit))
-    assert (
-        "No problem found. These rows would have shown, with 80% probability, an error of" in text
-    )
-    assert "The error is 1.0 points (95%: 0.0 to 3.0)." in text
-    assert not painted_off(audit)
-
-
-def test_forecasts_that_are_off_for_everybody_are_called_so():
-    audit = deterministic() | {"scan": [], "learned": []}
-    audit["groups"] = audit["groups"][:1]
-    assert re.search(
-        r"Forecasts are too high by 0\.13 units of y on average \(95%: 0\.03 to 0\.23\)\.",
-        told(audit_html(audit)),
-    )
-
-
-def test_too_small_groups_are_marked(pages):
-    text = text_of(pages["deterministic"])
-    assert "region=north - too few rows 0.100" in text
-    assert not [tip for tip in tips(pages["deterministic"]) if "region=north" in tip]
-
-
-def test_units_of_scores(pages):
-    cells = Page(pages["deterministic"]).cells
-    for cell in (
-        "1.512",
-        "12,563",
-        "12,000 to 13,001",
-        "77.2%",
-        "75.0% to 79.0%",
-        "4.1",
-        "2.0 to 6.0",
-    ):
-        assert cell in cells
-
-
-def test_certificate_is_shown_with_its_limits(pages):
-    text = text_of(pages["randomized"])
-    for part in (
-        "every group of at least",
-        "31.4",
-        "51.4%",
-        "questions that these rows can answer",
-        "is it calibrated on average? yes",
-    ):
-        assert part.lower() in text.lower()
-    assert "is it calibrated for groups formed after the draws? no lucky draws" in text
-    assert "Not covered a shift in time or population after these rows" in text
 
 
 def test_everything_from_data_is_escaped(pages):
@@ -545,92 +375,37 @@ def test_everything_from_data_is_escaped(pages):
     assert not [attr for _, attrs in Page(page).tags for attr in attrs if attr.startswith("on")]
 
 
-@pytest.mark.parametrize(
-    "name", ["$a_b$", r"\$x$", "$", "100 $ to 200 $", r"\frac{a}{b}", "a & b", "$\\frac$"]
-)
-def test_names_are_shown_as_they_are(name):
-    audit = deterministic()
-    audit["groups"][1]["group"] = name
-    page = audit_html(audit)
-    assert [tip for tip in tips(page) if tip.startswith(f"{name}: off by 1.2 points")]
-    assert name in Page(page).cells
-
-
-def test_characters_that_a_page_may_not_hold_are_replaced():
+def test_names_are_shown_as_they_are_but_for_characters_that_a_page_may_not_hold():
     audit = deterministic() | {"name": "bell \x07, half a pair \ud800"}
-    audit["groups"][1]["group"] = "zero \x00 日本"
+    audit["groups"][1]["group"] = r"$\frac{a}{b}$ & b"
+    audit["groups"][2]["group"] = "zero \x00 日本"
     page = audit_html(audit)
     assert page.encode("utf-8")
     assert "bell \ufffd, half a pair \ufffd" in text_of(page)
-    assert [tip for tip in tips(page) if tip.startswith("zero \ufffd 日本: off by")]
+    assert {r"$\frac{a}{b}$ & b", "zero \ufffd 日本"} <= set(Page(page).cells)
 
 
 def test_very_many_groups_and_long_names_stay_in_bounds():
     audit = deterministic()
     audit["groups"] += [
-        group(f"{'long ' * 200}{i}", 50, 0.1 + i / 1e5, 0.0, 0.2) for i in range(3000)
+        group(f"{'long ' * 200}{i}", 50, 0.1 + i / 1e5, 0.0, 0.2) for i in range(1000)
     ]
     page = audit_html(audit)
     assert len(page.encode()) < 1_500_000
-    assert "The first 400 of 3,003 groups are listed, problems" in text_of(page)
+    assert "The first 400 of 1,003 groups are listed, problems" in text_of(page)
     # cut in the middle, so that names that differ at their ends stay apart
     assert (
         len({cell for cell in Page(page).cells if cell.startswith("long ")}) == 399
     )  # sex=f has a problem
 
 
-def test_a_million_rows_are_said_as_such(pages):
-    assert "1,000,000 rows" in told(pages["million_rows"])
-
-
-def test_all_of_three_hundred_groups_can_be_read_and_found(pages):
-    page = pages["many_groups"]
-    rows = page.partition('<section id="groups">')[2].partition("</section>")[0]
-    assert rows.count("<tr") == 1 + 304
-    assert (
-        '<label for="find-named-groups">Find a group</label><input id="find-named-groups"' in rows
-    )
-    assert 'role="status" aria-live="polite"' in rows
-
-
-def test_values_that_columns_are_sorted_by_are_numbers_or_empty(pages):
-    for name, page in pages.items():
-        orders = [attrs["data-v"] for _, attrs in Page(page).tags if "data-v" in attrs]
-        assert all(value == "" or float(value) == float(value) for value in orders), name
-    assert 'data-v="0.092"' in pages["deterministic"]
-
-
-def test_first_screen_says_what_was_audited_and_what_that_does_not_cover(pages):
-    told_of = told(pages["full_deterministic"])
-    assert "1,500 rows · deterministic forecasts" in told_of
-    assert (
-        "What was audited Model risk model (BoostedDistributionRegressor) Data table.csv Rows 1,500"
-        in told_of
-    )
-    assert "Groups 0 by the forecast, 3 named, 31 by features, 3 found by search" in told_of
-    assert (
-        "What is not covered Groups that were not examined: there is no guarantee for them."
-        in told_of
-    )
-    assert "A shift in time or population after these rows." in told_of
-    assert "Groups that were not examined" not in told(pages["full_randomized"])
-    assert "People, places and times that these rows do not represent." in told(pages["no_groups"])
-
-
 def test_picture_shows_everybody_the_most_important_groups_and_the_proof(pages):
     page = pages["full_randomized"]
     picture = page.partition('<section class="picture">')[2].partition("</section>")[0]
     names = re.findall(r'<text class="name"[^>]*>(.*?)</text>', picture)
-    assert list(zip(names[::2], names[1::2], strict=True))[:2] == [
-        ("everyone", "4.1"),
-        ("20% found by search: age &gt; 44 and sex = f", "21.4"),
-    ]
-    assert names[4:8] == [
-        *("10% found by search: age &gt; 45 and sex = f", "26.0"),
-        *("sex=f", "9.2"),
-    ]
+    assert names[:3] == ["everyone", "4.1", "20% found by search: age &gt; 44 and sex = f"]
+    assert names[6:8] == ["sex=f", "9.2"]
     assert names[-2:] == ["every group of 20% of people", "at most 31.4"]
-    assert len(names) == 2 * (1 + 6 + 1)
     said = [html.unescape(one) for one in re.findall(r"<title>(.*?)</title>", picture)]
     assert len(said) == 8
     assert "everyone: off by 4.1 points (interval 2.0 to 6.2), " in " ".join(said)
@@ -645,144 +420,33 @@ def test_bars_outside_the_band_are_told_apart():
         "low": [0.03] * n,
         "high": [0.07] * n,
     }
-    page = audit_html(audit)
-    assert (
-        "PIT 0% to 5%: 9.0% of outcomes; under calibration 3.0% to 7.0%. Outside the band."
-        in tips(page)
-    )
-    assert "1 bar lies outside the band." in text_of(page)
-    assert "All bars lie within the band." in text_of(audit_html(full_randomized()))
-
-
-def test_a_band_that_is_unknown_is_neither_in_the_key_nor_in_the_note():
-    audit = full_randomized()
-    audit["pit"] |= {"low": None, "high": None}
-    audit["calibration"] = [{"level": 0.8, "observed": 0.7, "low": None, "high": None}]
-    text = text_of(audit_html(audit))
-    assert "Histogram of PITs" in text
-    assert "Calibration curve" in text
-    assert "simultaneous 95% band" not in text
-    assert "the band." not in text
-    assert "the band contains" not in text
-    assert "simultaneous 95% band" in text_of(audit_html(full_randomized()))
-
-
-def test_calibration_curve_says_what_comes_true():
-    audit = full_randomized()
     audit["calibration"] = [{"level": 0.8, "observed": 0.7, "low": 0.65, "high": 0.75}]
     page = audit_html(audit)
-    (tip,) = [tip for tip in tips(page) if tip.startswith("Predicted 80%: 70.0% of outcomes")]
+    said = tips(page)
+    outside = "PIT 0% to 5%: 9.0% of outcomes; under calibration 3.0% to 7.0%. Outside the band."
+    assert outside in said
+    assert "1 bar lies outside the band." in text_of(page)
+    assert "All bars lie within the band." in text_of(audit_html(full_randomized()))
+    (tip,) = [tip for tip in said if tip.startswith("Predicted 80%: 70.0% of outcomes")]
     assert "65.0% to 75.0%" in tip
     assert "At 1 of 1 level, the band does not contain the predicted" in text_of(page)
-
-
-def test_worst_groups_are_drawn_beside_chance_learners_and_proof(pages):
-    said = " ".join(tips(pages["full_randomized"]))
-    # 0.22 * 0.8 + 0.02 and 0.43 - 0.038 * 2, as the example has them
-    assert "Oracle worst 20%: off by 19.6 points; under calibration 17.0 to 19.0." in said
-    assert "Certified: every group of at least 20% of people is off by at most 35.4 points." in said
-    assert "Group of 20% learned from features: off by 21.4 points, by at least 15.2 with" in said
-    assert "Certified" not in " ".join(tips(pages["full_deterministic"]))
-    for name in ("full_deterministic", "full_randomized"):
-        assert 'aria-label="Oracle worst groups"' in pages[name]  # the same as numbers
-
-
-def test_price_shows_the_point_that_was_chosen_if_there_is_one(pages):
-    chosen = price_of(0.2)["chosen"]
-    # an upper bound is rounded up
-    most = np.ceil(1000 * chosen["group_error"]) / 10
-    assert f"groups of 20% off by up to {most:.1f} points" in " ".join(
-        tip for tip in tips(pages["full_randomized"]) if tip.startswith("Chosen: alpha 0.2")
-    )
-    assert "Chosen here: alpha 0.2." in text_of(pages["full_randomized"])
-    assert "Chosen" not in text_of(pages["full_deterministic"])
-    assert "This model has no link." in text_of(pages["full_deterministic"])
-
-
-def test_people_are_counted_from_one_and_the_draw_is_explained(pages):
-    text = text_of(pages["full_randomized"])
-    assert "a higher draw gives a lower forecast" in text
-    assert "a higher draw" not in text_of(pages["full_deterministic"])
-    assert "row 12" in text  # row 11 counted from 0
-    assert "row 11 " not in text
-
-
-def test_example_people_are_shown_under_each_draw(pages):
-    # outcome 61: the forecast of row 109 under draw 0.1 is 63 to 180
-    said = tips(pages["full_randomized"])
-    assert (
-        "Row 109, draw 0.10: 80% interval 63 to 180, median 118; the outcome 61 is outside." in said
-    )
-    assert sum(tip.startswith("Row 109, draw") for tip in said) == 4
-    assert (
-        sum(tip.startswith("Row 109: 80% interval") for tip in tips(pages["full_deterministic"]))
-        == 1
-    )
+    # an unknown band is neither in the key nor in the note
+    audit["pit"] |= {"low": None, "high": None}
+    audit["calibration"][0] |= {"low": None, "high": None}
+    text = text_of(audit_html(audit))
+    assert not re.search(r"simultaneous 95% band|the band\.|the band contains", text)
 
 
 def test_provenance_is_shown(pages):
     text = text_of(pages["full_randomized"])
-    for part in (
-        "0f" * 32,
-        "a7" * 32,
-        "Seed 0:",
-        "evenhand 0.2.0, Python 3.11.7, numpy 2.1.0",
-        "evenhand.audit/4",
-    ):
+    packages = "evenhand 0.2.0, Python 3.11.7, numpy 2.1.0"
+    for part in ("0f" * 32, "a7" * 32, "Seed 0:", packages, "evenhand.audit/4"):
         assert part in text
     assert "evenhand audit model table.csv --target progression" in text
     audit = full_randomized()
     audit["provenance"] |= {"command": None, "random_state": None, "model": {}, "data": {}}
     assert "Made from Python; no command was recorded." in text_of(audit_html(audit))
     assert "Hash of the model not recorded" in text_of(audit_html(audit))
-
-
-def test_older_audits_are_shown_without_what_they_lack(pages):
-    assert not {
-        "Overall calibration",
-        "Example people",
-        "Price of a guarantee",
-        "Provenance",
-    } & set(headings(pages["deterministic"]))
-    assert headings(pages["full_randomized"]) == [
-        "What to do next",
-        "Guarantees",
-        "Overall calibration",
-        "Oracle worst groups",
-        "Named groups",
-        "Groups by features",
-        "Groups found by search",
-        "Scores",
-        "Example people",
-        "Price of a guarantee",
-        "Assumptions and limits",
-        "Notes",
-        "Provenance",
-    ]
-
-
-@pytest.mark.parametrize("size", [1e-9, 1.0, 1e6, 1e300])
-@pytest.mark.parametrize("shift", [0.0, -3.0, 1e3])
-def test_examples_of_any_size_are_drawn_inside_the_picture(size, shift):
-    audit = full_randomized()
-    for row in audit["examples"]:
-        row |= {key: (row[key] + shift) * size for key in ("low", "median", "high", "outcome")}
-    svg = next(
-        svg
-        for svg in svgs(audit_html(audit))
-        if "intervals of example" in svg.get("aria-label", "")
-    )
-    width = float(svg.get("viewBox").split()[2])
-    paths = " ".join(element.get("d") for element in svg.iter("path"))
-    assert all(0 <= float(x) <= width for x in re.findall(r"[MH](-?[\d.]+)", paths))
-
-
-def test_forecasts_that_do_not_vary_are_drawn():
-    audit = full_deterministic()
-    audit["examples"] = [
-        row | dict.fromkeys(("low", "median", "high", "outcome"), 2.0) for row in audit["examples"]
-    ]
-    assert "80% interval 2.000 to 2.000" in " ".join(tips(audit_html(audit)))
 
 
 def test_ticks_are_round_and_inside():
@@ -792,15 +456,6 @@ def test_ticks_are_round_and_inside():
     assert nice_ticks(0.0, float("inf")) == [0.0]
 
 
-def test_page_is_made_without_matplotlib():
-    code = (
-        "import sys; sys.path.insert(0, 'tests'); from browser.report_examples import"
-        " full_randomized; from evenhand.report import audit_html; audit_html(full_randomized());"
-        " sys.exit('matplotlib' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def test_bounds_that_round_to_nothing_are_not_told_of():
     audit = deterministic() | {"scan": [], "learned": []}
     for low, said in ((0.0004, ""), (0.0016, ", at least 0.1")):
@@ -808,7 +463,7 @@ def test_bounds_that_round_to_nothing_are_not_told_of():
         assert f"Forecasts are off by 9.2 points{said}." in text_of(audit_html(audit))
 
 
-@pytest.mark.parametrize("name", AUDITS)
+@each_page
 def test_text_and_page_say_the_same(pages, name):
     lead, sentences = verdict(AUDITS[name]())
     page, text = text_of(pages[name]), " ".join(audit_text(AUDITS[name]()).split())
@@ -830,18 +485,6 @@ def test_a_caveat_stands_first_in_page_and_text():
     assert f"- {caveat}" in text
     for lacking in (full_randomized(), full_randomized() | {"caveat": None}):
         assert '<li class="warn">' not in audit_html(lacking)
-
-
-def test_a_caveat_also_stands_where_nothing_is_proven():
-    lead, sentences = verdict(full_randomized() | {"caveat": "Shared draws.", "certificate": None})
-    assert lead.startswith("20% found by search: ")
-    assert str(sentences[0]) == "Shared draws."
-
-
-def test_one_quantity_is_rounded_one_way(pages):
-    # 0.3138 in the lead, on the scale and in the table, never 32
-    assert told(pages["full_randomized"]).count("31.4") == 2  # in the lead and on the scale
-    assert "at most 32" not in text_of(pages["full_randomized"])
 
 
 def test_groups_too_small_to_tell_are_the_first_to_be_left_out():
@@ -891,14 +534,6 @@ def test_bad_news_over_everybody_comes_first_with_direction_and_units():
     assert "Forecasts are too low by 15.2 units of y on average" in verdict(audit)[0]
 
 
-def test_chances_off_over_everybody_are_told_where_the_mean_is_not():
-    lead, _ = verdict(everybody(0.01, 0.15, cover=0.61))
-    assert lead == (
-        "The 80% interval covers 61.0% of outcomes. The error is 20.0 points (95%: 15.0 to 30.0)."
-        " Overall: intervals too narrow."
-    )
-
-
 def test_a_group_with_too_narrow_intervals_has_its_mean_as_well():
     audit = deterministic()
     # a group with too narrow intervals: the sentence reports its mean as well
@@ -909,15 +544,6 @@ def test_a_group_with_too_narrow_intervals_has_its_mean_as_well():
     )
     audit["groups"][2] |= {"bias_high": 0.1}
     assert "0.31 units of y" not in text_of(audit_html(audit))
-
-
-def test_scanned_groups_that_chance_explains_are_not_called_as_forecast():
-    audit = deterministic()
-    audit["scan"][-1] |= {"direction": "as forecast", "p_adjusted": 1.0}
-    row = audit_html(audit).partition("x29 &gt; 0.5</th>")[2].partition("</tr>")[0]
-    assert "<td>no problem found</td>" in row
-    assert "as forecast" not in row
-    assert "as forecast" not in audit_text(audit)
 
 
 def test_why_nothing_was_scanned_is_said():
@@ -940,18 +566,13 @@ def nans(value, key=""):
         return {k: nans(v, k) for k, v in value.items()}
     if isinstance(value, list):
         return [nans(item, key) for item in value]
-    is_number = isinstance(value, float) and key not in {
-        "confidence",
-        "mass",
-        "edges",
-        "level",
-        "alpha",
-    }
+    is_number = isinstance(value, float) and key not in {"confidence", "mass", "edges", "level"}
     return float("nan") if is_number else value
 
 
-@pytest.mark.parametrize("make", [full_deterministic, full_randomized])
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize(
+    ("make", "number"), [(full_deterministic, "NaN"), (full_randomized, "-Infinity")]
+)
 def test_numbers_that_are_none_are_shown_as_unknown(make, number):
     audit = json.loads(json.dumps(nans(make())).replace("NaN", number))
     page = audit_html(audit)
@@ -966,39 +587,9 @@ def test_one_unknown_error_does_not_mix_up_the_order_of_groups():
     audit["groups"] += [group(f"g{i}", 99, 0.1, 0.01 * (i % 7), 0.2) for i in range(20)]
     audit["groups"].insert(5, group("lost", 99, float("nan"), float("nan"), float("nan")))
     listed = audit_html(audit).partition('<section id="groups">')[2].partition("</section>")[0]
-    rows = re.findall(r'<small>([\d.]+) to [\d.]+</small></td><td class="drawn"', listed)
+    rows = re.findall(r"<small>([\d.]+) to [\d.]+</small></td><td>(?:no )?problem", listed)
     assert [float(low) for low in rows[1:]] == sorted(map(float, rows[1:]), reverse=True)
     assert 'lost</th><td class="n" data-v="">-' in listed
-
-
-def test_deterministic_lead_says_direction_units_and_how_surely():
-    audit = deterministic()
-    audit["groups"][0] |= {"bias_low": -1.0, "bias_high": 1.0, "error_low": 0.0}
-    lead, _ = verdict(audit | {"learned": []})
-    assert lead == (
-        "Group sex=f (740 rows): outcomes lower than forecast, by 0.31 units of y on average."
-        " Forecasts are off by 9.2 points, at least 6.1. This is beyond the tolerance with 95%"
-        " confidence. The 80% interval covers 74.0% of outcomes."
-    )
-    assert "by=groups)" in steps(audit)
-    audit["groups"] = audit["groups"][:1]
-    audit["scan"][0] |= {"group": "sex = f", "features": ["sex"]}
-    lead, _ = verdict(audit | {"certificate": None, "learned": []})
-    assert lead.startswith("Group sex = f (420 rows): outcomes lower than forecast")
-    assert "Forecasts are off by 23.1 points. The 80%" in lead
-    assert 'RecalibratedRegressor(FrozenEstimator(model), by="sex")' in steps(audit)
-
-
-def test_a_named_group_of_one_column_is_mended_by_it():
-    audit = deterministic() | {"learned": []}
-    audit["groups"][2] |= {"group": "sex = f", "column": "sex"}
-    audit["certificate"]["groups"][0]["group"] = "sex = f"
-    # no column of that name is known
-    assert "by=groups)" in steps(audit)
-    audit["scan"].append(
-        scanned("sex = m", 700, 0.01, "as forecast", 0.0, 1.0) | {"features": ["sex"]}
-    )
-    assert 'by="sex")' in steps(audit)
 
 
 def test_a_column_whose_name_looks_like_a_group_is_recalibrated_by_its_whole_name():
@@ -1015,13 +606,12 @@ def test_a_column_whose_name_looks_like_a_group_is_recalibrated_by_its_whole_nam
 
 
 def painted_off(audit):
-    """Names of the groups that the table of named groups draws as off."""
-    listed = audit_html(audit).partition('<section id="groups">')[2].partition("</section>")[0]
-    rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', listed, flags=re.S)
-    return {html.unescape(name) for name, row in rows if re.search(r'class="[^"]*\bred\b', row)}
+    """Names of the groups in which the table of named groups finds a problem."""
+    rows = rows_of(audit_html(audit), "Named groups")
+    return {row[0] for row in rows if any(cell.startswith("problem found") for cell in row)}
 
 
-def test_table_and_drawing_call_those_groups_off_that_the_verdict_does():
+def test_the_table_calls_those_groups_off_that_the_verdict_does():
     audit = deterministic() | {"scan": [], "learned": []}
     assert painted_off(audit) == {"everyone", "sex=f"}
     audit["groups"][0] |= {"off": False, "problem": False}
@@ -1047,14 +637,6 @@ def test_groups_that_were_not_judged_are_not_counted():
     assert "possible leak" not in audit_text(deterministic())
 
 
-def test_a_learned_group_is_drawn_as_it_is_called():
-    audit = full_randomized()
-    audit["learned"] = [{**audit["learned"][0], "low": 0.0003, "problem": False}]
-    assert "no problem found." in " ".join(
-        tip for tip in tips(audit_html(audit)) if "learned from features" in tip
-    )
-
-
 def test_possible_leaks_are_named_and_are_no_findings():
     audit = deterministic() | {"scan": [], "learned": [], "certificate": None}
     audit["groups"][2] |= {"possible_leak": True, "off": False, "problem": False}
@@ -1067,25 +649,6 @@ def test_possible_leaks_are_named_and_are_no_findings():
     )
     assert painted_off(audit) <= {"everyone"}
     assert "possible leak" in text_of(audit_html(audit)).partition("Named groups Estimates")[2]
-
-
-@pytest.mark.parametrize("make", [deterministic, randomized])
-def test_five_bullets_of_groups_at_most(make):
-    audit = make()
-    for i in range(9):
-        audit["groups"].append(group(f"g{i}", 99, 0.1, 0.05, 0.2))
-        audit["scan"].insert(
-            0, scanned(f"age > {i} and sex = f", 99 + i, 0.25, "mixed", -0.1, 1e-6)
-        )
-        audit["scan"][0]["features"] = ["age", "sex"]
-    said = [str(sentence) for sentence in verdict(audit)[1]]
-    assert sum("This is" in text or "Forecasts are off" in text for text in said) <= 3
-    n = status_of(findings_of(audit)).n_problems
-    # one is in the lead, one is everyone
-    listed = sum(text.startswith("Group ") for text in said) + 2
-    assert f"only the worst is named here; {n - listed} more problems in the tables." in " ".join(
-        said
-    )
 
 
 def test_of_groups_that_share_a_feature_the_worst_has_a_sentence():
@@ -1107,43 +670,12 @@ def test_of_groups_that_share_a_feature_the_worst_has_a_sentence():
     assert verdict(audit)[0].startswith("Group dest (200 rows): ")
 
 
-def test_pages_list_what_the_certificate_does_not_cover():
-    for make in (full_deterministic, full_randomized):
-        audit = make()
-        audit["certificate"]["not_covered"] = ["a shift in time", "groups smaller than a half"]
-        text = text_of(audit_html(audit))
-        assert "a shift in time" in text.lower()
-        assert "groups smaller than a half" in text
-
-
 def test_chain_is_shown_where_it_says_something():
     audit = randomized()
     assert "by the paper's chain" in text_of(audit_html(audit))
     for row in audit["certificate"]["every_group"]:
         row["chain"] = 0.5
     assert "by the paper's chain" not in text_of(audit_html(audit))
-
-
-def test_the_rules_of_significance_are_explained_on_request(pages):
-    assert "<summary>How this was decided</summary>" in pages["full_randomized"]
-    text = " ".join(audit_text(full_randomized()).split())
-    assert "All tests are one family, with an error probability of 5%" in text
-    shares = " ".join(audit_text(AUDITS["yes_no"]()).split())
-    assert "everyone 1, groups by the own forecast 1, named and scanned groups 2," in shares
-
-
-def real_size(n):
-    """Bytes of the page of a real audit of calibrated PITs."""
-    from evenhand.audits import audit_pit
-
-    pit = np.random.default_rng(n).uniform(size=(n, 4))
-    groups = {"left": np.arange(n) % 2 == 0, "right": np.arange(n) % 2 == 1}
-    return len(audit_pit(pit, groups=groups, n_simulations=2, random_state=0).to_html().encode())
-
-
-def test_thirty_times_the_rows_make_no_larger_a_page():
-    small, large = real_size(2_000), real_size(60_000)
-    assert abs(large - small) < 0.02 * small
 
 
 @pytest.mark.parametrize(("direction", "bias"), [("higher", -7951.0), ("lower", 7951.0)])
@@ -1159,46 +691,3 @@ def test_a_mean_that_errs_the_other_way_does_not_contradict_its_sentence(directi
     )
     assert told in shown
     assert f"outcomes {direction} than forecast; on average" not in shown
-
-
-def test_the_outcome_goes_by_its_name():
-    audit = full_deterministic() | {"target": "progression"}
-    for row in audit["scores"]:
-        row["unit"] = row["unit"].replace("units of y", "units of progression")
-    page, text = audit_html(audit), audit_text(audit)
-    sentence = "by 0.13 units of progression on average (95%: 0.03 to 0.23)"
-    assert sentence in text_of(page)
-    assert "Outcome minus forecast is in units of progression" in text_of(page)
-    assert "Units of progression" in page  # the axis of the examples
-    assert "nits of y" not in page + text
-    assert "units of progression" in text
-
-
-def test_the_name_of_an_outcome_does_not_fill_a_sentence():
-    audit = full_deterministic() | {"target": "y" * 500}
-    assert "y" * 59 + "…" in audit_html(audit)
-    page = audit_html(audit)
-    assert "y" * 60 not in page.replace(data_of(page), "")
-
-
-def test_example_people_go_by_their_rows_of_the_table_that_is_named():
-    page = text_of(audit_html(full_deterministic()))
-    data = full_deterministic()["provenance"]["data"]
-    first = full_deterministic()["examples"][0]
-    assert (
-        f"named by their rows of {data['name']} ({data['n_rows']:,} rows), counted from 1" in page
-    )
-    assert f"row {first['row'] + 1:,}" in page
-    audit = full_deterministic()
-    del audit["provenance"]
-    assert "named by their rows of the table that was given, counted from 1" in text_of(
-        audit_html(audit)
-    )
-
-
-def test_example_people_go_by_their_rows_even_where_they_have_ids():
-    audit = full_deterministic()
-    audit["examples"] = [row | {"id": f"P-{row['row']:05d}"} for row in audit["examples"]]
-    page = audit_html(audit)
-    assert f"row {audit['examples'][0]['row'] + 1:,}" in page
-    assert "P-0" not in page

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
-from evenhand._format import at_most
 from evenhand._validate import InputError
 from evenhand.decisions import BayesDecision, LossGuarantee, StepLoss, loss_guarantee
 from evenhand.distributions import Normal
@@ -258,11 +257,6 @@ def test_the_bound_and_its_reason_fit_the_losses_and_the_draws(
     assert found.is_randomized == (m > 0)
 
 
-def test_a_deterministic_trader_who_only_buys_has_one_direction() -> None:
-    far = Forecast.from_normal([5.0] * 30, [1.0] * 30)
-    assert loss_guarantee(TRADER, far, np.full(30, 5.0)).factor == 1
-
-
 def test_functions_have_directions_too() -> None:
     smooth = BayesDecision(("up", "down"), {"up": np.exp, "down": lambda y: np.exp(-y)})
     assert guarantee(smooth).factor == 2
@@ -277,10 +271,7 @@ def test_the_share_of_people_whose_draws_mix_is_counted() -> None:
     mixes = float((buys.any(axis=1) & ~buys.all(axis=1)).mean())
     assert 0 < mixes < 1
     found = loss_guarantee(TRADER, forecast, mean, random_state=0)
-    assert found.mixed == pytest.approx(mixes)
     assert f"for {100 * mixes:.3g}% of people" in found.why
-    assert np.isnan(guarantee(TRADER, m=1).mixed)
-    assert guarantee(TRADER, m=0).mixed == 0
 
 
 # --- what is counted
@@ -302,8 +293,9 @@ def test_rates_are_counts_over_people_and_draws(m: int) -> None:
     risk = np.reshape(stats.norm.cdf(0.0, forecast.mean(), forecast.std()), (n, -1))
     losses = np.where(4 * risk <= 1, 4.0 * (y < 0)[:, None], 1.0)
     promised = np.minimum(4 * risk, 1)
-    assert found.promised == pytest.approx(promised.mean())
-    assert found.realized == pytest.approx(losses.mean())
+    everyone = found.table.loc[0]
+    assert everyone["promised"] == pytest.approx(promised.mean())
+    assert everyone["realized"] == pytest.approx(losses.mean())
     for k in KS:
         shares = (losses > k * promised).mean(axis=1)
         rows = found.table[found.table["k"] == k].set_index("group")
@@ -334,7 +326,7 @@ def test_one_row_of_each_person_is_counted() -> None:
     )
     assert found.table.loc[0, "n"] == 30
     np.testing.assert_allclose(found.table["exceeded"], alone.table["exceeded"])
-    assert found.promised == pytest.approx(alone.promised)
+    assert found.table.loc[0, "promised"] == pytest.approx(alone.table.loc[0, "promised"])
 
 
 def test_a_group_of_which_no_row_is_left_claims_nothing() -> None:
@@ -488,61 +480,6 @@ def test_the_counterexample_is_reported_with_its_bound() -> None:
     )  # a draw in each cell: half of them for everybody
     assert (found.table["bound"] == 0.5).all()
     assert found.table["low"].iloc[0] > 0.25
-    assert found.mixed == 1
-
-
-@pytest.mark.parametrize("m", [0, 16])
-def test_the_summary_says_each_finding_on_a_line(m: int) -> None:
-    found = guarantee(TRADER, m=m, groups={"first half": np.arange(200) < 100})
-    lines = found.summary().splitlines()
-    rows = [line for line in lines if line.startswith("- more than ")]
-    assert len(rows) == len(found.table) == 3 * 5
-    for line, row in zip(rows, found.table.to_dict("records"), strict=True):
-        assert f"more than {row['k']:g} times" in line
-        assert row["group"] in line
-        told = (
-            f"at most {at_most(row['high'])}%"
-            if row["kind"] == "every"
-            else f"{100 * row['exceeded']:.1f}%"
-        )
-        assert told in line
-        assert line.endswith(row["verdict"])
-    assert found.why in lines[1]
-    assert ("given size may contain all" in found.summary()) == (m == 0)
-    assert "95% confidence" in lines[-1]
-    assert str(found) == found.summary()
-
-
-def test_a_promise_that_is_not_kept_on_average_is_told_of() -> None:
-    y = np.random.default_rng(0).normal(size=500)
-    x = np.linspace(0, 3, 500)
-    right = loss_guarantee(BANK, Forecast.from_normal(x, np.ones(500)), x + y, random_state=0)
-    sure = loss_guarantee(
-        BANK, Forecast.from_normal(np.full(500, 2.0), np.full(500, 0.3)), y, random_state=0
-    )
-    assert "not calibrated" not in right.summary()
-    assert right.more_low < 0 < right.more_high
-    assert "not calibrated" in sure.summary()
-    # realized - promised by hand; its mean lies in the middle of a normal interval
-    more = (
-        np.where(y < 0, 4.0, 0.0)
-        - BANK.decide(Forecast.from_normal(np.full(500, 2.0), np.full(500, 0.3))).promised
-    )
-    assert (sure.more_low + sure.more_high) / 2 == pytest.approx(more.mean())
-    assert sure.more_high - sure.more_low == pytest.approx(
-        2 * 1.959964 * more.std(ddof=1) / 500**0.5, rel=1e-6
-    )
-    everyone = sure.table[sure.table["kind"] == "everyone"].iloc[0]
-    assert (everyone["promised"], everyone["realized"]) == (sure.promised, sure.realized)
-
-
-def test_equal_losses_are_no_surprise_whatever_the_rounding() -> None:
-    n = 100
-    constant = BayesDecision(("only",), lambda y, action: np.full(y.shape, 0.3))
-    found = loss_guarantee(
-        constant, Forecast.from_normal(np.zeros(n), np.ones(n)), np.arange(n) / n, k=1
-    )
-    assert (found.table["exceeded"] == 0).all()
 
 
 def test_draws_outside_their_cells_prove_nothing() -> None:
@@ -551,10 +488,6 @@ def test_draws_outside_their_cells_prove_nothing() -> None:
     forecast = Forecast.from_normal(np.zeros(n), np.ones(n)).randomized(0.2, r=r)
     with pytest.raises(InputError, match="one draw in each of 16 equal cells"):
         loss_guarantee(BANK, forecast, np.zeros(n))
-
-
-def test_multiples_that_come_twice_count_once() -> None:
-    assert len(guarantee(BANK, k=[2, 4, 2], masses=0.5).table) == 4
 
 
 # --- what is refused
@@ -574,28 +507,19 @@ def _shared(r: Floats) -> LossGuarantee:
             lambda: _shared(nodes(8)),
             "r .*the same draws for",
         ),
-        (lambda: _shared(np.full(30, 0.4)), "the same draws for"),
         (
             lambda: _shared(np.repeat(jittered(15, 4, 0), 2, axis=0)),
             "the same draws in rows .*cluster",
         ),
         (lambda: guarantee(BUYER, k=0.5), "k .*at least 1.* 0.5"),
-        (lambda: guarantee(BUYER, k=[]), "^k "),
-        (lambda: guarantee(BUYER, k=np.nan), r"k\[0\] .*finite"),
-        (lambda: guarantee(BUYER, masses=0.0), "mass"),
         (lambda: guarantee(BUYER, confidence=95), "0 < confidence < 1.* 95"),
         (
             lambda: guarantee(BUYER, groups={"g": np.zeros(200, dtype=bool)}),
             "'g'.*empty",
         ),
-        (lambda: guarantee(BUYER, cluster=[1, 2]), "cluster .*one label per row"),
         (
             lambda: loss_guarantee(BUYER, Forecast.from_normal([0.0], [1.0]), [0.0, 1.0]),
             r"y .*one outcome per .*\(1\)",
-        ),
-        (
-            lambda: loss_guarantee(BUYER, Forecast.from_normal([0.0], [1.0]), [np.inf]),
-            r"y\[0\] .*finite",
         ),
         (
             lambda: guarantee(BayesDecision(["a"], {"a": lambda y: y})),

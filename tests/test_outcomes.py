@@ -14,15 +14,8 @@ from sklearn.linear_model import BayesianRidge
 from evenhand import RandomizedRegressor, Service
 from evenhand._validate import InputError
 from evenhand.draws import KeyedDraws
-from evenhand.service import (
-    Recorded,
-    RowPlaces,
-    check_outcome,
-    open_log,
-    record_outcome,
-    record_outcomes,
-    verify,
-)
+from evenhand.service import Recorded, RowPlaces, open_log, record_outcome, record_outcomes, verify
+from evenhand.service.outcomes import check_outcome
 from log_in_memory import LogInMemory
 from served_examples import example, open_context, serve
 
@@ -107,14 +100,11 @@ def wrapped(record: dict[str, Any]) -> dict[str, Any]:
     [
         (NORMAL, -3.5),
         (COUNT, 0),
-        (COUNT, 400.0),
         (STARS, 1),
         (EVENT, True),
         (EVENT, np.False_),
-        (EVENT, np.float64(0)),
         (amount(0.0, "low"), 0.0),
         (amount(0.0, "low"), 3.5),
-        (amount(10.0, "high"), -1.0),
         (wrapped(amount(0.0, "low")), 2.0),
         (bounded("truncated", NORMAL), 0.0),
         (wrapped(bounded("transformed", NORMAL)), 100.0),
@@ -133,21 +123,14 @@ def test_outcomes_of_the_kind_of_the_forecast_are_accepted(record: Any, y: Any) 
     ("record", "y", "message"),
     [
         (NORMAL, np.nan, "y must be a finite number, got nan"),
-        (NORMAL, np.inf, "y must be a finite number, got inf"),
         (NORMAL, "much", "y must be a finite number, got 'much'"),
         (NORMAL, 10**400, "y must be a finite number, got a larger integer"),
-        (NORMAL, None, "y must be a finite number, got None"),
         (NORMAL, True, "y must be a number, not a boolean, got True"),
-        (COUNT, np.True_, "y must be a number, not a boolean, got True"),
-        (wrapped(STARS), True, "y must be a number, not a boolean, got True"),
         (COUNT, -1, "y must be a whole number of at least 0, got -1"),
         (COUNT, 0.5, "y must be a whole number of at least 0, got 0.5"),
-        (STARS, 4, "y must be one of the values 1, 2, 3, got 4"),
         (wrapped(STARS), 1.5, "y must be one of the values 1, 2, 3, got 1.5"),
-        (EVENT, 2, "y must be 0 or 1, got 2"),
         (EVENT, 0.5, "y must be 0 or 1, got 0.5"),
         (amount(0.0, "low"), -1.0, "y must be 0 or above, got -1"),
-        (amount(10.0, "high"), 11.0, "y must be 10 or below, got 11"),
         (
             bounded("truncated", NORMAL),
             -3,
@@ -245,12 +228,6 @@ def test_rows_are_named_by_their_file() -> None:
     assert shown.endswith(", 399 and 800 more")
 
 
-def test_one_impossible_outcome_refuses_the_table(log: LogInMemory) -> None:
-    with pytest.raises(InputError, match="outcomes, row 2: the outcome must be a finite number"):
-        record_outcomes(log, ["f0", "f1"], [1.0, np.nan])
-    assert outcomes(log) == []
-
-
 def test_people_are_matched_with_their_first_forecast(log: LogInMemory) -> None:
     serve(log, example("normal"), revision=1, prefix="r")
     open_context(log, "other")
@@ -291,29 +268,8 @@ def test_another_key_is_refused_by_its_fingerprint() -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_an_id_that_cannot_name_a_person_is_refused(log: LogInMemory) -> None:
-    with pytest.raises(InputError, match="outcomes, row 2 must not begin or end with a blank"):
-        record_outcomes(log, ["p0", "p1 "], [1.0, 2.0], context="loans")
-
-
-def test_lengths_must_match(log: LogInMemory) -> None:
-    with pytest.raises(InputError, match=r"y must have one value per id \(2\), got shape \(1,\)"):
-        record_outcomes(log, ["f0", "f1"], [1.0])
-
-
 def test_times_of_observation_may_be_missing(log: LogInMemory) -> None:
     times = ["2026-01-02", None, np.datetime64("NaT"), ""]
     record_outcomes(log, ["f0", "f1", "f2", "f3"], np.zeros(4), observed=times)
     found = [one.values["observed"] for one in log.entries(kind="outcome")]
     assert found == ["2026-01-02T00:00:00.000000Z", None, None, None]
-
-
-def test_a_long_table_is_recorded_in_blocks(
-    log: LogInMemory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("evenhand.service.outcomes.RECORDED_AT_ONCE", 7)
-    y = example("normal").y
-    before = log.n_runs
-    record_outcomes(log, [f"f{row}" for row in range(len(y))], y)
-    assert log.n_runs - before == -(-len(y) // 7)
-    assert outcomes(log) == [(f"f{row}", float(value)) for row, value in enumerate(y)]

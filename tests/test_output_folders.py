@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from sklearn.linear_model import LinearRegression
 
 from command_outcome import Command
 from evenhand import RecalibratedRegressor, save, store
+from evenhand.scale import ColumnSubject
 from evenhand.store import CERTIFICATE_FOLDER, MAPS_FOLDER, MODEL_FOLDER, folder_kind
 
 ROWS = 300
@@ -37,20 +39,25 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def folders(table: Path, tmp_path: Path, evenhand: Command) -> dict[str, Path]:
-    """Return a folder of each kind, by the command that writes it."""
-    made = {}
-    for command in ("recalibrate", "randomize"):
-        made[command] = tmp_path / command
-    assert evenhand(*written_by("recalibrate", table, made["recalibrate"])).code == 0
+@pytest.fixture(scope="module")
+def made(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
     forecasts = {"kind": "mean_std", "columns": ["mu", "sigma"]}
     certificate = {"link": "entropic", "alpha": 0.1, "forecasts": forecasts}
-    store.write_forecast_certificate(certificate, made["randomize"], b"report")
-    # a repaired model with its own inner model is no folder of maps
+    store.write_forecast_certificate(certificate, folder / "randomize", b"report")
     X = pd.read_csv(table)
-    save(RecalibratedRegressor(LinearRegression()).fit(X[["x"]], X["mu"]), tmp_path / "fit")
-    return made | {"fit": tmp_path / "fit"}
+    maps = RecalibratedRegressor(ColumnSubject("mu", "sigma")).fit(X[["mu", "sigma"]], X["y"])
+    with pytest.warns(UserWarning, match="stored"):
+        save(maps, folder / "recalibrate")
+    # a repaired model with its own inner model is no folder of maps
+    save(RecalibratedRegressor(LinearRegression()).fit(X[["x"]], X["mu"]), folder / "fit")
+    return folder
+
+
+@pytest.fixture
+def folders(made: Path, tmp_path: Path) -> dict[str, Path]:
+    """Return a folder of each kind, by the command that writes it."""
+    return {one: Path(shutil.copytree(made / one, tmp_path / one)) for one in WRITERS}
 
 
 def written_by(command: str, table: Path, out: Path) -> tuple[Any, ...]:

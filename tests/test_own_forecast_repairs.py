@@ -90,22 +90,6 @@ def test_a_persons_forecast_depends_on_that_person_only(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.forecast(table).event_probability(), together)
 
 
-def test_an_array_without_names_has_groups_by_the_forecast() -> None:
-    table, y = stepped(4000, 3)
-
-    def of_array(X: Floats) -> Forecast:
-        return Forecast.from_probability(special.expit(X[:, 0]))
-
-    rule = GroupRule.parse(TOO_HIGH, OWN_VALUES)
-    named = RecalibratedRegressor(extreme, by={"high": rule}, random_state=0).fit(table, y)
-    model = RecalibratedRegressor(of_array, by={"high": rule}, random_state=0)
-    model.fit(table.to_numpy(), y)
-    np.testing.assert_array_equal(
-        model.forecast(table.to_numpy()[:9]).event_probability(),
-        named.forecast(table[:9]).event_probability(),
-    )
-
-
 def test_a_model_that_learns_outcomes_by_heart_does_not_sort_the_rows_by_them() -> None:
     # outcomes are independent of the features, so those of any group by the features have mean 0.
     # The tree predicts the outcomes of its own rows, and groups by these would have outcomes above
@@ -178,17 +162,6 @@ def test_the_check_of_0_1_outcomes_is_in_rate() -> None:
     assert abs(np.mean(y - p)) < 0.5 * check.loc[0, "error_before"]
     assert 0.04 < check.loc[0, "error_before"] < 0.09
     assert check.loc[0, "error_after"] < 0.5 * check.loc[0, "error_before"]
-
-
-def test_a_check_with_weights_counts_a_row_of_weight_2_twice() -> None:
-    table, y = applicants(1000, 8)
-    weight = np.where(table["sex"] == 2, 2.0, 1.0)
-    model = RecalibratedRegressor(extreme, by={"high": TOO_HIGH}, random_state=0)
-    row = model.fit(table, y, sample_weight=weight).check_.set_index("group").loc["high"]
-    p = extreme(table).event_probability()
-    mask = (p > 0.6) & (p <= 0.9)
-    expected = abs(np.average((y - p)[mask], weights=weight[mask]))
-    assert row["error_before"] == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_command_takes_a_group_by_the_forecast(evenhand: Command, tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from hypothesis import strategies as st
 from evenhand._validate import InputError
 from evenhand.columns import Column, Schema
 from evenhand.tables import (
-    TABLE_ENDINGS,
     Parts,
     TableWriter,
     id_column,
@@ -84,7 +83,7 @@ def reading_complaint(parts: Parts, i: int = 0, **options: Any) -> str:
     return str(caught.value)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(st.integers(0, 40), min_size=1, max_size=3).filter(any),
     st.integers(1, 45),
@@ -116,30 +115,25 @@ def test_blocks_of_any_size_make_up_the_table_whatever_the_row_groups(
     )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any), st.integers(1, 12))
 def test_row_groups_of_any_lengths_are_cut_anew(
     tmp_path_factory: pytest.TempPathFactory, lengths: list[int], size: int
 ) -> None:
+    """Small and large row groups give equal blocks; Arrow's own batches of categories do not."""
     file = tmp_path_factory.mktemp("groups") / "t.parquet"
     ends = np.cumsum([0, *lengths])
-    with pq.ParquetWriter(file, pa.schema({"x": pa.int64()})) as writer:
+    whole = pa.table({"x": np.arange(ends[-1])})
+    whole = whole.append_column("kind", whole["x"].cast(pa.string()).dictionary_encode())
+    with pq.ParquetWriter(file, whole.schema) as writer:
         for a, b in itertools.pairwise(ends):
-            writer.write_table(pa.table({"x": np.arange(a, b)}))
-    found = [block["x"].tolist() for _, block in open_parts(file).blocks(0, size=size)]
-    assert found == [
-        list(range(ends[-1]))[start : start + size] for start in range(0, ends[-1], size)
-    ]
-
-
-def test_one_file_is_one_part_and_folder_names_invent_no_columns(tmp_path: Path) -> None:
-    (tmp_path / "year=2020").mkdir()
-    file = tmp_path / "year=2020" / "t.parquet"
-    rows_of(9).iloc[[3, 1, 2]].to_parquet(file)  # with an index column without a name
-    parts = open_parts(file)
-    assert (len(parts), parts.paths, parts.names, parts.skipped) == (1, (file,), ("t.parquet",), {})
-    assert parts.columns == tuple(rows_of(1).columns)
-    pd.testing.assert_frame_equal(joined(parts), read_table(file))
+            writer.write_table(whole.slice(a, b - a))
+    found = [block for _, block in open_parts(file).blocks(0, size=size)]
+    starts = range(0, ends[-1], size)
+    assert [len(block) for block in found] == [min(size, ends[-1] - start) for start in starts]
+    joined = pd.concat([block.astype({"kind": str}) for block in found], ignore_index=True)
+    assert joined["x"].tolist() == list(range(ends[-1]))
+    assert joined["kind"].tolist() == joined["x"].astype(str).tolist()
 
 
 def test_columns_come_in_the_order_asked_and_parts_in_the_order_of_names(tmp_path: Path) -> None:
@@ -302,20 +296,6 @@ def test_csv_headers_are_checked_when_opened_and_rows_when_read(tmp_path: Path) 
     assert re.search("column 'id', row 2 .*UTF-8", reading_complaint(open_parts(file)))
 
 
-def test_unknown_columns_parts_and_sizes_are_refused_before_reading(tmp_path: Path) -> None:
-    rows_of(3).to_parquet(tmp_path / "t.parquet")
-    parts = open_parts(tmp_path)
-    with pytest.raises(InputError, match=r"t\.parquet .*'gapy'.*'gappy'\?"):
-        parts.blocks(0, ["gapy"])
-    with pytest.raises(InputError, match=r"^columns .*at least one"):
-        parts.blocks(0, [])
-    with pytest.raises(InputError, match=r"^size .*at least 1.* 0"):
-        parts.blocks(0, size=0)
-    for i in (-1, 1):
-        with pytest.raises(InputError, match=f"^i .*part.* 0 to 0.* {i}"):
-            parts.blocks(i)
-
-
 def flip(file: Path, start: int, stop: int) -> None:
     content = bytearray(file.read_bytes())
     content[start:stop] = bytes(byte ^ 0xFF for byte in content[start:stop])
@@ -346,12 +326,6 @@ def test_damage_in_the_middle_of_a_file_is_named_when_the_blocks_come_to_it(tmp_
     ]
     with pytest.raises(InputError, match="readable"):
         read_table(file)
-
-
-def test_damaged_pages_without_checksums_are_named_too(tmp_path: Path) -> None:
-    rows_of(200).to_parquet(tmp_path / "t.parquet", row_group_size=100)
-    flip(tmp_path / "t.parquet", *page_of(tmp_path / "t.parquet", 1, 0))
-    assert "readable .parquet file" in reading_complaint(open_parts(tmp_path))
 
 
 def test_what_pandas_notes_in_a_file_need_not_be_whole(tmp_path: Path) -> None:
@@ -435,7 +409,7 @@ def written(file: Path, cuts: list[int]) -> Path:
     return file
 
 
-@pytest.mark.parametrize("cuts", [[], [0], [5], [1, 1, 20]])
+@pytest.mark.parametrize("cuts", [[0], [1, 1, 20]])
 def test_blocks_are_written_as_pandas_writes_the_whole(tmp_path: Path, cuts: list[int]) -> None:
     frame = rows_of(N_ROWS)
     buffer = io.BytesIO()
@@ -484,14 +458,14 @@ def write_two(file: Path, second: pd.DataFrame | None) -> None:
         writer.write(second)
 
 
-@pytest.mark.parametrize("ending", TABLE_ENDINGS)
 @pytest.mark.parametrize(
-    ("second", "error", "facts"),
+    ("ending", "second", "error", "facts"),
     [
-        (None, StoppedError, None),
-        (pd.DataFrame({"x": [1]}), InputError, "block after row 1 .*first block.*'y' is missing"),
-        (pd.DataFrame({"x": [1], "y": ["b"], "z": [1]}), InputError, "'z' is additional"),
-        (pd.DataFrame([[1, "b", "c"]], columns=["x", "y", "y"]), InputError, "'y' is repeated"),
+        (".csv.gz", None, StoppedError, None),
+        (".parquet", None, StoppedError, None),
+        (".csv", pd.DataFrame({"x": [1]}), InputError, "row 1 .*first block.*'y' is missing"),
+        (".parquet", pd.DataFrame({"x": [1], "y": 2, "z": 1}), InputError, "'z' is additional"),
+        (".csv", pd.DataFrame([[1, 2, 3]], columns=["x", "y", "y"]), InputError, "'y' is repeated"),
     ],
 )
 def test_an_error_leaves_the_old_file_and_nothing_else(
@@ -519,9 +493,8 @@ def test_values_that_do_not_fit_the_first_block_are_refused_with_their_column(
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("ending", TABLE_ENDINGS)
-def test_the_file_appears_only_when_it_is_whole(tmp_path: Path, ending: str) -> None:
-    file = tmp_path / f"t{ending}"
+def test_the_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
+    file = tmp_path / "t.parquet"
     with TableWriter(file) as writer:
         writer.write(rows_of(3))
         assert not file.exists()
@@ -529,30 +502,10 @@ def test_the_file_appears_only_when_it_is_whole(tmp_path: Path, ending: str) -> 
     assert os.listdir(tmp_path) == [file.name]
 
 
-def write_on_after_an_error(file: Path, frame: pd.DataFrame) -> None:
-    with TableWriter(file) as writer:
-        writer.write(frame)
-        with pytest.raises(InputError, match="'day' is missing"):
-            writer.write(frame.drop(columns="day"))
-        with pytest.raises(InputError, match="writer is closed"):
-            writer.write(frame)
-
-
-@pytest.mark.parametrize("ending", TABLE_ENDINGS)
-def test_a_writer_cannot_be_used_closed_empty_or_after_an_error(
-    tmp_path: Path, ending: str
-) -> None:
-    file, frame = tmp_path / f"t{ending}", rows_of(2)
-    writer = TableWriter(file)
-    with pytest.raises(InputError, match="writer is closed"):
-        writer.write(frame)
-    with pytest.raises(InputError, match="no block was written"), writer:
+def test_a_writer_without_blocks_writes_no_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no block was written"), TableWriter(tmp_path / "t.csv"):
         pass
-    with pytest.raises(InputError, match="could not be written"):
-        write_on_after_an_error(file, frame)
     assert os.listdir(tmp_path) == []
-    with pytest.raises(InputError, match=r"'\.txt'"):
-        TableWriter(tmp_path / "t.txt")
 
 
 def test_a_process_that_ends_after_the_head_of_a_csv_file_ends_with_its_own_code(
@@ -563,7 +516,7 @@ def test_a_process_that_ends_after_the_head_of_a_csv_file_ends_with_its_own_code
     path.write_text("a;b\n" + "1;x\n" * 50)
     code = (
         "import os, sys, torch\nfrom evenhand.tables import open_parts\n"
-        "for _ in range(6):\n"  # torch is imported once, each end is that of a fork
+        "for _ in range(4):\n"  # torch is imported once, each end is that of a fork
         "    if (child := os.fork()) == 0:\n        break\n"
         "    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)\n"
         "else:\n    raise SystemExit\n"
@@ -572,7 +525,7 @@ def test_a_process_that_ends_after_the_head_of_a_csv_file_ends_with_its_own_code
     shown = subprocess.run(
         [sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True
     )
-    assert shown.stdout.split() == ["2"] * 6
+    assert shown.stdout.split() == ["2"] * 4
 
 
 def test_the_head_of_a_csv_file_is_read_past_rows_of_the_wrong_length(tmp_path: Path) -> None:

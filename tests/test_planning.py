@@ -15,7 +15,6 @@ from scipy.special import ndtr, ndtri
 from command_outcome import Command
 from complaints import complains_of
 from evenhand import cli, rows_needed
-from evenhand.calibration import calibration_error
 from evenhand.certificates import (
     LEAST_ALPHA,
     LinkCertificate,
@@ -25,16 +24,8 @@ from evenhand.certificates import (
 )
 from evenhand.draws import nodes
 from evenhand.links import Entropic, Gaussian, Link, make_link
-from evenhand.planning import (
-    MaxPrice,
-    MaxWider,
-    PlannedCertificate,
-    Target,
-    affordable,
-    goal_of,
-    plan,
-    right_wider,
-)
+from evenhand.planning import MaxPrice, PlannedCertificate, plan
+from evenhand.planning.target import affordable, right_wider
 from evenhand.search import group_test_rows, scan_groups, shift_of
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
@@ -98,25 +89,10 @@ def test_without_enough_rows_the_least_price_is_named(monkeypatch: pytest.Monkey
     least = Entropic(alpha).price
     facts = rf"any number of rows at a price of at most 0.2 nats: .* at least {least + 5e-3:.2f}"
     assert complains_of(facts, rows_needed, 0.3, 0.2, price=0.2)
-    monkeypatch.setattr("evenhand.planning.needed.MOST_ROWS", 10_000)
+    monkeypatch.setattr("evenhand.planning.plans.MOST_ROWS", 10_000)
     assert complains_of("more than 10,000 rows", rows_needed, 0.3, 0.2, price=least + 1e-3)
     assert complains_of("smallest alpha", rows_needed, 0.001, 0.2)
     assert complains_of("smallest alpha", rows_needed, 0.001, 0.2, price=0.5)
-
-
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [
-        ({"max_group_error": 0.5}, "max_group_error"),
-        ({"group_mass": 0.0}, "group_mass"),
-        ({"confidence": 95}, "confidence"),
-        ({"price": 0.0}, "price"),
-        ({"link": "copula"}, "link"),
-    ],
-)
-def test_arguments_are_checked(given: dict[str, Any], name: str) -> None:
-    asked: dict[str, Any] = {"max_group_error": 0.3, "group_mass": 0.2} | given
-    assert complains_of(f"^{name} must", rows_needed, **asked)
 
 
 @statistical
@@ -137,8 +113,7 @@ def test_a_planned_price_is_met_in_nine_of_ten_samples() -> None:
 # --- certificates over a right base
 
 
-@pytest.mark.parametrize("n", [1, 2, 177])
-@pytest.mark.parametrize("bound", ["sharp", "pathwise"])
+@pytest.mark.parametrize(("n", "bound"), [(1, "sharp"), (2, "pathwise"), (177, "sharp")])
 def test_calibrated_certificates_are_those_of_evenly_spread_pits(n: int, bound: Any) -> None:
     link = Entropic(0.1)
     found = certify_calibrated(n, link, bound=bound)
@@ -153,21 +128,6 @@ def test_calibrated_certificates_are_those_of_evenly_spread_pits(n: int, bound: 
 # --- the plan
 
 ROWS = (150, 800)
-
-
-def test_prices_fall_with_the_rows_to_that_of_the_population() -> None:
-    planned = plan(0.3, 0.2, rows=ROWS)
-    assert [one.n_samples for one in planned.certificates] == [*ROWS, None]
-    for one in planned.certificates:
-        assert one.group_error is not None
-        assert 0.298 < one.group_error <= 0.3
-    for name in ("price", "wider", "coverage_high"):
-        values = [getattr(one, name) for one in planned.certificates]
-        assert values == sorted(values, reverse=name != "coverage_high"), name
-    endless = planned.certificates[-1]
-    assert endless.alpha is not None
-    assert Entropic(endless.alpha).group_error(0.2) == endless.group_error
-    assert planned.rows_needed == rows_needed(0.3, 0.2)
 
 
 @pytest.mark.parametrize("link", ["entropic", "laplace"])
@@ -229,17 +189,6 @@ def test_widths_and_coverages_over_a_right_base() -> None:
     assert one.coverage_high == pytest.approx(np.sort(inside)[-200:].mean(), abs=4e-3)
 
 
-def test_too_few_rows_have_no_certificate() -> None:
-    planned = plan(0.2, 0.2, rows=[50])
-    few, endless = planned.certificates
-    assert few == PlannedCertificate(50)
-    assert endless.alpha is not None
-    assert planned.rows_needed is not None
-    assert 50 < planned.rows_needed < 200
-    shown = next(line for line in planned.summary().splitlines() if line.split()[:1] == ["50"])
-    assert shown.split() == ["50", *["-"] * 5]
-
-
 def test_without_randomization_a_large_error_is_free() -> None:
     # a group of four fifths cannot be off by more than a tenth around a right model
     endless = plan(0.3, 0.8, rows=[100]).certificates[-1]
@@ -248,12 +197,6 @@ def test_without_randomization_a_large_error_is_free() -> None:
 
 
 # --- power of the test of a group
-
-
-@pytest.mark.parametrize("error", [0.02, 0.1, 0.3])
-def test_a_shift_has_its_error(error: float) -> None:
-    pit = ndtr(ndtri(evenly_spread(20_000)) + shift_of(error))
-    assert calibration_error(pit) == pytest.approx(error, abs=1e-4)
 
 
 def test_rows_of_a_test_follow_from_its_errors() -> None:
@@ -309,26 +252,6 @@ def test_the_command_prints_a_plan(evenhand: Command) -> None:
     assert {one["n_groups"] for one in values["group_tests"]} == {1, 5}
 
 
-@pytest.mark.parametrize(
-    ("wrong", "facts"),
-    [
-        ({"rows": 500}, "rows must be a list"),
-        ({"max_wider": True}, "max_wider .*True"),
-        ({"max_price": "much"}, "max_price .*'much'"),
-        ({"max_price": [0.3]}, "max_price"),
-    ],
-)
-def test_a_plan_refuses_what_is_no_number(wrong: dict[str, Any], facts: str) -> None:
-    assert complains_of(facts, plan, **wrong)
-
-
-def test_numbers_may_be_given_as_text() -> None:
-    target = Target(goal_of("0.3", None, None), "0.2", "0.95")  # type: ignore[arg-type]
-    assert target == Target(goal_of(0.3, None, None), 0.2, 0.95)
-    assert goal_of(None, "0.1", None) == MaxWider(0.1)  # type: ignore[arg-type]
-    assert goal_of(None, None, "0.1") == MaxPrice(0.1)  # type: ignore[arg-type]
-
-
 def test_the_command_has_the_defaults_of_the_function() -> None:
     command = inspect.signature(cli.plan).parameters
     function = inspect.signature(plan).parameters
@@ -344,14 +267,9 @@ def test_the_command_has_the_defaults_of_the_function() -> None:
     [
         ("--max-group-error 0.3 --max-wider 0.1", "not both"),
         ("--rows 1,x", "--rows"),
-        ("--rows 0", "--rows must be an integer of at least 1"),
         ("--rows 20000000", "10,000,000"),
-        ("--rows ,", "--rows"),
-        ("--groups 0", "--groups"),
-        ("--link copula", "link"),
         ("--max-wider 10", "--max-wider"),
         ("--max-group-error 0.001", "any number of rows"),
-        ("--confidence 95", "--confidence"),
     ],
 )
 def test_the_command_refuses_in_one_line(evenhand: Command, asked: str, facts: str) -> None:

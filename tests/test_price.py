@@ -271,10 +271,6 @@ def test_any_shape_is_kept_and_the_input_left_alone() -> None:
     assert price_of_proof(np.float32(0.25)) == price_of_proof(0.25)
 
 
-def test_the_default_is_the_limit_of_the_exactly_calibrated() -> None:
-    assert price_of_proof(0.1) == price_of_proof(0.1, exact=True) > price_of_proof(0.1, exact=False)
-
-
 @pytest.mark.parametrize(
     ("error", "message"),
     [
@@ -290,11 +286,6 @@ def test_errors_out_of_range_are_refused(error: object, message: str) -> None:
     with pytest.raises(InputError) as caught:
         price_of_proof(error)  # type: ignore[arg-type]
     assert str(caught.value).startswith(message)
-
-
-def test_what_is_no_number_is_refused() -> None:
-    with pytest.raises(InputError, match=r"error .*not numbers"):
-        price_of_proof("little")
 
 
 # --- no forecaster lies below, however it uses its draw
@@ -389,7 +380,7 @@ def hostile(seed: int) -> list[Floats]:
     return [density / density.mean(axis=1, keepdims=True) for density in families]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_family_of_forecasts_lies_below_the_limit(seed: int) -> None:
     nearest = np.inf
     for density in hostile(seed):
@@ -399,7 +390,7 @@ def test_no_family_of_forecasts_lies_below_the_limit(seed: int) -> None:
     assert nearest < 0.05  # some come near enough for the test to mean something
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_calibrated_family_lies_below_the_exact_limit(seed: int) -> None:
     nearest = np.inf
     for density in hostile(seed):
@@ -418,100 +409,3 @@ def test_those_who_are_not_calibrated_may_lie_below_the_exact_limit_only() -> No
         <= price
         < price_of_proof(error + TOLERANCE) - 1e-4
     )
-
-
-Potential = tuple[Floats, Floats]
-"""A function on an even grid over [0, 1], and its derivative."""
-
-
-def objective(
-    logits: Floats, kappa: float, m: int, fine: int, potential: Potential
-) -> tuple[float, Floats]:
-    """`p + kappa e - E phi(C)` of m densities on m cells of `fine` midpoints, and gradient."""
-    q = special.softmax(logits.reshape(m, m), axis=1)
-    start = np.concatenate((np.zeros((m, 1)), q.cumsum(axis=1)[:, :-1]), axis=1)
-    place = (np.arange(fine) + 0.5) / fine
-    cdfs = start[:, :, None] + q[:, :, None] * place
-    order = np.argsort(cdfs, axis=0)
-    u, low = np.take_along_axis(cdfs, order, axis=0), (np.arange(m) / m)[:, None, None]
-    turn = np.clip(u, low, low + 1 / m)
-    error = np.abs((turn - low) * (u - (turn + low) / 2))
-    error += np.abs((low + 1 / m - turn) * (u - (turn + low + 1 / m) / 2))
-    slope = np.empty_like(u)
-    # d/du of the integral of |u - t| over a cell: the length below u less the length above
-    np.put_along_axis(slope, order, kappa * (2 * turn - 2 * low - 1 / m), axis=0)
-    phi, phi_slope = (np.interp(cdfs, np.linspace(0, 1, part.size), part) for part in potential)
-    slope = (slope - phi_slope / m) / (m * fine)
-    after = slope.sum(axis=-1)
-    by_q = (
-        (slope * place).sum(axis=-1)
-        + after.sum(axis=1, keepdims=True)
-        - after.cumsum(axis=1)
-        - 1 / (m * m * q)
-    )
-    gradient = q * (by_q - (q * by_q).sum(axis=1, keepdims=True))
-    return (
-        float(kappa * error.sum(axis=0).mean() - np.log(q * m).mean() - phi.mean()),
-        gradient.ravel(),
-    )
-
-
-def potential_of(kappa: float, exact: bool) -> tuple[Potential, float]:
-    """`phi`, and the least value of `p + kappa e - E phi(C)` for any forecaster (theorem).
-
-    0 and L(kappa) for all forecasters. For exact ones `phi = log a` of the entropic link, the
-    multiplier of a uniform C; then the value is `integral phi`, and `p + kappa e` of the link is
-    twice that.
-    """
-    c = np.linspace(0, 1, 20001)
-    if not exact:
-        return (np.zeros_like(c), np.zeros_like(c)), cheapest_of_all(kappa)[2]
-    link = Entropic.from_kappa(kappa)
-    inside = np.clip(c, 1e-9, 1 - 1e-9)
-    phi = link.logpdf(inside, inside) / 2
-    return (phi, np.gradient(phi, c)), (link.price + kappa * link.mean_error) / 2
-
-
-@pytest.mark.parametrize("exact", [False, True])
-def test_gradient_of_the_search_is_right(exact: bool) -> None:
-    logits, potential = np.random.default_rng(0).normal(size=36), potential_of(3.0, exact)[0]
-    by_hand = objective(logits, 3.0, 6, 4, potential)[1]
-    numeric = optimize.approx_fprime(logits, lambda x: objective(x, 3.0, 6, 4, potential)[0], 1e-7)
-    np.testing.assert_allclose(by_hand, numeric, atol=1e-5)
-
-
-@pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize("kappa", [2.0, 6.0])
-def test_descent_over_all_families_approaches_the_limit_from_above(
-    kappa: float, exact: bool
-) -> None:
-    """From random starts the search ends within O(h^2) of the limit, never below it."""
-    (potential, limit), random, excess = potential_of(kappa, exact), np.random.default_rng(1), []
-    for m in (6, 12, 24, 48):
-        least = np.inf
-        for _ in range(2):
-            arguments = (kappa, m, 8, potential)
-            found = optimize.minimize(
-                objective,
-                random.normal(size=m * m),
-                arguments,
-                jac=True,
-                method="L-BFGS-B",
-                options={"maxiter": 400},
-            )
-            # 8 m midpoints: the error is off by at most 1/(16 m), as above, and phi by as much
-            # times its slope
-            assert found.fun >= limit - (kappa + np.abs(potential[1]).max()) / (16 * m)
-            density = special.softmax(found.x.reshape(m, m), axis=1) * m
-            error, price = of_densities(density)
-            assert price >= price_of_proof(error + TOLERANCE, exact=False)
-            assert (np.diff(density[:, 0]) > 0).any()
-            assert (np.diff(density[:, 0]) < 0).any()  # the draws are still in no order
-            least = min(least, found.fun - limit)
-        excess.append(least)
-    coarse, fine = np.array(excess[:-1]), np.array(excess[1:])
-    assert (fine > 0).all()
-    assert (
-        coarse > 2.5 * fine
-    ).all()  # a quarter for half the step, once the cells resolve 1/kappa
-    assert excess[-1] < 0.005

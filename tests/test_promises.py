@@ -3,12 +3,12 @@
 import itertools
 import json
 import math
+from functools import cache
 
 import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from evenhand import InputError
 from evenhand.certificates import Envelope, Promise
 from evenhand.links import Entropic, Gaussian, Laplace
 from evenhand.monitoring import (
@@ -145,13 +145,14 @@ def largest_mean_over_stopping_times(laws, promise, days, side):
     n = sum(days)
     values, _ = laws(())
     evidence = {}
+    made = cache(lambda x: rows_with(np.array(x)))
     for path in itertools.product(range(len(values)), repeat=n):
         x = [laws(path[:k])[0][path[k]] for k in range(n)]
         test = PromiseTest(promise)
         found = []
         for number, rows in enumerate(np.split(np.array(x), np.cumsum(days)[:-1]), start=1):
             test.begin_period(number)
-            found += test.update(rows_with(rows))[:, side].tolist()
+            found += test.update(made(tuple(rows)))[:, side].tolist()
         evidence.update({path[: k + 1]: math.exp(found[k]) for k in range(n)})
     best = {path: value for path, value in evidence.items() if len(path) == n}
     for k in range(n - 1, -1, -1):
@@ -164,13 +165,13 @@ def largest_mean_over_stopping_times(laws, promise, days, side):
     return best[()]
 
 
-@pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize(
-    ("values", "chances"),
+    ("values", "chances", "side"),
     [
-        ((-0.4, 0.45), (0.9, 0.1)),
-        ((-0.5, 0.1, 0.4), (0.6, 0.25, 0.15)),
-        ((0.2, 0.29, 0.5), (0.5, 0.49, 0.01)),
+        ((-0.4, 0.45), (0.9, 0.1), 0),
+        ((-0.4, 0.45), (0.9, 0.1), 1),
+        ((-0.5, 0.1, 0.4), (0.6, 0.25, 0.15), 0),
+        ((0.2, 0.29, 0.5), (0.5, 0.49, 0.01), 1),
     ],
 )
 def test_no_stopping_rule_gains_under_a_discrete_distribution_at_the_boundary(
@@ -416,16 +417,6 @@ def test_any_split_of_rows_and_a_saved_state_give_identical_numbers(statistic):
         assert parts.sides == whole.sides
 
 
-def test_a_thousand_days_at_both_extremes_do_not_overflow():
-    test = PromiseTest(Promise("mean_pit", MASS, 0.1, 0.95, LINK))
-    for day in range(1, 1001):
-        test.begin_period(day)
-        assert np.isfinite(test.update(rows_of(np.ones(5)))).all()
-    higher, lower = test.log_evidence
-    assert higher > 1000
-    assert lower < 0
-
-
 def test_a_watch_with_an_alarm_estimates_the_worst_group_since_the_change():
     # over a year the worst fifth keeps the promise, since the change it does not
     rng = np.random.default_rng(16)
@@ -452,22 +443,6 @@ def test_a_watch_with_an_alarm_estimates_the_worst_group_since_the_change():
 
 
 # --- bias and gap ---------------------------------------------------------------------------------
-
-
-def test_a_bias_of_some_people_is_found_on_its_side():
-    rng = np.random.default_rng(12)
-    test = PromiseTest(Promise("bias", 0.5, 0.3, 0.95))
-    for day in range(1, 60):
-        test.begin_period(day)
-        event = rng.uniform(size=50) < 0.2
-        p = np.where(rng.uniform(size=50) < 0.5, 0.7, 0.2)
-        low = np.zeros(50)
-        test.update(
-            Rows(np.zeros(50, "datetime64[us]"), np.full(50, True), (low, low), excess=event - p)
-        )
-    higher, lower = test.log_evidence
-    assert lower > math.log(40) > higher
-    assert test.estimates().direction == "lower"
 
 
 BOTH = Promise.of_bias(-0.1, 0.5, mass=MASS, confidence=0.95)
@@ -497,15 +472,6 @@ def test_each_side_of_a_bias_has_its_own_bound_and_is_silent_there():
     rng = np.random.default_rng(21)
     found = np.array([bias_evidence(rng, 0.5, 0.1)[0] for _ in range(runs)])
     assert (found >= math.log(40)).any(axis=-1).sum() <= most_failures(runs, 0.05)
-
-
-def test_a_break_of_the_tighter_side_is_found():
-    rng = np.random.default_rng(22)
-    (higher, lower), test = bias_evidence(rng, 0.5, 0.3, days=90)
-    assert lower > math.log(40) > higher
-    found = test.estimates()
-    assert found.direction == "lower"
-    assert found.estimate == pytest.approx(0.3, abs=0.05)
 
 
 # --- envelope -------------------------------------------------------------------------------------
@@ -565,36 +531,7 @@ def without_base(**others):
     return Rows(np.zeros(2, "datetime64[us]"), np.full(2, True), (pit, pit), **others)
 
 
-def wrong_rows(statistic):
-    test = PromiseTest(Promise(statistic, MASS, TARGET, 0.95, LINK))
-    test.begin_period(1)
-    return test.update(without_base())
-
-
 def gap_without_draw():
     test = PromiseTest(Promise("gap", MASS, TARGET, 0.95))
     test.begin_period(1)
     return test.update(without_base(r=np.array([0.5, np.nan])))
-
-
-@pytest.mark.parametrize(
-    ("call", "match"),
-    [
-        (lambda: PromiseTest(Promise("gap", MASS, 0.0, 0.95)), "target above 0"),
-        (lambda: PromiseTest(Promise("gap", 1.5, 0.2, 0.95)), "at most 1"),
-        (lambda: wrong_rows("mean_pit"), "no base PITs"),
-        (lambda: wrong_rows("gap"), "no draws"),
-        (lambda: wrong_rows("bias"), "no outcomes minus probabilities"),
-        (
-            lambda: EnvelopeTest.from_state(
-                Envelope(), EnvelopeTest(Envelope(low=((0.1, 0.2),))).to_state()
-            ),
-            "this envelope",
-        ),
-        (lambda: EnvelopeTest(Envelope()).update(without_base()), "no base PITs"),
-        (gap_without_draw, r"row 1 .*no draw"),
-    ],
-)
-def test_wrong_input_is_named(call, match):
-    with pytest.raises(InputError, match=match):
-        call()

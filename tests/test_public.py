@@ -296,7 +296,7 @@ try:
     main()
 except SystemExit as stop:
     assert not stop.code
-heavy = ("torch", "sklearn", "scipy", "pandas", "pyarrow", "rich")
+heavy = ("torch", "sklearn", "scipy", "pandas", "pyarrow")
 print([name for name in heavy if name in sys.modules])
 """
     assert fresh(code).endswith("\n[]\n")

@@ -19,7 +19,7 @@ from evenhand import Forecast, InputError, randomize, store
 from evenhand.audits import Audit
 from evenhand.certificates import certify_link
 from evenhand.draws import KeyedDraws
-from evenhand.links import Entropic, Laplace, Link, make_link
+from evenhand.links import Entropic, Link, make_link
 from evenhand.scale import ColumnSubject
 
 ROWS = 400
@@ -210,13 +210,8 @@ def test_rounded_outcomes_are_spread_over_their_cells(place: Path, evenhand: Com
     written(rounded, place / "old.csv")
     assert evenhand(*certify_args(place)).code == 0
     # atoms of rounded outcomes cost a few per cent of alpha at most, as PITs of an audit are spread
-    exact = randomize(
-        SUBJECTS["mean_std"],
-        OLD[["mu", "sigma"]],
-        OLD["loss"],
-        max_group_error=0.4,
-        random_state=0,
-    )
+    X = OLD[["mu", "sigma"]]
+    exact = randomize(SUBJECTS["mean_std"], X, OLD["loss"], max_group_error=0.4, random_state=0)
     assert proof_in(place)["alpha"] == pytest.approx(exact.alpha, rel=0.1)
 
 
@@ -329,15 +324,6 @@ def test_tables_in_parts_are_randomized_like_one_table(place: Path, evenhand: Co
     np.testing.assert_allclose(whole[QUANTILES], parts[QUANTILES], rtol=1e-11)
 
 
-def test_without_a_certificate_alpha_and_link_are_given(place: Path, evenhand: Command) -> None:
-    more = ("--alpha", 0.2, "--link", "laplace")
-    assert evenhand(*serve_args(place, *more, given=("--quantiles", "q"))).code == 0
-    base, _ = SUBJECTS["quantiles"].of(NEW, "new.csv")
-    expected = base.randomized(0.2, Laplace(0.2), KeyedDraws(KEY)(NEW["id"])).ppf(LEVELS)
-    served = pd.read_csv(place / "served.csv")[QUANTILES]
-    np.testing.assert_allclose(served, expected, rtol=1e-11)
-
-
 # Refused input.
 
 
@@ -390,9 +376,9 @@ def test_damaged_certificates_are_refused(place: Path, evenhand: Command) -> Non
     # other columns than those of the certificate, and options that it replaces
     more = ("--certificate", place / "proof")
     for given, facts in (
-        (("--mean", "sigma", "--std", "mu"), ("--mean mu --std sigma, not", "--std mu;")),
-        (("--quantiles", "q"), ("for --quantiles q0.05,", "and 2 more")),
-        (("--samples", "s1,s2"), ("for --samples s1,s2;",)),
+        (("--mean", "sigma", "--std", "mu"), ("mean_std in mu, sigma, not", "in sigma, mu;")),
+        (("--quantiles", "q"), ("for quantiles in q0.05,", ", ...;")),
+        (("--samples", "s1,s2"), ("for samples in s1, s2;",)),
         ((*NORMAL, "--alpha", "0.1"), ("--alpha has no effect with --certificate",)),
         ((*NORMAL, "--link", "entropic"), ("--link has no effect with --certificate",)),
     ):
@@ -402,72 +388,46 @@ def test_damaged_certificates_are_refused(place: Path, evenhand: Command) -> Non
     assert "lies in the certificate" in inside
 
 
-def refused_args(place: Path, *args: Any) -> tuple[Any, ...]:
-    return ("randomize", place / "old.csv", "--out", place / "proof", *args)
+REFUSED = {
+    "--target loss": "old.csv: no forecasts to randomize",
+    "--mean mu --target loss": "--mean needs --std",
+    "--mean mu --std sigma --samples s --target loss": "one kind",
+    "--mean mu --std sigma": "give --target to certify the forecasts of",
+    "--mean mu --std sigma --target lost": "'loss'",
+    "--mean id --std sigma --target loss": "'id', row 1 must be a number, got 'p1-0'",
+    "--mean mu --std minus --target loss": "'minus', row 3",
+    "--samples c --target loss": "old.csv: row 1 has equal samples",
+    "--mean loss --std sigma --target loss": "'loss' is the target",
+}
+"""Options of calls, and words of the message."""
 
-
-LOSS = ("--target", "loss")
-REFUSED: dict[str, tuple[tuple[Any, ...], tuple[str, ...]]] = {
-    "no columns": (
-        LOSS,
-        ("old.csv", "--mean and --std, --quantiles, --samples, --survival or --pmf"),
-    ),
-    "a mean alone": (("--mean", "mu", *LOSS), ("old.csv", "--mean needs --std")),
-    "two kinds": ((*NORMAL, "--samples", "s", *LOSS), ("old.csv", "one kind")),
-    "nothing to do": (NORMAL, ("give --target", "--id and --key-file")),
-    "no key": ((*NORMAL, "--id", "id"), ("give --target", "--id and --key-file")),
-    "no such target": ((*NORMAL, "--target", "lost"), ("old.csv", "'lost'", "'loss'")),
-    "no such column": (("--mean", "nu", "--std", "sigma", *LOSS), ("old.csv", "'nu'", "mu")),
-    "text": (("--mean", "id", "--std", "sigma", *LOSS), ("'id'", "row 1", "'p1-0'")),
-    "a std below 0": (("--mean", "mu", "--std", "minus", *LOSS), ("'minus'", "row 3", "-2")),
-    "equal samples": (("--samples", "c", *LOSS), ("old.csv: row 1 has equal samples",)),
-    "its own outcome": (("--mean", "loss", "--std", "sigma", *LOSS), ("'loss' is the target",)),
-    "an error of 30": ((*NORMAL, *LOSS, "--max-group-error", 30), ("--max-group-error", "0.3")),
-    "an error of 0.6": ((*NORMAL, *LOSS, "--max-group-error", 0.6), ("0.5", "0.6")),
-    "a mass of 2": ((*NORMAL, *LOSS, "--group-mass", 2), ("--group-mass",)),
-    "a confidence of 95": ((*NORMAL, *LOSS, "--confidence", 95), ("--confidence", "0.95")),
-    "width 10 times": ((*NORMAL, *LOSS, "--max-wider", 9), ("--max-wider", "at most 2")),
-    "people by outcome": ((*NORMAL, *LOSS, "--cluster", "loss"), ("'loss' is the target",)),
-    "an unknown link": ((*NORMAL, *LOSS, "--link", "cauchy"), ("link", "'cauchy'")),
-    "a negative seed": ((*NORMAL, *LOSS, "--seed", -3), ("--seed", "-3")),
+WRONG = {
+    "--max-group-error 30": "0.3",
+    "--confidence 95": "--confidence",
+    "--max-wider 9": "at most 2",
+    "--link cauchy": "'cauchy'",
+    "--seed -3": "--seed",
     **{
-        f"{option} to certify": ((*NORMAL, *LOSS, option, *value), (f"{option} has no effect",))
-        for option, *value in (
-            ("--key-file", "key"),
-            ("--certificate", "proof"),
-            ("--alpha", 0.1),
-            ("--context", "trial"),
-            ("--levels", "0.5"),
-            ("--moments",),
-            ("--workers", 1),
-            ("--scheduler", "tcp://localhost:1"),
-            ("--skip-bad-parts",),
-        )
-    },
-    **{
-        f"{option} to serve": (
-            (*NORMAL, "--id", "id", "--key-file", "key", option, value),
-            (f"{option} has no effect without --target",),
-        )
-        for option, value in (
-            ("--max-group-error", 0.3),
-            ("--max-wider", 0.1),
-            ("--max-price", 0.1),
-            ("--group-mass", 0.2),
-            ("--confidence", 0.95),
-            ("--cluster", "id"),
-            ("--seed", 1),
+        f"{option}": f"{option.split()[0]} has no effect"
+        for option in (
+            *("--key-file key", "--certificate proof", "--alpha 0.1", "--context trial"),
+            *("--levels 0.5", "--workers 1", "--skip-bad-parts"),
         )
     },
 }
+"""Options that are wrong with a target."""
 
 
 def test_bad_input_is_one_line_and_nothing_is_written(place: Path, evenhand: Command) -> None:
     minus = OLD["sigma"].where(OLD.index != 2, -2.0)
     written(OLD.assign(minus=minus, c1=1.0, c2=1.0), place / "old.csv")
-    for args, facts in REFUSED.values():
-        refused = evenhand(*refused_args(place, *args)).complaint()
-        assert all(fact in refused for fact in facts), refused
+    serve = " ".join([*NORMAL, "--id id --key-file key"])
+    cases = REFUSED | {" ".join([*NORMAL, "--target loss", line]): WRONG[line] for line in WRONG}
+    for option in ("--max-group-error", "--group-mass", "--confidence"):
+        cases[f"{serve} {option} 0.3"] = f"{option} has no effect without --target"
+    for line, fact in cases.items():
+        args = ("randomize", place / "old.csv", "--out", place / "proof", *line.split())
+        assert fact in evenhand(*args).complaint()
         assert not (place / "proof").exists()
 
 
@@ -492,21 +452,3 @@ def test_columns_are_a_model_for_randomize() -> None:
     np.testing.assert_array_equal(served, base.randomized(link.alpha, link, 0.3).ppf(LEVELS))
     with pytest.warns(match="check the units"), pytest.raises(InputError, match="'sigma', row 2"):
         chosen.model.forecast(new.assign(sigma=[1.0, -1.0, 1.0, 1.0, 1.0]))
-
-
-def test_features_limit_the_columns_in_which_groups_are_searched(
-    evenhand: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[Audit] = []
-    monkeypatch.setattr(Audit, "to_html", lambda found: seen.append(found) or "")
-    make_table(4).drop(columns=QUANTILES + SAMPLES).assign(other=1.5).to_csv(
-        tmp_path / "t.csv", index=False
-    )
-    args = ("randomize", tmp_path / "t.csv", *NORMAL, "--target", "loss", "--id", "id")
-    options = ("--features", "age", "--seed", 0, "--max-group-error", 0.4)
-    assert evenhand(*args, *options, "--out", tmp_path / "proof").code == 0
-    (found,) = seen
-    assert not found.groups.empty
-    assert all(one == "everyone" or one.startswith("age") for one in found.groups["group"])
-    refused = evenhand(*args, "--features", "loss", "--out", tmp_path / "p")
-    assert "--features contains 'loss'" in refused.complaint()

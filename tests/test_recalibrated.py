@@ -13,21 +13,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from numpy.typing import NDArray
-from scipy import integrate, optimize, special, stats
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from scipy import optimize, special, stats
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import BayesianRidge, LinearRegression, Ridge
+from sklearn.linear_model import BayesianRidge, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer
 
 from evenhand import (
-    DiscreteOutcomeWarning,
     InputError,
-    RandomizedRegressor,
     RecalibratedRegressor,
     load,
     save,
@@ -35,9 +32,9 @@ from evenhand import (
 from evenhand.calibration import calibration_error
 from evenhand.columns import Partition, Schema, UnseenValuesWarning, group_columns
 from evenhand.distributions import Normal, Recalibrated
-from evenhand.draws import nodes
-from evenhand.forecasters import learn_maps, plotting_positions, refined
-from forecaster_examples import linear_task, small_mixture, small_paic
+from evenhand.forecasters.maps import learn_maps
+from evenhand.forecasters.samples import plotting_positions
+from forecaster_examples import linear_task, small_mixture
 
 Floats = NDArray[np.float64]
 
@@ -53,24 +50,6 @@ def learn_map(pit: Any, weight: Any) -> tuple[Any, Any]:
     """Return the knots of the map of all rows."""
     levels, values, _ = learn_maps(pit, weight, ())
     return levels[0], values[0]
-
-
-def test_the_identity_map_gives_the_base() -> None:
-    base = Normal([0.0, 3.0, -2.0], [1.0, 0.2, 5.0])
-    y = np.array([0.4, 2.9, -40.0])
-    several = [[0.0, 0.125, 0.5, 1.0], [0.0, 0.25, 0.5, 1.0]]
-    for levels, which in (([0.0, 1.0], None), ([0.0, 0.25, 0.5, 1.0], None), (several, [0, 1, 0])):
-        batch = Recalibrated(base, levels, levels, which)
-        for name in ("cdf", "sf", "logcdf", "logsf", "logpdf"):
-            # the same to rounding of a sum of three terms
-            np.testing.assert_allclose(
-                getattr(batch, name)(y), getattr(base, name)(y), rtol=1e-14, atol=1e-16
-            )
-        for p in (1e-12, 0.3, 0.5, 0.9, 1 - 1e-9):
-            np.testing.assert_allclose(batch.ppf(p), base.ppf(p), rtol=1e-13)
-        # by a table of quantiles: see SMOOTH in distribution_examples
-        np.testing.assert_array_less(np.abs(batch.std() / base.std() - 1), 6e-4)
-        np.testing.assert_array_less(np.abs(batch.crps(y) - base.crps(y)) / base.std(), 6e-4)
 
 
 def test_around_a_normal_it_is_the_map_at_its_cdf() -> None:
@@ -93,7 +72,7 @@ def test_around_a_normal_it_is_the_map_at_its_cdf() -> None:
     )
 
 
-@pytest.mark.parametrize("z", [8.0, 15.0, 30.0, 60.0])
+@pytest.mark.parametrize("z", [8.0, 60.0])
 def test_far_tails_are_the_bases_times_a_constant(z: float) -> None:
     batch = Recalibrated(Normal([0.0], 1.0), LEVELS, VALUES)
     # slopes of the outer lines: 0.3 / 0.1 and 0.05 / 0.2
@@ -127,66 +106,11 @@ def test_a_tail_that_the_map_makes_tiny_in_the_middle_keeps_its_digits() -> None
         np.testing.assert_allclose(nearly_all, rest, rtol=1e-12)
 
 
-def test_a_map_that_carries_one_normal_to_another_is_that_normal_up_to_its_lines() -> None:
-    # chords between knots h apart in normal scores err by g'' (phi h)^2 / 8 = phi(z - 1/2) h^2 / 16
-    # <= 0.025 h^2 = 6e-6
-    scores = np.arange(-6, 6.01, 1 / 64)
-    levels, values = (
-        np.concatenate(([0.0], special.ndtr(scores - shift), [1.0])) for shift in (0.0, 0.5)
-    )
-    batch, direct = Recalibrated(Normal([0.0], 1.0), levels, values), Normal([0.5], 1.0)
-    y = np.linspace(-2, 3, 30)
-    np.testing.assert_allclose(batch.cdf(y), direct.cdf(y), rtol=0, atol=7e-6)
-    np.testing.assert_allclose(batch.mean(), 0.5, atol=1e-3)
-    for at in (-1.0, 0.2, 2.0):
-        np.testing.assert_allclose(batch.crps(at), direct.crps(at), atol=1e-3)
-
-
-def test_mean_and_deviation_agree_with_quadrature() -> None:
-    batch = Recalibrated(Normal([0.0], 1.0), LEVELS, VALUES)
-    knots = stats.norm.ppf(LEVELS[1:-1])
-
-    def moment(power: int) -> float:
-        return float(
-            integrate.quad(
-                lambda y: y**power * np.exp(batch.logpdf(y)[0]), -12, 12, points=knots, epsabs=1e-11
-            )[0]
-        )
-
-    # SMOOTH of distribution_examples, in standard deviations
-    assert float(batch.mean()[0]) == pytest.approx(moment(1), abs=6e-4)
-    assert float(batch.std()[0]) == pytest.approx(np.sqrt(moment(2) - moment(1) ** 2), rel=6e-4)
-
-
-def test_each_row_goes_by_its_own_map() -> None:
-    rng = np.random.default_rng(0)
-    inner = np.sort(rng.uniform(size=(2, 50, 9)), axis=-1)
-    levels, values = (
-        np.concatenate((np.zeros((50, 1)), part, np.ones((50, 1))), axis=-1) for part in inner
-    )
-    base, y = Normal(rng.normal(size=50), 1.0), rng.normal(0, 2, 50)
-    batch = Recalibrated(base, levels, values, which=np.arange(50))
-    singles = [Recalibrated(base.take([i]), levels[i], values[i]) for i in range(50)]
-    for name in ("cdf", "logsf", "logpdf"):
-        expected = [getattr(single, name)(y[i])[0] for i, single in enumerate(singles)]
-        np.testing.assert_allclose(getattr(batch, name)(y), expected, rtol=1e-13)
-    np.testing.assert_allclose(
-        batch.ppf(0.97), [single.ppf(0.97)[0] for single in singles], rtol=1e-13
-    )
-    np.testing.assert_array_equal(batch.take([7, 3]).cdf(0.1), batch.cdf(0.1)[[7, 3]])
-    # a map for each row of a base that the rows share
-    shared = Recalibrated(Normal([0.0], 1.0), levels, values, which=np.arange(50))
-    assert shared.batch_shape == (50,)
-    np.testing.assert_array_equal(shared.take([4]).cdf(0.3), shared.cdf(0.3)[[4]])
-
-
 @pytest.mark.parametrize(
     "which",
     [
-        np.arange(6) % 3,
         (np.arange(6) % 3)[:, None],
         [[2, 0, 1, 1]],
-        np.arange(24).reshape(6, 4) % 3,
     ],
 )
 def test_maps_broadcast_along_any_axis_of_the_batch(which: Any) -> None:
@@ -227,37 +151,13 @@ def test_maps_of_many_rows_cost_no_array_of_knots_for_each_row() -> None:
     assert peak < 40 * 8 * n
 
 
-def test_knots_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = Recalibrated(Normal(np.zeros(3), 1.0), [LEVELS, VALUES], [VALUES, LEVELS], [0, 1, 0])
-
-    def refuse(*_: Any) -> Any:
-        raise AssertionError("checked again")
-
-    monkeypatch.setattr("evenhand.distributions.recalibrated._check_knots", refuse)
-    for other in (batch.take([2, 1]), batch.expand()):
-        assert other.levels is batch.levels
-        assert other.values is batch.values
-
-
 @pytest.mark.parametrize(
     ("levels", "values", "message"),
     [
         ([0, 0.5, 0.5, 1], [0, 0.2, 0.4, 1], "levels .*increase strictly"),
         ([0, 0.5, 1], [0, 0.7, 0.6], "values .*increase strictly"),
-        (
-            [0, 50, 100],
-            [0, 0.5, 1],
-            "levels must begin at 0 and end at 1, got 0 to 100; give a fraction",
-        ),
         ([0.1, 1], [0, 1], "levels must begin at 0 and end at 1, got 0.1 to 1"),
-        ([0], [0], "levels .*two or more knots"),
         ([0, np.nan, 1], [0, 0.5, 1], r"levels\[1\] must be finite"),
-        ([0, 1], [0, 0.5, 1], "levels and values must have shapes that broadcast together"),
-        (
-            np.zeros((1, 2, 3)),
-            [0, 0.5, 1],
-            r"levels must have shape \(k,\) or \(n_maps, k\), got shape \(1, 2, 3\)",
-        ),
         (
             TWO,
             TWO,
@@ -270,24 +170,6 @@ def test_maps_that_cannot_be_are_refused_in_one_line(
 ) -> None:
     with pytest.raises(InputError, match=message) as caught:
         Recalibrated(Normal(np.zeros(3), 1.0), levels, values)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("levels", "which", "message"),
-    [
-        (TWO, [0, 1], "base and which must have shapes that broadcast together"),
-        (TWO, [0, 2, 1], "which must lie between 0 and 1.* 2$"),
-        (TWO, [0, -1, 1], "which must lie between 0 and 1.* -1$"),
-        (TWO, [0.0, 1.0, 1.0], "which .*integers, got float64"),
-        (TWO[0], [0, 0, 0], r"must have shape \(n_maps, k\) with which, got shape \(3,\)"),
-    ],
-)
-def test_maps_that_are_not_there_are_refused_in_one_line(
-    levels: Any, which: Any, message: str
-) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        Recalibrated(Normal(np.zeros(3), 1.0), levels, levels, which)
     assert "\n" not in str(caught.value)
 
 
@@ -345,13 +227,11 @@ def test_unequal_weights_count_as_fewer_rows() -> None:
     [
         np.full(100, 0.5),
         np.repeat([0.5, 0.5 + 1e-16, 0.5 + 3e-16], 40),
-        np.zeros(30),
-        np.ones(2),
         np.repeat([0.0, 1.0], 40),
         np.array([0.3]),
         np.concatenate((np.full(500, 1.0), np.random.default_rng(4).uniform(size=500))),
     ],
-    ids=["one atom", "nearly one", "all 0", "two rows", "both ends", "one row", "half saturated"],
+    ids=["one atom", "nearly one", "both ends", "one row", "half saturated"],
 )
 def test_atoms_still_give_a_strictly_rising_map_with_a_finite_density(pit: Floats) -> None:
     levels, values = learn_map(pit, np.ones(pit.size))
@@ -359,20 +239,6 @@ def test_atoms_still_give_a_strictly_rising_map_with_a_finite_density(pit: Float
     for y in (-50.0, 0.0, 3.0, 50.0):
         assert np.isfinite([batch.logpdf(y), batch.logcdf(y), batch.logsf(y)]).all()
     assert np.isfinite(batch.ppf([1e-9])).all()
-
-
-def test_an_atom_in_the_middle_of_even_ends_moves_nothing() -> None:
-    levels, values = learn_map(np.full(100, 0.5), np.ones(100))
-    np.testing.assert_allclose(np.interp(0.5, levels, values), 0.5, atol=1e-12)
-
-
-def test_a_refined_map_is_the_same_map() -> None:
-    levels, values = refined(LEVELS, VALUES, 12)
-    assert levels.size == values.size == 12
-    u = np.linspace(0, 1, 300)
-    np.testing.assert_allclose(
-        np.interp(u, levels, values), np.interp(u, LEVELS, VALUES), atol=1e-15
-    )
 
 
 # --- what it repairs
@@ -413,9 +279,7 @@ def null_error(n_map: int, n_fresh: int, n_runs: int = 2000) -> Floats:
 NULL = null_error(1500, 1000)
 
 
-@pytest.mark.parametrize(
-    ("shift", "std"), [(0.0, 0.5), (0.0, 2.0), (0.7, 1.0), (-0.5, 3.0), (2.0, 0.8)], ids=str
-)
+@pytest.mark.parametrize(("shift", "std"), [(0.0, 0.5), (-0.5, 3.0), (2.0, 0.8)], ids=str)
 def test_a_wrong_spread_or_shift_is_repaired_on_fresh_rows(shift: float, std: float) -> None:
     model = RecalibratedRegressor(Says(shift, std), random_state=0).fit(*standard(1500, 1))
     rows, y = standard(1000, 2)
@@ -553,10 +417,9 @@ def mixed_groups(n: int, seed: int) -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize("name", list(mixed_groups(2, 0)))
-@pytest.mark.parametrize("seed", [0, 1])
-def test_groups_in_training_are_those_of_an_audit_and_are_remembered(name: str, seed: int) -> None:
-    table = mixed_groups(401 + seed, seed)
+@pytest.mark.parametrize("name", ["age", "score", "capped", "owner", "job", "city", "born", "date"])
+def test_groups_in_training_are_those_of_an_audit_and_are_remembered(name: str) -> None:
+    table = mixed_groups(401, 0)
     column = Partition.learn(table[name], name, source="X")
     masks = group_columns(table, [name], source="X")
     labels = column.labels(table[name])
@@ -567,14 +430,6 @@ def test_groups_in_training_are_those_of_an_audit_and_are_remembered(name: str, 
     part = table.iloc[5:40]
     np.testing.assert_array_equal(column.labels(part[name]), labels[5:40])
     np.testing.assert_array_equal(column.labels(part[name].reset_index(drop=True)), labels[5:40])
-
-
-def test_a_cut_between_two_values_is_the_median() -> None:
-    table = pd.DataFrame({"age": np.arange(12.0)})  # median 5.5
-    column = Partition.learn(table["age"], "age", source="X")
-    assert column.names == ["age <= 5.5", "age > 5.5"]
-    found = column.labels(pd.Series([5.4, 5.5, 5.6, np.nan])).tolist()
-    assert found == ["age <= 5.5", "age <= 5.5", "age > 5.5", None]  # none was missing in training
 
 
 def test_unseen_missing_and_small_groups_take_the_pooled_map() -> None:
@@ -618,24 +473,12 @@ def test_unseen_missing_and_small_groups_take_the_pooled_map() -> None:
 @pytest.mark.parametrize(
     ("trained", "given"),
     [
-        ([True, False, True], [1, 0, 1]),
-        ([True, False, True], [1.0, 0.0, 1.0]),
         ([True, False, True], ["1", "0", "1"]),
-        ([1, 0, 1], [True, False, True]),
         ([1.0, 0.0, np.nan], pd.array([True, False, None], dtype="boolean")),
-        (pd.array([True, False, None], dtype="boolean"), [1.0, 0.0, np.nan]),
         ([1, 2, 3], ["1.0", "2.0", "03"]),
-        ([0.1, 0.7, 0.3], np.float32([0.1, 0.7, 0.3])),
         (np.float32([0.1, 0.7, 0.3]), [0.1, 0.7, 0.3]),
-        ([2, 1, 3], pd.Categorical([2, 1, 3])),
         (pd.Categorical([2, 1, 3]), [2.0, 1.0, 3.0]),
-        (pd.date_range("2020-01-01", periods=3), ["2020-01-01", "2020-01-02T00:00", "2020-01-03"]),
-        (pd.date_range("2020-01-01", periods=3), [dt.date(2020, 1, day) for day in (1, 2, 3)]),
-        (np.arange(12.0), [str(k) for k in range(12)]),
-        (np.arange(12.0) / 10, np.float32(np.arange(12.0) / 10)),
         (np.arange(13.0) / 10, np.float32(np.arange(13.0) / 10)),
-        (np.float32(np.arange(13.0) / 10), np.arange(13.0) / 10),
-        (pd.date_range("2020-01-01", periods=13), [f"2020-01-{day:02d}" for day in range(1, 14)]),
         (pd.date_range("2020-01-01", periods=13), [dt.date(2020, 1, day) for day in range(1, 14)]),
     ],
     ids=str,
@@ -663,40 +506,12 @@ def learned_partition(trained: Any) -> tuple[Partition, Callable[[Any], list[str
     [
         ([0.1, 0.7], [0.1 + 1e-9, 0.7 - 1e-9]),  # not within rounding, as both hold 64 bits
         (["01", "02"], [1, 2]),
-        ([2**60, 2**60 + 1], [2**60 + 2, 2**60 + 3]),
         ([2**60, 2**60 + 2**40], np.float32([2**61, 2**62])),
     ],
     ids=str,
 )
 def test_what_is_another_value_stays_unknown(trained: Any, given: Any) -> None:
     assert set(learned_partition(trained)[1](given)) == {None}
-
-
-@pytest.mark.parametrize(
-    ("trained", "given"),
-    [
-        ([True, False], [2, -1]),
-        (np.arange(12.0), pd.date_range("2020-01-01", periods=12)),
-        (pd.date_range("2020-01-01", periods=12), np.arange(12)),
-        (pd.date_range("2020-01-01", periods=3), pd.to_timedelta([1, 2, 3], unit="D")),
-    ],
-    ids=str,
-)
-def test_what_is_no_value_of_the_column_is_refused(trained: Any, given: Any) -> None:
-    with pytest.raises(InputError, match="column 'v', row 1 must"):
-        learned_partition(trained)[1](given)
-
-
-def test_owners_written_as_numbers_keep_their_maps() -> None:
-    table, y = halves(400, 33)
-    table = table.assign(own=table["side"] == "left")
-    model = RecalibratedRegressor(Says(), by="own", random_state=0).fit(table, y)
-    expected = model.forecast(table).pit(y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        np.testing.assert_array_equal(
-            model.forecast(table.assign(own=table["own"].astype(int))).pit(y), expected
-        )
 
 
 def test_new_labels_in_most_rows_are_said_in_one_line() -> None:
@@ -728,12 +543,10 @@ def test_new_labels_in_most_rows_are_said_in_one_line() -> None:
     "values",
     [
         20200601 + np.arange(200) % 20,
-        1e6 + np.random.default_rng(35).normal(size=200),
         2**60 + np.arange(200),
-        np.random.default_rng(36).normal(size=201),
         np.float32(np.random.default_rng(37).normal(size=201)),
     ],
-    ids=["days", "narrow", "ids", "normal", "single"],
+    ids=["days", "ids", "single"],
 )
 def test_new_rows_belong_where_the_name_of_their_group_says(values: Any) -> None:
     table = pd.DataFrame({"v": values})
@@ -767,15 +580,6 @@ def test_several_columns_make_a_group_of_each_combination() -> None:
         np.interp(pit[inside], levels, values),
         rtol=1e-9,
         atol=1e-12,
-    )
-
-
-def test_a_table_of_another_library_has_the_same_groups() -> None:
-    table, y = halves(400, 9)
-    model = RecalibratedRegressor(Says(), by="side", random_state=0).fit(table, y)
-    other = RecalibratedRegressor(Says(), by="side", random_state=0).fit(pl.from_pandas(table), y)
-    np.testing.assert_array_equal(
-        other.forecast(pl.from_pandas(table)).pit(y), model.forecast(table).pit(y)
     )
 
 
@@ -822,10 +626,9 @@ def test_a_frozen_model_is_used_as_it_is_and_all_rows_serve_the_map() -> None:
     [
         Ridge(),
         BayesianRidge(),
-        make_pipeline(StandardScaler(), LinearRegression()),
         small_mixture(max_steps=100),
     ],
-    ids=["plain", "with a spread", "pipeline", "forecaster"],
+    ids=["plain", "with a spread", "forecaster"],
 )
 def test_bases_of_every_kind_are_calibrated_on_fresh_rows(estimator: Any) -> None:
     X, y = linear_task(1000, seed=1)
@@ -879,47 +682,13 @@ def test_rows_of_weight_zero_are_no_rows_wherever_they_stand(estimator: Any) -> 
     np.testing.assert_array_equal(some.forecast(X).ppf(0.2), fewer.forecast(X).ppf(0.2))
 
 
-@pytest.mark.parametrize(
-    "kind", [np.asarray, pd.DataFrame, lambda X: pl.from_numpy(X, schema=["a", "b", "c"])]
-)
-def test_too_few_rows_of_positive_weight_are_said_so(kind: Any) -> None:
+def test_too_few_rows_of_positive_weight_are_said_so() -> None:
     X, y = linear_task(600)
     weight = np.where(np.isin(np.arange(600), [5, 300, 599]), 1.0, 0.0)
     message = r"X must have at least 10 rows of positive weight for cv=5, got n_samples = 3"
     for estimator in (Ridge(), BayesianRidge(), FrozenEstimator(Ridge().fit(X, y))):
         with pytest.raises(InputError, match=message):
-            RecalibratedRegressor(estimator).fit(kind(X), y, weight)
-
-
-def test_rounded_outcomes_are_right_up_to_a_rounding_cell() -> None:
-    X, y = standard(2000, 12)
-    rounded = np.round(y * 10) / 10  # the largest cell holds 0.04
-    fresh, outcomes = standard(1000, 13)
-    with pytest.warns(DiscreteOutcomeWarning, match="PITs"):
-        model = RecalibratedRegressor(Says(0.0, 2.0), random_state=0).fit(X, rounded)
-    assert calibration_error(model.forecast(fresh).pit(outcomes)) < np.quantile(NULL, 0.999) + 0.04
-
-
-def test_inside_a_randomized_regressor_it_is_the_base() -> None:
-    table, y = halves(600, 14)
-    inner = RecalibratedRegressor(Says(0.0, 0.5), by="side", random_state=0)
-    model = RandomizedRegressor(inner, alpha=0.2).fit(table, y)
-    alone = clone(inner).fit(table, y)
-    np.testing.assert_array_equal(model.base_forecast(table).pit(y), alone.forecast(table).pit(y))
-    forecast = model.forecast(table, nodes(5))
-    assert forecast.pit(y).shape == (600, 5)
-    assert np.isfinite(forecast[:20].mean()).all()
-    assert np.isfinite(model.predict(table)).all()
-
-
-@pytest.mark.parametrize(
-    "inner", [RandomizedRegressor(Ridge()), small_paic()], ids=["link", "network"]
-)
-def test_a_randomized_model_is_refused(inner: Any) -> None:
-    X, y = linear_task(120)
-    with pytest.raises(InputError, match=f"{type(inner).__name__} is already randomized") as caught:
-        RecalibratedRegressor(inner).fit(X, y)
-    assert "\n" not in str(caught.value)
+            RecalibratedRegressor(estimator).fit(X, y, weight)
 
 
 def refusals() -> dict[str, tuple[dict[str, Any], Any, str]]:
@@ -927,8 +696,6 @@ def refusals() -> dict[str, tuple[dict[str, Any], Any, str]]:
     table = pd.DataFrame(X, columns=["age", "b", "c"])
     ids = table.assign(b=[f"id{i}" for i in range(120)])
     return {
-        "folds": ({"cv": 1}, X, "cv must be an integer of at least 2, got 1"),
-        "few rows": ({"cv": 61}, X, "X must have at least 122 rows for cv=61"),
         "no table": ({"by": "age"}, X, "X must be a table.*`by`.* ndarray"),
         "no such column": (
             {"by": "agee"},
@@ -941,11 +708,6 @@ def refusals() -> dict[str, tuple[dict[str, Any], Any, str]]:
             {"by": lambda rows: [1, 2]},
             X,
             r"by must return one label per row \(120\), got shape \(2,\)",
-        ),
-        "no regressor": (
-            {"estimator": StandardScaler()},
-            X,
-            "estimator must be a regressor with fit and predict",
         ),
     }
 
@@ -960,7 +722,7 @@ def test_what_cannot_be_used_is_refused_in_one_line(case: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("by", [None, "side", ["side", "x"], "since"])
+@pytest.mark.parametrize("by", [["side", "x"], "since"])
 def test_a_loaded_model_forecasts_the_same_to_the_last_digit(by: Any, tmp_path: Path) -> None:
     table, y = halves(400, 15)
     table = table.assign(
@@ -997,13 +759,6 @@ def test_a_function_of_groups_cannot_be_stored_and_says_what_to_do(tmp_path: Pat
         match=r"`by` is the function .*cannot be stored; put its labels into a column",
     ):
         save(model, tmp_path)
-
-
-def test_parameters_set_after_the_fit_do_not_change_what_was_learned() -> None:
-    table, y = halves(300, 18)
-    model = RecalibratedRegressor(Says(), by="side", random_state=0).fit(table, y)
-    before = model.forecast(table).pit(y)
-    np.testing.assert_array_equal(model.set_params(by=None).forecast(table).pit(y), before)
 
 
 class CountingRidge(Ridge):

@@ -12,22 +12,16 @@ import pytest
 from lifelines import CoxPHFitter, KaplanMeierFitter
 from lifelines.datasets import load_rossi
 from numpy.typing import NDArray
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 
 from evenhand import Forecast, InputError, RecalibratedRegressor, audit, load, save
 from evenhand.calibration import calibration_error
 from evenhand.censoring import CensoredTimes, KaplanMeier
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
-from evenhand.forecasters import (
-    Everyone,
-    HeldOut,
-    Maps,
-    Overlapping,
-    PitCells,
-    SurvivalModel,
-    learn_maps,
-)
+from evenhand.forecasters import SurvivalModel
+from evenhand.forecasters.held_out import HeldOut, Maps
+from evenhand.forecasters.maps import Everyone, Overlapping, learn_maps
+from evenhand.forecasters.pit_cells import PitCells
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -285,8 +279,7 @@ def test_completed_events_agree_with_the_repaired_probabilities() -> None:
     assert gains.sum() > 20
 
 
-@pytest.mark.parametrize("horizon", HORIZONS)
-@pytest.mark.parametrize("by", [None, ["g"], GROUP])
+@pytest.mark.parametrize(("horizon", "by"), [(None, ["g"]), (2.0, GROUP)])
 def test_gains_are_those_in_the_likelihood_of_what_is_known(horizon: float | None, by: Any) -> None:
     fresh = People(1500, 7)
     times = CensoredTimes.of(fresh.y, fresh.event, horizon)
@@ -342,9 +335,8 @@ def test_calibrated_forecasts_are_left_unchanged_with_probability_95(
     assert failures <= most_failures(n_sets)
 
 
-@pytest.mark.parametrize("by", [None, ["g"], GROUP])
-def test_times_that_are_all_known_are_repaired_as_other_outcomes(by: Any) -> None:
-    people = People(800, 10)
+def test_times_that_are_all_known_are_repaired_as_other_outcomes() -> None:
+    people, by = People(800, 10), ["g"]
     plain = RecalibratedRegressor(continuous, by=by, random_state=0).fit(people.X, people.times)
     known = RecalibratedRegressor(continuous, by=by, random_state=0)
     known.fit(people.X, people.times, event=np.ones(800))
@@ -417,8 +409,7 @@ def test_groups_with_few_observed_times_take_the_map_of_all() -> None:
     }
 
 
-@pytest.mark.parametrize("horizon", HORIZONS)
-@pytest.mark.parametrize("n_events", [0, 9, 10])
+@pytest.mark.parametrize(("horizon", "n_events"), [(None, 0), (2.0, 9), (2.0, 10)])
 def test_groups_with_few_events_have_no_verdict(horizon: float | None, n_events: int) -> None:
     people = People(2000, 15)
     is_small = people.X["g"].to_numpy()
@@ -456,12 +447,8 @@ def test_an_audit_repairs_the_groups_that_it_calls_off(horizon: float | None) ->
     ("model", "options", "message"),
     [
         (LinearRegression(), {}, "LinearRegression would be fitted to times that are cut off"),
-        (FrozenEstimator(LinearRegression()), {}, "LinearRegression would be fitted to times"),
-        (continuous, {"event": None, "horizon": 2.0}, "horizon is given without event"),
-        (continuous, {"event": np.ones(7)}, r"event must have shape \(200,\)"),
         (continuous, {"sample_weight": "lost"}, "sample_weight is 0 for each person whose time"),
         (model_of(2.0), {}, "have an atom at 2, their greatest outcome, but no horizon is given"),
-        (model_of(2.0), {"horizon": 3.0}, "have an atom at 2, .* but horizon=3"),
         (
             lambda X: Forecast.from_hurdle(np.full(len(X), 0.5), continuous(X)),
             {"horizon": 3.0},
@@ -481,8 +468,6 @@ def test_an_audit_repairs_the_groups_that_it_calls_off(horizon: float | None) ->
 )
 def test_what_would_mislead_is_refused(model: Any, options: dict[str, Any], message: str) -> None:
     people = People(200, 19)
-    if isinstance(model, FrozenEstimator):
-        model.estimator.fit(people.X, people.y)
     given = {"event": people.event} | options
     if "sample_weight" in given:
         given["sample_weight"] = people.event.astype(float)

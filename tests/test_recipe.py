@@ -1,36 +1,58 @@
-"""The recipe of a server: its answers, its refusals, and what it keeps secret."""
+"""The recipe of a server: its answers, its refusals, what it keeps secret, and kills."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
-import socket
-from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 
+from evenhand import Service
+from evenhand.draws import KeyedDraws
 from evenhand.service import open_log, verify
-from hostile_requests import HOSTILE, LIMIT, PERSON, Hostile
 from recipe_server import (
+    CONTEXT,
     HEADERS,
     KEY,
     RECIPE,
     ROW,
     TOKEN,
+    Load,
     Server,
     asked,
+    check_logged,
+    environment,
     make_setting,
     running,
 )
+from repeats import repeats, statistical
 
 pytestmark = pytest.mark.skipif(not RECIPE.exists(), reason="the documentation is not here")
 
-OK, UNPROCESSABLE = 200, 422
+OK = 200
+PERSON = "Erika-Mustermann-1957"
+"""Id in each bad request, which no answer or file may contain."""
+
+
+@dataclass
+class Recipe:
+    """The recipe in this process, without a server."""
+
+    client: httpx.Client
+    module: Any
+    setting: Path
+
+    @property
+    def log(self) -> Path:
+        return self.setting / "log.sqlite"
 
 
 @pytest.fixture(scope="module")
@@ -39,207 +61,157 @@ def setting(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(setting: Path) -> Iterator[Server]:
-    with running(Server(setting, str(setting / "log.sqlite"), setting / "output")) as started:
-        yield started
+def recipe(setting: Path) -> Iterator[Recipe]:
+    spec = importlib.util.spec_from_file_location("serve", RECIPE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment(setting, str(setting / "log.sqlite")).items():
+            patch.setenv(name, value)
+        spec.loader.exec_module(module)
+    with TestClient(module.app, headers=HEADERS) as client:
+        yield Recipe(client, module, setting)
+    module.service.close()
 
 
-@pytest.fixture(scope="module")
-def client(server: Server) -> Iterator[httpx.Client]:
-    with server.client() as opened:
-        yield opened
-
-
-def test_answer_has_the_forecast(client: httpx.Client, setting: Path) -> None:
-    from evenhand import load
-    from evenhand.draws import KeyedDraws
-
-    answer = client.post("/forecasts", json=asked("Ada"))
+def test_an_answer_is_that_of_the_service_and_is_logged(recipe: Recipe, tmp_path: Path) -> None:
+    answer = recipe.client.post("/forecasts", json=asked("Ada"))
     assert answer.status_code == OK
     served = answer.json()
-    (r,) = KeyedDraws(KEY.encode(), served["context"])(["Ada"])
-    assert served["r"] == pytest.approx(r, abs=1e-12)
-    import pandas as pd
-
-    table = pd.DataFrame([ROW]).assign(income=float("nan"), since=pd.Timestamp(ROW["since"]))
-    forecast = load(setting / "model").forecast(table, r=r)
-    for level, value in served["quantiles"].items():
-        assert value == pytest.approx(forecast.ppf(float(level)).item(), rel=1e-9)
-
-
-def test_missing_values_are_accepted_where_training_had_some(client: httpx.Client) -> None:
-    answers = [client.post("/forecasts", json=asked("Bo", income=x)) for x in (None, 1e4)]
-    assert [answer.status_code for answer in answers] == [OK, OK]
-    first, second = (answer.json() for answer in answers)
-    assert first["r"] == second["r"]
-    assert first["id"] != second["id"]
+    again = recipe.client.post("/forecasts", json=asked("Ada")).json()
+    assert again == served | {"is_repeated": True}
+    log = open_log(tmp_path / "other.sqlite")
+    with closing(Service(recipe.setting / "model", KeyedDraws(KEY.encode(), CONTEXT), log)) as own:
+        expected = own.forecast("Ada", ROW).to_dict()
+    assert served | {"time": "", "number": 0} == expected | {"time": "", "number": 0}
+    with closing(open_log(recipe.log, create=False)) as opened:
+        check_logged(opened, [("Ada", served)])
 
 
-def test_same_person_has_the_same_answer_from_all_processes(server: Server, setting: Path) -> None:
-    together = Barrier(32)
-
-    def ask(client: httpx.Client) -> dict[str, Any]:
-        together.wait()
-        return client.post("/forecasts", json=asked("Cleo")).raise_for_status().json()
-
-    other = Server(setting, server.log, setting / "output of another")
-    with running(other), server.client() as first, other.client() as second:
-        with ThreadPoolExecutor(32) as pool:
-            answers = list(pool.map(ask, [first, second] * 16))
-        other.stop()
-        other.start()
-        answers.append(other.forecast("Cleo"))
-    assert len({answer["id"] for answer in answers}) == 1
-    assert [answer["is_repeated"] for answer in answers].count(False) == 1
-    for answer in answers:
-        assert answer | {"is_repeated": None} == answers[0] | {"is_repeated": None}
-    log = open_log(server.log)
-    logged = Counter(entry.id for entry in log.entries(kind="forecast"))
-    assert logged[answers[0]["id"]] == 1
-    verify(log)
+def test_missing_values_are_accepted_where_training_had_some(recipe: Recipe) -> None:
+    for income in (None, 1e4):
+        assert recipe.client.post("/forecasts", json=asked("Bo", income=income)).status_code == OK
 
 
-def test_outcomes_are_logged(client: httpx.Client, server: Server) -> None:
-    served = server.forecast("Dora")
-    answer = client.post("/outcomes", json={"id": served["id"], "y": 4.25})
-    assert answer.status_code == OK
-    *_, last = open_log(server.log).entries(kind="outcome")
+def test_outcomes_are_logged(recipe: Recipe) -> None:
+    served = recipe.client.post("/forecasts", json=asked("Dora")).json()
+    assert recipe.client.post("/outcomes", json={"id": served["id"], "y": 4.25}).status_code == OK
+    *_, last = recipe.module.service.log.entries(kind="outcome")
     assert (last.id, last.values["y"]) == (served["id"], 4.25)
-    # clients need not know where the log is
-    refused = client.post("/outcomes", json={"id": "5f3c", "y": 4.25})
-    assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY
-    assert refused.json()["detail"].startswith("the log has no forecast '5f3c'; give the id")
 
 
-def test_only_the_state_of_health_needs_no_token(server: Server) -> None:
-    with httpx.Client(base_url=server.url) as stranger:
+def test_only_the_state_of_health_needs_no_token(recipe: Recipe) -> None:
+    with TestClient(recipe.module.app) as stranger:
         assert stranger.get("/health").status_code == OK
-        for path in ("/forecasts", "/outcomes"):
-            answer = stranger.post(path, json=asked("Ada"))
-            assert answer.status_code == httpx.codes.UNAUTHORIZED
-            assert answer.headers["www-authenticate"] == "Bearer"
+        for header in ({}, {"Authorization": f"Bearer {TOKEN}x"}, {"Authorization": TOKEN}):
+            for path in ("/forecasts", "/outcomes"):
+                # refused before the body is looked at
+                answer = stranger.post(path, content=b"{", headers=header)
+                assert answer.status_code == httpx.codes.UNAUTHORIZED
+                assert answer.headers["www-authenticate"] == "Bearer"
 
 
-def send(client: httpx.Client, case: Hostile) -> httpx.Response:
-    """Send a request without the defaults of the client."""
-    content: Any = case.content
-    if case.is_chunked:
-        content = (case.content[i : i + 8000] for i in range(0, len(case.content), 8000))
-    request = httpx.Request(case.method, str(client.base_url).rstrip("/"), content=content)
-    request.headers = httpx.Headers(case.head() | framing(request))
-    # not normalized, and with any characters
-    request.url = httpx.URL(request.url).copy_with(raw_path=case.path.encode())
-    return client.send(request)
+def with_field(name: str, text: str) -> bytes:
+    """Return a body in which a field of the row is given as JSON text."""
+    row = {one: json.dumps(value) for one, value in ROW.items()} | {name: text}
+    listed = ", ".join(f'"{one}": {value}' for one, value in row.items())
+    return f'{{"person": "{PERSON}", "row": {{{listed}}}}}'.encode()
 
 
-def framing(request: httpx.Request) -> dict[str, str]:
-    """Return the headers that HTTP itself needs."""
-    names = ("Host", "Content-Length", "Transfer-Encoding")
-    return {name: request.headers[name] for name in names if name in request.headers}
+def as_json(value: Any) -> bytes:
+    return json.dumps(value).encode()
 
 
-def test_hostile_requests_are_many_and_different() -> None:
-    assert len(HOSTILE) >= 200
-    assert len({case.name for case in HOSTILE}) == len(HOSTILE)
+GOOD = as_json(asked(PERSON))
+BAD = {
+    "text for a number": (with_field("age", '"41"'), 422, "age"),
+    "true for a number": (with_field("age", "true"), 422, "age"),
+    "not a number": (with_field("age", "NaN"), 422, "age"),
+    "infinite": (with_field("age", "1e999"), 422, "age"),
+    "null where training had no missing values": (with_field("age", "null"), 422, "age"),
+    "a number for text": (with_field("region", "1"), 422, "region"),
+    "a date that does not exist": (with_field("since", '"2020-02-30"'), 422, "since"),
+    "an unknown column": (with_field("person", "1"), 422, "person"),
+    "a column twice": (with_field("age", '41, "age": 41'), 422, "age"),
+    "a row without a column": (as_json({"person": PERSON, "row": {"age": 41}}), 422, "income"),
+    "an own draw": (as_json(asked(PERSON) | {"draw": 0.5}), 422, "draw"),
+    "a hidden character in the id": (as_json(asked(f"{PERSON}\u202e")), 422, "person"),
+    "an id that is too long": (as_json(asked(PERSON * 20)), 422, "person"),
+    "no object": (b"[" + GOOD + b"]", 422, "body"),
+    "no JSON": (GOOD[:-1], 422, "JSON"),
+    "a byte over the limit": (GOOD.ljust(64 * 1024 + 1), 413, "body"),
+    "a deep body": (b"[" * 30_000, 422, "JSON"),
+}
 
 
-@pytest.mark.parametrize("case", HOSTILE, ids=lambda case: ascii(case.name))
-def test_hostile_request_has_one_clear_answer(client: httpx.Client, case: Hostile) -> None:
-    answer = send(client, case)
-    assert answer.status_code == case.status, answer.text
-    # an error of HTTP itself, or one line that names the field
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_request_has_one_line_that_names_the_field(recipe: Recipe, case: str) -> None:
+    content, status, field = BAD[case]
+    kind = {"Content-Type": "application/json"}
+    check_refused(recipe.client.post("/forecasts", content=content, headers=kind), status, field)
+
+
+def check_refused(answer: httpx.Response, status: int, field: str) -> None:
+    assert answer.status_code == status, answer.text
     detail = answer.json()["detail"]
-    assert isinstance(detail, str)
-    assert case.field in detail
+    assert field in detail
     assert len(detail.splitlines()) == 1
     assert len(detail) < 600
     for secret in (PERSON, KEY, KEY.encode().hex(), TOKEN, "Traceback", str(RECIPE.parent)):
         assert secret not in answer.text
 
 
-def raw(server: Server, sent: bytes, *, waits: bool = True) -> bytes:
-    """Send bytes as they are; return the first part of the answer."""
-    url = httpx.URL(server.url)
-    with socket.create_connection((url.host, url.port or 80), timeout=20) as connection:
-        connection.sendall(sent)
-        return connection.recv(65_536) if waits else b""
+def test_other_bad_requests_have_one_line_too(recipe: Recipe) -> None:
+    text = {"Content-Type": "text/plain"}
+    wrong_type = recipe.client.post("/forecasts", content=GOOD, headers=text)
+    check_refused(wrong_type, 415, "content-type")
+    unknown = recipe.client.post("/outcomes", json={"id": "5f3c", "y": 4.25})
+    # clients need not know where the log is
+    check_refused(unknown, 422, "the log has no forecast '5f3c'; give the id")
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-        b"\0" * 100,
-        b"POST /forecasts HTTP/1.1\r\n\r\n",
-        b"POST /forecasts HTTP/9.9\r\nHost: x\r\n\r\n",
-        b"POST /forecasts HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
-        b"POST /forecasts HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-        b"POST /forecasts HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: x\r\n\r\n",
-        b"POST /forecasts HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 100_000 + b"\r\n\r\n",
-        b"POST /" + b"x" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"POST /fore casts HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"POST /forecasts HTTP/1.1\r\nHost: x\r\nA\0: x\r\n\r\n",
-    ],
-)
-def test_other_bytes_than_http_are_refused(server: Server, sent: bytes) -> None:
-    assert raw(server, sent).split(b" ", 2)[1].startswith((b"4", b"5"))
-
-
-def test_length_that_is_not_sent_is_refused_once_the_limit_is_read(server: Server) -> None:
-    lines = [b"POST /forecasts HTTP/1.1", b"Host: x", b"Content-Type: application/json"]
-    lines += [f"Authorization: Bearer {TOKEN}".encode(), b"Content-Length: 99999999999", b"", b""]
-    answer = raw(server, b"\r\n".join(lines) + b"[" * (LIMIT + 1))
-    assert answer.startswith(b"HTTP/1.1 413 ")
-
-
-def test_clients_that_leave_cause_no_error(server: Server) -> None:
-    head = f"POST /forecasts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
-    head += "Content-Type: application/json\r\nContent-Length: 300\r\n\r\n"
-    body = json.dumps(asked(PERSON)).encode()
-    for sent in (head.encode(), head.encode() + body[:50], head.encode() + body):
-        raw(server, sent, waits=False)
-    assert server.client().get("/health").status_code == OK
-    assert "Traceback" not in server.printed()
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
-def test_hostile_requests_take_no_memory(server: Server) -> None:
-    with server.client() as client:
-        small = [case for case in HOSTILE if len(case.content) < 1_000_000]
-
-        def memory_after(rounds: range) -> int:
-            for i in rounds:
-                for j, case in enumerate(small):
-                    send(client, case)
-                    if j % 10 == 0:  # accepted, though the model has not seen such values
-                        strange = {"region": f"{i} {j} {'x' * 500}", "age": 10.0 ** (j % 30)}
-                        client.post("/forecasts", json=asked(f"{PERSON}-{i}", **strange))
-            return server.memory()
-
-        # caches and the allocator are filled by then
-        before = memory_after(range(2))
-        after = memory_after(range(2, 12))
-    n_sent = 10 * sum(len(case.content) for case in small)
-    # 1.5 kB of each request; pages of the allocator vary by 2 MB
-    assert after - before < n_sent / 3
-
-
-def test_secrets_are_nowhere(server: Server, setting: Path) -> None:
-    served = server.forecast(PERSON)
-    with server.client() as client:
-        client.post("/outcomes", json={"id": served["id"], "y": 1.0})
-        for case in HOSTILE[::5]:
-            send(client, case)
-    printed = server.printed()
-    assert "Traceback" not in printed
-    files = {path.name: path.read_bytes() for path in setting.glob("log.sqlite*")}
+def test_secrets_are_in_no_answer_and_no_file(recipe: Recipe) -> None:
+    served = recipe.client.post("/forecasts", json=asked(PERSON)).json()
+    recipe.client.post("/outcomes", json={"id": served["id"], "y": 1.0})
+    files = {path.name: path.read_bytes() for path in recipe.setting.glob("log.sqlite*")}
     assert files
-    for text in (json.dumps(served).encode(), printed.encode(), *files.values()):
+    for text in (json.dumps(served).encode(), *files.values()):
         for secret in (PERSON.encode(), KEY.encode(), KEY.encode().hex().encode(), TOKEN.encode()):
             assert secret not in text
 
 
-def test_server_still_answers(server: Server) -> None:
-    assert server.forecast("Emil")["quantiles"]
-    verify(open_log(server.log))
-    assert HEADERS["Authorization"] not in server.printed()
+def test_requests_are_refused_while_the_log_cannot_be_used(recipe: Recipe) -> None:
+    away = recipe.log.with_name("away.sqlite")
+    recipe.log.rename(away)
+    try:
+        refusal = recipe.client.post("/forecasts", json=asked("Fay"))
+    finally:
+        away.rename(recipe.log)
+    check_refused(refusal, 503, "the decision log cannot be used; try again later")
+    assert recipe.client.post("/forecasts", json=asked("Fay")).status_code == OK
+    assert verify(recipe.module.service.log).n_entries > 0
+
+
+@statistical
+@pytest.mark.timeout(3000)
+def test_no_answer_is_lost_when_the_server_is_killed(setting: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    server = Server(setting, str(tmp_path / "log.sqlite"), tmp_path / "out", ("--workers", "2"))
+    answers: list[tuple[str, dict[str, Any]]] = []
+    with running(server):
+        for i in range(repeats(24, least=3)):
+            with Load(server, f"kill {i}") as load:
+                load.wait_for(int(rng.integers(1, 100)))
+                server.kill()
+            answers += load.answers
+            server.start()
+            # what was answered before is still the answer
+            person, answer = load.answers[-1]
+            body = asked(person, age=18 + int(person.rpartition("-")[2]) % 70)
+            with server.client() as client:
+                again = client.post("/forecasts", json=body).json()
+            assert again == answer | {"is_repeated": True}
+    with closing(open_log(server.log, create=False)) as opened:
+        assert check_logged(opened, answers) >= len(answers)
+    assert "Traceback" not in server.printed()

@@ -21,12 +21,12 @@ from evenhand.service import (
     Difference,
     Entry,
     Replay,
-    ReplayPart,
     Served,
     open_log,
     replay_forecast,
-    versions,
 )
+from evenhand.service.contexts import versions
+from evenhand.service.replay_result import ReplayPart
 from served_examples import EXAMPLES, example
 
 KEY = b"a secret of enough bytes"
@@ -79,15 +79,6 @@ def test_a_forecast_of_each_kind_is_equal_to_all_digits(name: str, log: Decision
     assert replay.differences == ()
 
 
-def test_batches_are_equal_up_to_rounding(log: DecisionLog) -> None:
-    one = example("residuals")
-    found = Service(one.model, draws(), log, keep_features=True, person="id")
-    people = [f"p{row}" for row in range(len(one.X))]
-    for served in found.forecast_many(people, one.X)[::7]:
-        # the log has all that is needed
-        assert found.replay(served.id).is_equal
-
-
 def test_a_model_folder_is_equal_to_the_model_that_was_saved(
     log: DecisionLog, tmp_path: Path
 ) -> None:
@@ -95,21 +86,6 @@ def test_a_model_folder_is_equal_to_the_model_that_was_saved(
     save(example("normal").model, tmp_path / "model")
     given = {"draws": draws(), "row": ROW, "person": "ada"}
     assert replay_forecast(log, served.id, tmp_path / "model", **given).is_equal
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"z": "0.25", "x": "0.5"},
-        pd.Series({"x": 0.5, "z": 0.25}),
-        pd.DataFrame({"x": [0.5], "z": [0.25], "person": ["ada"]}),
-        {"x": np.float32(0.5), "z": 0.25, "region": "north"},
-    ],
-)
-def test_rows_are_read_as_for_the_forecast(log: DecisionLog, row: Any) -> None:
-    found = service(log)
-    served = found.forecast("ada", ROW)
-    assert found.replay(served.id, row=row, person="ada").is_equal
 
 
 def test_an_action_is_compared_by_a_service_with_the_rule(log: DecisionLog) -> None:
@@ -337,40 +313,11 @@ def test_without_features_and_person_the_rest_is_compared(log: DecisionLog) -> N
     assert parts(bare, "not checked") == {"person", "features", "draw", "values", "key"}
 
 
-def test_people_named_by_ids_need_nothing_more(log: DecisionLog) -> None:
-    found = service(log, person="id", keep_features=True)
-    served = found.forecast(17, ROW)
-    assert parts(found.replay(served.id), "equal") == EVERY_PART
-    assert parts(found.replay(served.id, person="17"), "equal") == EVERY_PART
-
-
-def test_revisions_are_forecasts_of_their_own(log: DecisionLog) -> None:
-    found = service(log, keep_features=True, person="id")
-    first = found.forecast("ada", ROW)
-    second = found.forecast("ada", ROW | {"x": 2.0})
-    assert second.revision == 1
-    for served in (first, second):
-        replay = found.replay(served.id)
-        assert replay.is_equal
-        assert replay.revision == served.revision
-
-
-def test_an_unknown_id_is_refused_with_similar_ones(log: DecisionLog) -> None:
+def test_an_unknown_id_is_refused(log: DecisionLog) -> None:
     found = service(log)
-    served = found.forecast("ada", ROW)
-    with pytest.raises(
-        InputError, match=f"has no forecast '{served.id[:8]}'; did you mean '{served.id}'"
-    ):
-        found.replay(served.id[:8])
+    found.forecast("ada", ROW)
     with pytest.raises(InputError, match="has no forecast 'other'; it has 1 forecast; give"):
         found.replay("other")
-
-
-def test_a_forecast_without_its_context_is_refused(log: DecisionLog) -> None:
-    values = {"opened": 1, "context": CONTEXT}
-    log.run(lambda found: found.add(Entry("forecast", "f", None, None, values)))
-    with pytest.raises(InputError, match="entry 1 names entry 1 as its context, which is none"):
-        replay_forecast(log, "f", example("normal").model)
 
 
 def test_text_and_json_name_each_part(log: DecisionLog) -> None:

@@ -6,7 +6,6 @@ Findings, forecasts and gates, and one line for whatever cannot be used.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -57,33 +56,13 @@ def damaged(folder: Path) -> Path:
 
 
 def randomize_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
-    return (
-        "randomize",
-        table,
-        *NORMAL,
-        "--id",
-        "id",
-        "--key-file",
-        place / "key",
-        "--out",
-        out,
-        *more,
-    )
+    names = (*NORMAL, "--id", "id", "--key-file", place / "key")
+    return ("randomize", table, *names, "--out", out, *more)
 
 
 def predict_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
-    return (
-        "predict",
-        place / "model",
-        table,
-        "--id",
-        "id",
-        "--key-file",
-        place / "key",
-        "--out",
-        out,
-        *more,
-    )
+    names = ("--id", "id", "--key-file", place / "key")
+    return ("predict", place / "model", table, *names, "--out", out, *more)
 
 
 # Audits.
@@ -93,21 +72,10 @@ def test_an_audit_of_a_folder_is_that_of_the_library(
     place: Path, evenhand: Command, tmp_path: Path
 ) -> None:
     page = tmp_path / "report.html"
-    args = (
-        "audit",
-        place / "model",
-        place / "parts",
-        "--target",
-        "y",
-        "--groups",
-        "sex,age",
-        "--seed",
-        5,
-    )
-    found = evenhand(*args, "--json", "--out", page)
+    options = ("--target", "y", "--groups", "sex,age", "--seed", 5, "--json", "--out", page)
+    found = evenhand("audit", place / "model", place / "parts", *options)
     assert (found.code, found.err) == (0, f"audit written to {page}\n")
     told = json.loads(found.out)
-    assert told["schema"].startswith("evenhand.audit/")
     expected = audit_parts(
         ModelSubject(load(place / "model")),
         place / "parts",
@@ -120,32 +88,11 @@ def test_an_audit_of_a_folder_is_that_of_the_library(
         name="model",
     )
     ours = json.loads(expected.to_json())
-    assert told.keys() == ours.keys()
-    assert {k: v for k, v in told.items() if k != "provenance"} == {
-        k: v for k, v in ours.items() if k != "provenance"
-    }
     assert told["n_samples"] == told["provenance"]["data"]["n_rows"] == ROWS
+    assert told | {"provenance": None} == ours | {"provenance": None}
     assert any("600 rows sampled at random" in note for note in told["notes"])
     assert "<!doctype html>" in page.read_text()[:200].lower()
     assert not list(tmp_path.glob(".*"))
-
-
-def test_an_audit_of_a_folder_says_what_one_of_the_whole_file_says(
-    place: Path, evenhand: Command
-) -> None:
-    args = ("--target", "y", *NORMAL, "--groups", "sex,region", "--features", "age,sex", "--json")
-    parts, whole = (
-        json.loads(evenhand("audit", place / name, *args).out)
-        for name in ("parts", "whole.parquet")
-    )
-    assert [row["group"] for row in parts["groups"]] == [row["group"] for row in whole["groups"]]
-    for ours, theirs in zip(parts["groups"], whole["groups"], strict=True):
-        assert ours["n"] == theirs["n"]
-        assert ours["error"] == pytest.approx(theirs["error"], abs=1 / 12800)
-        assert ours["coverage_80"] == pytest.approx(theirs["coverage_80"], abs=1e-12)
-        assert ours["bias"] == pytest.approx(theirs["bias"], abs=1e-12)
-    text = evenhand("audit", place / "parts", *args[:-1]).out
-    assert "sex = f" in text
 
 
 def test_gates_judge_all_rows_of_a_folder(place: Path, evenhand: Command) -> None:
@@ -163,14 +110,12 @@ def test_gates_judge_all_rows_of_a_folder(place: Path, evenhand: Command) -> Non
     failed = evenhand(*args, "--fail-if", f"certified_group_error(0.2) > {certified - 0.001}")
     assert failed.code == 1
     assert f"(it is {certified:.10g})" in failed.err
-    assert (
-        evenhand(*args, "--fail-if", f"certified_group_error(0.2) > {certified + 0.001}").code == 0
-    )
     # a level that no audit counts unless it is asked about
     low = found.certificate.coverage(0.7, 0.5)[0]
-    assert evenhand(*args, "--fail-if", f"coverage(0.7, 0.5) < {low - 0.001}").code == 0
+    gates = ("--fail-if", f"coverage(0.7, 0.5) < {low - 0.001}")
+    passed = ("--fail-if", f"certified_group_error(0.2) > {certified + 0.001}")
+    assert evenhand(*args, *gates, *passed).code == 0
     assert evenhand(*args, "--fail-if", f"coverage(0.7, 0.5) < {low + 0.001}").code == 1
-    assert evenhand(*args, "--fail-if", "groups_beyond_tolerance > 99").code == 0
 
 
 def test_bad_parts_are_named_and_left_out_only_if_asked(
@@ -197,41 +142,17 @@ def test_bad_parts_are_named_and_left_out_only_if_asked(
     ("options", "told"),
     [
         (("--target", "z"), "has no column 'z'"),
-        (("--target", "mean"), "is the target and cannot be its own forecast"),
         (("--target", "y", "--groups", "y"), "--groups contains 'y', the --target column"),
-        (("--target", "y", "--groups", "nobody"), "has no column 'nobody'"),
-        (("--target", "y", "--features", "age,y"), "--features contains 'y', the --target column"),
-        (("--target", "y", "--cluster", "who"), "has no column 'who'"),
-        (("--target", "y", "--workers", "0"), "workers"),
         (
             ("--target", "y", "--workers", "1", "--scheduler", "tcp://127.0.0.1:9"),
             "a scheduler or a number of workers, not both",
         ),
-        (("--target", "y", "--out", "report.txt"), "must end in .html, .json"),
     ],
 )
 def test_mistakes_are_one_line(
     place: Path, evenhand: Command, options: tuple[str, ...], told: str
 ) -> None:
     assert told in evenhand("audit", place / "parts", *NORMAL, *options).complaint()
-
-
-def test_people_of_a_folder_are_told_apart(place: Path, evenhand: Command, tmp_path: Path) -> None:
-    table = people(1500)
-    table.loc[1400, "id"] = 7
-    folder = write_parts(table, tmp_path / "in", [600], ".csv")
-    args = ("audit", folder, "--target", "y", *NORMAL, "--features", "age,sex", "--json")
-    told = evenhand(*args, "--id", "id").complaint()
-    assert "part-1.csv: column 'id', row 801 repeats the id 7 of part-0.csv, row 8" in told
-    found = evenhand(*args, "--cluster", "id")
-    assert found.code == 0
-    told = json.loads(found.out)
-    assert told["n_samples"] == 1499
-    note = (
-        "one row per person is audited, 1,499 of 1,500 rows; group sizes are shares of"
-        " people, not of rows"
-    )
-    assert note in told["notes"]
 
 
 @pytest.mark.usefixtures("forked_workers")
@@ -244,19 +165,6 @@ def test_workers_find_the_same(place: Path, evenhand: Command, tmp_path: Path) -
     for one in (ours, theirs):
         del one["provenance"]["command"]
     assert ours == theirs
-
-
-def test_a_scheduler_that_is_not_there_is_one_line(
-    place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pytest.importorskip("distributed")
-    monkeypatch.setattr("evenhand.scale.engine.CONNECT_SECONDS", 1)
-    away = ("--scheduler", "tcp://127.0.0.1:9")
-    audited = evenhand("audit", place / "parts", "--target", "y", *NORMAL, *away)
-    assert "no Dask scheduler answers at" in audited.complaint()
-    made = evenhand(*randomize_args(place, place / "parts", tmp_path / "out", *away))
-    assert "no Dask scheduler answers at" in made.complaint()
-    assert list(tmp_path.iterdir()) == []
 
 
 # Forecasts.
@@ -294,22 +202,6 @@ def test_a_folder_in_gives_a_folder_or_a_file_with_the_same_draws(
     assert whole["id"].tolist() == table["id"].tolist()
     assert np.array_equal(whole["r"], KeyedDraws(KEY, "2026-11")(table["id"].tolist()))
     assert temporary(tmp_path) == []
-
-
-def test_ids_repeated_in_other_parts_are_warned_of(
-    place: Path, evenhand: Command, tmp_path: Path
-) -> None:
-    table = people(90)
-    table.loc[[40, 80], "id"] = 3
-    table.loc[81, "id"] = 5
-    folder = write_parts(table, tmp_path / "in", [30, 60], ".csv")
-    made = evenhand(*randomize_args(place, folder, tmp_path / "out"))
-    assert made.code == 0
-    where = "the first is in part-0.csv, row 4 and part-1.csv, row 11"
-    shared = "warning: 3 rows have the id '3' and share one draw"
-    assert made.err.startswith(f"{shared}; {where}; 2 ids are repeated in total\n")
-    joined = pd.concat([pd.read_csv(path) for path in sorted((tmp_path / "out").iterdir())])
-    assert joined.loc[joined["id"] == 3, "r"].nunique() == 1
 
 
 def test_an_output_that_is_there_is_refused_and_left_as_it_was(
@@ -356,30 +248,6 @@ def test_an_interruption_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_forecasts_go_on_without_bad_parts_into_a_folder(
-    place: Path, evenhand: Command, tmp_path: Path
-) -> None:
-    folder = damaged(tmp_path / "in")
-    told = evenhand(
-        *randomize_args(place, folder, tmp_path / "out.csv", "--skip-bad-parts")
-    ).complaint()
-    assert "a folder is needed here" in told
-    made = evenhand(*randomize_args(place, folder, tmp_path / "out", "--skip-bad-parts"))
-    assert made.code == 0
-    left, written = made.err.splitlines()
-    assert left.startswith("warning: part skipped: part-1.parquet: column 'std'")
-    assert written.startswith(f"600 randomized forecasts written to {tmp_path / 'out'};")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "part-0.parquet",
-        "part-2.parquet",
-    ]
-
-
-def test_a_pipe_is_shown_no_progress(place: Path, evenhand: Command) -> None:
-    found = evenhand("audit", place / "parts", "--target", "y", *NORMAL)
-    assert (found.code, found.err) == (0, "")
-
-
 def test_a_terminal_is_shown_progress(
     place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -391,7 +259,3 @@ def test_a_terminal_is_shown_progress(
     assert "reading" in found.err
     assert "scoring" in found.err
     assert "4/4 parts" in found.err
-
-
-def test_the_sample_size_is_a_default_that_tests_can_reach() -> None:
-    assert inspect.signature(audit_parts).parameters["sample_size"].default >= 20_000

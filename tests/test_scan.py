@@ -17,7 +17,7 @@ from scipy import stats
 
 from evenhand._validate import InputError
 from evenhand.calibration import calibration_error, covered
-from evenhand.columns import Groups, cuts, group_columns
+from evenhand.columns import Groups, group_columns, partition
 from evenhand.search import pairs as mask_pairs
 from evenhand.search import scan_groups
 from evenhand.search.pairs import make_masks
@@ -84,7 +84,7 @@ def test_scan_finds_what_a_plain_loop_finds(
     m: int, weighted: bool, cells: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if cells is not None:  # few columns at a time
-        monkeypatch.setattr(cuts, "BLOCK_VALUES", cells)
+        monkeypatch.setattr(partition, "BLOCK_VALUES", cells)
         monkeypatch.setattr(mask_pairs, "BLOCK_NUMBERS", cells)
         monkeypatch.setattr(mask_pairs, "BLOCK_ROWS", 97)
     rng = np.random.default_rng(m)

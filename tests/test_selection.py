@@ -6,7 +6,6 @@ All is seeded.
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,21 +26,20 @@ from evenhand import (
     audit,
     randomize,
 )
-from evenhand._format import at_most
 from evenhand._validate import DiscreteOutcomeWarning
-from evenhand.calibration import Grid, calibration_error, cell_log_score, crps
+from evenhand.calibration import Grid, calibration_error, cell_log_score
 from evenhand.certificates import (
     Certificate,
     LinkCertificate,
-    certify_link,
     certify_pit,
     wider_intervals,
 )
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.links import make_link
-from evenhand.planning import MaxPrice, MaxWider, Target, bound_of, least_alpha, right_wider
-from evenhand.selection import Costs, NotWorthItWarning, without_features
+from evenhand.selection import NotWorthItWarning
+from evenhand.selection.chosen_link import Costs
+from evenhand.selection.comparison import without_features
 from grid_examples import CELL_LOSS, honest, rounded_task, spiky
 from repeats import WHOLE, most_failures, repeats, statistical
 
@@ -148,7 +146,7 @@ def test_rounded_outcomes_are_compared_and_priced_by_the_log_score_of_their_cell
     assert loss["randomized"] > 0.1
 
 
-@pytest.mark.parametrize("name", ["entropic", "laplace", "gaussian"])
+@pytest.mark.parametrize("name", ["entropic", "gaussian"])
 def test_the_price_on_a_grid_is_the_difference_of_cell_log_scores(name: str) -> None:
     rng = np.random.default_rng(0)
     # cells as wide as the spread, some of them far out and one with a bound
@@ -166,65 +164,12 @@ def test_the_price_on_a_grid_is_the_difference_of_cell_log_scores(name: str) -> 
         assert (alpha == 1) == (points == pytest.approx(lost.mean(), abs=0.005))
 
 
-def test_a_plain_regressor_is_certified_on_rows_it_has_not_seen() -> None:
-    X, y = data()
-    found = randomize(
-        Ridge(), X[["a", "b"]], y, max_group_error=0.32, link="laplace", random_state=0
-    )
-    assert found.certificate.group_error(0.2) <= 0.32
-    assert found.certificate.link.name == "laplace"
-    names = ["without features", "as it is", "recalibrated", "randomized"]
-    assert list(found.comparison["forecaster"]) == names
-    assert found.comparison["certified_group_error"].notna().tolist() == [False] * 3 + [True]
-    assert found.statement.startswith(
-        "In every group of at least 20% of people, predicted probabilities are off by at most 32.0"
-        " points, with 95% confidence"
-    )
-
-
-def test_a_model_that_is_far_off_needs_less_randomization_once_mended() -> None:
-    X, y = data(3000)
-    found = [
-        randomize(Truth(), X, 1.8 * y, max_group_error=0.35, recalibrate=mended, random_state=0)
-        for mended in (False, True)
-    ]
-    # much too narrow: PITs lie far out, and only a link of great error brings them in
-    assert found[1].alpha > 2 * found[0].alpha
-    assert (
-        found[1].comparison["log_score"].iloc[-1] < found[0].comparison["log_score"].iloc[-1] - 0.1
-    )
-
-
-def test_the_alternative_is_recalibrated_by_group() -> None:
-    X, y = data(3000, bias=1.0)
-    found = randomize(Truth(), X, y, max_group_error=0.4, by="sex", random_state=0)
-    assert found.alternative is not None
-    errors = found.comparison.set_index("forecaster")["average_error"]
-    assert errors["recalibrated by group"] < errors["as it is"] / 2
-    X_new, y_new = data(4000, seed=5, bias=1.0)
-    mended = found.alternative.forecast(X_new).pit(y_new)
-    for sex in ("f", "m"):
-        # 0.313 / sqrt(n) is the mean error of calibrated forecasts; five times that for the maps'
-        # own noise
-        assert calibration_error(mended[X_new["sex"] == sex]) < 5 * 0.313 / np.sqrt(2000)
-
-
-def test_a_frozen_model_that_says_a_distribution_uses_all_rows_to_certify() -> None:
-    X, y = data(500)
-    found = randomize(FrozenEstimator(Truth()), X, y, max_group_error=0.33, random_state=0)
-    assert (found.n_learning, found.n_certifying) == (0, 500)
-    np.testing.assert_array_equal(found.certifying, np.arange(500))
-    assert found.alternative is None
-
-
 def law(X: Any) -> Any:
     return np.asarray(X["a"], dtype=float), np.ones(len(X))
 
 
 HELD_OUT = {
     "function": law,
-    "functions": [law, law],
-    "frozen": FrozenEstimator(Truth()),
     "frozen ones": [FrozenEstimator(Truth()), law],
     "frozen list": FrozenEstimator([Truth(), Truth()]),
 }
@@ -295,15 +240,6 @@ def test_a_model_is_never_certified_on_rows_that_it_learned_from(
         )
 
 
-def test_complaints_about_few_rows_name_the_split() -> None:
-    X, y = data(60)
-    with pytest.raises(
-        InputError,
-        match=r"60 rows .*12 training rows and 48 people.* at least 20.*certify_share than 0\.8",
-    ):
-        randomize(Truth(), X, y, certify_share=0.8, random_state=0)
-
-
 def test_discrete_outcomes_are_warned_about_once() -> None:
     X, y = data(1000)
     rounded = np.round(1.3 * y)  # fewer than 20 values
@@ -319,27 +255,6 @@ def test_discrete_outcomes_are_warned_about_once() -> None:
             )
         assert len([one for one in caught if issubclass(one.category, DiscreteOutcomeWarning)]) == 1
         assert found.model is not None
-
-
-def test_rows_that_mend_a_frozen_model_do_not_certify_it() -> None:
-    X, y = data(600)
-    found = randomize(
-        FrozenEstimator(Truth()), X, y, max_group_error=0.4, recalibrate=True, random_state=0
-    )
-    assert (found.n_learning, found.n_certifying) == (420, 180)
-
-
-def test_the_model_and_its_alternative_share_one_fit() -> None:
-    X, y = data(900)
-    found = randomize(Ridge(), X[["a", "b"]], y, max_group_error=0.4, random_state=0)
-    assert found.alternative is not None
-    assert found.model.estimator_ is found.alternative.estimator_
-    np.testing.assert_array_equal(
-        found.model.base_forecast(X[["a", "b"]]).cdf(0.3),
-        found.alternative.base_forecast(X[["a", "b"]]).cdf(0.3),
-    )
-    with pytest.raises(ValueError, match="feature names should match"):
-        found.model.forecast(X[["a"]].assign(c=1.0))
 
 
 @pytest.mark.parametrize("by", [None, "sex"])
@@ -373,17 +288,6 @@ def test_a_mended_model_is_fitted_once_and_the_price_counts_from_it(by: str | No
         assert around.by is None
         assert type(around) is type(pooled)
         assert losses["recalibrated"] != losses["recalibrated by group"]
-
-
-def test_the_one_map_of_a_fit_by_group_is_that_of_a_fit_without_groups() -> None:
-    X, y = data(900)
-    one, two = (
-        RecalibratedRegressor(Truth(), by=by, random_state=0).fit(X, 2 * y) for by in (None, "sex")
-    )
-    np.testing.assert_allclose(
-        two.without_groups().forecast(X).cdf(0.7), one.forecast(X).cdf(0.7), rtol=1e-9
-    )
-    assert two.by == "sex"
 
 
 def test_no_person_is_on_both_sides() -> None:
@@ -428,17 +332,6 @@ def test_the_certifying_rows_are_those_that_the_model_did_not_learn_from(alterna
     assert len(Recorder.rows) == (6 if alternative else 1)
 
 
-def test_the_choice_does_not_hang_on_the_alternative() -> None:
-    X, y = data(600)
-    one, two = (
-        randomize(Ridge(), X[["a", "b"]], y, max_group_error=0.4, alternative=given, random_state=0)
-        for given in (True, False)
-    )
-    assert one.alpha == two.alpha
-    assert two.alternative is None
-    assert list(two.comparison["forecaster"]) == ["without features", "as it is", "randomized"]
-
-
 def test_models_are_tested_in_order_until_one_fails() -> None:
     X, y = data(2000)
     models = [
@@ -450,74 +343,6 @@ def test_models_are_tested_in_order_until_one_fails() -> None:
     assert isinstance(found.certificate, Certificate)
     with pytest.raises(InputError, match="more randomized model first"):
         randomize(models[::-1][1:], X, y, max_group_error=0.3, random_state=0)
-
-
-def test_one_fitted_randomized_model_is_tested_in_a_list() -> None:
-    X, y = data(500)
-    model = RandomizedRegressor(Truth(), alpha=0.05).fit(X, y)
-    with pytest.raises(
-        InputError,
-        match=r"a fitted RandomizedRegressor, .*already randomized; .*\[model\]",
-    ):
-        randomize(model, X, y, max_group_error=0.4)
-    found = randomize([model], X, y, max_group_error=0.4, random_state=0)
-    assert found.model is model
-    assert (found.n_learning, found.n_certifying) == (0, 500)
-
-
-def test_a_model_that_needs_no_randomization_is_told_so() -> None:
-    X, y = data(500)
-    models = [RandomizedRegressor(Truth(), alpha=alpha).fit(X, y) for alpha in (0.5, 1.0)]
-    for subject in (models, Truth()):
-        found = randomize(subject, X, y, max_group_error=0.49, group_mass=0.5, random_state=0)
-        assert found.alpha == 1
-        off = 100 * found.comparison["average_error"].iloc[-1]
-        text = found.summary()
-        assert "No randomization" in text
-        assert "alpha = 1." in text
-        assert f"an estimated {off:.1f} points" in text
-        assert "Price" not in found.summary()
-
-
-def test_a_price_from_a_bad_start_is_told_as_such(chosen: Any) -> None:
-    X, y = data(3000)
-    # half as wide as stated: randomization costs such a model less than it would cost the truth
-    found = randomize(Truth(), X, X["a"] + 0.5 * (y - X["a"]), max_group_error=0.2, random_state=0)
-    assert found.price < found.limit
-    off = 100 * found.average_error("as it is")
-    assert off > 5
-    least = np.floor(100 * found.limit) / 100
-    assert "the price of this mean error is at least" in found.summary().lower()
-    assert f"at least {least:.2f} nats" in found.summary()
-    assert f"an estimated {off:.1f} points" in found.summary()
-    assert "in Python: recalibrate=True" in found.summary()
-    least = np.floor(100 * chosen.limit) / 100
-    assert ("lower here" in chosen.summary()) == (round(chosen.price, 2) < least)
-    assert "recalibrate=True" not in chosen.summary()
-
-
-def test_a_selection_shows_itself_in_one_line_and_its_summary_as_text() -> None:
-    X, y = data(300)
-    found = randomize(law, X, y, max_group_error=0.4, random_state=0)
-    assert repr(found).startswith(
-        f"Selection(alpha={found.alpha:.4g}, max_group_error=0.4, group_mass=0.2"
-    )
-    assert "\n" not in repr(found)
-    assert str(found) == found.summary()
-    assert found._repr_html_().startswith("<pre>In every group of at least 20% of people")
-
-
-def test_people_are_compared_on_a_part_that_does_not_hang_on_their_order() -> None:
-    X, y = data(9000)
-    order = np.argsort(
-        np.abs(y - X["a"])
-    )  # the best forecasts first: the first 2,000 would look far too good
-    X, y = X.iloc[order].reset_index(drop=True), y[order]
-    scores = randomize(law, X, y, max_group_error=0.4, random_state=0).comparison
-    crps = scores.set_index("forecaster")["crps"]
-    # 2,000 people, deviation about 0.5; of a normal law of deviation 1 the mean CRPS is 1 /
-    # sqrt(pi)
-    assert crps["as it is"] == pytest.approx(1 / np.sqrt(np.pi), abs=5 * 0.5 / np.sqrt(2000))
 
 
 def test_a_path_of_networks_is_trained_and_tested() -> None:
@@ -558,20 +383,11 @@ def test_the_choice_is_certified_at_the_confidence_asked_for() -> None:
     assert bolder.alpha > surer.alpha
 
 
-def test_a_seed_repeats_the_choice() -> None:
-    X, y = data(600)
-    one, two = (randomize(Truth(), X, y, max_group_error=0.35, random_state=3) for _ in range(2))
-    assert one.alpha == two.alpha
-    pd.testing.assert_frame_equal(one.comparison, two.comparison)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"max_group_error": 30}, "give a fraction"),
         ({"max_group_error": 0.5}, "max_group_error .*below 0.5"),
-        ({"group_mass": 0.0}, "group_mass"),
-        ({"confidence": 95}, "give a fraction"),
         ({"certify_share": 1.0}, "certify_share"),
         ({"link": "probit"}, "link"),
         (
@@ -583,20 +399,13 @@ def test_a_seed_repeats_the_choice() -> None:
         ({"by": "sex", "alternative": False}, "by='sex' .*alternative=False"),
         ({"estimator": ""}, "fit and predict.* str"),
         ({"estimator": Ridge}, r"class Ridge.* Ridge\(\)"),
-        ({"estimator": [Ridge]}, r"class Ridge.* Ridge\(\)"),
-        ({"estimator": 3}, "fit and predict.* int"),
         ({"estimator": [PAICRegressor()]}, "unfitted PAICRegressor; fit it"),
         ({"estimator": RandomizedRegressor()}, "unfitted RandomizedRegressor, .*base estimator"),
         ({"estimator": [RandomizedRegressor(), Truth()]}, "randomized .*deterministic"),
         ({"estimator": PAICRegressor(), "by": "sex"}, "by='sex' .*already randomized"),
-        ({"estimator": PAICRegressor(), "recalibrate": True}, "recalibrate=True .*already rand"),
-        ({"estimator": PAICRegressor(), "link": "laplace"}, "link='laplace' .*already randomized"),
         ({"max_wider": 10}, "max_wider .*0.1 for intervals 10% wider"),
-        ({"max_wider": 0.0}, "max_wider .*above 0"),
         ({"max_price": "much"}, "max_price .*above 0.*'much'"),
-        ({"max_price": np.inf}, "max_price .*inf"),
         ({"max_wider": 0.1, "max_price": 1}, "max_wider=0.1 and max_price=1 .*give one of"),
-        ({"max_group_error": 0.3, "max_wider": 0.1}, "max_group_error=0.3 and max_wider=0.1"),
         ({"estimator": PAICRegressor(), "max_wider": 0.1}, "max_wider=0.1 .*max_group_error"),
         ({"estimator": law, "sample_weight": np.ones(200)}, "sample_weight .*not fitted here"),
         ({"sample_weight": np.ones(3)}, "sample_weight"),
@@ -644,19 +453,6 @@ def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement(chosen:
     assert bounds == {mass: chosen.certificate.group_error(mass) for mass in bounds}
     # the paper's chain takes alpha as given
     assert all(row["chain"] is None for row in plain["certificate"]["every_group"])
-    assert "fixed without using these rows" in plain["certificate"]["assumptions"][1]
-    assert "randomization were fixed" not in plain["certificate"]["assumptions"][1]
-    assert any("bounds for named groups" in text for text in plain["certificate"]["not_covered"])
-    number = at_most(chosen.group_error)
-    for shown in (found.summary(), found.summary(full=True)):
-        words = " ".join(shown.split())
-        everyone = "in every group of at least 20% of people"
-        assert f"Accounting for that: at most {number} points {everyone}" in words
-        assert f"predicted probabilities are off by at most {number} points" in words
-    assert (
-        "In every group of at least 20% of people, predicted probabilities are off by at most"
-        f" {number} points" in chosen.statement
-    )
 
 
 def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter() -> None:
@@ -670,38 +466,10 @@ def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter() ->
     looser = certify_pit(pits, confidence=0.95, method="betting", mass=0.25, random_state=0)
     assert looser.group_error(0.25) < 0.3  # the test passes well below its target
     assert chosen.group_error == chosen.certificate.group_error(0.25) == 0.35
-    assert "at most 35.0 points in every group of at least 25% of people" in chosen.caveat
-    assert "In every group of at least 25% of people" in chosen.summary()
-    assert "off by at most 35.0 points" in chosen.summary()
     assert chosen.certificate.group_error(0.2) == 0.5  # smaller groups were not tested
     found = audited(chosen, X, y, learned_masses=[0.5], n_simulations=2)
     (row,) = found.to_dict()["certificate"]["every_group"]
     assert (row["mass"], row["group_error"], row["coverage_80_low"]) == (0.25, 0.35, 0.0)
-    bound = (
-        "In every group of at least 25% of people, predicted probabilities are off by at most 35.0"
-    )
-    assert bound in found.summary(full=True)
-    assert bound in " ".join(found.summary().split())
-
-
-def test_bounds_at_another_confidence_are_refused(chosen: Any) -> None:
-    X, y = data()
-    held = chosen.certifying[:60]
-    other = audit(chosen.model, X.iloc[held], y[held], confidence=0.9, random_state=0)
-    with pytest.raises(InputError, match="choice must have the confidence of the certificate"):
-        chosen.audited(other)
-
-
-def test_a_choice_on_people_with_several_rows_says_that_shares_are_of_people(
-    chosen: Any,
-) -> None:
-    X, y = data()
-    people = np.arange(len(y)) // 2
-    found = randomize(Truth(), X, y, max_group_error=0.35, cluster=people, random_state=0)
-    assert "sizes are shares of people, not of rows" in found.summary()
-    assert "sizes are shares of people, not of rows" in found.certificate.summary()
-    assert any("share of the rows" in text for text in found.certificate.not_covered)
-    assert "not of rows" not in chosen.summary() + chosen.certificate.summary()
 
 
 def row_of(found: Any, forecaster: str) -> dict[str, float]:
@@ -751,32 +519,6 @@ def test_no_row_is_forecast_from_itself_without_features() -> None:
         assert (one.ppf(0.5)[0] == two.ppf(0.5)[0]) == (place == 0)
 
 
-def test_crps_of_the_comparison_has_the_standard_error_of_its_people(chosen: Any) -> None:
-    X, y = data()
-    one = row_of(chosen, "as it is")
-    held = X.iloc[chosen.certifying]
-    # at most 250 people, of whom the mean has this error; that of all people is near
-    each = crps(Forecast.from_normal(held["a"], 1.0), y[chosen.certifying])
-    n = min(chosen.n_certifying, 250)
-    assert one["crps_error"] == pytest.approx(each.std(ddof=1) / np.sqrt(n), rel=0.2)
-    assert abs(one["crps"] - each.mean()) < 5 * one["crps_error"]
-    assert f"{one['crps']:.3f} ± {one['crps_error']:.3f}" in chosen.summary()
-
-
-def test_widths_of_the_comparison_are_those_of_the_forecasts() -> None:
-    X, y = data(1000)
-    found = randomize(Truth(), X, y, max_group_error=0.35, recalibrate=True, random_state=0)
-    held = X.iloc[found.certifying]
-    # the width of the truth
-    assert row_of(found, "as it is")["width"] == pytest.approx(2 * 1.2815516)
-    inner = np.diff(found.model.base_forecast(held).interval(0.8), axis=0).mean()
-    assert row_of(found, "recalibrated")["width"] == pytest.approx(inner)
-    randomized = row_of(found, "randomized")["width"]
-    assert randomized == pytest.approx(inner * (1 + found.wider))
-    served = found.model.forecast(held, nodes(64)).interval(0.8)
-    assert randomized == pytest.approx(np.diff(served, axis=0).mean(), rel=0.02)
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -802,7 +544,7 @@ def test_a_promise_that_costs_more_than_the_features_are_worth_is_reported_first
     assert ("ignores every feature" in found.summary()) == (sentence is not None)
 
 
-@pytest.mark.parametrize("link", ["entropic", "gaussian"])
+@pytest.mark.parametrize("link", ["gaussian"])
 def test_the_smallest_promise_worth_its_price_is_named(link: str) -> None:
     X, y = data(1500)
     costly = randomize(law, X, y, max_group_error=0.2, link=link, random_state=0)
@@ -817,11 +559,9 @@ def test_the_smallest_promise_worth_its_price_is_named(link: str) -> None:
     assert not randomize(law, X, y, max_group_error=less, link=link, random_state=0).is_worth_it
 
 
-@pytest.mark.parametrize("values", [(0.0, 1.0), (-1.0, 1.0)])
-def test_outcomes_of_two_values_are_refused_whatever_is_forecast(
-    values: tuple[float, float],
-) -> None:
+def test_outcomes_of_two_values_are_refused_whatever_is_forecast() -> None:
     X, y = data(400)
+    values = (-1.0, 1.0)
     flag = np.where(y > 0, *values)
     network = PAICRegressor(hidden=(8, 8), max_steps=5, random_state=0)
     named = f"y has only the values {min(values):g} and {max(values):g}, and forecasts of 0/1 "
@@ -853,31 +593,6 @@ def test_a_limit_of_the_cost_is_used_up(name: str, most: float, spread: float) -
         assert other.alpha == pytest.approx(found.alpha, rel=0.005)
     assert f"{name}={most:g}" in repr(found)
     assert "This is the most that can be guaranteed" in found.summary()
-
-
-def test_the_bound_of_a_cost_is_the_lower_one_over_a_right_base() -> None:
-    link = make_link("entropic", 1.0)
-
-    def cost(goal: Any, alpha: float) -> float:
-        found = type(link)(alpha)
-        return right_wider(found) if isinstance(goal, MaxWider) else found.price
-
-    chosen = set()
-    for goal, n in ((MaxWider(0.1), 1000), (MaxWider(0.4), 1000), (MaxPrice(1.5), 60)):
-        target = Target(goal, 0.2, 0.95)
-        alpha = least_alpha(partial(cost, goal), goal.most)
-        errors = {
-            bound: certify_link(
-                (np.arange(n) + 0.5) / n, type(link)(alpha), bound=bound
-            ).group_error(0.2)
-            for bound in ("sharp", "pathwise")
-        }
-        # the sharp bound is chosen where it is lower by 5%
-        lower = "sharp" if 1.05 * errors["sharp"] <= errors["pathwise"] else "pathwise"
-        assert bound_of(target, link, n) == lower
-        chosen.add(lower)
-        assert goal.most * 0.999 < cost(goal, alpha) <= goal.most
-    assert chosen == {"sharp", "pathwise"}
 
 
 def test_the_largest_error_of_a_group_that_features_define_is_beside_the_price() -> None:
@@ -922,16 +637,6 @@ def test_a_spread_that_depends_on_features_is_reported_first() -> None:
         assert "does not vary enough" not in even.summary()
 
 
-def test_equal_pits_have_no_spread_group() -> None:
-    X, y = data(600)
-    # most PITs are 0 or 1: their distances from 1/2 are equal, whatever the features
-    found = randomize(
-        lambda X: (X["a"], np.full(len(X), 0.01)), X, y, max_wider=0.2, random_state=0
-    )
-    assert found.learned_group is not None
-    assert found.spread_group is None
-
-
 def test_intervals_without_a_width_are_refused() -> None:
     X, y = data(200)
     with pytest.raises(InputError, match="mean width of 0"):
@@ -955,15 +660,6 @@ def test_both_ends_of_the_coverage_are_given_beside_a_plain_wider_interval() -> 
     assert "there (separately, with 95% confidence) and" in text
     assert "the draw buys nothing" not in text
     assert "overall, with no upper limit; it is" in text
-
-
-def test_without_an_upper_limit_and_with_a_narrower_plain_interval_the_draw_buys_nothing() -> None:
-    X, y = data(2000)
-    found = randomize(law, X, y, max_group_error=0.3, random_state=0)
-    assert found.plain is not None
-    assert found.plain.wider <= 0.01
-    assert found.certificate.coverage(0.8, 0.2)[1] >= 0.99
-    assert "For prediction intervals the draw buys nothing here" in found.summary()
 
 
 def law_pit(X: Any, y: Any) -> np.ndarray:
@@ -1019,14 +715,6 @@ def worst_error(link: Any, u: np.ndarray, mass: float) -> float:
             worst = max(worst, float(np.abs(deviation).mean()))
             pattern = np.sign(deviation)
     return worst
-
-
-def test_the_worst_error_over_a_right_base_is_that_of_the_link() -> None:
-    link = make_link("entropic", 0.1)
-    u = (np.arange(4000) + 0.5) / 4000
-    # method.md, 11: the table of the sharp value
-    assert worst_error(link, u, 0.2) == pytest.approx(0.178, abs=0.002)
-    assert worst_error(link, u, 0.5) == pytest.approx(0.095, abs=0.002)
 
 
 LAWS: dict[str, Any] = {

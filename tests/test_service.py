@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
@@ -26,9 +24,9 @@ from evenhand.columns import Schema, UnseenValues
 from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import from_records
 from evenhand.draws import KeyedDraws
-from evenhand.forecasters import RecalibratedRegressor
-from evenhand.service import RowReader, Served, UnseenFeatures, open_log, verify
-from forecaster_examples import DISCRETE, EXAMPLES, linear_task, small_boosted, use_small_default
+from evenhand.service import Served, open_log, verify
+from evenhand.service.features import RowReader, UnseenFeatures
+from forecaster_examples import DISCRETE, EXAMPLES, linear_task, small_boosted
 
 KEY = b"a key of these tests, not secret"
 DRAWS = KeyedDraws(KEY, "2026-11")
@@ -131,32 +129,11 @@ def test_requests_that_are_computed_together_keep_their_draws(
     np.testing.assert_array_equal([one.result().r for one in asked], DRAWS(range(8)))
 
 
-OTHER_PROCESS = """
-import json, sys
-from evenhand import Service
-from evenhand.draws import KeyedDraws
-from evenhand.service import open_log
-folder, log, key, row = sys.argv[1:]
-service = Service(folder, KeyedDraws(key.encode(), "2026-11"), open_log(log))
-print(json.dumps(service.forecast("17", json.loads(row)).to_dict()))
-"""
-
-
-def test_the_answer_is_the_same_after_a_restart_and_from_another_process(
-    model: Any, tmp_path: Path
-) -> None:
+def test_the_answer_is_the_same_after_a_restart(model: Any, tmp_path: Path) -> None:
     save(model, tmp_path / "model")
     path = tmp_path / "a.sqlite"
     service = Service(tmp_path / "model", DRAWS, open_log(path))
     first = service.forecast(17, ROW)
-    arguments = [str(tmp_path / "model"), str(path), KEY.decode(), json.dumps(ROW)]
-    other = subprocess.run(
-        [sys.executable, "-c", OTHER_PROCESS, *arguments],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert json.loads(other.stdout) == first.to_dict() | {"is_repeated": True}
     service.close()
     again = Service(tmp_path / "model", DRAWS, open_log(path))
     assert same(again.forecast("17", ROW), first)
@@ -340,18 +317,6 @@ def test_a_context_belongs_to_one_model_key_and_way_of_naming_people(
     assert [entry.id for entry in log.entries(kind="context")] == ["2026-11", "2026-12"]
 
 
-def test_a_person_has_a_first_forecast_and_a_draw_in_each_context(
-    model: Any, tmp_path: Path
-) -> None:
-    log = open_log(tmp_path / "a.sqlite")
-    for month in ("2026-11", "2026-12"):
-        draws = KeyedDraws(KEY, month)
-        served = Service(model, draws, log).forecast(17, ROW)
-        assert (served.is_repeated, served.revision, served.context) == (False, 0, month)
-        assert served.r == draws(["17"])[0]
-    assert len(list(log.entries(kind="forecast"))) == 2
-
-
 def test_contexts_that_look_alike_are_one_context_or_refused(model: Any, tmp_path: Path) -> None:
     """They would give one person two first forecasts, and accents do not change the draws."""
     log = open_log(tmp_path / "a.sqlite")
@@ -376,22 +341,7 @@ def test_other_options_of_a_context_are_logged_once(model: Any, tmp_path: Path) 
     assert forecasts(service)[0].values["opened"] == 2
 
 
-def test_the_context_names_model_options_and_versions(model: Any, tmp_path: Path) -> None:
-    save(model, tmp_path / "model")
-    log = open_log(tmp_path / "a.sqlite")
-    service = Service(tmp_path / "model", DRAWS, log, groups=["age", "sex"])
-    (entry,) = log.entries()
-    values = entry.values
-    manifest = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert values["model_sha256"] == service.model_sha256 == manifest["sha256"]
-    assert values["key"] == DRAWS.fingerprint
-    assert values["columns"] == ["age", "income", "debt"]
-    assert (values["link"], values["alpha"], values["outcome"]) == ("entropic", 0.1, "continuous")
-    assert values["groups"] == ["age", "sex"]
-    assert {"python", "numpy", "scipy", "scikit-learn", "evenhand"} <= set(values["versions"])
-
-
-@pytest.mark.parametrize("id", ["", " ada", "ada\u200b", 1.0, True, None, b"ada", "17.0", "\ud800"])
+@pytest.mark.parametrize("id", ["", "ada\u200b", 1.0, "17.0", "\ud800"])
 def test_ids_follow_the_rules_of_draws(model: Any, tmp_path: Path, id: Any) -> None:
     service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), person="id")
     with pytest.raises(InputError, match=r"^person must"):
@@ -399,14 +349,6 @@ def test_ids_follow_the_rules_of_draws(model: Any, tmp_path: Path, id: Any) -> N
     with pytest.raises(InputError, match=r"^people\[1\] must"):
         service.forecast_many(["ada", id], table(2))
     assert forecasts(service) == []
-
-
-def test_ids_are_compared_in_normal_form(model: Any, tmp_path: Path) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), person="id")
-    first = service.forecast("Zoe\u0308", ROW)
-    assert service.forecast("Zo\u00eb", ROW).id == first.id
-    assert first.person == "Zo\u00eb"
-    assert service.forecast(17, ROW).id == service.forecast("17", ROW).id
 
 
 def test_neither_key_nor_id_nor_features_are_in_the_files_of_the_log(
@@ -466,14 +408,9 @@ def test_a_refused_id_is_in_no_message_and_no_cause(model: Any, tmp_path: Path) 
     [
         ({"age": "old"}, r"column 'age', row 1 must be a number, got 'old'"),
         ({"age": [1]}, r"column 'age', row 1 must be a single value, got a list"),
-        ({"age": {"a": 1}}, r"column 'age', row 1 must be a single value, got a dict"),
         ({"age": math.inf}, r"column 'age', row 1 must be finite, got inf"),
-        ({"age": "1e999"}, r"column 'age', row 1 must be finite"),
         ({"age": 1e200}, r"column 'age', row 1 must lie between -1e\+150 and 1e\+150, got 1e\+200"),
         ({"age": 10**400}, r"column 'age'"),
-        ({"age": b"1"}, r"column 'age'"),
-        ({"age": 1j}, r"column 'age'"),
-        ({"age": "\ud800"}, r"column 'age'"),
         ({"age": object()}, r"column 'age'"),
         ({"age": None}, r"refuses the row \(.*\); columns without a value: 'age'"),
         ({"sex": "f"}, r"the row has an unknown column 'sex'; the model has only age, income"),
@@ -526,11 +463,20 @@ def test_an_error_in_one_row_loses_nothing_that_was_logged(
     assert verify(service.log).n_entries == 11
 
 
-@pytest.mark.parametrize("name", [*EXAMPLES, *DISCRETE])
-def test_every_forecaster_can_be_served(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_small_default(monkeypatch)
+SERVED = (
+    "PAICRegressor",
+    "RandomizedRegressor(Ridge)",
+    "RandomizedRegressor(BayesianRidge, recalibrate)",
+    "BoostedDistributionRegressor",
+    "CountRegressor(PoissonRegressor)",
+    "ClassifierForecaster(LogisticRegression)",
+    "RandomizedRegressor(LogisticRegression), scores",
+    "RandomizedRegressor(HurdleRegressor)",
+)
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_every_kind_of_forecaster_can_be_served(name: str, tmp_path: Path) -> None:
     X, y = linear_task(200)
     example: Any = (EXAMPLES | DISCRETE)[name]
     outcomes = y if name in EXAMPLES else example.outcomes(y)
@@ -567,18 +513,6 @@ def test_every_forecaster_can_be_served(
         assert served[0].probability is None
 
 
-def test_a_model_recalibrated_by_group_can_be_served(tmp_path: Path) -> None:
-    X = table(400).assign(group=np.where(np.arange(400) % 2, "a", "b"))
-    y = linear_task(400)[1] * np.where(X["group"] == "a", 1, 2)
-    model = RecalibratedRegressor(small_boosted(), by="group", random_state=0).fit(X, y)
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), groups=["group"])
-    served = service.forecast_many(range(6), X[:6])
-    median = [one.quantiles["0.5"] for one in served]
-    np.testing.assert_allclose(median, model.forecast(X[:6]).ppf(0.5), rtol=1e-9)
-    rebuilt = from_records([entry.values["record"] for entry in forecasts(service)])
-    np.testing.assert_allclose(rebuilt.cdf(y[:6]), model.forecast(X[:6]).cdf(y[:6]), rtol=1e-9)
-
-
 def bank() -> BayesDecision:
     return BayesDecision(("yes", "no"), {"yes": StepLoss([0.5], [4.0, 0.0]), "no": 1.0})
 
@@ -605,7 +539,6 @@ def test_actions_are_those_of_the_served_forecast(model: Any, tmp_path: Path) ->
     [
         (lambda forecast: ["yes", "no"], r"one action per row \(1\), got 2 actions"),
         (lambda forecast: [math.nan], "actions that are JSON values"),
-        (lambda forecast: [object()], "actions that are JSON values"),
     ],
 )
 def test_a_rule_for_actions_that_is_wrong_logs_nothing(
@@ -617,41 +550,7 @@ def test_a_rule_for_actions_that_is_wrong_logs_nothing(
     assert forecasts(service) == []
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"person": "name"}, "person must be one of 'hash', 'id'"),
-        ({"levels": ()}, "levels must be increasing fractions"),
-        ({"levels": (0.5, 0.5)}, "levels must be increasing fractions"),
-        ({"levels": (0.5, 95)}, r"levels\[1\] must satisfy 0 < levels\[1\] < 1, got 95"),
-        ({"groups": "age"}, "groups must be a sequence of names"),
-        ({"groups": ["age", "age"]}, "groups must have no repeated names"),
-        ({"draws": KEY}, "draws must be KeyedDraws"),
-        ({"model": BayesianRidge()}, "model must be a model folder or a fitted forecaster"),
-    ],
-)
-def test_wrong_options_are_refused(
-    model: Any, tmp_path: Path, options: dict[str, Any], message: str
-) -> None:
-    given = {"model": model, "draws": DRAWS, "log": open_log(tmp_path / "a.sqlite")} | options
-    with pytest.raises(InputError, match=message):
-        Service(**given)
-
-
-def test_the_schema_describes_the_columns_of_a_row(mixed_model: Any, tmp_path: Path) -> None:
-    service = Service(mixed_model, DRAWS, open_log(tmp_path / "a.sqlite"), groups=["sex", "job"])
-    schema = service.schema
-    assert schema.names == (*mixed(1).columns, "sex")
-    assert (schema["region"].kind, schema["region"].levels) == (
-        "category",
-        ("north", "süd", "west"),
-    )
-    assert (schema["age"].kind, schema["age"].n_missing) == ("number", 0)
-    assert schema["seldom"].n_missing > 0
-    assert (schema["since"].kind, schema["sex"].kind) == ("date", "other")
-
-
-@pytest.mark.parametrize("dtype", ["datetime64[s]", "datetime64[ns]", "datetime64[us, Asia/Tokyo]"])
+@pytest.mark.parametrize("dtype", ["datetime64[ns]", "datetime64[us, Asia/Tokyo]"])
 @pytest.mark.parametrize("value", ["2020-01-03", "2021-05-06T07:08:09.654321+02:00", None])
 def test_dates_reach_the_model_as_its_own_reader_gives_them(dtype: str, value: Any) -> None:
     days = pd.Series(pd.to_datetime(["2020-01-01", "2021-12-31"], utc=True))
@@ -662,13 +561,3 @@ def test_dates_reach_the_model_as_its_own_reader_gives_them(dtype: str, value: A
     served = reader.table([reader.read({"since": value})])
     own = model.schema_.apply(pd.DataFrame({"since": pd.Series([value], dtype=object)}), "")
     pd.testing.assert_frame_equal(model.schema_.apply(served, ""), own)
-
-
-def test_outcomes_are_recorded_by_id(model: Any, tmp_path: Path) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
-    served = service.forecast(1, ROW)
-    service.record_outcome(served.id, 0.7)
-    (entry,) = service.log.entries(kind="outcome")
-    assert (entry.id, entry.values["y"]) == (served.id, 0.7)
-    with pytest.raises(InputError, match="no forecast"):
-        service.record_outcome("0" * 32, 0.7)

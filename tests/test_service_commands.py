@@ -15,7 +15,6 @@ from sklearn.linear_model import BayesianRidge, LogisticRegression
 
 from command_outcome import Command, Outcome
 from evenhand import RandomizedRegressor, save
-from evenhand.draws import KeyedDraws
 from evenhand.forecasters import ClassifierForecaster, CountRegressor, HurdleRegressor
 from evenhand.service import matured_rows, open_log, verify
 
@@ -161,19 +160,16 @@ def test_each_kind_of_outcome_is_logged_and_replayed(
     assert found.code == 0, found.out
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (("--groups", "nowhere"), "has no column 'nowhere'"),
-        (("--person", "name"), "--person must be one of 'hash', 'id', got 'name'"),
-        (("--workers", 2), "--workers cannot be used with --log"),
-        (("--log", "log.txt"), "a decision log must be a path that ends in .sqlite"),
-    ],
-)
 def test_wrong_options_of_the_log_are_refused(
-    more: tuple[Any, ...], message: str, place: Path, tmp_path: Path, evenhand: Command
+    place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
-    assert message in evenhand(*predict(place, tmp_path, *more)).complaint()
+    for option, value, message in (
+        ("--groups", "nowhere", "has no column 'nowhere'"),
+        ("--person", "name", "--person must be one of 'hash', 'id', got 'name'"),
+        ("--workers", 2, "--workers has no effect with --log"),
+        ("--log", "log.txt", "a decision log must be a path that ends in .sqlite"),
+    ):
+        assert message in evenhand(*predict(place, tmp_path, option, value)).complaint()
     assert not (tmp_path / "out.csv").exists()
 
 
@@ -190,14 +186,6 @@ def test_options_of_the_log_need_the_log(place: Path, tmp_path: Path, evenhand: 
     complaint = evenhand(*args, *out, "--log", tmp_path / "log.sqlite").complaint()
     assert "--log needs --context: each context has its own draws" in complaint
     assert not (tmp_path / "log.sqlite").exists()
-
-
-def test_a_context_belongs_to_one_model(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
-    complaint = evenhand(*predict(place, tmp_path, model="other")).complaint()
-    assert "was opened with another model" in complaint
-    assert "give the model of the context, or use a new context" in complaint
 
 
 def several_rows(place: Path, to: Path) -> Path:
@@ -320,18 +308,6 @@ def test_outcomes_that_do_not_fit_are_refused_together(
     assert "has no context '2026-12', only '2026-11'; did you mean '2026-11'?" in refused
 
 
-def test_times_of_observation_are_kept(
-    tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
-    known = pd.DataFrame({"forecast_id": served["forecast_id"][:2], "y": 1.0})
-    known["seen"] = ["2027-01-02", None]
-    done = record(evenhand, tmp_path, known, "--id", "forecast_id", "--observed", "seen")
-    assert done.code == 0, done.err
-    log = open_log(tmp_path / "log.sqlite", create=False)
-    found = [one.values["observed"] for one in log.entries(kind="outcome")]
-    assert found == ["2027-01-02T00:00:00.000000Z", None]
-
-
 # replay.
 
 
@@ -352,28 +328,6 @@ def described() -> str:
     return (ROOT / "docs" / "replay.rst").read_text(encoding="utf-8")
 
 
-def keys_of(value: Any) -> set[str]:
-    if isinstance(value, dict):
-        return set(value).union(*map(keys_of, value.values()))
-    return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
-
-
-@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the documentation is not here")
-def test_the_json_of_a_replay_is_described(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
-    id = served["forecast_id"][7]
-    more = ("--person", "p8", *features(place), "--json")
-    found = json.loads(replay(evenhand, place, tmp_path, id, *more).out)
-    assert found["schema"] == "evenhand.replay/1"
-    assert found["status"] == "differs"
-    page = described().partition("As JSON\n-------")[2]
-    for key in keys_of(found):
-        assert f"``{key}``" in page or key in page.replace("{", " ").replace("}", " "), key
-    listed = page.partition("in the order ")[2].partition(".")[0].replace("\n", " ").split()
-    assert [one.rstrip(",") for one in listed] == [one["part"] for one in found["checks"]]
-
-
 def test_the_row_is_found_by_its_features(
     place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
 ) -> None:
@@ -390,46 +344,29 @@ def test_the_row_is_found_by_its_features(
     )
 
 
-def test_changed_features_of_the_person_are_a_difference(
+def test_what_differs_is_named(
     place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
 ) -> None:
+    changed = tmp_path / "changed.csv"
     table = read(place / "new.csv")
     table.loc[7, "x"] += 0.5
-    table.to_csv(tmp_path / "changed.csv", index=False)
-    more = ("--features", tmp_path / "changed.csv", "--id", "person", "--json")
-    done = replay(evenhand, place, tmp_path, served["forecast_id"][7], *more)
-    assert done.code == 1
-    found = {one["part"]: one for one in json.loads(done.out)["checks"]}
-    assert {part for part, one in found.items() if one["status"] == "differs"} == {
-        "features",
-        "values",
-    }
-    assert found["person"]["status"] == found["draw"]["status"] == "equal"
-
-
-def test_another_model_and_another_key_are_named(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
-    id = served["forecast_id"][7]
-    common = ("replay", tmp_path / "log.sqlite", id, *features(place), "--json")
-    done = evenhand(*common, "--model", place / "other", "--key-file", place / "key")
-    assert done.code == 1
-    assert differing(done) == {"model", "values"}
-    done = evenhand(
-        *common, "--model", place / "model", "--key-file", place / "other.key", "--person", "p7"
-    )
-    assert done.code == 1
-    assert differing(done) == {"key", "draw"}
-    assert "secret" not in done.out + done.err
-    done = evenhand(
-        *common, "--model", place / "model", "--key-file", place / "key", "--context", "2026-12"
-    )
-    assert differing(done) == {"context", "draw"}
-
-
-def differing(done: Outcome) -> set[str]:
-    checks = json.loads(done.out)["checks"]
-    return {one["part"] for one in checks if one["status"] == "differs"}
+    table.to_csv(changed, index=False)
+    same = {"--model": "model", "--key-file": "key", "--features": "new.csv"}
+    for options, parts in (
+        ({"--features": changed}, {"features", "values"}),
+        ({"--model": "other"}, {"model", "values"}),
+        ({"--key-file": "other.key", "--person": "p7"}, {"key", "draw"}),
+        ({"--context": "2026-12"}, {"context", "draw"}),
+    ):
+        files = {name: place / file for name, file in (same | options).items() if name in same}
+        more = {name: value for name, value in options.items() if name not in same}
+        given = [word for pair in (files | more).items() for word in pair]
+        log, id = tmp_path / "log.sqlite", served["forecast_id"][7]
+        done = evenhand("replay", log, id, "--id", "person", "--json", *given)
+        assert done.code == 1
+        checks = json.loads(done.out)["checks"]
+        assert {one["part"] for one in checks if one["status"] == "differs"} == parts
+        assert "secret" not in done.out + done.err
 
 
 def test_without_features_the_rest_is_compared(
@@ -506,8 +443,3 @@ def test_a_log_that_is_not_there_is_not_made(
 ) -> None:
     replay(evenhand, place, tmp_path, "f0").complaint()
     assert not (tmp_path / "log.sqlite").exists()
-
-
-def test_the_draw_of_a_person_is_that_of_the_key(served: pd.DataFrame) -> None:
-    draws = KeyedDraws(KEY, CONTEXT)
-    np.testing.assert_array_equal(served["r"], draws(served["person"]))

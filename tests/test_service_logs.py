@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -20,7 +19,7 @@ from sklearn.linear_model import BayesianRidge
 
 from evenhand import InputError, RandomizedRegressor, Service, save
 from evenhand.draws import KeyedDraws
-from evenhand.service import DecisionLog, open_log, verify
+from evenhand.service import open_log, verify
 from forecaster_examples import linear_task, small_boosted
 from log_writers import wait_for
 
@@ -77,30 +76,8 @@ def place(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / f"log.{kind}")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DecisionLog]:
-    opened = open_log(place(request.param, request, tmp_path))
-    yield opened
-    opened.close()
-
-
 def without_flag(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**one, "is_repeated": None} for one in answers]
-
-
-def test_every_log_serves_the_same(model: Any, log: DecisionLog) -> None:
-    service = Service(model, DRAWS, log)
-    X = rows(6)
-    many = service.forecast_many(range(6), X)
-    with ThreadPoolExecutor(8) as pool:
-        again = list(pool.map(lambda i: service.forecast(i, X.iloc[i]), [*range(6)] * 2))
-    assert without_flag([one.to_dict() for one in again]) == without_flag(
-        [one.to_dict() for one in many] * 2
-    )
-    changed = service.forecast(0, X.iloc[1])
-    assert (changed.revision, changed.r) == (1, many[0].r)
-    service.record_outcome(many[0].id, 0.5)
-    assert verify(log).n_entries == 1 + 6 + 1 + 1
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])

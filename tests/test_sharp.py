@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +11,9 @@ from numpy.random import Generator
 from scipy.special import ndtr
 
 from evenhand import InputError
-from evenhand.calibration import PIT_BINS, CDFBand, CDFBands, PITs
-from evenhand.certificates import (
-    Contraction,
-    certify_link,
-    certify_link_counts,
-    choose_bound,
-    pointwise_bound,
-)
+from evenhand.calibration import PIT_BINS, CDFBand, CDFBands
+from evenhand.certificates import certify_link, certify_link_counts, choose_bound
+from evenhand.certificates.link_evidence import Contraction, pointwise_bound
 from evenhand.links import Entropic, Gaussian, Laplace, Link
 
 MASSES = (0.05, 0.1, 0.2, 0.5, 0.8, 1.0)
@@ -34,11 +28,8 @@ def evenly_spread(n: int) -> np.ndarray:
     ("n", "mass", "one_tailed", "programme"),
     [
         (500, 0.1, 0.314, 0.316),
-        (500, 0.2, 0.236, 0.238),
         (500, 0.5, 0.132, 0.133),
-        (2000, 0.1, 0.270, 0.272),
         (2000, 0.2, 0.204, 0.206),
-        (2000, 0.5, 0.112, 0.114),
         (10_000, 0.2, 0.189, 0.191),
     ],
 )
@@ -157,22 +148,6 @@ def test_the_programme_is_little_above_the_worst_one_tailed_group() -> None:
         assert link.group_error(mass) - 1e-3 < found < link.group_error(mass) + 2e-3
 
 
-@pytest.mark.parametrize("atom", [0.0, 0.4, 1.0])
-def test_bands_at_an_atom_contain_it(atom: float) -> None:
-    # a band has the atom at one of its own values with certainty: no false alarm is possible but
-    # the band's own, 5% in each of 40 samples; more than 9 has a probability of 1e-5
-    rng, n, broken = np.random.default_rng(2), 300, 0
-    for _ in range(40):
-        u = np.where(rng.uniform(size=n) < 0.05, atom, rng.uniform(size=n))
-        bands = CDFBands.of(u, u, 0.95)
-        at_most = 0.05 + 0.95 * atom
-        below = 0.95 * atom
-        is_held = bands.upper.at(np.array([atom]))[0] >= at_most
-        is_held &= 1 - bands.mirrored.at(np.array([1 - atom]))[0] <= below
-        broken += not is_held
-    assert broken <= 9
-
-
 def test_the_band_of_distances_is_the_sum_of_both_tails() -> None:
     rng = np.random.default_rng(3)
     bands = CDFBands.of(*[np.append(rng.uniform(size=200), [0.0, 0.5, 1.0])] * 2, 0.9)
@@ -185,30 +160,6 @@ def test_the_band_of_distances_is_the_sum_of_both_tails() -> None:
         )
         read = band.upper[np.searchsorted(band.starts, t, side="right") - 1]
         assert read == pytest.approx(min(float(tails[0][0] + tails[1][0]), 1.0))
-
-
-@pytest.mark.parametrize("link", [Entropic(0.1), Laplace(0.3)])
-def test_bounds_fall_with_mass_and_rows_and_rise_with_confidence_and_alpha(link: Link) -> None:
-    def bounds(n: int, confidence: float, one: Link) -> np.ndarray:
-        proof = certify_link(evenly_spread(n), one, confidence=confidence, bound="sharp")
-        return np.array([proof.group_error(mass) for mass in MASSES])
-
-    base = bounds(1000, 0.95, link)
-    assert (np.diff(base) <= 0).all()
-    assert (bounds(4000, 0.95, link) < base).all()
-    assert (bounds(1000, 0.99, link) >= base).all()
-    # the error of a Laplace link itself, which counts for everyone, is largest near alpha 0.25
-    assert (bounds(1000, 0.95, type(link)(0.5)) >= base)[:-1].all()
-
-
-def test_everyone_is_a_group_and_coverage_follows_from_the_same_bands() -> None:
-    u = np.random.default_rng(4).uniform(size=2000)
-    proof = certify_link(u, Entropic(0.1), bound="sharp")
-    assert proof.average_error() == proof.group_error(1.0)
-    low, high = proof.coverage(0.8, 0.2)
-    missed = (np.abs(proof.link.ppf(u[:, None], evenly_spread(400)) - 0.5) > 0.4).mean(axis=-1)
-    worst = np.sort(missed)[-400:].mean()
-    assert 0.3 < low < 1 - worst < high
 
 
 @pytest.mark.parametrize("alpha", [0.06, 0.15, 0.5])
@@ -288,17 +239,6 @@ def test_the_rule_takes_the_bound_that_costs_less(
     assert chosen == max(alphas, key=lambda bound: alphas[bound])
 
 
-def test_without_a_target_the_rule_takes_the_sharp_bound_where_it_is_smaller_by_a_margin() -> None:
-    for link in (Entropic(0.01), Entropic(0.3)):
-        chosen = choose_bound(150, link, mass=0.1, confidence=0.95)
-        found = {
-            bound: certify_link(evenly_spread(150), link, bound=bound).group_error(0.1)
-            for bound in ("sharp", "pathwise")
-        }
-        is_better = 1.05 * found["sharp"] <= found["pathwise"]
-        assert chosen == ("sharp" if is_better else "pathwise")
-
-
 @pytest.mark.parametrize("family", [Entropic, Laplace, Gaussian])
 def test_the_least_randomization_meets_the_target_and_no_less_does(family: type[Link]) -> None:
     u = np.random.default_rng(7).uniform(size=1500)
@@ -314,56 +254,6 @@ def test_certificates_are_stored_and_copied_after_use(n: int) -> None:
     bound = proof.group_error(0.2), proof.coverage(0.8, 0.2)
     for twin in (pickle.loads(pickle.dumps(proof)), copy.deepcopy(proof)):
         assert (twin.group_error(0.2), twin.coverage(0.8, 0.2)) == bound
-
-
-def test_an_unknown_bound_is_refused() -> None:
-    with pytest.raises(InputError, match=r"bound must be one of .*, got 'tight'"):
-        certify_link([0.1, 0.9], Entropic(0.1), bound="tight")
-
-
-@pytest.mark.parametrize(
-    ("pit", "message"),
-    [
-        (PITs([0.2, 0.7], weights=[1, 2]), "have no weights"),
-        (PITs([0.2, 0.7], draws=[0.1, 0.4]), "without a draw"),
-    ],
-)
-def test_pits_that_are_weighted_or_randomized_are_refused(pit: PITs, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        certify_link(pit, Entropic(0.1))
-
-
-@pytest.mark.parametrize("link", ["entropic", Entropic, None])
-def test_what_is_no_link_is_refused(link: object) -> None:
-    with pytest.raises(InputError, match="link must be a Link"):
-        certify_link([0.1, 0.9], link)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="link must be a Link"):
-        choose_bound(500, link, mass=0.2, confidence=0.95)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"n": 0}, {"n": 1.5}, {"mass": 2}, {"confidence": 0}, {"max_group_error": np.nan}],
-)
-def test_the_rule_for_the_bound_refuses_what_it_cannot_answer(wrong: dict[str, Any]) -> None:
-    asked = {"n": 500, "link": Entropic(0.1), "mass": 0.2, "confidence": 0.95} | wrong
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        choose_bound(**asked)
-
-
-@pytest.mark.parametrize(
-    "counts",
-    [
-        np.zeros(PIT_BINS, int),
-        np.ones(100, int),
-        -np.ones(PIT_BINS, int),
-        np.full(PIT_BINS, 1.5),
-        None,
-    ],
-)
-def test_counts_that_are_none_are_refused(counts: Any) -> None:
-    with pytest.raises(InputError, match="counts must be"):
-        certify_link_counts(counts, Entropic(0.1))
 
 
 @pytest.mark.parametrize("link", [Entropic(0.2), Entropic(1.0)], ids=repr)

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from evenhand.calibration import CDFBand, CDFBands
-from evenhand.certificates import Contraction, LinkCertificate, certify_link, pointwise_bound
+from evenhand.certificates import LinkCertificate, certify_link
+from evenhand.certificates.link_evidence import Contraction, pointwise_bound
 from evenhand.links import Entropic, Gaussian, Laplace
 from repeats import WHOLE, most_failures, repeats, statistical
 from sharp_laws import (

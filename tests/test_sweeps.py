@@ -15,7 +15,7 @@ from joblib import parallel_config
 from numpy.typing import NDArray
 
 from evenhand import InputError, PAICRegressor
-from evenhand.forecasters import network
+from evenhand.forecasters.network.training import train_best
 
 distributed = pytest.importorskip("distributed", reason="needs evenhand[scale]")
 
@@ -91,11 +91,11 @@ def test_trainings_of_a_path_set_the_same_rows_aside(
     seen: list[Floats] = []
 
     def train(*arguments: Any, **options: Any) -> Any:
-        seen.append(arguments[4].y)
+        seen.append(arguments[0][0].validation.y)
         return whole(*arguments, **options)
 
-    whole = network.train
-    monkeypatch.setattr("evenhand.forecasters.network.training.train", train)
+    whole = train_best
+    monkeypatch.setattr("evenhand.forecasters.network.training.train_best", train)
     X, y = table()
     with parallel_config("threading", n_jobs=2):
         models = PAICRegressor.path(X, y, [0.2] * 4, **SMALL, random_state=random_state)
@@ -103,13 +103,6 @@ def test_trainings_of_a_path_set_the_same_rows_aside(
     np.testing.assert_array_equal(seen[0], seen[1])
     assert not same_weights(models[0], models[2], rtol=0.1)
     assert all(model.random_state is random_state for model in models)
-
-
-@pytest.mark.parametrize("n_jobs", [0, 1.5, "two", -2])
-def test_a_number_of_jobs_that_is_none_is_refused(n_jobs: Any) -> None:
-    X, y = table()
-    with pytest.raises(InputError, match="n_jobs must be an integer of at least 1"):
-        PAICRegressor.path(X, y, ALPHAS, n_jobs=n_jobs, **SMALL)
 
 
 def test_a_path_needs_an_alpha() -> None:

@@ -39,14 +39,6 @@ def test_lines_have_at_most_their_width() -> None:
     assert table.text().replace("\n", "").count("x") == 300
 
 
-def test_the_same_table_gives_the_same_text_on_any_terminal(monkeypatch) -> None:
-    table = Table("Groups", COLUMNS, [["a" * 90, "1", ""]])
-    before = table.text()
-    monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    assert table.text() == before
-
-
 def test_words_are_whole_at_any_width_and_narrow_tables_are_printed_row_by_row() -> None:
     titles = ("group", "error (points)", "adjusted", "finding", "80% coverage", "rows")
     columns = [Column(title, is_number=i in (1, 5)) for i, title in enumerate(titles)]

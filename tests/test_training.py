@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import pickle
 import warnings
 from collections.abc import Callable
@@ -17,18 +16,17 @@ from scipy import special, stats
 
 from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
-from evenhand.forecasters.network import (
+from evenhand.forecasters.network.settings import Settings
+from evenhand.forecasters.network.stack import Shape, Stack, Weights, score
+from evenhand.forecasters.network.training import (
+    Candidate,
     Rows,
     Run,
-    Settings,
-    Shape,
-    Stack,
+    Trained,
     Validation,
-    Weights,
-    score,
     split_rows,
     split_rows_by_network,
-    train,
+    train_best,
 )
 from forecaster_examples import linear_task
 
@@ -58,6 +56,16 @@ def random_weights(shape: Shape, n_networks: int, seed: int = 0) -> Weights:
     return Stack(shape, n_networks, torch.Generator().manual_seed(seed)).to_weights()
 
 
+def stack_of(shape: Shape, weights: Weights) -> Stack:
+    """Stack with given parameters."""
+    stack = Stack(shape, len(weights["bias_0"]))
+    names = {
+        name: name.replace("kernel_", "kernels.").replace("bias_", "biases.") for name in weights
+    }
+    stack.load_state_dict({names[name]: torch.tensor(array) for name, array in weights.items()})
+    return stack
+
+
 def doubles(*arrays: Floats) -> list[torch.Tensor]:
     return [torch.as_tensor(np.asarray(array, dtype=np.float64)) for array in arrays]
 
@@ -82,14 +90,6 @@ def test_default_network_is_the_papers(paper_model: tuple[PAICRegressor, Floats,
         assert sizes.pop(f"kernel_{i}") == (1, n_in, n_out)
         assert sizes.pop(f"bias_{i}") == (1, 1, n_out)
     assert not sizes
-
-
-def test_a_deterministic_network_has_no_place_for_the_draw() -> None:
-    assert Shape(5, 12, (100, 100), takes_draw=False, dropout=0.3).layers() == [
-        (5, 100),
-        (100, 100),
-        (100, 12),
-    ]
 
 
 def test_forecast_is_that_of_a_plain_forward_pass(
@@ -128,19 +128,6 @@ def test_mixture_forecast_is_that_of_a_plain_forward_pass() -> None:
         law = stats.norm(model.y_offset_ + model.y_unit_ * loc, model.y_unit_ * std)
         cdf += (special.softmax(logits, axis=-1) * law.cdf(y[:, None])).sum(axis=-1) / 3
     np.testing.assert_allclose(model.forecast(X).pit(y), cdf, atol=1e-9)
-
-
-def test_standard_deviations_lie_between_the_papers_ends(
-    paper_model: tuple[PAICRegressor, Floats, Floats],
-) -> None:
-    model, X, _ = paper_model
-    spread = model.forecast(X, r=0.5).std()
-    assert ((spread > 0.01) & (spread < 5.01)).all()
-    for push, end in ((-60.0, 0.01), (60.0, 5.01)):
-        pushed = copy.deepcopy(model)
-        pushed.weights_["bias_3"][..., 1] = push
-        pushed.weights_["kernel_3"][..., 1] = 0.0
-        np.testing.assert_allclose(pushed.forecast(X, r=0.5).std(), end, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -184,9 +171,7 @@ def test_outcomes_that_the_papers_spread_cannot_reach_are_warned_about(
 DRAWS: dict[str, Callable[[int], Floats | None]] = {
     "none": lambda n: None,
     "(n,)": lambda n: np.random.default_rng(0).uniform(size=n),
-    "(1, m)": lambda n: np.random.default_rng(0).uniform(size=(1, 4)),
     "(n, m)": lambda n: np.random.default_rng(0).uniform(size=(n, 4)),
-    "(n, 1)": lambda n: np.random.default_rng(0).uniform(size=(n, 1)),
 }
 
 
@@ -217,21 +202,6 @@ def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(
     np.testing.assert_allclose(outs[1], plain, rtol=0, atol=1e-9)
 
 
-def test_a_row_alone_scores_as_it_does_among_others(
-    paper_model: tuple[PAICRegressor, Floats, Floats],
-) -> None:
-    model, X, y = paper_model
-    many, r = np.vstack([X] * 20), np.tile(np.linspace(0.01, 0.99, len(y)), 20)
-    together = model.forecast(many, r).pit(np.tile(y, 20))
-    alone = np.array(
-        [model.forecast(X[i : i + 1], r[i : i + 1]).pit(y[i : i + 1])[0] for i in range(20)]
-    )
-    np.testing.assert_allclose(together[:20], alone, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(
-        together.reshape(20, -1), np.tile(together[: len(y)], (20, 1)), rtol=0, atol=1e-13
-    )
-
-
 # --- dropout
 
 
@@ -252,7 +222,7 @@ def mask_of(dropout: float, seed: int = 0, rows: int = 2000) -> Floats:
     return np.asarray((dropped / whole).numpy(), dtype=np.float64)
 
 
-@pytest.mark.parametrize("dropout", [0.5, 0.3, 0.05])
+@pytest.mark.parametrize("dropout", [0.5, 0.05])
 def test_dropout_zeroes_the_stated_share_before_the_output_only(dropout: float) -> None:
     mask = mask_of(dropout)
     kept = round(256 * (1 - dropout)) / 256
@@ -272,24 +242,6 @@ def test_dropout_zeroes_the_stated_share_before_the_output_only(dropout: float) 
         (zero[..., 1:], zero[..., :-1]),
     ):
         assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 5 / np.sqrt(first.size)
-
-
-def test_dropout_follows_its_generator() -> None:
-    assert np.array_equal(mask_of(0.5, seed=3, rows=50), mask_of(0.5, seed=3, rows=50))
-    assert not np.array_equal(mask_of(0.5, seed=3, rows=50), mask_of(0.5, seed=4, rows=50))
-
-
-@pytest.mark.parametrize(
-    "dropout",
-    [
-        0.0,
-        0.001,
-    ],
-)
-def test_next_to_no_dropout_leaves_next_to_all_units(dropout: float) -> None:
-    mask = mask_of(dropout)
-    assert (mask == 0).mean() < 0.005
-    np.testing.assert_allclose(mask.mean(), 1, atol=0.01)
 
 
 def test_dropout_is_off_when_scoring() -> None:
@@ -330,11 +282,11 @@ def test_gradients_in_a_stack_are_those_of_the_networks_alone() -> None:
         loss.mean(dim=-1).sum().backward()  # type: ignore[no-untyped-call]
         return [parameter.grad for parameter in stack.parameters() if parameter.grad is not None]
 
-    together = gradients(Stack.from_weights(SMALL, weights).double(), slice(None))
+    together = gradients(stack_of(SMALL, weights).double(), slice(None))
     assert len(together) == 6
     for network in range(3):
         alone = gradients(
-            Stack.from_weights(SMALL, one_of(weights, network)).double(),
+            stack_of(SMALL, one_of(weights, network)).double(),
             slice(network, network + 1),
         )
         for whole, part in zip(together, alone, strict=True):
@@ -347,7 +299,7 @@ class Replay(Run):
     def __init__(self, weights: Weights, names: list[int]) -> None:
         settings = Settings(0.01, 0.1, batch_size=10, max_steps=12, patience=1, check_every=1)
         super().__init__(
-            Stack.from_weights(DETERMINISTIC, weights).double(),
+            stack_of(DETERMINISTIC, weights).double(),
             self._loss,
             settings,
             torch.arange(30)[None],
@@ -468,29 +420,6 @@ def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases() -> None:
 # --- weights
 
 
-def test_rows_of_zero_weight_have_no_influence_on_gradients() -> None:
-    random = np.random.default_rng(0)
-    x, y, weight = random.normal(size=(10, 3)), random.normal(size=10), np.repeat([2.0, 0.0], 5)
-    settings = Settings(0.01, 0.0, batch_size=10, max_steps=10, patience=5, check_every=10)
-    ends = []
-    for other in (0.0, 1e6):
-        run = Run(
-            Stack.from_weights(SMALL, random_weights(SMALL, 2)),
-            squared_loss,
-            settings,
-            torch.arange(10)[None],
-        )
-        changed = [
-            torch.as_tensor(a, dtype=torch.float32)
-            for a in (x + other * (weight == 0)[:, None], y, weight)
-        ]
-        changed[1] = changed[1] + other * (changed[2] == 0)
-        for step in range(1, 6):
-            run.step(step, changed[0], changed[1], changed[2], torch.Generator().manual_seed(step))
-        ends.append(torch.cat([parameter.flatten() for parameter in run.stack.parameters()]))
-    assert torch.equal(*ends)
-
-
 def test_a_weight_of_two_is_a_row_twice_in_the_gradient() -> None:
     random = np.random.default_rng(0)
     x, y, r = random.normal(size=(1, 6, 3)), random.normal(size=(1, 6)), random.uniform(size=(1, 6))
@@ -498,7 +427,7 @@ def test_a_weight_of_two_is_a_row_twice_in_the_gradient() -> None:
     twice = np.repeat(np.arange(6), weight.astype(int))
 
     def slopes(rows: NDArray[np.intp], row_weight: Floats) -> torch.Tensor:
-        stack = Stack.from_weights(SMALL, random_weights(SMALL, 1)).double()
+        stack = stack_of(SMALL, random_weights(SMALL, 1)).double()
         x_t, y_t, r_t, w_t = doubles(x[:, rows], y[:, rows], r[:, rows], row_weight)
         losses = squared_loss(stack(x_t, r_t, None), y_t, r_t, torch.zeros(1))
         ((losses * w_t).sum() / w_t.sum()).backward()  # type: ignore[no-untyped-call]
@@ -521,20 +450,10 @@ def test_outcomes_of_rows_of_zero_weight_leave_the_model_as_it_is(make: type) ->
     assert not np.allclose(unweighted.weights_["bias_0"], models[0].weights_["bias_0"], atol=1e-3)
 
 
-def test_weights_count_relative_to_each_other_only() -> None:
-    X, y = linear_task(120)
-    weight = np.random.default_rng(0).uniform(0.1, 3, size=120)
-    params: dict[str, Any] = {"hidden": (8, 8), "max_steps": 20, "random_state": 0}
-    once, scaled = (PAICRegressor(**params).fit(X, y, factor * weight) for factor in (1.0, 2.0**20))
-    assert np.array_equal(once.weights_["kernel_1"], scaled.weights_["kernel_1"])
-
-
 # --- validation rows and early stopping
 
 
-@pytest.mark.parametrize(
-    ("n", "fraction"), [(10, 0.15), (11, 0.99), (200, 0.15), (201, 0.5), (1000, 0.0001)]
-)
+@pytest.mark.parametrize(("n", "fraction"), [(11, 0.99), (200, 0.15), (1000, 0.0001)])
 def test_split_rows_are_disjoint_and_cover_all_rows(n: int, fraction: float) -> None:
     number = np.arange(n, dtype=np.float64)
     learning, validation = split_rows(Rows(number[:, None], number, number + 1), fraction, 0)
@@ -545,18 +464,7 @@ def test_split_rows_are_disjoint_and_cover_all_rows(n: int, fraction: float) -> 
         assert np.array_equal(part.weight, part.y + 1)
 
 
-def test_split_follows_its_seed_and_is_random() -> None:
-    rows = Rows(np.zeros((400, 1)), np.arange(400.0), np.ones(400))
-    held = [split_rows(rows, 0.25, seed)[1].y for seed in (0, 0, 1)]
-    assert np.array_equal(held[0], held[1])
-    assert not np.array_equal(held[0], held[2])
-    # mean rank of 100 of 400 rows: standard error 10.0; 5 of them, a false alarm of 6e-7
-    assert abs(held[0].mean() - 199.5) < 50
-
-
-@pytest.mark.parametrize(
-    ("n", "fraction", "n_networks"), [(10, 0.15, 1), (200, 0.15, 6), (201, 0.25, 4), (60, 0.5, 7)]
-)
+@pytest.mark.parametrize(("n", "fraction", "n_networks"), [(200, 0.15, 6), (60, 0.5, 7)])
 def test_networks_set_different_rows_aside(n: int, fraction: float, n_networks: int) -> None:
     rows = Rows(np.zeros((n, 1)), np.arange(n, dtype=np.float64), np.ones(n))
     learning, validation = split_rows_by_network(rows, fraction, n_networks, 0)
@@ -588,12 +496,16 @@ def test_a_network_learns_from_its_own_rows_and_stops_on_its_own() -> None:
         return (out[..., 0] - y) ** 2
 
     settings = Settings(0.05, 0.0, 32, 200, 200, 200)
-    options: dict[str, Any] = {"device": "cpu", "random_state": 0, "verbose": False}
-    trained = train(DETERMINISTIC, 2, squared, learning, learning, settings, **options)
+
+    def train(validation: Rows) -> Trained:
+        candidate = Candidate(DETERMINISTIC, learning, validation, settings)
+        return train_best([candidate], 2, squared, device="cpu", random_state=0, verbose=False)[1]
+
+    trained = train(learning)
     out = score(DETERMINISTIC, trained.weights, np.zeros((1, 3)), None, "cpu")
     np.testing.assert_allclose(out[:, 0, 0], [1.0, -1.0], atol=0.01)
     np.testing.assert_allclose(trained.validation_loss, 0.0, atol=1e-4)
-    crossed = train(DETERMINISTIC, 2, squared, learning, validation, settings, **options)
+    crossed = train(validation)
     np.testing.assert_allclose(crossed.validation_loss, 4.0, atol=0.1)
 
 
@@ -615,13 +527,11 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Rows, Rows]]:
     """Record the learning and the validation rows of each training."""
     seen: list[tuple[Rows, Rows]] = []
 
-    def recorded(
-        shape: Any, n: Any, loss: Any, learning: Rows, validation: Rows, *rest: Any, **options: Any
-    ) -> Any:
-        seen.append((learning, validation))
-        return train(shape, n, loss, learning, validation, *rest, **options)
+    def recorded(candidates: list[Candidate], *rest: Any, **options: Any) -> Any:
+        seen.append((candidates[0].learning, candidates[0].validation))
+        return train_best(candidates, *rest, **options)
 
-    monkeypatch.setattr("evenhand.forecasters.network.training.train", recorded)
+    monkeypatch.setattr("evenhand.forecasters.network.training.train_best", recorded)
     return seen
 
 
@@ -649,8 +559,7 @@ def validation_draws(n: int) -> Floats:
     return np.asarray((cells + 0.001 + 0.998 * rows / n) / m)
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.5, 1.0])
-@pytest.mark.parametrize("standardize_y", [False, True])
+@pytest.mark.parametrize(("alpha", "standardize_y"), [(0.05, False), (0.5, True)])
 def test_validation_loss_is_the_papers_objective(alpha: float, standardize_y: bool) -> None:
     X, y = linear_task(200)
     X_val, y_val = linear_task(60, seed=1)
@@ -792,20 +701,16 @@ def test_path_of_one_alpha_is_a_fit() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    list(
-        itertools.chain(
-            itertools.product(
-                ["max_steps", "batch_size", "patience", "check_every"], [0, 1.5, True]
-            ),
-            itertools.product(["dropout"], [1.0, -0.1]),
-            itertools.product(["hidden"], [(), (16,), 16, (16, 0), (16, 2.5)]),
-            itertools.product(["learning_rate"], [0.0, -1.0]),
-            itertools.product(["validation_fraction"], [0.0, 1.0]),
-            itertools.product(["device"], ["tpu"]),
-            itertools.product(["alpha"], [0.0, 1.5]),
-            itertools.product(["random_state"], ["seed", -1]),
-        )
-    ),
+    [
+        ("max_steps", 0),
+        ("patience", 1.5),
+        ("dropout", 1.0),
+        ("hidden", (16,)),
+        ("hidden", (16, 2.5)),
+        ("learning_rate", 0.0),
+        ("validation_fraction", 1.0),
+        ("device", "tpu"),
+    ],
 )
 def test_parameters_out_of_range_are_named(name: str, value: Any) -> None:
     X, y = linear_task(40)
@@ -813,15 +718,6 @@ def test_parameters_out_of_range_are_named(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=rf"^{name}.* must ") as caught:
         PAICRegressor(**params).fit(X, y)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("n_members", 0), ("n_members", 2.0), ("n_components", 0)]
-)
-def test_an_ensemble_has_members_and_components(name: str, value: Any) -> None:
-    X, y = linear_task(40)
-    with pytest.raises(InputError, match=f"{name} must be an integer of at least 1"):
-        MixtureMLPRegressor(**{"max_steps": 1, name: value}).fit(X, y)
 
 
 # --- what training leaves alone
@@ -837,20 +733,8 @@ def test_torch_and_numpy_global_generators_are_left_alone() -> None:
     assert torch.equal(before[0], torch.random.get_rng_state())
 
 
-def test_training_does_not_depend_on_global_generators() -> None:
-    X, y = linear_task(60)
-    models = []
-    for seed in (1, 2):
-        torch.manual_seed(seed)
-        models.append(PAICRegressor(hidden=(4, 4), max_steps=5, random_state=0).fit(X, y))
-    assert all(
-        np.array_equal(models[1].weights_[name], array)
-        for name, array in models[0].weights_.items()
-    )
-
-
-@pytest.mark.parametrize("n_threads", [1, 2])
-def test_number_of_threads_is_what_it_was_before(n_threads: int) -> None:
+def test_number_of_threads_is_what_it_was_before() -> None:
+    n_threads = 2
     X, y = linear_task(60)
     outer = torch.get_num_threads()
     torch.set_num_threads(n_threads)
@@ -864,16 +748,3 @@ def test_number_of_threads_is_what_it_was_before(n_threads: int) -> None:
         assert torch.get_num_threads() == n_threads
     finally:
         torch.set_num_threads(outer)
-
-
-def test_gradients_are_recorded_as_before() -> None:
-    X, y = linear_task(60)
-    PAICRegressor(hidden=(4, 4), max_steps=2, random_state=0).fit(X, y).predict(X)
-    assert torch.is_grad_enabled()
-    assert not torch.is_inference_mode_enabled()
-
-
-def test_a_progress_bar_is_not_shown_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    X, y = linear_task(60)
-    PAICRegressor(hidden=(4, 4), max_steps=2, random_state=0, verbose=True).fit(X, y)
-    assert capsys.readouterr() == ("", "")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from scipy import optimize, stats
 
@@ -16,7 +14,7 @@ from evenhand import InputError, Watch
 from evenhand.certificates import Envelope, Promise
 from evenhand.draws import KeyedDraws
 from evenhand.links import Entropic
-from evenhand.monitoring import Rows, as_horizon
+from evenhand.monitoring import Rows
 from repeats import most_failures, repeats, statistical
 
 START = np.datetime64("2026-01-01T00:00", "us")
@@ -338,32 +336,12 @@ def year_at_the_boundary(seed: int, shift: float) -> Rows:
 def test_false_alarms_of_a_year_of_all_parts_are_rare() -> None:
     # promise, W1 error of ten groups and draws are all at the boundary of their hypotheses
     shift, promise = boundary()
-    n_sets = repeats(400, shorter=40)
+    n_sets = repeats(400, shorter=24)
     found = [
         Watch(promise, groups=["g"]).update(year_at_the_boundary(seed, shift))
         for seed in range(n_sets)
     ]
     assert sum(map(bool, found)) <= most_failures(n_sets)
-
-
-@statistical
-def test_false_alarms_of_a_year_of_groups_and_draws_are_rare() -> None:
-    # another distribution with a W1 error of 0.02, see the test below
-    n_sets = repeats(400, shorter=40)
-    failures = 0
-    for seed in range(n_sets):
-        random = np.random.default_rng(seed)
-        n = 365 * 20
-        u = random.uniform(size=n)
-        pit = np.where(random.uniform(size=n) < 0.08, (1 + u) / 2, u)
-        rows = Rows.of(
-            times_of(365, 20),
-            pit,
-            r=random.uniform(size=n),
-            groups={"g": random.integers(0, 10, size=n)},
-        )
-        failures += bool(Watch(groups=["g"]).update(rows))
-    assert failures <= most_failures(n_sets)
 
 
 def test_the_error_at_the_boundary_is_exactly_the_tolerance() -> None:
@@ -424,12 +402,6 @@ def test_periods_are_calendar_units_of_the_end_of_the_horizon(
     assert (values["first"], values["until"]) == (dates[0], dates[-1])
     assert values["n_periods"] == len(dates)
     assert all(len(test["log_evidence"]) == len(dates) for test in values["tests"])
-
-
-def test_hours_have_their_time_in_utc() -> None:
-    watch = Watch(period="hour")
-    watch.update(Rows.of(["2026-01-01T01:30+02:00"], [0.5]), until="2026-01-01T01:00Z")
-    assert watch.to_dict()["dates"] == ["2025-12-31T23:00", "2026-01-01T00:00"]
 
 
 def test_periods_without_rows_count_like_those_with_rows() -> None:
@@ -556,15 +528,9 @@ def test_rows_of_one_time_need_ids_if_the_log_is_in_another_order() -> None:
     [
         ({"pit": [0.5, 1.5]}, r"pit\[0\]\[1\] must lie between 0 and 1, got 1.5"),
         ({"pit": ([0.5, 0.6], [0.4, 0.7])}, r"pit must have lower ends.*0.5 and 0.4 in row 0"),
-        ({"pit": [0.5]}, r"pit must have one value per time \(2\), got shape \(1,\)"),
         ({"pit": [0.5, 0.5], "r": [0.5, 1.0]}, r"r\[1\] must lie strictly between 0 and 1"),
-        ({"pit": [0.5, 0.5], "link": Entropic(0.1)}, "a link needs the draws"),
         ({}, "rows need either pit, or outcome and probability"),
         ({"outcome": [1, 2], "probability": [0.5, 0.5]}, r"outcome\[1\] must be 0 or 1, got 2"),
-        (
-            {"outcome": [1, 1], "probability": [0.5, 2]},
-            r"probability\[1\] must lie between 0 and 1",
-        ),
         ({"pit": [0.5, 0.5], "groups": {"a": [1]}}, "columns must have one row per forecast"),
         (
             {"pit": [0.5, 0.5], "recorded": ["2025-01-01", None]},
@@ -608,53 +574,6 @@ def test_an_outcome_recorded_at_the_very_end_of_its_horizon_is_known() -> None:
     assert rows.known.tolist() == [True, False]
 
 
-def test_columns_of_any_library_and_zone_are_the_same_rows() -> None:
-    times = ["2026-01-01T10:00", "2026-01-01T11:30"]
-    pit = [0.25, None]
-    zoned = pd.Series(pd.to_datetime(times)).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")
-    expected = Rows.of(times, pit)
-    for time, values in (
-        (pd.Series(pd.to_datetime(times)), pd.Series(pit, dtype="Float64")),
-        (zoned, pd.Series(pit)),
-        (pl.Series(times).str.to_datetime(), pl.Series(pit)),
-        (np.array(times, dtype="M8[m]"), np.array(pit, dtype=object)),
-        ([datetime.fromisoformat(one) for one in times], pit),
-    ):
-        rows = Rows.of(time, values)
-        assert rows.time.tolist() == expected.time.tolist()
-        assert rows.time.dtype == "M8[us]"
-        assert rows.known.tolist() == [True, False]
-        assert rows.pit[0][0] == 0.25
-    for wrong in ("yesterday", "2026-13-01", 3.5):
-        with pytest.raises(InputError, match=r"^time must contain dates in ISO format"):
-            Rows.of([wrong, wrong], pit)
-    with pytest.raises(InputError, match=r"time\[1\] is missing"):
-        Rows.of(["2026-01-01", None], pit)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"tolerance": 0}, "tolerance must satisfy 0 < tolerance < 1"),
-        ({"false_alarm": 5}, "give a fraction: 0.05, not 5"),
-        ({"period": "days"}, "did you mean 'day'"),
-        ({"horizon": "a year"}, "horizon must be days or text such as '365d', got 'a year'"),
-        ({"horizon": -1}, "horizon must be"),
-        ({"groups": "sex"}, r"groups must be a list of column names, got 'sex'; write \['sex'\]"),
-        ({"groups": ["sex", "sex"]}, "name each column once"),
-    ],
-)
-def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Watch(**settings)
-
-
-def test_horizons_are_days_or_text() -> None:
-    assert as_horizon("12h") == as_horizon(0.5)
-    assert as_horizon("2w") == as_horizon("14d") == np.timedelta64(14, "D")
-    assert as_horizon("90min") == np.timedelta64(90, "m")
-
-
 def test_a_watch_without_rows_has_a_document() -> None:
     watch = Watch(groups=["sex"])
     watch.update(stream(0, 1, 0), until="2026-01-01")
@@ -662,15 +581,3 @@ def test_a_watch_without_rows_has_a_document() -> None:
     assert values["status"] == "no rows yet"
     assert values["n_rows"] == values["n_periods"] == 0
     assert Watch.from_state(watch.state()).state() == watch.state()
-
-
-def test_reading_changes_nothing() -> None:
-    watch = Watch()
-    watch.update(stream(5, 20, 16))
-    before = watch.state()
-    for _ in range(3):
-        watch.to_dict()
-        watch.to_json()
-        watch.summary()
-        repr(watch)
-    assert watch.state() == before

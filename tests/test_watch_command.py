@@ -14,10 +14,10 @@ import pytest
 
 from command_outcome import Command, Outcome
 from evenhand import InputError
-from evenhand.logs import digest_of
-from evenhand.monitoring import Rows, Watch, watch_schema
+from evenhand.monitoring import Watch, watch_schema
 from evenhand.report import watch_html
-from evenhand.service import LogWatch, Scope, WatchedContexts, WatchState, matured_rows, open_log
+from evenhand.service import LogWatch, WatchedContexts, WatchState, matured_rows, open_log
+from evenhand.service.chain import digest_of
 from evenhand.store import pack, write_forecast_certificate, write_model
 from postgresql_server import PASSWORD, QUOTED, Server
 from watched_logs import fitted, serve
@@ -121,14 +121,6 @@ def test_the_groups_of_the_log_are_watched_unless_others_are_named(
     assert "did you mean 'sex'?" in refused
 
 
-def test_groups_of_a_log_without_any_are_refused() -> None:
-    values = {"2026-11": {"groups": []}}
-    contexts = WatchedContexts(values, Scope(model_sha256="m"), ((),))
-    assert contexts.group_columns(None, "log.sqlite") == []
-    with pytest.raises(InputError, match="the contexts log no columns for groups; leave --groups"):
-        contexts.group_columns(["sex"], "log.sqlite")
-
-
 def test_settings_are_those_of_the_options(place: Path, evenhand: Command) -> None:
     options = ("--tolerance", "0.3", "--false-alarm", "0.01", "--period", "week")
     found = values(evenhand, place / "broken.sqlite", *options)
@@ -177,13 +169,6 @@ def test_a_certificate_of_another_link_is_refused(
     assert "about the entropic link, alpha 0.2" in refused
 
 
-def test_a_folder_without_a_certificate_is_refused(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    for folder in (tmp_path, tmp_path / "none"):
-        watch(evenhand, place / "right.sqlite", "--certificate", folder).complaint()
-
-
 # Contexts.
 
 
@@ -226,18 +211,6 @@ def test_contexts_are_watched_alone_if_they_are_named(
     assert "its context 'other model' has another model" in refused
 
 
-def test_a_certificate_of_forecasts_watches_all_contexts_with_its_link(
-    two: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    link = {"link": "entropic", "alpha": 0.1}
-    forecasts = {"kind": "mean_std", "columns": ["mu", "sigma"]}
-    write_forecast_certificate({**link, "forecasts": forecasts, "promise": PROMISE}, tmp_path / "c")
-    found = values(evenhand, two, "--certificate", tmp_path / "c")
-    assert found["sources"]["contexts"] == ["2026", "refreshed", "other model"]
-    assert found["sources"]["model_sha256"] is None
-    assert found["n_rows"] == 400
-
-
 # The state.
 
 
@@ -268,13 +241,6 @@ def test_a_new_context_of_the_model_joins_a_running_watch(
     alone = values(evenhand, log, "--context", "2026,refreshed")
     assert found["tests"] == alone["tests"]
     assert found["groups"] == alone["groups"]
-
-
-def test_a_restricted_watch_stays_restricted(two: Path, tmp_path: Path, evenhand: Command) -> None:
-    state = tmp_path / "state.json"
-    values(evenhand, two, "--context", "2026", "--state", state)
-    found = values(evenhand, two, "--state", state)
-    assert found["sources"]["contexts"] == ["2026"]
 
 
 def test_groups_are_defined_by_the_first_people_served_before_their_outcomes(
@@ -435,24 +401,17 @@ def test_the_gate_fails_on_an_alarm_alone(place: Path, evenhand: Command) -> Non
     assert watch(evenhand, place / "right.sqlite", "--fail-if-alarm").code == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--horizon", "one year"), "--horizon must be a number of days or a time such as 365d"),
-        (("--horizon", "-3d"), "--horizon must be"),
-        (("--tolerance", "2"), "--tolerance must satisfy 0 < tolerance < 1"),
-        (("--false-alarm", "5"), "give a fraction: 0.05, not 5"),
-        (("--period", "days"), "did you mean 'day'?"),
-        (("--until", "2126-01-01"), "in the future"),
-        (("--until", "tomorrow"), "until must be a date or time"),
-        (("--out", "watch.pdf"), ".html"),
-        (("--context", "other"), "has no context 'other'"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(
-    place: Path, evenhand: Command, options: tuple[str, ...], message: str
-) -> None:
-    assert message in watch(evenhand, place / "right.sqlite", *options).complaint()
+def test_wrong_options_are_refused_in_one_line(place: Path, evenhand: Command) -> None:
+    for option, value, message in (
+        ("--horizon", "one year", "--horizon must be a number of days or a time such as 365d"),
+        ("--tolerance", "2", "--tolerance must satisfy 0 < tolerance < 1"),
+        ("--period", "days", "did you mean 'day'?"),
+        ("--until", "2126-01-01", "in the future"),
+        ("--until", "tomorrow", "until must be a date or time"),
+        ("--out", "watch.pdf", ".html"),
+        ("--context", "other", "has no context 'other'"),
+    ):
+        assert message in watch(evenhand, place / "right.sqlite", option, value).complaint()
 
 
 def test_files_that_are_read_are_not_overwritten(
@@ -475,12 +434,6 @@ def test_files_that_are_read_are_not_overwritten(
     assert log.read_bytes() == before
 
 
-def test_missing_horizon_is_named(place: Path, evenhand: Command) -> None:
-    done = evenhand("watch", place / "right.sqlite")
-    assert done.code == 2
-    assert "--horizon" in done.err
-
-
 def test_a_log_in_postgresql_is_watched_and_its_password_not_shown(
     postgresql: Server, tmp_path: Path, evenhand: Command
 ) -> None:
@@ -491,16 +444,3 @@ def test_a_log_in_postgresql_is_watched_and_its_password_not_shown(
     for text in (done.out, done.err, (tmp_path / "watch.html").read_text()):
         assert PASSWORD not in text
         assert QUOTED not in text
-
-
-def test_a_log_without_contexts_is_refused(tmp_path: Path, evenhand: Command) -> None:
-    open_log(tmp_path / "log.sqlite").close()
-    assert "has no forecasts yet" in watch(evenhand, tmp_path / "log.sqlite").complaint()
-
-
-def test_rows_of_a_log_are_those_of_the_watch(place: Path) -> None:
-    log = open_log(place / "right.sqlite")
-    rows = matured_rows(log, horizon=_days(7), until=UNTIL)
-    log.close()
-    assert isinstance(rows, Rows)
-    assert len(rows) == 300

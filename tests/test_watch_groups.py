@@ -129,15 +129,6 @@ def test_ids_among_later_values_do_not_make_groups_for_ever() -> None:
         Watch(groups=["town"]).update(rows_of(150, **text))
 
 
-def test_a_group_with_one_row_has_no_alarm_and_an_estimate() -> None:
-    watch = Watch(groups=["town"])
-    assert watch.update(rows_of(400, power=0.99, town=["a"] * 399 + ["b"])) == []
-    small = watch.to_dict()["groups"][1]
-    assert (small["name"], small["n"], small["is_alarm"]) == ("town = b", 1, False)
-    # one PIT is 1/4 or more from uniform
-    assert small["error"] >= 0.25
-
-
 def test_numbers_of_a_log_are_the_same_group_whatever_their_type() -> None:
     watch = Watch(groups=["class"])
     watch.update(rows_of(20, **{"class": [1, 2] * 10}))
@@ -148,13 +139,6 @@ def test_numbers_of_a_log_are_the_same_group_whatever_their_type() -> None:
         ("class = 1", 40),
         ("class = 2", 40),
     ]
-
-
-@pytest.mark.parametrize("column", [[True, False] * 10, [None] * 20, pd.to_datetime(["2026"] * 20)])
-def test_groups_of_other_kinds_of_columns(column: Any) -> None:
-    watch = Watch(groups=["kind"])
-    watch.update(rows_of(20, kind=column))
-    assert sum(group["n"] for group in watch.to_dict()["groups"]) == 20
 
 
 def test_rows_without_a_column_of_the_groups_are_refused_and_change_nothing() -> None:
@@ -206,13 +190,6 @@ def test_draws_that_are_chosen_in_one_group_alone_are_named() -> None:
     assert len(parts) == 5 + 6
     # 40% of the risk to groups and 10% to draws, in proportion
     assert watch.to_dict()["draws"]["threshold"] == pytest.approx(math.log(2 / 0.01))
-
-
-def test_overlapping_groups_count_each_row_in_each() -> None:
-    columns = {"sex": ["f", "m"] * 50, "town": ["a", "a", "b", "b"] * 25}
-    watch = Watch(groups=["sex", "town"])
-    watch.update(rows_of(100, **columns))
-    assert [group["n"] for group in watch.to_dict()["groups"]] == [50, 50, 50, 50]
 
 
 @statistical

@@ -10,17 +10,12 @@ from typing import Any
 
 import pytest
 
-from browser.watch_examples import EVIL, WATCHES, alarm, empty, events, many, month, quiet, years
+from browser.watch_examples import EVIL, WATCHES, alarm, events, quiet
 from evenhand._table import lines_within
-from evenhand.report import (
-    Chart,
-    Document,
-    Pair,
-    Points,
-    watch_document,
-    watch_html,
-    watch_text,
-)
+from evenhand.report import watch_html, watch_text
+from evenhand.report.charts import Chart, Points
+from evenhand.report.document import Document, Pair
+from evenhand.report.watch_page import watch_document
 from test_golden_pages import page_text
 
 
@@ -91,13 +86,6 @@ def test_a_watch_without_an_alarm_names_what_is_nearest_to_one() -> None:
         assert f"in the test of the group {row['name']}." in text
 
 
-def test_before_the_first_horizon_there_is_no_evidence() -> None:
-    for text in (shown(empty()), printed(empty())):
-        assert "No forecast has reached its horizon of 30 days yet: 214 forecasts are" in text
-        assert "Evidence is computed once forecasts have reached their horizon." in text
-        assert "The promise: every group of at least 20% of people" in text
-
-
 def test_probability_of_the_evidence_is_the_share_of_a_false_alarm() -> None:
     # Ville's inequality and a union bound: the evidence of any test is e^2 times its threshold
     # with a probability of at most 0.05 / e^2, which is 1 in 147; two digits, rounded down
@@ -110,22 +98,6 @@ def test_probability_of_the_evidence_is_the_share_of_a_false_alarm() -> None:
         | {"log_evidence": test["threshold"] + 1.0, "max_log_evidence": test["threshold"] + 2.0}
     ]
     assert "the probability of so much evidence would be at most 1 in 140." in printed(values)
-
-
-def test_every_alarm_is_listed_and_counted() -> None:
-    values = alarm()
-    assert "1 of 5 named groups raised an alarm." in shown(values)
-    section = shown(values).partition("Alarms and notices")[2]
-    for one in [*values["alarms"], *values["notices"]]:
-        assert (one["group"] or "promise for every group") in section
-        assert f"{one['n_rows']:,} forecasts" in section
-
-
-def test_alarms_of_draws_speak_of_draws() -> None:
-    text = printed(WATCHES["redrawn"]())
-    assert "The draws have not been uniform since about" in text
-    assert "they are too high" in text
-    assert "check whether people were served under several ids" in text
 
 
 # The promise.
@@ -148,16 +120,10 @@ def test_probabilities_have_a_bias_and_no_draws() -> None:
     assert "Each person's draw" not in text
 
 
-def test_without_a_certificate_no_promise_is_shown() -> None:
-    text = shown(WATCHES["unpromised"]())
-    assert "No promise is watched" in text
-    assert "26 weeks" in text
-
-
 # Evidence over time.
 
 
-@pytest.mark.parametrize("name", ["month", "quiet", "many", "years"])
+@pytest.mark.parametrize("name", ["quiet", "years"])
 def test_curves_pass_through_the_most_evidence_of_each_part(name: str) -> None:
     values = WATCHES[name]()
     chart = evidence(values)
@@ -180,21 +146,6 @@ def test_curves_pass_through_the_most_evidence_of_each_part(name: str) -> None:
         assert {layer.along[-1][0], layer.points[-1].x} == {max(highest)}
 
 
-@pytest.mark.parametrize("made", [month, years], ids=["30", "1000"])
-def test_few_marks_and_few_round_dates_at_any_length(made: Any) -> None:
-    values = made()
-    chart = evidence(values)
-    assert all(len(layer.points) <= 17 for layer in points(chart).values())
-    ticks = [chart.x.show(tick) for tick in chart.x.ticks]
-    assert 4 <= len(ticks) <= 7
-    first = date.fromisoformat(values["dates"][0])
-    for tick, words in zip(chart.x.ticks, ticks, strict=True):
-        day = date(1970, 1, 1) + timedelta(days=tick)
-        assert first <= day <= date.fromisoformat(values["dates"][-1])
-        assert words in (f"{day.day} {day:%b}", f"{day:%b}", f"{day:%Y}")
-        assert len(values["dates"]) == 30 or day.day == 1
-
-
 def test_alarms_are_marked_at_or_above_the_threshold_on_their_dates() -> None:
     values = alarm()
     marks = points(evidence(values))
@@ -204,28 +155,7 @@ def test_alarms_are_marked_at_or_above_the_threshold_on_their_dates() -> None:
     assert ": notice, promise for every group" in marks["notice"].points[0].tip
 
 
-def test_the_axis_has_the_threshold_and_words_for_its_ticks() -> None:
-    chart = evidence(years())
-    assert chart.y is not None
-    assert 0.0 in chart.y.ticks
-    assert chart.y.show(0.0) == "alarm"
-    assert {chart.y.low, chart.y.high} == {-6.0, 4.0}
-    assert "Evidence is drawn between ÷10⁶ and ×10⁴." in chart.note
-    assert "drawn between" not in evidence(month()).note
-
-
 # Groups, delays and data.
-
-
-def test_groups_are_sorted_by_evidence() -> None:
-    values = many()
-    page = page_text(watch_html(values)).partition("[Groups]")[2]
-    names = [row["name"] for row in values["groups"]]
-    listed = [line.split(" | ")[0] for line in page.splitlines()]
-    listed = [name for name in listed if name in names]
-    by_evidence = sorted(values["groups"], key=lambda row: (-row["max_log_evidence"], row["name"]))
-    assert listed[:60] == [row["name"] for row in by_evidence]
-    assert listed[0] == values["alarms"][0]["group"]
 
 
 def test_outcomes_known_missing_and_late_add_up() -> None:
@@ -243,7 +173,7 @@ def test_outcomes_known_missing_and_late_add_up() -> None:
     assert [bar.is_off for bar in bars] == [start >= 30 for start in values["delays"]["days"][:-1]]
 
 
-@pytest.mark.parametrize(("n_late", "is_named"), [(4_900, False), (5_100, True), (10_000, True)])
+@pytest.mark.parametrize(("n_late", "is_named"), [(4_900, False), (5_100, True)])
 def test_outcomes_that_are_mostly_late_are_a_reason_for_a_longer_horizon(
     n_late: int, is_named: bool
 ) -> None:
@@ -267,10 +197,6 @@ def test_the_page_embeds_its_data() -> None:
         assert kept["log_evidence"] == pytest.approx(test["log_evidence"], abs=5.1e-4)
 
 
-def test_pages_of_many_groups_and_long_times_stay_small() -> None:
-    assert max(len(watch_html(made())) for made in (many, years)) < 600_000
-
-
 # Hostile names, and text of a terminal.
 
 
@@ -286,19 +212,13 @@ def test_names_are_text_and_never_markup() -> None:
     assert len(embedded(page)["groups"]) == 4
 
 
-def test_control_characters_are_escaped_in_text() -> None:
-    text = watch_text(WATCHES["hostile"]())
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    assert r"\u001b[31m" in text.replace("\n", "")
-
-
-@pytest.mark.parametrize("width", [60, 80, 118])
-@pytest.mark.parametrize("name", WATCHES)
+@pytest.mark.parametrize("width", [60, 118])
+@pytest.mark.parametrize("name", ["alarm", "many", "events", "hostile"])
 def test_text_is_short_and_fits_the_terminal(name: str, width: int) -> None:
     with lines_within(width):
         lines = watch_text(WATCHES[name]()).splitlines()
     assert max(map(len, lines)) <= width
+    assert all(line.isprintable() for line in lines)
     # rows of a table that does not fit are stacked, and a group of one example has a long name
     assert len(lines) <= (45 if width == 118 else 90)
 

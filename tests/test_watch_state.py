@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 import json
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 
 from evenhand import InputError, Watch
-from evenhand.certificates import Envelope, Promise
+from evenhand.certificates import Promise
 from evenhand.links import Entropic
 from evenhand.monitoring import Rows
 
@@ -50,7 +49,7 @@ def new_watch() -> Watch:
     return Watch(PROMISE, groups=["town", "age"], horizon="8d")
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_resumed_watch_equals_an_uninterrupted_one(seed: int) -> None:
     rows = random_rows(600, seed)
     random = np.random.default_rng(100 + seed)
@@ -73,7 +72,7 @@ def test_a_resumed_watch_equals_an_uninterrupted_one(seed: int) -> None:
     assert json.dumps(parts.state()) == json.dumps(whole.state())
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_resumed_watch_of_unusual_columns_equals_an_uninterrupted_one(seed: int) -> None:
     random = np.random.default_rng(seed)
     n = int(random.integers(20, 150))
@@ -125,87 +124,20 @@ def test_a_state_continues_under_the_same_settings_only() -> None:
         assert "\n" not in str(error.value)
 
 
-def test_states_of_newer_versions_and_other_files_are_refused_in_one_line() -> None:
-    state = new_watch().state()
+def test_other_files_and_damaged_states_are_refused_in_one_line() -> None:
+    watch = new_watch()
+    watch.update(random_rows(100, 1))
+    state = watch.state()
     for wrong, message in [
-        ({**state, "schema": "evenhand.watch-state/2"}, "newer version of evenhand; update"),
-        ({**state, "schema": "evenhand.watch/1"}, "not the state of a watch"),
-        ({}, "not the state of a watch"),
+        ({**state, "schema": "evenhand.watch-state/2"}, "not the state of a watch"),
         ([1, 2], "not the state of a watch"),
-        ("state", "not the state of a watch"),
+        ({name: one for name, one in state.items() if name != "parts"}, "watch is damaged"),
+        ({**state, "settings": None}, "watch is damaged"),
+        ({**state, "first": "2026"}, "watch is damaged"),
     ]:
         with pytest.raises(InputError, match=message) as error:
             Watch.from_state(wrong)
         assert "\n" not in str(error.value)
-
-
-PARTS = [("parts", name) for name in ("promise", "envelope", "group", "draws")]
-
-FORGED = ["remove", "text", None, True, 1.5, -1, 10**30, np.nan, [], {}]
-"""What takes the place of a value of a forged state."""
-
-
-def paths_of(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Paths of all entries of nested dicts, and of the first and last entry of each list."""
-    if isinstance(value, dict):
-        pairs = list(value.items())
-    elif isinstance(value, list):
-        pairs = [(i, value[i]) for i in sorted({0, len(value) - 1})] if value else []
-    else:
-        return [path]
-    return [path, *(one for key, item in pairs for one in paths_of(item, (*path, key)))]
-
-
-def forged(state: Any, path: tuple[Any, ...], value: Any) -> Any:
-    """Return a state with another value at a path, or without it."""
-    found = copy.deepcopy(state)
-    place = found
-    for key in path[:-1]:
-        place = place[key]
-    if value == "remove":
-        place.pop(path[-1])
-    else:
-        place[path[-1]] = value
-    return found
-
-
-@pytest.mark.parametrize("part", ["ledger", "promise", "envelope", "group", "draws"])
-def test_a_forged_state_is_refused_in_one_line_or_is_a_watch(part: str) -> None:
-    rows = random_rows(400, 2)
-    end = START + 4 * 1440 * MINUTE
-    first = rows.take(rows.time < end)
-    envelope = Envelope(((0.05, 0.06),), ((0.05, 0.06),))
-    promise = Promise("mean_pit", 0.2, 0.3, 0.95, LINK, envelope)
-    watch = Watch(promise, groups=["town", "age"], horizon="8d", false_alarm=0.9)
-    watch.update(first)
-    # with alarms and a notice, as these outcomes are much higher
-    n, r = 60, np.linspace(0.1, 0.9, 60)
-    table = {"town": [1] * n, "age": [30.0] * n}
-    high = LINK.ppf(np.full(n, 0.999), r)
-    watch.update(Rows.of(np.repeat(end, n), high, r=r, link=LINK, groups=table))
-    assert watch.alarms
-    assert watch.notices
-    state = json.loads(json.dumps(watch.state()))
-    paths = [
-        path
-        for path in paths_of(state)[1:]
-        if (path[:2] == ("parts", part) if part != "ledger" else path[:2] not in PARTS)
-    ]
-    refused, n_valid = [], 0
-    for path in paths:
-        for value in FORGED:
-            try:
-                resumed = Watch.from_state(forged(state, path, value))
-                # refused here if the rows do not belong to it, such as those of another link
-                resumed.update(rows.take((rows.time > end) & (rows.time < end + 2880 * MINUTE)))
-            except InputError as error:
-                refused.append(str(error))
-                continue
-            resumed.summary()
-            json.dumps([resumed.to_dict(), resumed.state()], allow_nan=False)
-            n_valid += 1
-    assert len(refused) > 4 * n_valid
-    assert not [message for message in refused if "\n" in message or len(message) > 300]
 
 
 def test_states_are_small_and_do_not_share_memory() -> None:

@@ -15,8 +15,7 @@ from sklearn.linear_model import BayesianRidge
 
 from evenhand import RandomizedRegressor, Service
 from evenhand.draws import KeyedDraws
-from evenhand.logs import chain, entry_times
-from evenhand.service import Entry, Logged, Transaction, log_watch, open_log
+from evenhand.service import Entry, Logged, Transaction, chain, entry_times, log_watch, open_log
 
 KEY = b"a secret of enough bytes"
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)

@@ -11,7 +11,7 @@ from evenhand import Forecast
 from evenhand.calibration import cell_log_score, crps, log_score, rounding_step
 from evenhand.distributions import LocationScale, NormalMixture
 from evenhand.forecast import cell_ends
-from evenhand.forecasters.adapters import residual_distribution
+from evenhand.forecasters.samples import residual_distribution
 from evenhand.tables import row_blocks
 
 BLOCK_ROWS = 2000

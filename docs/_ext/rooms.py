@@ -98,30 +98,34 @@ class CommandReference(SphinxDirective):
         import typer
         import typer.main
 
-        from evenhand.cli import PAGES, app, panels_of, usage
+        from evenhand.cli import app
 
         name = self.arguments[0]
         command: Any = typer.main.get_command(app).commands[name]
-        context = command.make_context(name, [], resilient_parsing=True)
-        page = PAGES[name]
-        paragraphs = [nodes.paragraph("", text) for text in command.help.split("\n\n")]
-        shown = [_block(usage(command, context)), *paragraphs]
-        for example in page.examples:
-            shown += [nodes.paragraph("", f"{example.purpose}:"), _block(example.line)]
-        parameters = [one for one in command.params if not one.hidden]
-        for title, members in panels_of(parameters).items():
-            shown += [nodes.rubric("", title), self._options(members)]
+        context = command.make_context(f"evenhand {name}", [], resilient_parsing=True)
+        shown: list[nodes.Node] = [_block(command.get_usage(context).removeprefix("Usage: "))]
+        for text in command.help.split("\n\n"):
+            shown.append(
+                _block(text) if text.startswith("evenhand ") else nodes.paragraph("", text)
+            )
+        panels: dict[str, nodes.definition_list] = {}
+        for one in command.params:
+            title = one.rich_help_panel or f"{one.param_type_name.capitalize()}s"
+            panels.setdefault(title, nodes.definition_list(classes=["options"]))
+            panels[title] += self._parameter(one)
+        for title, listed in panels.items():
+            shown += [nodes.rubric("", title), listed]
         return shown
 
-    def _options(self, members: list[Any]) -> nodes.definition_list:
-        from evenhand.cli import description_of, name_of
-
-        listed = nodes.definition_list(classes=["options"])
-        for one in members:
-            term = nodes.term("", "", nodes.literal("", name_of(one)))
-            text = nodes.paragraph("", description_of(one))
-            listed += nodes.definition_list_item("", term, nodes.definition("", text))
-        return listed
+    def _parameter(self, one: Any) -> nodes.definition_list_item:
+        is_option = one.param_type_name == "option"
+        names = ", ".join(one.opts) if is_option else one.metavar
+        value = f" {one.metavar}" if is_option and not one.is_flag else ""
+        is_hidden = one.required or one.default is None or one.default is False or one.default == ""
+        default = "" if is_hidden else f" (default: {one.default})"
+        text = nodes.paragraph("", f"{one.help}{' (required)' if one.required else default}")
+        term = nodes.term("", "", nodes.literal("", f"{names}{value}"))
+        return nodes.definition_list_item("", term, nodes.definition("", text))
 
 
 def _block(text: str) -> nodes.literal_block:

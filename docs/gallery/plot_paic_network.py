@@ -15,7 +15,7 @@ import numpy as np
 from evenhand import MixtureMLPRegressor, PAICRegressor
 from evenhand.calibration import pathwise_errors
 from evenhand.draws import jittered, nodes
-from evenhand.figures import as_points, plot_front
+from evenhand.figures import as_points
 from evenhand.search import worst_group_curve
 
 rng = np.random.default_rng(0)
@@ -62,15 +62,31 @@ base = MixtureMLPRegressor(n_members=2, hidden=(32, 32), max_steps=400, random_s
     X[train], y[train]
 )
 deterministic, draws = base.forecast(X[test]), jittered(500, 32, random_state=2)
-records = []
-for alpha, model in zip(alphas, models, strict=True):
-    for label, forecast in (
-        ("the paper's network", model.forecast(X[test], draws)),
-        ("link around one model", deterministic.randomized(alpha, r=draws)),
-    ):
-        error = worst_group_curve(forecast.pit(y[test]), 0.2, random_state=0).errors[0]
-        score = -forecast.logpdf(y[test]).mean()
-        records.append({"label": label, "alpha": alpha, "error": error, "score": score})
+networks = [model.forecast(X[test], draws) for model in models]
+links = [deterministic.randomized(alpha, r=draws) for alpha in alphas]
 
 fig, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
-_ = plot_front(records, ax=ax).set_title("Sharpness and error of the worst group")
+for label, forecasts, line in (
+    ("the paper's network", networks, "o-"),
+    ("link around one model", links, "s--"),
+):
+    pits = [forecast.pit(y[test]) for forecast in forecasts]
+    error = [worst_group_curve(pit, 0.2, random_state=0).errors[0] for pit in pits]
+    score = [-forecast.logpdf(y[test]).mean() for forecast in forecasts]
+    ax.plot(error, score, line, label=label)
+    for place in (0, 1, -1):
+        ax.annotate(
+            f"α = {alphas[place]:g}",
+            (error[place], score[place]),
+            (7, 4),
+            textcoords="offset points",
+            fontsize="small",
+        )
+ax.set(
+    title="Sharpness and error of the worst group",
+    xlabel="Calibration error of the worst group (percentage points)",
+    ylabel="Score (smaller is sharper)",
+)
+ax.xaxis.set_major_formatter(as_points)
+ax.spines[["top", "right"]].set_visible(False)
+_ = ax.legend()

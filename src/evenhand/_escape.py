@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
-from typing import Any
 
 
 def visible(text: str, keep: str = "") -> str:
@@ -43,21 +41,6 @@ def single_line(text: str) -> str:
     no such file: a\tb.csv
     """
     return visible(" ".join(line.strip(" \t\r") for line in text.strip().split("\n")))
-
-
-def all_visible(values: Any) -> Any:
-    r"""Escape all text in plain values, such as those of JSON, as `visible` does.
-
-    Examples
-    --------
-    >>> print(all_visible([{"group": "job = \x1b[2J"}])[0]["group"])
-    job = \u001b[2J
-    """
-    if isinstance(values, Mapping):
-        return {key: all_visible(value) for key, value in values.items()}
-    if isinstance(values, list | tuple):
-        return [all_visible(value) for value in values]
-    return visible(values) if isinstance(values, str) else values
 
 
 def _is_shown(letter: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 import math
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, Literal, TypeGuard
 
@@ -307,6 +307,29 @@ def count(n: int, noun: str, plural: str = "") -> str:
     ('1 row', '2,000 people')
     """
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def and_more(names: Sequence[str], most: int, join: str = ", ") -> str:
+    """Write the first names of a list, and how many more there are.
+
+    Examples
+    --------
+    >>> and_more(["a", "b", "c", "d"], 2), and_more(["a"], 2)
+    ('a, b and 2 more', 'a')
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return join.join(names[:most]) + more
+
+
+def finite(value: Any) -> Any:
+    """Return a value for JSON, with None for a float that is not finite.
+
+    Examples
+    --------
+    >>> finite(math.nan), finite(0.5), finite("a")
+    (None, 0.5, 'a')
+    """
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _fixed(value: float | None, decimals: int, toward: Toward, unit: float = 1) -> str:

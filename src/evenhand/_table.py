@@ -71,14 +71,11 @@ class Value:
         one.
     order : float, optional
         What a page sorts the column by; None if it is unknown.
-    drawing : object, optional
-        A drawing of the value, for renderers that can show one.
     """
 
     text: str
     below: str = UNKNOWN
     order: float | None = None
-    drawing: object = None
 
     def __str__(self) -> str:
         if self.below == UNKNOWN:

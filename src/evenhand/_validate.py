@@ -394,9 +394,6 @@ def check_outcomes(
     Traceback (most recent call last):
     evenhand._validate.InputError: y is constant (2.5 in all 30 rows): there is nothing to forecast
     """
-    kinds = ("continuous", "count", "hurdle", "binary")
-    if kind is not None:
-        check_choice("kind", kind, kinds)
     if _is_checked.get():
         return
     if y.size < MIN_DISTINCT:

@@ -67,13 +67,6 @@ def found(mass, n, error, low, description):
     return decided(head | told)
 
 
-def worst(mass, error, null, certified):
-    nulls = {"null_mean": null, "null_low": null and null - 0.01, "null_high": null and null + 0.01}
-    return (
-        {"mass": mass, "n": round(1500 * mass), "error": error} | nulls | {"certified": certified}
-    )
-
-
 SCORES = [
     {"measure": "log score", "value": 1.512, "low": 1.47, "high": 1.55, "unit": "nats"},
     {"measure": "CRPS", "value": 0.6012, "low": 0.58, "high": 0.62, "unit": "units of y"},
@@ -169,10 +162,7 @@ def deterministic():
             found(0.2, 180, 0.2141, 0.1523, "age > 44 and sex = f"),
             found(0.5, 450, 0.08, 0.0, None),
         ],
-        "worst_groups": [
-            worst(m / 10, (1 - m / 10) / 2 + 0.04, (1 - m / 10) / 2 + 0.01, 0.5)
-            for m in range(1, 11)
-        ],
+        "worst_groups": [],
         "certificate": certificate,
         "notes": ["column 'id' was not scanned: too many values"],
     }
@@ -249,34 +239,13 @@ def yes_no():
 
 
 def randomized():
-    curve = [
-        worst(m / 10, 0.22 * (1 - m / 10) + 0.02, 0.2 * (1 - m / 10) + 0.02, 0.43 - 0.038 * m)
-        for m in range(1, 11)
-    ]
-    certificate = deepcopy(CERTIFICATE)
     head = {
         "name": "risk model, randomized",
         "n_draws": 64,
         "is_randomized": True,
         "rounding_step": None,
     }
-    return deterministic() | head | {"certificate": certificate, "worst_groups": curve}
-
-
-def pits_only():
-    groups = [group("everyone", 300, 0.011, 0.0, 0.05, cover=0.79)]
-    head = {"name": "PITs", "n_samples": 300, "rounding_step": None, "scores": deepcopy(SCORES[3:])}
-    return (
-        deterministic()
-        | head
-        | {
-            "groups": groups,
-            "scan": [],
-            "learned": [],
-            "certificate": None,
-            "notes": [],
-        }
-    )
+    return deterministic() | head | {"certificate": deepcopy(CERTIFICATE)}
 
 
 def nothing():
@@ -304,11 +273,8 @@ def unknown(value, key=""):
 AUDITS = {
     "deterministic": deterministic,
     "randomized": randomized,
-    "pits_only": pits_only,
     "nothing": nothing,
     "yes_no": yes_no,
-    "unknown": lambda: unknown(deterministic()),
-    "unknown_yes_no": lambda: unknown(yes_no()),
     "unknown_randomized": lambda: unknown(randomized()),
 }
 
@@ -333,28 +299,6 @@ def calibration_of(n, tilt):
     return curve
 
 
-def people(draws):
-    """Five people whose forecasts move with their draw."""
-    rows = []
-    for i, outcome in enumerate((12.0, 61.0, 148.0, 205.0, 346.0)):
-        for draw in draws:
-            median = 30 + 60 * i + (0 if draw is None else 70 * (0.5 - draw))
-            interval = {"low": median - 55, "median": median, "high": median + 62}
-            rows.append({"row": 11 + 97 * i, "draw": draw, "outcome": outcome} | interval)
-    return rows
-
-
-def price_of(chosen):
-    """A falling curve; its numbers are no link's."""
-    alphas = [0.01 * 100 ** (i / 29) for i in range(30)]
-
-    def point(alpha):
-        return {"alpha": alpha, "group_error": 0.4 * alpha**0.8, "price": 0.9 * (1 - alpha**0.3)}
-
-    head = {"link": "entropic", "mass": 0.2, "curve": [point(alpha) for alpha in alphas]}
-    return head | {"chosen": None if chosen is None else point(chosen)}
-
-
 PROVENANCE = {
     "evenhand": "0.2.0",
     "python": "3.11.7",
@@ -369,14 +313,12 @@ PROVENANCE = {
 }
 
 
-def full(audit, *, tilt, draws, alpha):
+def full(audit, *, tilt):
     """An audit with all that the newest layout holds."""
     n = audit["n_samples"]
     newer = {"schema": "evenhand.audit/4", "pit": pit_of(10 if n < 500 else 20, n, tilt)}
     newer |= {
         "calibration": calibration_of(n, tilt),
-        "examples": people(draws),
-        "price": price_of(alpha),
         "plain_intervals": plain_intervals(1.0 if audit["is_randomized"] else 1.8),
     }
     link_bound = "sharp" if audit["is_randomized"] else None
@@ -392,11 +334,11 @@ def full(audit, *, tilt, draws, alpha):
 
 
 def full_deterministic():
-    return full(deterministic(), tilt=0.35, draws=(None,), alpha=None)
+    return full(deterministic(), tilt=0.35)
 
 
 def full_randomized():
-    return full(randomized(), tilt=0.03, draws=(0.1, 0.35, 0.65, 0.9), alpha=0.2)
+    return full(randomized(), tilt=0.03)
 
 
 def many_groups(n=300):
@@ -419,23 +361,8 @@ def many_groups(n=300):
     return audit
 
 
-def one_group():
-    audit = full_randomized()
-    return audit | {"groups": audit["groups"][:1], "scan": [], "learned": []}
-
-
 def no_groups():
     return full_deterministic() | {"groups": [], "scan": [], "learned": [], "certificate": None}
-
-
-def million_rows():
-    audit = full_randomized()
-    audit |= full(
-        audit | {"n_samples": 1_000_000}, tilt=0.002, draws=(0.1, 0.35, 0.65, 0.9), alpha=0.2
-    )
-    audit["groups"] = [row | {"n": row["n"] * 700} for row in audit["groups"]]
-    audit["examples"] = [row | {"row": row["row"] * 2000} for row in audit["examples"]]
-    return audit
 
 
 def hostile():
@@ -443,7 +370,6 @@ def hostile():
     audit = full_deterministic()
     worse = "\"><svg onload=alert(1)>'</title></text></style>"
     audit |= {"name": EVIL, "notes": [EVIL, worse], "target": worse}
-    audit["examples"] = [row | {"id": worse} for row in audit["examples"]]
     audit["scores"][0] |= {"measure": EVIL, "unit": worse}
     for i, row in enumerate(audit["groups"][1:3] + audit["scan"] + audit["certificate"]["groups"]):
         row["group"] = f"{EVIL if i else worse} {i}"
@@ -453,7 +379,6 @@ def hostile():
     audit["learned"][2]["features"] = [EVIL, worse]
     audit["certificate"]["questions"][0] |= {"question": EVIL, "why": worse}
     audit["certificate"] |= {"assumptions": [EVIL], "not_covered": [worse], "method": EVIL}
-    audit["price"]["link"] = EVIL
     audit["provenance"] |= {"command": worse, "draws": EVIL, "packages": {EVIL: worse}}
     audit["provenance"]["model"] = {"name": EVIL, "kind": worse, "sha256": EVIL}
     audit["provenance"]["data"] = {"name": EVIL, "sha256": worse, "n_rows": 3}
@@ -464,9 +389,7 @@ AUDITS |= {
     "full_deterministic": full_deterministic,
     "full_randomized": full_randomized,
     "many_groups": many_groups,
-    "one_group": one_group,
     "no_groups": no_groups,
-    "million_rows": million_rows,
     "hostile": hostile,
     "unknown_full": lambda: unknown(full_deterministic()),
 }

@@ -205,13 +205,6 @@ def quiet() -> Any:
     return watch()
 
 
-def month() -> Any:
-    """Return a watch of 30 days with an alarm in a group."""
-    values = watch(30)
-    raise_alarm(values, 2, 12, 0.9)
-    return values
-
-
 def alarm() -> Any:
     """Return a watch in which the promise and a group are broken, with a notice before."""
     values = watch(320)
@@ -229,14 +222,6 @@ def alarm() -> Any:
             "n_rows": 11_100,
         }
     ]
-    values["events"] = [{"date": values["dates"][228], "text": "price list of 2026-09 in use"}]
-    return values
-
-
-def redrawn() -> Any:
-    """Return a watch in which somebody chooses draws."""
-    values = watch(90)
-    raise_alarm(values, len(values["tests"]) - 1, 40, 0.6)
     return values
 
 
@@ -281,27 +266,13 @@ def empty() -> Any:
     return values
 
 
-def unpromised() -> Any:
-    """Return a watch of groups alone, without a certificate, in weeks."""
-    values = watch(26, NAMES[:1])
-    none = dict.fromkeys(("mass", "target", "statistic", "link", "alpha", "confidence"))
-    values["settings"] = settings(period="week", horizon_days=None) | none
-    values |= {"promise": None, "n_waiting": None, "sources": None}
-    values["tests"] = [test for test in values["tests"] if test["part"] != "promise"]
-    return values
-
-
 def hostile() -> Any:
     """Return a watch whose names are markup and control characters."""
     values = watch(60, [EVIL, "a\x1b[31m & b", "\u202eright to left", "x" * 400])
     raise_alarm(values, 2, 20, 0.8)
     values["sources"]["contexts"] = [EVIL]
     values["sources"]["log"] = "</script><img src=x onerror=alert(1)>"
-    values["events"] = [{"date": values["dates"][3], "text": EVIL}]
     return values
 
 
-WATCHES = {
-    made.__name__: made
-    for made in (quiet, month, alarm, redrawn, years, many, events, empty, unpromised, hostile)
-}
+WATCHES = {made.__name__: made for made in (quiet, alarm, years, many, events, empty, hostile)}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from evenhand._files import write_text
-from evenhand._format import Summarized, number_in_full, one_line
+from evenhand._format import Summarized, and_more, number_in_full, one_line
 from evenhand._validate import Floats, InputError, Mask, bad_input, check_fraction
 from evenhand.audits.plain import SCHEMA, plain_records, write_tables
 from evenhand.audits.result import Audit
@@ -910,8 +910,7 @@ def _left_out(one: Recorded, other: Recorded, pairs: Pairs | None) -> list[str]:
     for side, against in ((one, other), (other, one)):
         alone = [name for name in side.groups if name not in against.groups]
         if alone:
-            more = f" and {len(alone) - 3:,} more" if len(alone) > 3 else ""
-            listed = ", ".join(alone[:3]) + more
+            listed = and_more(alone, 3)
             notes.append(f"Groups only in {side.label} are not compared: {listed}.")
     if pairs is not None and pairs.different:
         listed = ", ".join(sorted(pairs.different))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ import pandas as pd
 
 from evenhand import certificates
 from evenhand._files import link_target, write_text
+from evenhand._format import finite
 from evenhand._validate import InputError
 from evenhand.audits.group_tests import Family, plain_groups
 from evenhand.columns import UnseenValues
@@ -55,7 +55,7 @@ def plain(value: Any) -> Any:
         value = value.item()
     if isinstance(value, tuple):
         return [plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return finite(value)
 
 
 def write_tables(folder: str | os.PathLike[str], tables: Mapping[str, pd.DataFrame]) -> list[Path]:

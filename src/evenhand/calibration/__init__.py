@@ -2,81 +2,76 @@
 
 from __future__ import annotations
 
+from evenhand.calibration.bands import CDFBand as CDFBand
+from evenhand.calibration.bands import CDFBands as CDFBands
+
 # parts for other rooms are imported under their own names; `__all__` is the documented reference
-from evenhand.calibration.bands import SurvivalBand, cvar, dkw_band, local_levels_band
+from evenhand.calibration.bands import SurvivalBand, betting_cvar, cvar, local_levels_band
 from evenhand.calibration.bands import local_levels as local_levels
-from evenhand.calibration.bands import probability_within as probability_within
-from evenhand.calibration.betting import betting_cvar
-from evenhand.calibration.betting import pivots_and_stakes as pivots_and_stakes
-from evenhand.calibration.binning import count_pits
-from evenhand.calibration.cdf_bands import CDFBand as CDFBand
-from evenhand.calibration.cdf_bands import CDFBands as CDFBands
 from evenhand.calibration.censored import (
     CensoredError,
     censored_error,
 )
-from evenhand.calibration.counts import ERROR_BINS, GAP_BINS, PIT_BINS, PITCounts, binned_error
-from evenhand.calibration.distances import binned_distance as binned_distance
-from evenhand.calibration.distances import line_distance as line_distance
-from evenhand.calibration.distances import quantile_distance as quantile_distance
-from evenhand.calibration.distances import row_distances as row_distances
-from evenhand.calibration.distances import row_excess as row_excess
+from evenhand.calibration.censored import Estimate as Estimate
+from evenhand.calibration.censored import KnownPITs as KnownPITs
+from evenhand.calibration.censored import least_error as least_error
+from evenhand.calibration.counts import (
+    ERROR_BINS,
+    GAP_BINS,
+    PIT_BINS,
+    PITCounts,
+    binned_error,
+    count_pits,
+)
+from evenhand.calibration.errors import binned_distance as binned_distance
 from evenhand.calibration.errors import (
     calibration_error,
     cell_error,
     pathwise_errors,
 )
+from evenhand.calibration.errors import line_distance as line_distance
 from evenhand.calibration.errors import n_effective as n_effective
-from evenhand.calibration.event_rates import Reliability, reliability
+from evenhand.calibration.errors import quantile_distance as quantile_distance
+from evenhand.calibration.errors import ramps_at as ramps_at
+from evenhand.calibration.errors import row_distances as row_distances
+from evenhand.calibration.errors import row_excess as row_excess
+from evenhand.calibration.event_rates import (
+    ProbabilityScores,
+    Reliability,
+    isotonic_curve,
+    probability_scores,
+    reliability,
+)
+from evenhand.calibration.event_rates import calibration_slope as calibration_slope
+from evenhand.calibration.event_rates import check_events as check_events
 from evenhand.calibration.event_rates import probability_bins as probability_bins
-from evenhand.calibration.event_sums import count_distribution as count_distribution
-from evenhand.calibration.event_sums import event_p_value as event_p_value
 from evenhand.calibration.event_sums import event_values as event_values
-from evenhand.calibration.event_sums import rate_intervals as rate_intervals
-from evenhand.calibration.event_sums import sum_distribution as sum_distribution
-from evenhand.calibration.event_sums import trend_weights as trend_weights
-from evenhand.calibration.grid import Grid as Grid
-from evenhand.calibration.grid import rounding_step
-from evenhand.calibration.group_sums import COVERED as COVERED
 from evenhand.calibration.group_sums import LEAST_EFFECTIVE as LEAST_EFFECTIVE
 from evenhand.calibration.group_sums import Events as Events
 from evenhand.calibration.group_sums import GroupRows as GroupRows
 from evenhand.calibration.group_sums import GroupSums as GroupSums
 from evenhand.calibration.group_sums import RowValues as RowValues
 from evenhand.calibration.group_sums import coverage_name as coverage_name
+from evenhand.calibration.group_sums import holm as holm
 from evenhand.calibration.group_sums import row_values as row_values
-from evenhand.calibration.group_sums import weighted_p_value as weighted_p_value
 from evenhand.calibration.histogram import HISTOGRAM_BINS as HISTOGRAM_BINS
 from evenhand.calibration.histogram import HISTOGRAM_CONFIDENCE as HISTOGRAM_CONFIDENCE
 from evenhand.calibration.histogram import PITHistogram, pit_histogram
-from evenhand.calibration.histogram import cells_in_bins as cells_in_bins
 from evenhand.calibration.histogram import draws_in_bins as draws_in_bins
 from evenhand.calibration.histogram import histogram_band as histogram_band
 from evenhand.calibration.intervals import Interval as Interval
 from evenhand.calibration.intervals import binned_error_interval as binned_error_interval
 from evenhand.calibration.intervals import error_interval, share_bound, share_interval
-from evenhand.calibration.known_pits import Estimate as Estimate
-from evenhand.calibration.known_pits import KnownPITs as KnownPITs
-from evenhand.calibration.known_pits import least_error as least_error
-from evenhand.calibration.multiple_tests import holm as holm
-from evenhand.calibration.own_draws import check_own_draws as check_own_draws
 from evenhand.calibration.own_forecast import GivenForecast as GivenForecast
 from evenhand.calibration.own_forecast import given_forecast as given_forecast
-from evenhand.calibration.own_forecast import largest_signed_mean as largest_signed_mean
-from evenhand.calibration.own_forecast import margin_of_mean as margin_of_mean
 from evenhand.calibration.own_forecast import mid_ranks as mid_ranks
 from evenhand.calibration.own_forecast import own_parts as own_parts
 from evenhand.calibration.own_forecast import rate_error as rate_error
 from evenhand.calibration.pits import Pit as Pit
 from evenhand.calibration.pits import PITs
 from evenhand.calibration.pits import as_pits as as_pits
-from evenhand.calibration.ramps import ramps_at as ramps_at
-from evenhand.calibration.rate_scores import (
-    ProbabilityScores,
-    isotonic_curve,
-    probability_scores,
-)
-from evenhand.calibration.rate_scores import calibration_slope as calibration_slope
+from evenhand.calibration.pits import check_own_draws as check_own_draws
+from evenhand.calibration.scores import Grid as Grid
 from evenhand.calibration.scores import (
     cell_log_score,
     covered,
@@ -84,15 +79,11 @@ from evenhand.calibration.scores import (
     crps,
     interval_width,
     log_score,
+    rounding_step,
     spread,
 )
 from evenhand.calibration.scores import crps_and_spread as crps_and_spread
 from evenhand.calibration.scores import log_score_on as log_score_on
-from evenhand.calibration.simultaneous import bias_intervals as bias_intervals
-from evenhand.calibration.simultaneous import coverage_intervals as coverage_intervals
-from evenhand.calibration.simultaneous import error_intervals as error_intervals
-from evenhand.calibration.simultaneous import least_root as least_root
-from evenhand.calibration.simultaneous import most_variance as most_variance
 from evenhand.calibration.simultaneous import simultaneous_intervals as simultaneous_intervals
 
 __all__ = [
@@ -117,7 +108,6 @@ __all__ = [
     "covered_whole",
     "crps",
     "cvar",
-    "dkw_band",
     "error_interval",
     "interval_width",
     "isotonic_curve",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from scipy.special import betaincinv, gammaln, xlogy
 
 from evenhand._format import one_line
 from evenhand._validate import Floats
+from evenhand.draws import RandomState, generator
 
 Ranks = NDArray[np.intp]
 Counts = NDArray[np.int64]
@@ -59,11 +61,6 @@ class SurvivalBand:
 
     def __repr__(self) -> str:
         return one_line(self, steps=self.starts.size, top=self.top)
-
-    def reaches(self, t: Floats) -> Floats:
-        """Return bounds for `P(V >= t)`, same shape as `t`: the band just below t."""
-        before = np.searchsorted(self.starts, t, side="left") - 1
-        return np.where(before < 0, 1.0, self.upper[np.maximum(before, 0)])
 
     def cvar(self, mass: float) -> float:
         """Upper bound for the mean of the worst `mass`; simultaneous for all masses."""
@@ -115,20 +112,6 @@ def local_levels_band(
     starts = np.append(at_ranks, 0.0)
     upper = np.append(bounds, 1.0)
     return SurvivalBand(starts[::-1], upper[::-1], top)
-
-
-def dkw_band(
-    values: Floats, top: float, confidence: float, counts: Counts | None = None
-) -> SurvivalBand:
-    """Upper band of constant width, the baseline (Dvoretzky, Kiefer and Wolfowitz; Massart 1990).
-
-    The parameters are those of `local_levels_band`.
-    """
-    rising, upto = rising_values(values, counts)
-    n = int(upto[-1])
-    margin = np.sqrt(np.log(1 / (1 - confidence)) / (2 * n))
-    upper = 1 - upto / n + margin
-    return SurvivalBand(np.concatenate(([0.0], rising)), np.minimum(upper, 1.0), top)
 
 
 def rising_values(values: Floats, counts: Counts | None) -> tuple[Floats, Counts]:
@@ -225,3 +208,204 @@ def probability_within(ranks: Ranks, bounds: Floats, n: int) -> float:
 def _poisson(counts: NDArray[np.intp], rate: float) -> Floats:
     """Return Poisson probabilities of counts; faster than SciPy, which checks its arguments."""
     return np.asarray(np.exp(xlogy(counts, rate) - rate - gammaln(counts + 1.0)))
+
+
+# --- bands for the CDF of a PIT from both ends (method: sharp certificate)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CDFBand:
+    """Upper confidence band for `P(U <= u)` on [0, 1], a right-continuous step function.
+
+    Parameters
+    ----------
+    starts : ndarray of shape (k,)
+        Left ends of the steps, strictly increasing from 0.
+    upper : ndarray of shape (k,)
+        Bound for `P(U <= u)` on each step, increasing to 1.
+    """
+
+    starts: Floats
+    upper: Floats
+
+    def __repr__(self) -> str:
+        return one_line(self, steps=self.starts.size)
+
+    def at(self, u: Floats) -> Floats:
+        """Return the band at points between 0 and 1."""
+        return np.asarray(self.upper[np.searchsorted(self.starts, u, side="right") - 1])
+
+    @classmethod
+    def of(cls, values: Floats, confidence: float, counts: Counts | None = None) -> Self:
+        """Make the band with equal local levels from independent values between 0 and 1.
+
+        Parameters
+        ----------
+        values : ndarray of shape (k,)
+            The values, in any order.
+        confidence : float
+            Probability that the band holds everywhere.
+        counts : ndarray of int64, shape (k,), optional
+            Number of occurrences of each value; 1 by default.
+        """
+        rising, upto = rising_values(values, counts)
+        ranks, bounds = local_levels(int(upto[-1]), confidence)
+        # P(U < w) of the i-th smallest value w has the bound of the i-th rank
+        return cls.of_ranks(rising[np.searchsorted(upto[1:], ranks)], bounds)
+
+    @classmethod
+    def of_ranks(cls, values: Floats, bounds: Floats) -> Self:
+        """Make the band from increasing values `w` with bounds of `P(U < w)`.
+
+        Between two values `P(U <= u)` is at most the bound of the next one: the band is read just
+        below it. Its value at an atom therefore contains the atom.
+        """
+        starts = np.append(0.0, values)
+        upper = np.append(bounds, 1.0)
+        # of equal values only the last one begins a step
+        is_last = np.append(starts[1:] > starts[:-1], True)
+        return cls(starts[is_last], upper[is_last])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CDFBands:
+    """Upper bands for the CDFs of a PIT `U` and of `1 - U`, which hold jointly.
+
+    Parameters
+    ----------
+    upper : CDFBand
+        Upper band for `P(U <= u)`.
+    mirrored : CDFBand
+        Upper band for `P(1 - U <= u)`: `P(U < u)` is at least `1 - mirrored.at(1 - u)`.
+    """
+
+    upper: CDFBand
+    mirrored: CDFBand
+
+    def __repr__(self) -> str:
+        return one_line(self, steps=self.upper.starts.size + self.mirrored.starts.size)
+
+    @classmethod
+    def of(cls, low: Floats, high: Floats, confidence: float, counts: Counts | None = None) -> Self:
+        """Make the bands from independent PITs of which only limits may be known.
+
+        Parameters
+        ----------
+        low, high : ndarray of shape (k,)
+            Limits of the PITs, in any order; both are the PITs themselves if these are known.
+        confidence : float
+            Probability that both bands hold everywhere; each has half of the risk.
+        counts : ndarray of int64, shape (k,), optional
+            Number of PITs between each pair of limits; 1 by default.
+        """
+        # rounded down: 1 - 1e-20 rounds up to 1, as if the PIT were 0, which no link changes
+        rest = 1 - high
+        rest = np.where(1 - rest < high, np.nextafter(rest, 0.0), rest)
+        each = (1 + confidence) / 2
+        return cls(CDFBand.of(low, each, counts), CDFBand.of(rest, each, counts))
+
+    @classmethod
+    def of_uniform(cls, n: int, confidence: float) -> Self:
+        """Make the bands of `n` PITs at the middle of equal cells, `(i - 1/2) / n`."""
+        ranks, bounds = local_levels(n, (1 + confidence) / 2)
+        band = CDFBand.of_ranks((ranks - 0.5) / n, bounds)
+        return cls(band, band)
+
+    def distance_band(self) -> SurvivalBand:
+        """Return an upper band for `P(|U - 1/2| > t)`: the sum of both bands."""
+        # P(U < 1/2 - t) is the limit of P(U <= u) from below
+        below = [0.5 - band.starts[1:][::-1] for band in (self.upper, self.mirrored)]
+        bounds = [band.upper[:-1][::-1] for band in (self.upper, self.mirrored)]
+        inside = [distance[distance > 0] for distance in below]
+        starts = np.union1d(np.append(0.0, inside[0]), inside[1])
+        tails = [
+            np.append(1.0, bound)[np.searchsorted(distance, starts, side="right")]
+            for distance, bound in zip(below, bounds, strict=True)
+        ]
+        return SurvivalBand(starts, np.minimum(tails[0] + tails[1], 1.0), 0.5)
+
+    def nearness_band(self) -> CDFBand:
+        """Return an upper band for `P(|U - 1/2| <= t)`, with `t` from 0 to 1/2."""
+        ends = np.append(self.upper.starts, self.mirrored.starts) - 0.5
+        starts = np.unique(np.append(0.0, ends[ends > 0]))
+        both = self.upper.at(0.5 + starts) + self.mirrored.at(0.5 + starts)
+        return CDFBand(starts, np.clip(both - 1, 0.0, 1.0))
+
+
+# --- bound for the CVaR by betting
+
+
+def betting_cvar(
+    values: Floats, mass: float, top: float, confidence: float, random_state: RandomState = None
+) -> float:
+    """Upper bound for the mean of the worst `mass`, for a single mass, by betting.
+
+    To test the hypothesis that the mean of the worst `mass` is at least `tau`, a bettor stakes
+    capital on `(V - q)_+` being below `mass * (tau - q)`, where `q` and the stakes depend on
+    earlier rows only. Under the hypothesis no stake has a positive expected gain, whatever `q`
+    (Rockafellar & Uryasev 2000). If the capital ever reaches `1 / (1 - confidence)`, `tau` is
+    therefore rejected (Ville's inequality). The bound is the smallest rejected `tau`.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Independent values between 0 and `top`.
+    mass : float
+        Share of people, 0 < mass <= 1.
+    top : float
+        Largest possible value.
+    confidence : float
+        Probability that the bound holds.
+    random_state : int, generator or None
+        Seed for the order of the rows, which must not depend on the values.
+
+    Examples
+    --------
+    >>> values = np.random.default_rng(0).uniform(size=1000)  # the true mean is 1/2
+    >>> 0.5 < betting_cvar(values, 1.0, 1.0, 0.95, random_state=0) < 0.55
+    True
+    """
+    order = generator(random_state).permutation(values)
+    pivots, stakes = pivots_and_stakes(order, mass, top, confidence)
+    excess = np.maximum(order - pivots, 0.0)
+    goal = -np.log1p(-confidence)
+
+    def is_rejected(tau: float) -> bool:
+        gains = np.log1p(-stakes * (excess - mass * (tau - pivots)))
+        return bool(np.cumsum(gains).max() >= goal)
+
+    # stakes do not depend on tau, so the capital increases with tau and bisection finds the
+    # smallest rejected tau
+    low = 0.0
+    high = top
+    if not is_rejected(high):
+        return top
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_rejected(middle) else (middle, high)
+    return high
+
+
+def pivots_and_stakes(
+    order: Floats, mass: float, top: float, confidence: float
+) -> tuple[Floats, Floats]:
+    """Return the pivot and stake of each row, shape (n,), computed from the rows before it."""
+    n = order.size
+    # the stake with the largest expected growth of capital over n rows if the excess were normal
+    unit = np.sqrt(-2 * np.log1p(-confidence) / n)
+    pivots = np.empty(n)
+    stakes = np.empty(n)
+    start = 0
+    while start < n:
+        # pivots and stakes are updated whenever the number of rows seen has grown by 5%
+        stop = min(n, max(start + 1, int(start * 1.05)))
+        # two pseudo-rows at the ends of the range give the first bets a spread
+        seen = np.concatenate(([0.0, top], order[:start]))
+        pivot = 0.0 if mass == 1 else float(np.quantile(seen, 1 - mass))
+        spread = float(np.maximum(seen - pivot, 0.0).std())
+        # the capital stays positive for every tau in [0, top]
+        most = 0.9 / (top - pivot + mass * pivot)
+        pivots[start:stop] = pivot
+        stakes[start:stop] = min(unit / spread, most) if spread > 0 else most
+        start = stop
+    return pivots, stakes

@@ -11,17 +11,22 @@ needed. Pathwise errors are averaged over positions before they are counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
-from evenhand._validate import InputError, bad_input, check_count
-from evenhand.calibration.distances import binned_distance
+from evenhand._validate import Floats, InputError, bad_input, check_fraction
+from evenhand.calibration.errors import binned_distance, cell_row_distances, row_distances
+from evenhand.calibration.pits import Pit, PITs, as_pits, check_own_draws
+from evenhand.calibration.scores import is_inside, touches
+from evenhand.columns import check_groups
+from evenhand.draws import RandomState, generator
 
 Ints = NDArray[np.int64]
 
@@ -67,11 +72,6 @@ class PITCounts:
         As `inside`, for intervals between quantiles, which contain whole outcomes
         (`covered_whole`); None if no outcome has an atom, so that both are equal.
 
-    Raises
-    ------
-    InputError
-        If the arrays are not counts of the same people, or a group contains other people.
-
     Examples
     --------
     >>> from evenhand.calibration import count_pits
@@ -90,41 +90,6 @@ class PITCounts:
     groups: Mapping[str, PITCounts] = field(default_factory=dict)
     base: Ints | None = None
     inside_whole: Mapping[float, Ints] | None = None
-
-    def __post_init__(self) -> None:
-        check_count("n_draws", self.n_draws)
-        n = self.n_samples
-        if self.inside_whole is not None and self.inside_whole.keys() != self.inside.keys():
-            got = f"{sorted(self.inside_whole)}"
-            raise bad_input("inside_whole", f"have the levels of inside {self.levels}", got)
-        for name, counts, bins, total in self._arrays():
-            if counts.shape != (bins,) or counts.dtype != np.int64:
-                got = f"{counts.dtype} of shape {counts.shape}"
-                raise bad_input(name, f"be an array of {bins} counts of type int64", got)
-            if counts.min() < 0 or counts.sum() != total * n:
-                rule = f"be counts of at least 0 that add up to {total * n} for {n} people"
-                got = f"a sum of {counts.sum()} and a minimum of {counts.min()}"
-                raise bad_input(name, rule, got)
-        # counts of other people would make a group's bounds false; they are detected if one bin
-        # contains more people of the group than of all people
-        for name, group in self.groups.items():
-            if not self._may_contain(group):
-                raise InputError(
-                    f"groups[{name!r}] contains people, draws or levels that the counts of all"
-                    " people do not contain; take both from the same calls of count_pits"
-                )
-
-    def _may_contain(self, group: PITCounts) -> bool:
-        """Whether other counts can be those of a subset of these people."""
-        return self._kind == group._kind and all(
-            (part <= whole).all()
-            for (_, part, *_), (_, whole, *_) in zip(group._arrays(), self._arrays(), strict=True)
-        )
-
-    @property
-    def _kind(self) -> tuple[int, tuple[float, ...], bool, bool]:
-        """Quantities that are counted for each person."""
-        return self.n_draws, self.levels, self.gap is not None, self.base is not None
 
     def __repr__(self) -> str:
         return one_line(
@@ -186,16 +151,6 @@ class PITCounts:
             return None
         return {level: self.whole(level) + other.whole(level) for level in self.levels}
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PITCounts):
-            return NotImplemented
-        if self._kind != other._kind or self.groups != other.groups:
-            return False
-        pairs = zip(self._arrays(), other._arrays(), strict=True)
-        return all(np.array_equal(mine, others) for (_, mine, *_), (_, others, *_) in pairs)
-
-    __hash__ = None  # type: ignore[assignment]
-
     @classmethod
     def merged(cls, parts: Iterable[PITCounts]) -> PITCounts:
         """Add up the counts of at least one block of people, in any order."""
@@ -203,20 +158,6 @@ class PITCounts:
         if not several:
             raise InputError("there are no counts to merge; give the counts of at least one block")
         return reduce(add, several)
-
-    def _arrays(self) -> Iterator[tuple[str, Ints, int, int]]:
-        """Yield each array with its name, its length and the number of times it counts a person."""
-        # levels in a fixed order, so that the arrays of two counts can be paired
-        yield "pit", self.pit, PIT_BINS, self.n_draws
-        yield "one_draw", self.one_draw, PIT_BINS, 1
-        yield "error", self.error, ERROR_BINS, 1
-        if self.gap is not None:
-            yield "gap", self.gap, GAP_BINS, 1
-        if self.base is not None:
-            yield "base", self.base, PIT_BINS, 1
-        for level in self.levels:
-            yield f"inside[{level}]", self.inside[level], self.n_draws + 1, 1
-            yield f"inside_whole[{level}]", self.whole(level), self.n_draws + 1, 1
 
 
 def _sum(mine: Ints | None, others: Ints | None) -> Ints | None:
@@ -252,3 +193,173 @@ def binned_error(counts: PITCounts) -> float:
     if counts.n_samples == 0:
         raise bad_input("counts", "contain at least one person", "none")
     return binned_distance(counts.pit)
+
+
+# --- counts of a block of people
+
+Whole = TypeVar("Whole", np.int32, np.intp)
+
+BLOCK_PITS = 1 << 15
+"""Number of PITs binned at once: they and their temporaries fit into the processor's cache."""
+
+
+def count_pits(
+    pit: Pit,
+    r: ArrayLike | None = None,
+    *,
+    levels: Iterable[float] = (0.8, 0.9),
+    groups: Any = None,
+    base: ArrayLike | None = None,
+    random_state: RandomState = None,
+) -> PITCounts:
+    """Count the PITs of a block of people, and of each group among them.
+
+    Parameters
+    ----------
+    pit : PITs, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
+        PITs between 0 and 1, or the ends of their cells: rows are people, columns are draws. PITs
+        with cells are counted at one position in each cell; pathwise errors average over them.
+    r : array-like of shape (n,) or (n, m), optional
+        The draws behind the PITs: fresh for each person, one in each of m cells (`draws.jittered`).
+        Draws that people of this block share are refused; blocks are not compared.
+    levels : iterable of float, default (0.8, 0.9)
+        Nominal levels of the central intervals whose coverage is counted.
+    groups : DataFrame, Series, or dict of name to mask of shape (n,), optional
+        Groups named before the rows were seen. A group may have no rows in a block: its counts are
+        then zero.
+    base : array-like of shape (n,), optional
+        For a link around a deterministic forecaster: PITs of that forecaster, between 0 and 1.
+    random_state : int, generator or None
+        Seed for the draw chosen per person, and for the positions in cells given as a tuple. Pass
+        the same generator to all blocks: the result then equals that of the whole table, if a
+        `PITs` fixes the positions. With the same integer, people in different blocks would not be
+        independent.
+
+    Returns
+    -------
+    PITCounts
+        Counts of all rows; the attribute `groups` contains those of the groups, in their order.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid or cannot support a guarantee.
+
+    Examples
+    --------
+    >>> counts = count_pits([0.1, 0.2, 0.95], groups={"first two": np.array([True, True, False])})
+    >>> counts.pit[:640].sum(), counts.inside[0.8]  # one PIT of at most 0.1; one beyond 0.9
+    (np.int64(1), array([1, 2]))
+    >>> counts.groups["first two"].n_samples
+    2
+    """
+    random = generator(random_state)
+    pits = as_pits(pit, r, random_state=random)
+    n = pits.n_samples
+    m = pits.n_draws
+    masks = check_groups(groups, n, is_block=True)  # a group may have all its rows in other blocks
+    shares = [check_fraction("level", level) for level in levels]
+    if pits.draws is not None:
+        check_own_draws(pits.draws)
+    place = np.arange(n), random.integers(m, size=n)
+    # every row is binned once; the counts of a group reuse the bins of its rows
+    bins, error, inside, whole = _binned(pits, shares)
+    gap = None
+    if pits.draws is not None:
+        gap = _bins_of(np.abs(pits.matrix[place] - pits.draws[place]), GAP_BINS, 1.0)
+    own = None if base is None else _base_bins(base, n)
+    rows = _BinnedRows(bins, bins[place], error, gap, inside, own, whole)
+    by_group = {name: rows.counts(np.flatnonzero(mask)) for name, mask in masks.items()}
+    return replace(rows.counts(), groups=by_group)
+
+
+@dataclass(frozen=True)
+class _BinnedRows:
+    """Bins of PITs, one PIT per person, errors, gaps and base PITs; draws inside, by level.
+
+    `whole` is the number of draws whose interval between quantiles covers the outcome, by level;
+    None if there are no cells.
+    """
+
+    pit: NDArray[np.int32]
+    one_draw: NDArray[np.int32]
+    error: NDArray[np.int32]
+    gap: NDArray[np.int32] | None
+    inside: Mapping[float, NDArray[np.intp]]
+    base: NDArray[np.int32] | None
+    whole: Mapping[float, NDArray[np.intp]] | None
+
+    def counts(self, rows: Any = slice(None)) -> PITCounts:
+        """Count some of the people in each bin."""
+        m = self.pit.shape[1]
+
+        def people(bins: NDArray[Whole], n_bins: int) -> NDArray[np.int64]:
+            return _count(bins[rows], n_bins)
+
+        def by_level(inside: Mapping[float, NDArray[np.intp]]) -> dict[float, NDArray[np.int64]]:
+            return {level: people(draws, m + 1) for level, draws in inside.items()}
+
+        return PITCounts(
+            m,
+            _count(self.pit[rows].ravel(), PIT_BINS),
+            people(self.one_draw, PIT_BINS),
+            people(self.error, ERROR_BINS),
+            None if self.gap is None else people(self.gap, GAP_BINS),
+            by_level(self.inside),
+            base=None if self.base is None else people(self.base, PIT_BINS),
+            inside_whole=self.whole and by_level(self.whole),
+        )
+
+
+_Inside = dict[float, NDArray[np.intp]]
+
+
+def _binned(
+    pits: PITs, levels: list[float]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], _Inside, _Inside | None]:
+    """Return bins of PITs, (n, m), and of pathwise errors, (n,), and draws inside each level, (n,).
+
+    The last is the number of draws whose interval contains the whole cell; None without cells.
+    """
+    n, m = pits.matrix.shape
+    bins = np.empty((n, m), dtype=np.int32)
+    error = np.empty(n)
+    inside = {level: np.empty(n, dtype=np.intp) for level in levels}
+    whole = None if pits.cells is None else {level: np.empty(n, dtype=np.intp) for level in levels}
+    size = max(1, BLOCK_PITS // m)
+    for start, (low, high) in zip(range(0, n, size), pits.row_blocks(size), strict=True):
+        part = slice(start, start + size)
+        block = pits.matrix[part]
+        bins[part] = _pit_bins(block)
+        error[part] = row_distances(block) if low is high else cell_row_distances(low, high)
+        for level in levels:
+            inside[level][part] = is_inside(block, level).sum(axis=-1)
+            if whole is not None:
+                whole[level][part] = touches(low, high, level).sum(axis=-1)
+    return bins, _bins_of(error, ERROR_BINS, 0.5), inside, whole
+
+
+def _pit_bins(pits: Floats) -> NDArray[np.int32]:
+    """Return the bin of each PIT."""
+    bins = (pits * PIT_BINS).astype(np.int32)
+    # products such as PIT_BINS * (k / PIT_BINS) are rounded to either side of k: a PIT at or below
+    # the lower edge of its bin belongs to the bin below. The first bin includes PITs of 0
+    bins -= (pits <= bins / PIT_BINS) & (bins > 0)
+    return bins
+
+
+def _base_bins(base: ArrayLike, n: int) -> NDArray[np.int32]:
+    """Check the PITs of a base, one per row, and return their bins."""
+    pits = as_pits(base).matrix
+    if pits.shape != (n, 1):
+        raise bad_input("base", f"have one PIT per row ({n})", f"shape {np.shape(base)}")
+    return _pit_bins(pits[:, 0])
+
+
+def _bins_of(values: Floats, n_bins: int, top: float) -> NDArray[np.int32]:
+    """Return bins of [0, top]; their number is a power of two, so that the product is exact."""
+    return np.asarray(np.clip(np.ceil(values * (n_bins / top)) - 1, 0, n_bins - 1), dtype=np.int32)
+
+
+def _count(bins: NDArray[Whole], n_bins: int) -> NDArray[np.int64]:
+    return np.bincount(bins, minlength=n_bins).astype(np.int64, copy=False)

@@ -441,3 +441,22 @@ def _weighted_tests(sums: GroupSums) -> GroupTests:
 def coverage_name(level: float) -> str:
     """Return the name of the coverage of an interval in tables, such as `coverage_80`."""
     return f"coverage_{level * 100:.0f}"
+
+
+# --- correction of p-values for the number of tests
+
+
+def holm(p_values: Floats) -> Floats:
+    """Adjust p-values for the number of tests, step down (Holm, 1979); NaN is no test.
+
+    Examples
+    --------
+    >>> holm(np.array([0.01, np.nan, 0.04]))
+    array([0.02,  nan, 0.04])
+    """
+    tested = np.flatnonzero(~np.isnan(p_values))
+    order = tested[np.argsort(p_values[tested])]
+    adjusted = np.full(p_values.size, np.nan)
+    steps = p_values[order] * np.arange(order.size, 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted

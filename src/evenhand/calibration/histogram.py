@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, bdtrik
 
 from evenhand._validate import Floats
+from evenhand.calibration.errors import ramps_at
 from evenhand.calibration.pits import Pit, as_pits
-from evenhand.calibration.ramps import ramps_at
 
 HISTOGRAM_CONFIDENCE = 0.95
 """Probability that the band contains all bins of calibrated forecasts."""

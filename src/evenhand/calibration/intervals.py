@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import betainccinv, betaincinv
 
 from evenhand._validate import Floats, Ints
-from evenhand.calibration.distances import quantile_distance
+from evenhand.calibration.errors import quantile_distance
 
 Interval = tuple[Floats, Floats]
 """Lower and upper ends, each of shape (g,)."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
 from evenhand._validate import (
@@ -90,22 +91,14 @@ class PITs:
         censored = (
             None if self.censored is None else _censored(self.censored, matrix.shape[0], cells)
         )
-        self._set(matrix, draws, _weights(self.weights, matrix.shape[0]), cells, censored)
-
-    def _set(
-        self,
-        matrix: Floats,
-        draws: Floats | None,
-        weights: Floats | None,
-        cells: tuple[Floats, Floats] | None,
-        censored: Mask | None,
-    ) -> None:
         # the fields of a frozen dataclass cannot be assigned
-        object.__setattr__(self, "matrix", matrix)
-        object.__setattr__(self, "draws", draws)
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "cells", cells)
-        object.__setattr__(self, "censored", censored)
+        self.__dict__.update(
+            matrix=matrix,
+            draws=draws,
+            weights=_weights(self.weights, matrix.shape[0]),
+            cells=cells,
+            censored=censored,
+        )
 
     @classmethod
     def of_cells(
@@ -227,11 +220,14 @@ class PITs:
             Rows of the people; may be empty.
         """
         matrix = self.matrix[rows]
-        draws = None if self.draws is None else self.draws[rows]
         weights = None if self.weights is None or not matrix.size else self.weights[rows]
-        cells = None if self.cells is None else (self.cells[0][rows], self.cells[1][rows])
-        censored = None if self.censored is None else _some(self.censored[rows])
-        return self._unchecked(matrix, draws, _weights(weights, matrix.shape[0]), cells, censored)
+        return self._with(
+            matrix=matrix,
+            draws=None if self.draws is None else self.draws[rows],
+            weights=_weights(weights, matrix.shape[0]),
+            cells=None if self.cells is None else (self.cells[0][rows], self.cells[1][rows]),
+            censored=None if self.censored is None else _some(self.censored[rows]),
+        )
 
     def weighted_by(self, membership: Floats) -> PITs:
         """Return the PITs with the weight of each person multiplied by a probability.
@@ -246,10 +242,7 @@ class PITs:
         >>> PITs([0.2, 0.7], weights=[1, 3]).weighted_by(np.array([0.75, 0.25])).weights is None
         True
         """
-        weights = self.shares * membership
-        return self._unchecked(
-            self.matrix, self.draws, _weights(weights, self.n_samples), self.cells, self.censored
-        )
+        return self._with(weights=_weights(self.shares * membership, self.n_samples))
 
     def without_copies(self) -> PITs:
         """Return PITs of one column if no draws are known and all columns are equal.
@@ -263,20 +256,12 @@ class PITs:
         if not all((x == x[:, :1]).all() for x in (self.matrix, *(self.cells or ()))):
             return self
         cells = None if self.cells is None else (self.low[:, :1], self.high[:, :1])
-        return self._unchecked(first, None, self.weights, cells, self.censored)
+        return self._with(matrix=first, cells=cells)
 
-    @classmethod
-    def _unchecked(
-        cls,
-        matrix: Floats,
-        draws: Floats | None,
-        weights: Floats | None,
-        cells: tuple[Floats, Floats] | None,
-        censored: Mask | None,
-    ) -> PITs:
-        """Make a `PITs` from values that are already validated."""
-        some = object.__new__(cls)
-        some._set(matrix, draws, weights, cells, censored)
+    def _with(self, **values: Any) -> PITs:
+        """Return the same with some values, which are already validated."""
+        some = copy(self)
+        some.__dict__.update(values)
         return some
 
 
@@ -409,3 +394,59 @@ def _weights(sample_weight: ArrayLike | None, n: int) -> Floats | None:
     # PITs without weights need only a plain sort
     weights = check_weights(sample_weight, n)
     return None if (weights == weights[0]).all() else weights
+
+
+# --- draws that can support a guarantee (method: draws)
+
+
+def check_own_draws(draws: Floats, rows: NDArray[np.intp] | None = None) -> None:
+    """Refuse draws that cannot support a guarantee (method: draws).
+
+    Valid draws are made separately for each person, one in each of m equal cells of [0, 1].
+
+    Parameters
+    ----------
+    draws : ndarray of shape (n, m)
+        Draws strictly between 0 and 1.
+    rows : ndarray of int, optional
+        Rows that are used, one per person; all by default. Only these must not share draws.
+
+    Raises
+    ------
+    InputError
+        If a cell has no draw, or two of the rows have the same draws.
+
+    Examples
+    --------
+    >>> from evenhand.draws import jittered
+    >>> check_own_draws(jittered(100, 8))
+    """
+    n, m = draws.shape
+    for start in range(0, n, BLOCK_ROWS):
+        # draws of draws.jittered are in the order of the cells; only others need a sort
+        scaled = draws[start : start + BLOCK_ROWS] * m
+        if (np.floor(scaled) == np.arange(m)).all():
+            continue
+        cells = np.sort(scaled, axis=-1) - np.arange(m)
+        elsewhere = ((cells < -1e-9) | (cells > 1 + 1e-9)).any(axis=-1)
+        if elsewhere.any():
+            place = f"r[{start + int(np.argmax(elsewhere))}]"
+            raise InputError(
+                f"{place} does not have one draw in each of {m} equal cells of [0, 1]; {JITTERED}"
+            )
+    _check_fresh(draws, np.arange(n) if rows is None else rows)
+
+
+def _check_fresh(draws: Floats, rows: NDArray[np.intp]) -> None:
+    """Refuse draws shared by several people: continuous draws coincide with probability 0."""
+    first = draws[rows, 0]
+    order = rows[np.argsort(first, kind="stable")]
+    twins = np.flatnonzero(np.diff(draws[order, 0]) == 0)
+    same = twins[(draws[order[twins]] == draws[order[twins + 1]]).all(axis=-1)]
+    rule = "contain fresh draws for each person"
+    if same.size == rows.size - 1 > 0:
+        raise bad_input("r", rule, "the same draws for all people", JITTERED)
+    if same.size:
+        got = f"the same draws in rows {order[same[0]]} and {order[same[0] + 1]}"
+        remedy = "if these are rows of the same person, pass person labels as cluster"
+        raise bad_input("r", rule, got, remedy)

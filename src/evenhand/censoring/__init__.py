@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from evenhand.censoring.kaplan_meier import KaplanMeier
 from evenhand.censoring.times import ISO_DATES as ISO_DATES
-from evenhand.censoring.times import CensoredTimes
+from evenhand.censoring.times import CensoredTimes, KaplanMeier
 from evenhand.censoring.times import check_horizon as check_horizon
 from evenhand.censoring.times import given_times as given_times
 from evenhand.censoring.times import parsed_dates as parsed_dates

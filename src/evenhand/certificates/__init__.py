@@ -5,11 +5,9 @@ from __future__ import annotations
 # parts for other rooms and for tests; `__all__` is the documented reference
 from evenhand.certificates.assumptions import LOST as LOST
 from evenhand.certificates.assumptions import ONE_ROW_EACH as ONE_ROW_EACH
-from evenhand.certificates.bound_choice import choose_bound
+from evenhand.certificates.assumptions import FollowUp
 from evenhand.certificates.certificate import WORST as WORST
 from evenhand.certificates.certificate import Certificate, Method
-from evenhand.certificates.certification import certify_counts, certify_pit
-from evenhand.certificates.contraction import Contraction as Contraction
 from evenhand.certificates.deterministic_intervals import LEAST_FLOOR as LEAST_FLOOR
 from evenhand.certificates.deterministic_intervals import WIDER_LEVELS as WIDER_LEVELS
 from evenhand.certificates.deterministic_intervals import (
@@ -24,28 +22,35 @@ from evenhand.certificates.deterministic_intervals import (
 from evenhand.certificates.event_certificate import MASSES as MASSES
 from evenhand.certificates.event_certificate import (
     EventCertificate,
+    EventCounts,
     certify_event_counts,
     certify_events,
+    count_events,
 )
-from evenhand.certificates.event_evidence import EventCounts, count_events
-from evenhand.certificates.evidence import CountEvidence, LinkBase, RowEvidence
+from evenhand.certificates.evidence import CountEvidence, LinkBase, RowEvidence, TimesEvidence
 from evenhand.certificates.fixed_sequence_certificate import FixedSequenceCertificate
-from evenhand.certificates.follow_up import FollowUp
-from evenhand.certificates.hurdle_certificate import HurdleCertificate
-from evenhand.certificates.hurdle_certification import certify_hurdle, certify_hurdle_counts
-from evenhand.certificates.least_alpha import LEAST_ALPHA as LEAST_ALPHA
-from evenhand.certificates.least_alpha import search_alpha as search_alpha
-from evenhand.certificates.link_certificate import LinkCertificate
-from evenhand.certificates.link_certification import certify_calibrated as certify_calibrated
-from evenhand.certificates.link_certification import certify_link, certify_link_counts
+from evenhand.certificates.hurdle_certificate import (
+    HurdleCertificate,
+    certify_hurdle,
+    certify_hurdle_counts,
+)
+from evenhand.certificates.link_certificate import (
+    LinkCertificate,
+    certify_link,
+    certify_link_counts,
+)
+from evenhand.certificates.link_certificate import certify_calibrated as certify_calibrated
+from evenhand.certificates.link_evidence import LEAST_ALPHA as LEAST_ALPHA
 from evenhand.certificates.link_evidence import Bound as Bound
-from evenhand.certificates.pathwise_evidence import approximate_errors as approximate_errors
-from evenhand.certificates.pit_certificate import PITCertificate
-from evenhand.certificates.pointwise import pointwise_bound as pointwise_bound
+from evenhand.certificates.link_evidence import choose_bound
+from evenhand.certificates.link_evidence import search_alpha as search_alpha
+from evenhand.certificates.pit_certificate import PITCertificate, certify_counts, certify_pit
 from evenhand.certificates.promise import Envelope, Promise
-from evenhand.certificates.times_certificate import TimesCertificate
-from evenhand.certificates.times_certification import certify_hurdle_times, certify_times
-from evenhand.certificates.times_evidence import TimesEvidence
+from evenhand.certificates.times_certificate import (
+    TimesCertificate,
+    certify_hurdle_times,
+    certify_times,
+)
 
 __all__ = [
     "Certificate",

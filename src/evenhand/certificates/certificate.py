@@ -33,7 +33,7 @@ from evenhand.certificates.event_certificate import MASSES, EventCertificate
 from evenhand.certificates.promise import Promise
 from evenhand.distributions import OutcomeKind
 
-Method = Literal["local-levels", "betting", "dkw"]
+Method = Literal["local-levels", "betting"]
 
 WORST = 0.5
 """Largest possible W1 error."""
@@ -52,7 +52,7 @@ class Certificate(Summarized, ABC):
     ----------
     confidence : float
         Probability, over the rows and draws, that a bound holds.
-    method : {"local-levels", "betting", "dkw"}
+    method : {"local-levels", "betting"}
         Method of the bounds for every group.
     mass : float or None
         The one group size for which bounds for every group are available; None if they are

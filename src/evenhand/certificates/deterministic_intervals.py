@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -232,28 +232,15 @@ def plain_coverage(
 
 def floors_line(intervals: Sequence[WiderInterval], of: str) -> str:
     """Return the line of a summary about intervals without a draw; "" if it is uninformative."""
-    text = floors_in_words((one.level, one.floor) for one in intervals)
-    if not text:
-        return ""
-    opening = f"- without a draw, in every group of at least {in_full(intervals[0].mass)} of {of},"
-    return f"{opening} {text}; there is no upper bound"
-
-
-def floors_in_words(floors: Iterable[tuple[float, float]]) -> str:
-    """Write lower bounds of coverage by level; nothing if none is informative.
-
-    Examples
-    --------
-    >>> floors_in_words([(0.9, 0.0), (0.95, 0.6451), (0.98, 0.81)])
-    'the 95% interval covers at least 64.5% of outcomes and the 98% interval 81.0%'
-    """
     useful = [
-        (f"the {in_full(level)} interval", at_least(floor, percent))
-        for level, floor in floors
-        if floor >= LEAST_FLOOR
+        (f"the {in_full(one.level)} interval", at_least(one.floor, percent))
+        for one in intervals
+        if one.floor >= LEAST_FLOOR
     ]
     if not useful:
         return ""
     (first, least), *others = useful
     listed = [f"{first} covers at least {least} of outcomes", *map(" ".join, others)]
-    return f"{', '.join(listed[:-1])} and {listed[-1]}" if others else listed[0]
+    text = f"{', '.join(listed[:-1])} and {listed[-1]}" if others else listed[0]
+    opening = f"- without a draw, in every group of at least {in_full(intervals[0].mass)} of {of},"
+    return f"{opening} {text}; there is no upper bound"

@@ -124,8 +124,7 @@ class Promise:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild a promise from the output of `to_dict`; InputError if it is anything else."""
         try:
-            link = values["link"]
-            found = values["envelope"]
+            link, found, both = values["link"], values["envelope"], values["targets"]
             envelope = None
             if found is not None:
                 low, high = (
@@ -133,8 +132,6 @@ class Promise:
                     for side in ("low", "high")
                 )
                 envelope = Envelope(low, high)
-            # promises written without it have one bound for both sides
-            both = values.get("targets")
             if both is not None:
                 above, below = map(float, both)
                 both = (above, below)
@@ -145,7 +142,7 @@ class Promise:
                 float(values["confidence"]),
                 None if link is None else make_link(link, float(values["alpha"])),
                 envelope,
-                None if values.get("atom") is None else float(values["atom"]),
+                None if values["atom"] is None else float(values["atom"]),
                 both,
             )
         except (KeyError, TypeError, ValueError) as error:

@@ -22,28 +22,10 @@ MODEL = "Model"
 RANDOMIZATION = "Randomization"
 GUARANTEE = "Guarantee for every group"
 DRAWS = "Draws"
+LOG = "Decision log"
 OUTPUT = "Output"
 LARGE = "Large tables"
 """Panels of options in help pages."""
-
-WIDER_HELP = (
-    "instead of --max-group-error: certify as much as possible with 80% prediction intervals at"
-    " most so much wider; 0.1 for 10%"
-)
-PRICE_HELP = (
-    "instead of --max-group-error: certify as much as possible for at most this loss of log score,"
-    " in nats"
-)
-CONTEXT_HELP = "name of the decision; each context has its own draws, e.g. 2026-11"
-"""Help of options that are in different panels of different commands."""
-
-
-def _links() -> list[str]:
-    """Return the names of links, for completion; they are slow to import."""
-    from evenhand.links import LINKS
-
-    return list(LINKS)
-
 
 Table = Annotated[
     Path,
@@ -51,6 +33,20 @@ Table = Annotated[
 ]
 Target = Annotated[
     str, typer.Option(metavar="COLUMN", rich_help_panel=ROWS, help="column with the outcome")
+]
+PersonId = Annotated[
+    str | None,
+    typer.Option(
+        "--id", metavar="COLUMN", rich_help_panel=ROWS, help="column with the id of each person"
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        rich_help_panel=ROWS,
+        help="column with the ids of people who have several rows; bounds use one row per person",
+    ),
 ]
 DropMissing = Annotated[
     bool,
@@ -146,11 +142,11 @@ Link = Annotated[
     typer.Option(
         metavar="LINK",
         rich_help_panel=RANDOMIZATION,
-        autocompletion=_links,
         help="link family: entropic, laplace or gaussian",
     ),
 ]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="random seed, for a repeatable run")]
+FixedSeed = Annotated[int, typer.Option(metavar="N", help="random seed")]
 Event = Annotated[
     str | None,
     typer.Option(
@@ -179,12 +175,21 @@ Entered = Annotated[
         " before the end of follow-up",
     ),
 ]
+MaxGroupError = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        rich_help_panel=GUARANTEE,
+        help="largest group error to certify, below 0.5; by default 0.25, except in fit",
+    ),
+]
 MaxWider = Annotated[
     float | None,
     typer.Option(
         metavar="SHARE",
         rich_help_panel=GUARANTEE,
-        help=WIDER_HELP,
+        help="instead of --max-group-error: certify as much as possible with 80% prediction"
+        " intervals at most so much wider; 0.1 for 10%",
     ),
 ]
 MaxPrice = Annotated[
@@ -192,7 +197,41 @@ MaxPrice = Annotated[
     typer.Option(
         metavar="NATS",
         rich_help_panel=GUARANTEE,
-        help=PRICE_HELP,
+        help="instead of --max-group-error: certify as much as possible for at most this loss of"
+        " log score, in nats",
+    ),
+]
+GroupMass = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        rich_help_panel=GUARANTEE,
+        help="smallest certified group size, as a share of people; 0.2 by default",
+    ),
+]
+Confidence = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        rich_help_panel=GUARANTEE,
+        help="confidence of the certificate; 0.95 by default",
+    ),
+]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS",
+        rich_help_panel=GROUPS,
+        help="columns in which groups are searched, known before the outcome, comma-separated; by"
+        " default the features of the model, or all other columns",
+    ),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        rich_help_panel=DRAWS,
+        help="file with the secret key of the draws, at least 16 bytes",
     ),
 ]
 Id = Annotated[
@@ -206,7 +245,7 @@ Context = Annotated[
     typer.Option(
         metavar="NAME",
         rich_help_panel=DRAWS,
-        help=CONTEXT_HELP,
+        help="name of the decision; each context has its own draws, e.g. 2026-11",
     ),
 ]
 Levels = Annotated[
@@ -231,6 +270,21 @@ Keep = Annotated[
         metavar="COLUMNS",
         rich_help_panel=OUTPUT,
         help="columns of the table to write too, comma-separated, such as the outcome of an audit",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", rich_help_panel=OUTPUT, help="file to write: an .html page, or .json"
+    ),
+]
+OutByTarget = Annotated[
+    Path,
+    typer.Option(
+        metavar="PATH",
+        rich_help_panel=OUTPUT,
+        help="with --target: folder to write; otherwise a csv or parquet file, or a new folder if"
+        " TABLE is a folder",
     ),
 ]
 OutTable = Annotated[
@@ -265,6 +319,22 @@ SkipBadParts = Annotated[
         "--skip-bad-parts",
         rich_help_panel=LARGE,
         help="skip parts that cannot be read, and list them",
+    ),
+]
+Log = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG",
+        help="decision log: a .sqlite file, or a URL such as postgresql://USER@HOST/DATABASE",
+    ),
+]
+LogContext = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        rich_help_panel=LOG,
+        help="context of the forecasts in the log",
     ),
 ]
 AsJson = Annotated[

@@ -2,115 +2,150 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from evenhand._format import option_name
 from evenhand._validate import InputError
-from evenhand.cli.arguments import (
-    GATE,
-    GROUPS,
-    LARGE,
-    OUTPUT,
-    ROWS,
-    AsJson,
-    ChanceOfZero,
-    DropMissing,
-    Entered,
-    Event,
-    ForecastOutcome,
-    Horizon,
-    Mean,
-    Pmf,
-    Probability,
-    Quantiles,
-    Samples,
-    Scheduler,
-    SkipBadParts,
-    SortQuantiles,
-    Std,
-    Survival,
-    Tables,
-    Target,
-    Workers,
-    check_seed,
+from evenhand.cli import arguments
+from evenhand.cli.options import check_apart, described
+from evenhand.cli.output import Verdict, command_line, inform, show, show_text
+from evenhand.cli.rows import (
+    Request,
+    TimeColumns,
+    audit_in_memory,
+    audit_in_parts,
+    column_subject,
+    refuse_without_forecasts,
 )
-from evenhand.cli.audit_request import Request, audit_in_memory, audit_in_parts
-from evenhand.cli.options import check_apart, described, warn_of_similar_keys
-from evenhand.cli.reports import check_tables, command_line, report
-from evenhand.cli.tables import column_subject, refuse_without_forecasts
-from evenhand.cli.times import TimeColumns
 
 if TYPE_CHECKING:
+    from evenhand.audits import Audit, Comparison, Condition
     from evenhand.scale import ColumnSubject, ModelSubject
+
+
+def show_summary(found: Audit | Comparison, *, as_json: bool, **options: bool) -> None:
+    """Print an audit or a comparison as text, with options of `summary`, or as JSON."""
+    if as_json:
+        show(found.to_json())
+    else:
+        show_text(found.summary(**options))
+
+
+def check_tables(folder: Path | None, inputs: Mapping[str, Path | None]) -> None:
+    """Refuse a folder of tables that cannot be written, before long work."""
+    if folder is None:
+        return
+    check_apart(folder, inputs, option="--tables")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--tables {folder} is a file; name a new or empty folder")
+    parent = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(f"--tables {folder}: {parent} is not a writable folder; name another")
+
+
+def write_tables(found: Audit | Comparison, folder: Path | None) -> None:
+    """Write the tables of a result as csv files."""
+    if folder is not None:
+        files = found.to_csv(folder)
+        inform(f"{len(files)} tables written to {folder}")
+
+
+def report(
+    found: Audit,
+    conditions: list[Condition],
+    out: Path | None,
+    as_json: bool,
+    tables: Path | None = None,
+    *,
+    full: bool = False,
+) -> None:
+    """Write and print an audit with the conditions of its gate; `full` prints all findings.
+
+    Raises Verdict, with exit code 1 if a condition is true, or InputError if a condition cannot be
+    evaluated. The report is written in either case.
+    """
+    from evenhand.audits import with_conditions
+
+    found = with_conditions(found, conditions)
+    # file and text come first, so that a failed gate leaves its report
+    if out is not None:
+        (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
+        inform(f"audit written to {out}")
+    # the result is printed even if the folder of tables turns out to contain other files
+    show_summary(found, as_json=as_json, full=full)
+    write_tables(found, tables)
+    if conditions:
+        judge(found)
+
+
+def judge(found: Audit) -> NoReturn:
+    """Print conditions that are true and conditions that cannot be evaluated, and exit."""
+    failed = [one for one in found.conditions if one.is_true]
+    refusals = [one.reason for one in found.conditions if one.reason]
+    for one in failed:
+        # with all digits: a rounded value could equal the limit that it exceeds
+        value = "" if one.text == one.quantity else f" (it is {one.value:.10g})"
+        inform(f"failed: the condition of --fail-if is true: {one.text}{value}")
+    for refusal in refusals[:-1]:
+        inform(f"error: {refusal}")
+    # a condition that cannot be evaluated is bad input, not a passed gate
+    if refusals:
+        raise InputError(refusals[-1])
+    raise Verdict(1 if failed else 0)
 
 
 def audit(
     options: typer.Context,
-    source: Annotated[
-        Path,
+    paths: Annotated[
+        list[Path],
         typer.Argument(
             metavar="[MODEL] TABLE",
             help="model folder written by fit, and the table; the table alone if it contains the"
             " forecasts of another model",
         ),
     ],
-    target: Target,
-    table: Annotated[
-        Path | None, typer.Argument(show_default=False, metavar="", hidden=True)
-    ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            rich_help_panel=ROWS,
-            help="column with the unique id of each person",
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            rich_help_panel=ROWS,
-            help="column with the ids of people who have several rows; one row per person is"
-            " audited",
-        ),
-    ] = None,
+    target: arguments.Target,
+    id_column: arguments.PersonId = None,
+    cluster: arguments.Cluster = None,
     weight: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", rich_help_panel=ROWS, help="column with sampling weights"),
+        typer.Option(
+            metavar="COLUMN", rich_help_panel=arguments.ROWS, help="column with sampling weights"
+        ),
     ] = None,
     largest_weight: Annotated[
         float | None,
         typer.Option(
             metavar="NUMBER",
-            rich_help_panel=ROWS,
+            rich_help_panel=arguments.ROWS,
             help="largest weight of the sampling design, with which groups are found by search and"
             " guarantees are given for weighted rows",
         ),
     ] = None,
-    mean: Mean = None,
-    std: Std = None,
-    quantiles: Quantiles = None,
-    samples: Samples = None,
-    sort_quantiles: SortQuantiles = False,
-    survival: Survival = None,
-    probability: Probability = None,
-    pmf: Pmf = None,
-    chance_of_zero: ChanceOfZero = None,
-    outcome: ForecastOutcome = None,
-    drop_missing: DropMissing = False,
-    event: Event = None,
-    horizon: Horizon = None,
-    entered: Entered = None,
+    mean: arguments.Mean = None,
+    std: arguments.Std = None,
+    quantiles: arguments.Quantiles = None,
+    samples: arguments.Samples = None,
+    sort_quantiles: arguments.SortQuantiles = False,
+    survival: arguments.Survival = None,
+    probability: arguments.Probability = None,
+    pmf: arguments.Pmf = None,
+    chance_of_zero: arguments.ChanceOfZero = None,
+    outcome: arguments.ForecastOutcome = None,
+    drop_missing: arguments.DropMissing = False,
+    event: arguments.Event = None,
+    horizon: arguments.Horizon = None,
+    entered: arguments.Entered = None,
     groups: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            rich_help_panel=GROUPS,
+            rich_help_panel=arguments.GROUPS,
             help="columns that define groups, known before the outcome, comma-separated",
         ),
     ] = None,
@@ -118,25 +153,17 @@ def audit(
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            rich_help_panel=GROUPS,
+            rich_help_panel=arguments.GROUPS,
             help="columns with each row's probability of membership in a group, comma-separated;"
             " one group of that name each",
         ),
     ] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMNS",
-            rich_help_panel=GROUPS,
-            help="columns in which groups are searched, known before the outcome, comma-separated;"
-            " by default the features of the model, or all other columns",
-        ),
-    ] = None,
+    features: arguments.Features = None,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
             metavar="CONDITION",
-            rich_help_panel=GATE,
+            rich_help_panel=arguments.GATE,
             help="exit with code 1 if this condition is true: problem, too-few-rows, not-proven,"
             ' "groups_beyond_tolerance > 0", "certified_group_error(0.2) > 0.25" for forecasts with'
             ' a draw, or "certified_event_rate(0.05, 0.2) > 0.1" for 0/1 outcomes; may be repeated',
@@ -146,7 +173,7 @@ def audit(
         float | None,
         typer.Option(
             metavar="SHARE",
-            rich_help_panel=GATE,
+            rich_help_panel=arguments.GATE,
             help="error above which a significant finding is a problem; by default 0.02 (2 points),"
             " for yes/no the lesser of 2 points and a fifth of the rate",
         ),
@@ -155,7 +182,7 @@ def audit(
         float,
         typer.Option(
             metavar="SHARE",
-            rich_help_panel=GATE,
+            rich_help_panel=arguments.GATE,
             help="confidence of the certificate and other bounds",
         ),
     ] = 0.95,
@@ -163,25 +190,18 @@ def audit(
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE",
-            rich_help_panel=OUTPUT,
+            rich_help_panel=arguments.OUTPUT,
             help="describe the audit in its report: population=..., period=..., author=...,"
             " purpose=..., unit=... (of the outcome) or any other key; may be repeated",
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
-            help="file to write: an .html report, or .json",
-        ),
-    ] = None,
-    tables: Tables = None,
+    out: arguments.Out = None,
+    tables: arguments.Tables = None,
     no_rows: Annotated[
         bool,
         typer.Option(
             "--no-rows",
-            rich_help_panel=OUTPUT,
+            rich_help_panel=arguments.OUTPUT,
             help="leave the values of single rows out of the JSON, without which evenhand compare"
             " has no paired intervals, and all ids out of the JSON and the tables",
         ),
@@ -190,36 +210,33 @@ def audit(
         bool,
         typer.Option(
             "--full",
-            rich_help_panel=OUTPUT,
+            rich_help_panel=arguments.OUTPUT,
             help="print all findings and tables, not a short summary",
         ),
     ] = False,
-    as_json: AsJson = False,
+    as_json: arguments.AsJson = False,
     sample_size: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=1,
-            rich_help_panel=LARGE,
+            rich_help_panel=arguments.LARGE,
             help="for a folder of parts: number of random rows that are searched and scored;"
             " 100,000 by default",
         ),
     ] = None,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    skip_bad_parts: SkipBadParts = False,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="seed of the draws, the bootstrap and the searches")
-    ] = 0,
+    workers: arguments.Workers = None,
+    scheduler: arguments.Scheduler = None,
+    skip_bad_parts: arguments.SkipBadParts = False,
+    seed: arguments.FixedSeed = 0,
 ) -> None:
     """Audit the calibration of a model, or of another model's forecasts, on held-out rows."""
     from evenhand import audits
     from evenhand._validate import check_fraction
-    from evenhand.report import ABOUT_KEYS
     from evenhand.tables import check_writable
 
-    check_seed(seed)
-    times = TimeColumns.of(event, horizon, entered, survival=survival)
+    arguments.check_seed(seed)
+    times = TimeColumns.of(options)
     check_fraction("--confidence", confidence)
     if tolerance is not None:
         check_fraction("--tolerance", tolerance, low_open=False, high_open=False)
@@ -228,10 +245,10 @@ def audit(
     # options are checked before a table is read, which may take minutes
     conditions = [audits.parse_condition(text) for text in fail_if or []]
     description = described("--about", about)
-    warn_of_similar_keys("--about", description, ABOUT_KEYS)
-    # typer has no optional first argument: a single path is the table
-    rows = source if table is None else table
-    model = None if table is None else source
+    if len(paths) > 2:
+        raise InputError(f"give a model folder and a table, or a table alone, not {paths[2]} too")
+    source, rows = paths[0], paths[-1]
+    model = source if len(paths) == 2 else None
     inputs = {"the table": rows, "the model": model}
     if out is not None:
         check_apart(out, inputs)
@@ -294,3 +311,53 @@ def _subject(
     from evenhand import store
 
     return scale.ModelSubject(store.load(source))
+
+
+def compare(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="JSON of the audit before the change")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="JSON of the audit after the change")],
+    confidence: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=arguments.GATE,
+            help="confidence of the intervals of changes",
+        ),
+    ] = 0.95,
+    fail_if_worse: Annotated[
+        bool,
+        typer.Option(
+            "--fail-if-worse",
+            rich_help_panel=arguments.GATE,
+            help="exit with code 1 if a group got significantly worse by more than the tolerance",
+        ),
+    ] = False,
+    out: arguments.Out = None,
+    tables: arguments.Tables = None,
+    as_json: arguments.AsJson = False,
+) -> None:
+    """Compare two audits of the same rows: which groups got better or worse.
+
+    Changes have paired intervals if both audits recorded values of each row.
+    """
+    from evenhand import audits
+    from evenhand._validate import InputError, check_fraction
+    from evenhand.tables import check_writable
+
+    check_fraction("--confidence", confidence)
+    if out is not None:
+        check_apart(out, {"the old audit": old, "the new audit": new})
+        check_writable(out, (".html", ".json"))
+    check_tables(tables, {"the old audit": old, "the new audit": new})
+    found = audits.compare(old, new, confidence=confidence)
+    if out is not None:
+        (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
+        inform(f"comparison written to {out}")
+    show_summary(found, as_json=as_json)
+    write_tables(found, tables)
+    if fail_if_worse:
+        if not found.is_paired:
+            raise InputError(f"--fail-if-worse needs paired intervals; {found.notes[0]}")
+        if found.is_worse:
+            inform("failed: a group got significantly worse by more than the tolerance")
+        raise Verdict(1 if found.is_worse else 0)

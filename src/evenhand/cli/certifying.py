@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand._format import option_name
+from evenhand._format import at_most, confidence_in_full, count, finite, in_full, option_name
 from evenhand._validate import (
     DiscreteOutcomeWarning,
     Floats,
@@ -17,7 +17,7 @@ from evenhand._validate import (
     about,
     check_fraction,
 )
-from evenhand.cli.reports import command_line
+from evenhand.cli.output import command_line, inform, show_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -177,24 +177,6 @@ def choose(training: Training, asked: dict[str, Any]) -> Selection:
         )
 
 
-def page_of(
-    chosen: Selection,
-    training: Training,
-    out: Path,
-    name: str,
-    sha256: str | None = None,
-) -> tuple[bytes | None, str]:
-    """Return the report of the certifying rows, None if they cannot be audited, and a message."""
-
-    def audited() -> Audit:
-        held = chosen.certifying
-        found = audit_of_held(chosen.model, training, held, chosen.confidence, name, sha256)
-        # the report must mention that alpha was chosen on these rows
-        return chosen.audited(found)
-
-    return report_page(audited, out)
-
-
 def report_page(audited: Callable[[], Audit], out: Path) -> tuple[bytes | None, str]:
     """Return the report of an audit, None if the rows cannot be audited, and a message."""
     from evenhand import store
@@ -211,13 +193,21 @@ def report_page(audited: Callable[[], Audit], out: Path) -> tuple[bytes | None, 
 
 
 def audit_of_held(
-    model: Any, training: Training, held: Ints, confidence: float, name: str, sha256: str | None
+    model: Any,
+    training: Training,
+    held: Ints,
+    confidence: float,
+    name: str,
+    sha256: str | None = None,
 ) -> Audit:
     """Audit a model on rows that were held out from training."""
     from evenhand.audits import audit, with_sources
     from evenhand.tables import take_rows
 
     searched = training.searched
+    times = {
+        name: given if name == "horizon" else given[held] for name, given in training.times.items()
+    }
     with warnings.catch_warnings():
         # `fit` has warned about the whole table
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
@@ -230,7 +220,7 @@ def audit_of_held(
             random_state=training.seed,
             name=name,
             target_name=training.target,
-            **_rows_of(training.times, held),
+            **times,
         )
     return with_sources(
         found,
@@ -240,11 +230,6 @@ def audit_of_held(
         rows=held,
         n_rows=len(training.X),
     )
-
-
-def _rows_of(times: Mapping[str, Any], rows: Ints) -> dict[str, Any]:
-    """Return the arguments of `audit` for the times of some people."""
-    return {name: given if name == "horizon" else given[rows] for name, given in times.items()}
 
 
 def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any]:
@@ -355,9 +340,114 @@ def event_bounds(proof: EventCertificate, mass: float) -> dict[str, Any]:
 def table_records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table as JSON values; JSON has no NaN."""
     return [
-        {
-            str(name): None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in row.items()
-        }
+        {str(name): finite(value) for name, value in row.items()}
         for row in table.to_dict("records")
     ]
+
+
+def save_certified(
+    model: Any,
+    training: Training,
+    held: Ints,
+    record: dict[str, Any],
+    out: Path,
+    caveat: Callable[[Audit], Audit] = lambda found: found,
+) -> str:
+    """Save a model with its certificate and the report of the certifying rows.
+
+    Returns a message about the report, to which `caveat` adds what the certificate allowed for.
+    """
+    from evenhand import store
+
+    # packed once, so that certificate and report contain the hash of the written files
+    packed = store.pack(model)
+
+    def audited() -> Audit:
+        confidence = record["confidence"]
+        return caveat(audit_of_held(model, training, held, confidence, out.name, packed.sha256))
+
+    page = None
+    try:
+        page, last = report_page(audited, out)
+    finally:
+        # training takes long: an error in the audit must not lose the model
+        store.write_model(packed, out, record, page)
+    return last
+
+
+def show_certified(
+    training: Training, record: dict[str, Any], text: str, out: Path, as_json: bool, last: str
+) -> None:
+    """Print the result of a fit with a certificate."""
+    n_learning = record["n_learning"]
+    result = fitted_record(out, n_learning, training, record.get("alpha"), record.get("link"))
+    show_result(result | {"certificate": record}, text, as_json)
+    certified = f"certified on {count(record['n_certifying'], 'other person', 'other people')}"
+    trained = f"trained on {n_learning:,} rows and {training_text(training)}"
+    inform(f"{trained}, {certified}; model and certificate.json written to {out}")
+    inform(last)
+
+
+def fit_events(
+    training: Training,
+    people: list[str] | None,
+    asked: dict[str, Any],
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Fit a model of the probability of an event, certify it on held-out people and save it.
+
+    `asked` are the options `group_mass`, `confidence` and `cluster`; None stands for a default.
+    """
+    from evenhand.certificates import certify_events
+    from evenhand.tables import take_rows
+
+    learn, held = _split(training, asked["cluster"])
+    with about(training.table.name):
+        model = training.base.fit(take_rows(training.X, learn), training.y[learn])
+    # defaults as in `evenhand.randomize`
+    mass = 0.2 if asked["group_mass"] is None else asked["group_mass"]
+    confidence = 0.95 if asked["confidence"] is None else asked["confidence"]
+    probability = model.forecast(take_rows(training.X, held)).event_probability()
+    proof = certify_events(probability, training.y[held], confidence=confidence)
+    people_record = {"n_learning": len(learn), "certified_on": certified_people(held, people)}
+    record = _record(proof, mass) | people_record
+    last = save_certified(model, training, held, record, out)
+    show_certified(training, record, proof.summary(), out, as_json, last)
+
+
+def _split(training: Training, cluster: list[str] | None) -> tuple[Ints, Ints]:
+    """Return training rows and certifying rows, one per person, as `evenhand.randomize` does."""
+    from evenhand._validate import MIN_DISTINCT
+    from evenhand.draws import generator
+    from evenhand.selection import CERTIFY_SHARE, split_rows
+
+    random = generator(training.seed)
+    with about(training.table.name):
+        rows = split_rows(
+            training.X, training.y, None, cluster, CERTIFY_SHARE, MIN_DISTINCT, random
+        )
+    return rows.learn, rows.certify
+
+
+def _record(proof: EventCertificate, mass: float) -> dict[str, Any]:
+    """Return a certificate of event rates as JSON values."""
+    from evenhand._version import __version__
+
+    low, high = proof.bias(mass)
+    return {
+        "statement": (
+            f"In every group of at least {in_full(mass)} of people, the share with the event is at"
+            f" most {at_most(high)} points above and at most {at_most(-low)} points below the mean"
+            f" forecast, with {confidence_in_full(proof.confidence)} confidence."
+        ),
+        "outcome": "binary",
+        "n_certifying": proof.n_samples,
+        "group_mass": mass,
+        "confidence": proof.confidence,
+        **event_bounds(proof, mass),
+        "promise": proof.promise(mass).to_dict(),
+        "assumes": list(proof.assumptions),
+        "does_not_cover": list(proof.not_covered),
+        "written_by": f"evenhand {__version__}",
+    }

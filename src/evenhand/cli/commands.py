@@ -11,45 +11,109 @@ import warnings
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from evenhand._table import lines_within
 from evenhand._version import __version__
-from evenhand.cli.auditing import audit
-from evenhand.cli.comparing import compare
-from evenhand.cli.completion import InstallCompletion, ShowCompletion, prepare_completion
-from evenhand.cli.demoing import demo
+from evenhand.cli.auditing import audit, compare
 from evenhand.cli.fitting import fit
-from evenhand.cli.help_page import Layout, command_page, short_page, top_page, write
-from evenhand.cli.messages import (
+from evenhand.cli.options import refuse_blank
+from evenhand.cli.output import (
     BAD_INPUT,
     code_of,
     end_with,
     fail,
+    safe_streams,
     show,
     stopped_by_signals,
-    unknown_command,
     usage_message,
     warn,
+    width_of,
 )
-from evenhand.cli.options import refuse_blank
-from evenhand.cli.outcomes import outcomes
-from evenhand.cli.planning import plan
+from evenhand.cli.planning import demo, plan
 from evenhand.cli.randomizing import randomize
 from evenhand.cli.recalibrating import recalibrate
-from evenhand.cli.replaying import replay
+from evenhand.cli.replaying import outcomes, replay
 from evenhand.cli.serving import predict
-from evenhand.cli.streams import safe_streams
-from evenhand.cli.terminal import width_of
 from evenhand.cli.watching import watch
 
+STORY = (
+    "Shows for whom the uncertainty of a model is wrong, repairs it and, where someone needs it,"
+    " proves that it is right for every group, named or not."
+)
 
-class Command(TyperCommand):
-    """Subcommand with a help page that fits the terminal."""
+EXIT_CODES = (
+    "Exit codes: 0 success, 1 a --fail-if condition, --fail-if-worse or --fail-if-alarm is true, or"
+    " a replay differs, 2 bad input or a condition that cannot be evaluated, 3 randomize refuses a"
+    " promise that is not worth its price, 70 internal error, 74 results could not be written to"
+    " standard output, 130 interrupted, 143 terminated (129 by SIGHUP)."
+)
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help page; nothing is left to format."""
-        write(command_page(self, ctx, Layout.of_output()))
+AUDIT = "1. Audit: for whom is it wrong?"
+REPAIR = "2. Repair: recalibrate by group"
+PROVE = "3. Prove: every group, named or not"
+TRAIN = "Train and serve a model of your own"
+"""Panels of commands, in the order of the work."""
+
+COMMANDS: dict[Any, tuple[str, list[str]]] = {
+    demo: ("First look", ["demo", "demo --out first-look --seed 1"]),
+    audit: (
+        AUDIT,
+        [
+            "audit test.csv --mean mu --std sigma --target loss --groups sex,job --out report.html",
+            "audit model test.csv --target loss --fail-if 'groups_beyond_tolerance > 0'",
+            "audit test.csv --survival s --target days --event died --horizon 60",
+        ],
+    ),
+    compare: (AUDIT, ["compare old.json new.json --out compare.html --fail-if-worse"]),
+    recalibrate: (
+        REPAIR,
+        [
+            "recalibrate past.csv --mean mu --std sigma --target loss --by sex --out maps",
+            "recalibrate new.csv --mean mu --std sigma --id person --maps maps --out better.csv",
+        ],
+    ),
+    plan: (PROVE, ["plan", "plan --max-wider 0.2 --rows 1000"]),
+    randomize: (
+        PROVE,
+        [
+            "randomize past.csv --mean mu --std sigma --target loss --id person --out proof",
+            "randomize new.csv --mean mu --std sigma --id person --key-file draws.key"
+            " --certificate proof --out served.csv",
+        ],
+    ),
+    fit: (
+        TRAIN,
+        [
+            "fit train.csv --target loss --id person --out model",
+            "fit train.csv --target loss --id person --max-group-error 0.4 --out certified-model",
+        ],
+    ),
+    predict: (
+        TRAIN,
+        [
+            "predict model new.csv --id person --out forecasts.csv",
+            "predict certified-model new.csv --id person --key-file draws.key --context 2026-11"
+            " --log log.sqlite --out served.csv",
+        ],
+    ),
+    outcomes: (TRAIN, ["outcomes log.sqlite paid.csv --id forecast_id --target loss"]),
+    replay: (
+        TRAIN,
+        [
+            "replay log.sqlite FORECAST_ID --model model --key-file draws.key --features new.csv"
+            " --id person"
+        ],
+    ),
+    watch: (
+        TRAIN,
+        [
+            "watch log.sqlite --certificate model --horizon 365d --state watch.json"
+            " --fail-if-alarm --out watch.html"
+        ],
+    ),
+}
+"""The commands in the order of the help, each with its panel and examples of calls."""
 
 
 class Commands(TyperGroup):
@@ -57,10 +121,6 @@ class Commands(TyperGroup):
 
     Typer would turn some of them into 1, the code of a gate.
     """
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help page; nothing is left to format."""
-        write(top_page(self, ctx, Layout.of_output()))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
@@ -71,9 +131,6 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Choose the command by the first argument, and refuse empty values."""
-        is_option = args[0].startswith("-")
-        if not is_option and args[0] not in self.commands and not ctx.resilient_parsing:
-            end_with(unknown_command(args[0], self.commands))
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
             # flags take no value: the next argument is not theirs
@@ -82,18 +139,11 @@ class Commands(TyperGroup):
         return name, command, rest
 
 
-EXIT_CODES = (
-    "Exit codes: 0 success, 1 a --fail-if condition, --fail-if-worse or --fail-if-alarm is true, or"
-    " a replay differs, 2 bad input or a condition that cannot be evaluated, 3 randomize refuses a"
-    " promise that is not worth its price, 70 internal error, 74 results could not be written to"
-    " standard output, 130 interrupted, 143 terminated (129 by SIGHUP)."
-)
-
 app = typer.Typer(
     cls=Commands,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    help=STORY,
     epilog=EXIT_CODES,
 )
 
@@ -112,28 +162,14 @@ def _options(
             "--version", is_eager=True, callback=_print_version, help="print the version and exit"
         ),
     ] = False,
-    install_completion: InstallCompletion = None,
-    show_completion: ShowCompletion = None,
 ) -> None:
     pass
 
 
-# the order of the help
-COMMANDS = (
-    demo,
-    audit,
-    compare,
-    recalibrate,
-    plan,
-    randomize,
-    fit,
-    predict,
-    outcomes,
-    replay,
-    watch,
-)
-for command in COMMANDS:
-    app.command(cls=Command)(command)
+for function, (panel, examples) in COMMANDS.items():
+    blocks = [" ".join(text.split()) for text in str(function.__doc__).split("\n\n")]
+    blocks += ["Examples:", *(f"evenhand {line}" for line in examples)]
+    app.command(help="\n\n".join(blocks), rich_help_panel=panel)(function)
 
 
 def main() -> None:
@@ -143,20 +179,18 @@ def main() -> None:
     sys.unraisablehook = lambda raised: None
     with safe_streams() as out, lines_within(width_of(sys.stdout)):
         try:
-            _run()
+            _run(sys.argv[1:])
         except SystemExit as end:
             # only here it is known whether the results were written
             raise SystemExit(code_of(end, out)) from None
 
 
-def _run() -> None:
+def _run(args: list[str]) -> None:
     try:
         with stopped_by_signals():
-            if prepare_completion() or len(sys.argv) > 1:
-                raise SystemExit(app(prog_name="evenhand", standalone_mode=False) or 0)
-            write(short_page(Layout.of_output()) + "\n")
+            code = app(args or ["--help"], prog_name="evenhand", standalone_mode=False) or 0
             # a call without a command is incomplete
-            raise SystemExit(BAD_INPUT)
+            raise SystemExit(code if args else BAD_INPUT)
     except (Exception, KeyboardInterrupt) as error:
         # usage errors of typer, which it would print in a box of several lines
         if hasattr(error, "format_message"):

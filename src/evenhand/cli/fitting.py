@@ -3,93 +3,235 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from evenhand._format import percent
-from evenhand._validate import InputError, about, bad_input, check_column, check_outcomes, short
-from evenhand.cli.arguments import (
-    GUARANTEE,
-    MODEL,
-    OUTPUT,
-    RANDOMIZATION,
-    ROWS,
-    AsJson,
-    DropMissing,
-    Link,
-    MaxPrice,
-    MaxWider,
-    Seed,
-    Table,
-    Target,
-    checked_link,
-    seed_of,
+from evenhand._validate import (
+    MAX_ATOM,
+    MIN_DISTINCT,
+    Floats,
+    InputError,
+    about,
+    bad_input,
+    check_column,
+    check_outcomes,
+    largest_atom,
+    short,
 )
+from evenhand.cli import arguments
 from evenhand.cli.certifying import (
     Training,
     certificate_of,
     check_goal,
     check_target,
     choose,
+    fit_events,
     fitted_record,
-    page_of,
+    save_certified,
+    show_certified,
     training_text,
 )
-from evenhand.cli.event_fitting import fit_events
-from evenhand.cli.messages import inform
 from evenhand.cli.options import (
+    given_options,
     listed_names,
     own_folder,
     refuse_without_effect,
     warn_of_replacement,
 )
-from evenhand.cli.reports import show_result
-from evenhand.cli.tables import people_of, with_outcomes
-from evenhand.cli.targets import KINDS, base_model, kind_of_target, refuse_for_kind
+from evenhand.cli.output import inform, show_result
+from evenhand.cli.rows import people_of, with_outcomes
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand._validate import Floats
     from evenhand.distributions import OutcomeKind
     from evenhand.forecasters import Bounds
+
+
+KINDS = ("continuous", "count", "hurdle", "binary")
+"""Values of `--outcome`."""
+
+CLASS_ROWS = 10
+"""Fewest rows with each value for which `fit` predicts the probability of each value of a score.
+Half of the rows may be held out, and a value that no training row has would be impossible."""
+
+RANDOMIZING = ("alpha", "max_group_error", "max_wider", "max_price", "link")
+"""Parameters of `fit` that randomize forecasts."""
+
+
+def refuse_for_kind(options: typer.Context, outcome: str | None) -> None:
+    """Refuse an unknown kind of outcome, and options of `fit` that have no effect on its models."""
+    from evenhand._validate import check_choice
+    from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
+
+    if outcome is None:
+        return
+    check_choice("--outcome", outcome, KINDS)
+    kind = OutcomeKind(outcome)
+    if kind is OutcomeKind.BINARY:
+        for option in given_options(options, RANDOMIZING):
+            raise InputError(f"{option}: {NO_BINARY_RANDOMIZATION}")
+    unused = {
+        OutcomeKind.COUNT: ("support", "device"),
+        OutcomeKind.HURDLE: ("support",),
+        OutcomeKind.BINARY: ("support", "device"),
+    }
+    refuse_without_effect(options, unused.get(kind, ()), f"with --outcome {outcome}")
+
+
+def kind_of_target(y: Floats, outcome: str | None, place: str) -> OutcomeKind:
+    """Return the kind of a target, and refuse values that it cannot have.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Finite outcomes.
+    outcome : {"continuous", "count", "hurdle", "binary"} or None
+        Value of `--outcome`; None trains on continuous outcomes only.
+    place : str
+        File and column, for messages.
+
+    Raises
+    ------
+    InputError
+        If the outcomes are discrete and `outcome` is None, with the option for them; or if they are
+        not of the kind that `outcome` names.
+    """
+    from evenhand.distributions import OutcomeKind
+
+    if outcome is None:
+        reason = None if y.size < MIN_DISTINCT or (y == y[0]).all() else discrete_target(y)
+        if reason is not None:
+            raise InputError(f"{place} {reason}")
+        return OutcomeKind.CONTINUOUS
+    kind = OutcomeKind(outcome)
+    match kind:
+        case OutcomeKind.BINARY:
+            _refuse(~np.isin(y, (0.0, 1.0)), y, place, "be 0 or 1", "code the event as 1")
+        case OutcomeKind.HURDLE:
+            _refuse(y < 0, y, place, "be 0 or above", "--outcome hurdle is for amounts with zeros")
+            if not (y == 0).any() or (y == 0).all():
+                which = "only zeros" if (y == 0).all() else "no zeros"
+                raise InputError(
+                    f"{place} has {which}, but --outcome hurdle needs zeros and amounts above 0;"
+                    " leave --outcome out for a continuous target"
+                )
+        case OutcomeKind.COUNT if not has_classes(y):
+            is_count = (y >= 0) & (y == np.round(y))
+            remedy = f"scores with other values need at least {CLASS_ROWS} rows with each value"
+            _refuse(~is_count, y, place, "be a whole number of at least 0", remedy)
+    return kind
+
+
+def discrete_target(y: Floats) -> str | None:
+    """Return why a target is discrete, and the option of `fit` for it; None if it is continuous.
+
+    Examples
+    --------
+    >>> discrete_target(np.arange(100.0) % 2)
+    'has only the values 0 and 1; for the probability of 1 add --outcome binary'
+    """
+    values = np.unique(y)
+    atom, share = largest_atom(y)
+    if values.size == 2:
+        listed = f"{values[0]:g} and {values[1]:g}"
+        coded = (
+            "" if set(values) == {0.0, 1.0} else ", with the event coded as 1 and the other as 0"
+        )
+        meaning = "the probability of 1" if not coded else "the probability of one of them"
+        return f"has only the values {listed}; for {meaning} add --outcome binary{coded}"
+    is_count = bool((values == np.round(values)).all() and values[0] >= 0)
+    if values.size < MIN_DISTINCT:
+        facts = f"has only {values.size} distinct values"
+    elif share > MAX_ATOM:
+        facts = f"is {atom:g} in {percent(share, 'up')} of the rows"
+    else:
+        return None
+    if is_count and values.size >= MIN_DISTINCT and atom == values[0] == 0:
+        remedy = "for counts add --outcome count, for amounts with zeros --outcome hurdle"
+    elif is_count or (values.size < MIN_DISTINCT and has_classes(y)):
+        remedy = "for counts or scores add --outcome count"
+    elif atom == values[0] == 0 and share > MAX_ATOM:
+        remedy = "for amounts with zeros add --outcome hurdle"
+    else:
+        remedy = (
+            "a forecast of a continuous target needs different values: model the frequent values"
+            " apart, or give a target without them"
+        )
+    return f"{facts}; {remedy}"
+
+
+def has_classes(y: Floats) -> bool:
+    """Whether each value is frequent enough to predict the probability of each value."""
+    values, counts = np.unique(y, return_counts=True)
+    return bool(values.size < MIN_DISTINCT and counts.min() >= CLASS_ROWS)
+
+
+def base_model(kind: OutcomeKind, y: Floats, device: str, seed: int | None) -> Any:
+    """Return the unfitted deterministic model that `fit` trains on a kind of target.
+
+    Parameters
+    ----------
+    kind : OutcomeKind
+        Kind of the target.
+    y : ndarray of shape (n,)
+        Outcomes.
+    device : str
+        Device of the network for continuous targets and for amounts.
+    seed : int or None
+        Seed of the model.
+    """
+    from evenhand import forecasters
+    from evenhand.distributions import OutcomeKind
+
+    match kind:
+        case OutcomeKind.CONTINUOUS:
+            return _network(device, seed)
+        case OutcomeKind.HURDLE:
+            return forecasters.HurdleRegressor(None, _network(device, seed), random_state=seed)
+        case OutcomeKind.COUNT if not has_classes(y):
+            return forecasters.CountRegressor(random_state=seed)
+        case _:
+            return forecasters.ClassifierForecaster(random_state=seed)
+
+
+def _network(device: str, seed: int | None) -> Any:
+    from evenhand.forecasters import MixtureMLPRegressor
+
+    return MixtureMLPRegressor(device=device, random_state=seed, verbose=True)
+
+
+def _refuse(wrong: Any, y: Floats, place: str, rule: str, remedy: str) -> None:
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise bad_input(f"{place}, row {row + 1}", rule, f"{y[row]:g}", remedy)
+
 
 DEVICES = ("auto", "cpu", "cuda")
 
 
 def fit(
     options: typer.Context,
-    table: Table,
-    target: Target,
+    table: arguments.Table,
+    target: arguments.Target,
     out: Annotated[
-        Path, typer.Option(metavar="FOLDER", rich_help_panel=OUTPUT, help="model folder to write")
+        Path,
+        typer.Option(
+            metavar="FOLDER", rich_help_panel=arguments.OUTPUT, help="model folder to write"
+        ),
     ],
-    id_column: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            rich_help_panel=ROWS,
-            help="column with the unique id of each person; it is not used as a feature",
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            rich_help_panel=ROWS,
-            help="column with the ids of people who have several rows; it is not used as a feature",
-        ),
-    ] = None,
-    drop_missing: DropMissing = False,
+    id_column: arguments.PersonId = None,
+    cluster: arguments.Cluster = None,
+    drop_missing: arguments.DropMissing = False,
     drop: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            rich_help_panel=ROWS,
+            rich_help_panel=arguments.ROWS,
             help="other columns not to use as features, comma-separated",
         ),
     ] = None,
@@ -97,8 +239,7 @@ def fit(
         str | None,
         typer.Option(
             metavar="KIND",
-            rich_help_panel=MODEL,
-            autocompletion=lambda: list(KINDS),
+            rich_help_panel=arguments.MODEL,
             help="kind of target: continuous (the default), count for counts and scores, hurdle for"
             " amounts with zeros, binary for 0/1, which is not randomized",
         ),
@@ -107,7 +248,7 @@ def fit(
         str | None,
         typer.Option(
             metavar="LOW:HIGH",
-            rich_help_panel=MODEL,
+            rich_help_panel=arguments.MODEL,
             help="bounds of the target, with one of them left out if there is none; 0: for money or"
             " durations, so that no prediction interval ends below 0",
         ),
@@ -116,8 +257,7 @@ def fit(
         str,
         typer.Option(
             metavar="DEVICE",
-            rich_help_panel=MODEL,
-            autocompletion=lambda: list(DEVICES),
+            rich_help_panel=arguments.MODEL,
             help="device for training: auto, cpu or cuda",
         ),
     ] = "auto",
@@ -125,44 +265,24 @@ def fit(
         float | None,
         typer.Option(
             metavar="ALPHA",
-            rich_help_panel=RANDOMIZATION,
+            rich_help_panel=arguments.RANDOMIZATION,
             help="randomize forecasts with this weight of sharpness, 0 < alpha <= 1, such as 0.1: a"
             " smaller alpha means more randomization and wider intervals; by default forecasts are"
             " not randomized",
         ),
     ] = None,
-    link: Link = "entropic",
-    max_group_error: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=GUARANTEE,
-            help="instead of --alpha: choose the least randomization that is certified to have at"
-            " most this group error",
-        ),
-    ] = None,
-    max_wider: MaxWider = None,
-    max_price: MaxPrice = None,
-    group_mass: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=GUARANTEE,
-            help="smallest certified group size, as a share of people; 0.2 by default",
-        ),
-    ] = None,
-    confidence: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=GUARANTEE,
-            help="confidence of the certificate; 0.95 by default",
-        ),
-    ] = None,
-    as_json: AsJson = False,
-    seed: Seed = None,
+    link: arguments.Link = "entropic",
+    max_group_error: arguments.MaxGroupError = None,
+    max_wider: arguments.MaxWider = None,
+    max_price: arguments.MaxPrice = None,
+    group_mass: arguments.GroupMass = None,
+    confidence: arguments.Confidence = None,
+    as_json: arguments.AsJson = False,
+    seed: arguments.Seed = None,
 ) -> None:
     """Train a forecaster on a table and save it to a folder.
+
+    Columns of ids are not used as features.
 
     Forecasts are randomized only with --alpha, or with one of --max-group-error, --max-wider and
     --max-price, which certify them for every group. Those of --outcome binary are never randomized:
@@ -181,31 +301,29 @@ def fit(
     is_certified = wants_rates if is_binary else check_goal(alpha, goals, certified)
     check_target(goals, group_mass, confidence)
     # checked before the training
-    checked_link(link, 1.0 if alpha is None else alpha)
+    arguments.checked_link(link, 1.0 if alpha is None else alpha)
     if alpha is None and not is_certified:
         refuse_without_effect(options, ("link",), "without --alpha or a target such as --max-wider")
     check_choice("--device", device, DEVICES)
-    seed = seed_of(seed)
+    seed = arguments.seed_of(seed)
     bounds = None if support is None else _bounds(support)
     # training takes minutes: the output folder is checked before
     out = own_folder(out, table, store.MODEL_FOLDER)
-    rows = _training_rows(table, target, id_column, cluster, drop, bounds, outcome, drop_missing)
+    named = [name for name in (id_column, cluster) if name is not None]
+    data, X, y, source, kind = _training_rows(
+        table, target, named, drop, bounds, outcome, drop_missing
+    )
+    people = people_of(data, id_column, cluster, target, source)
     warn_of_replacement(out)
-    base = base_model(rows.kind, rows.y, device, seed)
-    training = Training(base, rows.X, rows.y, table, target, seed, kind=rows.kind)
-    asked = {
-        **goals,
-        **certified,
-        "link": link,
-        "cluster": None if cluster is None else rows.people,
-        "support": bounds,
-    }
+    training = Training(base_model(kind, y, device, seed), X, y, table, target, seed, kind=kind)
+    labels = None if cluster is None else people
+    asked = {**goals, **certified, "link": link, "cluster": labels, "support": bounds}
     if not is_certified:
         fit_plainly(training, alpha, asked, out, as_json)
     elif is_binary:
-        fit_events(training, rows.people, asked, out, as_json)
+        fit_events(training, people, asked, out, as_json)
     else:
-        fit_certified(training, rows.people, asked, out, as_json)
+        fit_certified(training, people, asked, out, as_json)
 
 
 def fit_plainly(
@@ -244,34 +362,21 @@ def fit_plainly(
     )
 
 
-@dataclass(frozen=True)
-class TrainingRows:
-    """Features, outcomes and labels of people of a training table, and the kind of its target."""
-
-    X: pd.DataFrame
-    y: Floats
-    people: list[str] | None
-    kind: OutcomeKind
-
-
 def _training_rows(
     table: Path,
     target: str,
-    id_column: str | None,
-    cluster: str | None,
+    named: list[str],
     drop: str | None,
     bounds: Bounds,
     outcome: str | None,
     drop_missing: bool,
-) -> TrainingRows:
-    """Read the features, the outcomes and the names of people, and check the outcomes."""
+) -> tuple[pd.DataFrame, pd.DataFrame, Floats, str, OutcomeKind]:
+    """Return rows, features and checked outcomes, the name of the rows, and the kind of target."""
     from evenhand import columns
     from evenhand.forecasters import check_support
 
-    named = [name for name in (id_column, cluster) if name is not None]
     data, remarks = columns.read_typed(table, text=named)
     data, y, source, _ = with_outcomes(data, target, drop_missing, table.name)
-    people = people_of(data, id_column, cluster, target, source)
     # ids are not features: a model could memorize people
     X = _features(data, [target, *named, *listed_names("--drop", drop)], table.name)
     for remark in [*remarks, *features_like_names(X)]:
@@ -280,7 +385,7 @@ def _training_rows(
     check_support(y, bounds, name=place)
     kind = kind_of_target(y, outcome, place)
     check_outcomes(y, name=place, kind=kind)
-    return TrainingRows(X, y, people, kind)
+    return data, X, y, source, kind
 
 
 def _bounds(support: str) -> Bounds:
@@ -312,7 +417,6 @@ def _features(data: pd.DataFrame, unused: list[str], source: str) -> pd.DataFram
 
 def features_like_names(X: pd.DataFrame) -> list[str]:
     """Return warnings about text features with a different value in every row, probably ids."""
-    from evenhand._validate import MIN_DISTINCT
     from evenhand.tables import is_text
 
     # distinct numbers are ordinary features, and so is text in tables of a few rows
@@ -331,22 +435,9 @@ def fit_certified(
 
     `asked` are options of `evenhand.randomize`; None stands for its default.
     """
-    from evenhand import store
-
     chosen = choose(training, asked)
-    # packed once, so that certificate and report contain the hash of the written files
-    packed = store.pack(chosen.model)
-    certificate = certificate_of(chosen, people)
-    page = None
-    try:
-        page, last = page_of(chosen, training, out, out.name, packed.sha256)
-    finally:
-        # training takes long: an error in the audit must not lose the model
-        store.write_model(packed, out, certificate, page)
-    result = fitted_record(out, chosen.n_learning, training, chosen.alpha, asked["link"])
-    show_result(result | {"certificate": certificate}, chosen.summary(), as_json)
-    inform(
-        f"trained on {chosen.n_learning:,} rows and {training_text(training)}, certified on"
-        f" {chosen.n_certifying:,} other people; model and certificate.json written to {out}"
-    )
-    inform(last)
+    record = certificate_of(chosen, people)
+    # the report must mention that alpha was chosen on these rows
+    held, caveat = chosen.certifying, chosen.audited
+    last = save_certified(chosen.model, training, held, record, out, caveat)
+    show_certified(training, record, chosen.summary(), out, as_json, last)

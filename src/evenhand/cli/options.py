@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import re
+import shlex
+import stat
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from evenhand._files import link_target
-from evenhand._validate import InputError, bad_input, did_you_mean, short
-from evenhand.cli.messages import inform
+from evenhand._format import and_more
+from evenhand._validate import InputError, about, bad_input, short
+from evenhand.cli.output import inform
 
 if TYPE_CHECKING:
-    import typer
+    from evenhand.draws import KeyedDraws
 
 
 def refuse_blank(args: Sequence[str], flags: set[str]) -> None:
@@ -76,12 +82,9 @@ def described(option: str, pairs: Sequence[str] | None) -> dict[str, str]:
     found: dict[str, str] = {}
     example = f"write {option} 'unit=mg per week'"
     for pair in pairs or ():
-        key, equals, value = (part.strip() for part in pair.partition("="))
-        if not equals:
-            raise bad_input(option, "have the form KEY=VALUE", short(pair), example)
+        key, _, value = (part.strip() for part in pair.partition("="))
         if not key or not value:
-            missing = "value" if key else "key"
-            raise bad_input(option, f"have a {missing} that is not empty", short(pair), example)
+            raise bad_input(option, "have the form KEY=VALUE", short(pair), example)
         if key in found:
             remedy = "give each key once"
             raise bad_input(
@@ -89,17 +92,6 @@ def described(option: str, pairs: Sequence[str] | None) -> dict[str, str]:
             )
         found[key] = value
     return found
-
-
-def warn_of_similar_keys(option: str, keys: Iterable[str], known: Sequence[str]) -> None:
-    """Warn of keys that are similar to known keys, but not among them."""
-    for key in keys:
-        question = did_you_mean(key, known)
-        if key not in known and question:
-            inform(
-                f"warning: {option} {key}=... is not one of the known keys and is printed as it is;"
-                f" {question}"
-            )
 
 
 def check_apart(out: Path, inputs: Mapping[str, Path | None], option: str = "--out") -> None:
@@ -175,9 +167,9 @@ def own_folder(out: Path, table: Path, noun: str) -> Path:
     found = folder.iterdir() if folder.is_dir() and held is None else ()
     others = sorted(entry.name for entry in found if not entry.name.startswith("."))
     if others:
-        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
+        listed = and_more([repr(name) for name in others], 1)
         raise InputError(
-            f"--out {out} contains {others[0]!r}{more} and is not {noun}; use a new or empty folder"
+            f"--out {out} contains {listed} and is not {noun}; use a new or empty folder"
         )
     return folder
 
@@ -206,3 +198,61 @@ def _files(path: Path) -> Iterator[Path]:
 def _is_same(out: Path, read: Path) -> bool:
     # by inode: hard links and other spellings of a path lead to the same file
     return out.exists() and read.exists() and os.path.samefile(out, read)
+
+
+MAKE_KEY_FILE = (
+    "python -c \"import os, secrets; os.umask(0o77); open('KEYFILE',"
+    " 'x').write(secrets.token_hex(32))\""
+)
+"""Command that creates a key file: the same bytes from any shell (some write `>` as UTF-16),
+readable for the owner only, and never over another key."""
+
+OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
+
+
+def read_key(path: Path) -> bytes:
+    """Return the key in a file of one line of printable ASCII, without the newline."""
+    from evenhand.draws import check_key
+
+    try:
+        content = path.read_bytes()
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise InputError(f"{path}: the key file cannot be read ({error.strerror})") from error
+    # editors add a newline, in different forms, which must not change the draws
+    key = re.sub(rb"\r?\n\Z", b"", content)
+    # other characters may be saved as other bytes later, which would change all draws; the key
+    # itself is not shown, as messages may be logged
+    if key and not re.fullmatch(rb"[!-~]([ -~]*[!-~])?", key):
+        raise InputError(
+            f"{path}: the key file must contain one line of printable ASCII characters, without"
+            f" blanks at its ends and without a byte order mark; create one with: {MAKE_KEY_FILE}"
+        )
+    with about(str(path)):
+        check_key(key)
+    # anyone who knows the key can compute the draws in advance, so only the owner should read it;
+    # pipes have no permanent content
+    if os.name == "posix" and stat.S_ISREG(mode) and mode & OTHERS:
+        remedy = f"run: chmod 600 {shlex.quote(str(path))}"
+        inform(f"warning: {path}: other users can read or change the key; {remedy}")
+    return key
+
+
+def draws_of(key_file: Path | None, context: str) -> KeyedDraws | None:
+    """Return the draws of a context; None without a key."""
+    from evenhand.draws import KeyedDraws
+
+    return None if key_file is None else KeyedDraws(read_key(key_file), context)
+
+
+def anchor_of(text: str | None) -> Any:
+    """Return the last entry that an option NUMBER:SHA256 names; None without one."""
+    from evenhand.service import Head
+
+    if text is None:
+        return None
+    number, _, sha256 = text.partition(":")
+    if not number.isdecimal() or len(sha256) != 64:
+        rule = "be the number and hash of an entry, NUMBER:SHA256"
+        raise bad_input("--anchor", rule, short(text), "copy it from an earlier replay")
+    return Head(int(number), sha256)

@@ -1,48 +1,28 @@
-"""Subcommand `plan`: what a guarantee costs, before there are any rows."""
+"""Subcommands without a table of the user: `plan` and `demo`."""
 
 from __future__ import annotations
 
-import json
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from evenhand._validate import bad_input, check_count, short
-from evenhand.cli.arguments import GUARANTEE, AsJson, Link, MaxPrice, MaxWider, checked_link
+from evenhand.cli import arguments
 from evenhand.cli.certifying import check_goal, check_target
-from evenhand.cli.messages import show, show_text
-from evenhand.cli.options import listed_names
+from evenhand.cli.options import check_apart, folder_to_write, listed_names
+from evenhand.cli.output import command_line, inform, show_result
 
 TABLES = "Rows and groups"
 
 
 def plan(
-    max_group_error: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=GUARANTEE,
-            help="largest group error to certify, below 0.5; 0.25 unless one of the next two is"
-            " given",
-        ),
-    ] = None,
-    max_wider: MaxWider = None,
-    max_price: MaxPrice = None,
-    group_mass: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=GUARANTEE,
-            help="smallest certified group size, as a share of people",
-        ),
-    ] = 0.2,
-    confidence: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE", rich_help_panel=GUARANTEE, help="confidence of the certificate"
-        ),
-    ] = 0.95,
-    link: Link = "entropic",
+    max_group_error: arguments.MaxGroupError = None,
+    max_wider: arguments.MaxWider = None,
+    max_price: arguments.MaxPrice = None,
+    group_mass: arguments.GroupMass = None,
+    confidence: arguments.Confidence = None,
+    link: arguments.Link = "entropic",
     rows: Annotated[
         str,
         typer.Option(
@@ -59,7 +39,7 @@ def plan(
             help="number of groups that are tested together, for the power of the test",
         ),
     ] = 20,
-    as_json: AsJson = False,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Plan a guarantee before there are any rows: its price, or what can be proven for a price.
 
@@ -71,19 +51,15 @@ def plan(
     goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
     check_goal(None, goals, {})
     check_target(goals, group_mass, confidence)
-    checked_link(link, 1.0)
+    arguments.checked_link(link, 1.0)
+    asked: dict[str, Any] = goals | {"group_mass": group_mass, "confidence": confidence}
     found = planning.plan(
-        **goals,
-        group_mass=group_mass,
-        confidence=confidence,
+        **{name: value for name, value in asked.items() if value is not None},
         link=link,
         rows=[_count(number) for number in listed_names("--rows", rows)],
         n_groups=check_count("--groups", groups),
     )
-    if as_json:
-        show(json.dumps(found.to_dict(), indent=2))
-    else:
-        show_text(found.summary())
+    show_result(found.to_dict(), found.summary(), as_json)
 
 
 def _count(number: str) -> int:
@@ -93,3 +69,20 @@ def _count(number: str) -> int:
         remedy = "separate the numbers by commas, such as 500,1000"
         raise bad_input("--rows", "be a list of whole numbers", short(number), remedy) from None
     return check_count("--rows", rows)
+
+
+def demo(
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", rich_help_panel=arguments.OUTPUT, help="folder to write to"),
+    ] = Path("evenhand-demo"),
+    as_json: arguments.AsJson = False,
+    seed: arguments.FixedSeed = 0,
+) -> None:
+    """Find, repair and prove on a generated table: the first steps, with all files."""
+    from evenhand.demo import run
+
+    arguments.check_seed(seed)
+    check_apart(out, {})
+    text, values = run(folder_to_write(out), seed, inform, command=command_line())
+    show_result(values, text, as_json)

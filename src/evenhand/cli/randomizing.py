@@ -4,58 +4,24 @@ from __future__ import annotations
 
 import shlex
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenhand._format import count
-from evenhand._validate import InputError
-from evenhand.cli.arguments import (
-    CONTEXT_HELP,
-    DEFAULT_ALPHA,
-    DEFAULT_LEVELS,
-    OUTPUT,
-    PRICE_HELP,
-    ROWS,
-    WIDER_HELP,
-    AsJson,
-    ChanceOfZero,
-    DropMissing,
-    Entered,
-    Event,
-    ForecastOutcome,
-    Horizon,
-    Keep,
-    Levels,
-    Link,
-    Mean,
-    Moments,
-    Pmf,
-    Probability,
-    Quantiles,
-    Samples,
-    Scheduler,
-    SkipBadParts,
-    SortQuantiles,
-    Std,
-    Survival,
-    Table,
-    Workers,
-    checked_link,
-    seed_of,
-)
-from evenhand.cli.audit_request import Request, read_rows
-from evenhand.cli.certified_columns import certified_forecasts
+from evenhand._validate import InputError, first_names
+from evenhand.cli import arguments
 from evenhand.cli.certifying import (
     Training,
+    audit_of_held,
     certificate_of,
     check_goal,
     check_target,
     choose,
-    page_of,
+    report_page,
 )
-from evenhand.cli.messages import NOT_WORTH_IT, fail, inform
 from evenhand.cli.options import (
     check_apart,
     listed_names,
@@ -63,15 +29,70 @@ from evenhand.cli.options import (
     refuse_without_effect,
     warn_of_replacement,
 )
-from evenhand.cli.reports import command_line, show_result
+from evenhand.cli.output import NOT_WORTH_IT, command_line, fail, inform, show_result
+from evenhand.cli.rows import (
+    Request,
+    TimeColumns,
+    column_subject,
+    read_rows,
+    refuse_without_forecasts,
+)
 from evenhand.cli.serving import serve, serving_options
-from evenhand.cli.tables import column_subject
-from evenhand.cli.times import TimeColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from evenhand.audits import Audit
+    from evenhand.links import Link
     from evenhand.scale import ColumnSubject
+    from evenhand.tables import Parts
+
+
+# --- certificates of forecasts in columns: the link of a folder, if it is for the named columns
+
+
+def certified_forecasts(
+    folder: Path, subject: ColumnSubject, parts: Parts
+) -> tuple[ColumnSubject, Link]:
+    """Return columns of forecasts up to the certified horizon, if there is one, and their link.
+
+    Raises InputError if the certificate is for other columns, or for another horizon.
+    """
+    from evenhand import store
+
+    certified = store.read_forecast_certificate(folder)
+    if subject.horizon is None:
+        subject = replace(subject, horizon=certified.horizon)
+    columns = tuple(subject.columns(parts.columns, parts.source))
+    times = tuple(subject.times(parts.columns, parts.source) or ())
+    given = (subject.kind, columns, times, subject.horizon)
+    expected = (certified.kind, certified.columns, certified.times, certified.horizon)
+    if _ordered(*given) != _ordered(*expected):
+        raise InputError(
+            f"--certificate {folder} is for {_text(*expected)}, not for {_text(*given)}; name the"
+            " certified columns, or certify these with --target"
+        )
+    link = certified.link
+    until = "" if certified.horizon is None else f", horizon {certified.horizon:g}"
+    inform(f"certified by {folder}: {link.name} link, alpha = {link.alpha:.3g}{until}")
+    return subject, link
+
+
+def _ordered(kind: str, columns: Sequence[str], *rest: Any) -> tuple[Any, ...]:
+    """Return columns in the order that has a meaning; that of samples has none."""
+    if not kind.endswith("samples"):
+        return kind, *columns, *rest
+    first = 1 if kind.startswith("chance_of_zero_") else 0
+    return kind, *columns[:first], *sorted(columns[first:]), *rest
+
+
+def _text(kind: str, columns: Sequence[str], times: Sequence[float], horizon: float | None) -> str:
+    named = [f"{time:.15g}={name}" for time, name in zip(times, columns, strict=False)] or columns
+    tau = "" if horizon is None else f" up to the horizon {horizon:.15g}"
+    return f"{kind} in {first_names(named, 5)}{tau}"
+
+
+# --- subcommand `randomize`: certification and randomization of another model's forecasts
 
 CERTIFY = "With --target: choose and certify a randomization"
 SERVE = "Without --target: randomize new rows"
@@ -107,35 +128,19 @@ SERVING = (
 
 def randomize(
     options: typer.Context,
-    table: Table,
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="PATH",
-            rich_help_panel=OUTPUT,
-            help="with --target: folder to write; otherwise a csv or parquet file, or a new folder"
-            " if TABLE is a folder",
-        ),
-    ],
-    id_column: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            rich_help_panel=ROWS,
-            help="column with the id of each person",
-        ),
-    ] = None,
-    mean: Mean = None,
-    std: Std = None,
-    quantiles: Quantiles = None,
-    samples: Samples = None,
-    sort_quantiles: SortQuantiles = False,
-    survival: Survival = None,
-    probability: Probability = None,
-    pmf: Pmf = None,
-    chance_of_zero: ChanceOfZero = None,
-    outcome: ForecastOutcome = None,
+    table: arguments.Table,
+    out: arguments.OutByTarget,
+    id_column: arguments.PersonId = None,
+    mean: arguments.Mean = None,
+    std: arguments.Std = None,
+    quantiles: arguments.Quantiles = None,
+    samples: arguments.Samples = None,
+    sort_quantiles: arguments.SortQuantiles = False,
+    survival: arguments.Survival = None,
+    probability: arguments.Probability = None,
+    pmf: arguments.Pmf = None,
+    chance_of_zero: arguments.ChanceOfZero = None,
+    outcome: arguments.ForecastOutcome = None,
     target: Annotated[
         str | None,
         typer.Option(
@@ -145,71 +150,19 @@ def randomize(
             " the certificate and a report instead of forecasts",
         ),
     ] = None,
-    drop_missing: DropMissing = False,
-    event: Event = None,
-    horizon: Horizon = None,
-    entered: Entered = None,
-    max_group_error: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=CERTIFY,
-            help="largest group error to certify; 0.25 by default",
-        ),
-    ] = None,
-    max_wider: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", rich_help_panel=CERTIFY, help=WIDER_HELP),
-    ] = None,
-    max_price: Annotated[
-        float | None,
-        typer.Option(metavar="NATS", rich_help_panel=CERTIFY, help=PRICE_HELP),
-    ] = None,
-    group_mass: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=CERTIFY,
-            help="smallest certified group size, as a share of people",
-        ),
-    ] = 0.2,
-    confidence: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE", rich_help_panel=CERTIFY, help="confidence of the certificate"
-        ),
-    ] = 0.95,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMNS",
-            rich_help_panel=CERTIFY,
-            help="columns in which groups are searched, known before the outcome, comma-separated;"
-            " by default all other columns",
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            rich_help_panel=CERTIFY,
-            help="column with the ids of people who have several rows; one row per person is used",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", rich_help_panel=CERTIFY, help="random seed, for a repeatable run"
-        ),
-    ] = None,
-    key_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=SERVE,
-            help="file with the secret key of the draws, at least 16 bytes",
-        ),
-    ] = None,
+    drop_missing: arguments.DropMissing = False,
+    event: arguments.Event = None,
+    horizon: arguments.Horizon = None,
+    entered: arguments.Entered = None,
+    max_group_error: arguments.MaxGroupError = None,
+    max_wider: arguments.MaxWider = None,
+    max_price: arguments.MaxPrice = None,
+    group_mass: arguments.GroupMass = None,
+    confidence: arguments.Confidence = None,
+    features: arguments.Features = None,
+    cluster: arguments.Cluster = None,
+    seed: arguments.Seed = None,
+    key_file: arguments.KeyFile = None,
     certificate: Annotated[
         Path | None,
         typer.Option(
@@ -226,19 +179,16 @@ def randomize(
             help="weight of sharpness, 0 < alpha <= 1; a smaller alpha means more randomization"
             " and smaller possible errors in every group",
         ),
-    ] = DEFAULT_ALPHA,
-    context: Annotated[
-        str,
-        typer.Option(metavar="NAME", rich_help_panel=SERVE, help=CONTEXT_HELP),
-    ] = "",
-    link: Link = "entropic",
-    levels: Levels = DEFAULT_LEVELS,
-    moments: Moments = False,
-    keep: Keep = None,
-    as_json: AsJson = False,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    skip_bad_parts: SkipBadParts = False,
+    ] = arguments.DEFAULT_ALPHA,
+    context: arguments.Context = "",
+    link: arguments.Link = "entropic",
+    levels: arguments.Levels = arguments.DEFAULT_LEVELS,
+    moments: arguments.Moments = False,
+    keep: arguments.Keep = None,
+    as_json: arguments.AsJson = False,
+    workers: arguments.Workers = None,
+    scheduler: arguments.Scheduler = None,
+    skip_bad_parts: arguments.SkipBadParts = False,
 ) -> None:
     """Randomize forecasts of another model, given as columns of a table.
 
@@ -257,29 +207,16 @@ def randomize(
     from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
 
     subject = column_subject(options)
-    if not subject.named:
-        raise InputError(
-            f"{table}: no forecasts to randomize; name columns of the table: --mean and --std,"
-            " --quantiles, --samples, --survival or --pmf"
-        )
+    refuse_without_forecasts(subject, f"{table}: no forecasts to randomize")
     if subject.outcome_kind(table.name) is OutcomeKind.BINARY:
         raise InputError(f"{table.name}: {NO_BINARY_RANDOMIZATION}")
     if target is not None:
         refuse_without_effect(options, SERVING, "with --target, which writes no forecasts")
-        goals = {
-            "max_group_error": max_group_error,
-            "max_wider": max_wider,
-            "max_price": max_price,
-        }
+        goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
         check_goal(None, goals, {})
         check_target(goals, group_mass, confidence)
-        times = TimeColumns.with_horizon(event, horizon, entered, survival)
-        asked = {
-            **goals,
-            "group_mass": group_mass,
-            "confidence": confidence,
-            "link": link,
-        }
+        times = TimeColumns.of(options, is_certified=True)
+        asked = goals | {"group_mass": group_mass, "confidence": confidence, "link": link}
         request = Request(
             subject,
             table,
@@ -288,8 +225,7 @@ def randomize(
             features=features,
             id_column=id_column,
             cluster=cluster,
-            confidence=confidence,
-            seed=seed_of(seed),
+            seed=arguments.seed_of(seed),
             times=times,
             drop_missing=drop_missing,
             is_randomized=True,
@@ -307,7 +243,7 @@ def randomize(
     inputs = {"the table": table, "the key file": key_file, "the certificate": certificate}
     check_apart(out, inputs)
     served = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
-    served["link"] = checked_link(link, alpha)
+    served["link"] = arguments.checked_link(link, alpha)
     served["keep"] = listed_names("--keep", keep)
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
     if certificate is not None:
@@ -324,7 +260,7 @@ def _certify(
     """
     from evenhand import selection, store
 
-    checked_link(asked["link"], 1.0)
+    arguments.checked_link(asked["link"], 1.0)
     out = own_folder(out, request.rows, store.CERTIFICATE_FOLDER)
     rows = read_rows(request)
     source = rows.source
@@ -352,7 +288,14 @@ def _certify(
             fail(f"{source}: nothing was written. {reason}", NOT_WORTH_IT)
     forecasts = {"forecasts": _forecasts(subject, rows.data.columns, source)}
     certificate = certificate_of(chosen, rows.people) | forecasts | _sources(request, len(rows.y))
-    page, last = page_of(chosen, training, out, request.name)
+
+    def audited() -> Audit:
+        held = chosen.certifying
+        found = audit_of_held(chosen.model, training, held, chosen.confidence, request.name)
+        # the report must mention that alpha was chosen on these rows
+        return chosen.audited(found)
+
+    page, last = report_page(audited, out)
     store.write_forecast_certificate(certificate, out, page)
     show_result(certificate | {"out": str(out)}, chosen.summary(), as_json)
     certified = f"certified on {count(chosen.n_certifying, 'person', 'people')}"

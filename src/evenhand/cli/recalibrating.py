@@ -12,29 +12,7 @@ import typer
 
 from evenhand._format import count
 from evenhand._validate import InputError, about, bad_input, first_names
-from evenhand.cli.arguments import (
-    DEFAULT_LEVELS,
-    OUTPUT,
-    AsJson,
-    ChanceOfZero,
-    DropMissing,
-    Event,
-    ForecastOutcome,
-    Horizon,
-    Keep,
-    Mean,
-    Pmf,
-    Probability,
-    Quantiles,
-    Samples,
-    SortQuantiles,
-    Std,
-    Survival,
-    Table,
-    check_seed,
-)
-from evenhand.cli.audit_request import Request, read_rows
-from evenhand.cli.messages import inform
+from evenhand.cli import arguments
 from evenhand.cli.options import (
     check_apart,
     listed_names,
@@ -42,10 +20,16 @@ from evenhand.cli.options import (
     refuse_without_effect,
     warn_of_replacement,
 )
-from evenhand.cli.reports import show_result
+from evenhand.cli.output import inform, show_result
+from evenhand.cli.rows import (
+    Request,
+    TimeColumns,
+    chosen_columns,
+    column_subject,
+    read_rows,
+    refuse_without_forecasts,
+)
 from evenhand.cli.serving import parse_levels, serve
-from evenhand.cli.tables import chosen_columns, column_subject, refuse_without_forecasts
-from evenhand.cli.times import TimeColumns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,26 +53,18 @@ SERVING = ("id_column", "maps", "keep", "levels", "skip_bad_parts")
 
 def recalibrate(
     options: typer.Context,
-    table: Table,
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="PATH",
-            rich_help_panel=OUTPUT,
-            help="with --target: folder to write; otherwise a csv or parquet file, or a new folder"
-            " if TABLE is a folder",
-        ),
-    ],
-    mean: Mean = None,
-    std: Std = None,
-    quantiles: Quantiles = None,
-    samples: Samples = None,
-    sort_quantiles: SortQuantiles = False,
-    survival: Survival = None,
-    probability: Probability = None,
-    pmf: Pmf = None,
-    chance_of_zero: ChanceOfZero = None,
-    outcome: ForecastOutcome = None,
+    table: arguments.Table,
+    out: arguments.OutByTarget,
+    mean: arguments.Mean = None,
+    std: arguments.Std = None,
+    quantiles: arguments.Quantiles = None,
+    samples: arguments.Samples = None,
+    sort_quantiles: arguments.SortQuantiles = False,
+    survival: arguments.Survival = None,
+    probability: arguments.Probability = None,
+    pmf: arguments.Pmf = None,
+    chance_of_zero: arguments.ChanceOfZero = None,
+    outcome: arguments.ForecastOutcome = None,
     target: Annotated[
         str | None,
         typer.Option(
@@ -97,9 +73,9 @@ def recalibrate(
             help="column with the outcome: estimate maps and write them to a folder",
         ),
     ] = None,
-    drop_missing: DropMissing = False,
-    event: Event = None,
-    horizon: Horizon = None,
+    drop_missing: arguments.DropMissing = False,
+    event: arguments.Event = None,
+    horizon: arguments.Horizon = None,
     by: Annotated[
         str | None,
         typer.Option(
@@ -119,41 +95,16 @@ def recalibrate(
             " repeated",
         ),
     ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(metavar="N", rich_help_panel=ESTIMATE, help="seed of the folds of the check"),
-    ] = 0,
+    seed: arguments.FixedSeed = 0,
     maps: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", rich_help_panel=APPLY, help="folder written with --target"),
     ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            rich_help_panel=APPLY,
-            help="column with the id of each person",
-        ),
-    ] = None,
-    keep: Keep = None,
-    levels: Annotated[
-        str,
-        typer.Option(
-            metavar="LEVELS",
-            rich_help_panel=APPLY,
-            help="levels of the quantiles to write, comma-separated",
-        ),
-    ] = DEFAULT_LEVELS,
-    skip_bad_parts: Annotated[
-        bool,
-        typer.Option(
-            "--skip-bad-parts",
-            rich_help_panel=APPLY,
-            help="skip parts that cannot be read, and list them",
-        ),
-    ] = False,
-    as_json: AsJson = False,
+    id_column: arguments.PersonId = None,
+    keep: arguments.Keep = None,
+    levels: arguments.Levels = arguments.DEFAULT_LEVELS,
+    skip_bad_parts: arguments.SkipBadParts = False,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Recalibrate forecasts of another model, given as columns of a table, by group.
 
@@ -167,10 +118,10 @@ def recalibrate(
     refuse_without_forecasts(subject, f"{table}: no forecasts to recalibrate")
     if target is not None:
         refuse_without_effect(options, SERVING, "with --target, which writes no forecasts")
-        check_seed(seed)
+        arguments.check_seed(seed)
         if by is not None and group:
             raise InputError("give --by or --group, not both; write the columns of --by as rules")
-        times = TimeColumns.of(event, horizon, survival=survival)
+        times = TimeColumns.of(options)
         request = Request(
             subject, table, target, table.name, seed=seed, times=times, drop_missing=drop_missing
         )
@@ -345,7 +296,7 @@ def _check_times(
     given = subject.times(parts.columns, parts.source) or []
     # everybody survives time 0, which is no part of a curve
     times = [time for time in given if time > 0]
-    # maps of earlier releases have no times
+    # maps of other forecasts than curves have no times
     if not times or not model.curve_times_ or times == list(model.curve_times_):
         return
     known, other = (

@@ -1,35 +1,40 @@
-"""Subcommand `replay`."""
+"""Subcommands `replay` and `outcomes` of a decision log."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evenhand._format import count
 from evenhand._validate import InputError
-from evenhand.cli.arguments import ROWS, AsJson
-from evenhand.cli.log_arguments import KeyFile, Log, anchor_of, draws_of, opened_log
-from evenhand.cli.messages import Verdict, fail
-from evenhand.cli.reports import show_result
+from evenhand.cli import arguments
+from evenhand.cli.options import anchor_of, draws_of
+from evenhand.cli.output import Verdict, fail, inform, show_result
+
+if TYPE_CHECKING:
+    from evenhand.service import RowPlaces
+    from evenhand.tables import Parts
+
 
 COMPARED = "What is compared"
 """Panel of options in the help page."""
 
 
 def replay(
-    log: Log,
+    log: arguments.Log,
     id: Annotated[str, typer.Argument(metavar="ID", help="id of the forecast")],
     model: Annotated[
         Path,
         typer.Option(metavar="MODEL", rich_help_panel=COMPARED, help="folder of the fitted model"),
     ],
-    key_file: KeyFile = None,
+    key_file: arguments.KeyFile = None,
     features: Annotated[
         Path | None,
         typer.Option(
             metavar="TABLE",
-            rich_help_panel=ROWS,
+            rich_help_panel=arguments.ROWS,
             help="table with the row of the person, unless the log has the features",
         ),
     ] = None,
@@ -38,7 +43,7 @@ def replay(
         typer.Option(
             "--id",
             metavar="COLUMN",
-            rich_help_panel=ROWS,
+            rich_help_panel=arguments.ROWS,
             help="column of that table with the ids of people; by default the row is found by the"
             " hash of the features",
         ),
@@ -66,7 +71,7 @@ def replay(
             " a log that was cut off or written anew",
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Compute a logged forecast again, and report whether it is equal or what differs.
 
@@ -85,7 +90,7 @@ def replay(
         )
     noted = anchor_of(anchor)
     made = service.loaded(model)
-    decisions = opened_log(log)
+    decisions = service.open_log(log, create=False)
     entry = service.logged_forecast(decisions, id)
     draws = draws_of(key_file, entry.values["context"] if context is None else context)
     given = _given(decisions, entry, made.forecaster, features, id_column, draws)
@@ -102,7 +107,11 @@ def replay(
     )
     show_result(found.to_dict(), found.summary(), as_json)
     if found.status == "incomplete":
-        fail(_incomplete(found))
+        why = found.of("values").text
+        fail(
+            "nothing that was compared differs, but the forecast was not computed again:"
+            f" {why} (--features TABLE)"
+        )
     raise Verdict(0 if found.is_equal else 1)
 
 
@@ -125,10 +134,104 @@ def _given(
     )
 
 
-def _incomplete(found: Any) -> str:
-    """Return why a forecast was not computed again, and what to do."""
-    why = found.of("values").text
-    return (
-        f"nothing that was compared differs, but the forecast was not computed again: {why}"
-        " (--features TABLE)"
+SCHEMA = "evenhand.outcomes/1"
+
+
+def outcomes(
+    log: arguments.Log,
+    table: arguments.Table,
+    id_column: Annotated[
+        str,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            rich_help_panel=arguments.ROWS,
+            help="column with the ids of forecasts; with --context, the ids of people",
+        ),
+    ],
+    target: arguments.Target,
+    context: arguments.LogContext = None,
+    key_file: arguments.KeyFile = None,
+    observed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            rich_help_panel=arguments.ROWS,
+            help="column with the times at which outcomes were observed",
+        ),
+    ] = None,
+    skip_unknown: Annotated[
+        bool,
+        typer.Option(
+            "--skip-unknown",
+            rich_help_panel=arguments.LOG,
+            help="skip ids without a forecast in the log, instead of refusing the table",
+        ),
+    ] = False,
+    as_json: arguments.AsJson = False,
+) -> None:
+    """Record outcomes of logged forecasts from a table.
+
+    Ids of people, with --context, mean the first forecast of each person. All rows are checked
+    before any outcome is recorded. An outcome that is in the log already is not recorded again;
+    another value is a correction, and both remain in the log.
+    """
+    from evenhand import service, tables
+
+    parts = tables.open_parts(table)
+    ids, y, times, places = _columns(parts, id_column, target, observed)
+    decisions = service.open_log(log, create=False)
+    is_by_person = context is not None or key_file is not None
+    found = service.record_outcomes(
+        decisions,
+        ids,
+        y,
+        context=(context or "") if is_by_person else None,
+        draws=draws_of(key_file, context or ""),
+        observed=times,
+        skip_unknown=skip_unknown,
+        places=places,
     )
+    if found.unknown:
+        skipped = places.listed(found.unknown)
+        inform(f"warning: {skipped}: skipped, without a forecast in {decisions.source}")
+    values = {
+        "schema": SCHEMA,
+        "n_first": found.n_first,
+        "n_corrections": found.n_corrections,
+        "n_repeated": found.n_repeated,
+        "n_unknown": len(found.unknown),
+    }
+    new = count(found.n_first + found.n_corrections, "outcome")
+    text = (
+        f"{new} recorded, of which {count(found.n_corrections, 'correction')};"
+        f" {found.n_repeated:,} in the log already; {count(len(found.unknown), 'row')} skipped"
+    )
+    show_result(values, text, as_json)
+
+
+def _columns(
+    parts: Parts, id_column: str, target: str, observed: str | None
+) -> tuple[list[Any], Any, list[Any] | None, RowPlaces]:
+    """Return ids, outcomes and times of all rows, and where the rows are."""
+    import numpy as np
+
+    from evenhand import service, tables
+    from evenhand._validate import check_column
+
+    wanted = [id_column, target, *([] if observed is None else [observed])]
+    for name in wanted:
+        check_column(name, parts.columns, parts.source)
+    ids: list[Any] = []
+    y: list[Any] = []
+    times: list[Any] = []
+    starts = []
+    for part, source in enumerate(parts.names):
+        starts.append(len(ids))
+        for start, block in parts.blocks(part, list(dict.fromkeys(wanted))):
+            ids += tables.id_column(block, id_column, source=source, start=start)
+            y.append(tables.number_column(block, target, source=source, start=start))
+            if observed is not None:
+                times += block[observed].tolist()
+    places = service.RowPlaces(parts.names, tuple(starts))
+    return ids, np.concatenate(y), None if observed is None else times, places

@@ -6,34 +6,131 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from evenhand._format import count
 from evenhand._validate import InputError, bad_input, check_choice, short
-from evenhand.cli.arguments import (
-    DEFAULT_LEVELS,
-    DRAWS,
-    AsJson,
-    Context,
-    Id,
-    Keep,
-    Levels,
-    Moments,
-    OutTable,
-    Scheduler,
-    SkipBadParts,
-    Table,
-    Workers,
+from evenhand.cli import arguments
+from evenhand.cli.options import (
+    check_apart,
+    listed_names,
+    read_key,
+    refuse_without_effect,
 )
-from evenhand.cli.forecast_logging import logged_forecasts
-from evenhand.cli.keys import read_key
-from evenhand.cli.log_arguments import LOG, refuse_workers
-from evenhand.cli.messages import inform, show
-from evenhand.cli.options import check_apart, listed_names, refuse_without_effect
+from evenhand.cli.output import inform, show
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
     from evenhand.scale import ColumnSubject, ModelSubject, Written
+    from evenhand.service import Naming, Served, Service
     from evenhand.tables import Parts
+
+
+# --- forecasts that `predict` adds to a decision log before it writes them
+
+COLUMN = "forecast_id"
+"""Column with the ids of forecasts, by which outcomes are recorded."""
+
+
+class LoggedForecasts:
+    """Recorder of forecasts in a decision log.
+
+    Parameters
+    ----------
+    service : Service
+        The service.
+    where : str
+        The log, for messages.
+    """
+
+    def __init__(self, service: Service, where: str) -> None:
+        self._service = service
+        self.where = where
+        self.n_new = 0
+        self.n_repeated = 0
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the model and of the groups."""
+        return tuple(self._service.schema.names)
+
+    def __call__(self, ids: Sequence[str | int], rows: pd.DataFrame) -> dict[str, Any]:
+        """Log the forecasts of people; return the columns of what is logged."""
+        served = self._service.forecast_many(ids, rows)
+        n_repeated = sum(one.is_repeated for one in served)
+        self.n_repeated += n_repeated
+        self.n_new += len(served) - n_repeated
+        return {**_values(served), COLUMN: [one.id for one in served]}
+
+    def text(self) -> str:
+        """Return what was logged as a clause."""
+        before = f"; {self.n_repeated:,} were in it before" if self.n_repeated else ""
+        return f"{count(self.n_new, 'forecast')} added to {self.where}{before}"
+
+    def record(self) -> dict[str, Any]:
+        """Return what was logged as plain values."""
+        names = {"context": self._service.context, "model_sha256": self._service.model_sha256}
+        return names | {"n_new": self.n_new, "n_repeated": self.n_repeated}
+
+
+def _values(served: Sequence[Served]) -> dict[str, Any]:
+    """Return the columns of logged answers; an earlier answer is not computed anew.
+
+    A level that an earlier answer lacks is left as it was computed.
+    """
+    if served[0].probability is not None:
+        return {"probability": np.array([one.probability for one in served])}
+    found: dict[str, Any] = {"mean": np.array([one.mean for one in served], dtype=np.float64)}
+    levels = set.intersection(*(set(one.quantiles) for one in served))
+    for level in levels:
+        column = np.array([one.quantiles[level] for one in served], dtype=np.float64)
+        found[f"q{level}"] = column
+    return found
+
+
+def logged_forecasts(
+    model: Path,
+    where: str,
+    key: bytes | None,
+    context: str,
+    groups: str | None,
+    keep_features: bool,
+    person: str,
+    levels: Sequence[float],
+) -> LoggedForecasts:
+    """Open the log and the context for the forecasts of a model."""
+    from evenhand.draws import KeyedDraws
+    from evenhand.service import Service, open_log
+
+    if key is None:
+        raise InputError(
+            "--log needs --key-file: the key belongs to the context, and names people in the log;"
+            " name a file with a secret key of at least 16 bytes"
+        )
+    # without one, a job that forgets it once gives everybody a second draw (outcomes: 6)
+    if not context:
+        raise InputError(
+            "--log needs --context: each context has its own draws; name the decision, such as"
+            " 2026-11"
+        )
+    naming: Naming = "id" if person == "id" else "hash"
+    service = Service(
+        model,
+        KeyedDraws(key, context),
+        open_log(where),
+        person=naming,
+        keep_features=keep_features,
+        groups=listed_names("--groups", groups),
+        levels=levels,
+    )
+    return LoggedForecasts(service, where)
+
+
+# --- writing of forecasts: `predict`, and what it shares with `randomize`
 
 SCHEMA = "evenhand.forecasts/1"
 
@@ -50,37 +147,28 @@ LOGGING = ("groups", "keep_features", "person")
 def predict(
     options: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="model folder written by fit")],
-    table: Table,
-    id_column: Id,
-    out: OutTable,
-    key_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=DRAWS,
-            help="file with the secret key of the draws, at least 16 bytes; needed only for a"
-            " randomized model, and for --log",
-        ),
-    ] = None,
-    context: Context = "",
-    levels: Levels = DEFAULT_LEVELS,
-    moments: Moments = False,
-    keep: Keep = None,
+    table: arguments.Table,
+    id_column: arguments.Id,
+    out: arguments.OutTable,
+    key_file: arguments.KeyFile = None,
+    context: arguments.Context = "",
+    levels: arguments.Levels = arguments.DEFAULT_LEVELS,
+    moments: arguments.Moments = False,
+    keep: arguments.Keep = None,
     log: Annotated[
         str | None,
         typer.Option(
             metavar="LOG",
-            rich_help_panel=LOG,
+            rich_help_panel=arguments.LOG,
             help="decision log to which forecasts are added before they are written: a .sqlite"
-            " file, a folder of parquet files (.parquet), or a URL such as"
-            " postgresql://USER@HOST/DATABASE",
+            " file, or a URL such as postgresql://USER@HOST/DATABASE",
         ),
     ] = None,
     groups: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            rich_help_panel=LOG,
+            rich_help_panel=arguments.LOG,
             help="columns whose values are logged, for the groups of a watch, comma-separated",
         ),
     ] = None,
@@ -88,7 +176,7 @@ def predict(
         bool,
         typer.Option(
             "--keep-features",
-            rich_help_panel=LOG,
+            rich_help_panel=arguments.LOG,
             help="log the features of each person, and not only their hash",
         ),
     ] = False,
@@ -96,19 +184,19 @@ def predict(
         str,
         typer.Option(
             metavar="NAMING",
-            rich_help_panel=LOG,
+            rich_help_panel=arguments.LOG,
             help="how the log names people: hash, a keyed hash of the id, or id",
         ),
     ] = "hash",
-    as_json: AsJson = False,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    skip_bad_parts: SkipBadParts = False,
+    as_json: arguments.AsJson = False,
+    workers: arguments.Workers = None,
+    scheduler: arguments.Scheduler = None,
+    skip_bad_parts: arguments.SkipBadParts = False,
 ) -> None:
     """Write forecasts for the people in a table.
 
     With a randomized model, each person's draw is a keyed hash of the id, so repeated runs give the
-    same forecasts. For a 0/1 target the probability is written.
+    same forecasts; it and --log need --key-file. For a 0/1 target the probability is written.
 
     With --log, each forecast is in a decision log before it is written, and its id in the column
     forecast_id. A person who is in the log with the same features gets the logged answer.
@@ -124,7 +212,8 @@ def predict(
         refuse_without_effect(options, LOGGING, "without --log")
     else:
         check_choice("--person", person, ("hash", "id"))
-        refuse_workers(workers, scheduler)
+        reason = "with --log, to which forecasts are added in the order of the table"
+        refuse_without_effect(options, ("workers", "scheduler"), reason)
     subject = scale.ModelSubject(store.load(model))
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
     # missing columns are named before the kind of forecast is read off the first row

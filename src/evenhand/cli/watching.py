@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,11 +19,9 @@ from evenhand._validate import (
     first_names,
     short,
 )
-from evenhand.cli.arguments import GATE, GROUPS, OUTPUT, AsJson
-from evenhand.cli.log_arguments import LOG, Log, opened_log
-from evenhand.cli.messages import Verdict, inform
+from evenhand.cli import arguments
 from evenhand.cli.options import check_apart, listed_names
-from evenhand.cli.reports import command_line, show_result
+from evenhand.cli.output import Verdict, command_line, inform, show_result
 
 if TYPE_CHECKING:
     from evenhand.service import DecisionLog, LogWatch, WatchedContexts, WatchState
@@ -33,7 +31,7 @@ WATCHED = "What is watched"
 
 
 def watch(
-    log: Log,
+    log: arguments.Log,
     horizon: Annotated[
         str,
         typer.Option(
@@ -56,7 +54,7 @@ def watch(
         str | None,
         typer.Option(
             metavar="NAMES",
-            rich_help_panel=LOG,
+            rich_help_panel=arguments.LOG,
             help="contexts, comma-separated; by default all of the served model, also later ones",
         ),
     ] = None,
@@ -64,7 +62,7 @@ def watch(
         str | None,
         typer.Option(
             metavar="DATE",
-            rich_help_panel=LOG,
+            rich_help_panel=arguments.LOG,
             help="date or time in UTC for which the log is read, e.g. 2026-11-23; by default now",
         ),
     ] = None,
@@ -72,7 +70,7 @@ def watch(
         Path | None,
         typer.Option(
             metavar="FILE",
-            rich_help_panel=LOG,
+            rich_help_panel=arguments.LOG,
             help="file of the state: if it exists, the watch continues from it; written in the end",
         ),
     ] = None,
@@ -80,7 +78,7 @@ def watch(
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            rich_help_panel=GROUPS,
+            rich_help_panel=arguments.GROUPS,
             help="columns that define groups, comma-separated; by default all that the log has",
         ),
     ] = None,
@@ -88,7 +86,7 @@ def watch(
         float,
         typer.Option(
             metavar="SHARE",
-            rich_help_panel=GROUPS,
+            rich_help_panel=arguments.GROUPS,
             help="error of a group that raises no alarm; 0.02 for 2 points",
         ),
     ] = 0.02,
@@ -96,7 +94,7 @@ def watch(
         float,
         typer.Option(
             metavar="SHARE",
-            rich_help_panel=GATE,
+            rich_help_panel=arguments.GATE,
             help="probability of ever raising a false alarm, however often the log is watched",
         ),
     ] = 0.05,
@@ -112,19 +110,12 @@ def watch(
         bool,
         typer.Option(
             "--fail-if-alarm",
-            rich_help_panel=GATE,
+            rich_help_panel=arguments.GATE,
             help="exit with code 1 if there is an alarm, new or old",
         ),
     ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
-            help="file to write: an .html page, or .json",
-        ),
-    ] = None,
-    as_json: AsJson = False,
+    out: arguments.Out = None,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Watch a decision log: whether the promise of a certificate still holds, by group and draw.
 
@@ -141,7 +132,7 @@ def watch(
     _check_files(out, state, log, certificate)
     listed = None if groups is None else listed_names("--groups", groups)
     before = None if state is None else service.WatchState.read(state)
-    decisions = opened_log(log)
+    decisions = service.open_log(log, create=False)
     chosen = _chosen(decisions, context, certificate, options, before)
     if listed is None and before is not None:
         listed = before.groups
@@ -161,7 +152,10 @@ def watch(
     if state is not None:
         found.state().write(state)
     if fail_if_alarm:
-        _judge(found)
+        n = len(found.watch.alarms)
+        if n:
+            inform(f"failed: {count(n, 'alarm')}")
+        raise Verdict(1 if n else 0)
 
 
 def _checked(horizon: str, tolerance: float, false_alarm: float, period: str) -> dict[str, Any]:
@@ -193,16 +187,6 @@ def _check_files(out: Path | None, state: Path | None, log: str, certificate: Pa
         check_apart(state, inputs, option="--state")
 
 
-def _model_of(certificate: Path | None) -> str | None:
-    """Return the hash of the model that a certificate is about; None if it is about forecasts."""
-    from evenhand import store
-
-    if certificate is None:
-        return None
-    sha256: str | None = store.certificate_at(certificate).get("model_sha256")
-    return sha256
-
-
 def _chosen(
     log: DecisionLog,
     names: str | None,
@@ -211,15 +195,18 @@ def _chosen(
     before: WatchState | None,
 ) -> WatchedContexts:
     """Return the contexts that are watched: named, or all of the certificate's model or link."""
+    from evenhand import store
     from evenhand.monitoring import Watch
     from evenhand.service import WatchedContexts
 
+    # None if the certificate is about forecasts
+    about = {} if certificate is None else store.certificate_at(certificate)
     promise = Watch(certificate, **options).to_dict()["settings"]
     has_link = promise["statistic"] == "mean_pit"
     return WatchedContexts.of(
         log,
         None if names is None else listed_names("--context", names),
-        model_sha256=_model_of(certificate),
+        model_sha256=about.get("model_sha256"),
         link=(promise["link"], promise["alpha"]) if has_link else None,
         before=None if before is None else before.scope,
     )
@@ -248,11 +235,3 @@ def _inform(found: LogWatch, n_new: int, late: str) -> None:
             inform(f"warning: {note}")
     if n_new:
         inform(f"{count(n_new, 'new alarm')}")
-
-
-def _judge(found: LogWatch) -> NoReturn:
-    """Exit with code 1 if there is an alarm."""
-    n = len(found.watch.alarms)
-    if n:
-        inform(f"failed: {count(n, 'alarm')}")
-    raise Verdict(1 if n else 0)

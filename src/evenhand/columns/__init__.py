@@ -2,57 +2,37 @@
 
 from __future__ import annotations
 
-from evenhand.columns.conversion import as_pandas, as_table, refuse_repeated_names, stack_rows
 from evenhand.columns.copies import copies_in_words as copies_in_words
-from evenhand.columns.encoded_columns import KINDS as KINDS
-from evenhand.columns.encoded_columns import LIMIT as LIMIT
-from evenhand.columns.encoded_columns import CategoryColumn, EncodedColumn
-from evenhand.columns.encoding import TableEncoder
-from evenhand.columns.evidence import Evidence, found_schema, read_typed
-from evenhand.columns.features import LeftOut, feature_groups, group_columns
+from evenhand.columns.encoding import CategoryColumn as CategoryColumn
+from evenhand.columns.encoding import TableEncoder as TableEncoder
+from evenhand.columns.given_groups import LeftOut as LeftOut
 from evenhand.columns.given_groups import are_probabilities as are_probabilities
-from evenhand.columns.given_groups import check_groups, check_names
-from evenhand.columns.group_rules import GroupRule
+from evenhand.columns.given_groups import check_groups as check_groups
+from evenhand.columns.given_groups import check_names as check_names
+from evenhand.columns.given_groups import feature_groups as feature_groups
+from evenhand.columns.given_groups import group_columns as group_columns
+from evenhand.columns.group_rules import GroupRule as GroupRule
 from evenhand.columns.groups import EVERYONE as EVERYONE
-from evenhand.columns.groups import Condition, Group, Groups, label
-from evenhand.columns.partition import Partition, Seen
-from evenhand.columns.schema import Column, Schema
+from evenhand.columns.groups import Condition as Condition
+from evenhand.columns.groups import Group as Group
+from evenhand.columns.groups import Groups as Groups
+from evenhand.columns.groups import label as label
+from evenhand.columns.partition import Partition as Partition
+from evenhand.columns.partition import Seen as Seen
+from evenhand.columns.schema import Column as Column
+from evenhand.columns.schema import Evidence as Evidence
+from evenhand.columns.schema import Schema as Schema
+from evenhand.columns.schema import found_schema as found_schema
+from evenhand.columns.schema import read_typed as read_typed
 from evenhand.columns.unseen import Tally as Tally
-from evenhand.columns.unseen import UnseenValues, UnseenValuesWarning, unreported, warn_unseen
-from evenhand.columns.values import FEW as FEW
-from evenhand.columns.values import as_numbers
+from evenhand.columns.unseen import UnseenValues as UnseenValues
+from evenhand.columns.unseen import UnseenValuesWarning as UnseenValuesWarning
+from evenhand.columns.unseen import unreported as unreported
+from evenhand.columns.unseen import warn_unseen as warn_unseen
+from evenhand.columns.values import as_numbers as as_numbers
+from evenhand.columns.values import as_pandas as as_pandas
+from evenhand.columns.values import as_table as as_table
 from evenhand.columns.values import kind_of as kind_of
 from evenhand.columns.values import level as level
+from evenhand.columns.values import refuse_repeated_names as refuse_repeated_names
 from evenhand.columns.values import text_dates as text_dates
-
-__all__ = [
-    "CategoryColumn",
-    "Column",
-    "Condition",
-    "EncodedColumn",
-    "Evidence",
-    "Group",
-    "GroupRule",
-    "Groups",
-    "LeftOut",
-    "Partition",
-    "Schema",
-    "Seen",
-    "TableEncoder",
-    "UnseenValues",
-    "UnseenValuesWarning",
-    "as_numbers",
-    "as_pandas",
-    "as_table",
-    "check_groups",
-    "check_names",
-    "feature_groups",
-    "found_schema",
-    "group_columns",
-    "label",
-    "read_typed",
-    "refuse_repeated_names",
-    "stack_rows",
-    "unreported",
-    "warn_unseen",
-]

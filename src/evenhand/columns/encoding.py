@@ -3,23 +3,299 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 import pandas as pd
 
+from evenhand._format import and_more
 from evenhand._validate import LARGEST, Floats, InputError, bad_input, typed_fields
-from evenhand.columns.conversion import as_json, as_pandas, as_table
-from evenhand.columns.encoded_columns import (
-    KINDS,
-    EncodedColumn,
-    NumberColumn,
-    encoded_kind,
-    standardized,
+from evenhand.columns.groups import Condition, Group, Operator
+from evenhand.columns.values import (
+    as_json,
+    as_pandas,
+    as_table,
+    booleans,
+    dates,
+    days,
+    factorized,
+    is_plain_dtype,
+    kind_of,
+    missing,
+    moments,
+    numbers,
 )
-from evenhand.columns.groups import Condition
-from evenhand.columns.values import is_plain_dtype
+
+# --- encoding of single columns as numeric outputs: numbers, booleans, categories and dates
+
+Column = pd.Series
+"""Values of any type; each encoding refuses values that it cannot read."""
+
+LIMIT = 1e6
+"""Bound on standardized outputs. Training values never reach it (|z| <= sqrt(n)), and extreme later
+values stay finite, in float32 as well."""
+
+
+@dataclass(frozen=True)
+class EncodedColumn(ABC):
+    """Learned encoding of one column.
+
+    If the training data had missing values (`had_missing`), a separate output marks them.
+    Otherwise there is no such output: the weight of an input that is always 0 in training would
+    stay at its random initial value.
+    """
+
+    kind: ClassVar[str]
+    name: str
+    had_missing: bool
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, name: str, values: Column[Any]) -> Self:
+        """Learn the encoding of one column."""
+
+    @abstractmethod
+    def encode(self, values: Column[Any]) -> Floats:
+        """Return the outputs, shape (n_samples, n_outputs), without the one for missing values."""
+
+    def outputs(self) -> tuple[str, ...]:
+        """Return the names of these outputs."""
+        return (self.name,)
+
+    @property
+    def names_out(self) -> tuple[str, ...]:
+        """Names of all outputs."""
+        return self.outputs() + ((f"{self.name} missing",) if self.had_missing else ())
+
+    def transform(self, values: Column[Any]) -> Floats:
+        """Return all outputs, shape (n_samples, n_outputs)."""
+        encoded = self.encode(values)
+        return np.column_stack([encoded, missing(values)]) if self.had_missing else encoded
+
+    def condition(self, output: int, low: float, high: float) -> Condition | None:
+        """Describe the rows whose output, an index of `names_out`, is in the interval (low, high].
+
+        At least one end is finite. None if the interval has no description in words.
+        """
+        if self.had_missing and output == len(self.outputs()):
+            return Condition((Group(self.name, "missing" if high == math.inf else "present"),))
+        return self._within(output, low, high)
+
+    @abstractmethod
+    def _within(self, output: int, low: float, high: float) -> Condition | None:
+        """Return the condition of an output that is not the one for missing values."""
+
+    def _range(self, low: float, high: float, shown: Callable[[float], str]) -> Condition:
+        """Return the condition of a range; `shown` formats an end in the units of the column."""
+        ends: list[tuple[Operator, float]] = [(">", low), ("<=", high)]
+        finite = [(operator, end) for operator, end in ends if math.isfinite(end)]
+        comparisons = tuple(Group(self.name, operator, shown(end)) for operator, end in finite)
+        return Condition(comparisons, self._includes_missing(low, high))
+
+    def _includes_missing(self, low: float, high: float) -> bool:
+        """Whether a range includes missing values, which are encoded as 0 except in categories."""
+        return self.had_missing and low < 0 <= high
+
+
+@final
+@dataclass(frozen=True)
+class NumberColumn(EncodedColumn):
+    """Standardized numbers; missing values are 0, the mean. A constant column gives zeros."""
+
+    kind: ClassVar[str] = "number"
+    mean: float
+    scale: float
+
+    @classmethod
+    def fit(cls, name: str, values: Column[Any]) -> Self:
+        """Learn mean and standard deviation."""
+        found = numbers(values, f"column {name!r}")
+        return cls(name, bool(missing(values).any()), *_mean_and_scale(found))
+
+    def encode(self, values: Column[Any]) -> Floats:
+        """Standardize."""
+        found = numbers(values, f"column {self.name!r}")
+        return standardized(found, self.mean, self.scale)[:, None]
+
+    def _within(self, output: int, low: float, high: float) -> Condition:
+        return self._range(low, high, lambda end: f"{self.mean + end * self.scale:.4g}")
+
+
+@final
+@dataclass(frozen=True)
+class BooleanColumn(EncodedColumn):
+    """Booleans: true is 1, false is -1, and missing is 0."""
+
+    kind: ClassVar[str] = "boolean"
+
+    @classmethod
+    def fit(cls, name: str, values: Column[Any]) -> Self:
+        """Learn whether there are missing values."""
+        return cls(name, bool(missing(values).any()))
+
+    def encode(self, values: Column[Any]) -> Floats:
+        """Encode booleans, or 0 and 1 if a file contains them instead."""
+        found = booleans(values, f"column {self.name!r}")
+        flags = found.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.asarray(np.nan_to_num(2 * flags - 1)[:, None])
+
+    def _within(self, output: int, low: float, high: float) -> Condition:
+        # false is -1, missing is 0 and true is 1
+        words = [word for word, code in (("false", -1), ("true", 1)) if low < code <= high]
+        if not words:
+            return Condition((Group(self.name, "missing"),))
+        return Condition((Group(self.name, "=", words[0]),), self._includes_missing(low, high))
+
+
+@final
+@dataclass(frozen=True)
+class CategoryColumn(EncodedColumn):
+    """Indicators of levels, of unknown levels, and of missing values if training had some.
+
+    The levels are the 50 most frequent, with ties in text order. Levels are compared as text, with
+    whole numbers without decimals, so that 1, 1.0 and "1" are the same level in every file format.
+    Missing values that first appear after training are unknown.
+    """
+
+    kind: ClassVar[str] = "category"
+    levels: tuple[str, ...]
+
+    @classmethod
+    def fit(cls, name: str, values: Column[Any]) -> Self:
+        """Learn the levels."""
+        codes, seen = factorized(values, f"column {name!r}")
+        counts: Counter[str] = Counter()
+        rows = np.bincount(codes[codes >= 0], minlength=len(seen))
+        for level, count in zip(seen, rows, strict=True):  # several codes may have one level
+            counts[level] += int(count)
+        frequent = sorted(counts, key=lambda level: (-counts[level], level))[:50]
+        return cls(name, bool((codes < 0).any()), tuple(sorted(frequent)))
+
+    def outputs(self) -> tuple[str, ...]:
+        """Return one name per level, followed by the name for unknown values."""
+        return (*(f"{self.name} = {level}" for level in self.levels), f"{self.name} unknown")
+
+    def encode(self, values: Column[Any]) -> Floats:
+        """Set one output per row to 1: that of its level, or the last for unknown levels."""
+        codes, seen = factorized(values, f"column {self.name!r}")
+        position = {level: i for i, level in enumerate(self.levels)}
+        unknown = len(self.levels)
+        # code -1, a missing value, selects the last entry
+        places = [*(position.get(level, unknown) for level in seen), unknown]
+        encoded = np.zeros((codes.size, unknown + 1))
+        encoded[np.arange(codes.size), np.array(places, dtype=np.intp)[codes]] = 1.0
+        if self.had_missing:
+            encoded[codes < 0] = 0.0
+        return encoded
+
+    def _within(self, output: int, low: float, high: float) -> Condition | None:
+        if output == len(self.levels):  # rare and unseen levels have no description
+            return None
+        if high == math.inf:
+            return Condition((Group(self.name, "=", self.levels[output]),))
+        if len(self.levels) == 2 and not self.had_missing:  # "sex = woman", not "sex != man"
+            return Condition((Group(self.name, "=", self.levels[1 - output]),))
+        return Condition((Group(self.name, "!=", self.levels[output]),))
+
+
+@final
+@dataclass(frozen=True)
+class DateColumn(EncodedColumn):
+    """Standardized days since 1970, and the time of year as sine and cosine.
+
+    All are 0 for a missing date. Times with a zone are converted to UTC, others are unchanged.
+    """
+
+    kind: ClassVar[str] = "date"
+    mean: float
+    scale: float
+
+    @classmethod
+    def fit(cls, name: str, values: Column[Any]) -> Self:
+        """Learn mean and standard deviation of the days."""
+        days, _ = _days(values, name)
+        return cls(name, bool(np.isnan(days).any()), *_mean_and_scale(days))
+
+    def outputs(self) -> tuple[str, ...]:
+        """Return the names of the three outputs."""
+        return (self.name, f"{self.name} sine", f"{self.name} cosine")
+
+    def encode(self, values: Column[Any]) -> Floats:
+        """Standardize the days, and encode the time of year."""
+        days, year = _days(values, self.name)
+        # on a circle, as the last day of a year is next to the first day of the next year
+        angle = 2 * np.pi * year
+        circle = np.nan_to_num(np.stack([np.sin(angle), np.cos(angle)], axis=-1))
+        return np.column_stack([standardized(days, self.mean, self.scale), circle])
+
+    def _within(self, output: int, low: float, high: float) -> Condition | None:
+        # bounds on a sine or cosine of the year mean nothing to a reader
+        return self._range(low, high, self._day) if output == 0 else None
+
+    def _day(self, end: float) -> str:
+        day = math.floor(self.mean + end * self.scale)
+        return str(np.datetime64(0, "D") + np.timedelta64(day, "D"))
+
+
+KINDS: dict[str, type[EncodedColumn]] = {
+    kind.kind: kind for kind in (NumberColumn, BooleanColumn, CategoryColumn, DateColumn)
+}
+"""Kinds of columns. A new kind needs a class, an entry here, and its pandas types in `values`."""
+
+
+def encoded_kind(values: Column[Any], name: str) -> type[EncodedColumn]:
+    """Return the encoding for a column of the training data; InputError for an unknown kind."""
+    kind = kind_of(values)
+    if kind != "other":
+        return KINDS[kind]
+    # a column with text among numbers is read as numbers, so that the error names the text; mixed
+    # types without numbers are categories
+    inferred = pd.api.types.infer_dtype(values, skipna=True)
+    if not inferred.startswith("mixed"):
+        rule = "contain numbers, text, booleans or dates"
+        raise bad_input(f"column {name!r}", rule, inferred, "convert it first, or drop it")
+    types = {type(value) for value in values.dropna()} - {bool, np.bool_}
+    has_numbers = any(issubclass(one, float | int | np.number) for one in types)
+    return NumberColumn if has_numbers else CategoryColumn
+
+
+def _mean_and_scale(numbers: Floats) -> tuple[float, float]:
+    """Return mean and standard deviation of the non-missing numbers; 0 if only rounding varies."""
+    present = numbers[~np.isnan(numbers)]
+    if present.size == 0:
+        return 0.0, 0.0
+    # squares of numbers above 1e154 overflow, but not squares of their ratios to the maximum
+    peak = np.abs(present).max() or 1.0
+    shares = present / peak
+    mean = shares.mean()
+    scale = shares.std()
+    # the deviation of a constant column, or of one that varies in its last digits only, is the
+    # rounding error of the mean
+    return float(mean * peak), float(scale * peak) if scale > 1e-12 else 0.0
+
+
+def standardized(numbers: Floats, mean: Floats | float, scale: Floats | float) -> Floats:
+    """Return (numbers - mean) / scale clipped to the limit; 0 if missing or if the scale is 0."""
+    # a missing number and a scale of 0 both give NaN here
+    unit = np.where(np.equal(scale, 0.0), np.nan, scale)
+    with np.errstate(over="ignore"):
+        scores = np.minimum(np.maximum((numbers - mean) / unit, -LIMIT), LIMIT)
+    return np.where(np.isnan(scores), 0.0, scores)
+
+
+def _days(values: Column[Any], name: str) -> tuple[Floats, Floats]:
+    """Return days since 1970 and the elapsed share of the year, NaN if missing."""
+    found = moments(dates(values, f"column {name!r}"))
+    start = found.astype("datetime64[Y]")
+    length = (start + 1).astype("datetime64[D]") - start.astype("datetime64[D]")
+    return days(found), (found - start) / length
+
+
+# --- encoding of tables with mixed columns as numeric matrices
 
 MOST_ABSENT = 10
 """Largest number of missing columns listed in a message."""
@@ -83,7 +359,7 @@ class TableEncoder:
         Raises InputError if a column of the training data is missing, or a value cannot be read;
         the message names its row.
         """
-        columns = self._fitted()
+        columns = self.columns_
         numbers = _plain_numbers(X, columns)
         if numbers is not None:
             return _encoded_numbers(numbers, columns)
@@ -94,9 +370,8 @@ class TableEncoder:
             table = table.set_axis(names, axis="columns")
         absent = [name for name in names if name not in table.columns]
         if absent:
-            shown = ", ".join(map(repr, absent[:MOST_ABSENT]))
-            more = f" and {len(absent) - MOST_ABSENT} more" * (len(absent) > MOST_ABSENT)
-            raise InputError(f"X lacks columns of the training table: {shown}{more}; add them")
+            shown = and_more([*map(repr, absent)], MOST_ABSENT)
+            raise InputError(f"X lacks columns of the training table: {shown}; add them")
         return np.hstack([column.transform(table[column.name]) for column in columns])
 
     def fit_transform(self, X: Any) -> Floats:
@@ -106,7 +381,7 @@ class TableEncoder:
     @property
     def names_out(self) -> tuple[str, ...]:
         """Names of the outputs, in the order of the columns of the matrix."""
-        return tuple(name for column in self._fitted() for name in column.names_out)
+        return tuple(name for column in self.columns_ for name in column.names_out)
 
     def condition(self, j: int, low: float, high: float) -> Condition | None:
         """Describe the rows with column `j` of the matrix in (low, high]; None if impossible."""
@@ -120,11 +395,11 @@ class TableEncoder:
         return [column.condition(i, *upper) is not None for column, i in self._sources()]
 
     def _sources(self) -> list[tuple[EncodedColumn, int]]:
-        return [(column, i) for column in self._fitted() for i in range(len(column.names_out))]
+        return [(column, i) for column in self.columns_ for i in range(len(column.names_out))]
 
     def to_state(self) -> dict[str, Any]:
         """Return the learned encodings as JSON values."""
-        columns = [{"kind": column.kind, **as_json(column)} for column in self._fitted()]
+        columns = [{"kind": column.kind, **as_json(column)} for column in self.columns_]
         return {"named": self.named_, "columns": columns}
 
     @classmethod
@@ -141,11 +416,6 @@ class TableEncoder:
                 f" ({type(error).__name__}: {error})"
             ) from error
         return encoder
-
-    def _fitted(self) -> tuple[EncodedColumn, ...]:
-        if not hasattr(self, "columns_"):
-            raise InputError("TableEncoder is not fitted yet; call fit first")
-        return self.columns_
 
 
 def _column_from_state(entry: Mapping[str, Any]) -> EncodedColumn:

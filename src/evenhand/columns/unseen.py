@@ -13,10 +13,9 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from evenhand._format import percent
-from evenhand.columns.conversion import as_pandas
+from evenhand._format import and_more, percent
 from evenhand.columns.schema import Column, Schema
-from evenhand.columns.values import Kind, as_numbers, factorized, few_levels, missing
+from evenhand.columns.values import Kind, as_numbers, as_pandas, factorized, few_levels, missing
 
 SURPRISING = 1e-3
 """Probability, for rows distributed as in training, below which a count is reported."""
@@ -189,10 +188,9 @@ def _unseen_line(column: Column, tally: Tally) -> str:
     count = f"{tally.n_unseen:,} of {tally.n:,} values"
     if column.kind in ("category", "boolean"):
         levels = column.levels or ()
-        listed = ", ".join(map(repr, levels[:MOST_SHOWN])) or "none"
-        more = f" and {len(levels) - MOST_SHOWN:,} more" * (len(levels) > MOST_SHOWN)
+        listed = and_more([*map(repr, levels)], MOST_SHOWN) or "none"
         example = f"such as {tally.example!r}"
-        return f"{count} never occurred in training, {example}; training had {listed}{more}"
+        return f"{count} never occurred in training, {example}; training had {listed}"
     if column.least is None or column.greatest is None:
         return f"{count} are present; in training all were missing"
     ends = " to ".join(_text(end, column.kind) for end in (column.least, column.greatest))

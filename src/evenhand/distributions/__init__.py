@@ -1,53 +1,32 @@
 """Families of distributions over batches, and wrappers around them.
 
-A new family needs one file and one line in `FAMILIES`.
+A new family needs one file and one line in `records.FAMILY_NAMES`.
 """
 
 from __future__ import annotations
 
-from evenhand.distributions.base import Distribution
+from evenhand.distributions.base import NO_BINARY_RANDOMIZATION, Distribution, OutcomeKind
 from evenhand.distributions.categorical import SUM_TOLERANCE as SUM_TOLERANCE
 from evenhand.distributions.categorical import Bernoulli, Categorical, empirical
 from evenhand.distributions.counts import NegativeBinomial, Poisson
 from evenhand.distributions.hurdle import End as End
 from evenhand.distributions.hurdle import Hurdle, as_hurdle, beyond
-from evenhand.distributions.joined import Joined
-from evenhand.distributions.kinds import NO_BINARY_RANDOMIZATION, OutcomeKind
-from evenhand.distributions.location_scale import LocationScale
-from evenhand.distributions.mixture import NormalMixture
-from evenhand.distributions.normal import Normal
-from evenhand.distributions.quantiles import Quantiles
+from evenhand.distributions.normal import Normal, NormalMixture, Samples
+from evenhand.distributions.quantiles import Quantiles, from_ppf
 from evenhand.distributions.randomized import Randomized
 from evenhand.distributions.recalibrated import Recalibrated
-from evenhand.distributions.records import from_records, to_records
-from evenhand.distributions.samples import Samples
-from evenhand.distributions.support import Support
+from evenhand.distributions.records import (
+    FAMILY_NAMES,
+    WRAPPER_NAMES,
+    from_records,
+    to_records,
+)
+from evenhand.distributions.support import Support, Transformed, Truncated
 from evenhand.distributions.survival import SurvivalCurves, curve_times, describes_times
-from evenhand.distributions.tabulation import from_ppf
-from evenhand.distributions.transformed import Transformed
-from evenhand.distributions.truncated import Truncated
+from evenhand.distributions.wrappers import Joined, LocationScale
 
-FAMILIES: tuple[type[Distribution], ...] = (
-    Bernoulli,
-    Categorical,
-    NegativeBinomial,
-    Normal,
-    NormalMixture,
-    Poisson,
-    Quantiles,
-    Samples,
-    SurvivalCurves,
-)
-
-WRAPPERS: tuple[type[Distribution], ...] = (
-    Hurdle,
-    Joined,
-    LocationScale,
-    Randomized,
-    Recalibrated,
-    Transformed,
-    Truncated,
-)
+FAMILIES: tuple[type[Distribution], ...] = tuple(FAMILY_NAMES.values())
+WRAPPERS: tuple[type[Distribution], ...] = (*WRAPPER_NAMES.values(), Joined)
 
 __all__ = [
     "FAMILIES",

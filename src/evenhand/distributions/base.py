@@ -1,9 +1,10 @@
-"""Base class of batches of distributions, exact in both tails."""
+"""Kinds of outcomes, and the base class of batches of distributions, exact in both tails."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
 
@@ -15,7 +16,40 @@ from evenhand._format import one_line
 from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, Ints, Mask, as_floats, bad_input
 from evenhand.distributions import piecewise
-from evenhand.distributions.kinds import OutcomeKind
+
+# --- kinds of outcomes (outcomes: 2 to 4)
+
+
+class OutcomeKind(StrEnum):
+    """Kind of outcome that a forecast describes, read off its distributions.
+
+    Examples
+    --------
+    >>> OutcomeKind("count"), str(OutcomeKind.BINARY)
+    (<OutcomeKind.COUNT: 'count'>, 'binary')
+    """
+
+    CONTINUOUS = "continuous"
+    COUNT = "count"
+    """Values on a lattice, each with a probability: counts, ordinal scores."""
+
+    HURDLE = "hurdle"
+    """An atom at one end of the range, and a continuous part: money with zeros."""
+
+    BINARY = "binary"
+    """An event that happens (1) or not (0)."""
+
+
+NO_BINARY_RANDOMIZATION = (
+    "forecasts of 0/1 outcomes are not randomized: the calibration error of each person depends on"
+    " the mean probability over draws only, so that draws have a cost and no benefit; audit and"
+    " recalibrate them by group instead, or, if the event is a cut of an amount or a time, forecast"
+    " the amount or the time"
+)
+"""Reason for which forecasts of 0/1 outcomes are not randomized (outcomes: 3), and the advice."""
+
+
+# --- batches of distributions
 
 GRID_REACH = 8.0
 """Largest normal score in tables of quantiles; less than 1e-15 of probability is beyond it."""
@@ -110,6 +144,12 @@ class Distribution(ABC):
         return type(self)(
             **{name: change(getattr(self, name), dims) for name, dims in self.event_dims.items()}
         )
+
+    def _unchecked(self, fields: dict[str, Any]) -> Self:
+        """Return distributions of this family with the given attributes, without validation."""
+        made = object.__new__(type(self))
+        made.__dict__.update(fields)
+        return made
 
     def cdf(self, y: ArrayLike) -> Floats:
         """`P(Y <= y)`."""
@@ -300,39 +340,9 @@ def draws_of(array: NDArray[Any], columns: Ints, dims: int = 0) -> NDArray[Any]:
     return np.take_along_axis(array, index, axis=axis)
 
 
-def has_rows(shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> bool:
-    """Whether a part has one row for each row of the batch; otherwise all rows share it."""
-    return len(shape) == len(batch_shape) and shape[:1] == batch_shape[:1]
-
-
-def take_part(part: Distribution, rows: Any, batch_shape: tuple[int, ...]) -> Distribution:
-    """Return some rows of a part of a batch, or the whole part if all rows share it."""
-    return part.take(rows) if has_rows(part.batch_shape, batch_shape) else part
-
-
-def small_masses(
-    log_mass: Floats,
-    batch: Any,
-    y: ArrayLike,
-    log_slope: Callable[[ArrayLike], Floats],
-) -> Floats:
-    """Return log masses of a transformed CDF, from the base's where differences have few digits.
-
-    A mass that is less than 1e-8 of the smaller tail is that of the base times a slope.
-    """
-    smaller = np.minimum(batch.logcdf(y), batch.logsf_left(y))
-    with np.errstate(invalid="ignore"):
-        is_small = ~(log_mass - smaller > np.log(1e-8)) & ~np.isneginf(smaller)
-    if not is_small.any():
-        return log_mass
-    return np.where(is_small, batch.base.log_mass(y) + log_slope(y), log_mass)
-
-
-def check_no_atoms(name: str, part: Distribution) -> None:
-    """Refuse a part whose single outcomes have positive probability."""
-    if part.has_atoms:
-        got = f"outcomes of kind {str(part.outcome_kind)!r}"
-        raise bad_input(name, "be a continuous distribution", got)
+def place_of(name: str, index: tuple[Any, ...]) -> str:
+    """Return the name of an entry of an array, for messages."""
+    return f"{name}[{', '.join(str(i) for i in index)}]" if index else name
 
 
 def batch_array(name: str, values: ArrayLike, *, positive: bool = False) -> Floats:
@@ -341,8 +351,17 @@ def batch_array(name: str, values: ArrayLike, *, positive: bool = False) -> Floa
     wrong = ~np.isfinite(array) | (array <= 0) if positive else ~np.isfinite(array)
     if wrong.any():
         first = tuple(np.argwhere(wrong)[0])
-        place = f"{name}[{', '.join(str(i) for i in first)}]" if first else name
-        raise bad_input(
-            place, "be finite and positive" if positive else "be finite", float(array[first])
-        )
+        rule = "be finite and positive" if positive else "be finite"
+        raise bad_input(place_of(name, first), rule, float(array[first]))
+    return array
+
+
+def probability_array(name: str, values: ArrayLike) -> Floats:
+    """Return probabilities as a float array, without a copy."""
+    array = batch_array(name, values)
+    wrong = (array < 0) | (array > 1)
+    if wrong.any():
+        first = tuple(np.argwhere(wrong)[0])
+        remedy = "give a fraction: 0.9, not 90"
+        raise bad_input(place_of(name, first), "lie between 0 and 1", float(array[first]), remedy)
     return array

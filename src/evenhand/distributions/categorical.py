@@ -10,8 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, Ints, Mask, as_floats, bad_input
-from evenhand.distributions.base import batch_array, joint_shape
-from evenhand.distributions.kinds import OutcomeKind
+from evenhand.distributions.base import (
+    OutcomeKind,
+    batch_array,
+    joint_shape,
+    place_of,
+    probability_array,
+)
 from evenhand.distributions.lattice import LEVEL_TOLERANCE, Lattice
 
 SUM_TOLERANCE = 1e-6
@@ -70,15 +75,11 @@ class Categorical(Lattice):
             shape = self.batch_shape
             support = np.broadcast_to(self.support, (*shape, self.support.shape[-1]))
             mass = np.broadcast_to(self.probabilities, (*shape, self.support.shape[-1]))
-            return self._like(change(support, 1), change(mass, 1))
-        return self._like(self.support, change(self.probabilities, 1))
-
-    def _like(self, support: Floats, probabilities: Floats) -> Self:
-        """Return other distributions of this family, without validation."""
-        other = object.__new__(type(self))
-        other.support = support
-        other.probabilities = probabilities
-        return other
+            return self._unchecked(
+                {"support": change(support, 1), "probabilities": change(mass, 1)}
+            )
+        changed = change(self.probabilities, 1)
+        return self._unchecked({"support": self.support, "probabilities": changed})
 
     @cached_property
     def _tails(self) -> tuple[Floats, Floats]:
@@ -237,13 +238,7 @@ class Bernoulli(Categorical):
     event_dims: ClassVar[dict[str, int]] = {"probability": 0}
 
     def __init__(self, probability: ArrayLike) -> None:
-        array = batch_array("probability", probability)
-        wrong = (array < 0) | (array > 1)
-        if wrong.any():
-            first = tuple(np.argwhere(wrong)[0])
-            place = f"probability[{', '.join(str(i) for i in first)}]" if first else "probability"
-            remedy = "give a fraction: 0.9, not 90"
-            raise bad_input(place, "lie between 0 and 1", float(array[first]), remedy)
+        array = probability_array("probability", probability)
         self.support = np.array([0.0, 1.0])
         self.probabilities = np.stack((1 - array, array), axis=-1)
 
@@ -255,9 +250,6 @@ class Bernoulli(Categorical):
     @property
     def outcome_kind(self) -> OutcomeKind:
         return OutcomeKind.BINARY
-
-    def _rebuilt(self, change: Callable[[Floats, int], Floats]) -> Self:
-        return self._like(self.support, change(self.probabilities, 1))
 
 
 def empirical(values: ArrayLike) -> Categorical:
@@ -279,9 +271,9 @@ def _check_sums(mass: Floats) -> Floats:
         total = mass.sum(axis=-1)
         is_wrong = ~(mass >= 0).all(axis=-1) | ~(np.abs(total - 1) <= SUM_TOLERANCE)
     if is_wrong.any():
-        row = tuple(int(i) for i in np.argwhere(is_wrong)[0])
-        place = f"probabilities[{', '.join(map(str, row))}]" if row else "probabilities"
+        row = tuple(np.argwhere(is_wrong)[0])
         got = f"a sum of {float(total[row]):.6g} and a least value of {float(mass[row].min()):.6g}"
+        place = place_of("probabilities", row)
         raise bad_input(place, "be at least 0 and add up to 1", got, "divide each row by its sum")
     return np.asarray(total)
 

@@ -11,10 +11,96 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from evenhand._validate import Floats, Mask, bad_input
-from evenhand.distributions import incomplete
 from evenhand.distributions.base import GRID_REACH, GRID_STEP, batch_array, broadcast, score_grid
-from evenhand.distributions.lattice import LEVEL_TOLERANCE, Lattice
-from evenhand.distributions.lattice_sums import LEAST_TAIL, LatticeSums, own_tails, ratio_tails
+from evenhand.distributions.lattice import (
+    LEAST_TAIL,
+    LEVEL_TOLERANCE,
+    Lattice,
+    LatticeSums,
+    own_tails,
+    ratio_tails,
+)
+
+# --- tails of counts that are too small for floats, by continued fractions
+
+MOST_TERMS = 20_000
+TINY = 1e-300
+"""Stands for a zero denominator in the modified Lentz method."""
+
+
+def log_gamma_tails(k: Floats, mean: Floats) -> tuple[Floats, Floats]:
+    """Return the logs of `P(Y <= k)` and `P(Y > k)` of Poisson outcomes, far from their mean.
+
+    They are the regularized incomplete gamma functions Q(k + 1, mean) and P(k + 1, mean). Each log
+    is accurate on the side of the mean where its tail is small.
+    """
+    a = k + 1
+    log_front = special.xlogy(a, mean) - mean - special.gammaln(a)
+
+    # Press et al., Numerical Recipes, equation 6.2.7
+    def upper_gamma(j: int) -> tuple[Floats, Floats]:
+        return j * (a - j), mean + 2 * j + 1 - a
+
+    # DLMF 8.9.1
+    def lower_gamma(j: int) -> tuple[Floats, Floats]:
+        i = (j + 1) // 2
+        if j % 2:
+            return (-mean if i == 1 else -(a + i - 1) * mean), a + j
+        return i * mean, a + j
+
+    return (
+        np.asarray(log_front - _log_fraction(mean + 1 - a, upper_gamma)),
+        np.asarray(log_front - np.log(a) - _log_fraction(np.ones_like(a), lower_gamma)),
+    )
+
+
+def log_beta_tails(k: Floats, mean: Floats, dispersion: Floats) -> tuple[Floats, Floats]:
+    """Return the same for negative binomial outcomes: regularized incomplete beta functions."""
+    size = 1 / dispersion
+    odds = dispersion * mean
+    log_success = -np.log1p(odds)
+    log_fail = np.log(odds) + log_success
+    return (
+        _log_beta(size, k + 1, log_success, log_fail),
+        _log_beta(k + 1, size, log_fail, log_success),
+    )
+
+
+def _log_beta(a: Floats, b: Floats, log_x: Floats, log_y: Floats) -> Floats:
+    """Return `log I_x(a, b)` for x below about a / (a + b), with y = 1 - x."""
+    x = np.exp(log_x)
+
+    # Press et al., Numerical Recipes, equation 6.4.6
+    def terms(j: int) -> tuple[Floats, Floats]:
+        m = j // 2
+        if j % 2:
+            return -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)), np.ones_like(a)
+        return m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), np.ones_like(a)
+
+    front = a * log_x + b * log_y - np.log(a) - special.betaln(a, b)
+    return np.asarray(front - _log_fraction(np.ones_like(a), terms))
+
+
+def _log_fraction(first: Floats, terms: Callable[[int], tuple[Floats, Floats]]) -> Floats:
+    """Return the log of `b_0 + a_1 / (b_1 + a_2 / (b_2 + ...))` by the modified Lentz method."""
+    value = np.where(first == 0, TINY, first)
+    c, d = value.copy(), np.zeros_like(value)
+    # where the tail is not small the fraction may pass through 0; such values are not used
+    with np.errstate(all="ignore"):
+        for j in range(1, MOST_TERMS):
+            a, b = terms(j)
+            d = b + a * d
+            d = 1 / np.where(d == 0, TINY, d)
+            c = b + a / c
+            c = np.where(c == 0, TINY, c)
+            change = c * d
+            value = value * change
+            if not (np.abs(change - 1) > 1e-15).any():
+                break
+        return np.asarray(np.log(value))
+
+
+# --- families of counts
 
 MOST_ATOMS = 1024
 FIRST_ATOMS = 512
@@ -102,7 +188,7 @@ class Counts(Lattice):
 
     def _flat(self, shape: tuple[int, ...]) -> Self:
         """Return the distributions broadcast to a shape, as a batch with one axis."""
-        return self._with(
+        return self._unchecked(
             {
                 name: np.broadcast_to(value, shape).ravel()
                 for name, value in self._parameters.items()
@@ -110,14 +196,7 @@ class Counts(Lattice):
         )
 
     def _rebuilt(self, change: Callable[[Floats, int], Floats]) -> Self:
-        return self._with({name: change(value, 0) for name, value in self._parameters.items()})
-
-    def _with(self, parameters: dict[str, Floats]) -> Self:
-        """Return a batch with other parameters, without validation."""
-        other = object.__new__(type(self))
-        for name, value in parameters.items():
-            setattr(other, name, value)
-        return other
+        return self._unchecked({name: change(value, 0) for name, value in self._parameters.items()})
 
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         shape = np.broadcast_shapes(np.shape(log_p), np.shape(upper), self.batch_shape)
@@ -276,7 +355,7 @@ class Poisson(Counts):
         return np.asarray((special.gammainc if upper else special.gammaincc)(k + 1, self.rate))
 
     def _far_tails(self, k: Floats) -> tuple[Floats, Floats]:
-        return incomplete.log_gamma_tails(k, self.rate)
+        return log_gamma_tails(k, self.rate)
 
     def _skewness(self) -> Floats:
         return np.asarray(1 / np.sqrt(self.rate))
@@ -352,7 +431,7 @@ class NegativeBinomial(Counts):
         return found
 
     def _far_tails(self, k: Floats) -> tuple[Floats, Floats]:
-        return incomplete.log_beta_tails(k, self.center, self.dispersion)
+        return log_beta_tails(k, self.center, self.dispersion)
 
     def _skewness(self) -> Floats:
         odds = self.dispersion * self.center

@@ -9,21 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._logarithms import log1mexp
-from evenhand._validate import Floats, Ints, Mask, bad_input, check_choice
-from evenhand.distributions.base import (
-    Distribution,
-    batch_array,
-    check_no_atoms,
-    draws_of,
-    has_rows,
-    joint_shape,
-    take_part,
-)
-from evenhand.distributions.kinds import OutcomeKind
+from evenhand._validate import Floats, Mask, bad_input, check_choice
+from evenhand.distributions.base import Distribution, OutcomeKind, joint_shape, probability_array
 from evenhand.distributions.lattice import LEVEL_TOLERANCE
 from evenhand.distributions.randomized import Randomized
-from evenhand.distributions.support import Support
-from evenhand.distributions.truncated import Truncated
+from evenhand.distributions.support import Support, Truncated
+from evenhand.distributions.wrappers import Wrapper, check_no_atoms
 from evenhand.draws import RandomState
 
 End = Literal["low", "high"]
@@ -33,7 +24,7 @@ NEGLIGIBLE = np.log(1e-12)
 """Log probability up to which a part may reach beyond the atom without being truncated."""
 
 
-class Hurdle(Distribution):
+class Hurdle(Wrapper):
     """Distributions of an outcome that is at an end of its range, or beyond it.
 
     With probability `chance` the outcome is `at`, otherwise it has the distribution `positive`.
@@ -66,15 +57,13 @@ class Hurdle(Distribution):
     """
 
     event_dims: ClassVar[dict[str, int]] = {"chance": 0}
+    inner: ClassVar[str] = "positive"
+    shared: ClassVar[tuple[str, ...]] = ("at", "end")
 
     def __init__(
         self, chance: ArrayLike, positive: Distribution, at: float = 0.0, end: End = "low"
     ) -> None:
-        self.chance = batch_array("chance", chance)
-        wrong = (self.chance < 0) | (self.chance > 1)
-        if wrong.any():
-            got = float(self.chance[wrong].flat[0])
-            raise bad_input("chance", "lie between 0 and 1", got, "give a fraction: 0.9, not 90")
+        self.chance = probability_array("chance", chance)
         check_no_atoms("positive", positive)
         if not np.isfinite(at):
             raise bad_input("at", "be finite", at)
@@ -89,33 +78,9 @@ class Hurdle(Distribution):
         return OutcomeKind.HURDLE
 
     @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return np.broadcast_shapes(self.chance.shape, self.positive.batch_shape)
-
-    @property
     def has_mean(self) -> bool:  # type: ignore[override]
         """Whether the mean of the continuous part needs no quantiles."""
         return self.positive.has_mean
-
-    def take(self, rows: Any) -> Hurdle:
-        positive = take_part(self.positive, rows, self.batch_shape)
-        has_own = has_rows(self.chance.shape, self.batch_shape)
-        return self._with(self.chance[rows] if has_own else self.chance, positive)
-
-    def take_draws(self, columns: Ints) -> Hurdle:
-        return self._with(draws_of(self.chance, columns), self.positive.take_draws(columns))
-
-    def expand(self) -> Hurdle:
-        return self._with(self.chance[..., None], self.positive.expand())
-
-    def _with(self, chance: Floats, positive: Distribution) -> Hurdle:
-        """Return other distributions with the same atom, without validation."""
-        other = object.__new__(Hurdle)
-        other.chance = chance
-        other.positive = positive
-        other.at = self.at
-        other.end = self.end
-        return other
 
     @property
     def _logs(self) -> tuple[Floats, Floats]:

@@ -1,22 +1,24 @@
-"""Normal distributions."""
+"""Normal distributions, their mixtures, and samples smoothed by them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._validate import Floats, Mask
+from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
 from evenhand.distributions.base import (
     WIDE_REACH,
     Distribution,
     batch_array,
     broadcast,
+    place_of,
     score_grid,
 )
+from evenhand.tables import row_blocks
 
 LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 
@@ -90,3 +92,393 @@ class Normal(Distribution):
         return np.asarray(
             self.scale * (z * (2 * special.ndtr(z) - 1) + 2 * pdf - 1 / np.sqrt(np.pi))
         )
+
+
+# --- mixtures: exact quantiles, and tables of quantiles for integrals
+
+SOLVED = 65_536
+"""Number of values in a temporary array of the solver, few enough for the cache."""
+
+MOST_STEPS = 200
+"""Largest number of steps of the solver; four are usual."""
+
+DEEPEST_PLAIN = -36.0
+"""Normal score below which tail probabilities are handled by their logarithms."""
+
+
+KNOT_STEP = 0.5
+"""Distance of the normal scores between whose quantiles a table is interpolated."""
+
+MOST_MISSED = 1e-4
+"""Largest difference of normal scores in a table of interpolated quantiles."""
+
+MOST_BENT = 0.2
+"""Largest relative difference of the slopes at two knots from the slope between them."""
+
+
+def solve_scores(
+    weights: Floats,
+    loc: Floats,
+    scale: Floats,
+    row: Any,
+    sign: Floats,
+    score: Floats,
+    start: Floats,
+) -> Floats:
+    """Solve `ndtri(CDF(y)) = score` by Newton steps inside a bracket.
+
+    On the scale of normal scores the CDF of a mixture is nearly linear, so few steps suffice. The
+    quantile lies between the smallest and the largest quantile of the components.
+    """
+    ends = sign[:, None] * loc[row] + scale[row] * score[:, None]
+    low = ends.min(axis=-1)
+    high = ends.max(axis=-1)
+    y = np.clip(start, low, high)
+    y[np.isinf(score)] = score[np.isinf(score)]
+    open_ended = (high > low) & np.isfinite(score)
+    for evaluate, asked in (
+        (_score_and_slope, np.flatnonzero(open_ended & (score >= DEEPEST_PLAIN))),
+        (_deep_score_and_slope, np.flatnonzero(open_ended & (score < DEEPEST_PLAIN))),
+    ):
+        _solve(evaluate, weights, loc, scale, row, sign, score, y, low, high, asked)
+    return y
+
+
+def knots_of(scores: Floats) -> Ints:
+    """Return the numbers of scores about `KNOT_STEP` apart, with the first and the last one."""
+    wanted = np.arange(scores[0], scores[-1], KNOT_STEP)
+    return np.unique(np.append(np.searchsorted(scores, wanted), scores.size - 1))
+
+
+def interpolated(
+    weights: Floats, loc: Floats, scale: Floats, scores: Floats, knots: Ints, exact: Floats
+) -> Floats:
+    """Return quantiles at the scores, shape (n, q), from exact ones at the knots.
+
+    Where the cubic misses the score in the middle between two knots, as at a gap between
+    components, all quantiles between the knots are solved for.
+    """
+    n = exact.shape[0]
+    at_knots = scores[knots]
+    row = np.arange(n)[:, None]
+    _, slope = _at(weights, loc, scale, row, at_knots, exact)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        rise = 1 / slope
+        middle = (at_knots[1:] + at_knots[:-1]) / 2
+        place = np.arange(middle.size)
+        found, _ = _at(
+            weights, loc, scale, row, middle, _cubic(at_knots, exact, rise, place, middle)
+        )
+        # near a gap between components slopes differ from that of the chord
+        chord = np.diff(exact, axis=-1) / np.diff(at_knots)
+        bends = np.maximum(np.abs(rise[:, 1:] / chord - 1), np.abs(rise[:, :-1] / chord - 1))
+        # not the reverse: a comparison with NaN must count as a miss
+        is_missed = ~((np.abs(found - middle) <= MOST_MISSED) & (bends <= MOST_BENT))
+        place = np.clip(np.searchsorted(knots, np.arange(scores.size)) - 1, 0, middle.size - 1)
+        table = _cubic(at_knots, exact, rise, place, scores)
+    table[:, knots] = exact
+    solved = is_missed[:, place]
+    solved[:, knots] = False
+    rows, columns = np.nonzero(solved)
+    if rows.size:
+        sign = np.where(scores[columns] > 0, -1.0, 1.0)
+        # a bracket contains the solution, whatever the start
+        start = np.nan_to_num(sign * table[rows, columns])
+        tail = sign * scores[columns]
+        table[rows, columns] = sign * solve_scores(weights, loc, scale, rows, sign, tail, start)
+    # rounding errors between equal quantiles
+    return np.asarray(np.maximum.accumulate(table, axis=-1))
+
+
+def _at(
+    weights: Floats, loc: Floats, scale: Floats, row: Any, scores: Floats, y: Floats
+) -> tuple[Floats, Floats]:
+    """Return normal scores of the CDF at `y`, shape (n, q), and slopes; `scores` are expected."""
+    sign = np.where(scores > 0, -1.0, 1.0)
+    rows = np.broadcast_to(row, y.shape).ravel()
+    s = scale[rows]
+    z = np.broadcast_to(sign, y.shape).reshape(-1, 1) * (y.reshape(-1, 1) - loc[rows]) / s
+    at, slope = _score_and_slope(weights[rows], z, s)
+    return sign * at.reshape(y.shape), slope.reshape(y.shape)
+
+
+def _cubic(knots: Floats, values: Floats, slopes: Floats, place: Ints, at: Floats) -> Floats:
+    """Evaluate the cubic between knots `place` and `place + 1` at `at`, shape (n, q)."""
+    # row by row, not as a product of matrices, whose rounding would depend on the number of rows
+    width = knots[place + 1] - knots[place]
+    t = (at - knots[place]) / width
+    gap = values[:, place + 1] - values[:, place]
+    from_left = slopes[:, place] * width - gap
+    from_right = gap - slopes[:, place + 1] * width
+    bend = t * (1 - t) * ((1 - t) * from_left + t * from_right)
+    return np.asarray(values[:, place] + t * gap + bend)
+
+
+def _solve(
+    evaluate: Callable[[Floats, Floats, Floats], tuple[Floats, Floats]],
+    weights: Floats,
+    loc: Floats,
+    scale: Floats,
+    row: Any,
+    sign: Floats,
+    score: Floats,
+    y: Floats,
+    low: Floats,
+    high: Floats,
+    active: Ints,
+) -> None:
+    """Replace `y` by the solutions at `active`; `low` and `high` shrink to the last brackets."""
+    w, m, s = weights[row[active]], sign[active, None] * loc[row[active]], scale[row[active]]
+    least = s.min(axis=-1)
+    last = high[active] - low[active]
+    for _ in range(MOST_STEPS):
+        if active.size == 0:
+            return
+        here = y[active]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            at, slope = evaluate(w, (here[:, None] - m) / s, s)
+            newton = here - (at - score[active]) / slope
+        below = at < score[active]
+        low[active] = np.where(below, here, low[active])
+        high[active] = np.where(below, high[active], here)
+        # a Newton step that leaves the bracket, or is not half as long as the last step, is
+        # replaced by bisection: without the second rule steps can alternate between two points
+        quick = (newton >= low[active]) & (newton <= high[active])
+        quick &= np.abs(newton - here) <= last / 2
+        step = np.where(quick, newton, 0.5 * (low[active] + high[active]))
+        last = np.abs(step - here)
+        y[active] = step
+        # the error after a Newton step is of the order of its square
+        moved = last > np.where(quick, 1e-8, 1e-13) * least + 1e-13 * np.abs(step)
+        if not moved.all():
+            active, last, least = active[moved], last[moved], least[moved]
+            w, m, s = w[moved], m[moved], s[moved]
+
+
+def _score_and_slope(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats]:
+    """Return the normal score of the mixture's CDF and its derivative; `z` are component scores."""
+    at = special.ndtri(np.clip(np.einsum("ij,ij->i", w, special.ndtr(z)), 1e-300, 1 - 1e-16))
+    density = np.einsum("ij,ij->i", w, np.exp(-0.5 * z * z - LOG_ROOT_2PI) / s)
+    return at, np.asarray(density * np.exp(0.5 * at * at + LOG_ROOT_2PI))
+
+
+def _deep_score_and_slope(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats]:
+    """Return the same from logarithms, for tails below the smallest float."""
+    at = special.ndtri_exp(special.logsumexp(special.log_ndtr(z), b=w, axis=-1))
+    return at, np.exp(special.logsumexp(-0.5 * z * z - np.log(s), b=w, axis=-1) + 0.5 * at * at)
+
+
+class NormalMixture(Distribution):
+    """Mixtures of normal distributions.
+
+    Parameters
+    ----------
+    weights, loc, scale : array-like of shape (..., n_components)
+        Weights (>= 0; normalized to sum to 1), means and standard deviations (> 0). They broadcast
+        together; the axes before the last are the batch.
+
+    Examples
+    --------
+    >>> mixture = NormalMixture([0.5, 0.5], [[-1.0, 1.0]], [0.1, 0.1])
+    >>> mixture.cdf(0.0)
+    array([0.5])
+    """
+
+    event_dims: ClassVar[dict[str, int]] = {"weights": 1, "loc": 1, "scale": 1}
+    has_mean: ClassVar[bool] = True
+
+    def __init__(self, weights: ArrayLike, loc: ArrayLike, scale: ArrayLike) -> None:
+        raw = batch_array("weights", weights)
+        if raw.ndim < 1:
+            raise bad_input("weights", "have one value per component on the last axis", "a number")
+        if (raw < 0).any() or not (raw.sum(axis=-1) > 0).all():
+            raise bad_input(
+                "weights", "be at least 0 with a positive sum", "a negative weight or zeros only"
+            )
+        self.weights, self.loc, self.scale = broadcast(
+            weights=raw / raw.sum(axis=-1, keepdims=True),
+            loc=batch_array("loc", loc),
+            scale=batch_array("scale", scale, positive=True),
+        )
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return self.loc.shape[:-1]
+
+    def _score(self, y: ArrayLike) -> Floats:
+        return np.asarray((np.asarray(y, dtype=np.float64)[..., None] - self.loc) / self.scale)
+
+    def _log_sum(self, logs: Floats) -> Floats:
+        return np.asarray(special.logsumexp(logs, b=self.weights, axis=-1))
+
+    def logcdf(self, y: ArrayLike) -> Floats:
+        # weights that sum to 1 + 1e-16 must not give a probability above 1
+        return np.minimum(self._log_sum(special.log_ndtr(self._score(y))), 0.0)
+
+    def logsf(self, y: ArrayLike) -> Floats:
+        return np.minimum(self._log_sum(special.log_ndtr(-self._score(y))), 0.0)
+
+    def logpdf(self, y: ArrayLike) -> Floats:
+        return self._log_sum(-0.5 * self._score(y) ** 2 - np.log(self.scale) - LOG_ROOT_2PI)
+
+    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
+        shape = np.broadcast_shapes(np.shape(log_p), np.shape(upper), self.batch_shape)
+        sign = np.where(np.broadcast_to(upper, shape), -1.0, 1.0).ravel()
+        score = np.asarray(special.ndtri_exp(np.broadcast_to(log_p, shape).ravel()))
+        n_batch = int(np.prod(self.batch_shape))
+        k = self.loc.shape[-1]
+        row = np.broadcast_to(np.arange(n_batch).reshape(self.batch_shape), shape).ravel()
+        # mirror the distribution where the upper tail is given, so that all tails are lower tails
+        weights, loc, scale = (
+            np.reshape(array, (n_batch, k)) for array in (self.weights, self.loc, self.scale)
+        )
+        # Newton's method starts at the quantile of the normal with the same mean and variance
+        start = (np.ravel(self.mean())[row] * sign) + np.ravel(self.std())[row] * score
+        step = max(1, SOLVED // k)
+        solved = [
+            solve_scores(weights, loc, scale, row[cut], sign[cut], score[cut], start[cut])
+            for cut in (slice(first, first + step) for first in range(0, max(row.size, 1), step))
+        ]
+        return np.asarray(sign * np.concatenate(solved)).reshape(shape)
+
+    def quantile_table(self, scores: Floats) -> Floats:
+        # quantiles are smooth functions of normal scores: a cubic through exact quantiles and their
+        # slopes replaces most of the Newton steps
+        knots = knots_of(scores)
+        # beyond plain tails slopes would need logarithms
+        is_deep = max(-scores[0], scores[-1]) > -DEEPEST_PLAIN
+        if is_deep or 3 * knots.size > scores.size or scores.ndim != 1:
+            return super().quantile_table(scores)
+        exact = super().quantile_table(scores[knots]).reshape(-1, knots.size)
+        k = self.loc.shape[-1]
+        weights, loc, scale = (
+            np.reshape(array, (-1, k)) for array in (self.weights, self.loc, self.scale)
+        )
+        table = np.concatenate(
+            [
+                interpolated(weights[rows], loc[rows], scale[rows], scores, knots, exact[rows])
+                for rows in row_blocks(exact.shape[0], max(1, SOLVED // (k * knots.size)))
+            ]
+        )
+        return table.reshape(*self.batch_shape, scores.size)
+
+    def smooth_expectation(self, function: Callable[[Floats], Floats]) -> Floats:
+        # component by component, which needs less memory
+        parts = (
+            Normal(self.loc[..., k], self.scale[..., k]).smooth_expectation(function)
+            for k in range(self.loc.shape[-1])
+        )
+        total = np.zeros(self.batch_shape)
+        for k, part in enumerate(parts):
+            total += self.weights[..., k] * part
+        return total
+
+    def mean(self) -> Floats:
+        return np.asarray((self.weights * self.loc).sum(axis=-1))
+
+    def std(self) -> Floats:
+        # moments about the mean, so that large offsets do not cancel
+        spread = self.scale**2 + (self.loc - self.mean()[..., None]) ** 2
+        return np.asarray(np.sqrt((self.weights * spread).sum(axis=-1)))
+
+    def crps(self, y: ArrayLike) -> Floats:
+        # the number of pairs grows with the square of the number of components
+        if self.loc.shape[-1] > 64:
+            return super().crps(y)
+        # E|Y - y| - E|Y - Y'| / 2 (Grimit et al. 2006)
+        first = (
+            self.weights
+            * _mean_abs(np.asarray(y, dtype=np.float64)[..., None] - self.loc, self.scale)
+        ).sum(-1)
+        return np.asarray(first - 0.5 * self._mean_difference())
+
+    def _mean_difference(self) -> Floats:
+        """Return E|Y - Y'| of two independent copies, looping over the components of one."""
+        total = np.zeros(self.batch_shape)
+        for i in range(self.loc.shape[-1]):
+            # the difference of two normals is normal
+            spread = np.sqrt(self.scale**2 + self.scale[..., i, None] ** 2)
+            gaps = _mean_abs(self.loc - self.loc[..., i, None], spread)
+            total += self.weights[..., i] * (self.weights * gaps).sum(axis=-1)
+        return total
+
+
+def _mean_abs(loc: Floats, scale: Floats) -> Floats:
+    """Return E|X| for normal X."""
+    z = loc / scale
+    return np.asarray(
+        loc * (2 * special.ndtr(z) - 1) + 2 * scale * np.exp(-0.5 * z**2 - LOG_ROOT_2PI)
+    )
+
+
+class Samples(Distribution):
+    """Distributions given by samples, by kernel density estimation that keeps mean and variance.
+
+    The normal kernel has the width of Silverman's rule. Samples are shrunk towards their mean to
+    compensate for the variance of the kernel. CDF, density and log score exist for two samples or
+    more.
+
+    Parameters
+    ----------
+    values : array-like of shape (..., m)
+        At least two samples per distribution, not all equal; the axes before the last are the
+        batch.
+
+    Examples
+    --------
+    >>> forecast = Samples([[1.0, 2.0, 3.0, 4.0]])
+    >>> forecast.mean(), forecast.std().round(3)
+    (array([2.5]), array([1.118]))
+    """
+
+    event_dims: ClassVar[dict[str, int]] = {"values": 1}
+    has_mean: ClassVar[bool] = True
+
+    def __init__(self, values: ArrayLike) -> None:
+        self.values = batch_array("values", values)
+        if self.values.ndim < 1 or self.values.shape[-1] < 2:
+            rule = "have at least two samples per row"
+            raise bad_input("values", rule, f"shape {self.values.shape}")
+        centre = self.values.mean(axis=-1, keepdims=True)
+        spread = self.values.std(axis=-1, keepdims=True)
+        # the standard deviation of equal samples can be a rounding error above 0
+        equal = (self.values.min(axis=-1) == self.values.max(axis=-1)) | (spread[..., 0] == 0)
+        if equal.any():
+            place = place_of("values", tuple(np.argwhere(equal)[0]))
+            raise InputError(
+                f"{place} contains equal samples only, which have no"
+                " density; drop the row or give samples that differ"
+            )
+        low, high = np.quantile(self.values, [0.25, 0.75], axis=-1, keepdims=True)
+        # Silverman's rule of thumb, robust to outliers by the interquartile range
+        narrow = np.where(high > low, np.minimum(spread, (high - low) / 1.349), spread)
+        width = 0.9 * narrow * self.values.shape[-1] ** -0.2
+        # the variances of the shrunken samples and of the kernel add up to that of the samples
+        shrink = np.sqrt(1 - (width / spread) ** 2)
+        weights = np.full(self.values.shape[-1], 1 / self.values.shape[-1])
+        self._smooth = NormalMixture(weights, centre + shrink * (self.values - centre), width)
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return self.values.shape[:-1]
+
+    def logcdf(self, y: ArrayLike) -> Floats:
+        return self._smooth.logcdf(y)
+
+    def logsf(self, y: ArrayLike) -> Floats:
+        return self._smooth.logsf(y)
+
+    def logpdf(self, y: ArrayLike) -> Floats:
+        return self._smooth.logpdf(y)
+
+    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
+        return self._smooth.quantile_from_tail(log_p, upper)
+
+    def mean(self) -> Floats:
+        return self._smooth.mean()
+
+    def std(self) -> Floats:
+        return self._smooth.std()
+
+    def crps(self, y: ArrayLike) -> Floats:
+        return self._smooth.crps(y)

@@ -7,12 +7,29 @@ add them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints
 
 BLOCK_NUMBERS = 2_000_000
 """Number of values in a temporary array."""
+
+
+def cell_ends(knots: Floats, point: Floats, *columns: Floats) -> list[Floats]:
+    """Return values of each column at both ends of the cell of `knots` that contains `point`.
+
+    Beyond the ends this is the outermost cell. The columns have the shape of the batch and an axis
+    of knots.
+    """
+    below = (knots <= point[..., None]).sum(axis=-1)
+    at = np.minimum(np.maximum(below, 1), knots.shape[-1] - 1)
+    # as np.take_along_axis, but with one index for all columns
+    axes: tuple[Ints, ...] = np.indices(columns[0].shape[:-1], sparse=True)
+    index = (*(axis[..., None] for axis in axes), np.stack((at - 1, at), axis=-1))
+    return [column[index][..., end] for column in columns for end in (0, 1)]
 
 
 def mean(levels: Floats, values: Floats) -> Floats:
@@ -73,32 +90,30 @@ def tail_crps(mass: Floats, scale: Floats, distance: Floats) -> Floats:
 
 def crps(levels: Floats, values: Floats, y: Floats) -> Floats:
     """Return the CRPS at `y`, `integral (F(z) - 1{z >= y})^2 dz`."""
-    shape = np.broadcast_shapes(levels.shape[:-1], values.shape[:-1], y.shape)
-    q = values.shape[-1]
-    rows = shape[0] if shape else 1
-    step = max(1, BLOCK_NUMBERS * rows // max(int(np.prod(shape)) * q, 1))
-    if not shape or step >= rows:
-        return _crps(levels, values, y)
-    parts = []
-    for start in range(0, rows, step):
+    return in_blocks(_crps, BLOCK_NUMBERS, levels, values, y[..., None])
+
+
+def in_blocks(evaluate: Callable[..., Floats], most: int, *arrays: Any) -> Floats:
+    """Evaluate arrays that broadcast together in blocks of rows of at most `most` numbers."""
+    shape = np.broadcast_shapes(*(array.shape for array in arrays))
+    step = max(1, most * shape[0] // max(int(np.prod(shape)), 1)) if shape else 1
+    if not shape or step >= shape[0]:
+        return evaluate(*arrays)
+    found = []
+    for start in range(0, shape[0], step):
         cut = slice(start, start + step)
-        parts.append(
-            _crps(
-                _rows(levels, len(shape) + 1, cut),
-                _rows(values, len(shape) + 1, cut),
-                _rows(y, len(shape), cut),
-            )
+        found.append(
+            evaluate(*(array[cut] if has_rows(array.shape, shape) else array for array in arrays))
         )
-    return np.concatenate(parts)
+    return np.concatenate(found)
 
 
-def _rows(array: Floats, ndim: int, cut: slice) -> Floats:
-    """Return some rows of an array, or the array if it is the same for all rows."""
-    return array[cut] if array.ndim == ndim and array.shape[0] > 1 else array
+def has_rows(shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> bool:
+    """Whether a part has one row for each row of the batch; otherwise all rows share it."""
+    return len(shape) == len(batch_shape) and shape[:1] == batch_shape[:1]
 
 
-def _crps(levels: Floats, values: Floats, y: Floats) -> Floats:
-    point = y[..., None]
+def _crps(levels: Floats, values: Floats, point: Floats) -> Floats:
     low = values[..., :-1]
     high = values[..., 1:]
     at_low = levels[..., :-1]
@@ -114,6 +129,7 @@ def _crps(levels: Floats, values: Floats, y: Floats) -> Floats:
     right = (high - turn) * (c**2 + c * d + d**2)
     inner = (left + right).sum(axis=-1) / 3
     # beyond the knots F is 0 or 1, and the integrand up to the outcome is 1
+    y = point[..., 0]
     outside = np.maximum(low[..., 0] - y, 0.0) + np.maximum(y - high[..., -1], 0.0)
     return np.asarray(inner + outside)
 

@@ -1,16 +1,19 @@
-"""Distributions given by quantiles."""
+"""Distributions given by quantiles or by a quantile function."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
 from evenhand._validate import Floats, InputError, Mask, bad_input
 from evenhand.distributions import piecewise
-from evenhand.distributions.base import Distribution, batch_array, broadcast
+from evenhand.distributions.base import Distribution, batch_array, broadcast, place_of, score_grid
+from evenhand.distributions.normal import Normal
 
 RELATIVE_GAP = 1e-9
 """Tied quantiles are separated by this fraction of the row's range, so that a density exists."""
@@ -87,21 +90,6 @@ class Quantiles(Distribution):
         high = (1 - p[..., -1]) * (v[..., -1] - v[..., -2]) / (p[..., -1] - p[..., -2])
         return low, high
 
-    def _interval(self, knots: Floats, point: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return levels and values at both ends of the interval of `knots` that contains `point`.
-
-        Beyond the ends this is the outermost interval, whose density the tail continues.
-        """
-        below = (knots <= point[..., None]).sum(axis=-1)
-        at = np.minimum(np.maximum(below, 1), knots.shape[-1] - 1)
-        both = np.stack((at - 1, at), axis=-1)
-        # as np.take_along_axis, but with one index for both arrays
-        rows = (axis[..., None] for axis in np.indices(self.batch_shape, sparse=True))
-        index = (*rows, both)
-        p = self.levels[index]
-        v = self.values[index]
-        return p[..., 0], p[..., 1], v[..., 0], v[..., 1]
-
     def _log_tails(self, y: ArrayLike) -> tuple[Floats, Floats]:
         point = np.asarray(y, dtype=np.float64)
         shape = np.broadcast_shapes(point.shape, self.batch_shape)
@@ -109,7 +97,9 @@ class Quantiles(Distribution):
         low, high = self._tail_scales
         first = self.values[..., 0]
         last = self.values[..., -1]
-        p_low, p_high, v_low, v_high = self._interval(self.values, point)
+        p_low, p_high, v_low, v_high = piecewise.cell_ends(
+            self.values, point, self.levels, self.values
+        )
         inside = np.clip(
             p_low + (p_high - p_low) * (point - v_low) / (v_high - v_low), 1e-300, 1 - 1e-16
         )
@@ -139,7 +129,9 @@ class Quantiles(Distribution):
             np.asarray(y, dtype=np.float64), np.broadcast_shapes(np.shape(y), self.batch_shape)
         )
         low, high = self._tail_scales
-        p_low, p_high, v_low, v_high = self._interval(self.values, point)
+        p_low, p_high, v_low, v_high = piecewise.cell_ends(
+            self.values, point, self.levels, self.values
+        )
         # 0 between the knots; beyond them the density decays from that of the outermost interval
         outside = np.minimum(point - self.values[..., 0], 0.0) / low
         outside = outside - np.maximum(point - self.values[..., -1], 0.0) / high
@@ -151,7 +143,7 @@ class Quantiles(Distribution):
         low, high = self._tail_scales
         p = np.where(is_upper, -np.expm1(tail), np.exp(tail))
         p = np.broadcast_to(p, np.broadcast_shapes(p.shape, self.batch_shape))
-        p_low, p_high, v_low, v_high = self._interval(self.levels, p)
+        p_low, p_high, v_low, v_high = piecewise.cell_ends(self.levels, p, self.levels, self.values)
         inside = v_low + (v_high - v_low) * (p - p_low) / (p_high - p_low)
         with np.errstate(divide="ignore"):
             # the given tail has all its digits; the other tail is computed from it
@@ -199,7 +191,7 @@ def _check_order(values: Floats) -> None:
         *row, column = (int(i) for i in np.argwhere(crosses)[0])
         below = values[*row, column]
         above = values[*row, column + 1]
-        place = f"values[{', '.join(map(str, row))}]" if row else "values"
+        place = place_of("values", (*row,))
         raise InputError(
             f"{place} has crossing quantiles, got {above:g} after {below:g} in column {column + 1};"
             " correct the quantiles, or pass sort=True to sort each row"
@@ -215,3 +207,42 @@ def _spread_ties(values: Floats) -> Floats:
     tied = (np.diff(values, axis=-1) <= RELATIVE_GAP * size).any(axis=-1, keepdims=True)
     ramp = np.arange(values.shape[-1]) * 2 * RELATIVE_GAP * size
     return np.where(tied, values + ramp, values)
+
+
+def from_ppf(ppf: Callable[[float], ArrayLike]) -> Distribution:
+    """Make distributions from their quantile function: normal ones exactly, others from a table.
+
+    Parameters
+    ----------
+    ppf : callable
+        Function of a single probability that returns the finite quantile of each row, shape (n,).
+
+    Returns
+    -------
+    Normal or Quantiles
+        `Normal` if all rows are normal; otherwise `Quantiles` with 161 quantiles at normal scores
+        from -5 to 5, whose CDF has an error of 0.0001 to 0.0003 between them.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> from_ppf(stats.norm([0.0, 1.0], 2.0).ppf).std()
+    array([2., 2.])
+    >>> from_ppf(stats.expon([0.0, 1.0]).ppf).cdf([1.0, 2.0]).round(3)
+    array([0.632, 0.632])
+    """
+
+    def at(score: float) -> Floats:
+        return np.asarray(ppf(float(special.ndtr(score))), dtype=np.float64)
+
+    centre = at(0.0)
+    unit = at(1.0) - centre
+    # quantiles are a linear function of normal scores for normal distributions and for no others
+    near = 1e-7 * unit + 1e-12 * np.abs(centre)
+    if (unit > 0).all() and all(
+        (np.abs(at(z) - centre - z * unit) <= near).all() for z in (-4.0, -1.5, 0.5, 3.0)
+    ):
+        return Normal(centre, unit)
+    scores = score_grid(5.0, 1 / 16)
+    values = np.column_stack([at(float(z)) for z in scores])
+    return Quantiles(special.ndtr(scores), values, sort=True)

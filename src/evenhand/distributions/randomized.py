@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,16 +18,11 @@ from evenhand.distributions.base import (
     GRID_REACH,
     GRID_STEP,
     Distribution,
-    draws_of,
-    has_rows,
     joint_shape,
     score_grid,
-    small_masses,
-    take_part,
 )
-from evenhand.distributions.kinds import OutcomeKind
-from evenhand.distributions.lattice_sums import LEAST_TAIL, LatticeSums
-from evenhand.distributions.location_scale import LocationScale
+from evenhand.distributions.lattice import LEAST_TAIL, LatticeSums
+from evenhand.distributions.wrappers import LocationScale, TailMap
 from evenhand.draws import RandomState, generator, jittered
 from evenhand.links import Link
 
@@ -51,7 +46,7 @@ TAIL_NODES = np.geomspace(1e-15, 1 / 16, 1200)
 """Draws near 0, mirrored near 1, at which a link is tabulated."""
 
 
-class Randomized(Distribution):
+class Randomized(TailMap):
     """Distributions `h[x, r](y) = H(G_x(y); r)` of a base `G`, a link and a draw per distribution.
 
     The quantiles are `G^-1(K(p; r))` and the log density is `log g(y) - log k(C; r)` at
@@ -75,88 +70,38 @@ class Randomized(Distribution):
     """
 
     event_dims: ClassVar[dict[str, int]] = {"r": 0}
+    shared: ClassVar[tuple[str, ...]] = ("link",)
 
     def __init__(self, base: Distribution, link: Link, r: ArrayLike) -> None:
         self.base, self.link, self.r = base, link, check_draws(r)
         joint_shape(base=base.batch_shape, r=self.r.shape)
 
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return np.broadcast_shapes(self.base.batch_shape, self.r.shape)
-
-    def take(self, rows: Any) -> Randomized:
-        base = take_part(self.base, rows, self.batch_shape)
-        r = self.r[rows] if has_rows(self.r.shape, self.batch_shape) else self.r
-        return Randomized(base, self.link, r)
-
-    def take_draws(self, columns: Ints) -> Randomized:
-        return Randomized(self.base.take_draws(columns), self.link, draws_of(self.r, columns))
-
-    def expand(self) -> Randomized:
-        return Randomized(self.base.expand(), self.link, self.r[..., None])
-
-    @property
-    def outcome_kind(self) -> OutcomeKind:
-        return self.base.outcome_kind
-
-    def _tail(self, y: ArrayLike, *, left: bool = False) -> tuple[Floats, Mask]:
-        """Return the log of the base's smaller tail, and whether it is the upper tail.
-
-        Tails are those at `y`, or those of the left limits.
-        """
-        lower = self.base.logcdf_left(y) if left else self.base.logcdf(y)
-        upper = self.base.logsf_left(y) if left else self.base.logsf(y)
-        is_upper = lower > upper
-        return np.where(is_upper, upper, lower), is_upper
-
     def cdf(self, y: ArrayLike) -> Floats:
-        return _in_blocks(
-            lambda tail, up, r: self.link.ppf_lower(tail, _drawn(r, up), up), *self._tail(y), self.r
-        )
+        return self._plain_tail(y, of_upper=False)
 
     def sf(self, y: ArrayLike) -> Floats:
-        return _in_blocks(
-            lambda tail, up, r: self.link.ppf_lower(tail, _drawn(r, up), ~up),
-            *self._tail(y),
-            self.r,
-        )
+        return self._plain_tail(y, of_upper=True)
 
-    def logcdf(self, y: ArrayLike) -> Floats:
-        return self._log_tail(*self._tail(y), of_upper=False)
+    def _plain_tail(self, y: ArrayLike, *, of_upper: bool) -> Floats:
+        def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
+            return self.link.ppf_lower(tail, _drawn(r, is_upper), is_upper ^ of_upper)
 
-    def logsf(self, y: ArrayLike) -> Floats:
-        return self._log_tail(*self._tail(y), of_upper=True)
-
-    def logcdf_left(self, y: ArrayLike) -> Floats:
-        return self._log_tail(*self._tail(y, left=self.has_atoms), of_upper=False)
-
-    def logsf_left(self, y: ArrayLike) -> Floats:
-        return self._log_tail(*self._tail(y, left=self.has_atoms), of_upper=True)
+        return piecewise.in_blocks(evaluate, CACHED, *self._tail(y), self.r)
 
     def _log_tail(self, tail: Floats, is_upper: Mask, *, of_upper: bool) -> Floats:
-        """Return the log of the randomized tail on either side from the base's smaller tail."""
-
         def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
             turned = self.link.log_ppf_lower(tail, _drawn(r, is_upper))
             return np.where(is_upper == of_upper, turned, log1mexp(turned))
 
-        return _in_blocks(evaluate, tail, is_upper, self.r)
-
-    def log_mass(self, y: ArrayLike) -> Floats:
-        if not self.has_atoms:
-            return super().log_mass(y)
-        # small atoms between large tails: a density times the mass of the base
-        return small_masses(super().log_mass(y), self, y, self._log_slope)
+        return piecewise.in_blocks(evaluate, CACHED, tail, is_upper, self.r)
 
     def _log_slope(self, y: ArrayLike) -> Floats:
-        """Log derivative of the randomized CDF with respect to the base's."""
-
         def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
             draws = _drawn(r, is_upper)
             tail = np.where(np.isneginf(tail), np.log(0.5), tail)
             return -self.link.log_pdf_lower(self.link.log_ppf_lower(tail, draws), draws)
 
-        return _in_blocks(evaluate, *self._tail(y), self.r)
+        return piecewise.in_blocks(evaluate, CACHED, *self._tail(y), self.r)
 
     def logpdf(self, y: ArrayLike) -> Floats:
         def evaluate(tail: Floats, is_upper: Mask, r: Floats, log_base: Floats) -> Floats:
@@ -166,7 +111,7 @@ class Randomized(Distribution):
                 tail = np.where(is_outside, np.log(0.5), tail)
             return log_base - self.link.log_pdf_lower(self.link.log_ppf_lower(tail, draws), draws)
 
-        return _in_blocks(evaluate, *self._tail(y), self.r, self.base.logpdf(y))
+        return piecewise.in_blocks(evaluate, CACHED, *self._tail(y), self.r, self.base.logpdf(y))
 
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         draws = _drawn(self.r, np.asarray(upper))
@@ -322,7 +267,7 @@ class _Turned:
         def evaluate(tail: Floats, is_upper: Mask, r: Floats) -> Floats:
             return self.link.ppf_lower(tail, _drawn(r, is_upper), np.array(False))
 
-        return _in_blocks(evaluate, log_tail[:, None], is_upper[:, None], draws)
+        return piecewise.in_blocks(evaluate, CACHED, log_tail[:, None], is_upper[:, None], draws)
 
 
 @dataclass(frozen=True)
@@ -375,21 +320,6 @@ def _tabulated(family: type[Link], link: Link) -> tuple[Floats, Floats]:
 def _drawn(r: Floats, is_upper: Mask) -> Floats:
     """Return the draws, mirrored where the upper tail is used."""
     return np.where(is_upper, 1 - r, r)
-
-
-def _in_blocks(evaluate: Callable[..., Floats], *arrays: Any) -> Floats:
-    """Evaluate arrays that broadcast together in blocks of rows, so that temporaries are cached."""
-    shape = np.broadcast_shapes(*(array.shape for array in arrays))
-    step = max(1, CACHED * shape[0] // max(int(np.prod(shape)), 1)) if shape else 1
-    if not shape or step >= shape[0]:
-        return np.asarray(np.broadcast_to(evaluate(*arrays), shape))
-    out = np.empty(shape)
-    for start in range(0, shape[0], step):
-        cut = slice(start, start + step)
-        out[cut] = evaluate(
-            *(array[cut] if has_rows(array.shape, shape) else array for array in arrays)
-        )
-    return out
 
 
 def _mean_over_draws(base: Distribution, link: Link, random: np.random.Generator) -> Floats:

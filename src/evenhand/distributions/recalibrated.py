@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,17 +15,13 @@ from evenhand.distributions.base import (
     ValuesOfRows,
     batch_array,
     broadcast,
-    draws_of,
-    has_rows,
     joint_shape,
-    small_masses,
-    take_part,
 )
-from evenhand.distributions.kinds import OutcomeKind
-from evenhand.distributions.lattice_sums import LEAST_TAIL, LatticeSums, own_tails
+from evenhand.distributions.lattice import LEAST_TAIL, LatticeSums, own_tails
+from evenhand.distributions.wrappers import TailMap
 
 
-class Recalibrated(Distribution):
+class Recalibrated(TailMap):
     """Distributions with the CDF `g(F(y))` for a base `F` and an increasing, piecewise linear `g`.
 
     The density is that of the base times the slope of `g`. Below the first inner knot and above the
@@ -61,6 +57,7 @@ class Recalibrated(Distribution):
     """
 
     event_dims: ClassVar[dict[str, int]] = {"which": 0}
+    shared: ClassVar[tuple[str, ...]] = ("levels", "values")
 
     def __init__(
         self,
@@ -74,79 +71,17 @@ class Recalibrated(Distribution):
             levels=_check_knots("levels", levels), values=_check_knots("values", values)
         )
         self.which = _check_which(which, self.levels.shape)
-        joint_shape(base=base.batch_shape, which=self._which_shape)
+        joint_shape(base=base.batch_shape, which=() if self.which is None else self.which.shape)
 
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return np.broadcast_shapes(self.base.batch_shape, self._which_shape)
+    def _mapped(self, tail: Floats, is_upper: Mask) -> tuple[Floats, Floats, Floats]:
+        return _map_tail(self.levels, self.values, self.which, tail, is_upper)
 
-    @property
-    def _which_shape(self) -> tuple[int, ...]:
-        return () if self.which is None else self.which.shape
+    def _log_tail(self, tail: Floats, is_upper: Mask, *, of_upper: bool) -> Floats:
+        near, far, _ = self._mapped(tail, is_upper)
+        return np.where(is_upper == of_upper, near, far)
 
-    def take(self, rows: Any) -> Recalibrated:
-        base = take_part(self.base, rows, self.batch_shape)
-        if self.which is None or not has_rows(self.which.shape, self.batch_shape):
-            return self._with(base, self.which)
-        return self._with(base, self.which[rows])
-
-    def take_draws(self, columns: Ints) -> Recalibrated:
-        which = None if self.which is None else draws_of(self.which, columns)
-        return self._with(self.base.take_draws(columns), which)
-
-    def expand(self) -> Recalibrated:
-        return self._with(self.base.expand(), None if self.which is None else self.which[..., None])
-
-    def _with(self, base: Distribution, which: Ints | None) -> Recalibrated:
-        """Return the same maps, without validation, around another base."""
-        other = Recalibrated.__new__(Recalibrated)
-        other.base = base
-        other.levels = self.levels
-        other.values = self.values
-        other.which = which
-        return other
-
-    @property
-    def outcome_kind(self) -> OutcomeKind:
-        return self.base.outcome_kind
-
-    def _mapped(self, y: ArrayLike, *, left: bool = False) -> tuple[Floats, Floats, Floats, Mask]:
-        """Return logs of the recalibrated tails and of the slope, and which tail comes first.
-
-        The first tail is the one on the side of the base's smaller tail; tails are those at `y`, or
-        those of the left limits.
-        """
-        lower = self.base.logcdf_left(y) if left else self.base.logcdf(y)
-        upper = self.base.logsf_left(y) if left else self.base.logsf(y)
-        # the logarithm of the smaller tail keeps its digits
-        is_upper = lower > upper
-        return (
-            *_map_tail(
-                self.levels, self.values, self.which, np.where(is_upper, upper, lower), is_upper
-            ),
-            is_upper,
-        )
-
-    def logcdf(self, y: ArrayLike) -> Floats:
-        near, far, _, is_upper = self._mapped(y)
-        return np.where(is_upper, far, near)
-
-    def logsf(self, y: ArrayLike) -> Floats:
-        near, far, _, is_upper = self._mapped(y)
-        return np.where(is_upper, near, far)
-
-    def logcdf_left(self, y: ArrayLike) -> Floats:
-        near, far, _, is_upper = self._mapped(y, left=True)
-        return np.where(is_upper, far, near)
-
-    def logsf_left(self, y: ArrayLike) -> Floats:
-        near, far, _, is_upper = self._mapped(y, left=True)
-        return np.where(is_upper, near, far)
-
-    def log_mass(self, y: ArrayLike) -> Floats:
-        if not self.has_atoms:
-            return super().log_mass(y)
-        return small_masses(super().log_mass(y), self, y, lambda at: self._mapped(at)[2])
+    def _log_slope(self, y: ArrayLike) -> Floats:
+        return self._mapped(*self._tail(y))[2]
 
     def nodes(self, reach: float, step: float) -> Floats:
         return self.base.nodes(reach, step)
@@ -156,10 +91,7 @@ class Recalibrated(Distribution):
         flat = self.base.values_of_rows() if self.base.batch_shape == shape else None
         if flat is None:
             return None
-        which = self.which
-        if which is not None:
-            which = np.broadcast_to(which, shape).reshape(shape[0])
-        return self._with(cast(Distribution, flat), which)
+        return self._with(flat, lambda which: np.broadcast_to(which, shape).reshape(shape[0]))
 
     def ends(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         """Return the first and the last value between two tails, as in `ValuesOfRows`."""
@@ -204,7 +136,7 @@ class Recalibrated(Distribution):
         return None if sums.is_wide.any() else sums
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        return np.asarray(self.base.logpdf(y) + self._mapped(y)[2])
+        return np.asarray(self.base.logpdf(y) + self._log_slope(y))
 
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         tail = np.asarray(log_p, dtype=np.float64)

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from evenhand._validate import Floats, InputError, bad_input, check_choice
+from evenhand._validate import Floats, InputError, Ints, Mask, bad_input, check_choice
 from evenhand.distributions.base import Distribution
 from evenhand.distributions.categorical import Bernoulli, Categorical
 from evenhand.distributions.counts import NegativeBinomial, Poisson
 from evenhand.distributions.hurdle import NEGLIGIBLE, Hurdle
-from evenhand.distributions.joined import Joined
-from evenhand.distributions.location_scale import LocationScale
-from evenhand.distributions.mixture import NormalMixture
-from evenhand.distributions.normal import Normal
+from evenhand.distributions.normal import Normal, NormalMixture, Samples
 from evenhand.distributions.quantiles import Quantiles
 from evenhand.distributions.randomized import Randomized
 from evenhand.distributions.recalibrated import Recalibrated
-from evenhand.distributions.samples import Samples
-from evenhand.distributions.support import Support
+from evenhand.distributions.support import Support, Transformed, Truncated
 from evenhand.distributions.survival import SurvivalCurves
-from evenhand.distributions.tabulation import fine_quantiles
-from evenhand.distributions.transformed import Transformed
-from evenhand.distributions.truncated import Truncated
+from evenhand.distributions.wrappers import Joined, LocationScale, Wrapper
 from evenhand.links import make_link
 
 Record = dict[str, Any]
 
-FAMILIES: dict[str, type[Distribution]] = {
+FAMILY_NAMES: dict[str, type[Distribution]] = {
     "bernoulli": Bernoulli,
     "categorical": Categorical,
     "negative_binomial": NegativeBinomial,
@@ -42,7 +36,7 @@ FAMILIES: dict[str, type[Distribution]] = {
 }
 """Families that a record describes by its own arrays, which are named in `event_dims`."""
 
-WRAPPERS: dict[str, type[Distribution]] = {
+WRAPPER_NAMES: dict[str, type[Wrapper]] = {
     "hurdle": Hurdle,
     "location_scale": LocationScale,
     "randomized": Randomized,
@@ -73,14 +67,13 @@ def to_records(distribution: Distribution) -> list[Record]:
     -------
     list of dict
         A record for each distribution, which does not depend on the others of the batch: `family`
-        and its parameters, finite numbers. Families of the package and their wrappers are stored
-        exactly; other continuous distributions, such as sorted draws, by quantiles between which
-        the CDF is linear, with an error below 0.0005.
+        and its parameters, finite numbers. The families of the package and their wrappers are
+        stored exactly.
 
     Raises
     ------
     InputError
-        If the batch has another shape, or its family has atoms and no record.
+        If the batch has another shape, or its family is not one of the package.
 
     Examples
     --------
@@ -99,47 +92,28 @@ def to_records(distribution: Distribution) -> list[Record]:
 
 def _records(batch: Distribution, n: int) -> list[Record]:
     """Return the records of a batch that broadcasts to shape (n,)."""
-    # the exact type: a subclass may compute another distribution from the same arrays
-    family = next((name for name, known in FAMILIES.items() if type(batch) is known), None)
-    if family is not None:
-        arrays = {
-            name: _rows(getattr(batch, name), n, dims) for name, dims in batch.event_dims.items()
-        }
-        return [
-            {"family": family, **dict(zip(arrays, row, strict=True))}
-            for row in zip(*arrays.values(), strict=True)
-        ]
-    if isinstance(batch, Truncated):
-        return _of_truncated(batch, n)
     if isinstance(batch, Joined):
         return _of_joined(batch, n)
-    wrapper = next((name for name, known in WRAPPERS.items() if type(batch) is known), None)
-    if wrapper is not None:
-        inner = _records(getattr(batch, _inner(wrapper)), n)
-        return [
-            {"family": wrapper, **own, _inner(wrapper): one}
-            for own, one in zip(_own[wrapper](batch, n), inner, strict=True)
-        ]
-    if batch.has_atoms:
-        rule = "be a family with a record, or continuous"
-        raise bad_input("distribution", rule, type(batch).__name__)
-    whole = batch if batch.batch_shape else batch.expand()
-    rows = np.zeros(n, dtype=np.intp) if whole.batch_shape == (1,) else np.arange(n)
-    return [_tabulated(whole.take([row])) for row in rows]
-
-
-def _tabulated(single: Distribution) -> Record:
-    table = fine_quantiles(single)
-    return {
-        "family": "quantiles",
-        "levels": table.levels[0].tolist(),
-        "values": table.values[0].tolist(),
-    }
-
-
-def _inner(wrapper: str) -> str:
-    """Return the name of the distribution inside a wrapper."""
-    return "positive" if wrapper == "hurdle" else "base"
+    # the exact type: a subclass may compute another distribution from the same arrays
+    known = (FAMILY_NAMES | WRAPPER_NAMES).items()
+    family = next((name for name, kind in known if type(batch) is kind), None)
+    if family is None:
+        raise bad_input("distribution", "be a family of the package", type(batch).__name__)
+    arrays, shared = _arrays(batch, n), _shared(batch)
+    records: list[Record] = [
+        {"family": family, **{name: column[row] for name, column in arrays.items()}, **shared}
+        for row in range(n)
+    ]
+    if not isinstance(batch, Wrapper):
+        return records
+    inner = _records(getattr(batch, batch.inner), n)
+    # the part of a hurdle is truncated in all rows of a batch if one row needs it: the others
+    # have the record of the base
+    is_changed = _is_cut(batch, n) if isinstance(batch, Truncated) else np.ones(n, dtype=bool)
+    return [
+        {**record, batch.inner: one} if changed else one
+        for record, one, changed in zip(records, inner, is_changed, strict=True)
+    ]
 
 
 def _rows(array: Any, n: int, dims: int = 0) -> list[Any]:
@@ -149,32 +123,24 @@ def _rows(array: Any, n: int, dims: int = 0) -> list[Any]:
     return cast("list[Any]", np.broadcast_to(values, shape).tolist())
 
 
-def _named(n: int, shared: Record, **arrays: list[Any]) -> list[Record]:
-    """Return the parameters of each row from those of all rows and lists of one per row."""
-    return [{name: column[row] for name, column in arrays.items()} | shared for row in range(n)]
+def _arrays(batch: Distribution, n: int) -> dict[str, list[Any]]:
+    """Return the parameters of which each row has its own."""
+    if isinstance(batch, Recalibrated):
+        which = () if batch.which is None else (np.broadcast_to(batch.which, n),)
+        return {name: _rows(getattr(batch, name)[which], n, 1) for name in ("levels", "values")}
+    return {name: _rows(getattr(batch, name), n, dims) for name, dims in batch.event_dims.items()}
 
 
-def _of_hurdle(batch: Hurdle, n: int) -> list[Record]:
-    return _named(n, {"at": batch.at, "end": batch.end}, chance=_rows(batch.chance, n))
-
-
-def _of_location_scale(batch: LocationScale, n: int) -> list[Record]:
-    return _named(n, {}, loc=_rows(batch.loc, n), scale=_rows(batch.scale, n))
-
-
-def _of_randomized(batch: Randomized, n: int) -> list[Record]:
-    shared = {"link": batch.link.name, "alpha": float(batch.link.alpha)}
-    return _named(n, shared, r=_rows(batch.r, n))
-
-
-def _of_recalibrated(batch: Recalibrated, n: int) -> list[Record]:
-    which = () if batch.which is None else (np.broadcast_to(batch.which, n),)
-    levels, values = (_rows(knots[which], n, 1) for knots in (batch.levels, batch.values))
-    return _named(n, {}, levels=levels, values=values)
-
-
-def _of_transformed(batch: Transformed, n: int) -> list[Record]:
-    return _named(n, {"support": batch.support.to_state()})
+def _shared(batch: Distribution) -> Record:
+    """Return the parameters that all rows have in common."""
+    match batch:
+        case Randomized():
+            return {"link": batch.link.name, "alpha": float(batch.link.alpha)}
+        case Hurdle():
+            return {"at": batch.at, "end": batch.end}
+        case Transformed() | Truncated():
+            return {"support": batch.support.to_state()}
+    return {}
 
 
 def _of_joined(batch: Joined, n: int) -> list[Record]:
@@ -185,29 +151,11 @@ def _of_joined(batch: Joined, n: int) -> list[Record]:
     return [found[row if len(found) > 1 else 0] for row in range(n)]
 
 
-def _of_truncated(batch: Truncated, n: int) -> list[Record]:
-    """Return the records, those of the base where truncation changes nothing.
-
-    The part of a hurdle is truncated in all rows of a batch if one row needs it.
-    """
-    inner = _records(batch.base, n)
+def _is_cut(batch: Truncated, n: int) -> Mask:
+    """Return whether truncation changes each distribution."""
     support = batch.support
     outside = np.maximum(batch.base.logcdf(support.low), batch.base.logsf_left(support.high))
-    is_kept = np.broadcast_to((outside > NEGLIGIBLE) | (support.edge > 0), n)
-    state = support.to_state()
-    return [
-        {"family": "truncated", "support": state, "base": one} if kept else one
-        for one, kept in zip(inner, is_kept, strict=True)
-    ]
-
-
-_own: dict[str, Callable[[Any, int], list[Record]]] = {
-    "hurdle": _of_hurdle,
-    "location_scale": _of_location_scale,
-    "randomized": _of_randomized,
-    "recalibrated": _of_recalibrated,
-    "transformed": _of_transformed,
-}
+    return np.broadcast_to((outside > NEGLIGIBLE) | (support.edge > 0), n)
 
 
 def from_records(records: Sequence[Mapping[str, Any]]) -> Distribution:
@@ -235,10 +183,12 @@ def from_records(records: Sequence[Mapping[str, Any]]) -> Distribution:
     rows: dict[Any, list[int]] = {}
     for row, record in enumerate(records):
         rows.setdefault(_form(record, f"records[{row}]"), []).append(row)
-    parts = [
-        (np.array(chosen), _batch([records[row] for row in chosen], chosen[0]))
-        for chosen in rows.values()
-    ]
+    parts: list[tuple[Ints, Distribution]] = []
+    for chosen in rows.values():
+        try:
+            parts.append((np.array(chosen), _built([records[row] for row in chosen])))
+        except (KeyError, TypeError, ValueError) as error:
+            raise _no_record(f"records[{chosen[0]}]", error) from error
     return parts[0][1] if len(parts) == 1 else Joined(parts)
 
 
@@ -247,14 +197,14 @@ def _form(record: Any, place: str) -> Any:
     if not isinstance(record, Mapping) or not isinstance(record.get("family"), str):
         got = type(record).__name__ if not isinstance(record, Mapping) else "no family"
         raise bad_input(place, "be the record of a distribution", got)
-    family = check_choice(f"{place} family", record["family"], (*FAMILIES, *WRAPPERS))
+    family = check_choice(f"{place} family", record["family"], (*FAMILY_NAMES, *WRAPPER_NAMES))
     try:
-        if family in FAMILIES:
-            dims = FAMILIES[family].event_dims
+        if family in FAMILY_NAMES:
+            dims = FAMILY_NAMES[family].event_dims
             return family, *(len(record[name]) if dims[name] else None for name in dims)
         shared = tuple(_hashable(record[name]) for name in SHARED.get(family, ()))
         n_knots = len(record["levels"]) if family == "recalibrated" else None
-        return family, shared, n_knots, _form(record[_inner(family)], place)
+        return family, shared, n_knots, _form(record[WRAPPER_NAMES[family].inner], place)
     except (KeyError, TypeError) as error:
         raise _no_record(place, error) from error
 
@@ -268,20 +218,12 @@ def _no_record(place: str, error: Exception) -> InputError:
     return InputError(f"{place} is not the record of a distribution ({reason})")
 
 
-def _batch(records: Sequence[Mapping[str, Any]], first: int) -> Distribution:
-    """Return the batch of records of one form, of which `first` is the number of the first one."""
-    try:
-        return _built(records)
-    except (KeyError, TypeError, ValueError) as error:
-        raise _no_record(f"records[{first}]", error) from error
-
-
 def _built(records: Sequence[Mapping[str, Any]]) -> Distribution:
     family = records[0]["family"]
-    if family in FAMILIES:
-        known = FAMILIES[family]
+    if family in FAMILY_NAMES:
+        known = FAMILY_NAMES[family]
         return known(*(_column(records, name) for name in known.event_dims))
-    inner = _built([record[_inner(family)] for record in records])
+    inner = _built([record[WRAPPER_NAMES[family].inner] for record in records])
     if family == "hurdle":
         return Hurdle(_column(records, "chance"), inner, records[0]["at"], records[0]["end"])
     if family == "location_scale":

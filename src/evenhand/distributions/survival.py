@@ -10,7 +10,13 @@ from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, Mask, bad_input
 from evenhand.distributions import piecewise
-from evenhand.distributions.base import Distribution, batch_array, broadcast
+from evenhand.distributions.base import (
+    Distribution,
+    batch_array,
+    broadcast,
+    place_of,
+    probability_array,
+)
 
 LEAST_RISK = 1e-9
 """Probability that is spread over a curve with flat parts, so that a density exists: the least
@@ -54,11 +60,11 @@ class SurvivalCurves(Distribution):
         if grid.min() <= 0:
             remedy = "leave out time 0, at which everybody survives"
             raise bad_input("times", "be above 0", float(grid.min()), remedy)
-        curve = batch_array("survival", survival)
+        curve = probability_array("survival", survival)
         if curve.ndim < 1 or curve.shape[-1] != grid.shape[-1]:
             rule = f"have one column per time ({grid.shape[-1]})"
             raise bad_input("survival", rule, f"shape {curve.shape}")
-        _check_curves(curve)
+        _check_falling(curve)
         self.times, self.survival = broadcast(times=grid, survival=curve)
 
     @property
@@ -84,23 +90,13 @@ class SurvivalCurves(Distribution):
         log_last = np.log(np.maximum(1 - cdf[..., -1], 1e-300))
         return log_last, -log_last / times[..., -1]
 
-    def _interval(self, knots: Floats, point: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return times and CDF values at both ends of the interval of `knots` with `point`."""
-        times, cdf = self._knots
-        below = (knots <= point[..., None]).sum(axis=-1)
-        at = np.clip(below, 1, knots.shape[-1] - 1)
-        rows = (axis[..., None] for axis in np.indices(self.batch_shape, sparse=True))
-        index = (*rows, np.stack((at - 1, at), axis=-1))
-        t, p = times[index], cdf[index]
-        return t[..., 0], t[..., 1], p[..., 0], p[..., 1]
-
     def _broadcast(self, y: ArrayLike) -> Floats:
         point = np.asarray(y, dtype=np.float64)
         return np.broadcast_to(point, np.broadcast_shapes(point.shape, self.batch_shape))
 
     def _inside(self, point: Floats) -> Floats:
         """CDF up to the last time."""
-        t_low, t_high, p_low, p_high = self._interval(self._knots[0], point)
+        t_low, t_high, p_low, p_high = piecewise.cell_ends(self._knots[0], point, *self._knots)
         share = np.clip((point - t_low) / (t_high - t_low), 0.0, 1.0)
         return np.asarray(p_low + (p_high - p_low) * share)
 
@@ -126,7 +122,7 @@ class SurvivalCurves(Distribution):
         point = self._broadcast(y)
         log_last, hazard = self._tail
         last = self._knots[0][..., -1]
-        t_low, t_high, p_low, p_high = self._interval(self._knots[0], point)
+        t_low, t_high, p_low, p_high = piecewise.cell_ends(self._knots[0], point, *self._knots)
         with np.errstate(divide="ignore"):
             beyond = np.log(hazard) + log_last - hazard * (np.maximum(point, last) - last)
             inside = np.log(p_high - p_low) - np.log(t_high - t_low)
@@ -138,7 +134,7 @@ class SurvivalCurves(Distribution):
         tail, is_upper = np.broadcast_to(tail, shape), np.broadcast_to(is_upper, shape)
         p = np.where(is_upper, -np.expm1(tail), np.exp(tail))
         times, cdf = self._knots
-        t_low, t_high, p_low, p_high = self._interval(cdf, p)
+        t_low, t_high, p_low, p_high = piecewise.cell_ends(cdf, p, *self._knots)
         inside = t_low + (t_high - t_low) * np.clip((p - p_low) / (p_high - p_low), 0.0, 1.0)
         log_last, hazard = self._tail
         with np.errstate(divide="ignore"):
@@ -209,19 +205,12 @@ def _curves_in(distribution: Distribution) -> SurvivalCurves | None:
     return inner
 
 
-def _check_curves(survival: Floats) -> None:
-    """Refuse curves that rise or are no probabilities; the message names the row."""
-    outside = (survival < 0) | (survival > 1)
-    if outside.any():
-        index = tuple(int(i) for i in np.argwhere(outside)[0])
-        remedy = "give a fraction: 0.9, not 90"
-        name = f"survival[{', '.join(map(str, index))}]"
-        raise bad_input(name, "lie between 0 and 1", float(survival[index]), remedy)
+def _check_falling(survival: Floats) -> None:
+    """Refuse curves that rise; the message names the row."""
     rises = np.diff(survival, axis=-1) > 0
     if rises.any():
         *row, column = (int(i) for i in np.argwhere(rises)[0])
-        place = f"survival[{', '.join(map(str, row))}]" if row else "survival"
         before, after = survival[*row, column], survival[*row, column + 1]
         got = f"{after:g} after {before:g} in column {column + 1}"
         remedy = "give probabilities of times beyond each time, not up to it"
-        raise bad_input(place, "fall", got, remedy)
+        raise bad_input(place_of("survival", (*row,)), "fall", got, remedy)

@@ -12,9 +12,18 @@ from evenhand._format import count, points_in_full, whole
 from evenhand.calibration import pit_histogram
 from evenhand.figures.style import (
     BLUE,
+    CERTIFIED,
+    ERROR_TITLE,
     GREY,
+    LEARNED,
+    ORACLE,
     ORANGE,
+    OUTCOMES_TITLE,
+    PIT_BAND,
+    PIT_TITLE,
     RED,
+    SAME_SEARCH,
+    SIZE_TITLE,
     as_percent,
     as_points,
     as_rows,
@@ -24,23 +33,13 @@ from evenhand.figures.style import (
     tidy,
     whiskers,
 )
-from evenhand.figures.titles import (
-    CERTIFIED,
-    ERROR_TITLE,
-    LEARNED,
-    ORACLE,
-    OUTCOMES_TITLE,
-    PIT_BAND,
-    PIT_TITLE,
-    SAME_SEARCH,
-    SIZE_TITLE,
-)
 from evenhand.search import POSSIBLE_LEAK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from evenhand.figures.style import Records
+
 
 NOT_OFF, TOLERATED, PROBLEM, UNJUDGED = "not off", "tolerated", "problem", "unjudged"
 GROUP_KINDS = {
@@ -257,3 +256,62 @@ def _group_label(row: Mapping[str, Any]) -> str:
     facts = [f"too few rows: {whole(n)}" if row.get("too_small") else size]
     facts += [POSSIBLE_LEAK] if row.get("possible_leak") else []
     return f"{plain_label(row.get('group'))} ({', '.join(facts)})"
+
+
+# --- figure of predicted and observed rates of an event by a horizon
+
+ROW = 0.32
+"""Height of a group in inches."""
+
+
+def plot_survival(records: Records, ax: Axes | None = None) -> Axes:
+    """Draw predicted and observed rates of an event by a horizon in each group.
+
+    Parameters
+    ----------
+    records : DataFrame, or list of dict
+        `survival` of an audit of times that may be cut off: `group`, `n`, `predicted`, `observed`,
+        `low`, `high` and optionally `least`, `most`. The first is drawn on top.
+    ax : matplotlib Axes, optional
+        Axes to draw on; by default those of a new figure, as large as the groups need.
+
+    Returns
+    -------
+    matplotlib Axes
+        Observed rates are Kaplan-Meier estimates with intervals. The grey range from `least` to
+        `most` contains the rate whatever happened to the people who were cut off.
+
+    Raises
+    ------
+    InputError
+        If there is no record.
+
+    Examples
+    --------
+    >>> women = {"group": "women", "n": 400, "predicted": 0.4, "observed": 0.3}
+    >>> ax = plot_survival([women | {"low": 0.25, "high": 0.36, "least": 0.2, "most": 0.5}])
+    >>> ax.get_legend_handles_labels()[1]
+    ['predicted', 'without assumption', 'observed']
+    """
+    rows = as_rows("records", records)
+    labels = [f"{plain_label(row.get('group'))} ({count(row['n'], 'row')})" for row in rows]
+    axes = axes_of(ax, (max(7.0, 4.5 + 0.08 * max(map(len, labels))), 1.8 + ROW * len(rows)))
+    places = np.arange(len(rows), dtype=np.float64)
+    predicted, observed, low, high, least, most = (
+        column(rows, key) for key in ("predicted", "observed", "low", "high", "least", "most")
+    )
+    if np.isfinite(most - least).any():
+        style: Any = {"color": GREY, "alpha": 0.25, "linewidth": 0, "height": 0.4}
+        axes.barh(places, most - least, left=least, label="without assumption", **style)
+    style = {"fmt": "o", "color": BLUE, "elinewidth": 2, "markersize": 6}
+    axes.errorbar(observed, places, xerr=whiskers(observed, low, high), label="observed", **style)
+    style = {"color": ORANGE, "markeredgecolor": "black", "markersize": 6, "zorder": 3}
+    axes.plot(predicted, places, "D", label="predicted", **style)
+    axes.set_yticks(places, labels)
+    # the y axis falls, so that the first group is on top
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_formatter(as_percent)
+    axes.set_xlabel("Rate of the event by the horizon\nKaplan-Meier estimates, with 95% intervals")
+    tidy(axes, "x", legend="above")
+    return axes

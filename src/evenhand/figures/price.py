@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.figures.names import place_names
 from evenhand.figures.style import (
     BLUE,
     GREY,
     ORANGE,
+    PRICE_TITLE,
     RED,
     as_points,
     as_rows,
@@ -20,7 +20,6 @@ from evenhand.figures.style import (
     tidy,
     whiskers,
 )
-from evenhand.figures.titles import PRICE_TITLE
 from evenhand.links import PriceLimits, price_limits
 
 if TYPE_CHECKING:
@@ -94,13 +93,10 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     axes.set_ylabel(PRICE_TITLE)
     axes.xaxis.set_major_formatter(as_points)
     tidy(axes, "y", legend="upper right")
-    named = {
-        i: plain_label(row["name"]) for i, row in enumerate(rows) if row.get("name") is not None
-    }
-    marks = [(link.mean_error, link.price) for link in limits.links]
-    limit = np.stack([limits.error, limits.price], axis=-1)
-    place = np.stack([error, price], axis=-1)
-    place_names(axes, place, named, ends, lines=[limit], markers=marks)
+    for row, place in zip(rows, zip(error, price, strict=True), strict=True):
+        if row.get("name") is not None and np.isfinite(place).all():
+            style = {"textcoords": "offset points", "fontsize": "small", "zorder": 5}
+            axes.annotate(plain_label(row["name"]), place, (7, 4), **style)
     return axes
 
 

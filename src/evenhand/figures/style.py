@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from evenhand._escape import visible
-from evenhand._format import in_full, points_in_full
+from evenhand._format import confidence_in_full, in_full, points_in_full
 from evenhand._validate import Floats, bad_input
+from evenhand.calibration import HISTOGRAM_CONFIDENCE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,3 +115,19 @@ def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
 def whiskers(middle: Floats, low: Floats, high: Floats) -> Floats:
     """Return the lengths of both arms of error bars, shape (2, n); 0 where an end is unknown."""
     return np.nan_to_num(np.stack([middle - low, high - middle])).clip(0)
+
+
+# --- titles of axes and labels of series that figures and reports have in common
+
+PIT_TITLE = "Predicted probability of an outcome this low (PIT)"
+OUTCOMES_TITLE = "Share of outcomes"
+PIT_BAND = f"simultaneous {confidence_in_full(HISTOGRAM_CONFIDENCE)} band under calibration"
+
+ERROR_TITLE = "Calibration error (percentage points)"
+SIZE_TITLE = "Group size (share of people)"
+PRICE_TITLE = "Price: loss in log score (nats)"
+
+ORACLE = "oracle (chosen after seeing the outcomes)"
+SAME_SEARCH = "the same search in calibrated forecasts"
+CERTIFIED = "certified upper bound for every group of at least this size"
+LEARNED = "learned from features, with lower bound"

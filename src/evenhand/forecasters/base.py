@@ -14,14 +14,23 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from evenhand._format import one_line
-from evenhand._validate import LARGEST, Floats, InputError, bad_input, not_numbers, typed
+from evenhand._validate import (
+    LARGEST,
+    Floats,
+    InputError,
+    bad_input,
+    check_outcomes,
+    not_numbers,
+    typed,
+)
 from evenhand.columns import Schema, as_pandas, refuse_repeated_names, unreported, warn_unseen
-from evenhand.distributions import Distribution, OutcomeKind, Support
+from evenhand.distributions import NO_BINARY_RANDOMIZATION, Distribution, OutcomeKind, Support
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
 from evenhand.forecasters.adapters import (
     Base,
     ResidualBase,
+    SurvivalBase,
     allows_missing,
     frozen,
     kind_of,
@@ -302,29 +311,35 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _columns_from_state(self, learned: dict[str, Any]) -> None:
         self.n_features_in_ = typed("n_features_in", learned["n_features_in"], int)
         self.schema_ = Schema.from_state(learned["schema"])
-        self.sees_pandas_ = bool(learned.get("sees_pandas", True))
-        support = learned.get("support")
+        self.sees_pandas_ = bool(learned["sees_pandas"])
+        support = learned["support"]
         self.support_ = None if support is None else Support.from_state(support)
         if "feature_names_in" in learned:
             if learned["feature_names_in"] != list(self.schema_.names):
                 raise InputError("feature_names_in are not the names of the columns of the schema")
             self.feature_names_in_ = np.array(self.schema_.names, dtype=object)
 
-    def _params_to_state(self) -> dict[str, Any]:
-        """Return constructor parameters as JSON values, without a generator."""
+    def _params_to_state(self, *without: str) -> dict[str, Any]:
+        """Return other constructor parameters as JSON values, without a generator."""
         params = {
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in self.get_params(deep=False).items()
+            if name not in without
         }
-        params["support"] = stored_bounds(self.support)
+        if "support" in params:
+            params["support"] = stored_bounds(self.support)
         # the state of a generator has changed during the fit and would not reproduce it
         if not isinstance(params["random_state"], int | None):
             params["random_state"] = None
         return params
 
+    def _models(self) -> tuple[Any, ...]:
+        """Return the models inside, as they were given."""
+        return ()
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = all(allows_missing(one) is not False for one in self._models())
         return tags
 
 
@@ -384,15 +399,60 @@ class WrappingForecaster(Forecaster):
     def _base_forecast_of(self, rows: Any) -> Forecast:
         return Forecast(self._on_support(self._base.distribution(rows)))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        allowed = allows_missing(self.estimator)
-        if allowed is not None:
-            tags.input_tags.allow_nan = allowed
-        return tags
+    def _models(self) -> tuple[Any, ...]:
+        return (self.estimator,)
 
 
 def point_forecast(forecast: Forecast) -> Floats:
     """Return the mean of each row's forecast, averaged over several draws, shape (n,)."""
     mean = np.concatenate([forecast[rows].mean() for rows in row_blocks(len(forecast), POINT_ROWS)])
     return np.asarray(mean.mean(axis=-1) if mean.ndim == 2 else mean, dtype=np.float64)
+
+
+# --- kinds of outcomes, checked before and after a fit
+
+
+def check_before_fit(estimator: Any, outcomes: Floats, support: Any) -> OutcomeKind | None:
+    """Check outcomes against the kind that an estimator predicts, and return it if it is known.
+
+    A continuous model of outcomes with atoms is warned about, unless it is a survival model: the
+    times of many people end with the study. With a `support`, outcomes must be continuous, as its
+    map to the line would move the atoms.
+    """
+    adapter = kind_of(estimator, outcomes)
+    kind = adapter.outcome_kind_of(estimator, outcomes)
+    has_no_atoms = kind is OutcomeKind.CONTINUOUS and adapter is not SurvivalBase
+    check_outcomes(outcomes, kind="continuous" if has_no_atoms else None)
+    if kind is not None:
+        check_support_of(kind, support)
+    return kind
+
+
+def check_after_fit(
+    base: Base, rows: Any, outcomes: Floats, support: Any, before: OutcomeKind | None
+) -> OutcomeKind:
+    """Return the kind of outcome that a fitted model predicts, checked if it was not known."""
+    if before is not None:
+        return before
+    kind = base.distribution(take_rows(rows, [0])).outcome_kind
+    check_support_of(kind, support)
+    if kind is OutcomeKind.CONTINUOUS:
+        check_outcomes(outcomes)
+    return kind
+
+
+def check_support_of(kind: OutcomeKind, support: Any) -> None:
+    """Raise InputError if bounds are given for outcomes with atoms."""
+    if support is not None and kind is not OutcomeKind.CONTINUOUS:
+        is_count = kind is OutcomeKind.COUNT
+        remedy = ", or pass CountRegressor(largest=...)" if is_count else ""
+        raise InputError(
+            f"support={support!r} has no meaning for forecasts of the kind {str(kind)!r}, only for"
+            f" continuous ones; leave it out{remedy}"
+        )
+
+
+def refuse_binary(kind: OutcomeKind | None) -> None:
+    """Raise InputError for 0/1 outcomes, which randomization cannot help (outcomes: 3)."""
+    if kind is OutcomeKind.BINARY:
+        raise InputError(NO_BINARY_RANDOMIZATION)

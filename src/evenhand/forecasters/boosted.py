@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import Any, Self
 
@@ -10,36 +11,524 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import (
+    Floats,
+    InputError,
+    Ints,
+    MissingExtraError,
     bad_input,
     check_count,
     check_fraction,
+    check_indices,
     check_outcomes,
+    require_extra,
     typed_fields,
 )
-from evenhand.columns import TableEncoder
+from evenhand.columns import CategoryColumn, TableEncoder
 from evenhand.distributions import LocationScale, Quantiles
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import residual_distribution
 from evenhand.forecasters.base import Forecaster, State
-from evenhand.forecasters.boosting import (
-    FoldEnsembles,
-    OutcomeScale,
-    TreeSettings,
-    best_candidate,
-    category_flags,
-    check_booster_text,
-    fitting_leaf_size,
-    fitting_learning_rate,
-    fitting_leaves,
-    fitting_share,
-    lightgbm,
-    n_splits,
-    n_threads,
-    raw_output,
-    tree_features,
-)
 from evenhand.forecasters.bounds import Bounds
+from evenhand.forecasters.samples import residual_distribution, smallest_gap, weighted_quantiles
+
+# --- settings of the trees, by the size of the training table
+
+SPREAD = {
+    "objective": "gamma",
+    # a Newton step on the log scale is unbounded where residuals are near 0
+    "max_delta_step": 0.7,
+}
+"""LightGBM's parameters of ensembles for the scale, beside those of `TreeSettings`."""
+
+
+@dataclass(frozen=True)
+class TreeSettings:
+    """Settings of ensembles.
+
+    Parameters
+    ----------
+    of_mean : dict
+        LightGBM's parameters of ensembles for the mean.
+    n_estimators, patience : int
+        As for `BoostedDistributionRegressor`.
+    """
+
+    of_mean: dict[str, Any]
+    n_estimators: int
+    patience: int
+
+    @property
+    def of_spread(self) -> dict[str, Any]:
+        """LightGBM's parameters of ensembles for the scale.
+
+        The size of a residual has about as much noise as signal, so leaves are larger and their
+        values shrunk more than for the mean.
+        """
+        smallest = 2 * self.of_mean["min_data_in_leaf"]
+        larger = {"min_data_in_leaf": smallest, "min_data_per_group": smallest}
+        return self.of_mean | SPREAD | larger | {"lambda_l2": max(1.0, self.of_mean["lambda_l2"])}
+
+
+def n_threads(n_jobs: int) -> int:
+    """Return the number of threads as LightGBM counts them: 0 means all."""
+    return 0 if n_jobs == -1 else int(n_jobs)
+
+
+def fitting_learning_rate(n_samples: int) -> float:
+    """Return a shrinkage that suits a number of rows: large tables would need many small steps."""
+    return 0.05 if n_samples < 20_000 else 0.1
+
+
+def fitting_leaves(n_samples: int) -> int:
+    """Return a number of leaves that suits a number of rows: 4 for 400, 9 for 2,000, 31 at most."""
+    return int(np.clip(round(np.sqrt(n_samples) / 5), 4, 31))
+
+
+def fitting_leaf_size(n_samples: int) -> int:
+    """Return a smallest number of rows in a leaf: 5 up to 500 rows, 20 from 2,000 rows."""
+    return int(np.clip(n_samples // 100, 5, 20))
+
+
+def fitting_share(n_features: int) -> float:
+    """Return a share of features for each tree: all of up to 10 features, at least half.
+
+    If few features matter, trees without them learn noise.
+    """
+    return float(np.clip(10 / n_features, 0.5, 1.0))
+
+
+def n_splits(n_samples: int) -> int:
+    """Return how often a number of rows is split into folds: once from 1,000 rows, at most 5 times.
+
+    More splits make held-out scores of small tables less noisy, and average more ensembles.
+    """
+    return int(np.clip(-(-1000 // n_samples), 1, 5))
+
+
+# --- features of a table for trees
+
+
+def tree_features(encoder: TableEncoder, table: Any) -> Floats:
+    """Return features with NaN for missing values and level numbers for categories."""
+    encoded = encoder.transform(table)
+    blocks = []
+    start = 0
+    for column in encoder.columns_:
+        n_out = len(column.outputs())
+        # the encoder is that of the networks, so its indicators are turned back into levels
+        block = encoded[:, start : start + n_out]
+        missing = (
+            encoded[:, start + n_out] > 0
+            if column.had_missing
+            else np.zeros(len(encoded), dtype=np.bool_)
+        )
+        if isinstance(column, CategoryColumn):
+            missing = missing | (block[:, -1] > 0)  # unknown levels
+            block = block.argmax(axis=-1)[:, None].astype(np.float64)
+        blocks.append(np.where(missing[:, None], np.nan, block))
+        start += len(column.names_out)
+    return np.hstack(blocks)
+
+
+def category_flags(encoder: TableEncoder) -> list[bool]:
+    """Return whether each feature is a category."""
+    return [
+        isinstance(column, CategoryColumn)
+        for column in encoder.columns_
+        for _ in range(1 if isinstance(column, CategoryColumn) else len(column.outputs()))
+    ]
+
+
+# --- scale of the outcome on which trees are grown
+
+
+@dataclass(frozen=True)
+class OutcomeScale:
+    """Standardized outcomes, or standardized inverse hyperbolic sines of outcomes.
+
+    `arcsinh(y / bend)` is `log(2 y / bend)` for outcomes far above `bend` and linear below, so it
+    is defined for every outcome. If effects and noise are proportional to the outcome, they are
+    additive on this scale.
+
+    Parameters
+    ----------
+    offset, unit : float
+        Centre and spread of the (transformed) training outcomes.
+    bend : float, optional
+        Outcome at which the scale turns from linear to logarithmic; None is linear everywhere.
+    """
+
+    offset: float
+    unit: float
+    bend: float | None = None
+
+    @classmethod
+    def learn(cls, y: Floats, weight: Floats, bend: float | None = None) -> OutcomeScale:
+        """Return the scale with the median of the outcomes at 0 and their quartiles near -+1."""
+        line = y if bend is None else np.arcsinh(y / bend)
+        # median and quartiles, so that outliers do not determine the unit of the trees
+        low, centre, high = weighted_quantiles(line, weight, [0.25, 0.5, 0.75])
+        return cls(float(centre), float((high - low) / 2 or line.std() or 1.0), bend)
+
+    def to_unit(self, y: Floats) -> Floats:
+        """Return the position of outcomes on this scale."""
+        line = y if self.bend is None else np.arcsinh(y / self.bend)
+        return np.asarray((line - self.offset) / self.unit)
+
+    def to_outcome(self, position: Floats) -> Floats:
+        """Return the outcome at a position."""
+        line = self.offset + self.unit * position
+        return np.asarray(line if self.bend is None else self.bend * np.sinh(line))
+
+    def slope(self, position: Floats) -> Floats:
+        """Return the derivative of the outcome by the position."""
+        line = self.offset + self.unit * position
+        stretch = np.ones_like(line) if self.bend is None else self.bend * np.cosh(line)
+        return np.asarray(self.unit * stretch)
+
+
+def possible_scales(y: Floats, weight: Floats) -> list[OutcomeScale]:
+    """Return the linear scale, and the logarithmic one if outcomes are spread over multiples.
+
+    Outcomes qualify if none is negative and the 90% quantile is more than twice the 10% quantile.
+    """
+    scales = [OutcomeScale.learn(y, weight)]
+    least, low, centre, high = weighted_quantiles(y, weight, [0.02, 0.1, 0.5, 0.9])
+    if y.min() >= 0 and high > 2 * low and centre > 0:
+        bend = max(least, 1e-3 * centre, smallest_gap(y))
+        scales.append(OutcomeScale.learn(y, weight, float(bend)))
+    return scales
+
+
+# --- cross-fitted ensembles of trees (LightGBM)
+
+
+def lightgbm() -> Any:
+    """Return the module LightGBM, or raise an error that names what is missing."""
+    try:
+        return require_extra("lightgbm", "boosting")
+    except OSError as error:  # the package is installed, but the OpenMP library is not
+        remedy = (
+            "install the OpenMP runtime (Debian and Ubuntu: libgomp1, macOS: brew install libomp)"
+        )
+        raise MissingExtraError(f"lightgbm cannot be loaded ({error}); {remedy}") from error
+
+
+class FoldEnsembles:
+    """Ensembles of trees for one table, each grown without one fold of one split of its rows.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, n_features)
+        Numbers, level numbers of categories, NaN for missing values.
+    categories : list of int
+        Features that are categories: LightGBM splits them by sets of levels.
+    folds : ndarray of shape (n_splits, n)
+        Fold of each row in each split, 0 to the number of folds - 1.
+    settings : TreeSettings
+        Settings of the trees.
+    """
+
+    def __init__(
+        self, features: Floats, categories: list[int], folds: Ints, settings: TreeSettings
+    ) -> None:
+        self.features = features
+        self.categories = categories
+        self.folds = folds
+        self.settings = settings
+        # binned once, as the folds of all fits are subsets of one data set
+        self._rows = (
+            lightgbm()
+            .Dataset(
+                features,
+                np.zeros(len(features)),
+                params=settings.of_mean,
+                categorical_feature=categories,
+            )
+            .construct()
+        )
+
+    @property
+    def can_split(self) -> bool:
+        """Whether any feature has more than one value."""
+        return any(self._rows.feature_num_bin(i) > 1 for i in range(self.features.shape[1]))
+
+    def take(self, rows: Ints) -> FoldEnsembles:
+        """Return the same for a part of the rows."""
+        return FoldEnsembles(
+            self.features[rows], self.categories, self.folds[:, rows], self.settings
+        )
+
+    def of_mean(self, target: Floats, weight: Floats) -> tuple[list[Any], Floats]:
+        """Grow ensembles for the mean of the target.
+
+        Returns the ensembles and, for each row, the mean output of those grown without it.
+        """
+        return self._grow(target, weight, self.settings.of_mean)
+
+    def of_log_scale(self, size: Floats, weight: Floats) -> tuple[list[Any], Floats]:
+        """Grow ensembles for the logarithm of the mean of positive sizes."""
+        # with a log link, the gamma likelihood estimates the mean size consistently for any shape
+        return self._grow(size, weight, self.settings.of_spread)
+
+    def _grow(
+        self, target: Floats, weight: Floats, params: dict[str, Any]
+    ) -> tuple[list[Any], Floats]:
+        """Grow all ensembles tree by tree until their mean held-out loss stops decreasing.
+
+        The folds of a small table are too small to determine a number of trees each.
+        """
+        self._rows.set_label(target)
+        self._rows.set_weight(weight)
+        parts = [
+            np.flatnonzero(fold == k) for fold in self.folds for k in range(self.folds.max() + 1)
+        ]
+        shares = [weight[held_out].sum() for held_out in parts]
+        boosters = [self._booster(held_out, params) for held_out in parts]
+        least = np.inf
+        best = 1
+        for n_trees in range(1, self.settings.n_estimators + 1):
+            for booster in boosters:
+                booster.update()
+            losses = [booster.eval_valid()[0][2] for booster in boosters]
+            loss = np.average(losses, weights=shares)
+            if loss < least:
+                least = loss
+                best = n_trees
+            elif n_trees - best >= self.settings.patience:
+                break
+        # in their stored form, and without a reference to the training rows
+        kept = [
+            lightgbm().Booster(model_str=booster.model_to_string(num_iteration=best))
+            for booster in boosters
+        ]
+        out = np.zeros(target.size)
+        for booster, held_out in zip(kept, parts, strict=True):
+            threads = self.settings.of_mean["num_threads"]
+            out[held_out] += raw_output(booster, self.features[held_out], threads)
+        return kept, out / len(self.folds)
+
+    def _booster(self, held_out: Ints, params: dict[str, Any]) -> Any:
+        """Return an ensemble without trees that learns from the rows that are not held out."""
+        learn = np.setdiff1d(np.arange(len(self.features)), held_out)
+        booster = lightgbm().Booster(params, self._rows.subset(learn))
+        return booster.add_valid(self._rows.subset(held_out), "fold")
+
+
+def raw_output(booster: Any, features: Floats, n_threads: int) -> Floats:
+    """Return means or log scales, shape (n,)."""
+    return np.asarray(
+        booster.predict(features, raw_score=True, num_threads=n_threads), dtype=np.float64
+    )
+
+
+# --- candidates for the forecasts of boosted trees, compared by held-out scores
+
+CHOICE_ROWS = 2000
+"""Number of rows on which the scale of the outcome is chosen, at most."""
+
+SCORE_ROWS = 5000
+"""Number of rows on which candidates are scored, at most."""
+
+WEIGHT_CAP = 3.0
+"""A precision weight treats no row as having a scale more than this times above or below the
+median, so weights range from 1/9 to 9."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Ensembles for mean and log scale, with what they leave of the training outcomes.
+
+    Parameters
+    ----------
+    outcome_scale : OutcomeScale
+        Scale of the means.
+    mean_boosters, scale_boosters : list of lightgbm.Booster
+        One ensemble per fold; none is a mean or a log scale of 0 for all rows.
+    residuals : ndarray of shape (n,)
+        Held-out residuals in units of `scale`.
+    scale : ndarray of shape (n,)
+        Scale of each row, predicted without its fold.
+    """
+
+    outcome_scale: OutcomeScale
+    mean_boosters: list[Any] = field(repr=False)
+    scale_boosters: list[Any] = field(repr=False)
+    residuals: Floats = field(repr=False)
+    scale: Floats = field(repr=False)
+
+    def loss(self, weight: Floats, width: float) -> float:
+        """Return the held-out log score plus the logarithm of the held-out CRPS.
+
+        Both are in nats: a difference of 0.01 is 1% of the CRPS. The log score is that of cells
+        around the outcomes, at least `width` and 2% of a scale wide, so that ties in the residuals
+        of rounded outcomes are no gain.
+        """
+        distribution = residual_distribution(self.residuals, weight)
+        rows = slice(None, None, -(-self.residuals.size // SCORE_ROWS))
+        residuals = self.residuals[rows]
+        scale = self.scale[rows]
+        half = np.maximum(width / scale, 0.02) / 2
+        mass = distribution.cdf(residuals + half) - distribution.cdf(residuals - half)
+        # an outlier far in a tail costs at most 27 nats
+        log_score = np.log(2 * half * scale) - np.log(np.maximum(mass, 1e-12))
+        crps = np.average(scale * distribution.crps(residuals), weights=weight[rows])
+        return float(np.average(log_score, weights=weight[rows]) + np.log(crps))
+
+
+def best_candidate(ensembles: FoldEnsembles, y: Floats, weight: Floats) -> Candidate:
+    """Grow the candidates of a table and return the one with the lowest held-out loss.
+
+    Parameters
+    ----------
+    ensembles : FoldEnsembles
+        Features and folds of the rows.
+    y : ndarray of shape (n,)
+        Outcomes.
+    weight : ndarray of shape (n,)
+        Weights of the rows, with mean 1.
+    """
+    scales = possible_scales(y, weight)
+    # if no feature can be split, all rows get the same distribution
+    if not ensembles.can_split:
+        linear = scales[0]
+        return Candidate(linear, [], [], linear.to_unit(y), np.full(y.size, linear.unit))
+    if len(scales) == 1 or y.size <= CHOICE_ROWS:
+        return _best([_grown(ensembles, y, weight, scale) for scale in scales], y, weight)
+    # folds are random, so the first rows of each fold are a random part of the table
+    few = np.sort(np.argsort(ensembles.folds[0], kind="stable")[:: -(-y.size // CHOICE_ROWS)])
+    part = ensembles.take(few)
+    trials = [_grown(part, y[few], weight[few], scale) for scale in scales]
+    chosen = _best(trials, y[few], weight[few]).outcome_scale
+    return _best([_grown(ensembles, y, weight, chosen)], y, weight)
+
+
+def _best(grown: list[list[Candidate]], y: Floats, weight: Floats) -> Candidate:
+    width = smallest_gap(y)
+    return min(
+        (candidate for several in grown for candidate in several),
+        key=lambda candidate: candidate.loss(weight, width),
+    )
+
+
+def _grown(
+    ensembles: FoldEnsembles, y: Floats, weight: Floats, outcome_scale: OutcomeScale
+) -> list[Candidate]:
+    """Grow ensembles on one scale of the outcome; the first candidate is plain boosting.
+
+    The others have a scale learned from the held-out residuals; a mean with precision weights, or
+    the average of both means.
+    """
+    position = outcome_scale.to_unit(y)
+    plain, loc = ensembles.of_mean(position, weight)
+    # residuals of training rows are too small, so the scale is fitted to held-out residuals
+    size = np.abs(position - loc)
+    typical = np.average(size, weights=weight) or 1.0
+    # rounding alone moves outcomes by a quarter of the step on average
+    rounding = smallest_gap(y) / 4 / outcome_scale.slope(loc)
+    # the gamma distribution needs positive values
+    size = np.maximum(np.maximum(size, rounding) / typical, 1e-3)
+    spread, log_scale = ensembles.of_log_scale(size, weight)
+    relative = np.exp(log_scale - np.median(log_scale))
+    precision = weight / np.clip(relative, 1 / WEIGHT_CAP, WEIGHT_CAP) ** 2
+    weighted, weighted_loc = ensembles.of_mean(position, precision / precision.mean())
+    both = plain + weighted, (loc + weighted_loc) / 2
+    return [
+        _candidate(outcome_scale, y, means, boosters)
+        for means in ((plain, loc), (weighted, weighted_loc), both)
+        for boosters in (([], np.zeros(y.size)), (spread, log_scale))
+    ]
+
+
+def _candidate(
+    outcome_scale: OutcomeScale,
+    y: Floats,
+    means: tuple[list[Any], Floats],
+    log_scales: tuple[list[Any], Floats],
+) -> Candidate:
+    mean_boosters, position = means
+    scale_boosters, log_scale = log_scales
+    scale = outcome_scale.slope(position) * np.exp(log_scale)
+    residuals = (y - outcome_scale.to_outcome(position)) / scale
+    return Candidate(outcome_scale, mean_boosters, scale_boosters, residuals, scale)
+
+
+# --- validation of stored LightGBM models, whose indices LightGBM itself reads unchecked
+
+PER_NODE = ("split_feature", "threshold", "decision_type", "left_child", "right_child")
+
+
+def check_booster_text(text: str, n_features: int) -> None:
+    """Refuse a booster with children, features or categories out of range.
+
+    Parameters
+    ----------
+    text : str
+        Output of `Booster.model_to_string`, with one tree per iteration and no linear leaves.
+    n_features : int
+        Number of features of the booster.
+    """
+    try:
+        # sizes are in bytes, and feature names need not be ASCII
+        content = text.encode().partition(b"\nend of trees")[0]
+        header, *trees = (_fields(part) for part in content.split(b"\nTree="))
+        sizes = [len(part) + len(b"\nTree=") for part in content.split(b"\nTree=")[1:]]
+        if list(map(int, header.get("tree_sizes", "").split())) != sizes:
+            raise InputError("the sizes of its trees are not the declared ones")
+        if header["num_class"] != "1" or header["num_tree_per_iteration"] != "1":
+            raise InputError("it does not have one tree per iteration")
+        n_found = int(header["max_feature_idx"]) + 1
+        for tree in trees:
+            _check_tree(tree, n_found)
+    except (KeyError, ValueError, OverflowError) as error:
+        raise InputError(f"a stored booster is damaged ({error})") from error
+    # with another number of features, LightGBM would read past the end of the row
+    if n_found != n_features:
+        raise InputError(
+            f"a stored booster does not have the {n_features} features of the training table"
+        )
+
+
+def _fields(content: bytes) -> dict[str, str]:
+    lines = [line.partition("=") for line in content.decode().split("\n") if "=" in line]
+    fields = {name: value for name, _, value in lines}
+    # if a name appears twice, LightGBM might use the line that was not checked
+    if len(fields) < len(lines):
+        raise InputError("it contains a name twice")
+    return fields
+
+
+def _check_tree(tree: dict[str, str], n_features: int) -> None:
+    n_leaves = int(tree["num_leaves"])
+    n_nodes = n_leaves - 1
+    # linear leaves contain further indices, and our forecasters do not grow them
+    if n_leaves < 1 or tree.get("is_linear", "0") != "0":
+        raise InputError("a tree has no leaves or has linear leaves")
+    sizes = {"leaf_value": n_leaves} | (dict.fromkeys(PER_NODE, n_nodes) if n_nodes else {})
+    numbers = {name: np.array(tree[name].split(), dtype=np.float64) for name in sizes}
+    if any(numbers[name].size != size for name, size in sizes.items()):
+        raise InputError("a tree has another number of nodes or leaves than declared")
+    if not n_nodes:
+        return
+    check_indices(numbers["split_feature"], n_features, "the feature of a tree's node")
+    later = np.arange(1, n_nodes + 1)
+    for name in ("left_child", "right_child"):
+        # a child is a later node, or a leaf, numbered -1, -2, ...
+        child = numbers[name]
+        if not np.where(child >= 0, (child >= later) & (child < n_nodes), child >= -n_leaves).all():
+            raise InputError("a child of a tree's node is out of range")
+    # for a split by categories, the threshold is the number of a set of categories
+    by_category = numbers["decision_type"].astype(np.int64) & 1 > 0
+    n_sets = int(tree.get("num_cat", "0"))
+    which = numbers["threshold"][by_category]
+    bounds = np.array(tree.get("cat_boundaries", "0").split(), dtype=np.int64)
+    n_words = len(tree.get("cat_threshold", "").split())
+    is_sound = ((which >= 0) & (which < n_sets)).all() and (np.diff(bounds) >= 0).all()
+    if not is_sound or bounds.size != n_sets + 1 or bounds[0] != 0 or bounds[-1] != n_words:
+        raise InputError("the categories of a tree's node are out of range")
+
+
+# --- the forecaster
 
 
 class BoostedDistributionRegressor(Forecaster):
@@ -219,27 +708,16 @@ class BoostedDistributionRegressor(Forecaster):
         distribution = LocationScale(self.residual_distribution_, loc, scale)
         return Forecast(self._on_support(distribution))
 
-    @property
-    def n_rounds_(self) -> Any:
-        """Number of trees of each ensemble, mean before scale, shape (2, n); 0 if there is none."""
-        n_rounds = np.zeros((2, len(self.mean_boosters_)), dtype=int)
-        for row, part in zip(n_rounds, self._boosters(), strict=True):
-            row[: len(part)] = [one.current_iteration() for one in part]
-        return n_rounds
-
     def to_state(self) -> State:
         check_is_fitted(self)
         learned: dict[str, Any] = {
             "boosters": [[one.model_to_string() for one in part] for part in self._boosters()],
             "encoder": self.encoder_.to_state(),
-            "y_offset": self.outcome_scale_.offset,
-            "y_unit": self.outcome_scale_.unit,
-            "y_bend": self.outcome_scale_.bend,
+            "outcome_scale": asdict(self.outcome_scale_),
         } | self._columns_to_state()
-        # the keys are those of stored model folders, which must stay readable
         arrays = {
-            "law_levels": np.ravel(self.residual_distribution_.levels),
-            "law_values": np.ravel(self.residual_distribution_.values),
+            "residual_levels": np.ravel(self.residual_distribution_.levels),
+            "residual_values": np.ravel(self.residual_distribution_.values),
         }
         return State(
             type(self).__name__, {"params": self._params_to_state(), "learned": learned}, arrays
@@ -251,9 +729,8 @@ class BoostedDistributionRegressor(Forecaster):
         model = cls(**state.params["params"])
         model._check_parameters()
         model.encoder_ = TableEncoder.from_state(learned["encoder"])
-        # folders of earlier versions have a linear scale
-        scale = {name: learned.get(f"y_{name}") for name in ("offset", "unit", "bend")}
-        model.outcome_scale_ = OutcomeScale(**typed_fields(OutcomeScale, scale))
+        scale = typed_fields(OutcomeScale, learned["outcome_scale"])
+        model.outcome_scale_ = OutcomeScale(**scale)
         model._columns_from_state(learned)
         width = len(category_flags(model.encoder_))
         for text in chain.from_iterable(learned["boosters"]):
@@ -263,7 +740,7 @@ class BoostedDistributionRegressor(Forecaster):
             [lightgbm().Booster(model_str=text) for text in part] for part in learned["boosters"]
         )
         model.residual_distribution_ = Quantiles(
-            state.arrays["law_levels"], state.arrays["law_values"][None, :]
+            state.arrays["residual_levels"], state.arrays["residual_values"][None, :]
         )
         return model
 
@@ -300,15 +777,24 @@ class BoostedDistributionRegressor(Forecaster):
 
     def _settings(self, n_samples: int, n_features: int, seed: int) -> TreeSettings:
         """Return the settings of the trees; those that are None are fitted to the table."""
-        return TreeSettings(
-            n_estimators=self.n_estimators,
-            learning_rate=self.learning_rate or fitting_learning_rate(n_samples),
-            num_leaves=self.num_leaves or fitting_leaves(n_samples),
-            min_child_samples=self.min_child_samples or fitting_leaf_size(n_samples),
-            subsample=self.subsample,
-            colsample_bytree=self.colsample_bytree or fitting_share(n_features),
-            reg_lambda=self.reg_lambda,
-            patience=self.patience,
-            n_threads=n_threads(self.n_jobs),
-            seed=seed,
-        )
+        smallest = int(self.min_child_samples or fitting_leaf_size(n_samples))
+        of_mean = {
+            "objective": "l2",
+            "learning_rate": float(self.learning_rate or fitting_learning_rate(n_samples)),
+            "num_leaves": int(self.num_leaves or fitting_leaves(n_samples)),
+            "min_data_in_leaf": smallest,
+            "min_data_per_group": smallest,
+            # one binned data set serves ensembles with different smallest leaves
+            "feature_pre_filter": False,
+            "bagging_fraction": float(self.subsample),
+            "bagging_freq": 1,
+            "feature_fraction": float(self.colsample_bytree or fitting_share(n_features)),
+            "lambda_l2": float(self.reg_lambda),
+            "num_threads": n_threads(self.n_jobs),
+            # a seed determines the model on a given machine type and number of threads
+            "deterministic": True,
+            "force_row_wise": True,
+            "seed": seed,
+            "verbosity": -1,
+        }
+        return TreeSettings(of_mean, self.n_estimators, self.patience)

@@ -1,16 +1,45 @@
-"""Base class of forecasters of counts, scores and events."""
+"""Forecasters of counts, scores, events, and outcomes with an atom."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self, get_args
 
+import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand.draws import RandomState
+from evenhand._validate import (
+    MIN_DISTINCT,
+    Floats,
+    InputError,
+    bad_input,
+    check_choice,
+    check_count,
+    check_outcomes,
+    outcomes_checked,
+)
+from evenhand.columns import unreported
+from evenhand.distributions import Categorical, End, OutcomeKind
+from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import Base, allows_missing, frozen
+from evenhand.forecasters.adapters import (
+    Base,
+    ClassifierBase,
+    CountBase,
+    Family,
+    Training,
+    check_counts,
+    frozen,
+    is_event,
+)
 from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.bounds import FARTHEST_BOUND, Bounds, has_own_support
+from evenhand.forecasters.randomized import RandomizedRegressor
+from evenhand.forecasters.table_models import TableClassifier, TableCounts
+from evenhand.tables import take_rows
 
 
 class DiscreteForecaster(Forecaster):
@@ -21,8 +50,6 @@ class DiscreteForecaster(Forecaster):
 
     _base_kind: ClassVar[type[Base]]
     """Adapter of the model."""
-
-    random_state: RandomState
 
     def _set_base(self, base: Base) -> None:
         self._base = base
@@ -36,10 +63,7 @@ class DiscreteForecaster(Forecaster):
 
     def to_state(self) -> State:
         check_is_fitted(self)
-        params = self.get_params(deep=False)
-        del params[self._inner]
-        if not isinstance(self.random_state, int):
-            params["random_state"] = None
+        params = self._params_to_state(self._inner)
         stored = {"params": params, "learned": self._columns_to_state()}
         return State(type(self).__name__, stored, self._base.to_arrays(), self._base.to_parts())
 
@@ -53,9 +77,432 @@ class DiscreteForecaster(Forecaster):
         model._columns_from_state(state.params["learned"])
         return model
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        allowed = allows_missing(getattr(self, self._inner))
-        if allowed is not None:
-            tags.input_tags.allow_nan = allowed
-        return tags
+    def _models(self) -> tuple[Any, ...]:
+        return (getattr(self, self._inner),)
+
+
+# --- events and ordered scores by any classifier
+
+
+class ClassifierForecaster(DiscreteForecaster):
+    """Probabilities of a classifier as the forecast of an event, or of an ordered score.
+
+    Outcomes 0 and 1 (or False and True) are an event; its forecast is one probability, for audits,
+    recalibration by group and certificates of event rates. It cannot be randomized with any benefit
+    (outcomes: 3). Three to 100 distinct numbers, such as grades or stars, are a score: the forecast
+    has a probability for each of them, and `RandomizedRegressor` randomizes it.
+
+    Parameters
+    ----------
+    classifier : classifier, optional
+        Any classifier with `predict_proba`, always cloned. Wrap a fitted one in a
+        `FrozenEstimator`, which is not refitted. None is an average of boosted trees and a logistic
+        regression, with a share and a number of trees that minimize the log loss of held-out rows;
+        it takes tables with text, categories, dates and missing values.
+    random_state : int, generator or None
+        Seed of the default classifier.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        Fitted classifier.
+    values_ : ndarray of shape (K,)
+        Values of the outcome, increasing.
+    schema_ : Schema
+        Kinds, levels and ranges of the columns of the training table, by which every table is read.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    >>> model = ClassifierForecaster(pipeline).fit(X[:400], y[:400])
+    >>> forecast = model.forecast(X[400:])
+    >>> forecast.outcome_kind, forecast.event_probability().shape
+    (<OutcomeKind.BINARY: 'binary'>, (169,))
+    """
+
+    _inner = "classifier"
+    _base_kind = ClassifierBase
+
+    def __init__(self, classifier: Any = None, *, random_state: RandomState = None) -> None:
+        self.classifier = classifier
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            Training rows, passed to the classifier unchanged.
+        y : array-like of shape (n,)
+            Outcomes: 0 and 1, False and True, or 3 to 100 distinct numbers.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows, for classifiers that take them.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If all outcomes are equal, there are two classes other than 0 and 1, or more than 100.
+        """
+        table, outcomes, weight = self._check_training(X, y, sample_weight)
+        check_outcomes(outcomes, kind=None)
+        random = generator(self.random_state)
+        classifier = self.classifier
+        if classifier is None:
+            classifier = TableClassifier(int(random.integers(2**31)))
+        given = None if sample_weight is None else weight
+        with outcomes_checked():
+            base = ClassifierBase.fit(classifier, Training(table, outcomes, given, 5, random))
+        self._set_base(base)
+        return self
+
+    def _set_base(self, base: Any) -> None:
+        super()._set_base(base)
+        self.values_ = base.values
+
+    def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
+        return OutcomeKind.BINARY if is_event(y) else OutcomeKind.COUNT
+
+
+# --- counts around the means of any regressor
+
+N_FOLDS = 5
+"""Number of folds by which the dispersion is estimated."""
+
+MOST_VALUES = 1000
+"""Most values below a largest count, each of which has a probability for each person."""
+
+
+class CountRegressor(DiscreteForecaster):
+    """Poisson or negative binomial forecasts of counts around the means of any regressor.
+
+    The dispersion `a` of the negative binomial distributions, of variance `mean + a * mean**2`, is
+    estimated by maximum likelihood from means that are predicted by cross-fitting, so that it
+    includes the uncertainty of the model. Counts that vary less than a Poisson distribution get one
+    that is too wide: `RecalibratedRegressor` around this forecaster makes it narrower.
+
+    Parameters
+    ----------
+    estimator : regressor, optional
+        Any regressor of means, always cloned: `PoissonRegressor`, a
+        `HistGradientBoostingRegressor(loss="poisson")`, or a Pipeline. Means of 0 or less are moved
+        to a positive bound that is chosen by the likelihood of held-out rows. Wrap a fitted one in
+        a `FrozenEstimator`, and pass rows to `fit` that it has not seen. None is an average of
+        boosted trees and a log-linear model, both with the Poisson likelihood, with a share and a
+        number of trees that minimize the deviance of held-out rows; it takes tables with text,
+        categories, dates and missing values.
+    family : {"auto", "poisson", "negative-binomial"}, default "auto"
+        Family of the distributions. "auto" is negative binomial if a likelihood ratio test at the
+        5% level finds overdispersion, and Poisson otherwise.
+    largest : int, optional
+        Largest count that is possible, such as 20 for a score from 0 to 20. Forecasts are then
+        conditional on it, so that no interval ends beyond it, randomized or not.
+    random_state : int, generator or None
+        Seed of the folds and of the default estimator.
+
+    Attributes
+    ----------
+    estimator_ : regressor
+        Fitted regressor.
+    dispersion_ : float
+        Excess variance in units of the squared mean; 0 for Poisson distributions.
+    schema_ : Schema
+        Kinds, levels and ranges of the columns of the training table, by which every table is read.
+
+    References
+    ----------
+    Cameron & Trivedi, Regression Analysis of Count Data, 2013, chapter 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import PoissonRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 2))
+    >>> y = rng.poisson(np.exp(X[:, 0]) * rng.gamma(2.0, 0.5, size=1000))
+    >>> model = CountRegressor(PoissonRegressor(alpha=0), random_state=0).fit(X, y)
+    >>> bool(0.3 < model.dispersion_ < 0.7)
+    True
+    >>> model.forecast(X[:3]).ppf(0.9).shape
+    (3,)
+    """
+
+    _inner = "estimator"
+    _base_kind = CountBase
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        family: Family = "auto",
+        largest: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.family = family
+        self.largest = largest
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the regressor, and estimate the dispersion.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            Training rows, passed to the estimator unchanged.
+        y : array-like of shape (n,)
+            Counts: 0, 1, 2, ...
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows, for the dispersion and for estimators that take them.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If an outcome is negative, not a whole number or larger than `largest`, or all are
+            equal.
+        """
+        family = check_choice("family", self.family, get_args(Family))
+        if self.estimator is not None and is_classifier(self.estimator):
+            remedy = "use ClassifierForecaster for the probabilities of values"
+            got = type(self.estimator).__name__
+            raise bad_input("estimator", "be a regressor of means", got, remedy)
+        table, outcomes, weight = self._check_training(X, y, sample_weight)
+        check_counts(outcomes)
+        values = self._values()
+        if values is not None and outcomes.max() > values[-1]:
+            row = int(np.argmax(outcomes))
+            raise bad_input(f"y[{row}]", f"be at most largest={self.largest}", f"{outcomes[row]:g}")
+        check_outcomes(outcomes, kind=None)
+        random = generator(self.random_state)
+        estimator = self.estimator
+        if estimator is None:
+            estimator = TableCounts(int(random.integers(2**31)))
+        given = None if sample_weight is None else weight
+        rows = Training(table, outcomes, given, N_FOLDS, random)
+        with outcomes_checked():
+            base = CountBase.fit(estimator, rows, family)  # type: ignore[arg-type]
+        self._set_base(base)
+        return self
+
+    def forecast(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> Forecast:
+        forecast, values = super().forecast(X), self._values()
+        if values is None:
+            return forecast
+        log_mass = forecast.distribution.expand().log_mass(values)
+        return Forecast(Categorical(values, special.softmax(log_mass, axis=-1)))
+
+    def _values(self) -> Floats | None:
+        """Return the possible counts; None without a largest one."""
+        if self.largest is None:
+            return None
+        if check_count("largest", self.largest) > MOST_VALUES:
+            raise bad_input("largest", f"be at most {MOST_VALUES:,}, or None", self.largest)
+        return np.arange(self.largest + 1.0)
+
+    def _set_base(self, base: Any) -> None:
+        self._values()
+        super()._set_base(base)
+        self.dispersion_ = base.dispersion
+
+    def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
+        return OutcomeKind.COUNT
+
+
+# --- an outcome with an atom at one end of its range, such as money with zeros
+
+
+class HurdleRegressor(Forecaster):
+    """Forecasts of an outcome that is often at one end of its range: a classifier and a regressor.
+
+    The classifier predicts whether the outcome is away from the atom `at`, for example whether
+    there is a claim. The regressor predicts its distribution among the rows that are, for example
+    the amount of a claim. `RandomizedRegressor` around this forecaster randomizes the amount only,
+    which keeps forecasts calibrated at the least price (outcomes: 4.2).
+
+    Parameters
+    ----------
+    classifier : classifier, optional
+        Any classifier with `predict_proba`, always cloned and fitted to `y != at`. None is the
+        default of `ClassifierForecaster`.
+    regressor : estimator, function or list, optional
+        Deterministic model of any kind that `RandomizedRegressor` accepts, always cloned and fitted
+        to the rows away from the atom, with outcomes bounded by the atom. None is
+        `MixtureMLPRegressor()`.
+    at : float, default 0
+        Value of the atom, units of `y`.
+    end : {"low", "high"}, default "low"
+        End of the range at which the atom is: "low" for zeros below all amounts, "high" for a limit
+        that ends all larger values.
+    random_state : int, generator or None
+        Seed of the default models and of cross-fitting.
+
+    Attributes
+    ----------
+    classifier_ : ClassifierForecaster
+        Fitted forecaster of the event that the outcome is away from the atom.
+    regressor_ : RandomizedRegressor
+        Fitted forecaster of the rows away from the atom; its `base_forecast` is used.
+    schema_ : Schema
+        Kinds, levels and ranges of the columns of the training table, by which every table is read.
+
+    References
+    ----------
+    Cragg, Econometrica 39 (1971), 829-844.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression, LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 2))
+    >>> y = np.where(rng.uniform(size=1000) < 0.6, 0.0, np.exp(X[:, 0] + rng.normal(size=1000)))
+    >>> model = HurdleRegressor(LogisticRegression(), LinearRegression(), random_state=0).fit(X, y)
+    >>> forecast = model.forecast(X)
+    >>> bool(abs(forecast.cdf(0).mean() - 0.6) < 0.03), float(forecast.cdf_left(0).max())
+    (True, 0.0)
+    """
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        regressor: Any = None,
+        *,
+        at: float = 0.0,
+        end: End = "low",
+        random_state: RandomState = None,
+    ) -> None:
+        self.classifier = classifier
+        self.regressor = regressor
+        self.at = at
+        self.end = end
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the classifier to all rows, and the regressor to those away from the atom.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            Training rows, passed to both models unchanged.
+        y : array-like of shape (n,)
+            Outcomes, none of them beyond the atom.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows, for models that take them.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If outcomes are beyond the atom, none is at the atom, or fewer than 20 are away from it.
+        """
+        check_choice("end", self.end, get_args(End))
+        if not isinstance(self.at, int | float | np.number) or not np.isfinite(self.at):
+            raise bad_input("at", "be a finite number", repr(self.at))
+        table, outcomes, weight = self._check_training(X, y, sample_weight)
+        is_away = self._check_outcomes(outcomes)
+        away = np.flatnonzero(is_away)
+        random = generator(self.random_state)
+        seeds = [int(seed) for seed in random.integers(2**31, size=2)]
+        given = None if sample_weight is None else weight
+        with outcomes_checked(), unreported():
+            self.classifier_ = ClassifierForecaster(self.classifier, random_state=seeds[0])
+            self.classifier_.fit(table, is_away.astype(np.float64), given)
+            self.regressor_ = RandomizedRegressor(
+                self.regressor, 1.0, support=self._support(outcomes[away]), random_state=seeds[1]
+            )
+            part = None if given is None else given[away]
+            self.regressor_.fit(take_rows(table, away), outcomes[away], part)
+        if self.regressor_.support_ is not None:
+            # no outcome of this part is at the bound, so that nothing has to be moved off it
+            self.regressor_.support_ = replace(self.regressor_.support_, edge=0.0)
+        kind = self.regressor_.base_forecast(take_rows(table, away[:1])).outcome_kind
+        if kind is not OutcomeKind.CONTINUOUS:
+            rule = "predict continuous distributions of the outcomes away from the atom"
+            raise bad_input("regressor", rule, f"forecasts of the kind {str(kind)!r}")
+        return self
+
+    def forecast(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> Forecast:
+        check_is_fitted(self)
+        rows = self._check_new_rows(X)
+        with unreported():  # unseen values have been reported for all columns
+            chance = 1 - self.classifier_.forecast(rows).event_probability()
+            part = self.regressor_.base_forecast(rows)
+        return Forecast.from_hurdle(chance, part, self.at, self.end)
+
+    def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
+        return OutcomeKind.HURDLE
+
+    def _check_outcomes(self, y: Floats) -> Any:
+        """Check the outcomes on both sides; return which are away from the atom."""
+        at = float(self.at)
+        beyond = y < at if self.end == "low" else y > at
+        if beyond.any():
+            row = int(np.argmax(beyond))
+            side = "at least" if self.end == "low" else "at most"
+            rule = f"be {side} at={at:g} with end={self.end!r}"
+            raise bad_input(f"y[{row}]", rule, f"{y[row]:g}", "set at and end to those of the atom")
+        is_away = y != at
+        check_outcomes(y, kind="hurdle")
+        if is_away.all():
+            raise InputError(
+                f"y is never at={at:g}, so there is no atom; use a continuous forecaster, such as"
+                " RandomizedRegressor(support=...)"
+            )
+        check_outcomes(y[is_away], name=f"y where it is not {at:g}")
+        if is_away.sum() < 2:  # inside of another forecaster, which has checked all rows together
+            raise InputError(
+                f"y has {is_away.sum()} of {y.size} rows away from at={at:g}; at least"
+                f" {MIN_DISTINCT} are needed"
+            )
+        return is_away
+
+    def _support(self, part: Floats) -> Bounds:
+        """Return the bounds of the outcomes away from the atom; None if the atom is too far."""
+        if self.regressor is not None and has_own_support(self.regressor):
+            return None
+        at = float(self.at)
+        # rounding errors would spoil a map to the line
+        if np.abs(part - at).min() > FARTHEST_BOUND * np.ptp(part):
+            return None
+        return (at, None) if self.end == "low" else (None, at)
+
+    def _models(self) -> tuple[Any, ...]:
+        return self.classifier, self.regressor
+
+    def to_state(self) -> State:
+        check_is_fitted(self)
+        params = self._params_to_state("classifier", "regressor")
+        stored = {"params": params, "learned": self._columns_to_state()}
+        parts = {"classifier": self.classifier_, "regressor": self.regressor_}
+        return State(type(self).__name__, stored, {}, parts)
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        classifier, regressor = state.parts["classifier"], state.parts["regressor"]
+        params = state.params["params"]
+        # a new fit keeps the fitted models, as that of every loaded model does
+        model = cls(classifier.classifier, regressor.estimator, **params)
+        model.classifier_ = classifier
+        model.regressor_ = regressor
+        model._columns_from_state(state.params["learned"])
+        return model

@@ -20,19 +20,19 @@ from evenhand.distributions import (
     curve_times,
 )
 from evenhand.forecast import Forecast, check_forecast_of_times
-from evenhand.forecasters.event_terms import learn_disjoint, learn_overlapping
-from evenhand.forecasters.events import EventMaps, Events
-from evenhand.forecasters.maps import FEWEST_ROWS, group_table
-from evenhand.forecasters.membership import (
+from evenhand.forecasters.corrections import LEVEL, Step
+from evenhand.forecasters.events import EventMaps, Events, learn_disjoint, learn_overlapping
+from evenhand.forecasters.maps import (
+    FEWEST_ROWS,
     IDENTITY,
     Everyone,
     GroupMaps,
     Members,
     Overlapping,
+    group_table,
     map_pits,
 )
 from evenhand.forecasters.pit_cells import PitCells
-from evenhand.forecasters.steps import LEVEL, Step
 
 TINY = 1e-300
 """Least probability, so that logarithms are finite."""

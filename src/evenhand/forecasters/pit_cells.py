@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from evenhand._validate import Floats, Ints, Mask
+from evenhand.calibration import quantile_distance
 
 LEAST_WIDTH = 1e-9
 """Width below which a cell is treated as a point, as sums of its density would lose digits."""
@@ -118,6 +119,33 @@ class PitCells:
         log_slope[wide] = np.log(ratio)
         return PitCells(low, high, self.ties, self.lost), log_slope
 
+    def mapped_by(
+        self,
+        which: Ints,
+        edges: Floats,
+        values: Floats,
+        side: Literal["left", "right"] = "right",
+    ) -> tuple[PitCells, Floats]:
+        """Apply one of several maps to each row.
+
+        Parameters
+        ----------
+        which : ndarray of int, shape (n,)
+            Number of the map of each row.
+        edges, values : ndarray of shape (n_maps, k)
+            Knots of the maps.
+        side : {"left", "right"}
+            As for `mapped`, which also describes what is returned.
+        """
+        low = np.empty(self.size)
+        high = low if self.ties is None else np.empty(self.size)
+        log_slope = np.empty(self.size)
+        ends = np.cumsum(np.bincount(which, minlength=len(values)))[:-1]
+        for number, rows in enumerate(np.split(np.argsort(which, kind="stable"), ends)):
+            mapped, log_slope[rows] = self.take(rows).mapped(edges[number], values[number], side)
+            low[rows], high[rows] = mapped.low, mapped.high
+        return PitCells(low, high, self.ties, self.lost), log_slope
+
     def error(self, weight: Floats) -> float:
         """Return the W1 distance of the weighted PITs, averaged over V, from uniform.
 
@@ -126,7 +154,9 @@ class PitCells:
         if self.size == 0:
             return np.nan
         if self.ties is None:
-            return _error_of_points(self.low, weight)
+            order = np.argsort(self.low)
+            ends = np.concatenate(([0.0], np.cumsum(weight[order]) / weight.sum()))
+            return float(quantile_distance(self.low[order], ends))
         at, left, right = self.distribution(weight)
         # the difference to uniform is linear between neighboring ends of cells
         first = right[:-1] - at[:-1]
@@ -246,13 +276,3 @@ def _ratios(after: Floats, before: Floats) -> Floats:
     ratio = np.maximum(after, 0.0) / np.where(at_risk, before, 1.0)
     # of rows that have all ended, a rounding error is left
     return np.where(at_risk, np.where(after > LEAST_RISK, ratio, 0.0), 1.0)
-
-
-def _error_of_points(pit: Floats, weight: Floats) -> float:
-    """Return the W1 distance of weighted points from uniform."""
-    order = np.argsort(pit)
-    edges = np.concatenate(([0.0], np.cumsum(weight[order]) / weight.sum()))
-    # the integral of |q - u| over the ranks of a PIT is a difference of (q - u) |q - u| / 2
-    high = edges[1:] - pit[order]
-    low = edges[:-1] - pit[order]
-    return float((high * np.abs(high) - low * np.abs(low)).sum() / 2)

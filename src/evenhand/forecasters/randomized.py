@@ -18,10 +18,16 @@ from evenhand.forecasters.adapters import (
     Training,
     kind_of,
 )
-from evenhand.forecasters.base import State, WrappingForecaster, point_forecast
-from evenhand.forecasters.bounds import Bounds, stored_bounds
+from evenhand.forecasters.base import (
+    State,
+    WrappingForecaster,
+    check_after_fit,
+    check_before_fit,
+    point_forecast,
+    refuse_binary,
+)
+from evenhand.forecasters.bounds import Bounds
 from evenhand.forecasters.network import MixtureMLPRegressor
-from evenhand.forecasters.outcomes import check_after_fit, check_before_fit, refuse_binary
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
 from evenhand.links import Link, make_link
 
@@ -264,23 +270,20 @@ class RandomizedRegressor(WrappingForecaster):
         # alpha and link may have changed since the fit
         link = make_link(self.link, self.alpha)
         learned: dict[str, Any] = {"kind": self._base.name} | self._columns_to_state()
-        seed = self.random_state if isinstance(self.random_state, int) else None
-        params = {"alpha": link.alpha, "link": link.name, "cv": int(self.cv), "random_state": seed}
         # a link is stored by name and alpha, not as an object
-        params |= {"recalibrate": bool(self.recalibrate), "spread": self.spread}
-        params |= {"support": stored_bounds(self.support)}
+        given = {"alpha": link.alpha, "link": link.name}
+        params = self._params_to_state("estimator") | given
         stored = {"params": params, "learned": learned}
         return State(type(self).__name__, stored, self._base.to_arrays(), self._base.to_parts())
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         learned = state.params["learned"]
-        # models stored by earlier releases have constant spread
-        params = {"spread": "constant"} | state.params["params"]
+        params = state.params["params"]
         make_link(params["link"], params["alpha"])
         base = KINDS[learned["kind"]].from_parts(state.parts, dict(state.arrays))
         # a new fit of a recalibrated model must recalibrate its inner model, not recalibrate twice
-        is_twice = bool(params.get("recalibrate"))
+        is_twice = bool(params["recalibrate"])
         model = cls(base.estimator.estimator if is_twice else base.estimator, **params)
         model._set_base(base)
         model._columns_from_state(learned)

@@ -2,43 +2,157 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import (
+    MIN_DISTINCT,
+    Floats,
+    InputError,
     bad_input,
     check_choice,
     check_count,
     outcomes_checked,
 )
-from evenhand.distributions import OutcomeKind
+from evenhand.censoring import CensoredTimes, given_times
+from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.draws import RandomState, generator
-from evenhand.forecast import Forecast, check_atom_at_horizon
+from evenhand.forecast import Forecast, check_atom_at_horizon, forecast_values
 from evenhand.forecasters.adapters import (
     KINDS,
     SPREADS,
+    Base,
+    ResidualBase,
     SpreadKind,
     Training,
     kind_of,
+    thawed,
 )
-from evenhand.forecasters.base import State, WrappingForecaster
-from evenhand.forecasters.bounds import Bounds, stored_bounds
-from evenhand.forecasters.by_groups import ByGroups
+from evenhand.forecasters.base import State, WrappingForecaster, check_after_fit, check_before_fit
+from evenhand.forecasters.bounds import Bounds
 from evenhand.forecasters.corrections import arrays_of_steps, take_steps
-from evenhand.forecasters.grouping import By, Grouping
-from evenhand.forecasters.held_out import Maps
-from evenhand.forecasters.membership import Labelled, Members
-from evenhand.forecasters.outcomes import check_after_fit, check_before_fit
-from evenhand.forecasters.overlapping import NamedGroups
+from evenhand.forecasters.groups import By, ByGroups, Grouping, NamedGroups
+from evenhand.forecasters.held_out import HeldOut, Maps
+from evenhand.forecasters.maps import Labelled, Members
+from evenhand.forecasters.pit_cells import PitCells
 from evenhand.forecasters.repair_check import check_maps, check_table, check_text
-from evenhand.forecasters.times import training_times
-from evenhand.forecasters.training_forecasts import held_out_forecasts
+from evenhand.tables import take_rows
+
+# --- times that may be cut off, as recalibration takes them (outcomes: 5)
+
+
+def training_times(
+    estimator: Any,
+    y: ArrayLike,
+    event: ArrayLike | None,
+    horizon: float | None,
+    sample_weight: ArrayLike | None,
+) -> CensoredTimes | None:
+    """Return times that may be cut off, of all rows; None if there is no `event`.
+
+    Raises
+    ------
+    InputError
+        If an input is invalid, if the estimator would be fitted to the times, or if weights leave
+        out the people whose times are cut off.
+    """
+    times = given_times(y, event, horizon, sample_weight=sample_weight)
+    if times is None:
+        return None
+    if times.n_samples < MIN_DISTINCT:
+        rule = f"have at least {MIN_DISTINCT} rows"
+        raise bad_input("y", rule, f"n_samples = {times.n_samples}")
+    if not kind_of(estimator, times.time).is_held_out(estimator):
+        name = type(thawed(estimator)).__name__
+        raise InputError(
+            f"event is given, and {name} would be fitted to times that are cut off as if they were"
+            " those of events; pass a fitted survival model in a FrozenEstimator or SurvivalModel,"
+            " or a function from X to Forecast.from_survival(...)"
+        )
+    return times
+
+
+# --- held-out forecasts of the rows of a fit, with their outcomes
+
+
+def held_out_forecasts(
+    base: Base,
+    estimator: Any,
+    rows: Training,
+    outcomes: Floats,
+    times: CensoredTimes | None,
+    on_support: Callable[[Distribution], Distribution],
+    own_values: Sequence[str],
+) -> tuple[HeldOut, pd.DataFrame]:
+    """Return held-out forecasts of the rows with their outcomes, and values of these forecasts.
+
+    Parameters
+    ----------
+    base : Base
+        The fitted estimator.
+    estimator : estimator
+        The estimator as it was given.
+    rows : Training
+        Rows of the fit, with outcomes on the line.
+    outcomes : ndarray of shape (n,)
+        Outcomes in their own units.
+    times : CensoredTimes or None
+        Which of the outcomes are times that are cut off; None if all are known.
+    on_support : callable
+        Map from the line to the support.
+    own_values : sequence of str
+        Columns of the table of `forecast_values`. Forecasts of a model that has seen the outcomes
+        would sort the rows by these.
+
+    Raises
+    ------
+    InputError
+        If a forecast is not finite, or is not one of times if there are `times`.
+    """
+
+    def judged(distribution: Distribution, known: Floats) -> tuple[HeldOut, pd.DataFrame]:
+        forecast = Forecast(on_support(distribution))
+        # checks of the forecast come before its values
+        found, values = HeldOut.of(forecast, known, times), forecast_values(forecast, own_values)
+        if not found.is_finite:
+            raise InputError(
+                f"estimator {type(base.estimator).__name__} predicts distributions that are not"
+                " finite; check its predictions for NaN"
+            )
+        return found, values
+
+    kind = type(base)
+    # a fitted model has not seen these rows, so all forecasts are held out
+    if kind.is_held_out(estimator):
+        return judged(base.distribution(rows.X), outcomes)
+    if isinstance(base, ResidualBase) and base.unseen_pit is not None and not own_values:
+        # its residuals are already cross-fitted
+        return HeldOut(OutcomeKind.CONTINUOUS, PitCells.of(base.unseen_pit)), pd.DataFrame()
+    # a frozen plain regressor is not refitted, but its residual distribution is
+    parts, own = [], []
+    for learn, test in rows.folds():
+        # inside a caller that has checked all outcomes, all of them may be equal
+        if (learn.y == learn.y[0]).all() and not (outcomes == outcomes[0]).all():
+            raise InputError(
+                f"y is {learn.y[0]:g} in all rows outside one of the folds; give more rows with"
+                " other outcomes, or pass a fitted model in a FrozenEstimator"
+            )
+        part = kind.fit(estimator, learn).distribution(take_rows(rows.X, test))
+        found, values = judged(part, outcomes[test])
+        parts.append((test, found))
+        own.append(values)
+    order = np.argsort(np.concatenate([test for test, _ in parts]), kind="stable")
+    return HeldOut.joined(parts), pd.concat(own).iloc[order]
+
+
+# --- the forecaster
 
 
 class RecalibratedRegressor(ByGroups, WrappingForecaster):
@@ -372,14 +486,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         checked = self.check_.astype(object).where(self.check_.notna(), None)
         learned["check"] = checked.to_numpy().tolist()
         learned |= self._maps.to_state()
-        seed = self.random_state if isinstance(self.random_state, int) else None
-        params = {
-            "by": by,
-            "cv": int(self.cv),
-            "spread": self.spread,
-            "support": stored_bounds(self.support),
-            "random_state": seed,
-        }
+        params = self._params_to_state("estimator", "by") | {"by": by}
         arrays = self._base.to_arrays() | {"map_levels": self.levels_, "map_values": self.values_}
         arrays |= arrays_of_steps(self._maps.pits.steps)
         return State(
@@ -395,19 +502,16 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         arrays = dict(state.arrays)
         levels = arrays.pop("map_levels")
         values = arrays.pop("map_values")
-        steps = take_steps(arrays, learned.get("n_steps", 0))
+        steps = take_steps(arrays, learned["n_steps"])
         base = KINDS[learned["kind"]].from_parts(state.parts, arrays)
-        # models stored by earlier releases have constant spread
-        model = cls(base.estimator, **{"spread": "constant"} | state.params["params"])
-        # models stored by earlier releases are of continuous outcomes
-        model.outcome_kind_ = OutcomeKind(learned.get("outcome_kind", OutcomeKind.CONTINUOUS))
-        # models stored by earlier releases are not of times that are cut off
-        model.horizon_, model.n_lost_ = learned.get("horizon"), learned.get("n_lost")
-        model.curve_times_ = tuple(map(float, learned.get("curve_times", ())))
+        model = cls(base.estimator, **state.params["params"])
+        model.outcome_kind_ = OutcomeKind(learned["outcome_kind"])
+        model.horizon_, model.n_lost_ = learned["horizon"], learned["n_lost"]
+        model.curve_times_ = tuple(map(float, learned["curve_times"]))
         model._set_maps(Maps.from_state(learned, levels, values, steps))
         model._set_base(base)
         model._set_grouping(learned)
-        model.check_ = check_table(learned.get("check", ()))
+        model.check_ = check_table(learned["check"])
         model._columns_from_state(learned)
         model._freeze()
         return model

@@ -12,13 +12,12 @@ from scipy import stats
 from evenhand._format import band, count, number, points
 from evenhand._table import Cells, Column, Table, line_width, lines_within, numeric, wrapped
 from evenhand._validate import Floats, Mask
-from evenhand.calibration import rate_error
+from evenhand.calibration import n_effective, rate_error
 from evenhand.censoring import CensoredTimes
 from evenhand.columns import EVERYONE
 from evenhand.distributions import OutcomeKind
-from evenhand.forecasters.adapters import effective_size
 from evenhand.forecasters.held_out import HeldOut, Maps
-from evenhand.forecasters.membership import Members
+from evenhand.forecasters.maps import Members
 
 Verdict = Literal["helps", "no evidence", "may not help", "harms"]
 """Verdict of a check. Without evidence, it is "may not help" for a group with a correction of its
@@ -243,7 +242,7 @@ def _mean_interval(values: Floats, weight: Floats, confidence: float) -> tuple[f
         return np.nan, float(values.mean()) if values.size else np.nan, np.nan
     share = weight / weight.sum()
     mean = float(share @ values)
-    freedom = max(effective_size(weight) - 1, 1.0)
+    freedom = max(n_effective(weight) - 1, 1.0)
     # n / (n - 1), as the mean is estimated from the same rows
     variance = (share**2) @ (values - mean) ** 2 * (freedom + 1) / freedom
     width = float(stats.t.isf((1 - confidence) / 2, freedom) * np.sqrt(variance))

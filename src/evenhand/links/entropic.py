@@ -22,8 +22,7 @@ from scipy import interpolate, optimize, special
 
 from evenhand._logarithms import log_expm1, log_expm1_scaled, log_softplus, softplus
 from evenhand._validate import Floats, Mask
-from evenhand.links.base import Link, check_kappa
-from evenhand.links.quadrature import gauss_legendre, laplace_mean_error
+from evenhand.links.base import Link, check_kappa, gauss_legendre, laplace_mean_error
 
 Function = Callable[[Floats], Floats]
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from scipy import interpolate
 
 from evenhand._validate import Floats, InputError, bad_input
+from evenhand.links.closed_form import Laplace
 from evenhand.links.entropic import FLAT, Profile, profile_at, statistics_of
-from evenhand.links.laplace import Laplace
 
 FREE = 1 / 3
 """Mean pathwise error of the true distribution without any draw; the price is 0 from here on."""

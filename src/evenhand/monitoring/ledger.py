@@ -5,32 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from itertools import pairwise
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import InputError, check_choice
 from evenhand.certificates import Promise
-from evenhand.monitoring.alarms import Alarm, Direction, Notice, Part, risk_shares
-from evenhand.monitoring.horizons import as_horizon, as_time
+from evenhand.monitoring.alarms import Alarm, Notice, Part, risk_shares
 from evenhand.monitoring.named_groups import NamedGroups
-from evenhand.monitoring.periods import Calendar
-from evenhand.monitoring.promise_values import promise_values
-from evenhand.monitoring.rows import Rows
-from evenhand.monitoring.settings import Settings, check_form
+from evenhand.monitoring.promise_test import promise_values
+from evenhand.monitoring.rows import Rows, as_horizon, as_time
+from evenhand.monitoring.settings import Calendar, Settings
 from evenhand.monitoring.tallies import Delays
 from evenhand.monitoring.watched_parts import (
+    EnvelopeKept,
     FairDraws,
     GroupErrors,
     Kind,
+    PromiseKept,
     WatchedPart,
     excess_of,
 )
-from evenhand.monitoring.watched_promise import EnvelopeKept, PromiseKept
-from evenhand.monitoring.witness_tests import Crossing
-
-AlarmOrNotice = TypeVar("AlarmOrNotice", bound=Alarm)
+from evenhand.monitoring.witnesses import Crossing
 
 CHUNK = 1 << 14
 """Most rows that are added at once, which limits the memory of an update."""
@@ -122,7 +119,8 @@ class Ledger:
                 f"the horizon of row 0 ends at {ends[0]}, before {self.until}, up to which the"
                 " watch has been moved on; add all rows of a time before moving on"
             )
-        times = (self.until, self._end_of(self.last), *ends[-1:])
+        last = None if self.last is None else self.last + self.horizon
+        times = (self.until, last, *ends[-1:])
         reached = [one for one in times if one is not None]
         if until is not None and reached and until < max(reached):
             raise InputError(
@@ -133,9 +131,6 @@ class Ledger:
             self._check_columns(rows)
         new = [*ends[:1], *ends[-1:], *([] if until is None else [until])]
         self._check_distance(np.array(new, dtype="datetime64[us]"))
-
-    def _end_of(self, time: np.datetime64 | None) -> np.datetime64 | None:
-        return None if time is None else time + self.horizon
 
     def _check_distance(self, times: NDArray[Any]) -> None:
         """Refuse times that are many periods later than those seen, which take long to count."""
@@ -291,37 +286,14 @@ class Ledger:
         if state["first"] is not None:
             kind: Any = check_choice("kind", state["kind"], get_args(Kind))
             ledger._make_parts(kind, ledger.groups, "draws" in state["parts"])
-            for part in ledger.parts.values():
-                part.begin_period()
-            ledger.first = state["first"]
-        fresh = ledger.to_state()
-        changing = ("n_rows", "current", "n_learned", "delays", "parts")
-        fixed = fresh.keys() - {*changing, "alarms", "notices"}
-        if any(state[name] != fresh[name] for name in fixed):
-            raise ValueError("it has values that no watch has")
-        n_past = 0 if ledger.first is None else state["current"] - ledger.first
-        for name in changing:
-            check_form(state[name], fresh[name], n_past)
         ledger.n_rows, ledger.n_learned = state["n_rows"], state["n_learned"]
-        ledger.current = state["current"]
+        ledger.first, ledger.current = state["first"], state["current"]
         for name, part in ledger.parts.items():
             part.restore(state["parts"][name])
         ledger.delays.restore(state["delays"])
-        ledger._found = [ledger._alarm(Alarm, *one) for one in state["alarms"]]
-        ledger._noticed = [ledger._alarm(Notice, *one) for one in state["notices"]]
+        ledger._found = [(row, Alarm(**alarm)) for row, alarm in state["alarms"]]
+        ledger._noticed = [(row, Notice(**notice)) for row, notice in state["notices"]]
         return ledger
-
-    def _alarm(self, kind: type[AlarmOrNotice], row: int, values: Any) -> tuple[int, AlarmOrNotice]:
-        """Return an alarm or a notice of a state; ValueError if this watch cannot have it."""
-        group = None if values["group"] is None else ""
-        form = asdict(kind("group", group, "higher", "", "", 0.0, 0.0, 0))
-        check_form([row, values], [0, form], 0)
-        check_choice("part", values["part"], tuple(self.parts))
-        check_choice("direction", values["direction"], get_args(Direction))
-        starts = [self.calendar.start((self.first or 0) + i) for i in range(self.n_periods)]
-        if not {values["since"], values["date"]} <= {*starts}:
-            raise ValueError("an alarm has a date without rows")
-        return row, kind(**values)
 
 
 def _table_of(rows: Rows) -> Any:

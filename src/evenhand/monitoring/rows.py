@@ -2,17 +2,212 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass, fields
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._validate import Floats, InputError, Mask, bad_input
+from evenhand._validate import Floats, InputError, Mask, as_floats, bad_input
+from evenhand.columns import as_pandas, as_table
 from evenhand.links import Link
-from evenhand.monitoring.horizons import as_horizon, as_time, as_times
-from evenhand.monitoring.row_checks import check_cells, check_column, check_promised, check_table
+
+# --- checks of the columns of served rows. Every message names the first wrong row
+
+Ends = tuple[Floats, Floats]
+
+
+def check_column(
+    name: str,
+    values: Any,
+    n: int,
+    *,
+    low: float,
+    high: float,
+    is_open: bool = False,
+    known: Mask | None = None,
+) -> Floats | None:
+    """Return one float per row within a range; None for None.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    values : array-like of shape (n,) or None
+        Numbers; missing values become NaN.
+    n : int
+        Number of rows.
+    low, high : float
+        Range of the values that are not missing.
+    is_open : bool, default False
+        Whether the ends of the range are excluded.
+    known : ndarray of bool, shape (n,), optional
+        Rows whose value must not be missing; values of other rows become NaN.
+    """
+    if values is None:
+        return None
+    # None in a list of numbers makes objects, whose None numpy reads as NaN
+    if isinstance(values, pd.Series):
+        values = pd.to_numeric(values).to_numpy(dtype=np.float64, na_value=np.nan)
+    floats = as_floats(name, values)
+    if floats.shape != (n,):
+        raise bad_input(name, f"have one value per time ({n})", f"shape {floats.shape}")
+    if known is not None:
+        floats = np.where(known, floats, np.nan)
+        lacks = np.flatnonzero(known & np.isnan(floats))
+        if lacks.size:
+            raise InputError(
+                f"{name}[{lacks[0]}] is missing, but the outcome of this row is known; set known to"
+                " False"
+            )
+    inside = (floats > low) & (floats < high) if is_open else (floats >= low) & (floats <= high)
+    wrong = np.flatnonzero(~inside & ~np.isnan(floats))
+    if wrong.size:
+        row = int(wrong[0])
+        rule = f"lie {'strictly ' * is_open}between {low:g} and {high:g}"
+        raise bad_input(f"{name}[{row}]", rule, f"{floats[row]:g}")
+    return floats
+
+
+def check_cells(name: str, cells: Any, known: Mask) -> Ends:
+    """Return both ends of the PIT cells, NaN where the outcome is missing."""
+    first, second = (
+        check_column(f"{name}[{i}]", end, known.size, low=0, high=1, known=known)
+        for i, end in enumerate(cells)
+    )
+    assert first is not None
+    assert second is not None
+    crossed = np.flatnonzero(first > second)
+    if crossed.size:
+        row = int(crossed[0])
+        got = f"{first[row]:g} and {second[row]:g} in row {row}"
+        raise bad_input(name, "have lower ends at or below the upper ends", got)
+    return first, second
+
+
+def check_table(columns: Any, n: int) -> Any:
+    """Return the columns that define groups as a DataFrame; None for None."""
+    if columns is None:
+        return None
+    table = pd.DataFrame(columns) if isinstance(columns, dict) else columns
+    return as_table(table, n, name="columns", per="forecast")
+
+
+# --- times of served rows and their horizons
+
+UNITS = {"w": 7 * 24 * 60, "d": 24 * 60, "h": 60, "min": 1}
+"""Minutes in the units of a horizon given as text."""
+
+MOST_DAYS = 36525
+"""Longest horizon in days, a hundred years: far from the range of dates."""
+
+
+def as_horizon(value: Any) -> np.timedelta64:
+    """Return a horizon, the time from serving at which outcomes are read.
+
+    Parameters
+    ----------
+    value : float, str, timedelta or None
+        Days as a number, or text such as "365d", "12h", "90min" or "2w"; None is no wait.
+
+    Returns
+    -------
+    numpy.timedelta64
+        In microseconds.
+
+    Raises
+    ------
+    InputError
+        If it is anything else, negative, or more than a hundred years.
+
+    Examples
+    --------
+    >>> bool(as_horizon("365d") == as_horizon(365))
+    True
+    >>> as_horizon("one year")
+    Traceback (most recent call last):
+    evenhand._validate.InputError: horizon must be days or text such as '365d', got 'one year'
+    """
+    days = _days(value)
+    if days is None or not 0 <= days <= MOST_DAYS:
+        raise bad_input("horizon", "be days or text such as '365d'", repr(value))
+    return np.timedelta64(round(days * 86_400_000_000), "us")
+
+
+def _days(value: Any) -> float | None:
+    """Return a horizon in days; None if it cannot be read."""
+    if value is None:
+        return 0.0
+    if isinstance(value, timedelta):
+        return value / timedelta(days=1)
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(w|d|h|min)\s*", value)
+        return None if found is None else float(found[1]) * UNITS[found[2]] / UNITS["d"]
+    try:
+        return None if isinstance(value, bool) or not math.isfinite(value) else float(value)
+    except TypeError:
+        return None
+
+
+def as_time(name: str, value: datetime | np.datetime64 | str) -> np.datetime64:
+    """Return one time in UTC with microseconds; a time without a zone is in UTC.
+
+    Examples
+    --------
+    >>> as_time("until", "2026-11-23T12:00:00+01:00")
+    np.datetime64('2026-11-23T11:00:00.000000')
+    """
+    remedy = "write it as 2026-11-23 or 2026-11-23T12:00:00Z"
+    try:
+        if isinstance(value, np.datetime64):
+            return _known(np.datetime64(str(value), "us"))
+        time = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if time.tzinfo is not None:
+            time = time.astimezone(UTC).replace(tzinfo=None)
+        return _known(np.datetime64(time, "us"))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise bad_input(name, "be a date or time", repr(value), remedy) from error
+
+
+def _known(time: np.datetime64) -> np.datetime64:
+    if np.isnat(time):
+        raise ValueError("the time is missing")
+    return time
+
+
+def as_times(name: str, values: Any, *, allow_missing: bool = False) -> NDArray[Any]:
+    """Return times as an array of datetime64[us] in UTC; times without a zone are in UTC.
+
+    Examples
+    --------
+    >>> as_times("time", ["2026-03-01T09:00+02:00"])
+    array(['2026-03-01T07:00:00.000000'], dtype='datetime64[us]')
+    """
+    values = as_pandas(values, name)
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        times = values.astype("datetime64[us]")
+    else:
+        is_read = getattr(getattr(values, "dtype", None), "kind", "") == "M"
+        try:
+            column = pd.Series(values) if is_read else pd.Series(values, dtype=object)
+            read = pd.to_datetime(column, utc=True, format=None if is_read else "ISO8601")
+        except (TypeError, ValueError, OverflowError) as error:
+            reason = str(error).partition(",")[0]
+            raise bad_input(name, "contain dates in ISO format", reason) from error
+        times = read.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
+    if times.ndim != 1:
+        raise bad_input(name, "have 1 dimension", f"shape {times.shape}")
+    if not allow_missing and np.isnat(times).any():
+        row = int(np.argmax(np.isnat(times)))
+        raise InputError(f"{name}[{row}] is missing; give each row its time")
+    return times
+
+
+# --- served forecasts with the outcomes that were known at their horizon
 
 Times = NDArray[Any]
 """Array of type datetime64[us], in UTC."""
@@ -91,7 +286,7 @@ class Rows:
             "r": check_column("r", self.r, n, low=0, high=1, is_open=True),
             "base": None if self.base is None else check_cells("base", self.base, known),
             "excess": check_column("excess", self.excess, n, low=-1, high=1, known=known),
-            "promised": check_promised(self.promised, n),
+            "promised": None if self.promised is None else np.asarray(self.promised, np.bool_),
             "columns": check_table(self.columns, n),
             "delay": check_column("delay", self.delay, n, low=0, high=np.inf),
         }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -26,7 +25,7 @@ GENERATION = 1 << 16
 """Draws are remembered to recognize repeated ones for at least so many later draws."""
 
 
-class GroupSums(ABC):
+class GroupSums:
     """Sums of the rows of G groups, in parts of a row that are whole numbers.
 
     Parameters
@@ -49,18 +48,6 @@ class GroupSums(ABC):
         # in floating point the product is fast, and exact up to 2^53: 2^33 rows
         total = members.T.astype(np.float64) @ parts.astype(np.float64)
         self.counts += total.astype(np.int64)
-
-    @abstractmethod
-    def n_rows(self, group: int) -> int:
-        """Return the number of rows of a group with a known outcome."""
-
-    @abstractmethod
-    def error(self, group: int) -> float | None:
-        """Return the estimated error of a group; None if it has no rows."""
-
-    @abstractmethod
-    def direction(self, group: int) -> Direction | None:
-        """Return in which way a group deviates most; None if it does not."""
 
     def to_state(self) -> list[list[int]]:
         """Return the sums as JSON values."""

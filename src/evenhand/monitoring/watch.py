@@ -3,22 +3,189 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import timedelta
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self
 
 from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
-from evenhand._validate import InputError, bad_input
+from evenhand._validate import InputError, about, bad_input, check_fraction
+from evenhand.certificates import Certificate, EventCertificate, Promise
 from evenhand.monitoring.alarms import Alarm, Notice
-from evenhand.monitoring.document import watch_values
-from evenhand.monitoring.horizons import as_time
 from evenhand.monitoring.ledger import Ledger
-from evenhand.monitoring.promised import promise_of
-from evenhand.monitoring.rows import Rows
-from evenhand.monitoring.settings import SCHEMA, Settings, check_schema
+from evenhand.monitoring.rows import Rows, as_time
+from evenhand.monitoring.settings import STATE_SCHEMA, Settings, check_schema
+from evenhand.monitoring.watched_parts import FairDraws, GroupErrors, PromiseKept, cases
 from evenhand.report import watch_html, watch_text
+from evenhand.selection import Selection
+from evenhand.store import CERTIFICATE, certificate_at
+
+# --- promises of certificates, of selected randomizations, and of folders with a certificate
+
+DEFAULT_MASS = 0.2
+"""Group size of a promise, if neither the certificate nor the caller gives one."""
+
+Promising = Certificate | EventCertificate | Selection | Promise | str | os.PathLike[str]
+"""What contains a promise: a certificate, a selected randomization, or the path of a folder."""
+
+
+def promise_of(source: Promising, mass: float | None = None) -> Promise:
+    """Return what is promised for every group of a size, in the form that a watch tests.
+
+    Parameters
+    ----------
+    source : Certificate, EventCertificate, Selection, Promise or path
+        A certificate; the result of `randomize`; or a folder with `certificate.json`, which
+        `evenhand fit` and `evenhand randomize` write, or that file itself.
+    mass : float, optional
+        Smallest share of people in a group, for certificates that bound all sizes. By default 0.2,
+        or the one size that was certified.
+
+    Returns
+    -------
+    Promise
+
+    Raises
+    ------
+    InputError
+        If nothing is promised, the certificate is damaged, or `mass` is not the certified size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.certificates import certify_link
+    >>> from evenhand.links import Entropic
+    >>> proof = certify_link(np.random.default_rng(0).uniform(size=2000), link=Entropic(0.12))
+    >>> promise = promise_of(proof)
+    >>> promise.statistic, promise.mass, promise.target == proof.group_error(0.2)
+    ('mean_pit', 0.2, True)
+    """
+    if mass is not None:
+        check_fraction("mass", mass, high_open=False)
+    if isinstance(source, Certificate | EventCertificate):
+        only = getattr(source, "mass", None)
+        return source.promise((only or DEFAULT_MASS) if mass is None else mass)
+    if isinstance(source, Promise):
+        found = source
+    elif isinstance(source, Selection):
+        found = source.promise()
+    elif isinstance(source, str | os.PathLike):
+        found = _of_folder(Path(source))
+    else:
+        rule = "be a Certificate, a Selection, a Promise or a path"
+        raise bad_input("certificate", rule, type(source).__name__)
+    if mass not in (None, found.mass):
+        raise bad_input("mass", f"be {found.mass:g}, the size of the groups promised", mass)
+    return found
+
+
+def _of_folder(path: Path) -> Promise:
+    content = certificate_at(path)
+    with about(str(path if path.name == CERTIFICATE else path / CERTIFICATE)):
+        if content.get("promise") is None:
+            raise InputError(
+                "nothing is promised that served forecasts can show; watch named groups without a"
+                " certificate"
+            )
+        return Promise.from_dict(content["promise"])
+
+
+# --- the values of a watch that pages, texts and files are made of
+
+SCHEMA = "evenhand.watch/1"
+"""Name and version of the layout of the values."""
+
+
+def watch_values(ledger: Ledger) -> dict[str, Any]:
+    """Return settings, alarms, evidence per period and estimates as JSON values."""
+    start, n_periods = ledger.first, ledger.n_periods
+    dates = [ledger.calendar.start((start or 0) + i) for i in range(n_periods)]
+    tests = [test for part in ledger.parts.values() for test in part.tests()]
+    promise, groups, draws = (ledger.parts.get(part) for part in ("promise", "group", "draws"))
+    return {
+        "schema": SCHEMA,
+        "status": _status(ledger),
+        "settings": _settings(ledger),
+        "first": dates[0] if dates else None,
+        "until": dates[-1] if dates else None,
+        "n_periods": n_periods,
+        "n_rows": ledger.n_rows,
+        "n_missing": ledger.delays.n_missing,
+        "n_late": ledger.delays.n_late,
+        "n_waiting": None,
+        "n_repeated": None,
+        "alarms": [_alarm(alarm, tests) for alarm in ledger.alarms],
+        "notices": [asdict(notice) for notice in ledger.notices],
+        "dates": dates,
+        "tests": tests,
+        "promise": _promise(promise, ledger, dates) if isinstance(promise, PromiseKept) else None,
+        "groups": groups.records() if isinstance(groups, GroupErrors) else [],
+        "draws": draws.record() if isinstance(draws, FairDraws) else None,
+        "delays": {
+            "days": list(ledger.delays.edges),
+            "counts": ledger.delays.counts.tolist(),
+            "n_late": ledger.delays.n_late,
+            "n_missing": ledger.delays.n_missing,
+        },
+        "events": [],
+    }
+
+
+def _status(ledger: Ledger) -> str:
+    if ledger.n_rows == 0:
+        return "no rows yet"
+    return "alarm" if ledger.alarms else "no alarm"
+
+
+def _settings(ledger: Ledger) -> dict[str, Any]:
+    settings, promise = ledger.settings, ledger.promise
+    link = None if promise is None else promise.link
+    return {
+        "false_alarm": settings.false_alarm,
+        "tolerance": settings.tolerance,
+        "period": settings.period,
+        "horizon_days": settings.horizon_days,
+        "groups": list(settings.groups),
+        "kind": None if ledger.first is None else ledger.kind,
+        "mass": None if promise is None else promise.mass,
+        "target": None if promise is None else promise.target,
+        "targets": None if promise is None or promise.targets is None else [*promise.targets],
+        "statistic": None if promise is None else promise.statistic,
+        "confidence": None if promise is None else promise.confidence,
+        "atom": None if promise is None else promise.atom,
+        "link": None if link is None else link.name,
+        "alpha": None if link is None else link.alpha,
+    }
+
+
+def _promise(promise: PromiseKept, ledger: Ledger, dates: list[str]) -> dict[str, Any]:
+    """Return estimates and evidence; after an alarm with the estimate of the rows since then."""
+    alarm = next((one for one in ledger.alarms if one.part == "promise"), None)
+    recent = None
+    if alarm is not None:
+        found = promise.estimates(dates.index(alarm.since) + 1)
+        recent = {"since": dates[found.since - 1], **cases(found)}
+    return promise.record() | {"recent": recent}
+
+
+def _alarm(alarm: Alarm, tests: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return an alarm with the largest evidence of its test at the end of any period."""
+    past = (
+        test["log_evidence"]
+        for test in tests
+        if (test["part"], test["group"]) == (alarm.part, alarm.group)
+        # both sides of a promise have tests of their own
+        and (alarm.part != "promise" or test["direction"] == alarm.direction)
+    )
+    largest = max((max(evidence) for evidence in past), default=alarm.log_evidence)
+    return {**asdict(alarm), "max_log_evidence": max(largest, alarm.log_evidence)}
+
+
+# --- the watch over served forecasts
 
 
 class Watch(Summarized):
@@ -174,7 +341,7 @@ class Watch(Summarized):
 
     def state(self) -> dict[str, Any]:
         """Return the state as JSON values, from which `from_state` continues exactly."""
-        return {"schema": SCHEMA, **self._ledger.to_state()}
+        return {"schema": STATE_SCHEMA, **self._ledger.to_state()}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], *, like: Watch | None = None) -> Self:
@@ -190,13 +357,12 @@ class Watch(Summarized):
         Raises
         ------
         InputError
-            If the state is of a newer version, of another certificate or of other settings, or is
+            If the state is of another certificate or of other settings, or is
             no state of a watch. The message is one line.
         """
         check_schema(state)
         watch = cls.__new__(cls)
         try:
-            json.dumps(dict(state), allow_nan=False)
             watch._ledger = Ledger.from_state(state)
         except InputError:
             raise
@@ -232,3 +398,21 @@ class Watch(Summarized):
     def __repr__(self) -> str:
         facts = {"n_rows": self._ledger.n_rows, "alarms": len(self.alarms)}
         return one_line(self, **facts, groups=self._ledger.settings.groups or None)
+
+
+# --- JSON Schema of a watch
+
+
+def watch_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) that the JSON of a watch fulfils.
+
+    It is the file `watch.schema.json` of the package, and lists every key.
+
+    Examples
+    --------
+    >>> watch_schema()["properties"]["schema"]
+    {'const': 'evenhand.watch/1'}
+    """
+    text = files("evenhand.monitoring").joinpath("watch.schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema

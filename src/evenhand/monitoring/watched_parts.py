@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from evenhand._validate import Floats, InputError, Mask
+from evenhand.certificates import Envelope, Promise
 from evenhand.monitoring.alarms import Part
 from evenhand.monitoring.named_groups import NamedGroups
+from evenhand.monitoring.promise_test import EnvelopeTest, PromiseEstimates, PromiseTest
 from evenhand.monitoring.rows import Rows
 from evenhand.monitoring.tallies import BiasSums, PITSums, SeenDraws
-from evenhand.monitoring.witness_tests import Crossing, WitnessTests, rounded
 from evenhand.monitoring.witnesses import (
     DRAW_WITNESSES,
     EVENT_WITNESSES,
     PIT_WITNESSES,
+    Crossing,
+    WitnessTests,
     averaged_witnesses,
     cell_witnesses,
     event_witnesses,
+    rounded,
 )
 
 Kind = Literal["pit", "event"]
@@ -29,28 +33,6 @@ Kind = Literal["pit", "event"]
 
 Step = Callable[[slice], list[Crossing]]
 """Adds a slice of rows, all of the current period, and returns the tests that they complete."""
-
-
-class WatchedPart(Protocol):
-    """A part of a watch. Rows are prepared together, and tested period by period."""
-
-    part: Part
-    is_notice: bool
-
-    def begin_period(self) -> None:
-        """End the current period and begin the next one."""
-
-    def prepare(self, rows: Rows, members: Mask) -> Step:
-        """Return what adds the rows, slice by slice; `members` has shape (n, G)."""
-
-    def tests(self) -> list[dict[str, Any]]:
-        """Return the evidence of each test at the end of each period."""
-
-    def to_state(self) -> dict[str, Any]:
-        """Return the state as JSON values."""
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over the output of `to_state`."""
 
 
 class GroupErrors:
@@ -264,3 +246,175 @@ def test_records(tests: WitnessTests, part: Part) -> list[dict[str, Any]]:
         }
         for j, name in enumerate(tests.names)
     ]
+
+
+# --- parts of a watch about the promise for every group of a size, and the certified envelope
+
+SidedTest = PromiseTest | EnvelopeTest
+"""Test with evidence of each of its sides."""
+
+
+class SidedPart:
+    """Part of a watch with evidence of each side of a test, and their first rows at the threshold.
+
+    Parameters
+    ----------
+    test : PromiseTest or EnvelopeTest
+        The test.
+    again : callable
+        Rebuilds the test from its state.
+    risk : float
+        Probability that any side reaches the threshold if the hypothesis holds.
+    """
+
+    part: Part = "promise"
+    is_notice = False
+
+    def __init__(
+        self, test: SidedTest, again: Callable[[Mapping[str, Any]], SidedTest], risk: float
+    ) -> None:
+        self.test = test
+        self.threshold = math.log(len(test.sides) / risk)
+        self.largest: Floats = np.zeros(len(test.sides))
+        self.has_alarm: Mask = np.zeros(len(test.sides), dtype=np.bool_)
+        self.history: list[list[float]] = [[] for _ in test.sides]
+        self._again = again
+        self._n_rows = 0
+
+    def begin_period(self) -> None:
+        """End the current period and begin the next one."""
+        if self.test.period > 0:
+            for past, now in zip(self.history, self.test.log_evidence, strict=True):
+                past.append(rounded(now))
+        self.test.begin_period(self.test.period + 1)
+
+    def prepare(self, rows: Rows, members: Mask) -> Step:
+        """Return what adds the rows, slice by slice; named groups do not matter."""
+        return lambda some: self._update(rows.take(some))
+
+    def _update(self, rows: Rows) -> list[Crossing]:
+        before = None if self.has_alarm.all() else self.test.to_state()
+        path = self.test.update(rows)
+        is_reached = (path >= self.threshold) & ~self.has_alarm
+        found = []
+        for side in np.flatnonzero(is_reached.any(axis=0)):
+            assert before is not None
+            end = int(np.argmax(is_reached[:, side])) + 1
+            # later rows of the update must not matter
+            then = self._again(before)
+            then.update(rows.take(slice(0, end)))
+            found.append(
+                Crossing(
+                    end - 1,
+                    None,
+                    self.test.sides[side],
+                    int(then.since[side]),
+                    float(path[end - 1, side]),
+                    self.threshold,
+                    self._n_rows + end,
+                )
+            )
+        self.has_alarm |= is_reached.any(axis=0)
+        self.largest = np.maximum(self.largest, path.max(axis=0, initial=0.0))
+        self._n_rows += len(rows)
+        return found
+
+    def tests(self) -> list[dict[str, Any]]:
+        """Return the evidence of each side at the end of each period."""
+        now = self.test.log_evidence
+        return [
+            {
+                "part": self.part,
+                "group": None,
+                "direction": side,
+                "log_evidence": [*self.history[i], rounded(now[i])],
+                "threshold": self.threshold,
+            }
+            for i, side in enumerate(self.test.sides)
+        ]
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the state as JSON values."""
+        return {
+            "n_rows": self._n_rows,
+            "largest": self.largest.tolist(),
+            "has_alarm": self.has_alarm.tolist(),
+            "history": [list(past) for past in self.history],
+            "test": self.test.to_state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over the output of `to_state`."""
+        self._n_rows = int(state["n_rows"])
+        self.largest = np.array(state["largest"], dtype=np.float64)
+        self.has_alarm = np.array(state["has_alarm"], dtype=np.bool_)
+        self.history = [list(map(float, past)) for past in state["history"]]
+        self.test = self._again(state["test"])
+
+
+class PromiseKept(SidedPart):
+    """Tests whether every group of a size keeps the promise, both sides at half of the risk.
+
+    Parameters
+    ----------
+    promise : Promise
+        What was promised.
+    risk : float
+        Probability of a false alarm of this part.
+    """
+
+    def __init__(self, promise: Promise, risk: float) -> None:
+        super().__init__(PromiseTest(promise), PromiseTest.from_state, risk)
+
+    def estimates(self, since: int = 1) -> PromiseEstimates:
+        """Return the estimate of the worst group of the rows from a period on, counted from 1."""
+        assert isinstance(self.test, PromiseTest)
+        return self.test.estimates(since)
+
+    def record(self) -> dict[str, Any]:
+        """Return the estimate of the worst group and the evidence."""
+        test = self.test
+        return {
+            **cases(self.estimates()),
+            "log_evidence": float(test.log_evidence.max()),
+            "max_log_evidence": float(self.largest.max()),
+            "threshold": self.threshold,
+        }
+
+
+def cases(found: PromiseEstimates) -> dict[str, Any]:
+    """Return an estimate, with missing outcomes at best and at worst."""
+    return {
+        "estimate": found.estimate,
+        "best_case": found.best_case,
+        "worst_case": found.worst_case,
+        "direction": found.direction,
+    }
+
+
+class EnvelopeKept(SidedPart):
+    """Notices if base PITs leave the certified envelope, which breaks no promise by itself.
+
+    Parameters
+    ----------
+    envelope : Envelope
+        Certified bounds of the distribution of base PITs.
+    risk : float
+        Probability of a false notice.
+    """
+
+    is_notice = True
+
+    def __init__(self, envelope: Envelope, risk: float) -> None:
+        def again(state: Mapping[str, Any]) -> EnvelopeTest:
+            return EnvelopeTest.from_state(envelope, state)
+
+        super().__init__(EnvelopeTest(envelope), again, risk)
+
+    def tests(self) -> list[dict[str, Any]]:
+        """Return nothing: what gives no alarm is no evidence for one."""
+        return []
+
+
+WatchedPart = GroupErrors | FairDraws | SidedPart
+"""A part of a watch. Rows are prepared together, and tested period by period."""

@@ -2,28 +2,419 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
-from evenhand._format import Summarized, one_line
-from evenhand._validate import InputError, bad_input, check_count
-from evenhand.certificates import WORST, Bound, certify_calibrated, search_alpha
+from evenhand._format import (
+    UNKNOWN,
+    Summarized,
+    Toward,
+    at_most,
+    band,
+    confidence_in_full,
+    count,
+    in_full,
+    nats,
+    number,
+    one_line,
+    percent,
+    plain_number,
+    points_in_full,
+    whole,
+)
+from evenhand._table import Cells, Column, Table, numeric, wrapped
+from evenhand._validate import Floats, InputError, bad_input, check_count
+from evenhand.calibration import local_levels
+from evenhand.certificates import (
+    LEAST_ALPHA,
+    WORST,
+    Bound,
+    certify_calibrated,
+    choose_bound,
+    search_alpha,
+)
 from evenhand.links import Link
-from evenhand.planning import sentences
-from evenhand.planning.needed import MOST_ROWS, population_link, rows_needed
-from evenhand.planning.random_samples import PROBABILITY, reached_error
-from evenhand.planning.right_base import (
+from evenhand.planning.target import (
     LEVEL,
+    TOLERANCE,
+    MaxGroupError,
+    MaxPrice,
+    MaxWider,
+    Target,
     affordable,
     bound_of,
+    family_of,
+    goal_of,
     right_coverage,
     right_wider,
 )
-from evenhand.planning.target import MaxGroupError, Target, family_of, goal_of
 from evenhand.search import MIN_SIZE, group_test_rows, shift_of
+
+# --- the bound that most random samples of a calibrated base reach
+
+PROBABILITY = 0.9
+"""Probability, over random rows of a calibrated base, that a plan is met."""
+
+SAMPLES = 1000
+"""Number of simulated samples; the probability is then met to within 0.02."""
+
+NODES = 300
+"""Number of PITs at which a link is evaluated; it is interpolated between them."""
+
+
+@lru_cache(maxsize=256)
+def reached_error(n: int, link: Link, bound: Bound, mass: float, confidence: float) -> float:
+    """Return the group error that `n` random rows certify with a probability of `PROBABILITY`.
+
+    The bound of evenly spread PITs, plus a simulated quantile of the difference that random PITs
+    make. For the difference, a group has the lowest or the highest PITs (sharp bound), or those
+    farthest from 1/2 (pathwise bound): its bound is linear in the link at order statistics. Strong
+    links have a smaller difference, so that more samples reach the error than planned.
+    """
+    even_error = certify_calibrated(n, link, confidence=confidence, bound=bound).group_error(mass)
+    is_sharp = bound == "sharp"
+    even, weights, tails = _tails(n, is_sharp, mass, confidence)
+    nodes = np.geomspace(min(even[0], tails.min()), 1.0, NODES)
+    # nodes are distances of PITs from an end, for the pathwise bound from the nearer one, twice
+    values = -link.mean_pit(nodes) if is_sharp else link.pathwise_error(1 - nodes / 2)
+    # sums, as products of matrices depend on the number of threads
+    drawn, planned = ((np.interp(u, nodes, values) * weights).sum(axis=-1) for u in (tails, even))
+    excess = np.quantile(drawn.max(axis=0), PROBABILITY) - planned
+    return float(min(even_error + max(excess, 0.0), WORST))
+
+
+@lru_cache(maxsize=4)
+def _tails(n: int, is_sharp: bool, mass: float, confidence: float) -> tuple[Floats, Floats, Floats]:
+    """Return evenly spread PITs, their weights in a bound, and random PITs in their place.
+
+    Shapes (k,), (k,) and (tails, SAMPLES, k); the sharp bound has two tails.
+    """
+    ranks, levels = local_levels(n, (1 + confidence) / 2 if is_sharp else confidence)
+    weights = np.diff(np.minimum(np.append(levels, 1.0) / mass, 1.0))
+    # the first rank has no weight with so few rows that nothing is certified
+    is_used = (weights > 0) | (ranks == 1)
+    ranks, weights = ranks[is_used], weights[is_used]
+    # order statistics of uniform variables are ratios of sums of exponential ones
+    drawn = np.union1d(ranks, n + 1 - ranks)
+    steps = np.diff(drawn, prepend=0, append=n + 1)
+    sums = np.random.default_rng(0).standard_gamma(steps, (SAMPLES, steps.size)).cumsum(axis=1)
+    rising = sums[:, :-1] / sums[:, -1:]
+    tails = [rising[:, np.searchsorted(drawn, ranks)]]
+    if is_sharp:
+        tails.append(1 - rising[:, np.searchsorted(drawn, n + 1 - ranks)])
+    even = (ranks - 0.5) / n if is_sharp else ((ranks + 1) // 2 * 2 - 1) / n
+    return even, weights, np.array(tails)
+
+
+# --- number of rows with which a guarantee can be certified
+
+MOST_ROWS = 10_000_000
+"""Largest number of rows that is considered."""
+
+FIRST_ROWS = 1000
+"""Number of rows at which the search begins."""
+
+MOST_STEPS = 8
+"""Secant steps of the search; bisection follows."""
+
+TINY = 1e-12
+"""Least excess of a bound on the log scale."""
+
+
+def rows_needed(
+    max_group_error: float,
+    group_mass: float,
+    confidence: float = 0.95,
+    price: float | None = None,
+    link: str = "entropic",
+) -> int:
+    """Return the number of certifying rows that a calibrated model needs for a guarantee.
+
+    The guarantee: every group of at least `group_mass` has a W1 error of at most `max_group_error`.
+    The model is calibrated before the randomization. With this number of rows `randomize` finds a
+    certified link in nine of ten random samples or more, by the bound with the lower price, which
+    is chosen before rows are seen (`certificates.choose_bound`).
+
+    Parameters
+    ----------
+    max_group_error : float
+        Largest W1 error of a group, 0 < max_group_error < 1/2.
+    group_mass : float
+        Smallest group size, as a share of the people, 0 < group_mass <= 1.
+    confidence : float, default 0.95
+        Confidence of the certificate.
+    price : float, optional
+        Largest loss of log score, in nats. By default any link of the search is admitted, down to
+        alpha = 0.005, whose price is 3.6 nats.
+    link : {"entropic", "laplace", "gaussian"}, default "entropic"
+        Family of links.
+
+    Returns
+    -------
+    int
+        Number of rows, one per person, rounded up to three digits. Rows for training are not
+        included.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of its range, or no number of rows suffices; the message gives the
+        least error or the least price.
+
+    Notes
+    -----
+    The other samples are certified at a higher price. A miscalibrated model needs more rows.
+
+    Examples
+    --------
+    >>> rows_needed(0.3, group_mass=0.2)
+    47
+    >>> rows_needed(0.3, group_mass=0.2, price=0.5)
+    871
+    """
+    target = Target(MaxGroupError(max_group_error), group_mass, confidence)
+    family = family_of(link)
+    least = type(family)(LEAST_ALPHA)
+    most = None if price is None else MaxPrice.checked("price", price)
+    strongest = least if most is None else affordable(MaxPrice(most), family)
+    mass = target.group_mass
+    limit = strongest.group_error(mass)
+    margin = target.goal.most - limit
+    if margin <= 0:
+        raise InputError(_impossible(target, strongest, most))
+
+    def gap(rows: int) -> float:
+        bound = choose_bound(rows, strongest, mass=mass, confidence=target.confidence)
+        excess = reached_error(rows, strongest, bound, mass, target.confidence) - limit
+        # the excess falls as a power of the number of rows: nearly linear on the log scale
+        return math.log(max(excess, TINY) / margin)
+
+    found = _fewest(gap)
+    if found is None:
+        raise InputError(_too_many(target, family, most))
+    return found
+
+
+def population_link(target: Target, family: Link) -> Link:
+    """Return the link with the lowest price that meets a target with unlimited rows.
+
+    Parameters
+    ----------
+    target : Target
+        The largest group error, above that of the smallest alpha, and the group size.
+    family : Link
+        A link of the family.
+    """
+    kind = type(family)
+
+    def excess(place: float) -> float:
+        return kind(math.exp(place)).group_error(target.group_mass) - target.goal.most
+
+    if excess(0.0) <= 0:
+        return kind(1.0)
+    alpha = math.exp(brentq(excess, math.log(LEAST_ALPHA), 0.0, xtol=TOLERANCE / 2))
+    # the root lies on either side of the limit
+    return kind(alpha * (1 - TOLERANCE))
+
+
+def _impossible(target: Target, strongest: Link, price: float | None) -> str:
+    """Return the message where no number of rows suffices."""
+    start = f"{_asked(target)} cannot be certified with any number of rows"
+    least = type(strongest)(LEAST_ALPHA).group_error(target.group_mass)
+    if price is None or least >= target.goal.most:
+        return (
+            f"{start}: the smallest alpha of the search, {LEAST_ALPHA:g}, has a group error of"
+            f" {number(least, 'up')} for a calibrated model; allow a larger error"
+        )
+    return _too_cheap(start, target, strongest, price)
+
+
+def _too_many(target: Target, family: Link, price: float | None) -> str:
+    """Return the message where so many rows are needed that bounds are not computed."""
+    start = f"{_asked(target)} needs more than {MOST_ROWS:,} rows"
+    if price is None:
+        return f"{start}; allow a larger error"
+    return _too_cheap(start, target, family, price)
+
+
+def _asked(target: Target) -> str:
+    error, mass = points_in_full(target.goal.most), in_full(target.group_mass)
+    return f"a group error of at most {error} points in groups of {mass} of people"
+
+
+def _too_cheap(start: str, target: Target, family: Link, price: float) -> str:
+    least = population_link(target, family).price
+    return (
+        f"{start} at a price of at most {price:g} nats: for a calibrated model it costs at least"
+        f" {nats(least, 'up')} with unlimited rows; allow a higher price or a larger error"
+    )
+
+
+def _fewest(gap: Callable[[int], float]) -> int | None:
+    """Return the smallest number of rows, to three digits, whose gap is at most 0.
+
+    None if `MOST_ROWS` are too few.
+
+    Parameters
+    ----------
+    gap : callable
+        Decreasing function of the number of rows, nearly linear in its logarithm.
+    """
+    # places in the list of numbers of three digits: nearly logarithms of these numbers
+    few = 0
+    enough = end = _place(MOST_ROWS) + 1
+    place = _place(FIRST_ROWS)
+    last = (0, math.nan)
+    slope = -math.log(10) / 1800  # errors of bounds fall with the root of the number of rows
+    step = 0
+    while enough - few > 1:
+        value = gap(_rows(place))
+        few, enough = (few, place) if value <= 0 else (place, enough)
+        if step and place != last[0]:
+            slope = min((value - last[1]) / (place - last[0]), slope / 4)
+        last = (place, value)
+        # the nearest places of a root are those beside the interval's ends
+        root = math.floor(place - value / slope)
+        place = min(max(root, few + 1), enough - 1)
+        step += 1
+        if step > MOST_STEPS:
+            place = (few + enough) // 2
+    return None if enough == end else _rows(enough)
+
+
+def _rows(place: int) -> int:
+    """Return the number of at most three significant digits at a place of their list."""
+    if place < 1000:
+        return place
+    power, digits = divmod(place - 100, 900)
+    return int((100 + digits) * 10**power)
+
+
+def _place(rows: int) -> int:
+    """Return the place of a power of ten, at least 1000, in the list of such numbers."""
+    return 100 + 900 * (len(str(rows)) - 3)
+
+
+# --- text of a plan: two tables, and what they assume
+
+
+def plan_in_words(found: Plan) -> str:
+    """Return both tables with their sentences."""
+    return "\n\n".join(
+        [
+            wrapped(_heading(found)),
+            _certificates(found).text(),
+            wrapped(_remarks(found)),
+            wrapped(TESTED),
+            _tests(found).text(),
+        ]
+    )
+
+
+TESTED = (
+    "Rows of a group with which the test of an audit detects an error of that group, at a"
+    " significance level of 5%. The outcomes of the group have the right spread and are shifted, by"
+    " the given multiple of their standard deviation. All tested groups count, including scanned"
+    f" groups. Groups of fewer than {MIN_SIZE} rows are not tested by default."
+)
+
+
+def _heading(found: Plan) -> str:
+    groups = (
+        f"in every group of at least {in_full(found.target.group_mass)} of people, with"
+        f" {confidence_in_full(found.target.confidence)} confidence ({found.link} link)"
+    )
+    goal = found.target.goal
+    if isinstance(goal, MaxGroupError):
+        return (
+            "Price of certifying that predicted probabilities are off by at most"
+            f" {points_in_full(goal.most)} points {groups}:"
+        )
+    cost = (
+        f"80% prediction intervals are at most {in_full(goal.most)} wider"
+        if isinstance(goal, MaxWider)
+        else f"the price is at most {plain_number(goal.most)} nats"
+    )
+    limit = found.certificates[-1]
+    return (
+        f"Error that can be certified for predicted probabilities {groups}, if {cost} (alpha"
+        f" {plain_number(limit.alpha)}: {nats(limit.price)},"
+        f" {percent(limit.wider, decimals=0)} wider):"
+    )
+
+
+def _remarks(found: Plan) -> str:
+    remarks = [
+        "Rows are people held out for the certificate. The numbers are for a model that is"
+        f" calibrated before the randomization: at least {in_full(PROBABILITY)} of random samples"
+        " certify this. For a miscalibrated model less can be certified, or at a higher price."
+    ]
+    if found.rows_needed is not None:
+        rows = count(found.rows_needed, "row is", "rows are")
+        remarks.append(
+            f"At least {rows} needed, at any price (the smallest alpha is {LEAST_ALPHA:g})."
+        )
+    return " ".join(remarks)
+
+
+def _certificates(found: Plan) -> Table:
+    cells: Cells[PlannedCertificate] = {
+        numeric("rows"): lambda one: "unlimited" if one.n_samples is None else whole(one.n_samples)
+    }
+    if isinstance(found.target.goal, MaxGroupError):
+        cells |= {
+            numeric("alpha"): _known(lambda one: plain_number(one.alpha)),
+            numeric("price"): _known(lambda one: nats(one.price)),
+            numeric("80% intervals are wider by"): _known(
+                lambda one: percent(one.wider, decimals=0)
+            ),
+        }
+    else:
+        cells[numeric("error in every group (points)")] = _known(
+            lambda one: at_most(one.group_error)
+        )
+    cells |= {
+        numeric("80% intervals cover in every group"): _known(
+            lambda one: band(_whole_percent, one.coverage_low, one.coverage_high)
+        ),
+        Column("bound"): lambda one: UNKNOWN if one.bound is None else one.bound,
+    }
+    return Table.of("Certificates by the number of rows", found.certificates, cells)
+
+
+def _known(write: Callable[[PlannedCertificate], str]) -> Callable[[PlannedCertificate], str]:
+    """Write the cell of a certificate that exists."""
+    return lambda one: UNKNOWN if one.alpha is None else write(one)
+
+
+def _whole_percent(share: float | None, toward: Toward) -> str:
+    return percent(share, toward, decimals=0)
+
+
+def _tests(found: Plan) -> Table:
+    needed = {(one.error, one.n_groups, one.power): one.n_samples for one in found.group_tests}
+    shifts = {one.error: one.shift for one in found.group_tests}
+
+    def rows(size: int, power: float) -> Callable[[float], str]:
+        return lambda error: whole(needed[error, size, power])
+
+    cells: Cells[float] = {
+        numeric("error (points)"): points_in_full,
+        numeric("shift"): lambda error: f"{shifts[error]:.2f}",
+    }
+    for size, power in dict.fromkeys((one.n_groups, one.power) for one in found.group_tests):
+        title = f"{in_full(power)} power, {count(size, 'group')}"
+        cells[numeric(title)] = rows(size, power)
+    return Table.of("Rows of a group by its error", shifts, cells)
+
+
+# --- the plan
 
 ROWS = (200, 500, 1000, 2000, 5000, 10_000, 100_000)
 """Numbers of certifying rows of a plan."""
@@ -126,7 +517,7 @@ class Plan(Summarized):
 
     def summary(self) -> str:
         """Return both tables as text."""
-        return sentences.text(self)
+        return plan_in_words(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as values of JSON."""

@@ -3,36 +3,194 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from evenhand._format import band, count, whole
+from evenhand._format import band, count, percent, whole
 from evenhand._table import Cells, Column, Table, numeric
-from evenhand.report.about import about_facts
-from evenhand.report.calibration import calibration_section
-from evenhand.report.conditional import membership_section, miscoverage_section
-from evenhand.report.document import Bullets, Document, Facts, Paragraph, Part, Section, Sentence
-from evenhand.report.events import reliability_section, scores_section
-from evenhand.report.examples import examples_section
+from evenhand.report.calibration import (
+    calibration_section,
+    reliability_section,
+    scores_section,
+    survival_section,
+)
+from evenhand.report.document import (
+    Bullets,
+    Document,
+    Facts,
+    Heading,
+    PageData,
+    Paragraph,
+    Part,
+    Section,
+    Sentence,
+    about_facts,
+    short,
+)
 from evenhand.report.findings import Findings
 from evenhand.report.groups import (
     by_forecast_section,
+    learned_section,
+    membership_section,
+    miscoverage_section,
     named_section,
+    overview,
     positive_section,
     scanned_section,
 )
-from evenhand.report.learned_groups import learned_section
 from evenhand.report.measures import NAMES, formatter_of, units_of
-from evenhand.report.names import short
-from evenhand.report.next_section import next_section
-from evenhand.report.overview import overview
-from evenhand.report.page_data import PageData
-from evenhand.report.price import price_section
-from evenhand.report.proof import limits_section, oracle_section, proof_section
-from evenhand.report.provenance import provenance_section
-from evenhand.report.records import Score, records
-from evenhand.report.status_words import condition_lines, status_box
-from evenhand.report.survival import survival_section
-from evenhand.report.times import counts_in_words, times_section
-from evenhand.report.verdict import forecast_kind, main_findings, not_covered, significance
+from evenhand.report.next_steps import next_section
+from evenhand.report.proof import limits_section, proof_section
+from evenhand.report.records import Censoring, Score, Values, records
+from evenhand.report.sentences import forecast_kind, main_findings, not_covered, significance
+from evenhand.report.status import condition_lines, status_box
+from evenhand.report.terms import NO_HORIZON
+
+# --- section on times that are cut off: what is known of them
+
+
+def counts_in_words(findings: Findings) -> str:
+    """Return the numbers of events, of people who reached the horizon and of times cut off."""
+    censoring, horizon = findings.censoring, findings.terms.horizon
+    if censoring is None:
+        return ""
+    facts = [count(censoring.n_events, "event") + (f" by {horizon}" if horizon else "")]
+    if horizon:
+        facts.append(f"{whole(censoring.n_reached)} seen without it until then")
+    lost = percent(censoring.n_lost / censoring.n_people)
+    return ", ".join([*facts, f"{count(censoring.n_lost, 'time')} cut off ({lost})"])
+
+
+def times_section(findings: Findings) -> Section | None:
+    """Show what is known of times that are cut off; nothing for other outcomes."""
+    censoring = findings.censoring
+    if censoring is None:
+        return None
+    parts: list[Part] = [
+        Paragraph(_of_times(findings, censoring)),
+        _people_by_time(findings, censoring),
+    ]
+    if not findings.terms.horizon:
+        parts.append(Paragraph(NO_HORIZON))
+    return Section("Times that are cut off", parts, "times")
+
+
+def _of_times(findings: Findings, censoring: Censoring) -> str:
+    lost = percent(censoring.n_lost / censoring.n_people)
+    text = (
+        f"The event of {whole(censoring.n_lost)} of {count(censoring.n_people, 'person', 'people')}"
+        f" ({lost}) was not observed, and is only known to be later than the time at which they"
+        " were last seen (censored). Leaving these people out, or counting them as events, would"
+        " make a right forecast look wrong."
+    )
+    horizon = findings.terms.horizon
+    if not horizon:
+        return text
+    return (
+        f"Outcomes are followed until {horizon}: whether the event happened by then, and when."
+        f" {text}"
+    )
+
+
+def _people_by_time(findings: Findings, censoring: Censoring) -> Table:
+    """Return the numbers of people by what is known of their times."""
+    horizon = findings.terms.horizon
+    by = f" by {horizon}" if horizon else ""
+    rows = [(f"event observed{by}", censoring.n_events, "its time")]
+    if horizon:
+        seen = f"seen without the event until {horizon}"
+        rows.append((seen, censoring.n_reached, "no event by then"))
+    before = f" before {horizon}" if horizon else ""
+    rows.append((f"cut off{before}", censoring.n_lost, "no event until they were last seen"))
+    if censoring.n_followed is not None:
+        entered = "of all: entered at least a horizon before the end of follow-up"
+        rows.append((entered, censoring.n_followed, "used for guarantees, whatever happened"))
+    cells: Cells[tuple[str, int, str]] = {
+        Column("people"): lambda row: row[0],
+        numeric("number"): lambda row: whole(row[1]),
+        numeric("share"): lambda row: percent(row[1] / censoring.n_people),
+        Column("what is known"): lambda row: row[2],
+    }
+    return Table.of("Times that are cut off", rows, cells)
+
+
+# --- section on the provenance of an audit: model, data, draws, versions and command
+
+NOT_RECORDED = "not recorded"
+
+
+def provenance_section(findings: Findings, embedded: PageData | None = None) -> Section | None:
+    """Show what is needed to repeat an audit; nothing if it was not recorded."""
+    known = findings.values.get("provenance")
+    if not known:
+        return None
+    model = known.get("model") or {}
+    data = known.get("data") or {}
+    listed = {
+        "Model": model.get("name") or NOT_RECORDED,
+        "Model class": model.get("kind"),
+        # the hash stored in a model folder, which matches a report with its model
+        "Hash of the model": _hash("sha256 over its files, as in model.json", model)
+        or NOT_RECORDED,
+        "Data": data.get("name") or NOT_RECORDED,
+        "Rows": _rows(data),
+        "Hash of the data": _hash("sha256 of the file", data),
+        # it identifies data without a file
+        "Hash of the values": _hash(
+            "sha256 of the outcomes, or PITs, as 64-bit floats", known, "values_sha256"
+        ),
+        "Draws": known.get("draws") or NOT_RECORDED,
+        "Seed": _seed(known.get("random_state")),
+        "Versions": _versions(known),
+        "Schema": findings.values.get("schema"),
+        "Hash of the page": None
+        if embedded is None
+        else f"sha256 of the embedded data: {embedded.sha256}",
+    }
+    text = "The model, data and settings with which this audit can be repeated."
+    parts = [Paragraph(text), Facts(listed), *_command(known)]
+    return Section("Provenance", parts, "provenance", in_text=False)
+
+
+def _hash(what: str, values: Values, key: str = "sha256") -> str | None:
+    return f"{what}: {values[key]}" if values.get(key) else None
+
+
+def _rows(data: Values) -> str | None:
+    """Return the number of rows and, for a table in parts, of those searched."""
+    if data.get("n_rows") is None:
+        return None
+    if data.get("n_parts") is None:
+        return whole(data["n_rows"])
+    searched = f"{whole(data['n_searched'])} rows sampled at random for searches and scores"
+    return f"{whole(data['n_rows'])} in {whole(data['n_parts'])} parts; {searched}"
+
+
+def _seed(value: Any) -> str:
+    if value is None:
+        return (
+            "not set: random steps of the audit (bootstrap, simulations, learners) vary"
+            " slightly between runs"
+        )
+    return f"{value}: random steps of the audit (bootstrap, simulations, learners) are repeatable"
+
+
+def _versions(known: Values) -> str:
+    packages = known.get("packages") or {}
+    first = {"evenhand": known.get("evenhand"), "Python": known.get("python")}
+    return (
+        ", ".join(f"{name} {version}" for name, version in {**first, **packages}.items() if version)
+        or NOT_RECORDED
+    )
+
+
+def _command(known: Values) -> list[Part]:
+    command = known.get("command")
+    if not command:
+        return [Paragraph("Made from Python; no command was recorded.", "facts")]
+    return [Heading("Command"), Paragraph(str(command), "code")]
+
+
+# --- the document of an audit: verdict, cards and sections
 
 AVERAGE_ERROR = NAMES["error"](0)
 """Name of the error of all rows among the scores."""
@@ -59,25 +217,19 @@ def audit_document(findings: Findings, data: PageData | None = None) -> Document
         scanned_section(findings),
         learned_section(findings),
     ]
-    people = examples_section(findings)
-    if findings.terms.is_event:
-        # a probability has neither coverage nor intervals
-        found, people = [*found, scores_section(findings)], None
-    else:
-        found.append(miscoverage_section(findings))
+    is_event = findings.terms.is_event
+    # a probability has no coverage
+    found.append(scores_section(findings) if is_event else miscoverage_section(findings))
     proof = proof_section(findings)
-    oracle = oracle_section(findings)
     rates = [survival_section(findings), reliability_section(findings)]
     # PITs of 0/1 outcomes show less than event rates by predicted probability
-    calibration = None if findings.terms.is_event else calibration_section(findings)
-    rest = [_scores(findings), people, price_section(findings)]
-    last = [limits_section(findings), _notes(findings)]
-    # a guarantee for every group leads; without one the examined groups lead, and oracle groups
-    # become an appendix, since they measure what can be proven, not harm
+    calibration = None if is_event else calibration_section(findings)
+    scores, last = _scores(findings), [limits_section(findings), _notes(findings)]
+    # a guarantee for every group leads; without one the examined groups lead
     if findings.bound is not None:
-        order = [proof, calibration, *rates, oracle, *found, *rest, *last]
+        order = [proof, calibration, *rates, *found, scores, *last]
     else:
-        order = [*found, *rates, calibration, *rest, proof, *last, oracle]
+        order = [*found, *rates, calibration, scores, proof, *last]
     first = [next_section(findings), times_section(findings)]
     sections = [*first, *order, provenance_section(findings, data)]
     rows = count(findings.values["n_samples"], "row")
@@ -102,11 +254,7 @@ def _opening(findings: Findings) -> Section:
         Paragraph(found.lead, "lead"),
         Bullets([*found.sentences, *conditions]),
         Paragraph(findings.terms.scale, "facts"),
-        Paragraph(
-            significance(findings),
-            "facts",
-            summary="How this was decided",
-        ),
+        Paragraph(significance(findings), "facts", summary="How this was decided"),
     ]
     return Section("Main findings", parts)
 

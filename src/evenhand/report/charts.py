@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Literal
 
 from evenhand._format import in_full, is_known, points_in_full
@@ -15,10 +17,7 @@ Place = tuple[float, float]
 
 Color = Literal["blue", "red", "orange", "grey"]
 Shape = Literal["circle", "square", "diamond", "hollow", "triangle"]
-Size = Literal["figure", "rows", "cell"]
-
-TENTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
-"""Ticks of an axis of errors."""
+Size = Literal["figure", "rows"]
 
 
 def plain(value: float) -> str:
@@ -110,13 +109,12 @@ class Bars:
 
 @dataclass(frozen=True)
 class Point:
-    """Point with its label, and whiskers down to a bound or across an interval."""
+    """Point with its label, and a whisker across an interval."""
 
     x: float
     y: float
     tip: str
     is_off: bool = False
-    down_to: float | None = None
     across: Place | None = None
 
     @property
@@ -141,40 +139,7 @@ class Points:
     along: Sequence[Place] = ()
 
 
-@dataclass(frozen=True)
-class Interval:
-    """Interval with its median and its label."""
-
-    low: float
-    high: float
-    middle: float | None
-    tip: str
-    name: str = ""
-    is_off: bool = False
-
-
-@dataclass(frozen=True)
-class IntervalGroup:
-    """Intervals of one person and the outcome."""
-
-    name: str
-    value: float
-    tip: str
-    intervals: Sequence[Interval]
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """Intervals of several people; those that miss the outcome are red and dashed."""
-
-    groups: Sequence[IntervalGroup]
-    label: str
-    off_label: str
-    value_label: str
-    rank: int = 0
-
-
-Layer = Area | Line | Bars | Points | Intervals
+Layer = Area | Line | Bars | Points
 
 
 @dataclass(frozen=True)
@@ -186,7 +151,7 @@ class Chart:
     alt : str
         Description for screen readers.
     x, y : Axis
-        Axes; charts of intervals, scales and cells have no vertical axis.
+        Axes; charts of rows have no vertical axis.
     layers : sequence of layers
         Layers in drawing order.
     title, note : str
@@ -196,8 +161,7 @@ class Chart:
     height : float
         Height in units of the picture; a figure is 480 units wide.
     size : str
-        "figure" for a chart with axes, "rows" for one with a name above each mark, "cell" for a
-        table cell.
+        "figure" for a chart with axes, "rows" for one with a name above each mark.
     names : sequence of (str, str)
         Names and values of the rows of a chart of rows, from top to bottom.
     """
@@ -233,3 +197,134 @@ def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:
     count = math.floor((high - first * step) / step + 1e-9) + 1
     # twelve digits: 3 * 0.1 is shown as 0.3
     return [float(f"{(first + i) * step:.12g}") for i in range(count)]
+
+
+# --- coordinates of the marks of charts
+
+ROW = 30.0
+"""Height of a named row."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Axes, size and margins of a chart, in units of the picture."""
+
+    x_axis: Axis
+    y_axis: Axis
+    height: float = 300
+    width: float = 480
+    left: float = 44
+    right: float = 20
+    top: float = 28
+    bottom: float = 46
+
+    @property
+    def x_end(self) -> float:
+        return self.width - self.right
+
+    @property
+    def y_end(self) -> float:
+        return self.height - self.bottom
+
+    def x(self, value: float) -> float:
+        return self.left + _part(value, self.x_axis) * (self.x_end - self.left)
+
+    def y(self, value: float) -> float:
+        # vertical coordinates of SVG increase downwards
+        return self.y_end - _part(value, self.y_axis) * (self.y_end - self.top)
+
+    def path(self, places: Iterable[Place]) -> str:
+        """Return the path of a line through points."""
+        ends = (f"{digits(self.x(x))} {digits(self.y(y))}" for x, y in places)
+        return "L".join(ends)
+
+
+def frame_of(chart: Chart) -> Frame:
+    """Return the frame of a chart, by its size."""
+    if chart.size == "rows":
+        n = len(chart.names)
+        # rows are counted from the top
+        return Frame(chart.x, Axis(-n, 0), ROW * n + 46, 360, 10, 16, 2, 44)
+    return Frame(chart.x, chart.y or Axis(0, 1), chart.height)
+
+
+def _part(value: float, axis: Axis) -> float:
+    # halves, since the width of a range of huge numbers may overflow
+    width = axis.high / 2 - axis.low / 2
+    # values outside the range are drawn just beyond the axis; a range of one value is its middle
+    return min(max((value / 2 - axis.low / 2) / width, -0.1), 1.1) if width > 0 else 0.5
+
+
+def stairs(places: Sequence[Place]) -> list[Place]:
+    """Return the corners of a step function through points."""
+    turns = [(later[0], earlier[1]) for earlier, later in pairwise(places)]
+    return [corner for pair in zip(places, [*turns, places[-1]], strict=True) for corner in pair]
+
+
+def digits(value: float) -> str:
+    """Format a coordinate."""
+    # tenths are finer than a pixel, and short numbers keep the page small
+    return f"{value:.1f}".removesuffix(".0")
+
+
+# --- axes of dates with ticks at round dates
+
+TICKS = 7
+"""Most ticks of an axis of dates, about."""
+
+
+def time_axis(low: float, high: float, title: str = "") -> Axis:
+    """Return an axis from one day to another, counted from 1970, with ticks at round dates.
+
+    Examples
+    --------
+    >>> axis = time_axis(20_454.0, 20_818.0)  # 1 January to 31 December 2026
+    >>> [axis.show(tick) for tick in axis.ticks]
+    ['2026', 'Mar', 'May', 'Jul', 'Sep', 'Nov']
+    """
+    if high <= low:
+        low, high = low - 0.5, high + 0.5
+    ticks, pattern = _round_dates(low, high)
+    return Axis(low, high, title, ticks, lambda day: _written(day, pattern))
+
+
+def _round_dates(low: float, high: float) -> tuple[list[float], str]:
+    """Return round dates between two days, at most about `TICKS`, and how to write them."""
+    span = high - low
+    if span < 2:
+        return nice_ticks(low, high, 4), "time"
+    if span <= 7 * TICKS:
+        step = max(1, math.ceil(span / TICKS))
+        first = math.ceil(low)
+        return [float(day) for day in range(first, math.floor(high) + 1, step)], "day"
+    months = next((step for step in (1, 2, 3, 6, 12, 24, 60) if span / (30.4 * step) <= TICKS), 120)
+    return list(_months(low, high, months)), "month" if months < 12 else "year"
+
+
+def _months(low: float, high: float, step: int) -> Iterable[float]:
+    start = _date(low)
+    month = start.year * 12 + start.month - 1
+    month += -month % step
+    while (day := _day(datetime(month // 12, month % 12 + 1, 1))) <= high:
+        if day >= low:
+            yield day
+        month += step
+
+
+def _date(day: float) -> datetime:
+    return datetime(1970, 1, 1) + timedelta(days=day)
+
+
+def _day(date: datetime) -> float:
+    return (date - datetime(1970, 1, 1)).total_seconds() / 86400
+
+
+def _written(day: float, pattern: str) -> str:
+    # half a minute is added against rounding errors of days
+    date = _date(day) + timedelta(seconds=30)
+    if pattern == "time":
+        return f"{date:%H:%M}"
+    if pattern == "day":
+        return f"{date.day} {date:%b}"
+    # the year once, in January and wherever ticks are far apart
+    return f"{date.year}" if pattern == "year" or date.month == 1 else f"{date:%b}"

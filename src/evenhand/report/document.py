@@ -2,16 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand._table import Table
-from evenhand.report.charts import Chart, Layer
-from evenhand.report.page_data import PageData
+from evenhand.figures import printable
+from evenhand.report.charts import Chart
+from evenhand.report.records import Values, without_nan
+
+# --- data embedded in a page: the values that it shows, and their hash
+
+
+@dataclass(frozen=True)
+class PageData:
+    r"""Text of the JSON that a page embeds.
+
+    Examples
+    --------
+    >>> PageData.of({"name": "a <b>", "rows": [1]}).text
+    '{"name":"a \\u003cb>"}'
+    """
+
+    text: str
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> PageData:
+        """Return the data of a page that shows some values.
+
+        Keys are sorted, there are no blanks, and characters beyond ASCII are escaped, so that equal
+        values have equal texts. The values of single rows are left out.
+        """
+        shown = {key: value for key, value in values.items() if key != "rows"}
+        text = json.dumps(without_nan(shown), sort_keys=True, separators=(",", ":"))
+        # an end tag in a text would end the element that contains the data
+        return cls(text.replace("<", "\\u003c"))
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the text as UTF-8."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+# --- documents of sections with paragraphs, lists, tables and charts, for pages and text
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 
 @dataclass(frozen=True)
@@ -75,28 +113,11 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Figure:
-    """Matplotlib figure, drawn when a page is rendered; `name` is unique in a document."""
-
-    draw: Callable[[], Axes]
-    alt: str
-    name: str
-
-
-@dataclass(frozen=True)
-class Legend:
-    """Key of the marks in the drawings of a table; text omits it."""
-
-    layers: Sequence[Layer]
-
-
-@dataclass(frozen=True)
 class Pair:
-    """Parts side by side; those on the right may be remarks on those on the left."""
+    """Parts side by side."""
 
     left: Sequence[Part]
     right: Sequence[Part]
-    is_remark: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,19 +127,7 @@ class Download:
     text: str
 
 
-Part = (
-    Paragraph
-    | Heading
-    | Bullets
-    | StatusBox
-    | Facts
-    | Figure
-    | Legend
-    | Pair
-    | Download
-    | Table
-    | Chart
-)
+Part = Paragraph | Heading | Bullets | StatusBox | Facts | Pair | Download | Table | Chart
 
 
 @dataclass(frozen=True)
@@ -161,8 +170,6 @@ class Document:
         Description below the line of facts; text omits it.
     opening : Section, optional
         Main findings, which a page shows with links to all sections.
-    introduction : sequence of parts
-        Parts before the sections of a document without an opening.
     picture : Section, optional
         Picture beside the opening of a page; text omits it.
     cards : sequence of Section
@@ -177,7 +184,55 @@ class Document:
     facts: Sequence[str] = ()
     about: Facts = field(default_factory=lambda: Facts({}))
     opening: Section | None = None
-    introduction: Sequence[Part] = ()
     picture: Section | None = None
     cards: Sequence[Section] = ()
     data: PageData | None = None
+
+
+# --- shortening of names from data
+
+TIP_NAME = 60
+"""Most characters of a name in the label of a mark."""
+
+
+LONGEST = 300
+"""Most characters of a name in a table, which bounds the size of a page."""
+
+
+def short(text: Any, length: int = LONGEST) -> str:
+    """Shorten a long text in the middle, since names of groups often differ at their ends."""
+    line = printable(text)
+    end = length // 3
+    return line if len(line) <= length else f"{line[: length - end - 1]}…{line[-end:]}"
+
+
+def tip_name(name: object) -> str:
+    """Shorten a name for the label of a mark."""
+    return short(" ".join(str(name).split()), TIP_NAME)
+
+
+# --- description of an audit for its readers: date, population, period, author and purpose
+
+NAME = 60
+"""Most characters of the name of the outcome."""
+
+ABOUT_KEYS = ("population", "period", "author", "purpose", "unit")
+"""Keys with a fixed place, in their order."""
+
+
+def about_facts(audit: Values) -> Facts:
+    """Return the date of an audit and its description, the known keys first."""
+    about = audit.get("about") or {}
+    target = short(audit.get("target") or "the outcome", NAME)
+    date = (audit.get("provenance") or {}).get("date")
+    titles = {"unit": f"Unit of {target}"}
+    order = [key for key in ABOUT_KEYS if key in about]
+    order += [key for key in about if key not in ABOUT_KEYS]
+    described: dict[str, str | None] = {"Date": date}
+    for key in order:
+        title = titles.get(key, f"{key[:1].upper()}{key[1:]}")
+        # a key such as "date" must not replace the date of the audit
+        while title in described:
+            title += " (given)"
+        described[title] = about[key]
+    return Facts(described)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from evenhand._format import (
     UNKNOWN,
+    at_least,
+    at_most,
     band,
     confidence_in_full,
     count,
+    in_full,
     number,
     p_value,
     percent,
@@ -17,27 +21,24 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
-from evenhand.report.assumptions import IN_FEATURES, IN_GROUP
-from evenhand.report.charts import Area, Axis, Chart, Color, Point, Points, Shape
-from evenhand.report.comparison import reach_of, signed
-from evenhand.report.document import Legend, Paragraph, Part, Section
-from evenhand.report.findings import Findings, GroupFinding
-from evenhand.report.names import tip_name
+from evenhand.report.charts import Area, Chart, Color, Layer, Point, Points, Shape, error_axis
+from evenhand.report.document import Bullets, Paragraph, Section, short, tip_name
+from evenhand.report.findings import NAMED, Findings, GroupFinding, LearnedFinding
+from evenhand.report.measures import reach_of, signed
 from evenhand.report.notes import NoteKind
-from evenhand.report.records import Estimate, Number
+from evenhand.report.records import Estimate, Number, Values, known, or_zero, records
 from evenhand.report.sentences import (
     NOT_OFF,
     PROBLEM,
     TOLERATED,
     how_off,
-    joined,
+    learned_in_words,
     no_scan,
 )
-from evenhand.report.terms import Terms
+from evenhand.report.terms import IN_FEATURES, IN_GROUP, Terms, joined
 
 SCANNED = 100
-NAMED = 400
-"""Most rows shown of the scan and of the named groups."""
+"""Most rows shown of the scan."""
 
 PRINTED = 15
 """Most rows of the scan in text."""
@@ -54,9 +55,6 @@ MARKS: dict[str, tuple[Color, Shape]] = {
 
 OWN = "forecast's own level and spread"
 """What groups by the forecast are made from; 0/1 outcomes have tenths of the probability."""
-
-TOPS = (0.1, 0.25, 0.5, 1.0)
-"""Possible ends of the scale on which errors are drawn; the smallest that fits is used."""
 
 
 def shown_named(findings: Findings) -> list[GroupFinding]:
@@ -86,14 +84,13 @@ def named_section(findings: Findings) -> Section | None:
     covered: Cells[GroupFinding] = {
         numeric("90% coverage", in_text=False): lambda g: estimate_cell(g.coverage_90, percent)
     }
-    cells = _cells(shown, findings)
+    cells = _cells(findings)
     cells |= {} if findings.terms.is_event else covered
     cells |= {numeric("rows"): _rows}
     is_left_out = [not (group.is_judged or group.same_as) for group in shown]
     dim = [i for i, is_dim in enumerate(is_left_out) if is_dim]
     table = Table.of("Named groups", shown, cells, dim=dim, search="Find a group")
-    parts: list[Part] = [Paragraph(text), _legend(findings), table]
-    return Section("Named groups", parts, "groups")
+    return Section("Named groups", [Paragraph(text), table], "groups")
 
 
 def by_forecast_section(findings: Findings) -> Section | None:
@@ -105,7 +102,7 @@ def by_forecast_section(findings: Findings) -> Section | None:
         f"Groups by the {what}: wrong high and wrong low forecasts cancel in an average, and show"
         " here. Equal forecasts are in one group. Intervals are those of the one family."
     )
-    cells = _cells(findings.by_forecast, findings) | {numeric("rows"): _rows}
+    cells = _cells(findings) | {numeric("rows"): _rows}
     table = Table.of("Groups by the own forecast", findings.by_forecast, cells)
     return Section("Groups by the own forecast", [Paragraph(text), table], "own")
 
@@ -130,7 +127,7 @@ def positive_section(findings: Findings) -> Section | None:
         return None
     shown = [groups[0], *sorted(groups[1:], key=_place)][: NAMED + 1]
     text = f"The same for the continuous part of the forecasts, in the {findings.terms.people}."
-    cells = _cells(shown, findings) | {numeric("rows"): _rows}
+    cells = _cells(findings) | {numeric("rows"): _rows}
     title = f"Outcomes other than {findings.terms.atom}"
     table = Table.of(f"Named groups: {title.lower()}", shown, cells)
     return Section(title, [Paragraph(text), table], "positive")
@@ -180,34 +177,24 @@ def scanned_section(findings: Findings) -> Section:
     )
     if len(groups) > SCANNED:
         text += f" The first {SCANNED} groups are listed, {FIRST}."
-    cells = _cells(shown, findings) | {
+    cells = _cells(findings) | {
         numeric("adjusted p"): lambda g: Value(p_value(g.p_adjusted), order=g.p_adjusted),
         numeric("rows"): _rows,
     }
     dim = [i for i, group in enumerate(shown) if not group.is_off]
     search = "Find a group by its features"
     table = Table.of(
-        "Groups by features",
-        shown,
-        cells,
-        dim=dim,
-        search=search,
-        printed=max(PRINTED, n_problems),
+        "Groups by features", shown, cells, dim=dim, search=search, printed=max(PRINTED, n_problems)
     )
-    parts: list[Part] = [Paragraph(text), _legend(findings), table]
-    return Section("Groups by features", parts, "features")
+    return Section("Groups by features", [Paragraph(text), table], "features")
 
 
-def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFinding]:
-    """Return the columns that both tables share; errors are drawn on one scale from 0."""
+def _cells(findings: Findings) -> Cells[GroupFinding]:
+    """Return the columns that the tables of groups share."""
     terms = findings.terms
     covered: Cells[GroupFinding] = {
         numeric("80% coverage"): lambda g: estimate_cell(g.coverage_80, percent)
     }
-    # intervals of groups that are too small are not shown and would stretch the scale
-    errors = [group.error for group in shown if not group.is_too_small]
-    top = _top(end for error in errors for end in (error.value, error.high))
-    scale = Column(f"scale from 0 to {points_in_full(top)}", in_text=False)
     bias: Cells[GroupFinding] = {numeric(terms.bias): lambda g: bias_cell(g.bias, terms)}
     rates: Cells[GroupFinding] = {
         numeric("predicted"): lambda g: Value(percent(g.predicted), order=g.predicted),
@@ -218,7 +205,6 @@ def _cells(shown: Sequence[GroupFinding], findings: Findings) -> Cells[GroupFind
     return {
         Column("group"): lambda g: g.name,
         numeric(error): _error,
-        scale: lambda g: Value("", order=_error(g).order, drawing=_drawing(g, top, findings)),
         Column("finding"): lambda g: how_off(g, findings),
         **(bias if terms.has_bias else unassumed),
         **(rates if terms.is_event else covered),
@@ -253,33 +239,6 @@ def bias_cell(bias: Estimate, terms: Terms) -> Value:
     return estimate_cell(bias, number)
 
 
-def _top(values: Iterable[Number]) -> float:
-    # one scale for the whole table makes drawings comparable
-    most = max((value for value in values if value is not None), default=0.0)
-    return next((top for top in TOPS if most <= top), TOPS[-1])
-
-
-def _drawing(group: GroupFinding, top: float, findings: Findings) -> Chart | None:
-    """Draw an error with its interval, if it has one, on a scale from 0 to `top`."""
-    error, low, high = group.error.value, group.error.low, group.error.high
-    if error is None or group.is_too_small:
-        return None
-    evidence = f"adjusted p {p_value(group.p_adjusted, '= ')}"
-    if low is not None:
-        confidence = confidence_in_full(group.confidence)
-        evidence = f"{confidence} interval {band(points, low, high)}"
-    how = how_off(group, findings)
-    tip = f"{tip_name(group.name)}: off by {points(error)} points ({evidence}), {how}."
-    # without an upper end, the bar reaches from the lower end to the estimate
-    reach = None if low is None else (low, error if high is None else high)
-    point = Point(max(error, 0.0), 0.5, tip, across=reach)
-    axis = Axis(0, top, ticks=[k * top / 5 for k in range(6)])
-    alt = f"Error, from 0 to {points_in_full(top)} points"
-    tolerated = min(findings.tolerance, top)
-    color, shape = MARKS[kind_of(group)]
-    return Chart(alt, axis, [_zone(tolerated), Points([point], "", color, shape)], size="cell")
-
-
 def kind_of(group: GroupFinding) -> str:
     """Return what was found of a group, a key of `MARKS`."""
     if group.is_problem:
@@ -287,13 +246,254 @@ def kind_of(group: GroupFinding) -> str:
     return TOLERATED if group.is_off else NOT_OFF
 
 
-def _zone(tolerated: float, label: str = "") -> Area:
-    return Area([(0, 0), (tolerated, 0)], [(0, 1), (tolerated, 1)], label)
+# --- section on the worst groups that were learned from features
+
+LEARNED = (
+    "For each group size, the worst group is learned from features on some of the rows and"
+    " evaluated on others."
+)
 
 
-def _legend(findings: Findings) -> Legend:
-    """Explain the marks of the drawings in both tables."""
-    at = [Point(0, 0.5, "")]
-    zone = f"tolerance: up to {points_in_full(findings.tolerance)} points of error"
-    marks = [Points(at, name, color, shape) for name, (color, shape) in MARKS.items()]
-    return Legend([*marks, _zone(findings.tolerance, zone)])
+def learned_section(findings: Findings) -> Section | None:
+    """Show the learned group of each size."""
+    if not findings.learned:
+        return None
+    terms = findings.terms
+    sizes = _censored_sizes() if terms.is_time else _sizes()
+    bias: Cells[LearnedFinding] = {
+        numeric(terms.bias, in_text=False): lambda f: bias_cell(f.group.bias, terms)
+    }
+    covered: Cells[LearnedFinding] = {
+        numeric("80% coverage", in_text=False): lambda f: percent(f.group.coverage_80.value)
+    }
+    cells: Cells[LearnedFinding] = {
+        Column("share of people"): lambda f: in_full(f.mass),
+        **sizes,
+        Column("finding"): lambda f: how_off(f.group, findings),
+        **(bias if terms.has_bias else {}),
+        **({} if terms.is_event else covered),
+        numeric("adjusted p", in_text=False): lambda f: p_value(f.group.p_adjusted),
+        numeric("rows"): lambda f: Value(whole(f.group.n), f"of {whole(f.n_judged)} evaluated"),
+        Column("definition"): learned_in_words,
+    }
+    table = Table.of("Groups found by search", findings.learned, cells)
+    title = "Groups found by search"
+    return Section(title, [Paragraph(_explained(findings)), table], "learned")
+
+
+def _explained(findings: Findings) -> str:
+    if findings.terms.is_time:
+        return (
+            f"{LEARNED} Errors are Kaplan-Meier estimates, which assume that {IN_GROUP}; their"
+            f" {findings.level} intervals are asymptotic and hold for all learned groups at once."
+        )
+    return (
+        f"{LEARNED} Its estimated error is conservative: on average it does not exceed the true"
+        " error, and it may be negative. The lower bounds of all learned groups hold jointly, with"
+        f" {findings.level} confidence. The test is more powerful than the bound, which may be 0"
+        " where a problem is found."
+    )
+
+
+def _sizes() -> Cells[LearnedFinding]:
+    return {
+        numeric("error (points)"): lambda f: points(f.group.error.value),
+        numeric("lower bound"): lambda f: at_least(f.low),
+    }
+
+
+def _censored_sizes() -> Cells[LearnedFinding]:
+    return {numeric("Kaplan-Meier error (points)"): lambda f: estimate_cell(f.group.error, points)}
+
+
+# --- sections on coverage by features, and on groups whose members are known by probability
+
+
+@dataclass(frozen=True)
+class Miscoverage:
+    """Estimated difference of the coverage by features from the level of an interval."""
+
+    level: float
+    excess: Number
+    low: Number
+    high: Number
+    n: int
+    lowest_fifth: Number
+    highest_fifth: Number
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Bounds for a group known by probability, whatever its relation to the outcome."""
+
+    group: str
+    members: Number
+    coverage_80_least: Number
+    coverage_80_most: Number
+    coverage_90_least: Number
+    coverage_90_most: Number
+    bias_least: Number
+    bias_most: Number
+
+
+def miscoverage_section(findings: Findings) -> Section | None:
+    """Report how far the coverage of intervals, given the features, differs from their level."""
+    rows = records(Miscoverage, findings.values.get("miscoverage"))
+    rows = tuple(row for row in rows if known(row.level, row.excess, row.low, row.high))
+    if not rows:
+        return None
+    confidence = _confidence(findings.values)
+    text = (
+        "Coverage may differ from the level of an interval for people with some features: this is"
+        " the mean absolute difference. A model predicts from features whether the coverage is"
+        f" above or below the level, and is evaluated on {whole(rows[0].n)} rows from which it had"
+        " not learned. As the model is imperfect, the estimate is conservative: the true"
+        " difference may be larger, even than the upper end of the interval."
+    )
+    sentences = [_miscoverage_in_words(row, confidence) for row in rows]
+    return Section("Coverage by features", [Paragraph(text), Bullets.of(sentences)], "coverage")
+
+
+def _miscoverage_in_words(row: Miscoverage, confidence: str) -> str:
+    level = in_full(row.level)
+    interval = f"{confidence} confidence interval {band(points, row.low, row.high)}"
+    ends = (
+        f"In the fifth of people with the lowest predicted coverage it covers"
+        f" {percent(row.lowest_fifth)} of outcomes, in the fifth with the highest"
+        f" {percent(row.highest_fifth)}."
+    )
+    if not or_zero(row.low) > 0:
+        return (
+            f"The {level} interval: no significant difference of the coverage by features was"
+            f" found. The estimate is {points(max(or_zero(row.excess), 0.0))} points"
+            f" ({interval}). {ends}"
+        )
+    return (
+        f"The {level} interval: the coverage of people with the same features differs from {level}"
+        f" by an estimated {points(row.excess)} points on average ({interval}). {ends}"
+    )
+
+
+def membership_section(findings: Findings) -> Section | None:
+    """Report bounds for groups known by probability that need no assumption on membership."""
+    rows = records(Membership, findings.values.get("membership"))
+    if not rows:
+        return None
+    text = (
+        "Members of these groups are known by probability. The estimates among the named groups"
+        " weight rows by these probabilities. They are those of the group itself if membership is"
+        " independent of the outcome, given what the probabilities were computed from; otherwise"
+        " they differ by the mean covariance of outcome and membership, given the same, divided by"
+        " the share of members. The ranges below contain the value of the group whatever this"
+        f" relation is, each with {_confidence(findings.values)} confidence, if the probabilities"
+        " are correct on average. These groups are not certified."
+    )
+    cells: Cells[Membership] = {
+        Column("group"): lambda one: one.group,
+        numeric("members expected"): lambda one: whole(round(or_zero(one.members))),
+        numeric("80% coverage"): lambda one: band(
+            percent, one.coverage_80_least, one.coverage_80_most
+        ),
+        numeric("90% coverage"): lambda one: band(
+            percent, one.coverage_90_least, one.coverage_90_most
+        ),
+        numeric("outcome minus forecast"): lambda one: band(number, one.bias_least, one.bias_most),
+    }
+    table = Table.of("Groups known by probability", rows, cells)
+    title = "Groups known by probability"
+    return Section(title, [Paragraph(text), table], "membership")
+
+
+def _confidence(values: Values) -> str:
+    """Return the confidence of the audit as text."""
+    source = values.get("family") or values.get("certificate") or {}
+    return confidence_in_full(source.get("confidence") or 0.95)
+
+
+# --- picture of the main findings: errors of all people and of the most important groups
+
+MOST = 6
+"""Most groups beside everyone."""
+
+NAME = 44
+"""Most characters of the name of a group, so that it fits above its mark."""
+
+BOUND = "proven: at most this error"
+"""Label of the certified bound."""
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """A mark of the picture: a group with its interval, or the certified bound."""
+
+    name: str
+    value: float
+    words: str
+    tip: str
+    kind: str
+    across: tuple[float, float] | None = None
+
+
+def overview(findings: Findings) -> Section | None:
+    """Show errors with intervals, the tolerance and the certified bound; None without errors."""
+    rows = list(_marked(findings))
+    if not rows:
+        return None
+    most = max(end for row in rows for end in (row.value, *(row.across or ())))
+    axis = error_axis(most, "Error in points: 0 is perfect")
+    tolerated = min(findings.tolerance, axis.high)
+    zone = f"tolerance: up to {points_in_full(findings.tolerance)} points"
+    layers: list[Layer] = [
+        Area([(0, -len(rows)), (0, 0)], [(tolerated, -len(rows)), (tolerated, 0)], zone)
+    ]
+    for kind, (color, shape) in (MARKS | {BOUND: ("blue", "hollow")}).items():
+        marks = [
+            Point(row.value, -i - 0.7, row.tip, across=row.across)
+            for i, row in enumerate(rows)
+            if row.kind == kind
+        ]
+        layers.append(Points(marks, kind, color, shape))
+    n, drawn = len(findings.problems), sum(row.kind == PROBLEM for row in rows)
+    chart = Chart(
+        "Errors of all people and of the most important groups; the numbers are in the tables.",
+        axis,
+        layers,
+        size="rows",
+        note=f"{drawn} of {count(n, 'problem')} are drawn." if n > drawn else "",
+        names=[(row.name, row.words) for row in rows],
+    )
+    return Section("Who is affected", [chart])
+
+
+def _marked(findings: Findings) -> Iterator[_Mark]:
+    """Yield everyone, the most important groups and the bound for every group."""
+    groups = sorted(findings.examined, key=lambda group: group.rank)
+    for group in (*findings.overall, *groups[:MOST]):
+        # all people have one mark
+        if known(group.error.value) and group.same_as is None:
+            yield _mark(group, findings)
+    bound = findings.bound
+    if bound is not None and findings.is_bound_useful and known(bound.group_error):
+        people = f"every group of {in_full(bound.mass)} of {findings.terms.people}"
+        tip = f"Proven for {people}: at most {at_most(bound.group_error)} points."
+        if findings.terms.is_time and findings.terms.is_part:
+            # the horizon and its unit would leave no room for the bound
+            people = f"every group of {in_full(bound.mass)} with the event"
+        error = or_zero(bound.group_error)
+        words = f"at most {at_most(bound.group_error)}"
+        yield _Mark(people, error, words, tip, BOUND, (0.0, error))
+
+
+def _mark(group: GroupFinding, findings: Findings) -> _Mark:
+    value, low, high = group.error.value, group.error.low, group.error.high
+    size = max(value or 0.0, 0.0)
+    reach = "" if low is None else f" (interval {band(points, low, high)})"
+    how = how_off(group, findings)
+    tip = f"{tip_name(group.name)}: off by {points(value)} points{reach}, {how}."
+    name = short(group.name, NAME)
+    return _Mark(name, size, points(value), tip, kind_of(group), _ends(low, high, size))
+
+
+def _ends(low: Number, high: Number, value: float) -> tuple[float, float] | None:
+    # without an upper end, the bar reaches from the lower end to the estimate
+    return None if low is None else (max(low, 0.0), value if high is None else high)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from evenhand._format import in_full, number, percent, points
+from evenhand._format import UNKNOWN, in_full, is_known, number, percent, points
 
 Quantity = Literal[
     "log score",
@@ -63,6 +63,22 @@ UNITS: dict[Quantity, str] = {
 def formatter_of(unit: str | None) -> Callable[..., str]:
     """Return how values in a unit are printed: shares as percentages, errors as points."""
     return {"share": percent, "probability": points}.get(str(unit), number)
+
+
+def signed(value: float | None, show: Callable[..., str] = points, toward: str = "nearest") -> str:
+    """Write a change with its sign."""
+    if not is_known(value):
+        return UNKNOWN
+    # a change that is printed as 0 has no sign
+    text = show(value, toward)
+    return f"+{text}" if value > 0 and text.strip("0.,") else text
+
+
+def reach_of(low: float | None, high: float | None, show: Callable[..., str] = points) -> str:
+    """Write the interval of a change, rounded outwards."""
+    if not (is_known(low) and is_known(high)):
+        return UNKNOWN
+    return f"{signed(low, show, 'down')} to {signed(high, show, 'up')}"
 
 
 LONGEST_TARGET = 60

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evenhand._format import in_full
-from evenhand.distributions import OutcomeKind
-from evenhand.report.coverage import MASS
-from evenhand.report.findings import Findings, GroupFinding
+from evenhand._table import folded_command
+from evenhand.report.document import Paragraph, Part, Section
+from evenhand.report.findings import MASS, Findings, GroupFinding
 from evenhand.report.records import Values, or_zero
 
 FORECASTS = (
@@ -30,16 +30,6 @@ FORECASTS = (
 """Options of the command that name the outcome and the forecasts in a table."""
 
 FLAG = "--sort-quantiles"
-
-COLUMNS: dict[OutcomeKind | None, str] = {
-    OutcomeKind.COUNT: "--mean mu --outcome count",
-    OutcomeKind.HURDLE: "--chance-of-zero p0 --mean mu --std sigma",
-    OutcomeKind.BINARY: "--probability p",
-}
-"""Columns of forecasts in examples, if the audit does not record any; others have moments."""
-
-TIMES = '--survival "30=s30,60=s60" --event event'
-"""The same for times that may be cut off."""
 
 GOAL = "0.25"
 """Largest group error in examples of a guarantee."""
@@ -104,7 +94,7 @@ def _repairs(findings: Findings, options: str) -> Iterator[NextStep]:
     elif findings.problems:
         yield NextStep(
             "Recalibrate all forecasts with rows that neither the model nor this audit has seen.",
-            _of_table(findings, options, "evenhand recalibrate OTHER.csv {} --out maps"),
+            _of_table(options, "evenhand recalibrate OTHER.csv {} --out maps"),
             _of_model(findings, "RecalibratedRegressor(FrozenEstimator(model)).fit({})"),
         )
 
@@ -139,9 +129,7 @@ def _repair(findings: Findings, names: list[str], options: str) -> NextStep:
         what = "Recalibrate the model before the draw, with rows that neither it nor the audit has"
         what += " seen; then randomize it again."
         model = "model.estimator_"
-    command = _of_table(
-        findings, options, f"evenhand recalibrate OTHER.csv {{}} {chosen} --out maps"
-    )
+    command = _of_table(options, f"evenhand recalibrate OTHER.csv {{}} {chosen} --out maps")
     line = f"repaired = found.repair({model}, {{}})"
     return NextStep(what, command, _of_model(findings, line, "found = evenhand.audit(model, X, y)"))
 
@@ -153,7 +141,7 @@ def _repair_by_column(findings: Findings, group: GroupFinding, options: str) -> 
     line = f"evenhand recalibrate OTHER.csv {{}} --by {_quoted(column or 'COLUMNS')} --out maps"
     return NextStep(
         "Recalibrate the groups with a problem, with rows that neither model nor audit has seen.",
-        _of_table(findings, options, line),
+        _of_table(options, line),
         _of_model(findings, f"RecalibratedRegressor(FrozenEstimator(model), {by}).fit({{}})"),
     )
 
@@ -185,7 +173,7 @@ def _proof(findings: Findings, options: str) -> Iterator[NextStep]:
         yield NextStep(
             "For a guarantee for every group, audit up to a horizon until which most people are"
             " followed.",
-            _of_table(findings, options, "evenhand audit ... {} --horizon 60"),
+            _of_table(options, "evenhand audit ... {} --horizon 60"),
             "audit(model, X, y, event=event, horizon=60)",
         )
         return
@@ -200,7 +188,6 @@ def _proof(findings: Findings, options: str) -> Iterator[NextStep]:
     yield NextStep(
         "If that price is acceptable, randomize as little as the proof needs, on other rows.",
         _of_table(
-            findings,
             options,
             f"evenhand randomize OTHER.csv {{}} --max-group-error {GOAL} --out certificate",
         ),
@@ -208,16 +195,9 @@ def _proof(findings: Findings, options: str) -> Iterator[NextStep]:
     )
 
 
-def _of_table(findings: Findings, options: str, line: str) -> str:
-    """Return a command on a table of forecasts; nothing for a model in a folder."""
-    if not options and has_command(findings):
-        return ""
-    columns = COLUMNS.get(findings.terms.kind, "--mean mu --std sigma")
-    if findings.censoring is not None:
-        horizon = findings.censoring.horizon
-        columns = TIMES if horizon is None else f"{TIMES} --horizon {horizon:.15g}"
-    target = _quoted(str(findings.values.get("target") or "y"))
-    return line.format(options or f"--target {target} {columns}")
+def _of_table(options: str, line: str) -> str:
+    """Return a command on a table of forecasts; nothing without the columns of an audit."""
+    return line.format(options) if options else ""
 
 
 def _of_model(findings: Findings, line: str, *first: str) -> str:
@@ -268,3 +248,23 @@ def _quoted(text: str) -> str:
     quoted = shlex.quote(text)
     is_simple = quoted != text and not any(sign in text for sign in "\"$`\\!'")
     return f'"{text}"' if is_simple else quoted
+
+
+# --- section on what to do after an audit
+
+WIDTH = 90
+"""Most characters of a line of a command."""
+
+
+def next_section(findings: Findings) -> Section | None:
+    """Show the next steps, as commands if the audit was made by one, else in Python."""
+    steps = next_steps(findings)
+    if not steps:
+        return None
+    parts: list[Part] = []
+    for step in steps:
+        is_shell, code = step.code(has_command(findings))
+        lines = [f">>> {line}" for line in code.split("\n")]
+        lines = [f"$ {folded_command(code, WIDTH)}"] if is_shell else lines
+        parts += [Paragraph(step.what), *([Paragraph("\n".join(lines), "code")] if code else [])]
+    return Section("What to do next", parts, "next")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from evenhand._format import count, in_full, percent
+from evenhand._format import and_more, count, in_full, percent
 
 MOST_NAMED = 8
 """Most features that a note lists."""
@@ -131,8 +131,7 @@ class Note:
     def __str__(self) -> str:
         names = self.subject
         # a table may have hundreds of columns
-        more = len(names) - MOST_NAMED
-        listed = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        listed = and_more(names, MOST_NAMED)
         return self.kind.value.format(
             subject=names,
             numbers=self.numbers,

@@ -10,20 +10,14 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from evenhand.figures import inline_svg, printable
+from evenhand.figures import printable
 from evenhand.report.audit import audit_document
-from evenhand.report.document import Document, Paragraph, Part, StatusBox
-from evenhand.report.findings import Findings
-from evenhand.report.frames import digits, frame_of, stairs
+from evenhand.report.charts import digits, frame_of, stairs
+from evenhand.report.document import Document, PageData, Paragraph, Part, StatusBox, short
+from evenhand.report.findings import Findings, findings_of
 from evenhand.report.groups import shown_named, shown_scanned
-from evenhand.report.judging import findings_of
-from evenhand.report.names import short
 from evenhand.report.notes import Note
-from evenhand.report.page_data import PageData
 from evenhand.report.records import Values, without_ids
-
-MARGIN_TITLE = 80
-"""Most characters of the title in the margin of a printed page."""
 
 CODE = re.compile("`([^`]+)`")
 
@@ -59,7 +53,7 @@ def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
     """
     findings = findings_of(audit, notes)
     data = PageData.of(without_ids(listed_values(audit, findings)))
-    return document_html(audit_document(findings, data), is_live=True)
+    return document_html(audit_document(findings, data))
 
 
 def listed_values(audit: Values, findings: Findings) -> Values:
@@ -75,9 +69,9 @@ def listed_values(audit: Values, findings: Findings) -> Values:
     return {**audit, **tables}
 
 
-def document_html(document: Document, *, is_live: bool = False) -> str:
-    """Return a document as a page; a live page sorts and filters tables and shows values."""
-    script = _own_file("page.js") if is_live else ""
+def document_html(document: Document) -> str:
+    """Return a document as a page; its script sorts and filters tables and shows values."""
+    script = _own_file("page.js")
     # the policy contains the hash of our script, so that no other inline script runs
     seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     style = _own_file("page.css")
@@ -113,12 +107,9 @@ def _environment() -> Environment:
         "kind": lambda part: type(part).__name__,
         "short": short,
         "code": _with_code,
-        "css": _css_string,
         "order": _order,
         "frame": frame_of,
         "stairs": stairs,
-        # the name makes the ids of a figure unique in the page
-        "drawn": lambda figure: inline_svg(figure.draw, figure.alt, figure.name),
     }
     environment.filters.update(filters)
     environment.tests["is_status"] = lambda part: isinstance(part, StatusBox)
@@ -147,15 +138,6 @@ def _with_code(text: object) -> Any:
         Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts)
     )
     return Markup("").join(marked)
-
-
-def _css_string(text: str) -> Any:
-    """Return a text for a string of CSS; every character that could end it is escaped."""
-    from markupsafe import Markup
-
-    line = short(text, MARGIN_TITLE)
-    plain = (char if char.isascii() and char.isalnum() else f"\\{ord(char):x} " for char in line)
-    return Markup("".join(plain))
 
 
 def _order(order: float | None) -> str:

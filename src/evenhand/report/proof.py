@@ -1,35 +1,218 @@
-"""Sections on certified bounds, their assumptions and the oracle worst groups."""
+"""Sections on certified bounds and their assumptions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 from evenhand._format import (
     UNKNOWN,
     at_least,
     at_most,
-    band,
     count,
     in_full,
     is_known,
+    is_trivial,
     percent,
     points,
-    points_in_full,
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.certificates import LEAST_FLOOR
-from evenhand.figures import CERTIFIED, ERROR_TITLE, LEARNED, ORACLE, SAME_SEARCH, SIZE_TITLE
+from evenhand.figures import SIZE_TITLE
 from evenhand.report import charts
-from evenhand.report.assumptions import WITHOUT
-from evenhand.report.coverage import plain_parts, same_floor
+from evenhand.report.calibration import event_parts
 from evenhand.report.document import Bullets, Heading, Pair, Paragraph, Part, Section
-from evenhand.report.events import event_parts
-from evenhand.report.findings import Findings, LearnedFinding
-from evenhand.report.groups import NAMED
-from evenhand.report.records import Bound, NamedBound, Proof, Question, WorstGroup, known, or_zero
-from evenhand.report.sentences import NOT_OFF, PROBLEM
-from evenhand.report.verdict import chance_sentence
+from evenhand.report.findings import MASS, NAMED, Findings
+from evenhand.report.records import (
+    Bound,
+    NamedBound,
+    Number,
+    PlainInterval,
+    Proof,
+    Question,
+    known,
+    or_zero,
+)
+from evenhand.report.terms import WITHOUT
+
+# --- coverage of prediction intervals in every group: randomized, and without a draw
+
+PLAIN = (
+    "Prediction intervals of the deterministic model, without a draw. A group can contain at most"
+    " all people whom an interval misses, so an interval that seldom misses has a lower bound of"
+    " coverage in every group. It has no upper bound and gives no guarantee for other levels. The"
+    " bounds in the table hold jointly with {level} confidence."
+)
+"""Explanation of the table of intervals without a draw."""
+
+
+def both_sides(low: Number, high: Number) -> str:
+    """Write a coverage by both of its bounds: "between 61.2% and 89.3% of outcomes"."""
+    if is_trivial(high) and or_zero(low) < LEAST_FLOOR:
+        return "any share of outcomes, as nothing is proven"
+    if is_trivial(high):
+        return f"at least {at_least(low, percent)} of outcomes, without an upper bound"
+    return f"between {at_least(low, percent)} and {at_most(high, percent)} of outcomes"
+
+
+def is_informative(bound: Bound) -> bool:
+    """Whether either of the bounds of a coverage is informative."""
+    has_ceiling = is_known(bound.coverage_80_high) and not is_trivial(bound.coverage_80_high)
+    return has_ceiling or or_zero(bound.coverage_80_low) >= LEAST_FLOOR
+
+
+def same_floor(findings: Findings, bound: Bound) -> PlainInterval | None:
+    """Return the lowest level of an interval without a draw with at least the same floor."""
+    least = or_zero(bound.coverage_80_low)
+    enough = (one for one in _of_size(findings, bound.mass) if or_zero(one.floor) >= least)
+    return next(enough, None)
+
+
+def plain_sentences(findings: Findings, bound: Bound) -> list[str]:
+    """Return the floor of a wider interval without a draw, to compare with a randomized one."""
+    plain = _of_size(findings, bound.mass)
+    # without a lower bound there is nothing to compare
+    if not plain or or_zero(bound.coverage_80_low) < LEAST_FLOOR:
+        return []
+    every = f"every group of at least {in_full(bound.mass)} of {findings.terms.people}"
+    found = same_floor(findings, bound)
+    if found is None:
+        last = plain[-1]
+        level, floor = in_full(last.level), at_least(last.floor, percent)
+        return [
+            f"Without a draw, no prediction interval of up to {level} has this lower bound. The"
+            f" {level} interval covers at least {floor} of outcomes in {every}."
+        ]
+    # widths are unknown if only PITs are given
+    width = ""
+    if is_known(found.width):
+        side = "wider" if found.width >= 1 else "narrower"
+        ratio = percent(abs(found.width - 1), decimals=0)
+        width = f" On average it is {ratio} {side} than the randomized 80% interval."
+    least = "at least " if findings.terms.is_time else ""
+    return [
+        f"Without a draw, the {in_full(found.level)} interval of the deterministic model covers at"
+        f" least {at_least(found.floor, percent)} of outcomes in the same groups.{width} It covers"
+        f" {least}{percent(found.covered)} of outcomes overall, without an upper bound in a group"
+        " and without a guarantee for other levels."
+    ]
+
+
+def floors_sentence(findings: Findings) -> str | None:
+    """Return the lower bounds of a deterministic forecaster; None if none is informative."""
+    plain = _of_size(findings, MASS)
+    useful = [
+        f"{in_full(one.level)} interval at least {at_least(one.floor, percent)}"
+        for one in plain
+        if or_zero(one.floor) >= LEAST_FLOOR
+    ]
+    if not useful:
+        return None
+    # the floors are not the coverage that was measured
+    return (
+        "Without a draw, only lower bounds of coverage can be proven for every group of at least"
+        f" {in_full(MASS)} of {findings.terms.people}. Guaranteed there with {findings.level}"
+        f" confidence: {', '.join(useful)}."
+    )
+
+
+def plain_parts(findings: Findings) -> list[Part]:
+    """Show the coverage of intervals without a draw and of a randomized one."""
+    table = _plain_table(findings)
+    if table is None:
+        return []
+    explained = Paragraph(PLAIN.format(level=findings.level))
+    chart = _coverage_chart(findings)
+    shown: Part = explained if chart is None else Pair([chart], [explained])
+    return [Heading("For every group, without a draw"), shown, table]
+
+
+def _plain_table(findings: Findings) -> Table | None:
+    """Return the floors of intervals without a draw by level and group size, or None."""
+    masses = sorted({one.mass for one in findings.plain if one.mass < 1})
+    floors = {(one.level, one.mass): one.floor for one in findings.plain}
+    rows = [one for one in findings.plain if masses and one.mass == masses[0]]
+    is_time = findings.terms.is_time
+    # people who are cut off count as missed: with many of them, no lower bound is above 0
+    most = max((or_zero(floors.get((one.level, m))) for one in rows for m in masses), default=0.0)
+    if not rows or (is_time and most < LEAST_FLOOR):
+        return None
+
+    def floor_at(mass: float) -> Callable[[PlainInterval], str]:
+        return lambda row: at_least(floors.get((row.level, mass)), percent)
+
+    widths: Cells[PlainInterval] = {
+        numeric("mean width / 80% interval"): lambda row: percent(row.width, decimals=0)
+    }
+    cells: Cells[PlainInterval] = {
+        Column("prediction interval"): lambda row: in_full(row.level),
+        numeric(f"covers overall{', at least' if is_time else ''}"): lambda row: percent(
+            row.covered
+        ),
+        **{numeric(f"at least, in every {in_full(mass)}"): floor_at(mass) for mass in masses},
+        **(widths if all(is_known(row.width) for row in rows) else {}),
+    }
+    return Table.of("Coverage of intervals without a draw in every group", rows, cells)
+
+
+def _coverage_chart(findings: Findings) -> charts.Chart | None:
+    """Draw both bounds of a randomized interval by group size, and a plain one with its floors."""
+    bounds = [] if findings.proof is None else findings.proof.every_group
+    rows = [row for row in bounds if known(row.coverage_80_low, row.coverage_80_high)]
+    if findings.bound is None or not rows:
+        return None
+    # each pair of bounds holds up to the next size and beyond
+    ends = [*(row.mass for row in rows[1:]), 1.0]
+    steps = [
+        (x, row.coverage_80_low, row.coverage_80_high)
+        for row, end in zip(rows, ends, strict=True)
+        for x in (row.mass, end)
+    ]
+    layers: list[charts.Layer] = [
+        charts.Area.of(steps, "80% interval with a draw: between its certified bounds"),
+        charts.Line([(0, 0.8), (1, 0.8)], "nominal coverage"),
+        charts.Points([_bound_point(row, end) for row in rows for end in ("low", "high")]),
+    ]
+    found = same_floor(findings, findings.bound)
+    if found is not None:
+        floors = [one for one in findings.plain if one.level == found.level]
+        label = f"{in_full(found.level)} interval without a draw: above its certified lower bound"
+        marks = [_floor_point(one) for one in floors if is_known(one.floor)]
+        layers.append(charts.Points(marks, label, "orange", "diamond", "steps", rank=3))
+    return charts.Chart(
+        "Certified bounds of the coverage in every group against the size of the group; the numbers"
+        " are in the tables.",
+        charts.share_axis(SIZE_TITLE),
+        layers,
+        charts.share_axis("Share of outcomes covered"),
+        title="Coverage in every group",
+    )
+
+
+def _bound_point(row: Bound, end: Literal["low", "high"]) -> charts.Point:
+    value = row.coverage_80_low if end == "low" else row.coverage_80_high
+    tip = (
+        f"In every group of at least {in_full(row.mass)} of people, the 80% interval with a draw"
+        f" covers {both_sides(row.coverage_80_low, row.coverage_80_high)}."
+    )
+    return charts.Point(row.mass, or_zero(value), tip)
+
+
+def _floor_point(one: PlainInterval) -> charts.Point:
+    tip = (
+        f"In every group of at least {in_full(one.mass)} of people, the {in_full(one.level)}"
+        f" interval without a draw covers at least {at_least(one.floor, percent)} of outcomes."
+    )
+    return charts.Point(one.mass, or_zero(one.floor), tip)
+
+
+def _of_size(findings: Findings, mass: float) -> list[PlainInterval]:
+    """Return the intervals without a draw for groups of one size, by increasing level."""
+    return [one for one in findings.plain if one.mass == mass]
+
+
+# --- sections on certified bounds and their assumptions
 
 PATHWISE = (
     "The bounds for every group are pathwise: they bound the mean error of single people in the"
@@ -200,113 +383,3 @@ def limits_section(findings: Findings) -> Section | None:
     if not parts:
         return None
     return Section("Assumptions and limits", parts, "limits", in_text=findings.bound is not None)
-
-
-def oracle_section(findings: Findings) -> Section | None:
-    """Show oracle worst groups beside chance, learned groups and certified bounds."""
-    if not findings.worst_groups:
-        return None
-    remarks = [
-        Paragraph(
-            "For each share of people, the oracle chooses the rows with the worst forecasts after"
-            " seeing the outcomes. For comparison, the table gives the mean error and the range"
-            " from the 5% to the 95% quantile of the same search in calibrated forecasts of the"
-            " same kind."
-        )
-    ]
-    # the sharp floor for a deterministic forecaster with uniform PITs (method.md, 11)
-    if findings.n_draws == 1 and findings.terms.has_atoms:
-        warning = (
-            "These errors alone are no evidence of miscalibration: the rows are chosen by their"
-            " outcomes, and even the true distribution has large errors here. Compare them with"
-            " those under calibration."
-        )
-        remarks.insert(0, Paragraph(warning, "warn"))
-    elif findings.n_draws == 1:
-        warning = (
-            "These errors alone are no evidence of miscalibration: with one forecast per person,"
-            " even the true distribution has an error of about (1 - share) / 2 here, 40 points for"
-            " the worst fifth, and no data can prove a smaller one for every group of that share."
-        )
-        remarks.insert(0, Paragraph(warning, "warn"))
-    where = chance_sentence(findings)
-    if where:
-        remarks.append(Paragraph(where))
-    title = "Oracle worst groups" if findings.bound else "Appendix: oracle worst groups"
-    return Section(title, [Pair([_worst_chart(findings)], remarks, is_remark=True)], "worst")
-
-
-def _worst_chart(findings: Findings) -> charts.Chart:
-    """Draw the errors of worst groups by share: oracle, chance, learned and certified."""
-    rows = [row for row in findings.worst_groups if known(row.mass, row.error)]
-    nulls = ((row.mass, row.null_low, row.null_high) for row in rows)
-    means = [(row.mass, or_zero(row.null_mean)) for row in rows if known(row.null_mean)]
-    oracle = [charts.Point(row.mass, or_zero(row.error), _oracle_tip(row)) for row in rows]
-    # without a guarantee, certified bounds are uninformative
-    certified = [
-        charts.Point(row.mass, or_zero(row.certified), _certified_tip(row))
-        for row in rows
-        if findings.bound and known(row.certified)
-    ]
-    learned = [
-        _learned_point(found, findings.level)
-        for found in findings.learned
-        if known(found.mass, found.group.error.value)
-    ]
-    layers: list[charts.Layer] = [
-        charts.Area.of(nulls, f"{SAME_SEARCH}, 5% to 95%"),
-        charts.Line(means, f"{SAME_SEARCH}, mean"),
-        charts.Points(certified, CERTIFIED, "red", "square", "steps", rank=4),
-        charts.Points(oracle, ORACLE, joined_by="line"),
-        charts.Points(learned, LEARNED, "orange", "diamond", rank=3),
-    ]
-    return charts.Chart(
-        "Error of the worst group against the group size, in percentage points; the"
-        " numbers are in the table.",
-        # 1/2 is the largest error, so that reports of all models share one scale
-        charts.share_axis(SIZE_TITLE),
-        layers,
-        charts.Axis(0, 0.5, ERROR_TITLE, charts.TENTHS, points_in_full),
-        title="Error of the worst group by size",
-        numbers=_oracle_table(findings),
-        height=330,
-    )
-
-
-def _oracle_tip(row: WorstGroup) -> str:
-    label = f"Oracle worst {in_full(row.mass)}: off by {points(row.error)} points"
-    if known(row.null_low, row.null_high):
-        label += f"; under calibration {band(points, row.null_low, row.null_high)}"
-    return f"{label}."
-
-
-def _certified_tip(row: WorstGroup) -> str:
-    return (
-        f"Certified: every group of at least {in_full(row.mass)} of people is off by at most"
-        f" {at_most(row.certified)} points."
-    )
-
-
-def _learned_point(found: LearnedFinding, level: str) -> charts.Point:
-    error, group = or_zero(found.group.error.value), found.group
-    tip = f"Group of {in_full(found.mass)} learned from features: off by {points(error)} points"
-    if is_known(found.low):
-        least = f"by at least {at_least(group.least)} with {level} confidence"
-        tip += f", {least}" * bool(group.least) + f", {PROBLEM if group.is_problem else NOT_OFF}"
-    # unbiased estimates and their bounds may be negative, and the axis begins at 0
-    height = max(error, 0.0)
-    return charts.Point(found.mass, height, f"{tip}.", down_to=min(max(group.least, 0.0), height))
-
-
-def _oracle_table(findings: Findings) -> Table:
-    proven: Cells[WorstGroup] = {numeric("certified upper bound"): lambda w: at_most(w.certified)}
-    cells: Cells[WorstGroup] = {
-        Column("share of people"): lambda w: in_full(w.mass),
-        numeric("rows"): lambda w: whole(w.n),
-        numeric("error (points)"): lambda w: points(w.error),
-        numeric("under calibration"): lambda w: Value(
-            points(w.null_mean), band(points, w.null_low, w.null_high)
-        ),
-        **(proven if findings.bound else {}),
-    }
-    return Table.of("Oracle worst groups", findings.worst_groups, cells)

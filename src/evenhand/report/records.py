@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from evenhand._format import in_full, is_known
+from evenhand._format import finite, in_full, is_known
 
 Values = Mapping[str, Any]
 """An audit as plain values, or a row of one of its tables."""
@@ -100,19 +99,6 @@ class Score:
     low: Number
     high: Number
     unit: str | None
-
-
-@dataclass(frozen=True)
-class WorstGroup:
-    """Oracle worst group with its null distribution and the certified bound."""
-
-    mass: float
-    n: int
-    error: Number
-    null_mean: Number
-    null_low: Number
-    null_high: Number
-    certified: Number
 
 
 @dataclass(frozen=True)
@@ -227,49 +213,6 @@ class Level:
     high: Number
 
 
-@dataclass(frozen=True)
-class Person:
-    """80% prediction interval of an example person under one draw, and the outcome.
-
-    Of a person who is `lost` the outcome is only known to be later.
-    """
-
-    row: int
-    draw: Number
-    low: Number
-    median: Number
-    high: Number
-    outcome: Number
-    lost: bool | None
-
-    @property
-    def is_missed(self) -> bool:
-        """Whether the outcome is known to lie outside the interval, which is closed."""
-        outcome = or_zero(self.outcome)
-        return outcome > or_zero(self.high) or (not self.lost and outcome < or_zero(self.low))
-
-
-@dataclass(frozen=True)
-class PricePoint:
-    """Point of the price curve: an alpha with its group error and loss in log score."""
-
-    alpha: float
-    group_error: Number
-    price: Number
-
-
-@dataclass(frozen=True)
-class Forecaster:
-    """Mean scores of a forecaster on the people on whom the randomization was chosen."""
-
-    forecaster: str
-    log_score: Number
-    crps: Number
-    crps_error: Number
-    width: Number
-    average_error: Number
-
-
 def record(kind: type[Record], row: Values) -> Record:
     """Read a row by the names of the fields; missing values are None."""
     names = (field.name for field in fields(kind))  # type: ignore[arg-type]
@@ -309,4 +252,4 @@ def without_nan(value: Any) -> Any:
         return {key: without_nan(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [without_nan(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return finite(value)

@@ -3,16 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from evenhand._format import number_in_full, plain_number, points
 from evenhand.distributions import OutcomeKind
-from evenhand.report.assumptions import IN_GROUP
 from evenhand.report.measures import one_line, units_of
 from evenhand.report.records import Number
 from evenhand.search import HIGHER, LOWER, NARROW, WIDE
+
+# --- assumptions of numbers on times that are cut off (outcomes: 5)
+
+IN_GROUP = (
+    "in each group, censoring is independent of how early or late the event is for its forecast"
+)
+"""Assumption of Kaplan-Meier estimates of PITs."""
+
+IN_FEATURES = (
+    "for people with the same features, censoring is independent of the time until the event"
+)
+"""Assumption of tests of randomized PITs."""
+
+IN_TIME = "in each group, censoring is independent of the time until the event"
+"""Assumption of Kaplan-Meier estimates of the rate of the event."""
+
+WITHOUT = "without an assumption on why times are cut off"
+"""Condition of bounds that hold whatever the unknown times are."""
+
+NO_HORIZON = (
+    "Without a horizon nothing can be proven for every group: all times that are cut off may be in"
+    " one group, whose error then may be 50 points."
+)
+"""Why there is no guarantee for every group without a horizon."""
+
+
+# --- words of a report that depend on the kind of outcome
 
 Directions = Mapping[str | None, str]
 """Directions of errors in words."""
@@ -64,6 +90,18 @@ TIME_SCALE = (
 )
 
 
+def joined(texts: Sequence[str]) -> str:
+    """Join texts by commas and a final "and".
+
+    Examples
+    --------
+    >>> joined(["a"]), joined(["a", "b"]), joined(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    *most, last = texts
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 @dataclass(frozen=True)
 class Terms:
     """Words of a report on one kind of outcome.
@@ -74,8 +112,6 @@ class Terms:
         Kind of outcome; None if only PITs are known.
     unit : str
         Unit of the outcome, as it follows a number in a sentence.
-    axis : str
-        Title of an axis of outcomes.
     atom : str, default "the atom"
         The atom of amounts: its value, if it is known.
     is_time : bool, default False
@@ -86,7 +122,6 @@ class Terms:
 
     kind: OutcomeKind | None
     unit: str
-    axis: str
     atom: str = "the atom"
     is_time: bool = False
     horizon: str = ""
@@ -111,8 +146,8 @@ class Terms:
         Examples
         --------
         >>> terms = Terms.of("continuous", "dose", "mg per week")
-        >>> terms.size(-2.5), terms.axis
-        ('2.5 mg per week', 'dose (mg per week)')
+        >>> terms.size(-2.5)
+        '2.5 mg per week'
         >>> Terms.of("count", "visits").size(0.3), Terms.of("count", "y").size(0.3)
         ('0.3 visits', '0.3 units of y')
         """
@@ -120,13 +155,11 @@ class Terms:
         name = number_in_full(atom) if isinstance(atom, int | float) else "the atom"
         plain = units_of(target)
         if unit:
-            shown = one_line(unit)
-            axis = f"{one_line(target)} ({shown})" if target else shown
-            return cls(known, shown, axis, name)
+            return cls(known, one_line(unit), name)
         # what is counted is the unit of a count, if the name is a plural noun
         if known is OutcomeKind.COUNT and PLURAL.fullmatch(target or ""):
             plain = str(target)
-        return cls(known, plain, plain[:1].upper() + plain[1:], name)
+        return cls(known, plain, name)
 
     def of_times(self, horizon: Number, unit: str | None) -> Terms:
         """Return the words for times until an event, with a horizon or None, and a unit."""

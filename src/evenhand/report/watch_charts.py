@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from evenhand._table import Cells, Column, Table, numeric
+from evenhand._format import count, percent, plain_number
 from evenhand.report.charts import (
     Area,
     Axis,
+    Bar,
+    Bars,
     Chart,
     Color,
     Layer,
@@ -18,17 +20,18 @@ from evenhand.report.charts import (
     Point,
     Points,
     Shape,
+    nice_ticks,
+    time_axis,
 )
-from evenhand.report.dates import time_axis
-from evenhand.report.document import Section
-from evenhand.report.names import short, tip_name
-from evenhand.report.watch_sentences import direction_words
+from evenhand.report.document import Section, short, tip_name
+from evenhand.report.records import Values
 from evenhand.report.watched import (
     NEVER,
     PARTS,
-    Moment,
     Signal,
     Watched,
+    days_in_words,
+    direction_words,
     leading,
     of_alarm,
     of_threshold,
@@ -113,7 +116,6 @@ def evidence_chart(watched: Watched) -> Chart | None:
     height = evidence_axis([*ratios, *(one.ratio for one in signals)], "Evidence (log scale)")
     layers: list[Layer] = [
         Line([(axis.low, 0.0), (axis.high, 0.0)], "alarm threshold"),
-        *_event_lines(watched, axis, height),
         *(_curve_points(curve, watched) for curve in curves),
         _signal_points(watched.notices, "notice", "grey", "triangle"),
         _signal_points(watched.alarms, "alarm", "red", "square"),
@@ -127,18 +129,7 @@ def evidence_chart(watched: Watched) -> Chart | None:
         height,
         title="Evidence by part",
         note=_note(watched, is_cut=is_cut),
-        numbers=_numbers(curves, watched),
     )
-
-
-def _event_lines(watched: Watched, axis: Axis, height: Axis) -> Iterable[Line]:
-    """Yield a vertical line at each event; the key names them once."""
-    label = "event"
-    for event in watched.values.get("events") or ():
-        day = Moment.of(event["date"]).day
-        if axis.low <= day <= axis.high:
-            yield Line([(day, height.low), (day, height.high)], label, "edge")
-            label = ""
 
 
 def _note(watched: Watched, *, is_cut: bool) -> str:
@@ -168,9 +159,7 @@ def _tip(curve: Curve, place: int, ratio: float, group: str | None, watched: Wat
     return f"{watched.moments[place].words}, {name}: {of_threshold(ratio)}."
 
 
-def _some(
-    places: Sequence[tuple[int, float, str | None]],
-) -> list[tuple[int, float, str | None]]:
+def _some(places: Sequence[tuple[int, float, str | None]]) -> list[tuple[int, float, str | None]]:
     """Return evenly spaced points of a curve, with the last and the highest."""
     step = math.ceil(len(places) / MARKED)
     highest = max(range(len(places)), key=lambda i: places[i][1])
@@ -211,20 +200,6 @@ def _signal_points(signals: Sequence[Signal], word: str, color: Color, shape: Sh
     return Points(points, word, color, shape)
 
 
-def _numbers(curves: Sequence[Curve], watched: Watched) -> Table:
-    """List the evidence at the marks; the JSON contains that of each period."""
-    known = [{place: ratio for place, ratio, _ in curve.places} for curve in curves]
-    places = sorted({place for curve in curves for place, _, _ in _some(curve.places)})
-    cells: Cells[int] = {Column("period"): lambda place: watched.moments[place].words}
-    for curve, values in zip(curves, known, strict=True):
-        cells[numeric(f"{curve.words}, of threshold")] = _reader(values)
-    return Table.of("Evidence by period", places, cells)
-
-
-def _reader(values: dict[int, float]) -> Callable[[int], str]:
-    return lambda place: of_alarm(values[place]) if place in values else "-"
-
-
 def nearness(watched: Watched) -> Section | None:
     """Show the most evidence of each part and of the first groups; None without rows."""
     rows = list(_nearest(watched))
@@ -232,9 +207,7 @@ def nearness(watched: Watched) -> Section | None:
         return None
     axis = evidence_axis((ratio for *_, ratio in rows), "Maximum evidence so far (log scale)", n=4)
     zone = [(0.0, -float(len(rows))), (0.0, 0.0)]
-    layers: list[Layer] = [
-        Area(zone, [(axis.high, y) for _, y in zone], "alarm"),
-    ]
+    layers: list[Layer] = [Area(zone, [(axis.high, y) for _, y in zone], "alarm")]
     for part, (color, shape) in MARKS.items():
         marks = [
             Point(
@@ -271,11 +244,39 @@ def _nearest(watched: Watched) -> Iterable[tuple[str, str, float]]:
         yield "draws", "draws", watched.highest("draws")
 
 
-def evidence_cell(name: str, latest: float, highest: float, axis: Axis) -> Chart:
-    """Draw the evidence of a group: now, and the most until now as the end of a whisker."""
-    tip = f"{tip_name(name)}: {of_threshold(latest)} now, {of_threshold(highest)} at its maximum."
-    now, most = decimal(latest), decimal(highest)
-    point = Point(now, 0.5, tip, is_off=highest >= 0, across=(now, most))
-    alt = "Evidence of a group; an alarm is raised at the line"
-    ticks = Axis(axis.low, axis.high, ticks=[0.0])
-    return Chart(alt, ticks, [Points([point], color="orange", shape="diamond")], size="cell")
+def delays_chart(delays: Values, horizon: float | None) -> Chart | None:
+    """Draw a histogram of the days from forecasts to their outcomes; None without outcomes."""
+    days, counts = delays.get("days") or (), delays.get("counts") or ()
+    bins = [
+        (float(low), float(high), int(n))
+        for low, high, n in zip(days, days[1:], counts, strict=False)
+    ]
+    known = sum(n for *_, n in bins)
+    if not known:
+        return None
+    top = 1.08 * max(n for *_, n in bins)
+    bars = [
+        Bar(low, high, n, _delay_tip(low, high, n, known), _is_late(low, horizon))
+        for low, high, n in bins
+    ]
+    low, high = bins[0][0], bins[-1][1]
+    layers: list[Layer] = [Bars(bars, "outcomes", "after the horizon")]
+    if horizon is not None and low < horizon <= high:
+        layers.append(Line([(horizon, 0), (horizon, top)], f"horizon: {days_in_words(horizon)}"))
+    return Chart(
+        "Histogram of the days from a forecast to the record of its outcome.",
+        Axis(low, high, "Days from forecast to outcome", nice_ticks(low, high, 6)),
+        layers,
+        Axis(0, top, "Outcomes", nice_ticks(0.0, top, 4)),
+        title="Delays of outcomes",
+        height=240,
+    )
+
+
+def _is_late(start: float, horizon: float | None) -> bool:
+    return horizon is not None and start >= horizon
+
+
+def _delay_tip(low: float, high: float, n: int, known: int) -> str:
+    ends = f"{plain_number(low)} to {plain_number(high)} days"
+    return f"{ends}: {count(n, 'outcome')}, {percent(n / known)}."

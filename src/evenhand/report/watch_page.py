@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand._format import (
+    UNKNOWN,
     confidence_in_full,
     count,
     in_full,
@@ -23,24 +24,21 @@ from evenhand.report.document import (
     Download,
     Facts,
     Heading,
+    PageData,
     Pair,
     Paragraph,
     Part,
     Section,
-    Sentence,
+    short,
 )
-from evenhand.report.names import short
 from evenhand.report.page import document_html
-from evenhand.report.page_data import PageData
-from evenhand.report.promised_bounds import bound_words
 from evenhand.report.records import Values, without_nan
 from evenhand.report.text import document_text
-from evenhand.report.watch_charts import (
-    evidence_chart,
-    nearness,
-)
-from evenhand.report.watch_groups import groups_section
-from evenhand.report.watch_sentences import (
+from evenhand.report.watch_charts import delays_chart, evidence_chart, nearness
+from evenhand.report.watched import (
+    Signal,
+    Watched,
+    WatchedGroup,
     direction_words,
     estimate_sentence,
     evidence_sentence,
@@ -50,18 +48,53 @@ from evenhand.report.watch_sentences import (
     meanings,
     missing_sentence,
     n_outcomes,
+    of_alarm,
     promise_sentence,
+    rarity,
+    ratio_of,
     repeated_sentence,
     status_box,
 )
-from evenhand.report.watched import (
-    Moment,
-    Signal,
-    Watched,
-    rarity,
-    ratio_of,
-)
-from evenhand.report.watched_outcomes import delays_chart, promise_chart
+
+# --- section on the named groups of a watch
+
+PRINTED = 8
+"""Most groups in text."""
+
+
+def groups_section(watched: Watched) -> Section | None:
+    """Show the groups with their evidence and errors; None without groups."""
+    groups = watched.groups
+    if not groups:
+        return None
+    error = "bias (points)" if watched.is_event else "error (points)"
+    cells: Cells[WatchedGroup] = {
+        Column("group"): lambda one: one.name,
+        Column("status"): lambda one: "alarm" if one.is_alarm else "no alarm",
+        numeric("maximum, of threshold"): lambda one: Value(
+            of_alarm(one.highest), order=one.highest
+        ),
+        numeric(error): lambda one: Value(
+            points(one.error), one.direction or UNKNOWN, order=one.error
+        ),
+        numeric("forecasts"): lambda one: Value(whole(one.n), order=one.n),
+        numeric("missing", in_text=False): lambda one: Value(
+            percent(one.n_missing / one.n) if one.n else UNKNOWN, order=one.n_missing
+        ),
+    }
+    limit = points_in_full(float(watched.settings["tolerance"]))
+    text = (
+        "Groups with the highest evidence first. An alarm means an error above the tolerance of"
+        f" {limit} points; evidence is the maximum so far. Below an error is its direction:"
+        " outcomes higher or lower than forecast, or forecasts too narrow or too wide."
+    )
+    quiet = [i for i, one in enumerate(groups) if not one.is_alarm]
+    dim = quiet if len(quiet) < len(groups) else ()
+    table = Table.of("Groups", groups, cells, dim=dim, search="Find a group", printed=PRINTED)
+    return Section("Groups", [Paragraph(text), table], "groups")
+
+
+# --- the document of a watch: status, promise, evidence over time, groups, draws and delays
 
 EMBEDDED = 80
 """Most tests of groups whose evidence by period a page embeds."""
@@ -79,8 +112,7 @@ ESTIMATE = (
 
 READING = (
     "Evidence fluctuates or decreases while a promise is kept, and grows exponentially once it is"
-    " broken. If nothing is broken, the probability that any line ever reaches the dashed line is"
-    " at most {false_alarm}."
+    " broken."
 )
 
 HOW = (
@@ -129,7 +161,6 @@ def watch_document(values: Values) -> Document:
         facts=_facts(watched),
         opening=Section("Main findings", _opening(watched)),
         picture=nearness(watched),
-        cards=_cards(watched),
         sections=[section for section in sections if section is not None],
         footer="Made by evenhand. The JSON of this watch contains all digits.",
         data=data,
@@ -143,7 +174,7 @@ def watch_text(values: Values) -> str:
 
 def watch_html(values: Values) -> str:
     """Return a watch, given as `Watch.to_dict()`, as one page of HTML that opens offline."""
-    return document_html(watch_document(values), is_live=True)
+    return document_html(watch_document(values))
 
 
 def embedded(values: Values) -> dict[str, Any]:
@@ -189,22 +220,6 @@ def _opening(watched: Watched) -> list[Part]:
     return [*parts, Paragraph(missing, "facts")] if missing else parts
 
 
-def _cards(watched: Watched) -> list[Section]:
-    settings = watched.settings
-    mass, target = settings.get("mass"), settings.get("target")
-    facts = {
-        "Promise": "none"
-        if target is None
-        else f"{bound_words(settings)}, groups of {in_full(mass)}",
-        "Named groups": whole(len(watched.groups)) if watched.groups else "none",
-        "Draws": "none" if watched.draws is None else "watched",
-        "Horizon": horizon_words(settings.get("horizon_days")),
-        "False alarms": f"probability of at most {in_full(float(settings['false_alarm']))}, over"
-        " unlimited time",
-    }
-    return [Section("What is watched", [Facts(facts)])]
-
-
 # ---- Sections
 
 
@@ -215,29 +230,20 @@ def _promise(watched: Watched) -> Section | None:
     settings = watched.settings
     text = " ".join([promise_sentence(settings), estimate_sentence(promise, settings)])
     evidence = evidence_sentence(ratio_of(promise, "log_evidence"), watched.highest("promise"))
-    parts: list[Part] = [Paragraph(text), Paragraph(evidence), Paragraph(ESTIMATE, "hint")]
-    chart = promise_chart(watched)
-    shown = parts if chart is None else [Pair(parts, [chart])]
+    parts = [Paragraph(text), Paragraph(evidence), Paragraph(ESTIMATE, "hint")]
     # the main findings of the text contain it
-    return Section("The promise", shown, "promise", in_text=False)
+    return Section("The promise", parts, "promise", in_text=False)
 
 
 def _evidence(watched: Watched) -> Section | None:
     chart = evidence_chart(watched)
     if chart is None:
         return None
-    rate = in_full(float(watched.settings["false_alarm"]))
-    beside: list[Part] = [Paragraph(READING.format(false_alarm=rate))]
+    beside: list[Part] = [Paragraph(READING)]
     signals = [("alarm", one) for one in watched.alarms]
     signals += [("notice", one) for one in watched.notices]
     if signals:
         beside += [Heading("Alarms and notices"), _signal_table(signals, watched)]
-    events = watched.values.get("events") or ()
-    if events:
-        listed = [
-            Sentence(f"{Moment.of(one['date']).words}: ", rest=short(one["text"])) for one in events
-        ]
-        beside += [Heading("Events"), Bullets(listed)]
     beside.append(Download("Download the data of this page (json)"))
     return Section("Evidence over time", [Pair([chart], beside)], "evidence", in_text=False)
 

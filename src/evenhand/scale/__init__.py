@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-# names beside `__all__`, the documented reference, are for the command and the tests
-from evenhand.scale.audit_columns import AuditColumns as AuditColumns
-from evenhand.scale.column_options import FORMS as FORMS
-from evenhand.scale.column_options import OUTCOMES as OUTCOMES
-from evenhand.scale.column_options import TIMES as TIMES
+# names beside `__all__`, the documented reference, are for the command
 from evenhand.scale.engine import dask_client
-from evenhand.scale.forecasts import ForecastJob as ForecastJob
-from evenhand.scale.forecasts import Recorder as Recorder
+from evenhand.scale.forecast_columns import FORMS as FORMS
+from evenhand.scale.forecast_columns import TIMES as TIMES
+from evenhand.scale.forecast_columns import ColumnSubject
 from evenhand.scale.forecasts import Written, forecast_parts
-from evenhand.scale.foreign_columns import forecast_from_columns as forecast_from_columns
 from evenhand.scale.parts_audit import audit_parts
-from evenhand.scale.people import People as People
 from evenhand.scale.people import Repeated
-from evenhand.scale.people import RowSet as RowSet
-from evenhand.scale.sample import Sample as Sample
-from evenhand.scale.sample import take_part as take_part
-from evenhand.scale.scored_parts import Scoring as Scoring
-from evenhand.scale.scored_parts import count_part as count_part
-from evenhand.scale.served_columns import served_columns as served_columns
-from evenhand.scale.subjects import ColumnSubject, ModelSubject
+from evenhand.scale.subjects import ModelSubject
 from evenhand.scale.subjects import first_forecast as first_forecast
 from evenhand.scale.subjects import has_sources as has_sources
 from evenhand.scale.subjects import searched_columns as searched_columns
-from evenhand.scale.survey import SCORES as SCORES
-from evenhand.scale.survey import Survey as Survey
-from evenhand.scale.survey import block_generator as block_generator
-from evenhand.scale.survey import survey_part as survey_part
 
 __all__ = [
     "ColumnSubject",

@@ -42,14 +42,20 @@ from evenhand.certificates import WIDER_LEVELS
 from evenhand.columns import Groups, Partition
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
-from evenhand.scale.audit_columns import AuditColumns
 from evenhand.scale.engine import over_parts
-from evenhand.scale.kinds import typed_parts
+from evenhand.scale.passes import (
+    AuditColumns,
+    Sample,
+    Scoring,
+    Survey,
+    added,
+    count_part,
+    survey_part,
+    take_part,
+    typed_parts,
+)
 from evenhand.scale.people import RowSet
-from evenhand.scale.sample import Sample, take_part
-from evenhand.scale.scored_parts import Scoring, added, count_part
 from evenhand.scale.subjects import as_subject
-from evenhand.scale.survey import Survey, survey_part
 from evenhand.tables import Parts, number_column, open_parts
 
 SAMPLE_SIZE = 100_000

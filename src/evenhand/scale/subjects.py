@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
@@ -14,9 +14,7 @@ from evenhand._validate import Floats, InputError
 from evenhand.columns import Schema, unreported
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
-from evenhand.scale.column_options import ForecastColumns
-from evenhand.scale.column_outcomes import check_events, check_outcomes, remedy_for
-from evenhand.scale.foreign_columns import read_forecast
+from evenhand.scale.forecast_columns import ColumnSubject, check_events
 from evenhand.tables import Parts
 
 SOURCES = ("r", "context", "key")
@@ -25,36 +23,6 @@ SOURCES = ("r", "context", "key")
 SERVED = re.compile(r"r|context|key|served_mean|served_std|(q|survival_)[0-9.]+")
 """Names of columns that depend on the draw. No randomized forecast is calibrated in groups defined
 by them."""
-
-
-class Subject(Protocol):
-    """Source of forecasts for rows of a table; `source` is the file name in messages."""
-
-    @property
-    def schema(self) -> Schema:
-        """Types of the columns; empty if unknown."""
-
-    def columns(self, present: Iterable[str], source: str) -> list[str]:
-        """Return the required columns; raise InputError if one is missing."""
-
-    def outcome_kind_of(self, table: pd.DataFrame, source: str) -> OutcomeKind:
-        """Return the kind of outcome that the forecasts describe."""
-
-    def check_outcomes(
-        self, y: Floats, table: pd.DataFrame, *, target: str, source: str, start: int = 0
-    ) -> None:
-        """Refuse outcomes of rows of a table that the forecasts cannot describe."""
-
-    def remedy_for(self, y: Floats) -> str | None:
-        """Return the option for discrete outcomes under continuous forecasts, if there is one."""
-
-    def of(
-        self, table: pd.DataFrame, source: str, start: int = 0
-    ) -> tuple[Any, pd.DataFrame | None]:
-        """Return a forecaster and its input rows, or forecasts and None.
-
-        `start` is the number of the first row.
-        """
 
 
 @dataclass(frozen=True)
@@ -111,66 +79,13 @@ class ModelSubject:
         return self.forecaster, table[self.columns(table.columns, source)]
 
 
-@dataclass(frozen=True)
-class ColumnSubject(ForecastColumns):
-    """Forecasts of another model, given as columns of the table.
-
-    The columns contain means and standard deviations, quantiles, samples, or probabilities, as
-    described in `ForecastColumns`.
-
-    It is a function from tables to forecasts, so that `randomize` and `RandomizedRegressor` accept
-    it as a model.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from evenhand import randomize
-    >>> rng = np.random.default_rng(0)
-    >>> table = pd.DataFrame({"mu": rng.normal(size=500), "sigma": 1.0})
-    >>> y = table["mu"] + rng.normal(size=500)
-    >>> chosen = randomize(ColumnSubject("mu", "sigma"), table, y, random_state=0)
-    >>> chosen.group_error <= 0.3
-    True
-    >>> chosen.model.forecast(table[:2], r=[0.3, 0.8]).ppf(0.5).shape
-    (2,)
-    """
-
-    @property
-    def schema(self) -> Schema:
-        """Empty: the types of the columns are unknown."""
-        return Schema()
-
-    def columns(self, present: Iterable[str], source: str) -> list[str]:
-        """Return the columns that contain the forecasts."""
-        by_option = self.by_option(present, source)
-        return [name for names in by_option.values() for name in names]
-
-    def outcome_kind_of(self, table: pd.DataFrame, source: str) -> OutcomeKind:
-        """Return the kind of outcome, from the named columns and the option `outcome`."""
-        return self.outcome_kind(source)
-
-    def check_outcomes(
-        self, y: Floats, table: pd.DataFrame, *, target: str, source: str, start: int = 0
-    ) -> None:
-        """Refuse outcomes of rows of a table that the forecasts cannot describe."""
-        check_outcomes(self, y, table.columns, target=target, source=source, start=start)
-
-    def remedy_for(self, y: Floats) -> str | None:
-        """Return the option for discrete outcomes under continuous forecasts, if there is one."""
-        return remedy_for(self, y)
-
-    def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Forecast, None]:
-        """Return the forecasts."""
-        return read_forecast(table, self, source=source, start=start)[0], None
-
-    def __call__(self, table: pd.DataFrame) -> Forecast:
-        """Return the forecasts of a table in memory."""
-        return self.of(table, "X")[0]
+Subject = ModelSubject | ColumnSubject
+"""Source of forecasts for rows of a table; `source` is the file name in messages."""
 
 
 def as_subject(model: Any) -> Subject:
     """Return a model as a `Subject`."""
-    return model if isinstance(model, ColumnSubject | ModelSubject) else ModelSubject(model)
+    return model if isinstance(model, Subject) else ModelSubject(model)
 
 
 def first_forecast(subject: ModelSubject, parts: Parts) -> Forecast | None:

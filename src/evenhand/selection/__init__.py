@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-# parts for tests and the command; `__all__` is the documented reference
-from evenhand.selection.baseline import without_features as without_features
 from evenhand.selection.choice import CERTIFY_SHARE as CERTIFY_SHARE
 from evenhand.selection.choice import randomize
-from evenhand.selection.costs import Costs as Costs
-from evenhand.selection.costs import Widths as Widths
-from evenhand.selection.costs import wider_intervals as wider_intervals
+from evenhand.selection.chosen_link import wider_intervals as wider_intervals
+
+# parts for tests and the command; `__all__` is the documented reference
 from evenhand.selection.estimators import refuse_events as refuse_events
-from evenhand.selection.hurdles import HurdleCosts as HurdleCosts
-from evenhand.selection.lattices import ALPHAS as ALPHAS
-from evenhand.selection.lattices import LatticeTests as LatticeTests
-from evenhand.selection.lattices import affordable_link as affordable_link
-from evenhand.selection.lattices import last_passed as last_passed
-from evenhand.selection.result import NotWorthItWarning, PlainInterval, Selection
+from evenhand.selection.result import (
+    GroupSearches,
+    NotWorthItWarning,
+    PlainInterval,
+    Selection,
+    SpreadGroup,
+)
 from evenhand.selection.rows import split_rows as split_rows
-from evenhand.selection.searches import GroupSearches, SpreadGroup
 
 __all__ = [
     "GroupSearches",

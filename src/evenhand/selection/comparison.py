@@ -2,15 +2,134 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Ints
 from evenhand.calibration import Grid, calibration_error, crps, interval_width, log_score_on
+from evenhand.distributions import LocationScale, OutcomeKind, Quantiles, Samples, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.planning import LEVEL
-from evenhand.selection.baseline import WITHOUT_FEATURES, without_features
+
+# --- forecast that ignores every feature
+
+Maker = Callable[[Floats, int], Forecast]
+"""Function that returns the forecast of some people from the outcomes of others."""
+
+WITHOUT_FEATURES = "without features"
+"""Name of the forecast that ignores every feature in `Selection.comparison`."""
+
+FOLDS = 5
+"""Folds of the certifying rows, if there are no training outcomes."""
+
+MOST_KERNELS = 2000
+"""Most outcomes in the kernel estimate; more are replaced by as many of their quantiles."""
+
+MOST_LEVELS = 200
+
+
+def without_features(
+    learned: Floats, held_out: Floats, like: Forecast, random: np.random.Generator
+) -> list[tuple[Ints, Forecast]]:
+    """Return a forecast of the held-out outcomes that ignores every feature, in parts.
+
+    For continuous outcomes, the distribution is a histogram of equal probabilities with exponential
+    tails, `Quantiles`, at the quantiles of a kernel estimate, `Samples`: the quantiles are smoothed
+    so that values that occur often have a finite density, and the tails are exponential so that
+    outcomes beyond those of training have a finite score. For counts, it is the share of each value
+    among the outcomes, with half an occurrence added to each value. For outcomes with an atom at an
+    end of their range, the share of the atom and the distribution of the other outcomes.
+
+    Parameters
+    ----------
+    learned : ndarray of shape (k,)
+        Training outcomes; empty for a model that was not fitted here. The outcomes of the other
+        four fifths of the held-out rows then take their place.
+    held_out : ndarray of shape (n,)
+        The outcomes that are forecast.
+    like : Forecast
+        Forecast of a model, which shows the kind of outcome and the place of an atom.
+    random : Generator
+        Source of the folds.
+
+    Returns
+    -------
+    list of (ndarray of int, Forecast)
+        Held-out rows and their forecast; one part, or one for each fold. Empty if all or
+        nearly all continuous outcomes are equal, which have no density.
+    """
+    if learned.size:
+        parts = [(np.arange(held_out.size), learned)]
+    else:
+        folds = random.permutation(held_out.size) % FOLDS
+        each = [(np.flatnonzero(folds == k), held_out[folds != k]) for k in range(FOLDS)]
+        parts = [(rows, others) for rows, others in each if rows.size]
+    make = _maker(learned, held_out, like)
+    is_smooth = like.outcome_kind is not OutcomeKind.COUNT
+    if is_smooth and not all(_has_density(_continuous(others, like)) for _, others in parts):
+        return []
+    return [(rows, make(others, rows.size)) for rows, others in parts]
+
+
+def _maker(learned: Floats, held_out: Floats, like: Forecast) -> Maker:
+    """Return the function that makes forecasts of a kind of outcome."""
+    match like.outcome_kind:
+        case OutcomeKind.HURDLE:
+            hurdle = as_hurdle(like.distribution)
+            return lambda others, n: Forecast.from_hurdle(
+                np.full(n, (np.sum(others == hurdle.at) + 0.5) / (others.size + 1)),
+                _forecast(others[others != hurdle.at], n),
+                at=hurdle.at,
+                end=hurdle.end,
+            )
+        case OutcomeKind.COUNT:
+            support = np.union1d(learned, held_out)
+            return lambda others, n: _shares(support, others, n)
+        case _:
+            return _forecast
+
+
+def _continuous(outcomes: Floats, like: Forecast) -> Floats:
+    """Return the outcomes that are not an atom of forecasts with a continuous part."""
+    if like.outcome_kind is OutcomeKind.HURDLE:
+        return np.asarray(outcomes[outcomes != as_hurdle(like.distribution).at])
+    return outcomes
+
+
+def _has_density(outcomes: Floats) -> bool:
+    """Whether outcomes differ enough for a kernel estimate."""
+    kernels = _thinned(outcomes)
+    return kernels.size > 0 and bool(kernels.min() < kernels.max() and kernels.std() > 0)
+
+
+def _shares(support: Floats, outcomes: Floats, n: int) -> Forecast:
+    """Return the shares of values of a count, for n people."""
+    counts = np.zeros(support.size)
+    np.add.at(counts, np.searchsorted(support, outcomes), 1.0)
+    # half an occurrence for each value: those of the held-out rows have a finite score
+    shares = (counts + 0.5) / (outcomes.size + support.size / 2)
+    return Forecast.from_pmf(support, np.broadcast_to(shares, (n, support.size)))
+
+
+def _thinned(outcomes: Floats) -> Floats:
+    """Return the outcomes, or `MOST_KERNELS` of their quantiles if there are more."""
+    if outcomes.size <= MOST_KERNELS:
+        return outcomes
+    return np.quantile(outcomes, (np.arange(MOST_KERNELS) + 0.5) / MOST_KERNELS)
+
+
+def _forecast(outcomes: Floats, n: int) -> Forecast:
+    """Return the same continuous distribution for n people."""
+    n_levels = int(np.clip(round(2 * outcomes.size**0.4), 2, MOST_LEVELS))
+    levels = (np.arange(n_levels) + 0.5) / n_levels
+    smoothed = Quantiles(levels, Samples(_thinned(outcomes)).ppf(levels)[None, :])
+    # shared by all people: a batch of its own for each would take hundreds of numbers per person
+    return Forecast(LocationScale(smoothed, np.zeros(n)))
+
+
+# --- scores
 
 Cells = tuple[Floats, Floats]
 """Lower and upper ends of PITs, which differ where an outcome has a positive probability."""

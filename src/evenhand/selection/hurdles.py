@@ -17,8 +17,15 @@ from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast
 from evenhand.links import Link
 from evenhand.planning import Target
-from evenhand.selection.chosen_link import ChosenLink, certified, plain_interval
-from evenhand.selection.costs import MOST_PRICED, PRICE_DRAWS, Costs, Widths
+from evenhand.selection.chosen_link import (
+    MOST_PRICED,
+    PRICE_DRAWS,
+    ChosenLink,
+    Costs,
+    Widths,
+    certified,
+    plain_interval,
+)
 from evenhand.selection.rows import SplitRows, least_price
 
 LEAST_ROWS = 20

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from itertools import islice
+from typing import Any, Literal, TypeVar
 
+import numpy as np
+
+from evenhand._format import count
 from evenhand._ids import INVISIBLE
-from evenhand._validate import InputError, bad_input
-from evenhand.logs import DecisionLog, Entry, Logged, Transaction, digest_of
+from evenhand._validate import InputError, bad_input, did_you_mean, first_names
+from evenhand.distributions import Distribution, from_records
+from evenhand.draws import KeyedDraws
+from evenhand.forecast import Forecast
+from evenhand.links import Link, make_link
+from evenhand.service.chain import digest_of
+from evenhand.service.decision_log import DecisionLog, Entry, Logged, Transaction
 
 Naming = Literal["hash", "id"]
 """How the log names people: by a keyed hash of the id, or by the id."""
@@ -108,3 +118,111 @@ def person_request(context: str, person: str, features_sha256: str) -> str:
 def person_subject(context: str, person: str) -> str:
     """Return the hash that the forecasts of a person in a context have in common."""
     return digest_of("person", context, person)
+
+
+# --- forecasts as a decision log has them, and their distributions
+
+T = TypeVar("T")
+
+
+def in_blocks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield lists of at most `size` items.
+
+    Examples
+    --------
+    >>> list(in_blocks("abc", 2))
+    [['a', 'b'], ['c']]
+    """
+    rest = iter(items)
+    while block := list(islice(rest, size)):
+        yield block
+
+
+def logged_forecast(log: DecisionLog, id: str) -> Logged:
+    """Return the forecast with an id; InputError if the log has no such one."""
+    found = log.get(id)
+    if found is not None:
+        return found
+    n = sum(1 for _ in log.entries(kind="forecast"))
+    raise InputError(
+        f"{log.source} has no forecast {id!r}; it has {count(n, 'forecast')}; give the id of one"
+        " of them"
+    )
+
+
+def first_forecasts(log: DecisionLog, context: str | None) -> Iterator[Logged]:
+    """Yield the first forecast of each person in a context."""
+    for entry in log.entries(kind="forecast"):
+        if entry.values["context"] == context and entry.values["revision"] == 0:
+            yield entry
+
+
+def context_values(log: DecisionLog, context: str) -> dict[str, Any]:
+    """Return what the log has about a context; InputError if it has no such context."""
+    # a later entry of a context has its present library versions
+    known = {str(entry.values["context"]): entry.values for entry in log.entries(kind="context")}
+    if context not in known:
+        raise unknown_context(log.source, context, list(known))
+    return known[context]
+
+
+def unknown_context(source: str, name: str, known: Sequence[str]) -> InputError:
+    """Return the error for a context that a log does not have."""
+    remedy = did_you_mean(name, known) or "name one of these"
+    listed = f"only {first_names([repr(one) for one in known])}" if known else "and no other"
+    return InputError(f"{source} has no context {name!r}, {listed}; {remedy}")
+
+
+def context_of(log: DecisionLog, entry: Logged) -> dict[str, Any]:
+    """Return what the log has of the context of a forecast, at the time of it."""
+    number = int(entry.values["opened"])
+    found = next(log.entries(after=number - 1, kind="context"), None)
+    if found is None or found.number != number:
+        raise InputError(
+            f"{log.source}: entry {entry.number} names entry {number} as its context, which is none"
+        )
+    return found.values
+
+
+def logged_name(draws: KeyedDraws | None, mode: str, person: str | int) -> str:
+    """Return the name of a person in the log: a keyed hash, or the id itself.
+
+    Parameters
+    ----------
+    draws : KeyedDraws or None
+        Draws with the key; needed for hashes.
+    mode : {"hash", "id"}
+        How the context names people.
+    person : str or int
+        Id of the person, already checked.
+    """
+    from evenhand._ids import id_text
+
+    if mode == "id":
+        return id_text(person)
+    if draws is None:
+        raise InputError(
+            "people are named by keyed hashes in this context; give the key (draws, or --key-file)"
+        )
+    return draws.pseudonyms([person])[0]
+
+
+def link_of(values: Mapping[str, Any]) -> Link | None:
+    """Return the link around the logged distribution; None if that is the served one."""
+    name = values["link"]
+    return None if name is None else make_link(name, float(values["alpha"]))
+
+
+def base_of(entries: Sequence[Logged]) -> Distribution:
+    """Return the logged distributions of forecasts: those inside the link, if there is one."""
+    return from_records([entry.values["record"] for entry in entries])
+
+
+def served_of(entries: Sequence[Logged], base: Distribution | None = None) -> Forecast:
+    """Return served forecasts of one context, from their logged distributions and draws."""
+    forecast = Forecast(base_of(entries) if base is None else base)
+    link = link_of(entries[0].values)
+    if link is None:
+        return forecast
+    r = np.array([entry.values["r"] for entry in entries], dtype=np.float64)
+    return forecast.randomized(link.alpha, link, r)

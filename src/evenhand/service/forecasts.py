@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand._format import finite
 from evenhand._validate import Floats, InputError, bad_input, check_fraction, first_names
 from evenhand.columns import unreported
 from evenhand.decisions import BayesDecision
@@ -24,8 +25,10 @@ from evenhand.distributions import (
     to_records,
 )
 from evenhand.forecast import Forecast
+from evenhand.forecasters import Forecaster
 from evenhand.links import Link
 from evenhand.service.features import Features, RowReader
+from evenhand.store import foreign_parts, load_with_hash, pack
 
 Decide = Callable[[Forecast], Sequence[Any]] | BayesDecision
 """Rule for actions: a function from a forecast to one action per row, or a `BayesDecision`."""
@@ -144,8 +147,7 @@ def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
 
 
 def _finite(values: Floats) -> list[float | None]:
-    listed = np.asarray(values, dtype=np.float64).tolist()
-    return [value if math.isfinite(value) else None for value in listed]
+    return [finite(value) for value in np.asarray(values, dtype=np.float64).tolist()]
 
 
 def _actions(decide: Decide, forecast: Forecast) -> list[Any]:
@@ -183,3 +185,36 @@ def _refusals(rows: Sequence[Features]) -> Iterator[None]:
         ]
         remedy = f"columns without a value: {first_names(empty)}" if empty else "check its values"
         raise InputError(f"the model refuses the row ({why}); {remedy}") from error
+
+
+# --- loading of the model of a service, with its hash
+
+
+class Loaded(NamedTuple):
+    """Fitted forecaster, its hash, and the names of inner models that the hash does not cover."""
+
+    forecaster: Forecaster
+    sha256: str
+    unstored: list[str]
+
+
+def loaded(model: str | os.PathLike[str] | Forecaster | Loaded) -> Loaded:
+    """Return a forecaster from its folder, or as given, with the hash that its folder would have.
+
+    What is loaded already is returned as it is.
+
+    Raises
+    ------
+    InputError
+        If it is neither a model folder nor a fitted forecaster of this package.
+    """
+    if isinstance(model, Loaded):
+        return model
+    if isinstance(model, str | os.PathLike):
+        forecaster, sha256 = load_with_hash(model)
+        return Loaded(forecaster, sha256, [])
+    if not isinstance(model, Forecaster):
+        rule = "be a model folder or a fitted forecaster"
+        raise bad_input("model", rule, type(model).__name__, "randomize(...) has one as .model")
+    packed = pack(model)
+    return Loaded(model, packed.sha256, [part["name"] for part in foreign_parts(packed.entry)])

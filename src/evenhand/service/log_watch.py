@@ -2,20 +2,112 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
+from evenhand._files import write_text
 from evenhand._format import count
 from evenhand._validate import InputError, first_names
 from evenhand._version import __version__
-from evenhand.logs import DecisionLog, Head, Verification, verify
 from evenhand.monitoring import Alarm, Watch, as_horizon, as_time
-from evenhand.service.first_forecasts import LEARNING, FirstForecasts
-from evenhand.service.matured import rows_of
-from evenhand.service.watch_state import WatchState
-from evenhand.service.watched_contexts import WatchedContexts, other_names
+from evenhand.service.chain import Verification, digest_of, verify
+from evenhand.service.decision_log import DecisionLog, Head
+from evenhand.service.matured import LEARNING, FirstForecasts, rows_of
+from evenhand.service.watched_contexts import Scope, WatchedContexts, other_names
+
+# --- state of a watch over a decision log, as it is in a file
+
+SCHEMA = "evenhand.log-watch/1"
+"""Name and version of the layout of the state file."""
+
+
+@dataclass(frozen=True)
+class WatchState:
+    """State of a watch over a log, as it is in a file.
+
+    Parameters
+    ----------
+    scope : Scope
+        Contexts that are watched.
+    head : Head or None
+        Last entry when the log was read, which later verifications compare.
+    until : str
+        Time up to which the log was read.
+    after : int
+        Number of the entry of the last row; 0 without rows.
+    watch : dict or None
+        `Watch.state()`; None before the watch has begun.
+    """
+
+    scope: Scope
+    head: Head | None
+    until: str
+    after: int = 0
+    watch: Mapping[str, Any] | None = None
+
+    def _values(self) -> dict[str, Any]:
+        """Return the state as JSON values."""
+        return {
+            "schema": SCHEMA,
+            "scope": self.scope.to_dict(),
+            "head": None if self.head is None else [self.head.number, self.head.sha256],
+            "until": self.until,
+            "after": self.after,
+            "watch": self.watch,
+        }
+
+    def write(self, path: Path) -> None:
+        """Write the state atomically."""
+        values = self._values()
+        write_text(path, json.dumps(values | {"sha256": digest_of(values)}) + "\n")
+
+    @property
+    def groups(self) -> list[str] | None:
+        """Group columns of the watch, which later contexts may lack; None before it has begun."""
+        return None if self.watch is None else list(self.watch["settings"]["groups"])
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """Read a state; None if there is no such file.
+
+        Raises
+        ------
+        InputError
+            If the file is something else, which would be overwritten, or has been changed.
+        """
+        remedy = "name another file, or remove it to begin again"
+        try:
+            values = json.loads(path.read_bytes())
+            if values["schema"] != SCHEMA:
+                raise InputError(f"{path} has schema {values['schema']!r:.60}; {remedy}")
+            # a changed number would be evidence that nobody saw
+            if values.pop("sha256") != digest_of(values):
+                raise InputError(f"{path} has been changed since a watch wrote it; {remedy}")
+            head = values["head"]
+            return cls(
+                Scope.from_dict(values["scope"]),
+                None if head is None else Head(int(head[0]), str(head[1])),
+                str(as_time("until", values["until"])),
+                int(values["after"]),
+                values["watch"],
+            )
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}; {remedy}") from error
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{path} is no state of a watch over a log; {remedy}") from error
+
+
+# --- a watch over contexts of a decision log, which continues where it stopped
 
 MOST = 0.5
 """Share of outcomes that were never recorded above which a remedy is named."""

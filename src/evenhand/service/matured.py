@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,140 @@ import numpy as np
 from evenhand._validate import Floats, InputError, Mask
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
-from evenhand.links import Link
-from evenhand.logs import DecisionLog, EntryTimes, Logged
 from evenhand.monitoring import Rows, as_horizon, as_time
-from evenhand.service.first_forecasts import FirstForecasts, days_between
-from evenhand.service.logged_forecasts import base_of, in_blocks, link_of, served_of
-from evenhand.service.watched_contexts import WatchedContexts
+from evenhand.service.contexts import base_of, in_blocks, link_of, served_of
+from evenhand.service.decision_log import DecisionLog, Logged
+from evenhand.service.entry_times import EntryTimes
+from evenhand.service.watched_contexts import WatchedContexts, naming_of
+
+# --- first forecasts of the people of some contexts, collected in one pass over a log
+
+LEARNING = 100
+"""Number of first forecasts that define the groups: the same ones, however often it is resumed."""
+
+Record = tuple[np.datetime64, float]
+"""Time at which an outcome was recorded, and its value."""
+
+
+class FirstForecasts:
+    """The first forecast of each person in some contexts, and the outcomes recorded by a time.
+
+    Outcomes of one person are dependent given the past, so a person counts once, with the first
+    forecast in any of the contexts; revisions are answers to somebody who knows the draw. Names of
+    people are comparable among contexts with the same key and way of naming people: under another
+    key the same people have other names, and count as new.
+
+    All entries of a log are added in their order, then `set_times` is called. Where a clock was
+    wrong, a forecast has its latest and an outcome its earliest time, so that none is lost.
+
+    Parameters
+    ----------
+    contexts : dict
+        Names of the contexts with what the log has about them.
+    end : datetime64
+        Time up to which entries are read; `set_times` drops later ones.
+
+    Attributes
+    ----------
+    times : ndarray of datetime64[us], shape (n,)
+        Times of the forecasts, not decreasing.
+    numbers : ndarray of int, shape (n,)
+        Numbers of their entries.
+    outcomes : dict
+        Times and values of the outcomes of each forecast id, in the order of the log.
+    features : list of dict
+        Values of group columns of the first 100 people.
+    """
+
+    def __init__(self, contexts: Mapping[str, Mapping[str, Any]], end: np.datetime64) -> None:
+        self._naming = {name: naming_of(values) for name, values in contexts.items()}
+        self.end = end
+        # hashes have a fixed size, whatever the names
+        self._people: set[bytes] = set()
+        self._n_entries = 0
+        # places of entries in the log, from 0
+        self._places: list[int] = []
+        self._repeated: list[int] = []
+        self._recorded: list[tuple[int, str, float]] = []
+        self._ids: list[str] = []
+        self._numbers: list[int] = []
+        self.outcomes: dict[str, list[Record]] = {}
+        self.features: list[dict[str, Any]] = []
+
+    def add(self, entry: Logged) -> None:
+        """Take note of the next entry of the log."""
+        place, values = self._n_entries, entry.values
+        self._n_entries += 1
+        if entry.kind == "outcome":
+            self._recorded.append((place, entry.id, float(values["y"])))
+        if entry.kind != "forecast" or values["revision"]:
+            return
+        naming = self._naming.get(values["context"])
+        if naming is None:
+            return
+        person = blake2b(f"{naming}\0{values['person']}".encode(), digest_size=16).digest()
+        if person in self._people:
+            self._repeated.append(place)
+            return
+        self._people.add(person)
+        self._places.append(place)
+        self._ids.append(entry.id)
+        self._numbers.append(entry.number)
+        if len(self.features) < LEARNING:
+            self.features.append(values.get("groups") or {})
+
+    def set_times(self, entries: EntryTimes) -> None:
+        """Set the times of the forecasts and outcomes by those of all entries that were added."""
+        served = entries.latest[self._places]
+        self.times: Any = served[served <= self.end]
+        self.numbers = np.array(self._numbers[: len(self)], dtype=np.int64)
+        self._ids, self.features = self._ids[: len(self)], self.features[: len(self)]
+        self._times_repeated = entries.latest[self._repeated]
+        recorded = entries.earliest[[place for place, _, _ in self._recorded]]
+        for time, (_, id, y) in zip(recorded, self._recorded, strict=True):
+            if time <= self.end:
+                self.outcomes.setdefault(id, []).append((time, y))
+
+    def __len__(self) -> int:
+        return int(self.times.size)
+
+    def is_due(self, wait: np.timedelta64) -> Mask:
+        """Return whose horizon has passed by the end, (n,)."""
+        return np.asarray(self.times + wait <= self.end)
+
+    def n_repeated(self, wait: np.timedelta64) -> int:
+        """Return how many forecasts, whose horizon has passed, are of people counted before."""
+        return int(np.sum(self._times_repeated + wait <= self.end))
+
+    def delays(self) -> Any:
+        """Return the days from each forecast to the first record of its outcome, NaN without."""
+        never = [(np.datetime64("NaT"), 0.0)]
+        first = [self.outcomes.get(id, never)[0][0] for id in self._ids]
+        return days_between(self.times, np.array(first, dtype=self.times.dtype))
+
+    def entries(self, log: DecisionLog, chosen: Mask) -> Iterator[Logged]:
+        """Yield chosen forecasts from the log, in order."""
+        numbers = self.numbers[chosen].tolist()
+        if not numbers:
+            return
+        wanted = iter(numbers)
+        number = next(wanted)
+        for entry in log.entries(after=numbers[0] - 1, kind="forecast"):
+            if entry.number != number:
+                continue
+            yield entry
+            following = next(wanted, None)
+            if following is None:
+                return
+            number = following
+
+
+def days_between(served: Any, recorded: Any) -> Any:
+    """Return days from serving to a record; 0 if a wrong clock leaves their order open."""
+    return np.maximum((recorded - served) / np.timedelta64(1, "D"), 0.0)
+
+
+# --- served forecasts of a log with the outcomes known at their horizon (outcomes: 6)
 
 BLOCK = 2000
 """Number of forecasts whose distributions are in memory at once."""
@@ -29,7 +157,6 @@ def matured_rows(
     horizon: float | str | timedelta,
     until: datetime | np.datetime64 | str | None = None,
     contexts: str | Sequence[str] | None = None,
-    after: datetime | np.datetime64 | str | None = None,
 ) -> Rows:
     """Return the forecasts whose horizon has passed, in the order of serving.
 
@@ -50,8 +177,6 @@ def matured_rows(
         has a zone.
     contexts : str or sequence of str, optional
         Names of the contexts; by default all contexts with the model of the newest one.
-    after : datetime, datetime64 or str, optional
-        Time of the last row of an earlier call; only rows served later are returned.
 
     Returns
     -------
@@ -74,7 +199,6 @@ def matured_rows(
     wait = as_horizon(horizon)
     # before the log is read: what others write in the meantime is later
     end = as_time("until", datetime.now(UTC) if until is None else until)
-    begin = None if after is None else as_time("after", after)
     names = [contexts] if isinstance(contexts, str) else contexts
     if next(log.entries(kind="context"), None) is None:
         return _joined([])
@@ -84,10 +208,7 @@ def matured_rows(
         found.add(entry)
         readings.append(entry.time)
     found.set_times(EntryTimes.of(readings, end))
-    chosen = found.is_due(wait)
-    if begin is not None:
-        chosen &= found.times > begin
-    return rows_of(log, found, wait, chosen)
+    return rows_of(log, found, wait, found.is_due(wait))
 
 
 def rows_of(
@@ -117,62 +238,41 @@ def rows_of(
     """
     times = found.times[chosen] if least is None else np.maximum(found.times[chosen], least)
     pairs = zip(found.entries(log, chosen), times, strict=True)
-    return _joined([_Block.of(block, found, wait) for block in in_blocks(pairs, BLOCK)], groups)
+    return _joined([_columns(block, found, wait) for block in in_blocks(pairs, BLOCK)], groups)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Columns of `Rows` for some forecasts."""
-
-    time: Any
-    known: Any
-    pit: tuple[Floats, Floats]
-    r: Floats
-    base: tuple[Floats, Floats] | None
-    excess: Floats | None
-    promised: Any
-    groups: list[dict[str, Any]]
-    delay: Floats
-    link: Link | None
-
-    @classmethod
-    def of(
-        cls,
-        served: Sequence[tuple[Logged, np.datetime64]],
-        found: FirstForecasts,
-        wait: np.timedelta64,
-    ) -> _Block:
-        """Compute the columns of forecasts, each with its time, and their outcomes by then."""
-        entries = [entry for entry, _ in served]
-        time = np.array([one for _, one in served])
-        y = np.full(len(entries), np.nan)
-        delay = np.full(len(entries), np.nan)
-        for row, entry in enumerate(entries):
-            mine = found.outcomes.get(entry.id, [])
-            if mine:
-                delay[row] = days_between(time[row], mine[0][0])
-            for recorded, value in mine:
-                if recorded <= time[row] + wait:
-                    y[row] = value
-        base = _distribution(entries)
-        link = link_of(entries[0].values)
-        kind = base.outcome_kind
+def _columns(
+    served: Sequence[tuple[Logged, np.datetime64]], found: FirstForecasts, wait: np.timedelta64
+) -> dict[str, Any]:
+    """Return columns of `Rows` for forecasts, each with its time, and their outcomes by then."""
+    entries = [entry for entry, _ in served]
+    time = np.array([one for _, one in served])
+    y = np.full(len(entries), np.nan)
+    delay = np.full(len(entries), np.nan)
+    for row, entry in enumerate(entries):
+        mine = found.outcomes.get(entry.id, [])
+        if mine:
+            delay[row] = days_between(time[row], mine[0][0])
+        for recorded, value in mine:
+            if recorded <= time[row] + wait:
+                y[row] = value
+    base = _distribution(entries)
+    link = link_of(entries[0].values)
+    kind = base.outcome_kind
+    is_hurdle = kind is OutcomeKind.HURDLE
+    return {
+        "time": time,
+        "known": ~np.isnan(y),
+        "pit": _cells(served_of(entries, base), y),
         # None becomes NaN
-        r = np.array([entry.values["r"] for entry in entries], dtype=np.float64)
-        is_binary = kind is OutcomeKind.BINARY
-        is_hurdle = kind is OutcomeKind.HURDLE
-        return cls(
-            time,
-            ~np.isnan(y),
-            _cells(served_of(entries, base), y),
-            r,
-            None if link is None else _base_cells(base, y),
-            y - np.exp(base.logsf(0.0)) if is_binary else None,
-            np.isnan(y) | (y != as_hurdle(base).at) if is_hurdle else None,
-            [entry.values.get("groups") or {} for entry in entries],
-            delay,
-            link,
-        )
+        "r": np.array([entry.values["r"] for entry in entries], dtype=np.float64),
+        "base": None if link is None else _base_cells(base, y),
+        "excess": y - np.exp(base.logsf(0.0)) if kind is OutcomeKind.BINARY else None,
+        "promised": np.isnan(y) | (y != as_hurdle(base).at) if is_hurdle else None,
+        "columns": [entry.values.get("groups") or {} for entry in entries],
+        "delay": delay,
+        "link": link,
+    }
 
 
 def _distribution(entries: Sequence[Logged]) -> Distribution:
@@ -205,7 +305,7 @@ def _base_cells(base: Distribution, y: Floats) -> tuple[Floats, Floats]:
     return np.where(is_atom, 0.0, low), np.where(is_atom, 1.0, high)
 
 
-def _joined(blocks: Sequence[_Block], names: Sequence[str] = ()) -> Rows:
+def _joined(blocks: Sequence[dict[str, Any]], names: Sequence[str] = ()) -> Rows:
     """Return the rows of all blocks, in order."""
     import pandas as pd
 
@@ -214,21 +314,18 @@ def _joined(blocks: Sequence[_Block], names: Sequence[str] = ()) -> Rows:
         time = none.astype("datetime64[us]")
         return Rows(time, none.astype(np.bool_), (none, none), delay=none)
 
-    def joined(name: str) -> Any:
-        parts = [getattr(block, name) for block in blocks]
+    def joined(parts: Sequence[Any]) -> Any:
         if any(part is None for part in parts):
             return None
         if isinstance(parts[0], tuple):
             return tuple(np.concatenate(ends) for ends in zip(*parts, strict=True))
         return np.concatenate(parts)
 
-    groups = [values for block in blocks for values in block.groups]
+    link = blocks[0]["link"]  # one model for all forecasts of a context
+    groups = [values for block in blocks for values in block["columns"]]
     columns = pd.DataFrame(groups, columns=list(names) or None) if any(groups) or names else None
-    fields = ("time", "known", "pit", "base", "excess", "promised", "delay")
-    r = joined("r")
-    return Rows(
-        **{name: joined(name) for name in fields},
-        r=None if np.isnan(r).all() else r,
-        columns=columns,
-        link=blocks[0].link,  # one model for all forecasts of a context
-    )
+    arrays = blocks[0].keys() - {"columns", "link"}
+    found = {name: joined([block[name] for block in blocks]) for name in arrays}
+    if np.isnan(found["r"]).all():
+        found["r"] = None
+    return Rows(**found, columns=columns, link=link)

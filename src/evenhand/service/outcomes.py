@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import numbers
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -13,18 +16,178 @@ from numpy.typing import ArrayLike
 
 from evenhand._format import count
 from evenhand._ids import check_id
-from evenhand._validate import InputError, as_floats, bad_input
+from evenhand._validate import InputError, as_floats, bad_input, first_names
 from evenhand.draws import KeyedDraws
-from evenhand.logs import DecisionLog, Entry, Logged, Transaction, digest_of
 from evenhand.monitoring import as_time
-from evenhand.service.logged_forecasts import (
-    context_values,
-    first_forecasts,
-    in_blocks,
-    logged_name,
-)
-from evenhand.service.outcome_values import check_outcome
-from evenhand.service.row_places import RowPlaces
+from evenhand.service.chain import digest_of
+from evenhand.service.contexts import context_values, first_forecasts, in_blocks, logged_name
+from evenhand.service.decision_log import DecisionLog, Entry, Logged, Transaction
+
+# --- outcomes that a logged forecast can have
+
+LISTED_VALUES = 8
+"""Largest number of values that a message lists."""
+
+
+def check_outcome(y: Any, record: Mapping[str, Any], place: str, remedy: str = "") -> float:
+    """Return an outcome as a float, if the forecast describes outcomes of this kind.
+
+    Parameters
+    ----------
+    y : float
+        The outcome.
+    record : dict
+        Logged distribution of the forecast, of `distributions.to_records`.
+    place : str
+        Name of the outcome in messages.
+    remedy : str, default ""
+        What to do, in messages.
+
+    Raises
+    ------
+    InputError
+        If the outcome is not a finite number, or not one that the forecast can have: 0 or 1 for
+        events, which alone may be booleans, a value of the lattice for counts and scores, no amount
+        beyond the atom, and nothing beyond a bound of the model's `support`.
+
+    Examples
+    --------
+    >>> check_outcome(2, {"family": "poisson", "rate": 1.5}, "y")
+    2.0
+    >>> check_outcome(2.5, {"family": "poisson", "rate": 1.5}, "y")
+    Traceback (most recent call last):
+    evenhand._validate.InputError: y must be a whole number of at least 0, got 2.5
+    """
+    if isinstance(y, bool | np.bool_):
+        if _innermost(record)["family"] != "bernoulli":
+            raise bad_input(place, "be a number, not a boolean", str(y), remedy)
+        return float(y)
+    try:
+        value = float(y) if isinstance(y, numbers.Real) else math.nan
+    except OverflowError:  # of an integer
+        value = math.inf
+    if not math.isfinite(value):
+        raise bad_input(place, "be a finite number", _shown(y), remedy)
+    rule = _broken_rule(value, record)
+    if rule is not None:
+        raise bad_input(place, rule, f"{value:g}", remedy)
+    return value
+
+
+def _shown(y: Any) -> str:
+    # the digits of a large integer would fill the message, and above 4,300 are an error
+    if isinstance(y, int):
+        return "a larger integer"
+    return f"{y:g}" if isinstance(y, numbers.Real) else f"{y!r:.80}"
+
+
+def _broken_rule(y: float, record: Mapping[str, Any]) -> str | None:
+    """Return the rule of the forecast that an outcome breaks."""
+    whole, record = record, _innermost(record)
+    match record["family"]:
+        case "bernoulli":
+            return None if y in (0.0, 1.0) else "be 0 or 1"
+        case "categorical":
+            listed = first_names([f"{value:g}" for value in record["support"]], LISTED_VALUES)
+            return None if y in record["support"] else f"be one of the values {listed}"
+        case "poisson" | "negative_binomial":
+            is_count = y >= 0 and y == round(y)
+            return None if is_count else "be a whole number of at least 0"
+        case "hurdle":
+            at = record["at"]
+            is_beyond = y < at if record["end"] == "low" else y > at
+            side = "above" if record["end"] == "low" else "below"
+            if is_beyond:
+                return f"be {at:g} or {side}"
+    return _broken_bound(y, whole)
+
+
+def _innermost(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the record of the distribution that determines the kind of the outcome."""
+    while record["family"] != "hurdle" and "base" in record:
+        record = record["base"]
+    return record
+
+
+def _broken_bound(y: float, record: Mapping[str, Any]) -> str | None:
+    """Return the bound of the support, in units of the outcome, that an outcome is beyond.
+
+    The ends of samples are no bounds: an outcome beyond them is a surprise, but possible.
+    """
+    if record["family"] == "hurdle":
+        return None if y == record["at"] else _broken_bound(y, record["positive"])
+    support = record.get("support") if record["family"] in ("transformed", "truncated") else None
+    if support is not None:
+        low, high = support["low"], support["high"]
+        if low is not None and y < low:
+            return f"be {low:g} or above, the bound of the forecast"
+        if high is not None and y > high:
+            return f"be {high:g} or below, the bound of the forecast"
+    # inside of these, supports have other units
+    has_own_units = record["family"] in ("transformed", "location_scale")
+    return None if has_own_units or "base" not in record else _broken_bound(y, record["base"])
+
+
+# --- places of rows in the files of a table, for messages
+
+LISTED_RUNS = 200
+"""Largest number of runs of rows that a message lists."""
+
+
+@dataclass(frozen=True)
+class RowPlaces:
+    """Files of a table, one after the other.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the files, or of what else contains the rows.
+    starts : tuple of int
+        Number of the first row of each file, from 0, increasing.
+
+    Examples
+    --------
+    >>> places = RowPlaces(("a.csv", "b.csv"), (0, 10))
+    >>> places.of(12)
+    'b.csv, row 3'
+    >>> places.listed([0, 2, 3, 4, 12])
+    'a.csv, rows 1, 3 to 5; b.csv, row 3'
+    """
+
+    names: tuple[str, ...]
+    starts: tuple[int, ...] = (0,)
+
+    def of(self, row: int) -> str:
+        """Return the file of a row and its number there, from 1."""
+        return self.listed([row])
+
+    def listed(self, rows: Sequence[int]) -> str:
+        """Return the files of increasing rows and their numbers there, runs of rows as one."""
+        runs: list[list[int]] = []
+        for row in rows:
+            is_next = runs and row == runs[-1][-1] + 1 and row not in self.starts
+            if is_next:
+                runs[-1][-1] = row
+            else:
+                runs.append([row, row])
+        by_file: dict[int, list[list[int]]] = {}
+        for run in runs[:LISTED_RUNS]:
+            by_file.setdefault(bisect_right(self.starts, run[0]) - 1, []).append(run)
+        found = "; ".join(self._of_file(file, some) for file, some in by_file.items())
+        n_more = sum(last - first + 1 for first, last in runs[LISTED_RUNS:])
+        return f"{found} and {n_more:,} more" if n_more else found
+
+    def _of_file(self, file: int, runs: list[list[int]]) -> str:
+        before = self.starts[file] - 1
+        shown = ", ".join(
+            f"{first - before}" if first == last else f"{first - before} to {last - before}"
+            for first, last in runs
+        )
+        is_one = len(runs) == 1 and runs[0][0] == runs[0][1]
+        return f"{self.names[file]}, row{'' if is_one else 's'} {shown}"
+
+
+# --- recording of outcomes of logged forecasts, one by one or from a table
 
 RECORDED_AT_ONCE = 1000
 """Number of outcomes in a transaction: others wait for the log for a fraction of a second."""

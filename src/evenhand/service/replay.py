@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, get_args
 
-from evenhand._validate import InputError
+from evenhand._format import count
+from evenhand._validate import InputError, about, check_column
 from evenhand.columns import as_pandas
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
-from evenhand.logs import DecisionLog, Head, Logged, verify
-from evenhand.service.contexts import versions
+from evenhand.service.chain import verify
+from evenhand.service.contexts import context_of, logged_forecast, logged_name, served_of, versions
+from evenhand.service.decision_log import DecisionLog, Head, Logged
 from evenhand.service.features import Features, RowReader
-from evenhand.service.forecasts import Decide, Forecasting
-from evenhand.service.loading import Loaded, loaded
-from evenhand.service.logged_forecasts import context_of, logged_forecast, logged_name, served_of
+from evenhand.service.forecasts import Decide, Forecasting, Loaded, loaded
 from evenhand.service.replay_result import Check, Difference, Replay, ReplayPart
+from evenhand.tables import Parts, id_column
 
 TOLERANCE = 1e-9
 """Largest relative difference of numbers that are equal: other processors change last digits."""
@@ -125,83 +127,76 @@ def replay_forecast(
     )
 
 
+def _same(part: ReplayPart, name: str, logged: Any, found: Any, text: str, other: str) -> Check:
+    """Compare one value, with the text of a check for an equal one and for another one."""
+    if logged == found:
+        return Check(part, "equal", text)
+    return Check.of(part, [Difference(name, logged, found)], other)
+
+
 def _model_check(model: Loaded, opened: Mapping[str, Any]) -> Check:
-    logged = opened["model_sha256"]
-    differs = [] if logged == model.sha256 else [Difference("sha256", logged, model.sha256)]
-    text = "another model" if differs else f"sha256 {logged[:HASH_DIGITS]}"
-    if opened["unstored"]:
-        text += f"; the hash does not cover {', '.join(opened['unstored'])}"
-    return Check.of("model", differs, text)
+    logged, unstored = opened["model_sha256"], ", ".join(opened["unstored"])
+    rest = f"; the hash does not cover {unstored}" if unstored else ""
+    text = f"sha256 {logged[:HASH_DIGITS]}{rest}"
+    return _same("model", "sha256", logged, model.sha256, text, f"another model{rest}")
 
 
 def _draw_checks(
     entry: Logged, opened: Mapping[str, Any], draws: KeyedDraws | None, person: str | int | None
 ) -> list[Check]:
     """Compare key, context, person and draw."""
-    context = entry.values["context"]
-    is_named = opened["person"] == "id"
+    context, logged, mode = entry.values["context"], opened["key"], opened["person"]
     if draws is None:
-        why = "needs the key"
-        checks = [Check("key", "not checked", why), Check("context", "equal", repr(context))]
-        is_known = is_named and person is not None
-        checks.append(
-            _person_check(entry, str(person))
-            if is_known
-            else Check("person", "not checked", "needs the id (--person)" if is_named else why)
-        )
-        return [*checks, _without_draw(entry) or Check("draw", "not checked", why)]
-    logged = opened["key"]
-    same = logged == draws.fingerprint
-    found = [] if same else [Difference("fingerprint", logged, draws.fingerprint)]
-    key = Check.of("key", found, f"fingerprint {logged}" if same else "another key")
-    found = [] if context == draws.context else [Difference("name", context, draws.context)]
-    named = Check.of("context", found, "another context" if found else repr(context))
-    return [key, named, *_own_checks(entry, is_named, draws, person, is_same_key=same)]
+        key = Check("key", "not checked", "needs the key")
+        named = Check("context", "equal", repr(context))
+    else:
+        text = f"fingerprint {logged}"
+        key = _same("key", "fingerprint", logged, draws.fingerprint, text, "another key")
+        other = "another context"
+        named = _same("context", "name", context, draws.context, repr(context), other)
+    who = _person_check(entry, mode, draws, person, is_same_key=key.status == "equal")
+    known = entry.values["person"] if person is None and mode == "id" else person
+    return [key, named, who, _draw_check(entry, draws, known, who)]
 
 
-def _own_checks(
+def _person_check(
     entry: Logged,
-    is_named: bool,
-    draws: KeyedDraws,
+    mode: str,
+    draws: KeyedDraws | None,
     person: str | int | None,
     *,
     is_same_key: bool,
-) -> list[Check]:
-    """Compare the person and the draw."""
-    mode = "id" if is_named else "hash"
-    known = entry.values["person"] if person is None and is_named else person
-    if known is None:
+) -> Check:
+    if mode == "id" and person is None:
+        return Check("person", "equal", "the id in the log")
+    why = ""
+    if mode == "hash" and draws is None:
+        why = "needs the key"
+    elif mode == "hash" and person is None:
         why = "the log has a keyed hash of the id; give the id of the person (--person)"
-        asked = Check("person", "not checked", why)
-        return [asked, _without_draw(entry) or Check("draw", "not checked", why)]
-    id = check_person(known, "person")
-    if person is None:
-        who = Check("person", "equal", "the id in the log")
-    elif is_named or is_same_key:
-        who = _person_check(entry, logged_name(draws, mode, id))
-    else:
-        who = Check("person", "not checked", "the log names people by hashes with another key")
-    no_draw = _without_draw(entry)
-    if no_draw is not None:
-        return [who, no_draw]
+    elif mode == "hash" and not is_same_key:
+        why = "the log names people by hashes with another key"
+    if why or person is None:
+        return Check("person", "not checked", why)
+    name = logged_name(draws, mode, check_person(person, "person"))
+    text = "the id belongs to the name in the log"
+    return _same("person", "name", entry.values["person"], name, text, "another person")
+
+
+def _draw_check(
+    entry: Logged, draws: KeyedDraws | None, person: str | int | None, who: Check
+) -> Check:
+    logged = entry.values["r"]
+    if logged is None:
+        return Check("draw", "equal", "the forecast does not depend on a draw")
     if who.status == "differs":
-        return [who, Check("draw", "not checked", "it is that of another person")]
-    logged, found = entry.values["r"], float(draws([id])[0])
+        return Check("draw", "not checked", "it is that of another person")
+    if draws is None or person is None:
+        return Check("draw", "not checked", "needs the key" if draws is None else who.text)
+    found = float(draws([check_person(person, "person")])[0])
     differs = [] if logged == found else [Difference("r", logged, found)]
     text = "not the draw of this person, key and context" if differs else f"r = {logged:.10g}"
-    return [who, Check.of("draw", differs, text)]
-
-
-def _person_check(entry: Logged, name: str) -> Check:
-    logged = entry.values["person"]
-    if logged == name:
-        return Check("person", "equal", "the id belongs to the name in the log")
-    return Check.of("person", [Difference("name", logged, name)], "another person")
-
-
-def _without_draw(entry: Logged) -> Check | None:
-    is_drawn = entry.values["r"] is not None
-    return None if is_drawn else Check("draw", "equal", "the forecast does not depend on a draw")
+    return Check.of("draw", differs, text)
 
 
 def _features(
@@ -277,8 +272,7 @@ def _values_check(
     is_identical = not differs and all(logged[name] == found[name] for name in exact)
     text = "at the logged draw"
     if not differs:
-        digits = "to all digits" if is_identical else "up to rounding"
-        text = f"{_counted(compared)} equal {digits} {text}"
+        text = f"equal {'to all digits' if is_identical else 'up to rounding'} {text}"
     text += "" if has_action else "; the action was not compared, as its rule is not given"
     return Check.of("values", differs, text), is_identical
 
@@ -289,14 +283,6 @@ def _compared(values: Mapping[str, Any]) -> dict[str, Any]:
     if values["probability"] is not None:
         return {"probability": values["probability"]}
     return found | {"mean": values["mean"]}
-
-
-def _counted(compared: Mapping[str, Any]) -> str:
-    """Return what was compared, numbers only counted."""
-    others = [name for name in ("link", "action") if name in compared]
-    n = len(compared) - len(others)
-    numbers = f"all {n} numbers" if n > 1 else next(iter(compared))
-    return ", ".join([numbers, *others])
 
 
 def _rules(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -345,3 +331,98 @@ def _libraries_check(opened: Mapping[str, Any], values: Check) -> Check:
         "not checked": "the values were not computed again",
     }
     return Check.of("libraries", differs, remark[values.status])
+
+
+# --- rows of logged forecasts in tables of features
+
+
+@dataclass(frozen=True)
+class FoundRow:
+    """Row of a table that belongs to a logged forecast.
+
+    Parameters
+    ----------
+    values : dict
+        Features by column, as the model reads them.
+    person : str, int or None
+        Id of the person; None without a column of ids.
+    """
+
+    values: dict[str, Any]
+    person: str | int | None
+
+
+def row_of(
+    entry: Logged,
+    parts: Parts,
+    model: Any,
+    *,
+    ids: str | None = None,
+    mode: str = "hash",
+    draws: KeyedDraws | None = None,
+) -> FoundRow:
+    """Return the row of a table to which a logged forecast belongs.
+
+    That is the row with the hash of the logged features. With a column of ids it is the row of the
+    person, whose features may have changed since; of several, one with the logged features.
+
+    Parameters
+    ----------
+    entry : Logged
+        The forecast.
+    parts : Parts
+        The table.
+    model : Forecaster
+        The fitted model, by whose schema rows are read.
+    ids : str, optional
+        Column with the ids of people.
+    mode : {"hash", "id"}
+        How the log names people.
+    draws : KeyedDraws, optional
+        Draws with the key, if people are named by hashes.
+
+    Raises
+    ------
+    InputError
+        If no row belongs to the forecast, or the table cannot be read.
+    """
+    wanted, name = entry.values["features_sha256"], entry.values["person"]
+    by_features: FoundRow | None = None
+    by_person: FoundRow | None = None
+    n = 0
+    for found, sha256 in _rows(parts, RowReader(model), ids):
+        n += 1
+        is_person = found.person is not None and logged_name(draws, mode, found.person) == name
+        if sha256 == wanted and (is_person or ids is None):
+            return found
+        if sha256 == wanted:
+            by_features = by_features or found
+        if is_person:
+            by_person = by_person or found
+    if by_person is not None or by_features is not None:
+        return by_person or by_features  # type: ignore[return-value]
+    what = "the features" if ids is None else "the person or the features"
+    remedy = "name another table"
+    if ids is None:
+        remedy += ", or the column of ids, to compare the row of the person"
+    raise InputError(
+        f"{parts.source}: none of {count(n, 'row')} has {what} of the forecast {entry.id}; {remedy}"
+    )
+
+
+def _rows(parts: Parts, reader: RowReader, ids: str | None) -> Iterator[tuple[FoundRow, str]]:
+    """Yield each row of a table with the hash of its features."""
+    names = [check_column(name, parts.columns, parts.source) for name in reader.names]
+    if ids is not None:
+        check_column(ids, parts.columns, parts.source)
+    wanted = list(dict.fromkeys([*names, *([] if ids is None else [ids])]))
+    typed = parts.typed(reader.schema.apply)
+    for part, source in enumerate(parts.names):
+        for start, block in typed.blocks(part, wanted):
+            people: list[Any] = [None] * len(block)
+            if ids is not None:
+                people = list(id_column(block, ids, source=source, start=start))
+            with about(source):
+                read = reader.read_all(block[names])
+            for features, person in zip(read, people, strict=True):
+                yield FoundRow(features.values, person), features.sha256

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from evenhand._format import Summarized, count
 from evenhand._table import Column, Table
-from evenhand.logs import Head
+from evenhand.service.decision_log import Head
 
 SCHEMA = "evenhand.replay/1"
 

@@ -8,9 +8,9 @@ from typing import Any, Self
 
 from evenhand._format import count
 from evenhand._ids import id_text
-from evenhand._validate import InputError, check_column, did_you_mean, first_names
-from evenhand.logs import DecisionLog
-from evenhand.service.first_forecasts import naming_of
+from evenhand._validate import InputError, check_column, first_names
+from evenhand.service.contexts import unknown_context
+from evenhand.service.decision_log import DecisionLog
 
 Kind = tuple[str | None, float | None]
 """Name and alpha of a link; None without one."""
@@ -216,9 +216,7 @@ def _named(
     """Return named contexts, which must be alike."""
     for name in names:
         if name not in known:
-            remedy = did_you_mean(name, list(known)) or "name one of these"
-            listed = first_names([repr(one) for one in known])
-            raise InputError(f"{log.source} has no context {name!r}, only {listed}; {remedy}")
+            raise unknown_context(log.source, name, list(known))
     chosen = [name for name in known if name in names]
     models = {known[name].get("model_sha256") for name in chosen}
     if model_sha256 is not None and models != {model_sha256}:
@@ -279,3 +277,10 @@ def other_names(contexts: WatchedContexts) -> str:
         f"the contexts name people in {count(n, 'way')} (another key, or ids), which cannot be"
         " compared; people who appear under several of them are counted as several people"
     )
+
+
+def naming_of(values: Mapping[str, Any]) -> str:
+    """Return what contexts must have in common for their names of people to be comparable."""
+    mode = values.get("person")
+    # ids are the same under every key
+    return str(mode) if mode == "id" else f"{mode} {values.get('key')}"

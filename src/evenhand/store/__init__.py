@@ -7,39 +7,26 @@ other files have their hash in their names, and `model.json` is replaced last an
 interrupted save leaves the old model unchanged, with its certificate and report.
 """
 
-from evenhand.store.archives import check_archive as check_archive
-from evenhand.store.certificates import CERTIFICATE, REPORT, ids_digest, people_record
-from evenhand.store.folder import CERTIFICATE_FOLDER as CERTIFICATE_FOLDER
-from evenhand.store.folder import MAPS_FOLDER as MAPS_FOLDER
-from evenhand.store.folder import MODEL_FOLDER as MODEL_FOLDER
-from evenhand.store.folder import check_folder, write_model
-from evenhand.store.folder import folder_kind as folder_kind
-from evenhand.store.forecast_certificates import (
-    read_forecast_certificate as read_forecast_certificate,
-)
-from evenhand.store.forecast_certificates import (
-    write_forecast_certificate as write_forecast_certificate,
-)
-from evenhand.store.manifest import FORMAT
+from __future__ import annotations
+
+from evenhand.store.certificates import CERTIFICATE as CERTIFICATE
+from evenhand.store.certificates import REPORT as REPORT
+from evenhand.store.certificates import ids_digest as ids_digest
+from evenhand.store.certificates import people_record as people_record
+from evenhand.store.certificates import read_forecast_certificate as read_forecast_certificate
+from evenhand.store.certificates import write_forecast_certificate as write_forecast_certificate
+from evenhand.store.manifest import check_folder as check_folder
 from evenhand.store.manifest import digest as digest
 from evenhand.store.manifest import sealed as sealed
+from evenhand.store.models import CERTIFICATE_FOLDER as CERTIFICATE_FOLDER
+from evenhand.store.models import MAPS_FOLDER as MAPS_FOLDER
+from evenhand.store.models import MODEL_FOLDER as MODEL_FOLDER
 from evenhand.store.models import certificate_at as certificate_at
-from evenhand.store.models import load, read_certificate, save
+from evenhand.store.models import folder_kind as folder_kind
+from evenhand.store.models import load as load
 from evenhand.store.models import load_with_hash as load_with_hash
-from evenhand.store.packing import PackedModel, pack
+from evenhand.store.models import read_certificate as read_certificate
+from evenhand.store.models import save as save
+from evenhand.store.models import write_model as write_model
 from evenhand.store.packing import foreign_parts as foreign_parts
-
-__all__ = [
-    "CERTIFICATE",
-    "FORMAT",
-    "REPORT",
-    "PackedModel",
-    "check_folder",
-    "ids_digest",
-    "load",
-    "pack",
-    "people_record",
-    "read_certificate",
-    "save",
-    "write_model",
-]
+from evenhand.store.packing import pack as pack

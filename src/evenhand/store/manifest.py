@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,28 @@ def digest(content: bytes) -> str:
 def error_text(error: BaseException) -> str:
     """Return the message of an error from another package, shortened to one line."""
     return " ".join(str(error).split())[:200]
+
+
+def check_folder(folder: str | os.PathLike[str]) -> Path:
+    """Return the path of a model folder, existing or not, if files could be written to it.
+
+    Meant to be called before long work.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     check_folder(Path(folder, "models", "first")).name
+    'first'
+    """
+    target = Path(folder)
+    # the nearest existing folder decides whether the others can be created
+    nearest = next(path for path in (target, *target.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        raise InputError(f"{target} cannot be a folder: {nearest} is a file; name another folder")
+    if not os.access(nearest, os.W_OK):
+        raise InputError(f"{target}: the folder {nearest} is write-protected; choose another")
+    return target
 
 
 def sealed(manifest: dict[str, Any]) -> bytes:

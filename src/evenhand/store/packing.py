@@ -14,8 +14,8 @@ import numpy as np
 
 from evenhand._validate import InputError, about, bad_input, typed_fields
 from evenhand.forecasters import FORECASTERS, Forecaster, State, SurvivalModel, thawed
+from evenhand.store.estimators import dump_part, load_part
 from evenhand.store.manifest import MANIFEST, digest, sealed
-from evenhand.store.parts import dump_part, load_part
 
 Blob = tuple[str, bytes]
 """File ending and content."""

@@ -6,58 +6,27 @@ from 1, without empty lines.
 
 from __future__ import annotations
 
-from evenhand.tables.cells import (
-    MISSING_WORDS,
-    as_mask,
-    is_text,
-    missing_words,
-    parse_numbers,
-    parse_text_numbers,
-    refuse_row,
-    text_array,
-)
-from evenhand.tables.files import TABLE_ENDINGS
-from evenhand.tables.files import open_parquet as open_parquet
-from evenhand.tables.files import readable as readable
-from evenhand.tables.parts import Parts, open_parts
-from evenhand.tables.reading import holds_text, read_table
-from evenhand.tables.spreadsheet import guarded as guarded
-from evenhand.tables.spreadsheet import spreadsheet_safe, unguarded
-from evenhand.tables.typed_columns import (
-    column_of,
-    id_column,
-    number_column,
-    refuse_repeated,
-    repeated_id,
-    row_blocks,
-    take_rows,
-)
-from evenhand.tables.writing import TableWriter, check_writable, write_table
-
-__all__ = [
-    "MISSING_WORDS",
-    "TABLE_ENDINGS",
-    "Parts",
-    "TableWriter",
-    "as_mask",
-    "check_writable",
-    "column_of",
-    "holds_text",
-    "id_column",
-    "is_text",
-    "missing_words",
-    "number_column",
-    "open_parts",
-    "parse_numbers",
-    "parse_text_numbers",
-    "read_table",
-    "refuse_repeated",
-    "refuse_row",
-    "repeated_id",
-    "row_blocks",
-    "spreadsheet_safe",
-    "take_rows",
-    "text_array",
-    "unguarded",
-    "write_table",
-]
+from evenhand.tables.cells import as_mask as as_mask
+from evenhand.tables.cells import column_of as column_of
+from evenhand.tables.cells import id_column as id_column
+from evenhand.tables.cells import is_text as is_text
+from evenhand.tables.cells import missing_words as missing_words
+from evenhand.tables.cells import number_column as number_column
+from evenhand.tables.cells import parse_numbers as parse_numbers
+from evenhand.tables.cells import parse_text_numbers as parse_text_numbers
+from evenhand.tables.cells import refuse_repeated as refuse_repeated
+from evenhand.tables.cells import refuse_row as refuse_row
+from evenhand.tables.cells import repeated_id as repeated_id
+from evenhand.tables.cells import row_blocks as row_blocks
+from evenhand.tables.cells import take_rows as take_rows
+from evenhand.tables.cells import text_array as text_array
+from evenhand.tables.files import TABLE_ENDINGS as TABLE_ENDINGS
+from evenhand.tables.files import holds_text as holds_text
+from evenhand.tables.files import read_table as read_table
+from evenhand.tables.parts import Parts as Parts
+from evenhand.tables.parts import open_parts as open_parts
+from evenhand.tables.writing import TableWriter as TableWriter
+from evenhand.tables.writing import check_writable as check_writable
+from evenhand.tables.writing import spreadsheet_safe as spreadsheet_safe
+from evenhand.tables.writing import unguarded as unguarded
+from evenhand.tables.writing import write_table as write_table

@@ -11,19 +11,23 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from evenhand._validate import InputError, bad_input, check_column, check_count
+from evenhand._validate import InputError, check_column
+from evenhand.tables.cells import row_blocks
 from evenhand.tables.files import (
     cast_columns,
     check_header,
     check_part,
+    check_same_columns,
     csv_head,
+    no_rows,
     open_parquet,
     plain_schema,
     read_part,
     readable,
+    table_paths,
+    to_pandas,
+    unify_types,
 )
-from evenhand.tables.reading import check_same_columns, no_rows, table_paths, to_pandas, unify_types
-from evenhand.tables.typed_columns import row_blocks
 
 Typing = Callable[[pd.DataFrame, str, int], pd.DataFrame]
 """Converts the columns of a block to their kinds. Takes the block and, for messages, the file name
@@ -122,26 +126,16 @@ class Parts:
         Raises
         ------
         InputError
-            If a column or the part is unknown; while reading, if the part is damaged or has changed
+            If a column is unknown; while reading, if the part is damaged or has changed
             since it was opened.
         """
-        if not 0 <= i < len(self):
-            raise bad_input("i", f"be the number of a part, from 0 to {len(self) - 1}", i)
         path = self.paths[i]
         chosen = self.columns if columns is None else columns
         wanted = [check_column(name, self.columns, str(path)) for name in chosen]
-        if not wanted:
-            raise bad_input("columns", "name at least one column", "none")
-        size = check_count("size", size)
         if self.counts[i] == 0:
-            return iter(())
+            return
         read = self._csv_blocks if self.counts[i] is None else self._parquet_blocks
-        return self._typed_blocks(i, read(i, wanted, size))
-
-    def _typed_blocks(
-        self, i: int, blocks: Iterator[tuple[int, pd.DataFrame]]
-    ) -> Iterator[tuple[int, pd.DataFrame]]:
-        for start, block in blocks:
+        for start, block in read(i, wanted, size):
             name = self.names[i]
             yield start, block if self.kinds is None else self.kinds(block, name, start)
 
@@ -173,8 +167,7 @@ class Parts:
                     f"{path} had {self.counts[i]} rows when it was opened and now has"
                     f" {file.metadata.num_rows}; do not change parts while they are read"
                 )
-            distinct = list(dict.fromkeys(wanted))
-            batches = file.iter_batches(size, columns=distinct, use_threads=False)
+            batches = file.iter_batches(size, columns=wanted, use_threads=False)
             for table in _in_blocks(batches, size):
                 # older readers keep the order of the file, and read `x.y` together with `x`
                 block = cast_columns(table.select(wanted), schema, str(path))

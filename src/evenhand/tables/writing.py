@@ -1,9 +1,10 @@
-"""Atomic writing of tables, whole or block by block."""
+"""Atomic writing of tables, whole or block by block, and csv cells that spreadsheets do not run."""
 
 from __future__ import annotations
 
 import gzip
 import os
+import re
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -16,8 +17,7 @@ from pyarrow import parquet
 
 from evenhand._files import Partial, link_target
 from evenhand._validate import InputError
-from evenhand.tables.files import TABLE_ENDINGS, cast_columns, ending_of
-from evenhand.tables.reading import check_same_columns
+from evenhand.tables.files import TABLE_ENDINGS, cast_columns, check_same_columns, ending_of
 
 
 def check_writable(path: str | os.PathLike[str], endings: Sequence[str]) -> Path:
@@ -114,11 +114,6 @@ class TableWriter:
             If the columns are not those of the first block, in any order, or values do not fit its
             types. After an error nothing more can be written.
         """
-        if self._file is None:
-            raise InputError(
-                f"{self.path}: the writer is closed; write inside one `with` block, and start again"
-                " after an error"
-            )
         try:
             self._append(frame)
         except BaseException:
@@ -163,8 +158,7 @@ class TableWriter:
 
     def _finish(self) -> None:
         if self._file is None or self._partial is None or self._columns is None:
-            reason = "no block was written" if self._file else "a block could not be written"
-            raise InputError(f"{self.path}: {reason}; write at least one block, without errors")
+            raise InputError(f"{self.path}: no block was written; write at least one")
         self._encoders.close()
         self._file.close()
         self._partial.commit()
@@ -208,3 +202,57 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """
     with TableWriter(path) as writer:
         writer.write(frame)
+
+
+# --- protection of csv cells that a spreadsheet would run as formulas
+
+FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+"""Beginning of a cell that a spreadsheet may run, also with full-width characters, or of the
+protected form of such a cell."""
+
+NEGATIVE = re.compile("-[0-9]+(\\.[0-9]+)?(e-?[0-9]+)?")
+"""Negative numbers, which a spreadsheet does not run."""
+
+
+def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
+    """Protect text cells and column names of a table that a spreadsheet would run as formulas.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"id": ["@ada", "-5", "ben"], "mean": [-0.5, 1.0, 2.0]})
+    >>> spreadsheet_safe(table)["id"].tolist()
+    ["'@ada", '-5', 'ben']
+    """
+    # column names are cells of the file as well
+    named = frame.rename(columns=guarded)
+    texts = [name for name, kind in named.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
+    for name in texts:
+        named[name] = named[name].map(guarded)
+    return named
+
+
+def guarded(value: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet might run as a formula.
+
+    A text that already has such an apostrophe gets another, so that no two texts are written alike
+    and `unguarded` can undo it. Negative numbers are unchanged: a spreadsheet shows their value.
+
+    Examples
+    --------
+    >>> [guarded(text) for text in ("=1+1", "'=1+1", "'t Hooft", "-5.2e-3", "-5+1", 7)]
+    ["'=1+1", "''=1+1", "'t Hooft", '-5.2e-3', "'-5+1", 7]
+    """
+    if isinstance(value, str) and FORMULA.match(value) and not NEGATIVE.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def unguarded(text: str) -> str:
+    """Return the original text from the output of `guarded`.
+
+    Examples
+    --------
+    >>> unguarded("'=1+1"), unguarded("'t Hooft")
+    ('=1+1', "'t Hooft")
+    """
+    return text[1:] if text.startswith("'") and FORMULA.match(text) else text

@@ -2,63 +2,26 @@
 
 from __future__ import annotations
 
-from evenhand.forecasters.adapters.base import Base
-from evenhand.forecasters.adapters.classifier_bases import ClassifierBase, is_event
-from evenhand.forecasters.adapters.count_bases import CountBase, check_counts, has_poisson_loss
-from evenhand.forecasters.adapters.dispersion import Family
-from evenhand.forecasters.adapters.distribution_bases import ForecasterBase
-from evenhand.forecasters.adapters.estimators import (
-    SPREADS,
-    SpreadKind,
-    Training,
-    allows_missing,
-    final_step,
-    frozen,
-    thawed,
-)
-from evenhand.forecasters.adapters.kinds import KINDS, kind_of
-from evenhand.forecasters.adapters.quantile_bases import FITTED_LEVELS as FITTED_LEVELS
-from evenhand.forecasters.adapters.quantile_bases import QuantileGrid
-from evenhand.forecasters.adapters.quantile_bases import spaced as spaced
-from evenhand.forecasters.adapters.residual_bases import ResidualBase
-from evenhand.forecasters.adapters.spread_trees import SpreadTrees, on_grids
-from evenhand.forecasters.adapters.survival_bases import SurvivalBase
-from evenhand.forecasters.adapters.survival_models import SurvivalModel
-from evenhand.forecasters.adapters.tails import (
-    effective_size,
-    n_cells,
-    plotting_positions,
-    residual_distribution,
-    tail_knots,
-)
-
-__all__ = [
-    "KINDS",
-    "SPREADS",
-    "Base",
-    "ClassifierBase",
-    "CountBase",
-    "Family",
-    "ForecasterBase",
-    "QuantileGrid",
-    "ResidualBase",
-    "SpreadKind",
-    "SpreadTrees",
-    "SurvivalBase",
-    "SurvivalModel",
-    "Training",
-    "allows_missing",
-    "check_counts",
-    "effective_size",
-    "final_step",
-    "frozen",
-    "has_poisson_loss",
-    "is_event",
-    "kind_of",
-    "n_cells",
-    "on_grids",
-    "plotting_positions",
-    "residual_distribution",
-    "tail_knots",
-    "thawed",
-]
+from evenhand.forecasters.adapters.base import SPREADS as SPREADS
+from evenhand.forecasters.adapters.base import Base as Base
+from evenhand.forecasters.adapters.base import SpreadKind as SpreadKind
+from evenhand.forecasters.adapters.base import Training as Training
+from evenhand.forecasters.adapters.base import allows_missing as allows_missing
+from evenhand.forecasters.adapters.base import final_step as final_step
+from evenhand.forecasters.adapters.base import frozen as frozen
+from evenhand.forecasters.adapters.base import thawed as thawed
+from evenhand.forecasters.adapters.discrete_bases import ClassifierBase as ClassifierBase
+from evenhand.forecasters.adapters.discrete_bases import CountBase as CountBase
+from evenhand.forecasters.adapters.discrete_bases import Family as Family
+from evenhand.forecasters.adapters.discrete_bases import check_counts as check_counts
+from evenhand.forecasters.adapters.discrete_bases import has_poisson_loss as has_poisson_loss
+from evenhand.forecasters.adapters.discrete_bases import is_event as is_event
+from evenhand.forecasters.adapters.distribution_bases import ForecasterBase as ForecasterBase
+from evenhand.forecasters.adapters.distribution_bases import QuantileGrid as QuantileGrid
+from evenhand.forecasters.adapters.kinds import KINDS as KINDS
+from evenhand.forecasters.adapters.kinds import kind_of as kind_of
+from evenhand.forecasters.adapters.residual_bases import ResidualBase as ResidualBase
+from evenhand.forecasters.adapters.spread_trees import SpreadTrees as SpreadTrees
+from evenhand.forecasters.adapters.spread_trees import on_grids as on_grids
+from evenhand.forecasters.adapters.survival import SurvivalBase as SurvivalBase
+from evenhand.forecasters.adapters.survival import SurvivalModel as SurvivalModel

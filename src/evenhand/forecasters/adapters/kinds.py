@@ -12,19 +12,17 @@ from sklearn.ensemble import BaggingRegressor, VotingRegressor
 
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.distributions import Distribution, Normal, NormalMixture
-from evenhand.forecasters.adapters.base import Base
-from evenhand.forecasters.adapters.classifier_bases import ClassifierBase
-from evenhand.forecasters.adapters.count_bases import CountBase
+from evenhand.forecasters.adapters.base import USE_A_FUNCTION, Base, Training, frozen, thawed
+from evenhand.forecasters.adapters.discrete_bases import ClassifierBase, CountBase
 from evenhand.forecasters.adapters.distribution_bases import (
     CallableBase,
     ForecasterBase,
     PPFBase,
+    QuantileBase,
     ReturnStdBase,
 )
-from evenhand.forecasters.adapters.estimators import USE_A_FUNCTION, Training, frozen, thawed
-from evenhand.forecasters.adapters.quantile_bases import QuantileBase
 from evenhand.forecasters.adapters.residual_bases import ResidualBase
-from evenhand.forecasters.adapters.survival_bases import SurvivalBase
+from evenhand.forecasters.adapters.survival import SurvivalBase
 from evenhand.tables import take_rows
 
 

@@ -1,14 +1,110 @@
-"""Inputs of networks: encoded columns with short tails, and their places among bins."""
+"""Inputs and outputs of networks, on scales that are roughly normal."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+import math
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy import special
 
-from evenhand._validate import Floats, InputError, Ints, check_indices, typed
-from evenhand.forecasters.network.skew import robust_scale, skew_scores
+from evenhand._validate import Floats, InputError, Ints, check_indices, typed, typed_fields
+from evenhand.forecasters.samples import smallest_gap, weighted_quantiles
+
+if TYPE_CHECKING:
+    import torch
+
+    from evenhand.forecasters.network.training import RowLoss
+
+
+# --- skewed scales: increasing functions of scores that are roughly normal (Tukey's g)
+
+PROBABILITIES = (0.1, 0.5, 0.9)
+NORMAL_SCORE = 1.2815515655446004
+"""Score of the last of these quantiles under a standard normal distribution."""
+
+LEAST_SIDE = 0.02
+"""Distance of an outer quantile from the median, in standard deviations, below which a variable is
+only standardized: most of its values are the same."""
+
+MAX_SKEW = 1.0
+FEW_ROWS = 50
+"""Number of rows at which the estimated skewness is halved."""
+
+SMALLEST = 0.02
+"""Value of 1 + g v below which the logarithm is continued by its tangent."""
+
+REACH = (-4.0, 6.0)
+"""Scores beyond which the exponential of outcomes is continued by its tangent at the latest."""
+
+
+def robust_scale(values: Floats, weight: Floats) -> tuple[float, float, float]:
+    """Return offset, unit and skewness g of a variable.
+
+    If the variable is `offset + unit * (exp(g score) - 1) / g` with a standard normal score, its
+    quantiles at 10%, 50% and 90% determine all three. For g = 0 it is normal, for g = 1 lognormal.
+
+    References
+    ----------
+    Hoaglin, Summarizing shape numerically: the g-and-h distributions, 1985.
+    """
+    mean = float(np.average(values, weights=weight))
+    std = float(np.sqrt(np.average((values - mean) ** 2, weights=weight))) or 1.0
+    low, middle, high = weighted_quantiles(values, weight, PROBABILITIES)
+    if min(high - middle, middle - low) <= LEAST_SIDE * std:
+        return mean, std, 0.0
+    skew = math.log((high - middle) / (middle - low)) / NORMAL_SCORE
+    skew *= values.size / (values.size + FEW_ROWS)
+    skew = min(max(skew, -MAX_SKEW), MAX_SKEW)
+    # the limit of the expression below for g to 0, where it cannot be evaluated
+    if abs(skew) < 1e-3:
+        return middle, (high - low) / (2 * NORMAL_SCORE), 0.0
+    return middle, skew * (high - low) / (2 * math.sinh(skew * NORMAL_SCORE)), skew
+
+
+def skew_scores(units: Floats, skew: Floats | float) -> Floats:
+    """Return log(1 + g units) / g, or the units where g is 0; the inverse of `Skew.place`."""
+    argument = 1 + np.asarray(skew) * units
+    logarithm = np.log(np.maximum(argument, SMALLEST))
+    tangent = np.minimum(argument - SMALLEST, 0.0) / SMALLEST
+    with np.errstate(invalid="ignore"):
+        scores = (logarithm + tangent) / np.where(skew == 0, 1.0, skew)
+    return np.where(skew == 0, units, scores)
+
+
+@dataclass(frozen=True)
+class Skew:
+    """Map from scores to outcomes in units: (exp(g score) - 1) / g, linear beyond two scores.
+
+    Parameters
+    ----------
+    g : float
+        Skewness; 0 is the identity.
+    low, high : float
+        Scores beyond which the map is linear, so that no outcome is out of reach.
+    """
+
+    g: float = 0.0
+    low: float = REACH[0]
+    high: float = REACH[1]
+
+    @classmethod
+    def reaching(cls, units: Floats, g: float) -> Skew:
+        """Return the map that is exponential on the range of the outcomes."""
+        scores = skew_scores(units, g)
+        return cls(g, max(float(scores.min()), REACH[0]), min(float(scores.max()), REACH[1]))
+
+    def place(self, score: Any, library: Any = np) -> tuple[Any, Any]:
+        """Return outcomes and slopes at scores; `library` is numpy or torch."""
+        if self.g == 0:
+            return score, 1.0
+        inside = library.clip(score, self.low, self.high)
+        slope = library.exp(self.g * inside)
+        return library.expm1(self.g * inside) / self.g + slope * (score - inside), slope
+
+
+# --- inputs of networks: encoded columns with short tails, and their places among bins
 
 LEAST_VALUES = 6
 """Fewest distinct values of a column that is transformed; others are indicators or few levels."""
@@ -136,3 +232,90 @@ class Inputs:
         if sizes != [n_columns, *[sizes[1]] * 4, *[sizes[5]] * 3] or not is_known:
             raise InputError("the scales and the bins of the inputs do not match")
         return made
+
+
+# --- mixtures of normals as functions of a network's outputs
+
+MIN_STD = 0.002
+"""Smallest standard deviation of a component, relative to the unit of the outcome."""
+
+CELL_STD = 12**-0.5
+"""Standard deviation of an outcome within a rounding cell of width 1."""
+
+
+@dataclass(frozen=True)
+class MixtureOutputs:
+    """Mixtures of normals as functions of the outputs of networks.
+
+    The outputs of a row are logits of weights, scores of means and the spreads before softplus. A
+    mean is the skewed map of its score, and a standard deviation is in units of the map's slope
+    there: where outcomes are skewed, spreads grow with the mean unless the network learns
+    otherwise.
+
+    Parameters
+    ----------
+    skew : Skew
+        Map from scores to outcomes in units.
+    min_std : float
+        Smallest standard deviation of a component, before the slope.
+    """
+
+    skew: Skew = field(default_factory=Skew)
+    min_std: float = MIN_STD
+
+    @classmethod
+    def of(cls, units: Floats, g: float) -> Self:
+        """Return the outputs for outcomes in units of skewness g."""
+        # on a grid, a component narrower than a cell raises the density and nothing else
+        return cls(Skew.reaching(units, g), max(MIN_STD, CELL_STD * smallest_gap(units)))
+
+    def mixtures(self, out: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return weights, means and standard deviations, in units of the outcome."""
+        logits, score, raw = np.split(out, 3, axis=-1)
+        loc, slope = self.skew.place(score)
+        # softmax and softplus make any output a valid mixture
+        std = slope * (np.logaddexp(0.0, raw) + self.min_std)
+        return special.softmax(logits, axis=-1), loc, std
+
+    def tensors(
+        self, out: torch.Tensor, dim: int = -1
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return logits of weights, means and standard deviations in training.
+
+        `dim` is the axis of the outputs.
+        """
+        import torch
+
+        logits, score, raw = out.chunk(3, dim=dim)
+        loc, slope = self.skew.place(score, torch)
+        return logits, loc, slope * (torch.nn.functional.softplus(raw) + self.min_std)
+
+    def row_loss(self) -> RowLoss:
+        """Return the log loss of each row."""
+        import torch
+
+        from evenhand.losses import nll_loss
+
+        log_root = 0.5 * float(np.log(2 * np.pi))
+
+        def loss(
+            out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
+        ) -> torch.Tensor:
+            # sums over the few components of a row are several times faster along the first axis
+            logits, loc, std = self.tensors(out.movedim(-1, 0).contiguous(), dim=0)
+            z = (y - loc) / std
+            parts = logits - 0.5 * z * z - torch.log(std)
+            log_density = torch.logsumexp(parts, dim=0) - torch.logsumexp(logits, dim=0) - log_root
+            return nll_loss(log_density)
+
+        return loss
+
+    def to_state(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Rebuild from the output of `to_state`."""
+        skew = Skew(**typed_fields(Skew, state["skew"]))
+        return cls(skew, typed("min_std", state["min_std"], float))

@@ -8,20 +8,80 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import optimize, special
 from sklearn.exceptions import ConvergenceWarning
 
-from evenhand._validate import Floats, bad_input, check_fraction, typed
+from evenhand._validate import Floats, Mask, bad_input, check_fraction, typed
 from evenhand.distributions import NormalMixture
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
 from evenhand.forecasters.base import State
 from evenhand.forecasters.bounds import Bounds
-from evenhand.forecasters.network.inputs import Inputs
-from evenhand.forecasters.network.mixture_outputs import MixtureOutputs
+from evenhand.forecasters.network.inputs import Inputs, MixtureOutputs, robust_scale
 from evenhand.forecasters.network.neural import NeuralForecaster
-from evenhand.forecasters.network.recalibration import spread_factor
-from evenhand.forecasters.network.schedule import Schedule
-from evenhand.forecasters.network.skew import robust_scale
+from evenhand.forecasters.network.settings import Settings
+
+# --- recalibration of an ensemble's spread from the rows that its members held out
+
+FEW_ROWS = 100
+"""Number of held-out forecasts at which the logarithm of the factor is halved."""
+
+RANGE = (0.6, 1.6)
+"""Range of the factor."""
+
+
+def spread_factor(
+    weights: Floats, loc: Floats, std: Floats, y: Floats, row_weight: Floats, held: Mask
+) -> float:
+    """Return the factor for the components' standard deviations of an ensemble.
+
+    A member's factor t maximizes the likelihood of the rows that it held out. The ensemble needs
+    another one: averaging m members takes away (m - 1) / m of their variance v from the error of
+    the mean, and the mixture already adds as much to its own variance. With variances in units of
+    a member's own variance, t^2 = error + v becomes (t^2 - c) / (1 + c), c = v (m - 1) / m.
+
+    Parameters
+    ----------
+    weights, loc, std : ndarray of shape (n_members, n, n_components)
+        Mixtures that the members predict.
+    y, row_weight : ndarray of shape (n,)
+        Outcomes and weights.
+    held : ndarray of bool of shape (n_members, n)
+        Whether a member held out a row.
+    """
+    if held.all():  # rows that no member learned from: the ensemble is a single member
+        weights, loc, std = (
+            np.concatenate(list(array), axis=-1)[None] for array in (weights / len(held), loc, std)
+        )
+        held = held[:1]
+    member, row = np.nonzero(held)
+    parts = (weights[member, row], loc[member, row], std[member, row])
+    outcome = y[row, None]
+    share = row_weight[row] / row_weight[row].sum()
+
+    def loss(log_factor: float) -> float:
+        scaled = parts[2] * np.exp(log_factor)
+        logs = -0.5 * ((outcome - parts[1]) / scaled) ** 2 - np.log(scaled)
+        return -float(share @ special.logsumexp(logs, b=parts[0], axis=-1))
+
+    bounds = tuple(np.log(RANGE))
+    found = optimize.minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-3})
+    own = np.exp(2 * found.x)
+    common = _variance_between(weights, loc, std)
+    squared = (own - common) / (1 + common)
+    log_factor = 0.5 * np.log(np.clip(squared, RANGE[0] ** 2, RANGE[1] ** 2))
+    return float(np.exp(log_factor * member.size / (member.size + FEW_ROWS)))
+
+
+def _variance_between(weights: Floats, loc: Floats, std: Floats) -> float:
+    """Return (m - 1) / m times the mean variance of m members' means, in own variances."""
+    mean = (weights * loc).sum(axis=-1)
+    own = (weights * (std**2 + (loc - mean[..., None]) ** 2)).sum(axis=-1)
+    # the population variance is (m - 1) / m times the unbiased one
+    return float(np.mean(mean.var(axis=0) / own.mean(axis=0)))
+
+
+# --- the forecaster
 
 STRENGTHS = ((0.0, 0.01), (0.2, 0.1), (0.3, 1.0))
 """Dropout and weight decay that are tried where neither is given."""
@@ -31,6 +91,19 @@ BIN_STRENGTHS = 2
 
 RECALIBRATION_ROWS = 4000
 """Most held-out rows that are used to recalibrate."""
+
+BATCHES = ((1000, 64), (5000, 128))
+LARGEST_BATCH = 256
+"""Numbers of rows below which, and sizes of a batch."""
+
+USUAL_STEPS = 1250
+FEWEST_PASSES = 30
+MOST_PASSES = 200
+"""A training has the usual number of steps unless that is too few or too many passes."""
+
+USUAL_CHECKS = 60
+
+LAST_RATE = 0.01
 
 UNFINISHED = 0.02
 """Improvement of a network's loss in the last quarter of a training, in nats, that is a sign
@@ -129,14 +202,6 @@ class MixtureMLPRegressor(NeuralForecaster):
     # for each network the ensemble is trained on all rows
     activation: ClassVar[str] = "silu"
     splits_by_network: ClassVar[bool] = True
-    optional: ClassVar[tuple[str, ...]] = (
-        "dropout",
-        "weight_decay",
-        "batch_size",
-        "max_passes",
-        "max_steps",
-        "check_every",
-    )
 
     # of an unfitted model
     inputs_: Inputs | None = None
@@ -277,14 +342,6 @@ class MixtureMLPRegressor(NeuralForecaster):
 
         from evenhand.forecasters.network.training import Candidate, train_best
 
-        schedule = Schedule(
-            self.learning_rate,
-            self.patience,
-            self.batch_size,
-            self.max_passes,
-            self.max_steps,
-            self.check_every,
-        )
         n_learning = learning.y.size if learning.of is None else learning.of.shape[1]
         options = self._options(Inputs.fit(learning.x))
         candidates = []
@@ -296,7 +353,7 @@ class MixtureMLPRegressor(NeuralForecaster):
                     self._shape_of(x.shape[1], dropout),
                     replace(learning, x=x),
                     replace(validation, x=x_val),
-                    schedule.settings(n_learning, weight_decay),
+                    self._settings(n_learning, weight_decay),
                 )
             )
         chosen, trained = train_best(
@@ -314,6 +371,26 @@ class MixtureMLPRegressor(NeuralForecaster):
         if validation is not learning:
             self.spread_factor_ = self._spread_factor(candidates[chosen].validation, n_networks)
         return trained
+
+    def _settings(self, n: int, weight_decay: float) -> Settings:
+        """Return the settings for n rows to learn from; None depends on this number."""
+        usual = next((size for below, size in BATCHES if n < below), LARGEST_BATCH)
+        batch_size = min(self.batch_size or usual, n)
+        per_pass = n // batch_size
+        usual_passes = min(max(USUAL_STEPS // per_pass, FEWEST_PASSES), MOST_PASSES)
+        max_steps = per_pass * (self.max_passes or usual_passes)
+        if self.max_steps is not None:
+            max_steps = min(max_steps, self.max_steps)
+        return Settings(
+            self.learning_rate,
+            weight_decay,
+            batch_size,
+            max_steps,
+            self.patience,
+            self.check_every or max(1, max_steps // USUAL_CHECKS),
+            last_rate=LAST_RATE,
+            decays_biases=False,
+        )
 
     def _options(self, inputs: Inputs) -> list[tuple[Inputs, tuple[float, float]]]:
         """Return the inputs and the pairs of dropout and weight decay to choose from."""

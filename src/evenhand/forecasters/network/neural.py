@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
@@ -45,8 +44,6 @@ class NeuralForecaster(Forecaster):
     activation: ClassVar[str] = "leaky_relu"
     splits_by_network: ClassVar[bool] = False
     """Whether each network has its own rows for early stopping."""
-    optional: ClassVar[tuple[str, ...]] = ()
-    """Parameters that may be None, for a value that depends on the training rows."""
 
     # constructor parameters of every subclass
     hidden: tuple[int, ...]
@@ -84,7 +81,7 @@ class NeuralForecaster(Forecaster):
         All values of `chunk` have the same split, but different initial weights and batches.
         """
         require_extra("torch", "neural")
-        from evenhand.forecasters.network.rows import Rows
+        from evenhand.forecasters.network.training import Rows
 
         self._check_parameters()
         table, outcomes, weight = self._check_training(X, y, sample_weight)
@@ -120,7 +117,7 @@ class NeuralForecaster(Forecaster):
         self, rows: Any, X_val: Any, y_val: Any, n_networks: int, random: np.random.Generator
     ) -> tuple[Any, Any]:
         """Return rows for training and rows for early stopping."""
-        from evenhand.forecasters.network.rows import split_rows, split_rows_by_network
+        from evenhand.forecasters.network.training import split_rows, split_rows_by_network
 
         if X_val is not None or y_val is not None:
             return rows, self._validation_rows(X_val, y_val)
@@ -130,8 +127,10 @@ class NeuralForecaster(Forecaster):
 
     def _check_parameters(self) -> None:
         """Check the counts and the layers."""
+        # where None is the default, the value depends on the training rows
+        defaults = type(self)().get_params(deep=False)
         for name, value in self.get_params(deep=False).items():
-            if name in COUNTS and not (value is None and name in self.optional):
+            if name in COUNTS and not (value is None and defaults[name] is None):
                 check_count(name, value)
         if np.ndim(self.hidden) != 1 or len(self.hidden) < 1 + self.takes_draw:
             # the draw is an input of the second hidden layer, so fewer layers would ignore it
@@ -142,7 +141,7 @@ class NeuralForecaster(Forecaster):
             check_count(f"hidden[{i}]", units)
 
     def _validation_rows(self, X_val: Any, y_val: Any) -> Any:
-        from evenhand.forecasters.network.rows import Rows
+        from evenhand.forecasters.network.training import Rows
 
         if X_val is None or y_val is None:
             raise bad_input("X_val and y_val", "be given together", "only one of them")
@@ -219,16 +218,3 @@ class NeuralForecaster(Forecaster):
                         f"the stored weights do not match the network: {name} must have the shape"
                         f" (k, {size[0]}, {size[1]}) and finite values; save the model again"
                     )
-
-
-def warn_about_unit(y: Floats, low: float, high: float, *, name: str = "the outcome") -> None:
-    """Warn if the outcome's standard deviation is outside the range of the paper's network."""
-    spread = float(np.std(y))
-    if not 2 * low < spread < high / 2:
-        warnings.warn(
-            f"{name} has standard deviation {spread:g}, but the paper's network predicts"
-            f" standard deviations from {low:g} to {high:g} in these units; set"
-            " standardize_y=True",
-            UserWarning,
-            stacklevel=6,  # the line that calls fit or path
-        )

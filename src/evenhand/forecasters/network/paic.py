@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -15,7 +16,10 @@ from evenhand.distributions import Normal
 from evenhand.draws import RandomState, as_draws, generator
 from evenhand.forecast import Forecast
 from evenhand.forecasters.bounds import Bounds
-from evenhand.forecasters.network.neural import NeuralForecaster, warn_about_unit
+from evenhand.forecasters.network.neural import NeuralForecaster
+
+Data = tuple[Any, Any, Any, Any, Any]
+"""Rows, outcomes and weights of a fit, and rows and outcomes for early stopping."""
 
 MIN_STD = 0.01
 STD_RANGE = 5.0
@@ -154,7 +158,7 @@ class PAICRegressor(NeuralForecaster):
         -------
         self
         """
-        self._fit_path(X, y, [self], sample_weight, X_val, y_val)
+        self._fit_path([self], (X, y, sample_weight, X_val, y_val))
         return self
 
     @classmethod
@@ -200,8 +204,9 @@ class PAICRegressor(NeuralForecaster):
             raise InputError("alphas is empty; give at least one alpha")
         # networks of one run share matrix products, so several runs only help with several cores
         n_chunks = min(_count_jobs(n_jobs), len(models))
+        data = X, y, sample_weight, X_val, y_val
         if n_chunks == 1:
-            models[0]._fit_path(X, y, models, sample_weight, X_val, y_val)
+            models[0]._fit_path(models, data)
             return models
         from joblib import Parallel, delayed
 
@@ -210,29 +215,17 @@ class PAICRegressor(NeuralForecaster):
         else:
             seed = int(params["random_state"])
         chunks = [list(part) for part in np.array_split(np.array(models, dtype=object), n_chunks)]
-        calls = (
-            delayed(_fit_chunk)(part, seed, i, X, y, sample_weight, X_val, y_val)
-            for i, part in enumerate(chunks)
-        )
+        calls = (delayed(_fit_chunk)(part, seed, i, data) for i, part in enumerate(chunks))
         # workers change copies of the models, so they return what they have learned
         states = [state for chunk in Parallel(n_jobs=n_jobs)(calls) for state in chunk]
         for model, state in zip(models, states, strict=True):
             model.__dict__.update(state)
         return models
 
-    def _fit_path(
-        self,
-        X: Any,
-        y: Any,
-        models: list[PAICRegressor],
-        sample_weight: Any,
-        X_val: Any,
-        y_val: Any,
-        chunk: int = 0,
-    ) -> None:
+    def _fit_path(self, models: list[PAICRegressor], data: Data, chunk: int = 0) -> None:
         """Train `models`, which differ only in alpha, as one stack with the settings of `self`."""
         self._alphas = [check_fraction("alpha", model.alpha, high_open=False) for model in models]
-        trained = self._learn(X, y, sample_weight, X_val, y_val, len(models), chunk)
+        trained = self._learn(*data, len(models), chunk)
         del self._alphas
         shared = {name: value for name, value in vars(self).items() if name.endswith("_")}
         for i, model in enumerate(models):
@@ -263,7 +256,15 @@ class PAICRegressor(NeuralForecaster):
         name = (
             "the outcome" if self.support_ is None else "the outcome mapped to the line (support)"
         )
-        warn_about_unit(y, MIN_STD, MIN_STD + STD_RANGE, name=name)
+        spread = float(np.std(y))
+        if not 2 * MIN_STD < spread < (MIN_STD + STD_RANGE) / 2:
+            warnings.warn(
+                f"{name} has standard deviation {spread:g}, but the paper's network predicts"
+                f" standard deviations from {MIN_STD:g} to {MIN_STD + STD_RANGE:g} in these units;"
+                " set standardize_y=True",
+                UserWarning,
+                stacklevel=5,  # the line that calls fit or path
+            )
         return 0.0, 1.0
 
     def _check_parameters(self) -> None:
@@ -274,27 +275,26 @@ class PAICRegressor(NeuralForecaster):
         self, learning: Any, validation: Any, n_networks: int, random: np.random.Generator
     ) -> Any:
         from evenhand.forecasters.network.settings import Settings
-        from evenhand.forecasters.network.training import train
+        from evenhand.forecasters.network.training import Candidate, train_best
 
         self.shape_ = self._shape_of(learning.x.shape[1], self.dropout)
-        return train(
-            self.shape_,
+        settings = Settings(
+            self.learning_rate,
+            self.weight_decay,
+            self.batch_size,
+            self.max_steps,
+            self.patience,
+            self.check_every,
+        )
+        _, trained = train_best(
+            [Candidate(self.shape_, learning, validation, settings)],
             n_networks,
             self._row_loss(),
-            learning,
-            validation,
-            Settings(
-                self.learning_rate,
-                self.weight_decay,
-                self.batch_size,
-                self.max_steps,
-                self.patience,
-                self.check_every,
-            ),
             device=self.device,
             random_state=random,
             verbose=self.verbose,
         )
+        return trained
 
     def _row_loss(self) -> Any:
         import torch
@@ -331,21 +331,14 @@ def _count_jobs(n_jobs: int | None) -> int:
 
 
 def _fit_chunk(
-    models: list[PAICRegressor],
-    seed: int,
-    chunk: int,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    X_val: Any,
-    y_val: Any,
+    models: list[PAICRegressor], seed: int, chunk: int, data: Data
 ) -> list[dict[str, Any]]:
     """Train some models of a path in a separate process; return their learned attributes."""
     lead = models[0]
     given = lead.random_state
     lead.random_state = seed
     try:
-        lead._fit_path(X, y, models, sample_weight, X_val, y_val, chunk)
+        lead._fit_path(models, data, chunk)
     finally:
         lead.random_state = given
     return [

@@ -42,9 +42,6 @@ class Settings:
     decays_biases: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "max_steps", "patience", "check_every"):
-            if not getattr(self, name) >= 1:
-                raise bad_input(name, "be at least 1", getattr(self, name))
         if not self.learning_rate > 0:
             raise bad_input("learning_rate", "be positive", self.learning_rate)
 

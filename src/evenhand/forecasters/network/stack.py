@@ -104,28 +104,6 @@ class Stack(torch.nn.Module):
         }
         return {name: p.detach().cpu().numpy().astype(np.float32) for name, p in named.items()}
 
-    @classmethod
-    def from_weights(
-        cls,
-        shape: Shape,
-        weights: Weights,
-        dtype: torch.dtype = torch.float32,
-        where: torch.device | str = "cpu",
-    ) -> Stack:
-        """Rebuild a stack from its parameters."""
-        # without generating initial weights, which would be discarded
-        stack = cls.__new__(cls)
-        torch.nn.Module.__init__(stack)
-        stack.shape, stack.n_networks = shape, next(iter(weights.values())).shape[0]
-        for name, group in (("kernel", "kernels"), ("bias", "biases")):
-            arrays = (weights[f"{name}_{i}"] for i in range(len(shape.layers())))
-            # copies: training must not change the stored weights
-            copies = (torch.tensor(array, dtype=dtype, device=where) for array in arrays)
-            setattr(
-                stack, group, torch.nn.ParameterList(torch.nn.Parameter(copy) for copy in copies)
-            )
-        return stack
-
 
 def _evaluate(
     shape: Shape,

@@ -1,4 +1,4 @@
-"""Training of stacks of networks, with early stopping for each network separately."""
+"""Training of stacks of networks (torch), with early stopping for each network separately."""
 
 from __future__ import annotations
 
@@ -6,15 +6,380 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
+from torch.optim.adamw import adamw
 
 from evenhand._progress import progress
+from evenhand._validate import Floats, InputError, Ints, check_fraction
 from evenhand.draws import RandomState, generator
-from evenhand.forecasters.network.rows import Rows, row_numbers, tensors
-from evenhand.forecasters.network.run import Run, Trained
 from evenhand.forecasters.network.settings import Clock, Settings
-from evenhand.forecasters.network.stack import Shape, Stack, device_errors, pick_device
-from evenhand.forecasters.network.validation import RowLoss, Validation
+from evenhand.forecasters.network.stack import Shape, Stack, Weights, device_errors, pick_device
+
+# --- rows of a training, and their split into rows to learn from and rows for early stopping
+
+MIN_ROWS_TO_SPLIT = 10
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Encoded rows with outcomes and weights of mean 1.
+
+    `of` contains the row numbers of each network, shape (n_networks, k); None means all rows.
+    """
+
+    x: Floats
+    y: Floats
+    weight: Floats
+    of: Ints | None = None
+
+
+def split_rows_by_network(
+    rows: Rows, fraction: float, n_networks: int, random_state: RandomState
+) -> tuple[Rows, Rows]:
+    """Hold out a different share of the rows for each network, so that together they use all.
+
+    If there are too few rows, all rows are used for both.
+    """
+    check_fraction("validation_fraction", fraction)
+    n = rows.y.size
+    # fewer rows would leave a validation loss of one or two outcomes
+    if n < MIN_ROWS_TO_SPLIT:
+        return rows, rows
+    n_validation = min(max(round(fraction * n), 1), n - 1)
+    order = generator(random_state).permutation(n)
+    # the share of each network begins where the share of the previous one ends
+    orders = np.stack([np.roll(order, -i * n_validation) for i in range(n_networks)])
+    validation = orders[:, :n_validation]
+    training = orders[:, n_validation:]
+    for one_validation, one_training in zip(validation, training, strict=True):
+        _check_weights(rows.weight[one_validation], rows.weight[one_training])
+    return replace(rows, of=training), replace(rows, of=validation)
+
+
+def split_rows(rows: Rows, fraction: float, random_state: RandomState) -> tuple[Rows, Rows]:
+    """Hold out a random share of the training rows, the same for all networks."""
+    learning, validation = (
+        part
+        if part.of is None
+        else Rows(*(one[part.of[0]] for one in (rows.x, rows.y, rows.weight)))
+        for part in split_rows_by_network(rows, fraction, 1, random_state)
+    )
+    return learning, validation
+
+
+def _check_weights(*parts: Floats) -> None:
+    if not all(part.any() for part in parts):
+        raise InputError(
+            "sample_weight is zero on all training or all validation rows; drop rows of zero weight"
+        )
+
+
+def tensors(rows: Rows, where: torch.device) -> tuple[torch.Tensor, ...]:
+    """Return inputs, outcomes and weights as float32 tensors on a device."""
+    return tuple(
+        torch.as_tensor(array, dtype=torch.float32, device=where)
+        for array in (rows.x, rows.y, rows.weight)
+    )
+
+
+def row_numbers(rows: Rows, where: torch.device) -> torch.Tensor:
+    """Return the row numbers of each network, (n_networks, k), or (1, k) if all are the same."""
+    if rows.of is None:
+        return torch.arange(rows.y.size, device=where)[None, :]
+    return torch.as_tensor(rows.of, device=where)
+
+
+# --- loss of a stack of networks on the rows for early stopping
+
+RowLoss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor], torch.Tensor]
+"""Function from outputs, outcomes, draws and network numbers to losses, shape (networks, rows)."""
+
+BLOCK_CELLS = 262_144
+"""Number of validation cells times networks whose loss is computed at once."""
+
+
+class Validation:
+    """Mean loss of each network on the validation rows, with the same draws at every check."""
+
+    def __init__(self, loss: RowLoss, rows: Rows, takes_draw: bool, where: torch.device) -> None:
+        self.loss = loss
+        x, y, weight = tensors(rows, where)
+        of = row_numbers(rows, where)
+        n = of.shape[1]
+        # enough draws per row for 2,000 pairs, so that the validation loss has little noise
+        m = -(-2000 // n) if takes_draw else 1
+        # (networks or 1, rows times draws)
+        self.x, self.y, self.weight = (
+            values[of].repeat_interleave(m, dim=1) for values in (x, y, weight)
+        )
+        # draws are shifted from row to row, so that together they cover (0, 1) finely
+        shift = torch.arange(n, device=where)[:, None] / n
+        cells = torch.arange(m, device=where)[None, :]
+        self.r = ((cells + (shift * 0.998 + 0.001)) / m).reshape(-1) if takes_draw else None
+
+    @torch.no_grad()
+    def __call__(self, stack: Stack, numbers: torch.Tensor) -> torch.Tensor:
+        step = max(1, BLOCK_CELLS // stack.n_networks)
+        parts = [
+            self._sums(stack, numbers, slice(start, start + step))
+            for start in range(0, self.x.shape[1], step)
+        ]
+        values, weight = (torch.stack(sums).sum(dim=0) for sums in zip(*parts, strict=True))
+        return values / weight
+
+    def _sums(
+        self, stack: Stack, numbers: torch.Tensor, cells: slice
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the sums of weighted losses and of weights over some cells, by network."""
+        b = stack.n_networks
+        r = None if self.r is None else self.r[cells].expand(b, -1)
+        x, y, weight = (
+            part.expand(b, *part.shape[1:]) if part.shape[0] == 1 else part[numbers]
+            for part in (values[:, cells] for values in (self.x, self.y, self.weight))
+        )
+        values = self.loss(stack(x, r, None), y, r, numbers)
+        return (values * weight).sum(dim=-1), weight.sum(dim=-1)
+
+
+# --- AdamW for the parameters of a stack of networks
+
+BETAS = (0.9, 0.999)
+EPSILON = 1e-8
+
+
+@dataclass
+class _Group:
+    """Parameters with one weight decay, and their moments and numbers of steps."""
+
+    parameters: torch.nn.ParameterList
+    weight_decay: float
+    first: list[torch.Tensor]
+    second: list[torch.Tensor]
+    n_steps: list[torch.Tensor]
+
+
+class AdamW:
+    """Adam with decoupled weight decay, in the functional form of torch.
+
+    For parameters as small as these, a step of `torch.optim.AdamW` takes several times as long, and
+    its first one a second.
+
+    Parameters
+    ----------
+    stack : Stack
+        Networks, whose parameters are changed in place.
+    settings : Settings
+        Settings of the training run, for the weight decay.
+
+    References
+    ----------
+    Loshchilov & Hutter, Decoupled weight decay regularization, ICLR 2019.
+
+    Attributes
+    ----------
+    learning_rate : float
+        Step size of the last step.
+    """
+
+    learning_rate = 0.0
+
+    def __init__(self, stack: Stack, settings: Settings) -> None:
+        decay = settings.weight_decay
+        self._groups = [
+            _group(stack.kernels, decay),
+            _group(stack.biases, decay if settings.decays_biases else 0.0),
+        ]
+
+    @torch.no_grad()
+    def step(self, learning_rate: float) -> None:
+        """Change all parameters by their gradients, which are deleted."""
+        self.learning_rate = learning_rate
+        for group in self._groups:
+            parameters = list(group.parameters)
+            adamw(
+                parameters,
+                [p.grad for p in parameters if p.grad is not None],
+                group.first,
+                group.second,
+                [],
+                group.n_steps,
+                fused=True,
+                amsgrad=False,
+                beta1=BETAS[0],
+                beta2=BETAS[1],
+                lr=learning_rate,
+                weight_decay=group.weight_decay,
+                eps=EPSILON,
+                maximize=False,
+            )
+            for p in parameters:
+                p.grad = None
+
+    def keep(self, running: torch.Tensor) -> None:
+        """Keep the moments of some networks only, as the stack keeps their parameters."""
+        for group in self._groups:
+            group.first = [moment[running].clone() for moment in group.first]
+            group.second = [moment[running].clone() for moment in group.second]
+
+
+def _group(parameters: torch.nn.ParameterList, weight_decay: float) -> _Group:
+    first, second = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
+    # on the device of the parameters, as the fused kernel needs
+    n_steps = [torch.zeros((), device=p.device) for p in parameters]
+    return _Group(parameters, weight_decay, first, second, n_steps)
+
+
+# --- optimizer steps and early stopping of a stack of networks
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Result of a training run.
+
+    Parameters
+    ----------
+    weights : Weights
+        Best parameters of each network.
+    n_steps : ndarray of shape (n_networks,)
+        Number of optimizer steps of each network.
+    validation_loss : ndarray of shape (n_networks,)
+        Best mean loss on the validation rows.
+    late_gain : ndarray of shape (n_networks,)
+        Improvement of that loss in the last quarter of a training that reached `max_steps`, else 0.
+    """
+
+    weights: Weights
+    n_steps: Floats
+    validation_loss: Floats
+    late_gain: Floats
+
+
+LATE = 0.75
+"""Share of the steps after which an improvement is late."""
+
+
+class Run:
+    """State of a training run: the networks still running, and the best state of each network."""
+
+    def __init__(
+        self,
+        stack: Stack,
+        loss: RowLoss,
+        settings: Settings,
+        of: torch.Tensor,
+        clock: Clock | None = None,
+    ) -> None:
+        self.stack = stack
+        self.loss = loss
+        self.settings = settings
+        self.of = of
+        self.clock = clock or Clock()
+        where = stack.kernels[0].device
+        n = stack.n_networks
+        self.numbers = torch.arange(n, device=where)
+        self.best = torch.full((n,), np.inf, device=where)
+        self.best_early = self.best.clone()
+        self.waited = torch.zeros(n, dtype=torch.long, device=where)
+        self.n_steps = torch.zeros(n, dtype=torch.long, device=where)
+        # the best parameters so far, including those of stopped networks
+        self.kept = {name: p.detach().clone() for name, p in stack.named_parameters()}
+        self.optimizer = AdamW(stack, settings)
+        self.order = torch.empty((0, 0), dtype=torch.long, device=where)
+        self.place = 0
+
+    @property
+    def n_running(self) -> int:
+        return self.numbers.numel()
+
+    def step(
+        self,
+        step: int,
+        x: torch.Tensor,
+        y: torch.Tensor,
+        weight: torch.Tensor,
+        random: torch.Generator,
+    ) -> None:
+        rows = self._next_rows(random)
+        shape = self.stack.shape
+        r = torch.rand(rows.shape, generator=random, device=x.device) if shape.takes_draw else None
+        # dropout in training steps only, not in checks
+        self.stack.train()
+        # several times as fast as x[rows]
+        inputs = x.index_select(0, rows.flatten()).view(*rows.shape, -1)
+        values = self.loss(self.stack(inputs, r, random), y[rows], r, self.numbers)
+        # networks share no parameters, so the gradient of the sum is that of each network
+        (values * weight[rows]).mean(dim=-1).sum().backward()  # type: ignore[no-untyped-call]
+        # with a time budget the rate falls with the time where that is faster
+        share = min(max(step / self.settings.max_steps, self.clock.share()), 1.0)
+        last = self.settings.last_rate
+        # half a cosine, from the learning rate to a share of it
+        factor = last + (1 - last) * (1 + float(np.cos(np.pi * share))) / 2
+        self.optimizer.step(self.settings.learning_rate * factor)
+
+    def _next_rows(self, random: torch.Generator) -> torch.Tensor:
+        """Return the row numbers of the next step; each network has its own order in each epoch."""
+        n = self.of.shape[1]
+        size = min(self.settings.batch_size, n)
+        if self.place + size > self.order.shape[-1]:
+            # sorting random keys permutes the rows of all networks in one operation
+            keys = torch.rand((self.n_running, n), generator=random, device=self.numbers.device)
+            self.order = keys.argsort(dim=-1)
+            self.place = 0
+        # an incomplete last batch of an epoch is dropped
+        at = self.order[:, self.place : self.place + size]
+        self.place += size
+        return self.of.expand(self.n_running, -1).gather(1, at)
+
+    def check(self, validation: Validation, step: int) -> None:
+        self.stack.eval()
+        values = validation(self.stack, self.numbers)
+        better = values < self.best[self.numbers]
+        at = self.numbers[better]
+        self.best[at] = values[better]
+        for name, p in self.stack.named_parameters():
+            self.kept[name][at] = p.detach()[better]
+        # patience is counted in checks, separately for each network
+        self.waited[self.numbers] = torch.where(better, 0, self.waited[self.numbers] + 1)
+        self.n_steps[self.numbers] = step
+        if step <= LATE * self.settings.max_steps:
+            self.best_early = self.best.clone()
+        running = self.waited[self.numbers] < self.settings.patience
+        if not running.all():
+            self._keep(running)
+
+    def _keep(self, running: torch.Tensor) -> None:
+        """Remove the networks that have stopped, with their optimizer state."""
+        self.numbers = self.numbers[running]
+        self.stack.n_networks = self.n_running
+        for group in (self.stack.kernels, self.stack.biases):
+            for i, p in enumerate(group):
+                group[i] = torch.nn.Parameter(p.detach()[running].clone())
+        self.optimizer.keep(running)
+        self.order = self.order[running]
+        if self.of.shape[0] > 1:
+            self.of = self.of[running]
+
+    def result(self) -> Trained:
+        # a network whose loss was never finite still has its initial weights
+        if not torch.isfinite(self.best).all():
+            raise InputError(
+                "training diverged: the validation loss was never finite; scale the outcome or"
+                " lower learning_rate"
+            )
+        stack = Stack(self.stack.shape, self.best.numel())
+        with torch.no_grad():
+            for name, p in stack.named_parameters():
+                p.copy_(self.kept[name].cpu())
+        steps = self.n_steps.cpu().numpy().astype(np.float64)
+        best, before = (
+            values.cpu().numpy().astype(np.float64) for values in (self.best, self.best_early)
+        )
+        is_last = steps >= self.settings.max_steps
+        return Trained(stack.to_weights(), steps, best, np.where(is_last, before - best, 0.0))
+
+
+# --- training of the best of several stacks
 
 ROUNDS = (0.1, 0.4)
 """Shares of the steps after which candidates are compared: the first time two go on, then one."""
@@ -47,31 +412,6 @@ class Candidate:
             for rows in (self.learning, self.validation)
         )
         return replace(self, learning=learning, validation=validation)
-
-
-def train(
-    shape: Shape,
-    n_networks: int,
-    loss: RowLoss,
-    learning: Rows,
-    validation: Rows,
-    settings: Settings,
-    *,
-    device: str,
-    random_state: RandomState,
-    verbose: bool,
-) -> Trained:
-    """Train a stack; each network stops separately and returns to its best validation step."""
-    candidate = Candidate(shape, learning, validation, settings)
-    _, trained = train_best(
-        [candidate],
-        n_networks,
-        loss,
-        device=device,
-        random_state=random_state,
-        verbose=verbose,
-    )
-    return trained
 
 
 def train_best(

@@ -54,22 +54,21 @@
     return points.reduce((best, m) => (distance(m, event) < distance(best, event) ? m : best), mark);
   };
 
-  // one Tab stop per figure and table; arrow keys move between its marks
+  // one Tab stop per figure; arrow keys move between its marks
   const step = (event, marks, mark) => {
-    const seen = marks.filter((other) => other.getClientRects().length);
-    const last = seen.length - 1;
-    const here = seen.indexOf(mark);
+    const last = marks.length - 1;
+    const here = marks.indexOf(mark);
     const goals = { ArrowRight: here + 1, ArrowDown: here + 1, ArrowLeft: here - 1, ArrowUp: here - 1, Home: 0, End: last };
     if (event.key === "Escape") hide();
     if (!(event.key in goals)) return;
     event.preventDefault();
-    const next = seen[Math.max(0, Math.min(goals[event.key], last))];
+    const next = marks[Math.max(0, Math.min(goals[event.key], last))];
     marks.forEach((other) => other.setAttribute("tabindex", "-1"));
     next.setAttribute("tabindex", "0");
     next.focus();
   };
 
-  const prepareMark = (mark, order) => {
+  const prepareMark = (mark, marks) => {
     const title = mark.querySelector("title");
     // a title would show a second, slower tooltip
     mark.setAttribute("aria-label", title.textContent);
@@ -79,15 +78,14 @@
     mark.addEventListener("focus", () => show(mark));
     mark.addEventListener("blur", hide);
     mark.addEventListener("click", (event) => nearest(mark, event).focus());
-    // marks of a table change places as it is sorted
-    mark.addEventListener("keydown", (event) => step(event, order(), mark));
+    mark.addEventListener("keydown", (event) => step(event, marks, mark));
   };
 
-  for (const place of document.querySelectorAll("figure, .box")) {
-    const order = () => [...place.querySelectorAll(".mark")];
-    order().forEach((mark, i) => {
+  for (const figure of document.querySelectorAll("figure")) {
+    const marks = [...figure.querySelectorAll(".mark")];
+    marks.forEach((mark, i) => {
       mark.setAttribute("tabindex", i ? "-1" : "0");
-      prepareMark(mark, order);
+      prepareMark(mark, marks);
     });
   }
   // a tip has a fixed place: it would stay behind
@@ -143,17 +141,6 @@
       .map((cell) => cell.textContent.toLowerCase())
       .join(" ");
 
-  // a hidden mark cannot be a Tab stop: the first visible mark replaces it
-  const moveStop = (place) => {
-    const marks = [...place.querySelectorAll(".mark")];
-    const stop = marks.find((mark) => mark.getAttribute("tabindex") === "0");
-    if (stop && stop.getClientRects().length) return;
-    const next = marks.find((mark) => mark.getClientRects().length);
-    if (!next) return;
-    if (stop) stop.setAttribute("tabindex", "-1");
-    next.setAttribute("tabindex", "0");
-  };
-
   const filter = (rows, words) => {
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
     for (const row of rows) {
@@ -178,7 +165,6 @@
     announce("");
     search.querySelector("input").addEventListener("input", (event) => {
       filter(rows, event.target.value);
-      moveStop(box);
       announce("");
     });
   }

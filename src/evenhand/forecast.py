@@ -1,0 +1,790 @@
+"""Forecasts: batches of distributions with their draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._format import number_in_full, one_line
+from evenhand._logarithms import log1mexp
+from evenhand._validate import (
+    Floats,
+    InputError,
+    as_floats,
+    bad_input,
+    check_choice,
+    check_finite,
+    check_fraction,
+)
+from evenhand.censoring import CensoredTimes, check_horizon
+from evenhand.distributions import (
+    NO_BINARY_RANDOMIZATION,
+    Bernoulli,
+    Categorical,
+    Distribution,
+    Hurdle,
+    NegativeBinomial,
+    Normal,
+    OutcomeKind,
+    Poisson,
+    Quantiles,
+    Randomized,
+    Samples,
+    SurvivalCurves,
+    as_hurdle,
+    beyond,
+    describes_times,
+    empirical,
+)
+from evenhand.draws import RandomState, as_draws, fresh, generator
+from evenhand.links import Link, make_link
+from evenhand.tables import row_blocks
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast:
+    """Predicted distributions of `n` people, with the draws at which they were made.
+
+    Parameters
+    ----------
+    distribution : Distribution
+        Batch of shape (n,) for one distribution per person, (n, m) for one per person and draw.
+    r : ndarray of shape (n,), (1, m) or (n, m), or None
+        Draws strictly between 0 and 1; None for a deterministic forecast, whose batch has shape
+        (n,).
+
+    Examples
+    --------
+    >>> forecast = Forecast.from_normal(mean=[0.0, 10.0], std=[1.0, 2.0])
+    >>> low, high = forecast.interval(0.9)
+    >>> low.round(2), high.round(2)
+    (array([-1.64,  6.71]), array([ 1.64, 13.29]))
+
+    The smaller alpha is, the closer a person's PIT is to the draw, whatever the outcome:
+
+    >>> forecast.randomized(alpha=0.001, r=[0.2, 0.7]).pit([0.5, 9.0]).round(2)
+    array([0.2, 0.7])
+
+    Forecasts are indexed like arrays; a single index returns the forecast of one person:
+
+    >>> forecast[:1].n_samples, forecast[forecast.mean() > 5].mean(), forecast[-1].n_samples
+    (1, array([10.]), 1)
+    """
+
+    distribution: Distribution
+    r: Floats | None = None
+
+    def __post_init__(self) -> None:
+        shape = self.distribution.batch_shape
+        if len(shape) not in (1, 2) or shape[0] == 0:
+            raise bad_input(
+                "distribution", "be a batch of shape (n,) or (n, m), n >= 1", f"shape {shape}"
+            )
+        if self.r is None and len(shape) == 2:
+            raise InputError(
+                f"r is None, but a batch of shape {shape} has several draws per person; give the"
+                " draws"
+            )
+        # draws of shape (1, m) are shared by all people
+        shared = (1, *shape[1:]) if len(shape) == 2 else shape
+        if self.r is not None and self.r.shape not in (shape, shared):
+            raise bad_input("r", f"have the shape of the batch, {shape}", f"shape {self.r.shape}")
+
+    @classmethod
+    def from_normal(cls, mean: ArrayLike, std: ArrayLike) -> Forecast:
+        """Make a deterministic forecast from means and standard deviations (> 0), shape (n,)."""
+        return cls(Normal(np.atleast_1d(mean), std))
+
+    @classmethod
+    def from_quantiles(
+        cls, levels: ArrayLike, values: ArrayLike, *, sort: bool = False
+    ) -> Forecast:
+        """Make a deterministic forecast from quantiles `values` (n, q) at `levels` (q,) in (0, 1).
+
+        Crossing quantiles are refused, or sorted in each row if `sort` is True. Equal quantiles are
+        separated by a billionth of the row's range, so that a density exists.
+        """
+        return cls(Quantiles(levels, np.atleast_2d(values), sort=sort))
+
+    @classmethod
+    def from_samples(
+        cls, values: ArrayLike, *, kind: OutcomeKind | str = OutcomeKind.CONTINUOUS
+    ) -> Forecast:
+        """Make a deterministic forecast from samples of each distribution, shape (n, n_draws).
+
+        `kind` is "continuous" for kernel density estimates, or "count" for the shares of the values
+        among the samples of each row.
+        """
+        samples = np.atleast_2d(values)
+        kinds = (str(OutcomeKind.CONTINUOUS), str(OutcomeKind.COUNT))
+        is_count = check_choice("kind", str(kind), kinds) == OutcomeKind.COUNT
+        return cls(empirical(samples) if is_count else Samples(samples))
+
+    @classmethod
+    def from_probability(cls, probability: ArrayLike) -> Forecast:
+        """Make a forecast of events (1 or 0) from their probabilities, shape (n,).
+
+        Examples
+        --------
+        >>> forecast = Forecast.from_probability([0.1, 0.7])
+        >>> str(forecast.outcome_kind), forecast.pit_interval([0, 1])
+        ('binary', (array([0. , 0.3]), array([0.9, 1. ])))
+        """
+        remedy = "give the column of the event, as predict_proba(X)[:, 1]"
+        return cls(Bernoulli(_one_per_person("probability", probability, remedy)))
+
+    @classmethod
+    def from_pmf(cls, support: ArrayLike, probabilities: ArrayLike) -> Forecast:
+        """Make a forecast from the probabilities (n, K) of the values `support` (K,) or (n, K).
+
+        The values increase strictly, and each row of probabilities adds up to 1. With the values 0
+        and 1 it is a forecast of events, as by `from_probability`.
+
+        Examples
+        --------
+        >>> stars = Forecast.from_pmf([1, 2, 3], [[0.2, 0.5, 0.3]])
+        >>> stars.mean(), stars.pit_interval([2])
+        (array([2.1]), (array([0.2]), array([0.7])))
+        """
+        made = Categorical(support, np.atleast_2d(probabilities))
+        if made.support.shape == (2,) and (made.support == (0.0, 1.0)).all():
+            return cls(Bernoulli(made.probabilities[..., 1]))
+        return cls(made)
+
+    @classmethod
+    def from_poisson(cls, mean: ArrayLike) -> Forecast:
+        """Make a forecast of Poisson distributed counts from their means (> 0), shape (n,)."""
+        return cls(Poisson(_one_per_person("mean", mean)))
+
+    @classmethod
+    def from_negative_binomial(cls, mean: ArrayLike, dispersion: ArrayLike) -> Forecast:
+        """Make a forecast of negative binomial counts, which vary more than Poisson counts.
+
+        The variance is `mean + dispersion * mean**2`; both are positive, a number or shape (n,).
+        """
+        return cls(NegativeBinomial(_one_per_person("mean", mean), dispersion))
+
+    @classmethod
+    def from_hurdle(
+        cls,
+        chance_of_zero: ArrayLike,
+        positive: Forecast,
+        at: float = 0.0,
+        end: Literal["low", "high"] = "low",
+    ) -> Forecast:
+        """Make a forecast of an outcome that often is at one end of its range, such as claims.
+
+        Parameters
+        ----------
+        chance_of_zero : array-like of shape (n,)
+            Probabilities of the outcome `at`, 0 to 1.
+        positive : Forecast
+            Continuous forecast of the other outcomes, given that they are not `at`; deterministic
+            or randomized, which is kept. A forecast that reaches beyond `at` is truncated there.
+        at : float, default 0
+            Value at the end of the range.
+        end : {"low", "high"}, default "low"
+            Whether `at` is the least or the greatest outcome.
+
+        Examples
+        --------
+        >>> claim = Forecast.from_hurdle([0.8], Forecast.from_quantiles([0.1, 0.9], [[50, 900]]))
+        >>> claim.pit_interval([0.0]), claim.event_probability().round(2)
+        ((array([0.]), array([0.8])), array([0.2]))
+        """
+        if not isinstance(positive, Forecast):
+            raise bad_input("positive", "be a Forecast", type(positive).__name__)
+        if positive.has_atoms:
+            got = f"a forecast of kind {str(positive.outcome_kind)!r}"
+            remedy = "use from_pmf for counts, with the probability of zero"
+            raise bad_input("positive", "be a continuous forecast", got, remedy)
+        chance = np.atleast_1d(as_floats("chance_of_zero", chance_of_zero))
+        if chance.shape not in ((1,), (len(positive),)):
+            rule = f"have shape ({len(positive)},), one per row of positive"
+            raise bad_input("chance_of_zero", rule, f"shape {chance.shape}")
+        check_choice("end", end, ("low", "high"))
+        at = float(as_floats("at", at))
+        part = beyond(positive.distribution, at, end)
+        chance = np.broadcast_to(chance, len(positive))
+        if len(part.batch_shape) == 2:
+            chance = chance[:, None]
+        return cls(Hurdle(chance, part, at, end), positive.r)
+
+    @classmethod
+    def from_survival(
+        cls, times: ArrayLike, survival: ArrayLike, horizon: float | None = None
+    ) -> Forecast:
+        """Make a deterministic forecast of times from survival probabilities (outcomes: 5).
+
+        Parameters
+        ----------
+        times : array-like of shape (q,)
+            Increasing times above 0, in units of the outcome.
+        survival : array-like of shape (n, q)
+            Probability of each person's time being beyond each of `times`; falls in each row. The
+            curve begins at 1 at time 0, is linear between `times`, and has a constant hazard beyond
+            the last of them.
+        horizon : float, optional
+            Time, above 0, beyond which outcomes are not followed. The forecast is then of
+            `min(T, horizon)`, a hurdle forecast: whether the event happens by the horizon, and
+            when, given that it does.
+
+        See Also
+        --------
+        evenhand.forecasters.SurvivalModel : forecasts of fitted survival models.
+
+        Examples
+        --------
+        >>> forecast = Forecast.from_survival([1, 2, 5], [[0.9, 0.7, 0.4]], horizon=2)
+        >>> forecast.event_probability().round(2), forecast.ppf(0.05).round(2)
+        (array([0.3]), array([0.5]))
+        """
+        curves = SurvivalCurves(times, np.atleast_2d(as_floats("survival", survival)))
+        if horizon is None:
+            return cls(curves)
+        tau = check_horizon(horizon)
+        return cls.from_hurdle(curves.sf(tau), cls(curves), at=tau, end="high")
+
+    def positive_part(self) -> Forecast:
+        """Forecast of the outcomes that are not at the atom of a hurdle forecast, all rows.
+
+        Raises
+        ------
+        InputError
+            If the forecast is of another kind.
+        """
+        return Forecast(self._hurdle("positive_part").positive, self.r)
+
+    def __getitem__(self, rows: int | slice | ArrayLike) -> Forecast:
+        """Return the forecast of some people.
+
+        Parameters
+        ----------
+        rows : int, slice, array-like of int or mask of shape (n,)
+            Index as for an array. An integer returns the forecast of one person, with `n_samples`
+            1, so that a loop over a forecast is a loop over people.
+
+        Raises
+        ------
+        IndexError
+            If a row is out of range.
+        InputError
+            If the selection is empty, or `rows` has another type.
+        """
+        index: Any = rows if isinstance(rows, slice) else self._row_numbers(rows)
+        draws = self.r
+        # one row of draws, shape (1, m), is shared by all people
+        if draws is not None and (draws.ndim == 1 or draws.shape[0] > 1):
+            draws = draws[index]
+        return Forecast(self.distribution.take(index), draws)
+
+    @staticmethod
+    def _row_numbers(rows: ArrayLike) -> NDArray[Any]:
+        index = np.asarray(rows)
+        if index.size == 0 and index.dtype.kind == "f":  # an empty list
+            index = index.astype(np.intp)
+        is_number = index.ndim == 0 and index.dtype.kind in "iu"
+        if not is_number and (index.ndim != 1 or index.dtype.kind not in "iub"):
+            rule = "be a row number, a slice, a list of row numbers or a mask"
+            raise bad_input("rows", rule, repr(rows)[:80])
+        return index.reshape(-1)
+
+    def take_draws(self, columns: NDArray[np.intp]) -> Forecast:
+        """Return the forecast at k draws of each person, whose columns are `columns` (n, k)."""
+        if self.r is None or self.r.ndim != 2:
+            got = "a deterministic forecast" if self.r is None else "one draw per person"
+            raise bad_input("forecast", "have several draws per person, r of shape (n, m)", got)
+        r = np.broadcast_to(self.r, self.distribution.batch_shape)
+        draws = np.take_along_axis(r, columns, axis=-1)
+        return Forecast(self.distribution.take_draws(columns), draws)
+
+    def randomized(
+        self,
+        alpha: float = 0.1,
+        link: str | Link = "entropic",
+        r: ArrayLike | None = None,
+        *,
+        random_state: RandomState = None,
+    ) -> Forecast:
+        """Randomize a deterministic forecast through a link.
+
+        Of a hurdle forecast only the continuous part is randomized, and forecasts of 0/1 outcomes
+        are refused: there randomization has a cost and no benefit (outcomes: 3 and 4.2).
+
+        Parameters
+        ----------
+        alpha : float, default 0.1
+            Weight of sharpness, 0 < alpha <= 1; at 1 the forecast does not change.
+        link : {"entropic", "laplace", "gaussian"} or Link
+            Link, by name or as an object.
+        r : None, float, array of shape (n,), (1, m) or (n, m)
+            Draws; with None, one fresh draw per person.
+        random_state : int, generator or None
+            Seed for fresh draws.
+
+        Raises
+        ------
+        InputError
+            If the forecast is already randomized (randomization is the last step), or is of 0/1
+            outcomes.
+        """
+        if self.outcome_kind is OutcomeKind.BINARY:
+            raise InputError(NO_BINARY_RANDOMIZATION)
+        # a second draw would widen the forecast again, and no certificate covers that
+        if self.is_randomized:
+            raise InputError(
+                "this forecast is already randomized; randomize the deterministic forecast instead"
+            )
+        draws = as_draws(r, self.n_samples, random_state)
+        # several draws per person need a separate axis
+        base = self.distribution.expand() if draws.ndim == 2 else self.distribution
+        made = make_link(link, alpha)
+        if self.outcome_kind is not OutcomeKind.HURDLE:
+            return Forecast(Randomized(base, made, draws), draws)
+        # the atom stays as it is: randomization cannot improve it (outcomes: 4.2)
+        hurdle = as_hurdle(base)
+        part = Randomized(hurdle.positive, made, draws)
+        return Forecast(Hurdle(hurdle.chance, part, hurdle.at, hurdle.end), draws)
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            distribution=type(self.distribution).__name__,
+            n_samples=self.n_samples,
+            n_draws=(
+                self.distribution.batch_shape[-1]
+                if self.r is not None and self.r.ndim == 2
+                else None
+            ),
+            is_randomized=self.is_randomized,
+        )
+
+    @property
+    def outcome_kind(self) -> OutcomeKind:
+        """Kind of outcome that the forecast describes: continuous, count, hurdle or binary."""
+        return self.distribution.outcome_kind
+
+    @property
+    def has_atoms(self) -> bool:
+        """Whether single outcomes have positive probability."""
+        return self.distribution.has_atoms
+
+    def event_probability(self) -> Floats:
+        """Probability of the event, shape of the batch.
+
+        The event is the outcome 1 of a 0/1 forecast, and an outcome that is not at the atom of a
+        hurdle forecast.
+
+        Raises
+        ------
+        InputError
+            If the forecast is of another kind.
+        """
+        if self.outcome_kind is OutcomeKind.BINARY:
+            return self._of_batch(self.distribution.sf(0.0))
+        hurdle = self._hurdle("event_probability")
+        return self._of_batch(1 - hurdle.chance)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of people."""
+        return self.distribution.batch_shape[0]
+
+    @property
+    def is_randomized(self) -> bool:
+        """Whether the distributions depend on a draw."""
+        return self.r is not None
+
+    def __len__(self) -> int:
+        return self.n_samples
+
+    def cdf(self, y: ArrayLike) -> Floats:
+        """CDF at `y`, a number or one value per person; shape of the batch."""
+        return self.distribution.cdf(self._per_person(y))
+
+    def cdf_left(self, y: ArrayLike) -> Floats:
+        """`P(Y < y)` at a number or one value per person; shape of the batch."""
+        return self.distribution.cdf_left(self._per_person(y))
+
+    def log_mass(self, y: ArrayLike) -> Floats:
+        """`log P(Y = y)` at a number or one value per person; `-inf` where there is no atom."""
+        return self.distribution.log_mass(self._per_person(y))
+
+    def log_density(self, y: ArrayLike) -> Floats:
+        """Log score at `y`, a number or one value per person, in nats; shape of the batch.
+
+        The log probability of `y` where it has one, otherwise its log density.
+        """
+        values = self._per_person(y)
+        if not self.has_atoms:
+            return self.distribution.logpdf(values)
+        mass = self.distribution.log_mass(values)
+        return np.where(np.isneginf(mass), self.distribution.logpdf(values), mass)
+
+    def logpdf(self, y: ArrayLike) -> Floats:
+        """Log density at `y`, a number or one value per person, in nats; shape of the batch."""
+        return self.distribution.logpdf(self._per_person(y))
+
+    def crps(self, y: ArrayLike) -> Floats:
+        """CRPS at `y`, a number or one value per person, in units of `y`; shape of the batch."""
+        return self.distribution.crps(self._per_person(y))
+
+    def pit_interval(
+        self,
+        y: ArrayLike,
+        *,
+        upper: ArrayLike | None = None,
+        step: float | None = None,
+        span: tuple[float, float] | None = None,
+    ) -> tuple[Floats, Floats]:
+        """Return the cells of the PITs: the CDF just before and at the outcomes (outcomes: 2).
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Outcomes, or lower ends of what is known of them.
+        upper : array-like of shape (n,), optional
+            Upper ends of what is known of the outcomes, at least `y`: infinite for a time that is
+            cut off (outcomes: 5). Of its PIT no more is known than the interval.
+        step : float, optional
+            Rounding step of the outcomes of a continuous forecast: the cells are then those between
+            the CDF values at `y -+ step / 2`.
+        span : tuple of two floats, optional
+            Least and greatest possible outcome, whose rounding cells are open.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n,) or (n, m)
+            Ends of the cells; equal where the outcome has no positive probability.
+        """
+        if step is None:
+            values = self._per_person(y)
+            high = self.distribution.cdf(self._ends_above(values, upper))
+            if not self.has_atoms:
+                return (high, high) if upper is None else (self.distribution.cdf(values), high)
+            # between atoms both are equal up to rounding
+            return np.minimum(self.distribution.cdf_left(values), high), high
+        low, high = (self.distribution.cdf(end) for end in self._rounding_cells(y, step, span))
+        return low, high
+
+    def pit(
+        self,
+        y: ArrayLike,
+        *,
+        ties: ArrayLike | None = None,
+        step: float | None = None,
+        span: tuple[float, float] | None = None,
+        random_state: RandomState = None,
+    ) -> Floats:
+        """Return the probability integral transforms (PITs), the CDF at the outcomes.
+
+        Where outcomes have cells (`pit_interval`), the PIT is uniform in the cell: at the share
+        `ties` of it, one per person for all of the person's draws.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Outcomes.
+        ties : array-like of shape (n,), optional
+            Position in the cell, strictly between 0 and 1, uniform and independent of the draws;
+            see `KeyedDraws.ties`. Needed if the forecast has atoms.
+        step : float, optional
+            Rounding step of the outcomes of a continuous forecast.
+        span : tuple of two floats, optional
+            Least and greatest possible outcome, whose rounding cells are open.
+        random_state : int, generator or None
+            Seed for the positions in rounding cells, if `ties` is None.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, m)
+            Rows are people, columns are draws.
+
+        Raises
+        ------
+        InputError
+            If the forecast has atoms and there are no `ties`.
+        """
+        if ties is None and self.has_atoms:
+            raise InputError(
+                "ties is None, but outcomes of this forecast have positive probability, and their"
+                " PITs are intervals; pass one uniform number per person (KeyedDraws.ties), or use"
+                " pit_interval"
+            )
+        if ties is None and step is None:
+            return self.cdf(y)
+        low, high = self.pit_interval(y, step=step, span=span)
+        # one uniform value per person: the exact outcome has the same position at every draw
+        share = fresh(self.n_samples, generator(random_state)) if ties is None else _ties(ties)
+        if share.shape != (self.n_samples,):
+            raise bad_input("ties", f"have shape ({self.n_samples},)", f"shape {share.shape}")
+        return np.asarray(low + (share[:, None] if low.ndim == 2 else share) * (high - low))
+
+    def log_cell(
+        self, y: ArrayLike, step: float, span: tuple[float, float] | None = None
+    ) -> Floats:
+        """Log of the mean density over the rounding cell of `y` (method: front).
+
+        Shape of the batch, in nats. `span` is the least and the greatest possible outcome, whose
+        cells are open; by default none is.
+        """
+        low, high = self._rounding_cells(y, step, span)
+        lower = self.distribution.logcdf(high)
+        upper = self.distribution.logsf(low)
+        # a difference within the smaller tail, which keeps its digits
+        is_lower = lower < upper
+        whole = np.where(is_lower, lower, upper)
+        rest = np.where(is_lower, self.distribution.logcdf(low), self.distribution.logsf(high))
+        return np.asarray(whole + log1mexp(rest - whole) - np.log(step))
+
+    def ppf(self, p: ArrayLike) -> Floats:
+        """Quantiles at `p`, shape of the batch; a list of probabilities adds a last axis."""
+        levels = np.asarray(p, dtype=np.float64)
+        if levels.ndim == 0:
+            return self.distribution.ppf(levels)
+        if levels.ndim != 1:
+            raise bad_input("p", "be a number or a list of numbers", f"shape {levels.shape}")
+        # add a last axis to the batch for the probabilities
+        return self.distribution.expand().ppf(levels)
+
+    def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
+        """Return the lower and upper ends of the central prediction intervals at a level."""
+        share = check_fraction("level", level)
+        # both ends at once along a first axis: for one person the calls cost more than the numbers
+        ends = np.array([(1 - share) / 2, (1 + share) / 2])
+        low, high = self.distribution.ppf(
+            ends.reshape(2, *(1,) * len(self.distribution.batch_shape))
+        )
+        return low, high
+
+    def mean(self) -> Floats:
+        """Means at the draws, which are not point forecasts; shape of the batch."""
+        return self._of_batch(self.distribution.mean())
+
+    def std(self) -> Floats:
+        """Standard deviations, shape of the batch."""
+        return self._of_batch(self.distribution.std())
+
+    def sample(self, random_state: RandomState = None) -> Floats:
+        """Return one outcome drawn from each distribution, shape of the batch."""
+        return self.distribution.ppf(fresh(self.distribution.batch_shape, generator(random_state)))
+
+    def _rounding_cells(
+        self, y: ArrayLike, step: float, span: tuple[float, float] | None
+    ) -> tuple[Floats, Floats]:
+        """Return the ends of rounding cells, refused where outcomes have cells of their own."""
+        if self.has_atoms:
+            remedy = "leave out step: their outcomes have cells of their own"
+            raise bad_input("step", "be None for forecasts with atoms", step, remedy)
+        # by default the cells of a person do not depend on the outcomes of others
+        open_ends = (-np.inf, np.inf) if span is None else span
+        low, high = cell_ends(check_finite("y", y), step, open_ends)
+        return self._per_person(low), self._per_person(high)
+
+    def _ends_above(self, values: Floats, upper: ArrayLike | None) -> Floats:
+        """Check the upper ends of what is known of outcomes; the outcomes by default."""
+        if upper is None:
+            return values
+        ends = self._per_person(upper)
+        if not (ends >= values).all():
+            raise bad_input("upper", "be at least y", "a smaller value, or one that is missing")
+        return ends
+
+    def _of_batch(self, values: Floats) -> Floats:
+        return np.broadcast_to(values, self.distribution.batch_shape)
+
+    def _per_person(self, y: ArrayLike) -> Floats:
+        values = np.asarray(y, dtype=np.float64)
+        if values.ndim == 0:
+            return values
+        if values.shape != (self.n_samples,):
+            raise bad_input(
+                "y", f"be a number or have shape ({self.n_samples},)", f"shape {values.shape}"
+            )
+        return values[:, None] if len(self.distribution.batch_shape) == 2 else values
+
+    def _hurdle(self, method: str) -> Hurdle:
+        if self.outcome_kind is not OutcomeKind.HURDLE:
+            kinds = "a hurdle" + (" or 0/1" if method == "event_probability" else "")
+            raise bad_input(
+                "forecast", f"be {kinds} forecast for {method}", f"kind {str(self.outcome_kind)!r}"
+            )
+        return as_hurdle(self.distribution)
+
+
+def _ties(ties: ArrayLike) -> Floats:
+    """Return positions in cells as floats, strictly between 0 and 1."""
+    share = np.asarray(ties, dtype=np.float64)
+    wrong = ~((share > 0) & (share < 1))
+    if wrong.any():
+        raise bad_input("ties", "lie strictly between 0 and 1", float(share[wrong].flat[0]))
+    return share
+
+
+def cell_ends(
+    y: Floats, step: float, span: tuple[float, float] | None = None
+) -> tuple[Floats, Floats]:
+    """Return the ends of rounding cells; those of the smallest and largest outcome are open.
+
+    `span` is the smallest and the largest outcome, by default those of `y`.
+    """
+    if not step > 0:
+        raise bad_input("step", "be positive", step)
+    least, greatest = (y.min(), y.max()) if span is None else span
+    low = np.where(y <= least, -np.inf, y - step / 2)
+    return low, np.where(y >= greatest, np.inf, y + step / 2)
+
+
+def _one_per_person(name: str, values: ArrayLike, remedy: str = "") -> Floats:
+    """Return parameters as floats of shape (n,); a number is that of one person."""
+    array = np.atleast_1d(as_floats(name, values))
+    if array.ndim != 1:
+        rule = "have one value per person, shape (n,)"
+        raise bad_input(name, rule, f"shape {array.shape}", remedy)
+    return array
+
+
+# --- values of a person's own forecast, which groups of rows may be defined by
+
+BLOCK = 1024
+"""Rows whose values are computed at once, as a mean without a closed form needs a table of
+quantiles for each row."""
+
+
+def forecast_values(forecast: Forecast, names: Iterable[str]) -> pd.DataFrame:
+    """Return values of each person's own forecast, on average over several draws.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Forecasts of n people.
+    names : iterable of str
+        Names of `OWN_VALUES`. The mean is the median where it is not finite, and the width of a
+        forecast with an atom at the end of its range is that of its other part.
+
+    Returns
+    -------
+    DataFrame of n rows
+        One column per name, in units of the outcome or probabilities from 0 to 1.
+
+    Raises
+    ------
+    InputError
+        If a name is another, or is a value of forecasts of another kind.
+
+    Examples
+    --------
+    >>> forecast = Forecast.from_normal([3.0], [1.0])
+    >>> forecast_values(forecast, ["predicted mean", "80% width"]).round(2).to_dict("records")
+    [{'predicted mean': 3.0, '80% width': 2.56}]
+    """
+    blocks = row_blocks(len(forecast), BLOCK)
+    columns = {}
+    for name in names:
+        value = OWN_VALUES[check_choice("name", name, tuple(OWN_VALUES))]
+        of_draws = np.concatenate([value(forecast[rows]) for rows in blocks])
+        columns[name] = of_draws.reshape(len(forecast), -1).mean(axis=-1)
+    return pd.DataFrame(columns, index=range(len(forecast)))
+
+
+def _probability(forecast: Forecast) -> Floats:
+    return _of_kind(forecast, "predicted probability", forecast.outcome_kind is OutcomeKind.BINARY)
+
+
+def _chance_of_zero(forecast: Forecast) -> Floats:
+    return 1 - _of_kind(forecast, "chance of zero", _atom_end(forecast) == "low")
+
+
+def _by_horizon(forecast: Forecast) -> Floats:
+    return _of_kind(forecast, "event by horizon", _atom_end(forecast) == "high")
+
+
+def _of_kind(forecast: Forecast, name: str, is_right: bool) -> Floats:
+    if not is_right:
+        raise InputError(
+            f"a group is defined by {name!r}, which forecasts of kind"
+            f" {str(forecast.outcome_kind)!r} do not have; define it by 'predicted mean' or another"
+            " of their values"
+        )
+    return forecast.event_probability()
+
+
+def _atom_end(forecast: Forecast) -> str | None:
+    is_hurdle = forecast.outcome_kind is OutcomeKind.HURDLE
+    return as_hurdle(forecast.distribution).end if is_hurdle else None
+
+
+def _mean(forecast: Forecast) -> Floats:
+    mean = forecast.mean()
+    return mean if np.isfinite(mean).all() else np.where(np.isfinite(mean), mean, _median(forecast))
+
+
+def _median(forecast: Forecast) -> Floats:
+    return forecast.ppf(0.5)
+
+
+def _width(forecast: Forecast) -> Floats:
+    part = forecast if _atom_end(forecast) is None else forecast.positive_part()
+    low, high = part.interval(0.8)
+    return high - low
+
+
+OWN_VALUES: dict[str, Callable[[Forecast], Floats]] = {
+    "predicted probability": _probability,
+    "predicted mean": _mean,
+    "predicted median": _median,
+    "80% width": _width,
+    "chance of zero": _chance_of_zero,
+    "event by horizon": _by_horizon,
+}
+"""Functions for the values of forecasts, shape of the batch, by names that rules reserve."""
+
+
+# --- checks of forecasts of times that may be cut off (outcomes: 5)
+
+
+def check_forecast_of_times(forecast: Forecast, times: CensoredTimes | None) -> None:
+    """Raise InputError if forecasts are of times without `event`, or not those of the times."""
+    if times is None:
+        if describes_times(forecast.distribution):
+            raise InputError(
+                "event is missing: these are forecasts of times, and a time that is cut off is not"
+                " that of an event; pass event=, 1 where the event was observed, 0 where the time"
+                " is cut off (True for all if no time is)"
+            )
+        return
+    kind = forecast.outcome_kind
+    if kind is OutcomeKind.HURDLE:
+        check_atom_at_horizon(forecast, times.horizon)
+    elif kind is not OutcomeKind.CONTINUOUS:
+        raise InputError(
+            f"event is given, but forecasts are of the kind {str(kind)!r} and not of times; leave"
+            " out event, or pass forecasts such as those of Forecast.from_survival"
+        )
+
+
+def check_atom_at_horizon(forecast: Forecast, horizon: float | None) -> None:
+    """Raise InputError if a forecast with an atom has it elsewhere than at the horizon."""
+    if forecast.outcome_kind is not OutcomeKind.HURDLE:
+        return
+    hurdle = as_hurdle(forecast.distribution)
+    at = number_in_full(hurdle.at)
+    if hurdle.end == "low":
+        raise InputError(
+            f"forecasts of times have an atom at {at}, their least outcome; make them with"
+            " Forecast.from_survival(times, survival, horizon)"
+        )
+    if hurdle.at != horizon:
+        wanted = "no horizon is given" if horizon is None else f"horizon={number_in_full(horizon)}"
+        raise InputError(
+            f"forecasts of times have an atom at {at}, their greatest outcome, but {wanted}; pass"
+            " the horizon of the forecasts"
+        )
+
+
+__all__ = ["Forecast"]

@@ -1,0 +1,754 @@
+"""Forecasts of another model in columns of a table: their names, kind of outcome and values."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from evenhand._format import option_name
+from evenhand._validate import (
+    MAX_ATOM,
+    MIN_DISTINCT,
+    Floats,
+    InputError,
+    Mask,
+    bad_input,
+    check_choice,
+    check_column,
+    did_you_mean,
+    first_names,
+    largest_atom,
+    short,
+)
+from evenhand.columns import Schema
+from evenhand.distributions import SUM_TOLERANCE, OutcomeKind
+from evenhand.forecast import Forecast
+from evenhand.tables import number_column
+
+# --- names of columns with forecasts, and the levels, values and times at their ends
+
+LEVEL = re.compile(r"(0?\.[0-9]+)$")
+VALUE = re.compile(r"_?(-?[0-9]+(?:\.[0-9]+)?)$")
+TIME = re.compile(r"[_-]?([0-9]+(?:\.[0-9]+)?)$")
+"""End of the name of a column: the level of a quantile, a value of the outcome, a time."""
+
+NUMBERED = re.compile(r"(.*?)[._-]*[0-9][0-9.]*")
+"""Name of a column that ends in a number, after its prefix."""
+
+
+def listed_columns(present: list[str], listed: str, option: str, source: str) -> list[str]:
+    """Return comma-separated columns, or all columns with a common prefix."""
+    names = [name.strip() for name in listed.split(",") if name.strip()]
+    # a single word that is not a column is a prefix
+    if len(names) == 1 and names[0] not in present:
+        prefix = names[0]
+        names = [name for name in present if _has_prefix(name, prefix, option)]
+        if not names:
+            raise _no_such_prefix(prefix, present, option, source)
+    for name in names:
+        check_column(name, present, source)
+    if len(names) < 2:
+        remedy = "separate them by commas, or give the common prefix of their names"
+        raise bad_input(option_name(option), "name at least two columns", short(listed), remedy)
+    return _each_once(names, option)
+
+
+def _each_once(names: list[str], option: str) -> list[str]:
+    """Return columns that an option names; refuse a column named twice."""
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise bad_input(option_name(option), "name each column once", short(name), "leave one out")
+    return names
+
+
+def _no_such_prefix(prefix: str, present: list[str], option: str, source: str) -> InputError:
+    """Return the error for a word that is neither a column nor a prefix of columns."""
+    example = {"quantiles": "0.5", "survival": "30"}.get(option, "1")
+    prefixes = [match.group(1) for name in present if (match := NUMBERED.fullmatch(name))]
+    remedy = did_you_mean(prefix, [*present, *prefixes]) or "name some of these, or their prefix"
+    return InputError(
+        f"{source} has no column {short(prefix)} and no columns with this prefix, such as"
+        f" {prefix[:20]}{example}, only {first_names(present)}; {remedy}"
+    )
+
+
+def _has_prefix(name: str, prefix: str, option: str) -> bool:
+    rest = name[len(prefix) :]
+    if not name.startswith(prefix):
+        return False
+    # the rest is the value: other columns may begin with the same letter, as `p_value` with `p`
+    if option in ("pmf", "survival"):
+        return (VALUE if option == "pmf" else TIME).fullmatch(rest) is not None
+    return rest[:1] in tuple("0123456789._")
+
+
+def quantile_level(name: str) -> float:
+    """Return the level at the end of the name of a column of quantiles."""
+    found = LEVEL.search(name)
+    if found is None:
+        raise bad_input(
+            "--quantiles", "name columns that end in their level, such as q0.05", short(name)
+        )
+    return float(found.group(1))
+
+
+def pmf_value(name: str) -> float:
+    """Return the value of the outcome at the end of the name of a column of probabilities.
+
+    Examples
+    --------
+    >>> [pmf_value(name) for name in ("p0", "p_1", "p-2", "p_-3", "p0.5")]
+    [0.0, 1.0, -2.0, -3.0, 0.5]
+    """
+    found = VALUE.search(name)
+    if found is None:
+        rule = "name columns that end in a value of the outcome, such as p0 or p_1"
+        raise bad_input("--pmf", rule, short(name))
+    return float(found.group(1))
+
+
+def by_value(names: list[str]) -> list[str]:
+    """Return columns of probabilities by value of the outcome; refuse two columns for one value."""
+    ordered = sorted(names, key=pmf_value)
+    for name, after in pairwise(ordered):
+        if pmf_value(name) == pmf_value(after):
+            got = f"{name!r} and {after!r}"
+            raise bad_input("--pmf", "name one column for each value", got, "leave one out")
+    return ordered
+
+
+def survival_times(listed: str, present: list[str], source: str) -> dict[str, float]:
+    """Return columns of survival probabilities with their times, by increasing time.
+
+    Parameters
+    ----------
+    listed : str
+        Comma-separated columns, each as `TIME=COLUMN` or by a name that ends in its time; or the
+        common prefix of such names.
+    present : list of str
+        Columns of the table.
+    source : str
+        File name for messages.
+
+    Examples
+    --------
+    >>> survival_times("60=year2,30=year1", ["year1", "year2"], "t.csv")
+    {'year1': 30.0, 'year2': 60.0}
+    >>> survival_times("s", ["s0.5", "s_2", "sex"], "t.csv")
+    {'s0.5': 0.5, 's_2': 2.0}
+    """
+    found: list[tuple[float, str]] = []
+    items = [item.strip() for item in listed.split(",") if item.strip()]
+    if len(items) == 1 and "=" not in items[0] and items[0] not in present:
+        items = listed_columns(present, items[0], "survival", source)
+    for item in items:
+        time, name = _time_and_column(item, present)
+        check_column(name, present, source)
+        found.append((time, name))
+    if not found:
+        raise bad_input("--survival", "name at least one column", short(listed))
+    found.sort()
+    _each_once([name for _, name in found], "survival")
+    for (time, name), (after, other) in pairwise(found):
+        if time == after:
+            got = f"{name!r} and {other!r} for {time:g}"
+            raise bad_input("--survival", "name one column for each time", got, "leave one out")
+    return {name: time for time, name in found}
+
+
+def _time_and_column(item: str, present: list[str]) -> tuple[float, str]:
+    """Return the time and the column of `TIME=COLUMN`, or of a name that ends in its time."""
+    text, equals, name = (part.strip() for part in item.partition("="))
+    rule = "name columns as TIME=COLUMN, such as 30=s30, or by names that end in their time"
+    # a name may contain the sign
+    if not equals or item in present:
+        match = TIME.search(item)
+        if match is None:
+            raise bad_input("--survival", rule, short(item))
+        return float(match.group(1)), item
+    try:
+        time = float(text)
+    except ValueError:
+        raise bad_input("--survival", rule, short(item)) from None
+    if not (math.isfinite(time) and time >= 0):
+        raise bad_input("--survival", "have times of at least 0", short(item))
+    return time, name
+
+
+# --- names of columns with forecasts of another model, and the kind of outcome that they describe
+
+FORMS = "--mean and --std, --quantiles, --samples, --survival, --probability or --pmf"
+"""Options for the columns of forecasts, of which one is needed."""
+
+AMOUNTS = "--mean and --std, --quantiles or --samples"
+"""Options for forecasts of a continuous outcome, or of the amounts of a hurdle."""
+
+TIMES = "--survival, --quantiles, --samples or --mean and --std"
+"""Options for forecasts of times."""
+
+OUTCOMES = tuple(str(kind) for kind in OutcomeKind)
+"""Values of `--outcome`."""
+
+SEEN = {
+    "probability": OutcomeKind.BINARY,
+    "pmf": OutcomeKind.COUNT,
+    "chance_of_zero": OutcomeKind.HURDLE,
+}
+"""Columns from which the kind of outcome is seen."""
+
+DESCRIPTION = {
+    OutcomeKind.CONTINUOUS: "continuous outcomes",
+    OutcomeKind.COUNT: "counts and scores",
+    OutcomeKind.HURDLE: "amounts with zeros",
+    OutcomeKind.BINARY: "0/1 outcomes",
+}
+
+OTHER_FORMS = ("quantiles", "samples", "survival", "probability", "pmf")
+"""Forms of forecasts besides means and standard deviations."""
+
+
+@dataclass(frozen=True)
+class ColumnSubject:
+    """Forecasts of another model, given as columns of the table.
+
+    The columns contain means and standard deviations, quantiles, samples, or probabilities. Each
+    parameter is the option of the command that names them.
+
+    It is a function from tables to forecasts, so that `randomize` and `RandomizedRegressor` accept
+    it as a model.
+
+    Parameters
+    ----------
+    mean, std : str, optional
+        Columns with means and with standard deviations (> 0). With `outcome="count"`, a mean alone
+        is that of a Poisson distribution, and both are those of a negative binomial distribution.
+    quantiles : str, optional
+        Comma-separated columns with quantiles, whose names end in their levels as in `q0.05`; or
+        the common prefix of their names.
+    samples : str, optional
+        Comma-separated columns with samples of the outcome; or the common prefix of their names.
+        With `outcome="count"`, the probability of a count is its share of the samples.
+    sort_quantiles : bool, default False
+        Whether to sort quantiles that cross in a row.
+    probability : str, optional
+        Column with the probability that a 0/1 outcome is 1.
+    pmf : str, optional
+        Comma-separated columns with the probability of each value of the outcome, or the common
+        prefix of their names, which end in the value.
+    chance_of_zero : str, optional
+        Column with the probability that the outcome is 0. The other columns then describe the
+        outcome given that it is above 0; a normal distribution is truncated at 0.
+    outcome : {"continuous", "count", "hurdle", "binary"}, optional
+        Kind of outcome, where the columns do not show it: means alone, means with standard
+        deviations, and samples describe counts only with `"count"`.
+    survival : str, optional
+        Columns with the probability that a time is beyond each of several times: comma-separated,
+        each as `TIME=COLUMN` or by a name that ends in the time, or their common prefix. A column
+        for time 0 is not used, as everybody survives it.
+    horizon : float, optional
+        For forecasts of times: time up to which outcomes are followed. The forecasts then have an
+        atom there, of the probability that the time is beyond it.
+
+    Examples
+    --------
+    >>> from evenhand import randomize
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({"mu": rng.normal(size=500), "sigma": 1.0})
+    >>> y = table["mu"] + rng.normal(size=500)
+    >>> chosen = randomize(ColumnSubject("mu", "sigma"), table, y, random_state=0)
+    >>> chosen.group_error <= 0.3
+    True
+    >>> chosen.model.forecast(table[:2], r=[0.3, 0.8]).ppf(0.5).shape
+    (2,)
+    """
+
+    mean: str | None = None
+    std: str | None = None
+    quantiles: str | None = None
+    samples: str | None = None
+    sort_quantiles: bool = False
+    probability: str | None = None
+    pmf: str | None = None
+    chance_of_zero: str | None = None
+    outcome: str | None = None
+    survival: str | None = None
+    horizon: float | None = None
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The given columns by option; the chance of zero comes first."""
+        options = ("chance_of_zero", "mean", "std", *OTHER_FORMS)
+        return {name: getattr(self, name) for name in options if getattr(self, name) is not None}
+
+    @property
+    def is_of_times(self) -> bool:
+        """Whether the columns show that the outcome is a time that may be cut off."""
+        return self.survival is not None or self.horizon is not None
+
+    @property
+    def kind(self) -> str:
+        """Kind of the columns, such as "mean_std", "quantiles" or "count_mean".
+
+        The prefix "count" is written where the columns alone do not show the kind of outcome.
+        """
+        is_hidden = self.outcome == OutcomeKind.COUNT and self.pmf is None
+        return "_".join((*(["count"] if is_hidden else []), *self.named))
+
+    def outcome_kind(self, source: str) -> OutcomeKind:
+        """Return the kind of outcome; raise InputError if the options contradict each other."""
+        if self.outcome is not None:
+            check_choice("--outcome", self.outcome, OUTCOMES)
+        self._check_one_form(source)
+        if self.is_of_times:
+            return self._kind_of_times(source)
+        seen = next((SEEN[option] for option in self.named if option in SEEN), None)
+        kind = seen or OutcomeKind(self.outcome or OutcomeKind.CONTINUOUS)
+        if self.outcome not in (None, kind):
+            option = option_name(next(name for name in self.named if name in SEEN))
+            raise InputError(
+                f"{source}: --outcome {self.outcome} contradicts {option}, which is for"
+                f" {DESCRIPTION[kind]}; leave one of them out"
+            )
+        self._check_complete(kind, seen is None, source)
+        return kind
+
+    def times(self, present: Iterable[object], source: str) -> list[float] | None:
+        """Return the times of survival probabilities; None for forecasts of another form."""
+        if self.survival is None:
+            return None
+        names = [str(column) for column in present]
+        return list(survival_times(self.survival, names, source).values())
+
+    def _kind_of_times(self, source: str) -> OutcomeKind:
+        """Return the kind of a forecast of times; raise InputError if it is of other outcomes."""
+        option = "--survival" if self.survival is not None else "--horizon"
+        others = [name for name in self.named if name in SEEN]
+        if others or self.outcome not in (None, OutcomeKind.CONTINUOUS):
+            other = option_name(others[0]) if others else f"--outcome {self.outcome}"
+            raise InputError(
+                f"{source}: {option} is for times, which {other} does not describe; leave one of"
+                f" them out, and name {TIMES}"
+            )
+        self._check_complete(OutcomeKind.CONTINUOUS, True, source)
+        # who is seen until the horizon has the outcome `horizon`: an atom at the end
+        return OutcomeKind.CONTINUOUS if self.horizon is None else OutcomeKind.HURDLE
+
+    def _check_one_form(self, source: str) -> None:
+        """Refuse several forms of forecasts, or none."""
+        normal = self.mean is not None or self.std is not None
+        forms = ["mean"] * normal
+        forms += [name for name in OTHER_FORMS if getattr(self, name) is not None]
+        if not forms and self.chance_of_zero is not None:
+            raise InputError(
+                f"{source}: --chance-of-zero needs forecasts of the outcomes above 0; add {AMOUNTS}"
+            )
+        if len(forms) != 1:
+            raise InputError(f"{source}: name one kind of columns: {FORMS}")
+        if self.chance_of_zero is not None and forms[0] in ("survival", "probability", "pmf"):
+            raise InputError(
+                f"{source}: --chance-of-zero needs forecasts of the outcomes above 0 ({AMOUNTS}),"
+                f" not {option_name(forms[0])}; leave one of them out"
+            )
+
+    def _check_complete(self, kind: OutcomeKind, is_hidden: bool, source: str) -> None:
+        """Refuse columns that do not make a distribution of this kind of outcome."""
+        if is_hidden and kind is OutcomeKind.BINARY:
+            raise InputError(
+                f"{source}: --outcome binary needs --probability, the column with the probability"
+                " that the outcome is 1; name it instead"
+            )
+        if is_hidden and kind is OutcomeKind.HURDLE:
+            raise InputError(
+                f"{source}: --outcome hurdle needs --chance-of-zero, the column with the"
+                " probability that the outcome is 0; add it"
+            )
+        if kind is OutcomeKind.COUNT and self.quantiles is not None:
+            raise InputError(
+                f"{source}: --quantiles do not show the probability of each count; name --pmf,"
+                " --samples, or --mean (with or without --std) for counts"
+            )
+        if self.std is not None and self.mean is None:
+            raise InputError(f"{source}: --std needs --mean; name both columns")
+        # a mean without a standard deviation is a distribution only of counts
+        if self.mean is not None and self.std is None and kind is not OutcomeKind.COUNT:
+            more = "" if kind is OutcomeKind.HURDLE else ", or add --outcome count if it has counts"
+            raise InputError(f"{source}: --mean needs --std; name both columns{more}")
+
+    def by_option(self, present: Iterable[object], source: str) -> dict[str, list[str]]:
+        """Return the columns of each option, by level, by value or by time.
+
+        Raises InputError if the options contradict each other, or there is no such column.
+        """
+        self.outcome_kind(source)
+        columns = [str(column) for column in present]
+        found = {}
+        for option, listed in self.named.items():
+            if option == "survival":
+                names = list(survival_times(listed, columns, source))
+            elif option in ("quantiles", "samples", "pmf"):
+                names = listed_columns(columns, listed, option, source)
+            else:
+                names = [check_column(listed, columns, source)]
+            found[option] = names
+        # columns may have any order
+        if "quantiles" in found:
+            found["quantiles"].sort(key=quantile_level)
+        if "pmf" in found:
+            found["pmf"] = by_value(found["pmf"])
+        return found
+
+    @property
+    def schema(self) -> Schema:
+        """Empty: the types of the columns are unknown."""
+        return Schema()
+
+    def columns(self, present: Iterable[str], source: str) -> list[str]:
+        """Return the columns that contain the forecasts."""
+        by_option = self.by_option(present, source)
+        return [name for names in by_option.values() for name in names]
+
+    def outcome_kind_of(self, table: pd.DataFrame, source: str) -> OutcomeKind:
+        """Return the kind of outcome, from the named columns and the option `outcome`."""
+        return self.outcome_kind(source)
+
+    def check_outcomes(
+        self, y: Floats, table: pd.DataFrame, *, target: str, source: str, start: int = 0
+    ) -> None:
+        """Refuse outcomes that the forecasts cannot describe.
+
+        `target` is the column with the outcomes and `start` the number of the first row within its
+        file. Raises InputError if a 0/1 outcome has another value, a count is not a whole number of
+        at least 0, a value is not among those of `--pmf`, or an amount with zeros or a time is
+        below 0.
+        """
+        refuse = partial(_refuse, target=target, source=source, start=start)
+        kind = self.outcome_kind(source)
+        if self.is_of_times:
+            refuse(y < 0, y, "be 0 or above, as it is a time", DROP)
+            return
+        match kind:
+            case OutcomeKind.BINARY:
+                check_events(y, target=target, source=source, start=start)
+            case OutcomeKind.HURDLE:
+                refuse(y < 0, y, "be 0 or above for --chance-of-zero", DROP)
+            case OutcomeKind.COUNT if self.pmf is not None:
+                names = self.by_option(table.columns, source)["pmf"]
+                support = [pmf_value(name) for name in names]
+                rule = f"be one of the values of --pmf ({_values(support)})"
+                remedy = "add the column with the probability of this value, or drop the row"
+                refuse(~np.isin(y, support), y, rule, remedy)
+            case OutcomeKind.COUNT:
+                # samples of scores may be negative; means are those of counts
+                is_possible = (y == np.round(y)) & ((y >= 0) | (self.samples is not None))
+                least = "" if self.samples is not None else " of at least 0"
+                rule = f"be a whole number{least} for --outcome count"
+                refuse(~is_possible, y, rule, DROP)
+
+    def remedy_for(self, y: Floats) -> str | None:
+        """Return the option for discrete outcomes of columns that make continuous forecasts.
+
+        None if no option fits the outcomes.
+
+        Examples
+        --------
+        >>> ColumnSubject(mean="m", std="s").remedy_for(np.arange(100.0) % 2)
+        'if the forecasts are probabilities of an event, name their column with --probability'
+        """
+        values = np.unique(y)
+        atom, share = largest_atom(y)
+        is_count = bool((values == np.round(values)).all() and values[0] >= 0)
+        amounts = "--chance-of-zero, with the other columns for amounts above 0"
+        if values.size == 2:
+            coded = "" if set(values) == {0.0, 1.0} else ", and code the event as 1, the other as 0"
+            return (
+                "if the forecasts are probabilities of an event, name their column with"
+                f" --probability{coded}"
+            )
+        counts = "add --outcome count"
+        if self.quantiles is not None:
+            counts = "name --pmf, or --mean with --outcome count, instead of quantiles"
+        may_be_amounts = atom == values[0] == 0 and share > MAX_ATOM
+        if is_count and may_be_amounts and values.size >= MIN_DISTINCT:
+            return f"for counts {counts}; for amounts with zeros add {amounts}"
+        if is_count:
+            return f"if the forecasts are of counts or scores, {counts}"
+        return f"for amounts with zeros add {amounts}" if may_be_amounts else None
+
+    def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Forecast, None]:
+        """Return the forecasts."""
+        kind = self.outcome_kind(source)
+        values = ColumnValues(table, self.by_option(table.columns, source), source, start)
+        match kind:
+            case OutcomeKind.BINARY:
+                forecast = Forecast.from_probability(values.probabilities("probability")[:, 0])
+            case OutcomeKind.COUNT:
+                forecast = _of_counts(values)
+            case OutcomeKind.CONTINUOUS | OutcomeKind.HURDLE if self.is_of_times:
+                forecast = _of_times(values, self)
+            case OutcomeKind.HURDLE:
+                chance = values.probabilities("chance_of_zero")[:, 0]
+                amounts = _of_amounts(values, sort=self.sort_quantiles)
+                forecast = Forecast.from_hurdle(chance, amounts)
+            case OutcomeKind.CONTINUOUS:
+                forecast = _continuous(values, sort=self.sort_quantiles)
+        return forecast, None
+
+    def __call__(self, table: pd.DataFrame) -> Forecast:
+        """Return the forecasts of a table in memory."""
+        return self.of(table, "X")[0]
+
+
+# --- outcomes that forecasts in columns can describe
+
+DROP = "correct it or drop the row"
+
+MOST_VALUES = 8
+"""Largest number of values of the outcome that a message lists."""
+
+
+def check_events(y: Floats, *, target: str, source: str, start: int = 0) -> None:
+    """Refuse values other than 0 and 1; parameters as in `check_outcomes`.
+
+    Examples
+    --------
+    >>> check_events(np.array([0.0, 2.0]), target="bad", source="t.csv")
+    Traceback (most recent call last):
+    evenhand._validate.InputError: t.csv: column 'bad', row 2 must be 0 or 1, got 2; code the event
+    as 1, or drop the row
+    """
+    remedy = "code the event as 1, or drop the row"
+    _refuse(~np.isin(y, (0.0, 1.0)), y, "be 0 or 1", remedy, target, source, start)
+
+
+def _values(support: list[float]) -> str:
+    """Return the values of an outcome in words."""
+    listed = ", ".join(f"{value:g}" for value in support[:MOST_VALUES])
+    return f"{listed}, ..., {support[-1]:g}" if len(support) > MOST_VALUES else listed
+
+
+def _refuse(
+    wrong: Mask, y: Floats, rule: str, remedy: str, target: str, source: str, start: int
+) -> None:
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        place = f"{source}: column {target!r}, row {start + row + 1}"
+        raise bad_input(place, rule, f"{y[row]:g}", remedy)
+
+
+# --- numbers in the columns of forecasts of another model, checked by row
+
+
+class ColumnValues:
+    """Numbers in the columns of forecasts, by option.
+
+    Parameters
+    ----------
+    table : DataFrame of n rows
+        Output of the model.
+    columns : dict of str to list of str
+        Columns by option.
+    source : str
+        File name for messages.
+    start : int, default 0
+        Number of the first row within its file, for messages.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"p": [0.2, 1.5]})
+    >>> ColumnValues(table, {"probability": ["p"]}, "t.csv").probabilities("probability")
+    Traceback (most recent call last):
+    evenhand._validate.InputError: t.csv: column 'p', row 2: a probability must lie between 0 and
+    1, got 1.5; correct it or drop the row
+    """
+
+    def __init__(
+        self, table: pd.DataFrame, columns: Mapping[str, list[str]], source: str, start: int = 0
+    ) -> None:
+        self.columns = columns
+        self.source = source
+        self.start = start
+        self._values: dict[str, Floats] = {
+            option: np.column_stack(
+                [number_column(table, name, source=source, start=start) for name in names]
+            )
+            for option, names in columns.items()
+        }
+
+    def __contains__(self, option: object) -> bool:
+        return option in self._values
+
+    def __getitem__(self, option: str) -> Floats:
+        """Return the numbers of an option, shape (n, number of columns)."""
+        return self._values[option]
+
+    def one(self, option: str) -> Floats:
+        """Return the numbers of an option with one column, shape (n,)."""
+        return self._values[option][:, 0]
+
+    def probabilities(self, option: str) -> Floats:
+        """Return the probabilities of an option, shape (n, number of columns)."""
+        values = self._values[option]
+        self.refuse(option, (values < 0) | (values > 1), "a probability must lie between 0 and 1")
+        return values
+
+    def place(self, option: str, row: int, column: int = 0) -> str:
+        """Return the place of a value in messages; rows are counted from 0 here."""
+        name = self.columns[option][column]
+        return f"{self.source}: column {name!r}, row {self.start + row + 1}"
+
+    def refuse(self, option: str, wrong: Mask, rule: str) -> None:
+        """Raise InputError for the first value marked as wrong, an array (n, columns)."""
+        if wrong.any():
+            row, column = (int(k) for k in np.argwhere(wrong)[0])
+            raise InputError(
+                f"{self.place(option, row, column)}: {rule}, got"
+                f" {self._values[option][row, column]:g}; correct it or drop the row"
+            )
+
+
+# --- forecasts of other models in the columns of a table
+
+ROUNDING = 1e-9
+"""Rise of survival probabilities that is no error: curves are computed in floats."""
+
+MOST_ROUNDING = 0.05
+"""Largest error of a sum of probabilities that is explained by their rounding. With few decimals
+and many columns, rounding could explain any sum."""
+
+
+def _of_counts(values: ColumnValues) -> Forecast:
+    """Return forecasts of counts from probabilities, samples, or moments."""
+    if "pmf" in values:
+        return _from_pmf(values)
+    if "samples" in values:
+        samples = values["samples"]
+        rule = "a sample of counts must be a whole number"
+        values.refuse("samples", samples != np.round(samples), rule)
+        return Forecast.from_samples(samples, kind=OutcomeKind.COUNT)
+    mean = values.one("mean")
+    values.refuse("mean", values["mean"] <= 0, "the mean of a count must be positive")
+    if "std" not in values:
+        return Forecast.from_poisson(mean)
+    std = values.one("std")
+    is_narrow = std**2 <= mean
+    if is_narrow.any():
+        row = int(np.argmax(is_narrow))
+        raise InputError(
+            f"{values.place('std', row)}: the standard deviation of a negative binomial"
+            f" distribution must be above the square root of its mean ({np.sqrt(mean[row]):.4g}),"
+            f" got {std[row]:g}; leave --std out for Poisson distributions"
+        )
+    return Forecast.from_negative_binomial(mean, (std**2 - mean) / mean**2)
+
+
+def _from_pmf(values: ColumnValues) -> Forecast:
+    """Return forecasts from the probability of each value."""
+    probabilities = values.probabilities("pmf")
+    total = probabilities.sum(axis=1)
+    off = np.abs(total - 1)
+    # written with few decimals, each probability is off by up to half a unit of the last one
+    decimals = next(
+        (d for d in range(16) if (np.round(probabilities, d) == probabilities).all()), 16
+    )
+    explained = min(probabilities.shape[1] * 0.5 * 10.0**-decimals, MOST_ROUNDING)
+    is_off = off > explained + SUM_TOLERANCE
+    if is_off.any():
+        row = int(np.argmax(is_off))
+        raise InputError(
+            f"{values.source}: row {values.start + row + 1}: the probabilities in the"
+            f" {len(values.columns['pmf'])} columns of --pmf must sum to 1, got {total[row]:.7g};"
+            " name a column for each possible value, and write probabilities with all digits"
+        )
+    if (off > SUM_TOLERANCE).any():
+        warnings.warn(
+            f"probabilities of --pmf are rounded to {decimals} decimals; each row is divided by its"
+            " sum",
+            stacklevel=2,
+        )
+    support = np.array([pmf_value(name) for name in values.columns["pmf"]])
+    return Forecast.from_pmf(support, probabilities / total[:, None])
+
+
+def _of_amounts(values: ColumnValues, *, sort: bool) -> Forecast:
+    """Return forecasts of the outcomes above 0."""
+    for option in ("mean", "quantiles", "samples"):
+        if option in values:
+            rule = "forecasts of the outcomes above 0 must be positive and leave out the zeros"
+            values.refuse(option, values[option] <= 0, rule)
+    return _continuous(values, sort=sort)
+
+
+def _of_times(values: ColumnValues, columns: ColumnSubject) -> Forecast:
+    """Return forecasts of times, up to a horizon if there is one (outcomes: 5)."""
+    horizon = columns.horizon
+    if columns.survival is not None:
+        return _from_survival(values, columns.survival, horizon)
+    forecast = _continuous(values, sort=columns.sort_quantiles)
+    if horizon is None:
+        return forecast
+    return Forecast.from_hurdle(1 - forecast.cdf(horizon), forecast, at=horizon, end="high")
+
+
+def _from_survival(values: ColumnValues, listed: str, horizon: float | None) -> Forecast:
+    """Return forecasts from survival probabilities."""
+    names = values.columns["survival"]
+    times = np.array(list(survival_times(listed, names, values.source).values()))
+    survival = values.probabilities("survival")
+    rises = np.diff(survival, axis=-1) > ROUNDING
+    if rises.any():
+        row, column = (int(k) for k in np.argwhere(rises)[0])
+        before, after = survival[row, column : column + 2]
+        raise InputError(
+            f"{values.place('survival', row, column + 1)}: survival probabilities must not rise"
+            f" with time, got {after:g} at {times[column + 1]:g} after {before:g} at"
+            f" {times[column]:g}; name columns with the probability that the time is beyond each"
+            " time, not up to it"
+        )
+    falling = np.minimum.accumulate(survival, axis=-1)
+    # everybody survives time 0
+    is_later = times > 0
+    if not is_later.any():
+        raise bad_input("--survival", "name a column for a time above 0", f"{names[0]!r}")
+    return Forecast.from_survival(times[is_later], falling[:, is_later], horizon)
+
+
+def _continuous(values: ColumnValues, *, sort: bool) -> Forecast:
+    """Return forecasts of a continuous outcome."""
+    if "quantiles" in values:
+        return _from_quantiles(values, sort=sort)
+    if "samples" in values:
+        samples = values["samples"]
+        equal = samples.min(axis=1) == samples.max(axis=1)
+        if equal.any():
+            raise InputError(
+                f"{values.source}: row {values.start + int(equal.argmax()) + 1} has equal samples"
+                " only, which have no density; correct it or drop the row"
+            )
+        return Forecast.from_samples(samples)
+    values.refuse("std", values["std"] <= 0, "a standard deviation must be positive")
+    return Forecast.from_normal(values.one("mean"), values.one("std"))
+
+
+def _from_quantiles(values: ColumnValues, *, sort: bool) -> Forecast:
+    names, quantiles = values.columns["quantiles"], values["quantiles"]
+    # equal quantiles are allowed: the distribution separates them
+    falls = np.diff(quantiles, axis=-1) < 0
+    if falls.any() and not sort:
+        row, column = (int(k) for k in np.argwhere(falls)[0])
+        below, above = quantiles[row, column : column + 2]
+        raise InputError(
+            f"{values.place('quantiles', row, column + 1)}: quantiles must not decrease with their"
+            f" level, got {above:g} after {below:g}; correct them, or sort each row with"
+            " --sort-quantiles (in Python: sort_quantiles=True)"
+        )
+    levels = [quantile_level(name) for name in names]
+    return Forecast.from_quantiles(levels, quantiles, sort=sort)

@@ -1,0 +1,437 @@
+"""Scikit-learn estimators inside a model, stored by skops with a fixed list of allowed types.
+
+Their archives depend on the estimator only, and are checked before and after they are read: hashes
+detect damage and the list excludes functions, but a small archive could fill the memory, and an
+index out of range in a forged tree would let compiled code read foreign memory.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenhand._validate import InputError, check_indices
+from evenhand.columns import TableEncoder
+from evenhand.forecasters import SpreadTrees
+from evenhand.store.manifest import error_text
+
+# --- bounds on the unpacked size of stored parts, so that a small file cannot fill the memory
+
+MOST_RATIO = 100
+LEAST_BOUND = 16 * 2**20
+MOST_UNPACKED = 64 * 2**30
+"""A part may unpack to 100 times its size or 16 MiB, whichever is more, but at most 64 GiB.
+
+Parts are stored uncompressed except for sparse matrices, which are rarely 10 times smaller than in
+memory.
+"""
+
+
+def check_archive(content: bytes) -> None:
+    """Refuse an archive whose declared or actual size exceeds its bound.
+
+    An array that declares more values than it contains is refused as well.
+    """
+    # proportional to the file: small archives that unpack to gigabytes are zip bombs
+    bound = min(max(MOST_RATIO * len(content), LEAST_BOUND), MOST_UNPACKED)
+    _check_members(content, bound, inside=False)
+
+
+def _check_members(content: bytes, bound: int, *, inside: bool) -> None:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = archive.infolist()
+        for member in members:
+            # other compressions cannot be read in bounded pieces
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise InputError(
+                    f"its member {member.filename!r} has a compression that models do not use"
+                )
+        declared = sum(member.file_size for member in members)
+        if declared > bound:
+            raise InputError(f"it unpacks to {declared:,} bytes, more than {bound:,}")
+        for member in members:
+            if inside or member.filename.endswith(".npy"):
+                _check_array(archive, member)
+            # declared sizes can be wrong, so the bytes that are read are counted
+            bound -= _unpacked(archive, member, bound)
+            if member.filename.endswith(".npz") and not inside:
+                _check_members(archive.read(member), bound, inside=True)
+
+
+def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo, bound: int) -> int:
+    """Count the bytes of a member, read in pieces that fit into memory."""
+    n_bytes = 0
+    with archive.open(member) as stream:
+        while piece := stream.read(2**20):
+            n_bytes += len(piece)
+            if n_bytes > bound:
+                raise InputError(
+                    f"its member {member.filename!r} unpacks to more than {bound:,} bytes"
+                )
+    return n_bytes
+
+
+def _check_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        else:
+            shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    n_bytes = math.prod(shape) * max(dtype.itemsize, 1)
+    # NumPy allocates the declared size before it reads
+    if n_bytes > member.file_size and not dtype.hasobject:
+        raise InputError(
+            f"its array {member.filename!r} declares {n_bytes:,} bytes but contains"
+            f" {member.file_size:,}"
+        )
+
+
+# --- archives of fitted estimators that depend on the estimator only
+
+CONSTANTS = ("JsonNode", "TypeNode", "FunctionNode")
+"""Loaders of skops for objects that never change, of which it does not matter whether two are the
+same object."""
+
+NEIGHBOR_TREES = ("BallTree", "KDTree")
+COUNTERS = slice(7, 11)
+"""Entries in the state of such a tree that count its queries: the same model would have another
+hash after use."""
+
+
+def reproducible(content: bytes) -> bytes:
+    """Return an archive of skops that is the same in every process.
+
+    skops identifies objects by their addresses in memory, which also name the files of arrays, and
+    its archives have the time of writing. Here objects and files are numbered in the order of
+    their first occurrence, and all files have one time.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(files.pop("schema.json"))
+    _number_objects(schema)
+    names: dict[str, str] = {}
+    for entry in _entries(schema):
+        if entry.get("file") in files:
+            ending = entry["file"].partition(".")[2]
+            entry["file"] = names.setdefault(entry["file"], f"{len(names)}.{ending}")
+        if entry.get("__class__") in NEIGHBOR_TREES:
+            for counter in entry["content"]["content"][COUNTERS]:
+                counter["content"] = "0"
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        renamed = {new: _without_padding(new, files[old]) for old, new in names.items()}
+        for name, data in (renamed | {"schema.json": json.dumps(schema, indent=2)}).items():
+            member = zipfile.ZipInfo(name)
+            member.create_system = 3  # the same on every system
+            archive.writestr(member, data)
+    return buffer.getvalue()
+
+
+def _number_objects(schema: dict[str, Any]) -> None:
+    """Replace the addresses of objects that occur several times by numbers from 1.
+
+    All others have no number: skops needs none, and whether equal constants are one object depends
+    on the process. The order of sets does, too.
+    """
+    counts = Counter(entry["__id__"] for entry in _entries(schema) if "__id__" in entry)
+    numbers: dict[int, int] = {}
+    for entry in _entries(schema):
+        address = entry.pop("__id__", None)
+        if counts[address] > 1 and entry["__loader__"] not in CONSTANTS:
+            entry["__id__"] = numbers.setdefault(address, len(numbers) + 1)
+        if entry.get("__loader__") == "SetNode":
+            entry["content"].sort(key=lambda one: json.dumps(one | {"__id__": 0}))
+
+
+def _entries(state: Any) -> Iterator[dict[str, Any]]:
+    """Yield the dictionaries inside JSON values, each before those inside it."""
+    waiting = [state]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield one
+            waiting += reversed(one.values())
+        elif isinstance(one, list):
+            waiting += reversed(one)
+
+
+def _without_padding(name: str, data: bytes) -> bytes:
+    """Return the file of an array with zeros between the fields of its records.
+
+    Nodes of trees are padded with bytes that nobody set.
+    """
+    if not name.endswith(".npy"):
+        return data
+    found = np.load(io.BytesIO(data), allow_pickle=False)
+    if found.dtype.names is None:
+        return data
+    clean = np.zeros(found.shape, found.dtype)
+    for field in found.dtype.names:
+        clean[field] = found[field]
+    written = io.BytesIO()
+    np.save(written, clean, allow_pickle=False)
+    return written.getvalue()
+
+
+# --- checks of trees and other structures that scikit-learn uses unchecked
+
+N_BITS = 256
+"""Number of categories of a feature that histogram trees can distinguish."""
+
+
+def check_structures(part: Any) -> None:
+    """Refuse an estimator with indices that would lead compiled code out of its arrays."""
+    from scipy.sparse import issparse
+    from sklearn.ensemble._forest import BaseForest
+    from sklearn.ensemble._gb import BaseGradientBoosting
+    from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting
+    from sklearn.neighbors import BallTree, KDTree
+    from sklearn.svm._base import BaseLibSVM
+    from sklearn.tree import BaseDecisionTree
+
+    for value in _objects(part):
+        if issparse(value):
+            _check_sparse(value)
+        elif isinstance(value, BaseDecisionTree):
+            _check_decision_tree(value)
+        elif isinstance(value, BaseForest | BaseGradientBoosting):
+            _check_ensemble(value, is_boosted=isinstance(value, BaseGradientBoosting))
+        elif isinstance(value, BallTree | KDTree):
+            _check_neighbor_tree(value)
+        elif isinstance(value, BaseHistGradientBoosting):
+            _check_histogram_trees(value)
+        elif isinstance(value, BaseLibSVM):
+            _check_support_vectors(value)
+        elif isinstance(value, SpreadTrees):
+            _check_spread_trees(value)
+
+
+def _objects(part: Any) -> Iterator[Any]:
+    """Yield a stored estimator and all objects inside it, owners first."""
+    seen: set[int] = set()
+    waiting = [part]
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen or isinstance(value, str | bytes | int | float | type | None):
+            continue
+        seen.add(id(value))
+        yield value
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list | tuple | set | frozenset):
+            waiting += value
+        elif isinstance(value, np.ndarray):
+            waiting += value.ravel().tolist() if value.dtype.hasobject else []
+        waiting += vars(value).values() if hasattr(value, "__dict__") else []
+
+
+def check_links(left: Any, right: Any, n_nodes: int, is_leaf: Any) -> None:
+    """Refuse nodes whose children do not come after them.
+
+    A descent would leave the tree or never end.
+    """
+    parents = np.flatnonzero(~np.asarray(is_leaf, dtype=np.bool_))
+    for children in (left, right):
+        child = np.asarray(children)[parents].astype(np.int64)
+        if not np.all((child > parents) & (child < n_nodes)):
+            raise InputError("a child of a tree's node is out of range")
+
+
+def _check_sparse(matrix: Any) -> None:
+    try:
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"a sparse matrix is unsound: {error}") from error
+
+
+def _check_decision_tree(model: Any) -> None:
+    tree = model.__dict__.get("tree_")
+    if tree is None:
+        return  # an unfitted template
+    # before its arrays are read, as the node count declares their length
+    if tree.node_count != tree.capacity or tree.node_count < 1:
+        raise InputError("the number of nodes of a tree is not the declared one")
+    is_leaf = tree.children_left == -1
+    check_links(tree.children_left, tree.children_right, tree.node_count, is_leaf)
+    width = min(int(model.n_features_in_), tree.n_features)
+    check_indices(tree.feature[~is_leaf], width, "the feature of a tree's node")
+
+
+def _check_ensemble(model: Any, *, is_boosted: bool) -> None:
+    """Refuse trees of other shapes than their ensemble, which alone checks the rows."""
+    trees = np.asarray(model.__dict__.get("estimators_", []), dtype=object)
+    if any(tree.n_features_in_ != model.n_features_in_ for tree in trees.ravel()):
+        raise InputError("the number of features of a tree differs from its ensemble's")
+    if is_boosted and trees.size and trees.shape[1:] != (model.n_trees_per_iteration_,):
+        raise InputError(f"the trees of a boosted ensemble have the shape {trees.shape}")
+
+
+def _check_histogram_trees(model: Any) -> None:
+    if "_predictors" not in model.__dict__:
+        return
+    # a table with categories needs an encoder that skops cannot store, whose columns could differ
+    # from those in training
+    if getattr(model, "_preprocessor", None) is not None:
+        raise InputError("it contains histogram trees that encode categories")
+    width = int(model.n_features_in_)
+    mapper = model._bin_mapper
+    is_category = np.asarray(mapper.is_categorical_, dtype=np.bool_)
+    if is_category.shape != (width,):
+        raise InputError(f"categories of {is_category.size} features belong to a model of {width}")
+    for feature in np.flatnonzero(is_category):
+        check_indices(mapper.bin_thresholds_[feature], N_BITS, "a category")
+    for predictor in (one for several in model._predictors for one in several):
+        nodes = np.asarray(predictor.nodes)
+        check_links(nodes["left"], nodes["right"], nodes.size, nodes["is_leaf"] != 0)
+        inner = nodes[nodes["is_leaf"] == 0]
+        check_indices(inner["feature_idx"], width, "the feature of a tree's node")
+        by_category = inner[inner["is_categorical"] != 0]
+        if not is_category[by_category["feature_idx"]].all():
+            raise InputError("a tree splits a numeric feature by categories")
+        for bits in (predictor.raw_left_cat_bitsets, predictor.binned_left_cat_bitsets):
+            n_sets = len(np.reshape(bits, (-1, N_BITS // 32)))
+            check_indices(by_category["bitset_idx"], n_sets, "the categories of a tree's node")
+
+
+def _check_spread_trees(model: SpreadTrees) -> None:
+    nodes = (model.left_, model.right_, model.threshold_, model.missing_left_, model.value_)
+    n_nodes = np.size(model.feature_)
+    if any(np.shape(values) != (n_nodes,) for values in nodes):
+        raise InputError("the arrays of a tree's nodes have different lengths")
+    check_indices(model.roots_, n_nodes, "the root of a tree")
+    if model.columns_ is not None:
+        width = len(TableEncoder.from_state(model.columns_).names_out) + 1
+        check_indices(model.feature_, width, "the feature of a tree's node")
+    # a leaf is its own child
+    check_links(model.left_, model.right_, n_nodes, model.left_ == np.arange(n_nodes))
+    if not 0 <= int(model.depth_) <= n_nodes:
+        raise InputError("a tree is deeper than it has nodes")
+
+
+def _check_neighbor_tree(tree: Any) -> None:
+    data, order, nodes, bounds, *counts, metric, _ = tree.__getstate__()
+    n_rows, width = np.shape(data)
+    n_nodes = counts[2]
+    n_bounds = 2 if type(tree).__name__.startswith("KD") else 1
+    weights = metric.__getstate__()[1]
+    if (
+        not 1 <= n_nodes == len(nodes)
+        or np.shape(bounds) != (n_bounds, n_nodes, width)
+        or len(order) != n_rows
+        or ("Minkowski" in type(metric).__name__ and len(weights) not in (0, width))
+    ):
+        raise InputError("the arrays of a neighbor tree have other shapes than declared")
+    check_indices(order, n_rows, "a row of a neighbor tree")
+    start, end = (np.asarray(nodes[name]) for name in ("idx_start", "idx_end"))
+    if not np.all((start >= 0) & (start <= end) & (end <= n_rows)):
+        raise InputError("the rows of a neighbor tree's node are out of range")
+    at = np.arange(n_nodes)
+    check_links(2 * at + 1, 2 * at + 2, n_nodes, nodes["is_leaf"] != 0)
+
+
+def _check_support_vectors(model: Any) -> None:
+    if "support_vectors_" not in model.__dict__:
+        return
+    n_vectors = np.shape(model.support_)[0]
+    shapes = {np.shape(model.dual_coef_), np.shape(model._dual_coef_)}
+    # a model with a precomputed kernel stores no vectors
+    has_vectors = model.kernel != "precomputed"
+    wanted = (n_vectors, model.n_features_in_)
+    if (
+        shapes != {(1, n_vectors)}
+        or {len(model.intercept_), len(model._intercept_)} != {1}
+        or (has_vectors and np.shape(model.support_vectors_) != wanted)
+    ):
+        raise InputError("support vectors and their coefficients have different shapes")
+
+
+# --- scikit-learn estimators inside a model, stored by skops with a fixed list of allowed types
+
+_DISTANCES = "Chebyshev Euclidean Manhattan Minkowski"
+_KERNELS = (
+    "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern PairwiseKernel"
+    " Product RBF RationalQuadratic Sum WhiteKernel"
+)
+
+ALLOWED_TYPES = frozenset(
+    {
+        "evenhand.forecasters.adapters.QuantileGrid",
+        "evenhand.forecasters.adapters.SpreadTrees",
+        "evenhand.forecasters.TableClassifier",
+        "evenhand.forecasters.TableCounts",
+        "numpy.dtype",
+        "sklearn._loss.loss.HalfTweedieLoss",
+        "sklearn._loss.loss.HalfTweedieLossIdentity",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.model_selection._split.KFold",
+        "sklearn.neighbors._ball_tree.BallTree",
+        "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.tree._tree.Tree",
+        "sklearn.utils._bunch.Bunch",
+        *(f"sklearn.metrics._dist_metrics.{name}Distance64" for name in _DISTANCES.split()),
+        *(f"sklearn.gaussian_process.kernels.{name}" for name in _KERNELS.split()),
+    }
+)
+"""Types allowed in a stored scikit-learn part in addition to those that skops trusts.
+
+No functions. Trees and other structures used by compiled code are checked after loading. Hashes
+detect damage but not who wrote a file: load only models from people you trust.
+"""
+
+
+def dump_part(part: Any) -> bytes:
+    """Return a fitted estimator as bytes; InputError if it cannot be stored safely."""
+    import skops.io
+
+    try:
+        content = reproducible(skops.io.dumps(part))
+        refused = _refused(content)
+    except Exception as error:  # the foreign object may raise anything
+        raise InputError(f"cannot be stored without pickle ({error_text(error)})") from error
+    if refused:
+        raise InputError(f"cannot be stored safely, as it contains {', '.join(refused)}")
+    return content
+
+
+def load_part(content: bytes, source: Path) -> Any:
+    """Rebuild an estimator from untrusted bytes."""
+    import skops.io
+
+    try:
+        # before skops reads it: an archive can unpack to more than the available memory
+        check_archive(content)
+        refused = _refused(content)
+        if refused:
+            raise InputError(f"it contains types that are not allowed, {', '.join(refused)}")
+        part = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
+        # allowed types can still contain indices out of range, which compiled code would follow
+        check_structures(part)
+    except InputError as error:
+        raise InputError(
+            f"{source}: an inner model is refused: {error}; do not use this model"
+        ) from error
+    except MemoryError as error:
+        raise InputError(
+            f"{source}: an inner model needs more memory than available; do not use this model"
+        ) from error
+    return part
+
+
+def _refused(content: bytes) -> list[str]:
+    import skops.io
+
+    untrusted = skops.io.get_untrusted_types(data=content)
+    return [name for name in untrusted if name not in ALLOWED_TYPES]
