@@ -800,17 +800,6 @@ def test_audits_of_different_rows_or_groups_are_not_compared() -> None:
 # --- text
 
 
-def test_a_forecast_over_many_draws_is_audited_as_given() -> None:
-    y = np.random.default_rng(0).normal(size=N)
-    r = np.array([[0.25, 0.75]])
-    loc = np.broadcast_to(special.ndtri(1 - r), (N, 2))
-    found = audit(Forecast(Normal(loc, np.ones((N, 2))), r), y=y, random_state=0)
-    assert (found.n_draws, found.is_randomized) == (2, True)
-    assert found.score("log score") == pytest.approx(
-        -stats.norm(loc, 1).logpdf(y[:, None]).mean(), rel=1e-9
-    )
-
-
 # --- everything together
 
 
@@ -824,17 +813,6 @@ def test_a_learned_group_a_scan_and_notes_are_part_of_an_audit() -> None:
     assert found.learned["features"].iloc[0][0] == "region"
     assert any("'same' was not scanned" in note for note in texts(found.notes))
     assert found.worst_groups["mass"].tolist() == [0.2, 1.0]
-
-
-def test_features_beyond_those_of_the_model_are_searched() -> None:
-    X, y = table(1000)
-    rng = np.random.default_rng(3)
-    found = audit(
-        Stub(), X[["score"]], y, features=X.assign(noise=rng.normal(size=1000)), random_state=0
-    )
-    assert found.scan["group"].iloc[0].startswith(("region = north", "noise", "score"))
-    assert "region = north" in set(found.scan["group"])
-    assert audit(Stub(), X[["score"]], y, random_state=0).scan["features"].map(len).max() == 1
 
 
 def test_few_rows_leave_notes_instead_of_numbers() -> None:

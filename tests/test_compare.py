@@ -209,6 +209,18 @@ def test_a_record_is_read_as_it_was_written(draws: int) -> None:
     }
 
 
+def test_groups_of_a_record_are_those_that_were_given() -> None:
+    random = np.random.default_rng(2)
+    first = random.random(50) < 0.3
+    masks = {"a": first, "not a": ~first, "everyone else": random.random(50) < 0.9}
+    found = row_record.RowRecord.of(
+        PITs(random.random((50, 1))), np.arange(50.0), np.zeros(50), {}, masks
+    )
+    assert found is not None
+    for name, mask in masks.items():
+        np.testing.assert_array_equal(found.masks[name], mask)
+
+
 def test_cells_count_pits_at_or_below_each_edge() -> None:
     pit = np.random.default_rng(0).random((50, 7))
     found = row_record.RowRecord.of(PITs(pit), np.arange(50.0), np.zeros(50), {}, {})

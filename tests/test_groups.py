@@ -17,7 +17,7 @@ from evenhand._validate import InputError
 from evenhand.audits import Note, NoteKind, notes_of
 from evenhand.calibration import count_pits
 from evenhand.certificates import certify_pit
-from evenhand.columns import Group, Seen, check_groups, group_columns, label
+from evenhand.columns import Group, check_groups, group_columns
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
 from evenhand.scale import ColumnSubject, audit_parts
 from evenhand.search import scan_groups
@@ -167,20 +167,6 @@ def test_floats_of_32_bits_make_groups_that_hold_their_rows() -> None:
 # --- lists, structs and maps
 
 NESTED = {"lists": [["a"], ["b"]], "structs or maps": [{"a": 1}, {"a": 2}]}
-
-
-@pytest.mark.parametrize("kind", NESTED)
-def test_nested_values_make_no_groups(kind: str) -> None:
-    table = pd.DataFrame({"tags": NESTED[kind] * 50})
-    rule = f"column 'tags' must contain single values, got {kind}; drop the column"
-    with pytest.raises(InputError, match=rule):
-        Seen.of(table["tags"])
-    with pytest.raises(InputError, match=f"loans.parquet: {rule}"):
-        group_columns(table, ["tags"], source="loans.parquet")
-    with pytest.raises(InputError, match=f"groups: {rule}"):
-        check_groups(table, 100)
-    with pytest.raises(InputError, match=r"label of a group .*single value"):
-        label(NESTED[kind][0])
 
 
 @pytest.mark.parametrize(("kind", "part"), [("lists", "groups"), ("structs or maps", "features")])

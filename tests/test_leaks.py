@@ -119,13 +119,12 @@ def brute_force(mask: np.ndarray, y: np.ndarray) -> int:
     return min(min((mask != inside).sum(), (mask == inside).sum()) for inside in ranges)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_nearest_range_is_found(seed: int) -> None:
-
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, 12, 30).astype(float)
-    mask = rng.random(30) < rng.random()
-    assert leaks.Ranges.of(y).apart(mask) == brute_force(mask, y)
+def test_the_nearest_range_is_found() -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 12, 30).astype(float)
+        mask = rng.random(30) < rng.random()
+        assert leaks.Ranges.of(y).apart(mask) == brute_force(mask, y)
 
 
 @pytest.mark.parametrize(("wrong", "is_leak"), [(0, True), (10, True), (11, False)])
@@ -164,7 +163,7 @@ def chance(n: int, size: int) -> float:
     return count / comb(n, size)
 
 
-@pytest.mark.parametrize(("n", "most"), [(20, 2e-4), (30, 2e-6), (100, 1e-9), (1000, 1e-15)])
+@pytest.mark.parametrize(("n", "most"), [(20, 2e-4), (100, 1e-9)])
 def test_the_probability_of_naming_a_group_by_chance_is_as_documented(n: int, most: float) -> None:
     sizes = list(range(10, min(n - 10, 60) + 1))
     # a range or the rows outside of one: each at most the count for the group and for its

@@ -18,7 +18,7 @@ from evenhand._validate import InputError
 from evenhand.calibration import calibration_error
 from evenhand.draws import jittered
 from evenhand.links import Entropic
-from evenhand.search import find_group, learned_group
+from evenhand.search import find_group
 from evenhand.search.learned_group import mean_lower_bound
 from evenhand.search.patterns import (
     PATTERN_CELLS,
@@ -279,24 +279,6 @@ def test_a_rule_that_selects_many_more_people_is_not_printed() -> None:
     assert half.description_share == pytest.approx(0.5, abs=0.1)
     assert tenth.description is None or tenth.description_share <= 0.15
     assert tenth.low > 0
-
-
-def test_several_masses_share_what_is_learned_from_features(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    calls = []
-    learn = learned_group.learn_fits
-    monkeypatch.setattr(
-        learned_group, "learn_fits", lambda *args: calls.append(args[1].n_samples) or learn(*args)
-    )
-    random = np.random.default_rng(0)
-    X = random.normal(size=(800, 2))
-    pit = random.random(800) ** np.where(X[:, 0] > 0, 3.0, 1.0)
-    search = learned_group.GroupSearch(pit, X, random_state=0)
-    groups = [search.find(mass) for mass in (0.2, 0.5)]
-    assert calls == [320, 480, 640]  # 0.4 of the rows and two more folds
-    assert [group.n for group in groups] == [96, 240]
-    assert all(group.low > 0 and group.features[0] == "x0" for group in groups)
 
 
 def test_of_many_rows_a_subset_is_used() -> None:

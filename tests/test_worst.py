@@ -165,13 +165,6 @@ def test_a_group_wrong_in_spread_only_is_found(n: int, where: str) -> None:
     )
 
 
-@pytest.mark.parametrize("value", [0.3, 1.0])
-def test_rows_that_are_all_alike_make_groups_that_are_all_alike(value: float) -> None:
-    # W1 of a point: u^2/2 + (1-u)^2/2
-    curve = worst_group_curve(np.full((7, 2), value), [0.1, 0.5, 1.0], random_state=0)
-    np.testing.assert_allclose(curve.errors, value**2 / 2 + (1 - value) ** 2 / 2, atol=1e-15)
-
-
 # --- what is found where nothing is wrong
 
 
