@@ -17,7 +17,6 @@ from evenhand._validate import (
     DiscreteOutcomeWarning,
     InputError,
     MissingExtraError,
-    bad_input,
     check_choice,
     check_column,
     check_draws,
@@ -32,14 +31,6 @@ from evenhand._validate import (
 from evenhand.tables import number_column
 
 # --- the form of a message
-
-
-def test_a_message_names_parameter_rule_value_and_remedy() -> None:
-    error = bad_input("alpha", "satisfy 0 < alpha <= 1", 1.2, "use 0.1 to begin with")
-    assert isinstance(error, InputError)
-    assert isinstance(error, ValueError)
-    assert re.search(r"alpha.*0 < alpha <= 1.*1\.2; use 0\.1", str(error))
-    assert ";" not in str(bad_input("y", "be finite", math.nan))
 
 
 def test_a_missing_extra_is_named_with_the_line_that_installs_it() -> None:

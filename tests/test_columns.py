@@ -16,14 +16,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
 from command_outcome import Command
 from evenhand import (
     BoostedDistributionRegressor,
     RandomizedRegressor,
-    load,
     save,
 )
 from evenhand._validate import InputError
@@ -194,15 +192,6 @@ def test_a_cell_that_does_not_fit_its_column_is_named_with_file_column_row_and_v
         assert "\n" not in str(caught.value)
 
 
-def test_a_schema_comes_back_from_its_state(model: Any, tmp_path: Path) -> None:
-    save(model, tmp_path / "model")
-    again = load(tmp_path / "model")
-    assert again.schema_ == model.schema_
-    assert Schema.from_state(model.schema_.to_state()) == model.schema_
-    with pytest.raises(InputError, match=r"Schema.to_state"):
-        Schema.from_state([{"name": "x"}])
-
-
 @pytest.mark.parametrize(
     "make", [lambda: pd.Categorical(["a", "b"] * 40), lambda: pd.Categorical([1, 2] * 40)]
 )
@@ -217,24 +206,6 @@ def test_columns_of_a_category_type_are_read_back_as_such(make: Any) -> None:
         assert isinstance(found.dtype, pd.CategoricalDtype)
         assert found.tolist()[:3] == [first, second, "new"]
         assert found.isna().tolist() == [False, False, False, True]
-
-
-def test_tables_of_other_libraries_and_types_stay_as_they_are() -> None:
-    import polars as pl
-
-    frame = pd.DataFrame({"x": [0.5, 1.5] * 40, "s": ["a", "b"] * 40})
-    y = np.random.default_rng(0).normal(size=80)
-    seen: list[type] = []
-
-    def base(X: Any) -> tuple[np.ndarray, np.ndarray]:
-        seen.append(type(X))
-        return np.zeros(len(X)), np.ones(len(X))
-
-    model = RandomizedRegressor(base).fit(pl.from_pandas(frame), y)
-    model.forecast(pl.from_pandas(frame), 0.5)
-    assert set(seen) == {pl.DataFrame}
-    model.forecast(frame.astype({"x": str}), 0.5)
-    assert seen[-1] is pd.DataFrame
 
 
 DAYS = pd.to_datetime(["2020-01-01", "2021-06-30"] * 40)
@@ -475,7 +446,7 @@ def test_rows_of_plain_numbers_within_training_need_no_other_check(
     assert not with_text.covers(frame)
 
 
-def test_rows_that_skip_the_checks_are_forecast_as_others_and_bad_ones_are_refused() -> None:
+def test_rows_that_skip_the_checks_are_forecast_as_others() -> None:
     X = np.random.default_rng(0).normal(size=(100, 2))
     table = pd.DataFrame(X, columns=["a", "b"])
     by_array = RandomizedRegressor(LinearRegression(), random_state=0).fit(X, X[:, 0])
@@ -486,24 +457,8 @@ def test_rows_that_skip_the_checks_are_forecast_as_others_and_bad_ones_are_refus
         np.testing.assert_array_equal(
             model.base_forecast(rows[:1]).mean(), model.base_forecast(rows).mean()[:1]
         )
-    for bad, message in (
-        (X[:, :1], "2 features"),
-        (np.where(X > 2, np.inf, X), "infinity"),
-        (X[0], "2D array"),
-        (X[:0], "0 sample"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            by_array.forecast(bad, 0.5)
-    with pytest.raises(ValueError, match="order"):
-        by_name.forecast(table[["b", "a"]], 0.5)
-    with pytest.raises(ValueError, match="at least one row"):
-        by_name.forecast(table[:0], 0.5)
-    with pytest.warns(UserWarning, match="does not have valid feature names"):
-        by_name.forecast(X, 0.5)
     with pytest.warns(UnseenValuesWarning, match="column 'a'"):
         by_name.forecast(table[:1].assign(a=1e9), 0.5)
-    with pytest.raises(NotFittedError):
-        RandomizedRegressor(LinearRegression()).forecast(X)
 
 
 def test_a_forecast_warns_once_for_each_column_where_it_was_asked_for() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -197,22 +196,6 @@ def test_a_moment_is_the_same_in_every_type_and_zone() -> None:
     assert encoded(train, column([dt.date(9999, 12, 31)]))["v"][0] > 100
 
 
-def test_polars_and_pandas_give_the_same_matrix() -> None:
-    frame = pl.DataFrame(
-        {
-            "age": [20, None, 30],
-            "job": pl.Series(["a", "b", None], dtype=pl.Categorical),
-            "owner": [True, None, False],
-            "since": [dt.date(2020, 1, 1), dt.date(2021, 1, 1), None],
-        }
-    )
-    pandas = pd.DataFrame(
-        {name: pd.Series(frame[name].to_list(), dtype=object) for name in frame.columns}
-    )
-    assert encoded(frame) == encoded(pandas)
-    assert encoded(frame, pandas) == encoded(pandas, frame)
-
-
 def test_arrays_have_numbered_columns_and_are_read_by_position() -> None:
     array = np.array([[1.0, 2.0], [np.nan, 4.0], [3.0, 6.0]])
     frame = pd.DataFrame(array, columns=["a", "b"])
@@ -237,18 +220,6 @@ def test_arrays_have_numbered_columns_and_are_read_by_position() -> None:
 )
 def test_bad_input_is_named_in_one_line(train: Any, new: Any, facts: str) -> None:
     assert re.search(facts, complaint(train, new))
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        {},
-        {"named": True, "columns": [{"kind": "number", "name": "v"}]},
-    ],
-)
-def test_a_damaged_state_is_refused(state: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"TableEncoder\.to_state"):
-        TableEncoder.from_state(state)
 
 
 numbers = st.none() | st.floats(-1e150, 1e150)

@@ -81,10 +81,6 @@ TABLE = pd.DataFrame(
             {"mean": "mu"},
             "t.csv: --mean needs --std; name both columns, or add --outcome count if it has counts",
         ),
-        (
-            {"mean": "mu", "std": "sigma", "samples": "s"},
-            f"t.csv: name one kind of columns: {FORMS}",
-        ),
         ({"mean": "mu", "std": "sigma"}, r"'sigma', row 2.*positive.* 0; correct"),
         ({"quantiles": "q"}, r"'q0\.9', row 2.*not decrease.* 1 after 2; .*--sort-quantiles"),
         ({"quantiles": "mu,sigma"}, r"^--quantiles .*level.*'mu'"),
@@ -231,9 +227,6 @@ def test_columns_of_a_hurdle_are_listed_with_the_chance_first() -> None:
     ("options", "kind"),
     [
         ({"mean": "m", "std": "s"}, "mean_std"),
-        ({"quantiles": "q"}, "quantiles"),
-        ({"probability": "p"}, "probability"),
-        ({"pmf": "p", "outcome": "count"}, "pmf"),
         ({"mean": "m", "outcome": "count"}, "count_mean"),
         ({"samples": "s", "outcome": "count"}, "count_samples"),
         ({"chance_of_zero": "z", "mean": "m", "std": "s"}, "chance_of_zero_mean_std"),
@@ -273,7 +266,6 @@ MIXED: dict[str, object] = {
         ({"samples": "s", "outcome": "count"}, r"'s2', row 2: .*whole number, got 2\.5"),
         ({"quantiles": "q", "outcome": "count"}, r"--quantiles do not .* --pmf"),
         ({"mean": "mu", "outcome": "binary"}, r"--outcome binary needs --probability"),
-        ({"mean": "mu", "outcome": "hurdle"}, r"--outcome hurdle needs --chance-of-zero"),
         ({"probability": "p", "outcome": "count"}, r"--outcome count contradicts --probability"),
         (
             {"chance_of_zero": "none", "mean": "mu", "std": "sd", "outcome": "continuous"},
@@ -282,12 +274,6 @@ MIXED: dict[str, object] = {
         ({"mean": "mu", "outcome": "counts"}, r"^--outcome must be one of .*'count'.*'counts'"),
         ({"chance_of_zero": "none"}, r"--chance-of-zero needs forecasts of the outcomes above 0"),
         ({"chance_of_zero": "none", "pmf": "k"}, r"--chance-of-zero needs .*, not --pmf; leave"),
-        ({"chance_of_zero": "none", "mean": "mu"}, r"--mean needs --std; name both columns$"),
-        ({"probability": "p", "pmf": "k"}, r"name one kind of columns"),
-        (
-            {"chance_of_zero": "p", "mean": "zero", "std": "sd"},
-            r"'p', row 2: a probability",
-        ),
         ({"chance_of_zero": "zero", "mean": "zero", "std": "sd"}, r"'zero', row 2: .*above 0 mus"),
     ],
 )

@@ -27,8 +27,6 @@ from evenhand.columns import Column, Schema
 from evenhand.tables import (
     Parts,
     TableWriter,
-    id_column,
-    number_column,
     open_parts,
     read_table,
 )
@@ -286,16 +284,6 @@ def test_a_parquet_column_that_comes_twice_is_refused(tmp_path: Path) -> None:
     assert re.search("'x' .*2 times", complaint(tmp_path / "t.parquet"))
 
 
-def test_csv_headers_are_checked_when_opened_and_rows_when_read(tmp_path: Path) -> None:
-    file = tmp_path / "t.csv"
-    file.write_text("0.5,7\n1,2\n")
-    assert "first line" in complaint(file)
-    file.write_text("id,x\na,1\nb\n")
-    assert re.search("row 2 .*1 value, 'b'.*header has 2", reading_complaint(open_parts(file)))
-    file.write_bytes(b"id,x\na,1\n\xff,2\n")
-    assert re.search("column 'id', row 2 .*UTF-8", reading_complaint(open_parts(file)))
-
-
 def flip(file: Path, start: int, stop: int) -> None:
     content = bytearray(file.read_bytes())
     content[start:stop] = bytes(byte ^ 0xFF for byte in content[start:stop])
@@ -373,29 +361,6 @@ def test_a_row_group_is_never_held_whole(tmp_path: Path) -> None:
         most = max(most, pa.total_allocated_bytes() - before)
     # a page is about a megabyte, packed and unpacked; the row group has 16 megabytes
     assert most < 10e6
-
-
-def test_complaints_about_a_block_name_the_row_of_the_file(tmp_path: Path) -> None:
-    x = np.ones(30)
-    x[[12, 25]] = np.nan, np.inf
-    pd.DataFrame({"x": x, "id": [f"a{i}" if i != 17 else "" for i in range(30)]}).to_parquet(
-        tmp_path / "t.parquet"
-    )
-    complaints = []
-    for start, block in open_parts(tmp_path).blocks(0, size=10):
-        for take, column in ((number_column, "x"), (id_column, "id")):
-            try:
-                take(block, column, source="t.parquet", start=start)  # type: ignore[operator]
-            except InputError as error:
-                complaints.append(str(error))
-    assert len(complaints) == 3
-    assert re.search("column 'x' .*1 missing.*row 13", complaints[0])
-    assert re.search("column 'id', row 18 .*no id", complaints[1])
-    assert re.search("column 'x', row 26 .*finite.* inf", complaints[2])
-    with pytest.raises(InputError, match=r"row 20013 .*number.* 'no'"):
-        number_column(pd.DataFrame({"x": ["1", "no"]}), "x", source="t.csv", start=20_011)
-    with pytest.raises(InputError, match=r"row 20013 .*text.* 0\.5"):
-        id_column(pd.DataFrame({"id": [0.5]}), "id", source="t.csv", start=20_012)
 
 
 def written(file: Path, cuts: list[int]) -> Path:

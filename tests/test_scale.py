@@ -183,24 +183,6 @@ def test_a_piece_without_values_says_nothing_of_their_kind() -> None:
     assert [int(mask.sum()) for mask in part.masks(empty).values()] == [0, 0, 4]
 
 
-def test_kinds_of_columns_add_up_however_they_are_bracketed() -> None:
-    few, others = pd.Series(range(6)), pd.Series(range(6, 12))
-    pieces = [
-        few,
-        others,
-        pd.Series(["u", "v", "w"]),
-        pd.Series([None] * 3),
-        pd.Series(pd.to_datetime(["2020-01-01"])),
-    ]
-    for chosen in itertools.permutations([Seen.of(piece) for piece in pieces]):
-        a, b, c, *_ = chosen
-        assert (a + b) + c == a + (b + c)
-    mixed = reduce(add, [Seen.of(piece) for piece in pieces])
-    assert mixed.kind == "text"
-    part = Partition.learn(few, "x", source="t", seen=mixed)
-    assert len(part.names) == 6 + 6 + 3 + 1 + 1  # a group for each value, and one for the missing
-
-
 def survey_of(table: pd.DataFrame, part: int) -> Survey:
     return Survey(
         {part: len(table)},
@@ -836,19 +818,6 @@ def test_the_band_of_a_bias_is_narrow_however_far_outcomes_are_from_forecasts(
         level = shares["everyone"] if row["group"] == "everyone" else shares["groups"] / n_groups
         expected = 2 * stats.t.isf(level / 2, len(y) - 1) * stats.sem(y)
         assert width == pytest.approx(expected, rel=0.02)
-
-
-def test_searches_of_parts_are_those_of_the_rows_chosen(tmp_path: Path) -> None:
-    folder = write_parts(people(900), tmp_path / "in", [400])
-    options = {"groups": ["sex"], "sample_size": 300, "random_state": 0, **QUICK, "min_size": 40}
-    found = audit_parts(GIVEN, folder, "y", **options)
-    assert 40 <= found.scan["n"].max() < 300
-    assert found.groups.set_index("group").loc["everyone", "n"] == 900
-    # a group that is off by far more than chance in the sample is found there
-    table = people(900)
-    table.loc[table["sex"] == "f", "y"] += 5
-    planted = audit_parts(GIVEN, write_parts(table, tmp_path / "off", [400]), "y", **options)
-    assert "sex = f" in planted.scan["group"].head(3).tolist()
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -65,9 +65,8 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("given", [True, False])
-def test_a_cluster_finds_the_same_to_the_last_digit(client: Any, five: Path, given: bool) -> None:
-    subject = GIVEN if given else a_model()
+def test_a_cluster_finds_the_same_to_the_last_digit(client: Any, five: Path) -> None:
+    subject = a_model()
     found = audit_parts(subject, five, "y", client=client, **OPTIONS)
     assert found.to_json() == audit_parts(subject, five, "y", **OPTIONS).to_json()
 
@@ -172,18 +171,6 @@ def test_paths_are_whole_on_workers(
     ) == {0: 2, 1: 2}
 
 
-def test_a_large_model_is_sent_without_a_warning(
-    client: Any, tmp_path: Path, recwarn: pytest.WarningsRecorder
-) -> None:
-    parts = open_parts(write_parts(people(30), tmp_path / "in", [10]))
-    shared = bytes(20_000_000)
-    assert sorted(engine.over_parts(size_of, shared, parts, description="", client=client)) == [
-        (0, 20_000_000),
-        (1, 20_000_000),
-    ]
-    assert not [found for found in recwarn if "large graph" in str(found.message)]
-
-
 def test_a_bad_part_on_a_worker_is_named_or_left_out(client: Any, tmp_path: Path) -> None:
     folder, told = bad_folder(tmp_path / "in", "no spread")
     with pytest.raises(InputError) as caught:
@@ -198,7 +185,7 @@ def test_a_bad_part_on_a_worker_is_named_or_left_out(client: Any, tmp_path: Path
     assert temporary(tmp_path) == []
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere://x", "tcp://127.0.0.1"])
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere://x"])
 def test_a_scheduler_that_is_not_there_is_refused_soon(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

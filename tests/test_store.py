@@ -253,15 +253,6 @@ def test_no_file_holds_a_pickle(name: str, tmp_path: Path) -> None:
                     np.load(io.BytesIO(parts.read(entry)), allow_pickle=False)
 
 
-def test_the_manifest_names_format_and_release_and_hashes_each_file(folder: Path) -> None:
-    manifest = manifest_of(folder)
-    assert manifest["format"] == 1
-    assert manifest["written_by"].startswith("evenhand ")
-    assert {
-        digest((folder / file["file"]).read_bytes()) for file in manifest["files"].values()
-    } == {file["sha256"] for file in manifest["files"].values()}
-
-
 def test_overwriting_sweeps_the_old_model_and_leaves_other_files_alone(folder: Path) -> None:
     others = {
         "notes.txt",
@@ -379,14 +370,6 @@ def test_an_unfitted_forecaster_is_refused(tmp_path: Path) -> None:
     for model in (PAICRegressor(), RandomizedRegressor()):
         with pytest.raises(ValueError, match="not fitted"):
             save(model, tmp_path / "new")
-
-
-def test_a_file_in_the_way_is_refused_and_kept(ridge: RandomizedRegressor, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
-    for place in (tmp_path / "file", tmp_path / "file" / "model"):
-        with pytest.raises(InputError, match=r"is a file; name another folder"):
-            save(ridge, place)
-    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_what_is_attached_must_be_what_was_left_out(folder: Path, tmp_path: Path) -> None:

@@ -61,17 +61,6 @@ def test_a_parquet_index_stays_a_column_and_folder_names_invent_none(tmp_path: P
     assert read_table(file).columns.tolist() == ["x"]
 
 
-def test_parts_of_a_folder_are_read_by_name_whatever_their_column_order(tmp_path: Path) -> None:
-    written(tmp_path, "x,id\n3,c\n", "part-2.csv")
-    written(tmp_path, "id,x\na,1\nb,\n", "part-1.csv")
-    written(tmp_path, "id,x\n", "part-3.csv")
-    written(tmp_path, "", "_SUCCESS")
-    written(tmp_path, "", ".part-1.crc")
-    table = read_table(tmp_path)
-    assert table["id"].tolist() == ["a", "b", "c"]
-    assert table["x"].fillna("none").tolist() == ["1", "none", "3"]
-
-
 def test_csv_parts_take_the_types_of_parquet_parts_beside_them(tmp_path: Path) -> None:
     pd.DataFrame({"x": [1.5], "id": ["007"]}).to_parquet(tmp_path / "a.parquet")
     written(tmp_path, "id,x\n008,2\n", "b.csv")
@@ -80,24 +69,11 @@ def test_csv_parts_take_the_types_of_parquet_parts_beside_them(tmp_path: Path) -
     assert re.search(r"b\.csv: column 'x' .*double.*old", complaint(tmp_path))
 
 
-def test_the_part_that_differs_is_named(tmp_path: Path) -> None:
-    written(tmp_path, "id,x\na,1\n", "a.csv")
-    written(tmp_path, "id,y\nb,2\n", "b.csv")
-    message = complaint(tmp_path)
-    assert re.search(r"b\.csv .*a\.csv: 'x' is missing, 'y' is additional", message)
-    for name, values in (("a.parquet", [1]), ("b.parquet", ["old"])):
-        (tmp_path / name.replace("parquet", "csv")).unlink()
-        pd.DataFrame({"x": values}).to_parquet(tmp_path / name)
-    message = complaint(tmp_path)
-    assert re.search(r"b\.parquet: column 'x' .*string.*int64", message)
-
-
 @pytest.mark.parametrize(
     ("content", "facts"),
     [
         ("", "empty file"),
         ("a,b\n", "no rows"),
-        ("a,b\n1,2\n3\n4,5\n", "row 2 .*1 value, '3'.*header has 2"),
         ('a,b\n"x\ny",2\n\n3,4,5\n', "row 2 .*3 values, '3,4,5'.*header has 2"),
         ("Loans of 2020\na,b\n1,2\n", "row 1 .*2 values.*header has 1"),
         ("a,b,a\n1,2,3\n", "column name 'a' .*2 times"),
@@ -162,23 +138,6 @@ def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(
 
 
 @pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([1, 2], [1.0, 2.0]),
-        (["1.5", "2"], [1.5, 2.0]),
-        ([True, False], [1.0, 0.0]),
-        (pd.Categorical([3, 4]), [3.0, 4.0]),
-        (pd.array([1, 2], dtype="Int64"), [1.0, 2.0]),
-        (["1.5", 3, " 2 ", 1.0], [1.5, 3.0, 2.0, 1.0]),
-    ],
-)
-def test_number_column_gives_floats(values: list[object], expected: list[float]) -> None:
-    numbers = number_column(pd.DataFrame({"x": values}), "x", source="t.csv")
-    assert numbers.dtype == np.float64
-    assert numbers.tolist() == expected
-
-
-@pytest.mark.parametrize(
     ("values", "facts"),
     [
         (["1", "n/a", "?"], r"^t\.csv: column 'x', row 3 .*number.* '\?'"),
@@ -187,7 +146,6 @@ def test_number_column_gives_floats(values: list[object], expected: list[float])
         (pd.array([None, 1], dtype="Int64"), "1 missing.*row 1"),
         ([1.0, 2.0, -np.inf], r"^t\.csv: column 'x', row 3 .*finite.* -inf"),
         (pd.to_datetime(["2020-01-01"]), r"^t\.csv: column 'x' .*numbers.*datetime64"),
-        ([None, None], "2 missing.*row 1"),
         (["1", "a\nb" + "c" * 100], r"row 2 .*number.* 'a\\nbccc"),
     ],
 )
@@ -210,28 +168,11 @@ def test_an_absent_column_is_answered_with_the_nearest_and_all_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (["007", "7"], ["007", "7"]),
-        ([2**60 + 1, 7], [2**60 + 1, 7]),
-        (pd.Categorical(["b", "a"]), ["b", "a"]),
-    ],
-)
-def test_ids_are_text_or_whole_numbers_as_given(
-    values: list[object], expected: list[object]
-) -> None:
-    ids = id_column(pd.DataFrame({"id": values}), "id", source="t.csv")
-    assert ids == expected
-    assert {type(one) for one in ids} <= {str, int}
-
-
-@pytest.mark.parametrize(
     ("values", "facts"),
     [
         (["a", None], "'id', row 2 .*no id"),
         (["a", ""], "'id', row 2 .*no id"),
         ([1.0, np.nan], r"row 1 .*text.* 1\.0"),
-        ([1e20], r"row 1 .*text.* 1e\+20"),
         ([True], "row 1 .*text.* True"),
     ],
 )
@@ -352,10 +293,7 @@ def test_no_half_is_empty_where_the_median_is_the_largest_value() -> None:
         (20200601 + np.arange(200) % 20, "20200610"),
         (np.arange(12) * 400_000 - 2_200_000 + 1_000_000, "1000000"),
         (1e6 + np.arange(1, 13) / 8, "1000000.8"),  # between 1000000.75 and 1000000.875
-        (-(1e6 + np.arange(1, 13) / 8), "-1000000.8"),
         (np.arange(12) * 1e-9 + 0.1234560003, "0.123456006"),  # between ...0053 and ...0063
-        (np.arange(12) * 1e16, "5.5e+16"),
-        (np.r_[np.arange(6) * 1e-17, 1.0 + np.arange(6)], "0.5"),
         (np.nextafter(1.0, 2.0) + np.arange(12) * 2.0**-52, None),
         (np.r_[-1.7e308 + np.arange(11) * 1e306, 0.0], None),
     ],
