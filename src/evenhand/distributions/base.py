@@ -141,8 +141,8 @@ class Distribution(ABC):
         return self._rebuilt(lambda array, dims: np.expand_dims(array, array.ndim - dims))
 
     def _rebuilt(self, change: Callable[[Floats, int], Floats]) -> Self:
-        return self._unchecked(
-            {name: change(getattr(self, name), dims) for name, dims in self.event_dims.items()}
+        return type(self)(
+            **{name: change(getattr(self, name), dims) for name, dims in self.event_dims.items()}
         )
 
     def _unchecked(self, fields: dict[str, Any]) -> Self:

@@ -195,6 +195,9 @@ class Counts(Lattice):
             }
         )
 
+    def _rebuilt(self, change: Callable[[Floats, int], Floats]) -> Self:
+        return self._unchecked({name: change(value, 0) for name, value in self._parameters.items()})
+
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
         shape = np.broadcast_shapes(np.shape(log_p), np.shape(upper), self.batch_shape)
         tail = np.broadcast_to(np.asarray(log_p, dtype=np.float64), shape).ravel()
