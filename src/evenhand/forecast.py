@@ -207,7 +207,6 @@ class Forecast:
         if chance.shape not in ((1,), (len(positive),)):
             rule = f"have shape ({len(positive)},), one per row of positive"
             raise bad_input("chance_of_zero", rule, f"shape {chance.shape}")
-        check_choice("end", end, ("low", "high"))
         at = float(as_floats("at", at))
         part = beyond(positive.distribution, at, end)
         chance = np.broadcast_to(chance, len(positive))

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -268,10 +268,11 @@ class Distribution(ABC):
         # nodes that appear several times, and rounding
         return np.maximum.accumulate(levels, axis=-1), np.repeat(nodes, 2, axis=-1)
 
-    def values_of_rows(self) -> ValuesOfRows | None:
+    def values_of_rows(self) -> Any:
         """Return the batch with one axis, for sums over its values; None if it has no such list.
 
-        Batches of lattices of shape (n,) or (n, 1) have one.
+        Batches of lattices of shape (n,) or (n, 1) have one, with the methods `ends` and
+        `tails_between` of `Lattice`.
         """
         return None
 
@@ -282,31 +283,6 @@ class Distribution(ABC):
         integrals do not show.
         """
         return self.expand().quantile_from_tail(special.log_ndtr(-np.abs(scores)), scores > 0)
-
-
-class ValuesOfRows(Protocol):
-    """Batch of shape (n,) of distributions on a lattice, for sums over their values."""
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        """Shape of the batch."""
-
-    def take(self, rows: Any) -> Self:
-        """Return the batch of the given rows."""
-
-    def ends(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-        """Return the numbers of the first and the last value between two tails, given as logs.
-
-        Values are numbered upwards, by any integers.
-        """
-
-    def tails_between(self, first: Floats, last: Floats) -> tuple[Floats, Floats, Mask]:
-        """Return values from number `first` to `last` (k,), and the smaller tail at each.
-
-        The three arrays of shape (k, q) are the values, of which rows with fewer repeat the last
-        one, the log of the smaller tail (`P(Y <= value)` or `P(Y > value)`), and whether it is the
-        upper one.
-        """
 
 
 def score_grid(reach: float, step: float) -> Floats:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.distributions.base import Distribution, OutcomeKind, ValuesOfRows
+from evenhand.distributions.base import Distribution, OutcomeKind
 
 LEVEL_TOLERANCE = 1e-8
 """Relative tolerance of probabilities in quantiles, so that `ppf(cdf(y))` is `y` despite the
@@ -41,11 +41,19 @@ class Lattice(Distribution):
 
     @abstractmethod
     def ends(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-        """Return the first and the last value between two tails, as in `ValuesOfRows`."""
+        """Return the numbers of the first and the last value between two tails, given as logs.
+
+        Values are numbered upwards, by any integers.
+        """
 
     @abstractmethod
     def tails_between(self, first: Floats, last: Floats) -> tuple[Floats, Floats, Mask]:
-        """Return values and their smaller tails, as in `ValuesOfRows`."""
+        """Return values from number `first` to `last` (k,), and the smaller tail at each.
+
+        The three arrays of shape (k, q) are the values, of which rows with fewer repeat the last
+        one, the log of the smaller tail (`P(Y <= value)` or `P(Y > value)`), and whether it is the
+        upper one.
+        """
 
     def logcdf_left(self, y: ArrayLike) -> Floats:
         return self.logcdf(self._below(y))
@@ -97,7 +105,7 @@ class LatticeSums:
 
     Parameters
     ----------
-    base : ValuesOfRows
+    base : Distribution
         Distributions, as from `Distribution.values_of_rows`.
     lower, upper : ndarray of shape (n,)
         Logs of the base's tails at which the sums may stop at each end.
@@ -108,7 +116,7 @@ class LatticeSums:
     """
 
     def __init__(
-        self, base: ValuesOfRows, lower: Floats, upper: Floats, tail_map: TailMap, n_draws: int
+        self, base: Any, lower: Floats, upper: Floats, tail_map: TailMap, n_draws: int
     ) -> None:
         self._base = base
         self._map = tail_map

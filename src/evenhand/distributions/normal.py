@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -136,11 +137,37 @@ def solve_scores(
     y = np.clip(start, low, high)
     y[np.isinf(score)] = score[np.isinf(score)]
     open_ended = (high > low) & np.isfinite(score)
-    for evaluate, asked in (
-        (_score_and_slope, np.flatnonzero(open_ended & (score >= DEEPEST_PLAIN))),
-        (_deep_score_and_slope, np.flatnonzero(open_ended & (score < DEEPEST_PLAIN))),
-    ):
-        _solve(evaluate, weights, loc, scale, row, sign, score, y, low, high, asked)
+
+    def solve(evaluate: Callable[..., tuple[Floats, Floats]], active: Ints) -> None:
+        """Replace `y` by the solutions at `active`; `low` and `high` shrink to the brackets."""
+        w, m, s = weights[row[active]], sign[active, None] * loc[row[active]], scale[row[active]]
+        least = s.min(axis=-1)
+        last = high[active] - low[active]
+        for _ in range(MOST_STEPS):
+            if active.size == 0:
+                return
+            here = y[active]
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                at, slope = evaluate(w, (here[:, None] - m) / s, s)
+                newton = here - (at - score[active]) / slope
+            below = at < score[active]
+            low[active] = np.where(below, here, low[active])
+            high[active] = np.where(below, high[active], here)
+            # a Newton step that leaves the bracket, or is not half as long as the last step, is
+            # replaced by bisection: without the second rule steps can alternate between two points
+            quick = (newton >= low[active]) & (newton <= high[active])
+            quick &= np.abs(newton - here) <= last / 2
+            step = np.where(quick, newton, 0.5 * (low[active] + high[active]))
+            last = np.abs(step - here)
+            y[active] = step
+            # the error after a Newton step is of the order of its square
+            moved = last > np.where(quick, 1e-8, 1e-13) * least + 1e-13 * np.abs(step)
+            if not moved.all():
+                active, last, least = active[moved], last[moved], least[moved]
+                w, m, s = w[moved], m[moved], s[moved]
+
+    solve(_score_and_slope, np.flatnonzero(open_ended & (score >= DEEPEST_PLAIN)))
+    solve(_deep_score_and_slope, np.flatnonzero(open_ended & (score < DEEPEST_PLAIN)))
     return y
 
 
@@ -212,47 +239,6 @@ def _cubic(knots: Floats, values: Floats, slopes: Floats, place: Ints, at: Float
     from_right = gap - slopes[:, place + 1] * width
     bend = t * (1 - t) * ((1 - t) * from_left + t * from_right)
     return np.asarray(values[:, place] + t * gap + bend)
-
-
-def _solve(
-    evaluate: Callable[[Floats, Floats, Floats], tuple[Floats, Floats]],
-    weights: Floats,
-    loc: Floats,
-    scale: Floats,
-    row: Any,
-    sign: Floats,
-    score: Floats,
-    y: Floats,
-    low: Floats,
-    high: Floats,
-    active: Ints,
-) -> None:
-    """Replace `y` by the solutions at `active`; `low` and `high` shrink to the last brackets."""
-    w, m, s = weights[row[active]], sign[active, None] * loc[row[active]], scale[row[active]]
-    least = s.min(axis=-1)
-    last = high[active] - low[active]
-    for _ in range(MOST_STEPS):
-        if active.size == 0:
-            return
-        here = y[active]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            at, slope = evaluate(w, (here[:, None] - m) / s, s)
-            newton = here - (at - score[active]) / slope
-        below = at < score[active]
-        low[active] = np.where(below, here, low[active])
-        high[active] = np.where(below, high[active], here)
-        # a Newton step that leaves the bracket, or is not half as long as the last step, is
-        # replaced by bisection: without the second rule steps can alternate between two points
-        quick = (newton >= low[active]) & (newton <= high[active])
-        quick &= np.abs(newton - here) <= last / 2
-        step = np.where(quick, newton, 0.5 * (low[active] + high[active]))
-        last = np.abs(step - here)
-        y[active] = step
-        # the error after a Newton step is of the order of its square
-        moved = last > np.where(quick, 1e-8, 1e-13) * least + 1e-13 * np.abs(step)
-        if not moved.all():
-            active, last, least = active[moved], last[moved], least[moved]
-            w, m, s = w[moved], m[moved], s[moved]
 
 
 def _score_and_slope(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats]:
@@ -439,16 +425,20 @@ class Samples(Distribution):
         if self.values.ndim < 1 or self.values.shape[-1] < 2:
             rule = "have at least two samples per row"
             raise bad_input("values", rule, f"shape {self.values.shape}")
-        centre = self.values.mean(axis=-1, keepdims=True)
-        spread = self.values.std(axis=-1, keepdims=True)
+        spread = self.values.std(axis=-1)
         # the standard deviation of equal samples can be a rounding error above 0
-        equal = (self.values.min(axis=-1) == self.values.max(axis=-1)) | (spread[..., 0] == 0)
+        equal = (self.values.min(axis=-1) == self.values.max(axis=-1)) | (spread == 0)
         if equal.any():
             place = place_of("values", tuple(np.argwhere(equal)[0]))
             raise InputError(
                 f"{place} contains equal samples only, which have no"
                 " density; drop the row or give samples that differ"
             )
+
+    @cached_property
+    def _smooth(self) -> NormalMixture:
+        centre = self.values.mean(axis=-1, keepdims=True)
+        spread = self.values.std(axis=-1, keepdims=True)
         low, high = np.quantile(self.values, [0.25, 0.75], axis=-1, keepdims=True)
         # Silverman's rule of thumb, robust to outliers by the interquartile range
         narrow = np.where(high > low, np.minimum(spread, (high - low) / 1.349), spread)
@@ -456,7 +446,7 @@ class Samples(Distribution):
         # the variances of the shrunken samples and of the kernel add up to that of the samples
         shrink = np.sqrt(1 - (width / spread) ** 2)
         weights = np.full(self.values.shape[-1], 1 / self.values.shape[-1])
-        self._smooth = NormalMixture(weights, centre + shrink * (self.values - centre), width)
+        return NormalMixture(weights, centre + shrink * (self.values - centre), width)
 
     @property
     def batch_shape(self) -> tuple[int, ...]:

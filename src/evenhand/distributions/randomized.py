@@ -123,43 +123,6 @@ class Randomized(TailMap):
         turned = near > far
         return self.base.quantile_from_tail(np.where(turned, far, near), np.asarray(upper) ^ turned)
 
-    def mean(self) -> Floats:
-        return self._moment(0, super().mean)
-
-    def std(self) -> Floats:
-        return self._moment(1, super().std)
-
-    def _moment(self, order: int, otherwise: Callable[[], Floats]) -> Floats:
-        """Return the mean (0) or the standard deviation (1), from sums where there are any."""
-        sums = self._sums
-        if sums is None:
-            return otherwise()
-        found = sums.moments()[order]
-        if self._wide is not None:
-            found[sums.is_wide] = (piecewise.mean, piecewise.std)[order](*self._wide._cached_table)
-        return found.reshape(self.batch_shape)
-
-    def crps(self, y: ArrayLike) -> Floats:
-        point = np.asarray(y, dtype=np.float64)
-        sums = self._sums
-        one_each = (self.batch_shape[0], 1)[: len(self.batch_shape)]
-        if sums is None or point.shape not in ((), one_each):
-            return super().crps(point)
-        point = np.broadcast_to(point, one_each).ravel()
-        found = sums.crps(point)
-        if self._wide is not None:
-            part = point[sums.is_wide, None]
-            found[sums.is_wide] = piecewise.crps(*self._wide._cached_table, part)
-        return found.reshape(self.batch_shape)
-
-    @cached_property
-    def _wide(self) -> Randomized | None:
-        """The rows that have too many values for sums, with an axis for the draws."""
-        if self._sums is None or not self._sums.is_wide.any():
-            return None
-        part = self.take(self._sums.is_wide)
-        return part if len(self.batch_shape) == 2 else part.expand()
-
     @cached_property
     def _sums(self) -> LatticeSums | None:
         """Sums over the values of a lattice that has one distribution per row."""

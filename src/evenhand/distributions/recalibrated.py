@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,6 @@ from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, Ints, Mask, bad_input
 from evenhand.distributions.base import (
     Distribution,
-    ValuesOfRows,
     batch_array,
     broadcast,
     joint_shape,
@@ -94,36 +93,23 @@ class Recalibrated(TailMap):
         return self._with(flat, lambda which: np.broadcast_to(which, shape).reshape(shape[0]))
 
     def ends(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-        """Return the first and the last value between two tails, as in `ValuesOfRows`."""
-        base = cast(ValuesOfRows, self.base)
+        """Return the first and the last value between two tails, as in `Lattice`."""
+        base: Any = self.base
+        # the inverse map
         maps = self.values, self.levels, self.which
         low = _map_tail(*maps, lower, np.zeros(lower.shape, dtype=bool))[0]
-        return base.ends(low, _map_tail(*maps, upper, np.ones(upper.shape, dtype=bool))[0])
+        high = _map_tail(*maps, upper, np.ones(upper.shape, dtype=bool))[0]
+        found: tuple[Floats, Floats] = base.ends(low, high)
+        return found
 
     def tails_between(self, first: Floats, last: Floats) -> tuple[Floats, Floats, Mask]:
-        """Return values and their smaller tails, as in `ValuesOfRows`."""
-        base = cast(ValuesOfRows, self.base)
+        """Return values and their smaller tails, as in `Lattice`."""
+        base: Any = self.base
         values, log_tail, is_upper = base.tails_between(first, last)
         which = None if self.which is None else self.which[:, None]
         near, far, _ = _map_tail(self.levels, self.values, which, log_tail, is_upper)
         turned = near > far
         return values, np.where(turned, far, near), is_upper ^ turned
-
-    def mean(self) -> Floats:
-        sums = self._sums
-        return super().mean() if sums is None else sums.moments()[0].reshape(self.batch_shape)
-
-    def std(self) -> Floats:
-        sums = self._sums
-        return super().std() if sums is None else sums.moments()[1].reshape(self.batch_shape)
-
-    def crps(self, y: ArrayLike) -> Floats:
-        point = np.asarray(y, dtype=np.float64)
-        sums = self._sums
-        if sums is None or point.shape not in ((), self.batch_shape):
-            return super().crps(point)
-        point = np.broadcast_to(point, self.batch_shape).ravel()
-        return sums.crps(point).reshape(self.batch_shape)
 
     @cached_property
     def _sums(self) -> LatticeSums | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
+from evenhand.distributions import piecewise
 from evenhand.distributions.base import (
     Distribution,
     OutcomeKind,
@@ -18,6 +20,7 @@ from evenhand.distributions.base import (
     draws_of,
     joint_shape,
 )
+from evenhand.distributions.lattice import LatticeSums
 from evenhand.distributions.piecewise import has_rows
 
 
@@ -116,6 +119,48 @@ class TailMap(Wrapper):
         if not is_small.any():
             return found
         return np.where(is_small, self.base.log_mass(y) + self._log_slope(y), found)
+
+    def mean(self) -> Floats:
+        return self._moment(0, super().mean)
+
+    def std(self) -> Floats:
+        return self._moment(1, super().std)
+
+    def _moment(self, order: int, otherwise: Callable[[], Floats]) -> Floats:
+        """Return the mean (0) or the standard deviation (1), from sums where there are any."""
+        sums = self._sums
+        if sums is None:
+            return otherwise()
+        found = sums.moments()[order]
+        if self._wide is not None:
+            found[sums.is_wide] = (piecewise.mean, piecewise.std)[order](*self._wide._cached_table)
+        return found.reshape(self.batch_shape)
+
+    def crps(self, y: ArrayLike) -> Floats:
+        point = np.asarray(y, dtype=np.float64)
+        sums = self._sums
+        one_each = (*self.batch_shape[:1], 1)[: len(self.batch_shape)]
+        if sums is None or point.shape not in ((), one_each):
+            return super().crps(point)
+        point = np.broadcast_to(point, one_each).ravel()
+        found = sums.crps(point)
+        if self._wide is not None:
+            part = point[sums.is_wide, None]
+            found[sums.is_wide] = piecewise.crps(*self._wide._cached_table, part)
+        return found.reshape(self.batch_shape)
+
+    @cached_property
+    def _wide(self) -> Self | None:
+        """The rows that have too many values for sums, with an axis for the draws."""
+        if self._sums is None or not self._sums.is_wide.any():
+            return None
+        part = self.take(self._sums.is_wide)
+        return part if len(self.batch_shape) == 2 else part.expand()
+
+    @cached_property
+    def _sums(self) -> LatticeSums | None:
+        """Sums over the values of a lattice that has one distribution per row."""
+        return None
 
 
 def take_part(part: Distribution, rows: Any, batch_shape: tuple[int, ...]) -> Distribution:
@@ -248,7 +293,7 @@ class Joined(Distribution):
     def expand(self) -> Self:
         return type(self)([(rows, batch.expand()) for rows, batch in self.parts])
 
-    def _by_part(self, evaluate: Callable[..., Floats], *arguments: Any) -> Floats:
+    def _by_part(self, method: str, *arguments: Any) -> Floats:
         """Evaluate each batch at its rows of arguments that broadcast against the whole batch."""
         shape = np.broadcast_shapes(self.batch_shape, *(np.shape(array) for array in arguments))
         axis = len(shape) - len(self.batch_shape)
@@ -256,31 +301,29 @@ class Joined(Distribution):
         found = np.empty(shape)
         for rows, batch in self.parts:
             at = (slice(None),) * axis + (rows,)
-            found[at] = evaluate(batch, *(array[at] for array in full))
+            found[at] = getattr(batch, method)(*(array[at] for array in full))
         return found
 
     def logcdf(self, y: ArrayLike) -> Floats:
-        return self._by_part(lambda batch, at: batch.logcdf(at), y)
+        return self._by_part("logcdf", y)
 
     def logsf(self, y: ArrayLike) -> Floats:
-        return self._by_part(lambda batch, at: batch.logsf(at), y)
+        return self._by_part("logsf", y)
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        return self._by_part(lambda batch, at: batch.logpdf(at), y)
+        return self._by_part("logpdf", y)
 
     def logcdf_left(self, y: ArrayLike) -> Floats:
-        return self._by_part(lambda batch, at: batch.logcdf_left(at), y)
+        return self._by_part("logcdf_left", y)
 
     def logsf_left(self, y: ArrayLike) -> Floats:
-        return self._by_part(lambda batch, at: batch.logsf_left(at), y)
+        return self._by_part("logsf_left", y)
 
     def log_mass(self, y: ArrayLike) -> Floats:
-        return self._by_part(lambda batch, at: batch.log_mass(at), y)
+        return self._by_part("log_mass", y)
 
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
-        return self._by_part(
-            lambda batch, tail, side: batch.quantile_from_tail(tail, side), log_p, upper
-        )
+        return self._by_part("quantile_from_tail", log_p, upper)
 
     def nodes(self, reach: float, step: float) -> Floats:
         inner = [(rows, batch.nodes(reach, step)) for rows, batch in self.parts]
@@ -293,10 +336,10 @@ class Joined(Distribution):
         return found
 
     def mean(self) -> Floats:
-        return self._by_part(lambda batch: batch.mean())
+        return self._by_part("mean")
 
     def std(self) -> Floats:
-        return self._by_part(lambda batch: batch.std())
+        return self._by_part("std")
 
     def crps(self, y: ArrayLike) -> Floats:
-        return self._by_part(lambda batch, at: batch.crps(at), y)
+        return self._by_part("crps", y)

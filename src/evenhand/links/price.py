@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import interpolate
 
-from evenhand._validate import Floats, InputError, bad_input
+from evenhand._validate import Floats, as_floats, bad_input
 from evenhand.links.closed_form import Laplace
 from evenhand.links.entropic import FLAT, Profile, profile_at, statistics_of
 
@@ -114,10 +114,7 @@ def price_limits(alphas: Iterable[float] = (), n_points: int = 400) -> PriceLimi
 
 
 def _check_errors(error: ArrayLike) -> Floats:
-    try:
-        errors = np.asarray(error, dtype=np.float64)
-    except (TypeError, ValueError) as cause:
-        raise InputError(f"error contains values that are not numbers ({cause})") from cause
+    errors = as_floats("error", error)
     wrong = ~((errors > 0) & (errors <= WORST))
     if wrong.any():
         first = np.argwhere(wrong)[0]
