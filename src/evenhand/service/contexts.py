@@ -1,4 +1,4 @@
-"""Contexts of a decision log: one model, key and way of naming people under a name."""
+"""Contexts of a decision log, each with one model and key, and the forecasts in them."""
 
 from __future__ import annotations
 
