@@ -370,7 +370,7 @@ class Rows:
         if recorded is not None:
             delay, is_in_time = _delays(times, recorded, horizon, known)
             known = known & is_in_time
-        cells = _known_cells(cells, known)
+        cells = (np.where(known, cells[0], np.nan), np.where(known, cells[1], np.nan))
         draws = None if r is None else check_column("r", r, n, low=0, high=1, is_open=True)
         order = _order(times, id)
         rows = cls(
@@ -424,10 +424,6 @@ def _outcomes(
         raise bad_input(f"outcome[{row}]", "be 0 or 1", f"{y[row]:g}", "code the event as 1")
     # outcomes 0 fill [0, 1 - p] and outcomes 1 fill [1 - p, 1]
     return (np.where(y == 1, 1 - p, 0.0), np.where(y == 1, 1.0, 1 - p)), known, y - p
-
-
-def _known_cells(cells: Cells, known: Mask) -> Cells:
-    return np.where(known, cells[0], np.nan), np.where(known, cells[1], np.nan)
 
 
 def _delays(times: Times, recorded: Any, horizon: Any, known: Mask) -> tuple[Floats, Mask]:
