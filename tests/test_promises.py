@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
+from evenhand import InputError
 from evenhand.certificates import Envelope, Promise
 from evenhand.links import Entropic, Gaussian, Laplace
 from evenhand.monitoring import (
