@@ -187,7 +187,7 @@ def test_a_table_counts_what_is_new_corrected_and_repeated(log: LogInMemory) -> 
     assert outcomes(log) == [("f0", 1.0), ("f1", 2.0), ("f1", 2.5), ("f2", 3.0)]
 
 
-@pytest.mark.parametrize("options", [{}, {"context": "loans"}, {"skip_unknown": True}])
+@pytest.mark.parametrize("options", [{"context": "loans"}, {"skip_unknown": True}])
 def test_one_id_with_two_outcomes_refuses_the_table(
     log: LogInMemory, options: dict[str, Any]
 ) -> None:
@@ -196,15 +196,6 @@ def test_one_id_with_two_outcomes_refuses_the_table(
     with pytest.raises(InputError, match=expected):
         record_outcomes(log, [f"{name}{i}" for i in (0, 1, 2, 1)], [1.0, 2.0, 3.0, 2.5], **options)
     assert outcomes(log) == []
-
-
-def test_the_same_table_again_changes_nothing(log: LogInMemory) -> None:
-    y = example("normal").y
-    ids = [f"f{row}" for row in range(len(y))]
-    record_outcomes(log, ids, y)
-    before = log.head()
-    assert record_outcomes(log, ids, y) == Recorded(0, 0, len(y))
-    assert log.head() == before
 
 
 def test_all_unknown_ids_are_listed_and_nothing_is_recorded(log: LogInMemory) -> None:

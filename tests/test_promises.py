@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
+from evenhand import InputError
 from evenhand.certificates import Envelope, Promise
 from evenhand.links import Entropic, Gaussian, Laplace
 from evenhand.monitoring import (
@@ -526,12 +527,12 @@ def test_false_notices_of_an_envelope_at_its_bounds_are_at_most_as_many_as_allow
 # --- wrong input ----------------------------------------------------------------------------------
 
 
-def without_base(**others):
-    pit = np.full(2, 0.5)
-    return Rows(np.zeros(2, "datetime64[us]"), np.full(2, True), (pit, pit), **others)
-
-
-def gap_without_draw():
+def test_a_promise_of_gaps_needs_a_draw_for_each_outcome():
     test = PromiseTest(Promise("gap", MASS, TARGET, 0.95))
     test.begin_period(1)
-    return test.update(without_base(r=np.array([0.5, np.nan])))
+    pit = np.full(2, 0.5)
+    rows = Rows(
+        np.zeros(2, "datetime64[us]"), np.full(2, True), (pit, pit), np.array([0.5, np.nan])
+    )
+    with pytest.raises(InputError, match=r"row 1 .*no draw"):
+        test.update(rows)

@@ -220,21 +220,6 @@ def test_records_of_other_kinds_are_compared(name: str, log: DecisionLog) -> Non
     assert parts(found.replay(forged), "differs") == {"record"}
 
 
-def test_a_tiny_change_is_rounding_and_a_small_one_is_not(log: DecisionLog) -> None:
-    found = service(log)
-    served = found.forecast("ada", ROW)
-    middle = served.quantiles["0.5"]
-    assert middle is not None
-    for change, is_equal in ((1e-12, True), (1e-6, False)):
-        quantiles = served.quantiles | {"0.5": middle + change}
-        forged = Entry(
-            "forecast", f"{change}", None, None, _values(log, served) | {"quantiles": quantiles}
-        )
-        log.run(lambda added, forged=forged: added.add(forged))
-        replay = found.replay(forged.id, row=ROW, person="ada")
-        assert (replay.is_equal, replay.is_identical) == (is_equal, False)
-
-
 def _values(log: DecisionLog, served: Served) -> dict[str, Any]:
     entry = log.get(served.id)
     assert entry is not None

@@ -317,6 +317,18 @@ def test_a_context_belongs_to_one_model_key_and_way_of_naming_people(
     assert [entry.id for entry in log.entries(kind="context")] == ["2026-11", "2026-12"]
 
 
+def test_a_person_has_a_first_forecast_and_a_draw_in_each_context(
+    model: Any, tmp_path: Path
+) -> None:
+    log = open_log(tmp_path / "a.sqlite")
+    for month in ("2026-11", "2026-12"):
+        draws = KeyedDraws(KEY, month)
+        served = Service(model, draws, log).forecast(17, ROW)
+        assert (served.is_repeated, served.revision, served.context) == (False, 0, month)
+        assert served.r == draws(["17"])[0]
+    assert len(list(log.entries(kind="forecast"))) == 2
+
+
 def test_contexts_that_look_alike_are_one_context_or_refused(model: Any, tmp_path: Path) -> None:
     """They would give one person two first forecasts, and accents do not change the draws."""
     log = open_log(tmp_path / "a.sqlite")

@@ -133,7 +133,7 @@ def test_other_files_and_damaged_states_are_refused_in_one_line() -> None:
         ([1, 2], "not the state of a watch"),
         ({name: one for name, one in state.items() if name != "parts"}, "watch is damaged"),
         ({**state, "settings": None}, "watch is damaged"),
-        ({**state, "first": "2026"}, "watch is damaged"),
+        ({**state, "parts": {}}, "watch is damaged"),
     ]:
         with pytest.raises(InputError, match=message) as error:
             Watch.from_state(wrong)

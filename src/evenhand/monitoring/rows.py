@@ -26,30 +26,28 @@ def check_column(
     values: Any,
     n: int,
     *,
-    low: float,
-    high: float,
+    low: float = -np.inf,
+    high: float = np.inf,
     is_open: bool = False,
     known: Mask | None = None,
-) -> Floats | None:
-    """Return one float per row within a range; None for None.
+) -> Floats:
+    """Return one float per row within a range.
 
     Parameters
     ----------
     name : str
         Name of the column.
-    values : array-like of shape (n,) or None
+    values : array-like of shape (n,)
         Numbers; missing values become NaN.
     n : int
         Number of rows.
-    low, high : float
+    low, high : float, default -inf and inf
         Range of the values that are not missing.
     is_open : bool, default False
         Whether the ends of the range are excluded.
     known : ndarray of bool, shape (n,), optional
         Rows whose value must not be missing; values of other rows become NaN.
     """
-    if values is None:
-        return None
     # None in a list of numbers makes objects, whose None numpy reads as NaN
     if isinstance(values, pd.Series):
         values = pd.to_numeric(values).to_numpy(dtype=np.float64, na_value=np.nan)
@@ -79,8 +77,6 @@ def check_cells(name: str, cells: Any, known: Mask) -> Ends:
         check_column(f"{name}[{i}]", end, known.size, low=0, high=1, known=known)
         for i, end in enumerate(cells)
     )
-    assert first is not None
-    assert second is not None
     crossed = np.flatnonzero(first > second)
     if crossed.size:
         row = int(crossed[0])
@@ -90,9 +86,7 @@ def check_cells(name: str, cells: Any, known: Mask) -> Ends:
 
 
 def check_table(columns: Any, n: int) -> Any:
-    """Return the columns that define groups as a DataFrame; None for None."""
-    if columns is None:
-        return None
+    """Return the columns that define groups as a DataFrame."""
     table = pd.DataFrame(columns) if isinstance(columns, dict) else columns
     return as_table(table, n, name="columns", per="forecast")
 
@@ -283,13 +277,18 @@ class Rows:
             "time": time,
             "known": known,
             "pit": check_cells("pit", self.pit, known),
-            "r": check_column("r", self.r, n, low=0, high=1, is_open=True),
             "base": None if self.base is None else check_cells("base", self.base, known),
-            "excess": check_column("excess", self.excess, n, low=-1, high=1, known=known),
             "promised": None if self.promised is None else np.asarray(self.promised, np.bool_),
-            "columns": check_table(self.columns, n),
-            "delay": check_column("delay", self.delay, n, low=0, high=np.inf),
+            "columns": None if self.columns is None else check_table(self.columns, n),
         }
+        limits: dict[str, dict[str, Any]] = {
+            "r": {"low": 0, "high": 1, "is_open": True},
+            "excess": {"low": -1, "high": 1, "known": known},
+            "delay": {"low": 0},
+        }
+        for name, limit in limits.items():
+            values = getattr(self, name)
+            checked[name] = None if values is None else check_column(name, values, n, **limit)
         # frozen: rows are handed on and must not change; this converts lists to arrays once
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -371,8 +370,8 @@ class Rows:
         if recorded is not None:
             delay, is_in_time = _delays(times, recorded, horizon, known)
             known = known & is_in_time
-        cells = _known_cells(cells, known)
-        draws = check_column("r", r, n, low=0, high=1, is_open=True)
+        cells = (np.where(known, cells[0], np.nan), np.where(known, cells[1], np.nan))
+        draws = None if r is None else check_column("r", r, n, low=0, high=1, is_open=True)
         order = _order(times, id)
         rows = cls(
             times[order],
@@ -414,11 +413,10 @@ def _outcomes(
         ends = pit if isinstance(pit, tuple) else (pit, pit)
         if len(ends) != 2:
             raise bad_input("pit", "be one array or a tuple of two", f"{len(ends)} arrays")
-        low, high = (_floats("pit", end, n) for end in ends)
+        low, high = (check_column("pit", end, n) for end in ends)
         return (low, high), ~(np.isnan(low) | np.isnan(high)), None
-    y = _floats("outcome", outcome, n)
-    p = check_column("probability", _floats("probability", probability, n), n, low=0, high=1)
-    assert p is not None
+    y = check_column("outcome", outcome, n)
+    p = check_column("probability", probability, n, low=0, high=1)
     known = ~np.isnan(y)
     wrong = np.flatnonzero(known & ~np.isin(y, (0.0, 1.0)))
     if wrong.size:
@@ -426,17 +424,6 @@ def _outcomes(
         raise bad_input(f"outcome[{row}]", "be 0 or 1", f"{y[row]:g}", "code the event as 1")
     # outcomes 0 fill [0, 1 - p] and outcomes 1 fill [1 - p, 1]
     return (np.where(y == 1, 1 - p, 0.0), np.where(y == 1, 1.0, 1 - p)), known, y - p
-
-
-def _floats(name: str, values: Any, n: int) -> Floats:
-    """Return one float per row, NaN for None and for missing values of pandas."""
-    column = check_column(name, values, n, low=-np.inf, high=np.inf)
-    assert column is not None
-    return column
-
-
-def _known_cells(cells: Cells, known: Mask) -> Cells:
-    return np.where(known, cells[0], np.nan), np.where(known, cells[1], np.nan)
 
 
 def _delays(times: Times, recorded: Any, horizon: Any, known: Mask) -> tuple[Floats, Mask]:

@@ -1,4 +1,4 @@
-"""Parts of a watch that test witnesses: errors of named groups, and the draws."""
+"""Parts of a watch: named groups, draws, the promise for every group, and its envelope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contexts of a decision log: one model, key and way of naming people under a name."""
+"""Contexts of a decision log, each with one model and key, and the forecasts in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from evenhand._format import count
-from evenhand._ids import INVISIBLE
+from evenhand._ids import INVISIBLE, id_text
 from evenhand._validate import InputError, bad_input, did_you_mean, first_names
 from evenhand.distributions import Distribution, from_records
 from evenhand.draws import KeyedDraws
@@ -176,12 +176,7 @@ def unknown_context(source: str, name: str, known: Sequence[str]) -> InputError:
 def context_of(log: DecisionLog, entry: Logged) -> dict[str, Any]:
     """Return what the log has of the context of a forecast, at the time of it."""
     number = int(entry.values["opened"])
-    found = next(log.entries(after=number - 1, kind="context"), None)
-    if found is None or found.number != number:
-        raise InputError(
-            f"{log.source}: entry {entry.number} names entry {number} as its context, which is none"
-        )
-    return found.values
+    return next(log.entries(after=number - 1, kind="context")).values
 
 
 def logged_name(draws: KeyedDraws | None, mode: str, person: str | int) -> str:
@@ -196,8 +191,6 @@ def logged_name(draws: KeyedDraws | None, mode: str, person: str | int) -> str:
     person : str or int
         Id of the person, already checked.
     """
-    from evenhand._ids import id_text
-
     if mode == "id":
         return id_text(person)
     if draws is None:

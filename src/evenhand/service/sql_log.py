@@ -208,7 +208,8 @@ class Lookups:
 @cache
 def _statements() -> dict[str, sa.Select[Any]]:
     """Return statements that are built once: building takes longer than SQLite takes to answer."""
-    entries, wanted = sa.select(ENTRIES), sa.bindparam("wanted")
+    entries = sa.select(ENTRIES)
+    wanted: sa.BindParameter[str] = sa.bindparam("wanted")
     is_forecast = (ENTRIES.c.kind == "forecast") & (ENTRIES.c.id == wanted)
     n_entries = sa.select(sa.func.count())
     return {
