@@ -15,11 +15,10 @@ import pandas as pd
 import pytest
 from scipy import special
 
-from evenhand import Audit, Forecast, audit, audit_pit
+from evenhand import Audit, Forecast, audit, audit_pit, figures
 from evenhand._format import at_least
 from evenhand._validate import Floats, InputError
 from evenhand.audits import parse_condition
-from evenhand.figures import plot_groups, style
 from evenhand.report import audit_brief, findings_of
 from evenhand.report.audit import audit_document
 from evenhand.report.charts import Chart, Points
@@ -231,14 +230,14 @@ def check_groups(found: Audit) -> None:
 def test_the_figure_colours_what_the_audit_decided(audits: dict[str, Audit]) -> None:
     for found in audits.values():
         places = {}
-        for container in plot_groups(found.groups).containers:
+        for container in figures.plot_groups(found.groups).containers:
             (line, *_) = container.lines
             for place in np.asarray(line.get_xydata())[:, 1]:
                 places[int(place)] = str(line.get_color())
         for place, row in enumerate(found.groups.to_dict("records")):
-            color = style.RED if row["problem"] else style.ORANGE if row["off"] else style.BLUE
+            color = figures.RED if row["problem"] else figures.ORANGE if row["off"] else figures.BLUE
             is_unjudged = row["too_small"] or row["possible_leak"]
-            assert places[place] == (style.GREY if is_unjudged else color)
+            assert places[place] == (figures.GREY if is_unjudged else color)
 
 
 def test_a_group_that_is_off_by_one_point_is_no_problem(audits: dict[str, Audit]) -> None:

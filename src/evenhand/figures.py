@@ -1,45 +1,148 @@
-"""Figures of an audit: worst groups, named groups, calibration, rates by a horizon."""
+"""Figures of audit results, as matplotlib axes. The numbers are computed in other rooms.
+
+Errors are fractions, and their axes are labelled in percentage points. matplotlib is imported when
+a figure is drawn, and the state of pyplot is never used.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import count, points_in_full, whole
-from evenhand.calibration import pit_histogram
-from evenhand.figures.style import (
-    BLUE,
-    CERTIFIED,
-    ERROR_TITLE,
-    GREY,
-    LEARNED,
-    ORACLE,
-    ORANGE,
-    OUTCOMES_TITLE,
-    PIT_BAND,
-    PIT_TITLE,
-    RED,
-    SAME_SEARCH,
-    SIZE_TITLE,
-    as_percent,
-    as_points,
-    as_rows,
-    axes_of,
-    column,
-    plain_label,
-    tidy,
-    whiskers,
-)
+from evenhand._escape import visible
+from evenhand._format import confidence_in_full, count, in_full, points_in_full, whole
+from evenhand._validate import Floats, bad_input
+from evenhand.calibration import HISTOGRAM_CONFIDENCE, pit_histogram
+from evenhand.links import PriceLimits, price_limits
 from evenhand.search import POSSIBLE_LEAK
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-    from evenhand.figures.style import Records
+    Records = Sequence[Mapping[str, Any]] | pd.DataFrame
+    Legend = Literal["best", "above", "upper center", "upper right"]
 
+# --- style of all figures: colours, axes, labels, and tables as lists of rows
+
+BLUE, ORANGE, RED, GREY = "#0072b2", "#e69f00", "#d55e00", "#757575"
+"""Colours that people with any kind of colour vision can distinguish (Okabe and Ito); series also
+differ in markers and dashes."""
+
+LABEL_LENGTH = 40
+"""Most characters of a label."""
+
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that neither XML nor HTML allows."""
+
+
+def plain_label(text: Any) -> str:
+    r"""Return a name from data as a label: one line of at most 40 characters, no mathematics.
+
+    Examples
+    --------
+    >>> print(plain_label("$a_b$"))
+    \$a_b\$
+    """
+    line = " ".join(printable(text).split())
+    if len(line) > LABEL_LENGTH:
+        line = line[: LABEL_LENGTH - 1].rstrip() + "…"
+    # matplotlib reads text between two dollar signs as mathematics
+    return line.replace("$", r"\$")
+
+
+def printable(text: Any) -> str:
+    """Return a text from data with format characters escaped and without those XML forbids."""
+    return visible(_UNPRINTABLE.sub("\ufffd", str(text)), "\t\n\r")
+
+
+def tidy(axes: Axes, grid: Literal["x", "y"], legend: Legend | None = None) -> None:
+    """Remove the frame at the top and right, and draw grid lines along the `"x"` or `"y"` axis.
+
+    `legend` is the place of a legend of what has a label, if anything has one: within the axes, or
+    above them where nothing is drawn.
+    """
+    if legend is not None and axes.get_legend_handles_labels()[1]:
+        place: Any = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
+        place = place if legend == "above" else {"loc": legend}
+        axes.legend(**place, edgecolor="none", framealpha=1, fontsize="small")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis=grid, color="#dddddd", linewidth=0.8)
+    # grid lines behind everything, bars and markers included
+    axes.set_axisbelow(True)
+
+
+def as_points(value: float, _: float) -> str:
+    """Return a fraction in percentage points: a formatter of ticks for matplotlib."""
+    return points_in_full(_tick(value))
+
+
+def as_percent(value: float, _: float) -> str:
+    """Return a fraction in percent: a formatter of ticks for matplotlib."""
+    return in_full(_tick(value))
+
+
+def _tick(value: float) -> float:
+    # ticks are multiples of a step, and 5 * 0.2 may be a little more than 1
+    return round(value, 12)
+
+
+def as_rows(name: str, records: Records) -> list[Mapping[str, Any]]:
+    """Return the rows of a table; raise InputError if there are none."""
+    rows: list[Any] = list(records) if isinstance(records, Sequence) else records.to_dict("records")
+    if not rows:
+        raise bad_input(name, "contain at least one row", "none")
+    return rows
+
+
+def column(rows: list[Mapping[str, Any]], key: str) -> Floats:
+    """Return one column of numbers, NaN where it is missing."""
+    return np.array([np.nan if row.get(key) is None else float(row[key]) for row in rows])
+
+
+def new_figure(size: tuple[float, float]) -> Figure:
+    """Return an empty figure, in inches, without touching the state of pyplot."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    # a figure with its own canvas: pyplot would keep it alive and may open a window
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return the axes given, or the axes of a new figure, whose size is in inches."""
+    return new_figure(size).add_subplot() if ax is None else ax
+
+
+def whiskers(middle: Floats, low: Floats, high: Floats) -> Floats:
+    """Return the lengths of both arms of error bars, shape (2, n); 0 where an end is unknown."""
+    return np.nan_to_num(np.stack([middle - low, high - middle])).clip(0)
+
+
+# --- titles of axes and labels of series that figures and reports have in common
+
+PIT_TITLE = "Predicted probability of an outcome this low (PIT)"
+OUTCOMES_TITLE = "Share of outcomes"
+PIT_BAND = f"simultaneous {confidence_in_full(HISTOGRAM_CONFIDENCE)} band under calibration"
+
+ERROR_TITLE = "Calibration error (percentage points)"
+SIZE_TITLE = "Group size (share of people)"
+PRICE_TITLE = "Price: loss in log score (nats)"
+
+ORACLE = "oracle (chosen after seeing the outcomes)"
+SAME_SEARCH = "the same search in calibrated forecasts"
+CERTIFIED = "certified upper bound for every group of at least this size"
+LEARNED = "learned from features, with lower bound"
+
+
+# --- figures of an audit: worst groups, named groups, calibration, rates by a horizon
 
 NOT_OFF, TOLERATED, PROBLEM, UNJUDGED = "not off", "tolerated", "problem", "unjudged"
 GROUP_KINDS = {
@@ -315,3 +418,118 @@ def plot_survival(records: Records, ax: Axes | None = None) -> Axes:
     axes.set_xlabel("Rate of the event by the horizon\nKaplan-Meier estimates, with 95% intervals")
     tidy(axes, "x", legend="above")
     return axes
+
+
+# --- figure of the price of proof, with forecasters for comparison (method: links)
+
+MARKED_ALPHAS = {0.05: "0.05", 0.1: "0.1", 0.2: "0.2", 1 / 3: "1/3", 0.5: "0.5", 1.0: "1"}
+"""Alphas that are marked on the limit, as they are written."""
+
+TOP_ERROR = 0.02
+"""The axis of prices ends at the limit for this error, as the limit itself has no upper end."""
+
+
+def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None) -> Axes:
+    """Draw the lowest price of proof, with forecasters for comparison (method: links).
+
+    Parameters
+    ----------
+    ax : matplotlib Axes, optional
+        Axes to draw on; by default those of a new figure.
+    points : DataFrame or list of dict, optional
+        Forecasters: `error`, the mean pathwise error, a fraction; `price`, the NLL above the
+        conditional entropy, in nats; optionally `name`, and `price_low` and `price_high`, the ends
+        of an interval. An excess over a fitted base is no such price, and a finite test set can dip
+        below the limit.
+
+    Returns
+    -------
+    matplotlib Axes
+        The limit of all forecasters, with the alphas of `Laplace` that attain it; the limit of
+        those that are calibrated on average; and in a small panel the difference of the two limits,
+        which is too small to see.
+
+    Raises
+    ------
+    InputError
+        If `points` has no record.
+
+    Examples
+    --------
+    >>> ax = plot_price_of_proof(points=[{"name": "mine", "error": 0.2, "price": 0.3}])
+    >>> [text.get_text() for text in ax.texts][-1]
+    'mine'
+    """
+    rows = [] if points is None else as_rows("points", points)
+    axes = axes_of(ax, (7.0, 4.6))
+    error = column(rows, "error")
+    price = column(rows, "price")
+    ends = np.stack([column(rows, "price_low"), column(rows, "price_high")])
+    limits = price_limits(MARKED_ALPHAS)
+    _draw_limits(axes, limits)
+    if rows:
+        style: Any = {
+            "yerr": whiskers(price, *ends),
+            "fmt": "D",
+            "color": RED,
+            "markeredgecolor": "black",
+            "capsize": 4,
+        }
+        axes.errorbar(error, price, label="forecasters", zorder=4, **style)
+    axes.set_xlim(0, max(0.36, 1.04 * float(np.nanmax(error, initial=0.0))))
+    low = np.nanmin(price, initial=0.0)
+    top = float(np.interp(TOP_ERROR, limits.error, limits.calibrated_price))
+    high = np.nanmax(price, initial=top)
+    # the legend spans errors above 0.11 at the top: forecasters there get 30% of room above them
+    beside = price[(error > 0.11) & np.isfinite(price)]
+    highest = max(1.05 * high, 1.3 * float(beside.max(initial=0.0)))
+    axes.set_ylim(low - 0.05 * (high - low), highest)
+    axes.set_xlabel("Mean pathwise error (percentage points)")
+    axes.set_ylabel(PRICE_TITLE)
+    axes.xaxis.set_major_formatter(as_points)
+    tidy(axes, "y", legend="upper right")
+    for row, place in zip(rows, zip(error, price, strict=True), strict=True):
+        if row.get("name") is not None and np.isfinite(place).all():
+            style = {"textcoords": "offset points", "fontsize": "small", "zorder": 5}
+            axes.annotate(plain_label(row["name"]), place, (7, 4), **style)
+    return axes
+
+
+def _draw_limits(axes: Axes, limits: PriceLimits) -> None:
+    # the limit goes to infinity at an error of 0, where the shaded region is extended level
+    edge = np.append(0.0, limits.error), np.append(limits.price[0], limits.price)
+    axes.fill_between(*edge, color=GREY, alpha=0.15, linewidth=0)
+    label = "limit of all forecasters, attained by laplace"
+    axes.plot(limits.error, limits.price, color=BLUE, linewidth=2, label=label)
+    label = "limit if calibrated on average, attained by entropic"
+    axes.plot(limits.error, limits.calibrated_price, "--", color=ORANGE, label=label)
+    for link in limits.links:
+        place = (link.mean_error, link.price)
+        axes.plot(*place, "o", color=BLUE, markersize=5, zorder=3)
+        # below the limit there is no forecaster, and so no other name
+        style: Any = {"ha": "right", "va": "top", "fontsize": "small"}
+        name = f"α = {MARKED_ALPHAS[link.alpha]}"
+        axes.annotate(name, place, (-4, -4), textcoords="offset points", **style)
+    axes.text(0.055, 0.35, "no forecaster", color="#505050", style="italic", ha="center")
+    # the difference of the limits in a panel, behind the forecasters in case one lies there
+    panel = axes.inset_axes((0.58, 0.42, 0.38, 0.26), zorder=1)
+    gap = limits.calibrated_price - limits.price
+    panel.plot(limits.error, 1000 * gap, "--", color=ORANGE)
+    panel.set(xlim=(0, 0.36), ylim=(0, 7))
+    panel.set_title("Dashed − solid (0.001 nats)", fontsize="small")
+    panel.tick_params(labelsize="small")
+    panel.xaxis.set_major_formatter(as_points)
+    tidy(panel, "y")
+
+
+# --- figures of audit results, as matplotlib axes. The numbers are computed in other rooms
+
+# parts of figures and pages in other rooms; `__all__` is the documented reference
+
+__all__ = [
+    "plot_calibration",
+    "plot_groups",
+    "plot_price_of_proof",
+    "plot_survival",
+    "plot_worst_group",
+]
