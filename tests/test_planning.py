@@ -258,7 +258,7 @@ def test_the_command_has_the_defaults_of_the_function() -> None:
     rows = command["rows"].default.split(",")
     assert [int(number) for number in rows] == list(function["rows"].default)
     assert command["groups"].default == function["n_groups"].default
-    for name in ("max_group_error", "max_wider", "max_price", "group_mass", "confidence", "link"):
+    for name in ("max_group_error", "max_wider", "max_price", "link"):
         assert command[name].default == function[name].default, name
 
 

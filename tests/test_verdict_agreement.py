@@ -235,7 +235,9 @@ def test_the_figure_colours_what_the_audit_decided(audits: dict[str, Audit]) -> 
             for place in np.asarray(line.get_xydata())[:, 1]:
                 places[int(place)] = str(line.get_color())
         for place, row in enumerate(found.groups.to_dict("records")):
-            color = figures.RED if row["problem"] else figures.ORANGE if row["off"] else figures.BLUE
+            color = (
+                figures.RED if row["problem"] else figures.ORANGE if row["off"] else figures.BLUE
+            )
             is_unjudged = row["too_small"] or row["possible_leak"]
             assert places[place] == (figures.GREY if is_unjudged else color)
 
