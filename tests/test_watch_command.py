@@ -31,6 +31,7 @@ PROMISE = {
     "link": "entropic",
     "alpha": 0.1,
     "envelope": None,
+    "targets": None,
     "atom": None,
 }
 
