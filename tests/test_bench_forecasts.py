@@ -18,7 +18,6 @@ with pytest.MonkeyPatch.context() as patch:
     import comparison
     import jobs
     import report
-    import run
     import scores
     import tables
 
@@ -81,20 +80,6 @@ def test_written_tables_are_read_with_their_categories_and_missing_values(tmp_pa
     ]
     assert rows.X.dtypes[["word", "flag"]].astype(str).tolist() == ["category", "category"]
     np.testing.assert_array_equal(rows.X["number"], kept["number"])
-
-
-def test_each_row_is_a_test_row_of_one_fold():
-    rows = jobs.Rows("made up", pd.DataFrame(index=range(23)), np.zeros(23))
-    masks = np.array([rows.test(fold) for fold in range(tables.FOLDS)])
-    assert (masks.sum(axis=0) == 1).all()
-    assert masks.sum(axis=1).max() - masks.sum(axis=1).min() <= 1
-
-
-def test_selected_tables_are_those_of_a_group_or_a_name():
-    assert run.selected(["choosing"]) == list(tables.CHOOSING)
-    assert [table.name for table in run.selected(["Wages", "engel"])] == ["engel", "Wages"]
-    with pytest.raises(SystemExit, match="no table is named absent"):
-        run.selected(["absent"])
 
 
 def test_scores_of_continuous_outcomes_are_those_of_the_normal_distribution():
@@ -165,21 +150,6 @@ def test_standard_error_of_paired_differences_is_that_of_resampled_rows():
     resampled = own[picks].mean(axis=-1) - other[picks].mean(axis=-1)
     # 4,000 resamples give the error to 1.1%: a false alarm in fewer than one of 10,000 seeds
     assert error == pytest.approx(resampled.std(), rel=0.05)
-
-
-def test_ranks_are_those_of_sorted_means_and_ties_share_the_better_rank():
-    found = {
-        name: np.array([value]) for name, value in zip("abcd", (2.0, 1.0, 3.0, 2.0), strict=True)
-    }
-    assert comparison.ranks(found) == {"a": 2, "b": 1, "c": 4, "d": 2}
-
-
-def test_near_first_are_those_within_one_standard_error_of_the_first():
-    first = np.zeros(100)
-    noise = np.tile([-1.0, 1.0], 50)
-    error = noise.std(ddof=1) / 10
-    found = {"first": first, "near": 0.99 * error + noise, "far": 1.01 * error + noise}
-    assert comparison.near_first(found) == {"first", "near"}
 
 
 def test_last_is_not_excused_by_peers_with_a_fixed_number_of_rounds():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -44,12 +43,6 @@ def test_planted_groups_have_their_size_and_their_moments(problem, share, mean, 
     assert stats.kstest(outside, "norm").pvalue > 1e-6
 
 
-def test_calibrated_tables_have_no_planted_rows():
-    table = planted.planted_table("calibrated", 20_000, 0)
-    assert not table.rows.any()
-    assert stats.kstest(table.y, "norm").pvalue > 1e-6
-
-
 def test_overlapping_groups_overlap_and_change_outcomes():
     X, y = planted.overlapping_table(100_000, np.random.default_rng(0))
     first, second, third = (group(X) for group in planted.OVERLAPPING.values())
@@ -72,21 +65,6 @@ def test_groups_of_features_are_those_of_the_scan():
         assert covered.mean() == pytest.approx(found.loc[name, "coverage_80"])
 
 
-def test_binary_features_define_their_values_and_all_pairs():
-    X = planted.binary_features(3000, 12, np.random.default_rng(0))
-    assert len(planted.groups_of_features(X, 150)) == 24 + 4 * 66
-
-
-def test_overlap_is_the_share_of_common_rows():
-    a = np.array([True, True, False, False])
-    b = np.array([False, True, True, False])
-    assert measures.overlap(a, b) == pytest.approx(1 / 3)
-    assert measures.overlap(a, a) == 1.0
-    assert measures.overlap(a, ~a) == 0.0
-    assert measures.overlap(None, a) == 0.0
-    assert measures.overlap(a & False, a & False) == 0.0
-
-
 def test_crps_of_quantiles_is_near_the_integral():
     y = np.linspace(-2, 2, 9)
     quantiles = np.tile(stats.norm.ppf(measures.LEVELS), (9, 1))
@@ -94,23 +72,6 @@ def test_crps_of_quantiles_is_near_the_integral():
     exact = y * (2 * stats.norm.cdf(y) - 1) + 2 * stats.norm.pdf(y) - 1 / np.sqrt(np.pi)
     assert measures.crps_of_quantiles(quantiles, y) == pytest.approx(exact, rel=0.02)
     assert measures.crps_of_quantiles(np.full((1, 99), 3.0), np.array([1.0])) == pytest.approx(2.0)
-
-
-def test_worst_gap_subtracts_the_noise_of_a_group():
-    covered = np.array([True] * 80 + [False] * 20)
-    everyone, half = np.ones(100, dtype=bool), np.arange(100) < 50
-    found = measures.worst_gap(covered, {"everyone": everyone}, 0.9)
-    assert found == pytest.approx(0.1 - 2 * np.sqrt(0.09 / 100))
-    assert measures.worst_gap(covered, {"half": half}, 0.9) == pytest.approx(
-        0.1 - 2 * np.sqrt(0.09 / 50)
-    )
-    assert measures.worst_gap(covered, {"everyone": everyone}, 0.8) == 0.0
-
-
-def test_binomial_range_is_that_of_scipy():
-    for count, n in ((0, 10), (3, 20), (20, 20)):
-        exact = stats.binomtest(count, n).proportion_ci(0.95, method="exact")
-        assert measures.binomial_range(count, n) == pytest.approx((exact.low, exact.high))
 
 
 def test_who_wins_a_contest():
@@ -135,11 +96,6 @@ def test_a_tally_counts_tables_and_names_those_that_are_lost():
     assert tally.cells()[2:] == ("tie", "1 won, 1 tied", "1 won (a on three)")
     assert measures.Tally("tables", "m", fought[:2]).winner == "evenhand"
     assert measures.Tally("tables", "m", fought[1:]).winner == "peers"
-
-
-def test_a_table_is_aligned():
-    lines = list(measures.table_lines(("name", "value"), [("a", "1.5"), ("longer", "10.25")]))
-    assert lines == ["name    value", "a         1.5", "longer  10.25"]
 
 
 def counts(found: int, n: int, named: int = 0) -> detection.Counts:
@@ -236,8 +192,3 @@ def test_our_repair_brings_overlapping_groups_near_their_level():
     assert before["given"] > 0.1
     assert after["given"] < 0.03
     assert after["crps"] < before["crps"]
-
-
-def test_cells_number_the_combinations_of_groups():
-    X = pd.DataFrame({"x0": [0.6, 0.1, 0.9], "x1": [0.8, 0.1, 0.1], "c1": ["a", "b", "a"]})
-    assert repairs.Rows.of(X, np.zeros(3)).cell.tolist() == [7, 0, 5]

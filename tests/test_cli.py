@@ -258,25 +258,6 @@ def test_rows_that_cannot_be_audited_are_said_and_the_model_is_kept(
     assert not (tmp_path / "model" / "report.html").exists()
 
 
-def test_what_belongs_to_max_group_error_is_refused_without_it(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    args = ("fit", place / "people.csv", "--target", "loss", "--out", tmp_path / "model")
-    refused = evenhand(*args, "--group-mass", 0.5)
-    assert "--group-mass 0.5 has no effect without --max-group-error" in refused.complaint()
-    assert not (tmp_path / "model").exists()
-
-
-def test_a_usage_error_has_code_2(place: Path, tmp_path: Path, evenhand: Command) -> None:
-    for args in (
-        ("fit", place / "people.csv", "--out", tmp_path / "model"),
-        fit_args(place, "--out", tmp_path / "model", "--alpha", "much"),
-        ("predict", place / "model"),
-    ):
-        assert evenhand(*args).complaint().endswith(" --help\n")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_written_forecasts_are_those_of_the_model(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
@@ -419,11 +400,6 @@ def test_long_values_of_options_are_shortened_in_messages(place: Path, evenhand:
     for option in ("--fail-if", "--groups", "--about"):
         said = evenhand(*args, option, 5000 * "x").complaint()
         assert len(said.replace(str(place), "")) < 300
-
-
-def test_a_number_of_workers_is_named_as_it_is_typed(place: Path, evenhand: Command) -> None:
-    given = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
-    assert "'--workers'" in evenhand(*given, "--workers", "0").complaint()
 
 
 def test_weights_of_rows_and_the_largest_of_the_design(
@@ -638,6 +614,8 @@ OPTIONS = [
     ("audit --features income,loss", "--features", "'loss'", "--target"),
     ("audit --fail-if error", "--fail-if", "'error'", "write for"),
     ("audit --fail-if 'certified_bias(0.2) > 5'", "limit", "5", "fraction"),
+    ("audit --workers 0", "'--workers'"),
+    ("fit --group-mass 0.5", "--group-mass 0.5 has no effect without --max-group-error"),
     ("audit --confidence 95", "--confidence", "95", "fraction"),
     ("audit-alone --seed 0", "people.csv", "--mean"),
     ("audit-alone --quantiles mu,sigma", "--quantiles", "'mu'", "q0.05"),

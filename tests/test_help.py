@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -75,17 +72,6 @@ def test_misspelled_commands_and_options_are_refused_with_similar_names(
     refused = evenhand("audit", "t.csv", "--taget", "y").complaint()
     assert "--target" in refused
     assert refused.endswith("see evenhand audit --help\n")
-
-
-def test_shells_complete_commands() -> None:
-    asked = {
-        "_EVENHAND_COMPLETE": "complete_bash",
-        "COMP_WORDS": "evenhand re",
-        "COMP_CWORD": "1",
-    }
-    run = [sys.executable, "-m", "evenhand"]
-    shown = subprocess.run(run, capture_output=True, text=True, check=True, env=os.environ | asked)
-    assert set(shown.stdout.split()) == {"recalibrate", "replay"}
 
 
 def test_results_fit_the_terminal_and_json_is_never_broken(

@@ -163,17 +163,6 @@ def test_table_of_groups_filters(opened):
     assert len(names_of(page, "Named groups")) == 304
 
 
-def test_names_that_are_markup_are_found_as_text(opened):
-    page = opened("hostile")
-    page.get_by_label("Find a group by its features").fill("<script>")
-    found = names_of(page, "Groups by features")
-    assert any(name.startswith(EVIL) for name in found)
-    assert page.locator("h1").inner_text() == f"Audit of {EVIL}"
-    page.locator(".picture .mark").nth(1).hover()
-    tip = page.locator(".tip").inner_text()
-    assert "<script>" in tip or "<svg" in tip
-
-
 FIGURES = {
     "histogram": ("svg[aria-label^='Histogram']", "PIT 0% to 5%: 5.1% of outcomes"),
     "calibration": ("svg[aria-label^='Calibration curve']", "Predicted 5%: 5.1% of outcomes"),
@@ -285,18 +274,6 @@ def test_script_that_is_not_of_the_page_does_not_run(chromium, reports, tmp_path
     assert page.title() == "Audit of risk model, randomized"
     assert page.locator(".tip").count() == 1  # its own does
     page.close()
-
-
-def test_evidence_of_a_long_watch_is_read_with_the_keyboard(opened):
-    page = opened("watch-years")
-    figure = "svg[aria-label^='Evidence of each part']"
-    marks = page.locator(f"{figure} .mark")
-    assert page.locator(f"{figure} .mark[tabindex='0']").count() == 1
-    assert marks.count() <= 55  # of 1,000 periods and three parts
-    marks.first.focus()
-    for key, mark in (("ArrowRight", marks.nth(1)), ("End", marks.last), ("Home", marks.first)):
-        page.keyboard.press(key)
-        assert page.locator(".tip").inner_text() == mark.get_attribute("aria-label")
 
 
 def test_data_of_a_watch_are_saved_as_json(opened):

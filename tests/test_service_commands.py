@@ -22,6 +22,7 @@ KEY = b"a secret of enough bytes"
 CONTEXT = "2026-11"
 N = 40
 
+
 def table_of(n: int = 300) -> pd.DataFrame:
     random = np.random.default_rng(0)
     table = pd.DataFrame({"x": random.normal(size=n), "z": random.uniform(size=n)})
