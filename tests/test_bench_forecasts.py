@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import integrate, stats
 
@@ -16,8 +15,6 @@ BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "forecasts"
 with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(str(BENCHMARK))
     import comparison
-    import jobs
-    import report
     import scores
     import tables
 
@@ -58,28 +55,6 @@ def test_tables_are_sorted_and_alternate_between_choosing_and_report():
     # the roles that were committed before the first run
     assert {"crime", "diamonds", "engel"} <= {table.name for table in tables.CHOOSING}
     assert {"credit", "diabetes", "Wages"} <= {table.name for table in tables.REPORTED}
-
-
-def test_written_tables_are_read_with_their_categories_and_missing_values(tmp_path: Path):
-    table = tables.Table("words", "made up", "y", without=("id",))
-    frame = pd.DataFrame(
-        {
-            "id": range(6),
-            "y": [1 / 3, 2.0, np.nan, 4.0, 5.0, 6.0],
-            "word": ["NA", "None", "a", None, "a", "b"],
-            "flag": [True, False, True, True, False, True],
-            "number": [0.1, np.nan, 0.3, 0.4, 0.5, 0.6],
-        }
-    )
-    jobs.write_table(tmp_path, table, frame)
-    rows = jobs.read_rows(tmp_path, "words")
-    assert sorted(rows.y) == [1 / 3, 2.0, 4.0, 5.0, 6.0]
-    kept = frame.drop(columns="id").set_index("y").loc[rows.y]
-    assert rows.X["word"].astype(object).where(rows.X["word"].notna(), None).tolist() == [
-        None if pd.isna(word) else word for word in kept["word"]
-    ]
-    assert rows.X.dtypes[["word", "flag"]].astype(str).tolist() == ["category", "category"]
-    np.testing.assert_array_equal(rows.X["number"], kept["number"])
 
 
 def test_scores_of_continuous_outcomes_are_those_of_the_normal_distribution():
@@ -192,17 +167,3 @@ def test_claims_of_never_being_last_and_of_cpu_are_judged_for_each_default():
     assert [claim.is_held for claim in found] == [True, True, True, True, False, True, True]
     # 3.6 seconds of 10 in total, 3.5 times on one table
     assert [claim.found for claim in found[3:5]] == ["0.36 times", "3.50 times on slow"]
-
-
-def test_report_names_every_forecaster_with_its_scores_and_claims():
-    table = made_up({"network": 0.5, "conformal": 2.0})
-    text = "\n".join(report.table_lines(table))
-    summary = "\n".join(report.summary_lines([table]))
-    for name in comparison.FIELD:
-        mean = table.scores[name]["log"].mean()
-        assert f"{mean:.3f}" in next(line for line in text.splitlines() if line.startswith(name))
-        assert name in summary
-    lines, is_held = report.claim_lines([table, made_up({"forest": 0.1}, name="bad")])
-    assert not is_held
-    assert lines[0].startswith("NOT HELD")
-    assert lines[0].endswith("1 of 2")

@@ -105,16 +105,6 @@ def test_a_printed_band_holds_the_band(a, b):
         assert printed[1] >= Decimal(high) - slack(Decimal(high))
 
 
-@given(shares, shares)
-def test_a_printed_band_of_shares_holds_the_band(a, b):
-    low, high = sorted((a, b))
-    for show in (percent, partial(percent, decimals=0), points):
-        printed = [read(end) for end in band(show, low, high).split(" to ")]
-        exact = Decimal(low) * 100, Decimal(high) * 100
-        assert printed[0] <= exact[0] + slack(exact[0])
-        assert printed[1] >= exact[1] - slack(exact[1])
-
-
 @given(shares)
 def test_an_estimate_goes_to_the_nearest(share):
     assert abs(read(percent(share)) - Decimal(share) * 100) <= Decimal("0.05") + slack(

@@ -198,36 +198,20 @@ def signatures() -> list[tuple[str, inspect.Signature]]:
     return [(name, inspect.signature(value)) for name, value in callables]
 
 
-def test_a_seed_is_always_random_state_and_none_by_default() -> None:
+def test_the_same_parameter_has_the_same_name_order_and_default_everywhere() -> None:
     for name, signature in signatures():
+        given = signature.parameters
+        assert not {"x", "df", "data"} & set(given), name
+        if {"X", "y"} <= set(given) and name not in LOSSES:
+            assert list(given).index("X") < list(given).index("y"), name
+        for parameter in ("sample_weight", "cluster"):
+            if parameter in given and name != "draws.one_row_each":
+                assert given[parameter].default is None, name
         if name in RESULTS:
             continue
-        assert not {"seed", "rng", "random", "generator"} & set(signature.parameters), name
-        if "random_state" in signature.parameters:
-            assert signature.parameters["random_state"].default is None, name
-
-
-def test_rows_are_always_a_capital_x() -> None:
-    for name, signature in signatures():
-        assert not {"x", "df", "data"} & set(signature.parameters), name
-        has_both = "X" in signature.parameters and "y" in signature.parameters
-        if has_both and name not in LOSSES:
-            order = list(signature.parameters)
-            assert order.index("X") < order.index("y"), name
-
-
-def test_named_groups_are_always_called_groups_and_optional() -> None:
-    for name, signature in signatures():
-        if name in RESULTS or "groups" not in signature.parameters:
-            continue
-        assert not signature.parameters["groups"].default, name
-
-
-def test_weights_and_clusters_are_optional() -> None:
-    for name, signature in signatures():
-        for parameter in ("sample_weight", "cluster"):
-            if parameter in signature.parameters and name != "draws.one_row_each":
-                assert signature.parameters[parameter].default is None, name
+        assert not {"seed", "rng", "random", "generator"} & set(given), name
+        assert "random_state" not in given or given["random_state"].default is None, name
+        assert "groups" not in given or not given["groups"].default, name
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -419,35 +419,36 @@ def test_bad_input_is_one_line_and_nothing_is_written(place: Path, evenhand: Com
 AMOUNTS = [f"a{level}" for level in LEVELS]
 SCORES = [f"s_{value}" for value in (1, 2, 3, 4, 5)]
 
-KINDS: dict[str, tuple[str, ...]] = {
-    "count_mean": ("--mean", "rate", "--outcome", "count"),
-    "count_mean_std": ("--mean", "rate", "--std", "spread", "--outcome", "count"),
-    "pmf": ("--pmf", "s"),
-    "chance_of_zero_quantiles": ("--chance-of-zero", "none", "--quantiles", "a"),
-}
-"""Options of each kind of columns."""
 
-KIND_SUBJECTS = {
-    "count_mean": ColumnSubject("rate", outcome="count"),
-    "count_mean_std": ColumnSubject("rate", "spread", outcome="count"),
-    "pmf": ColumnSubject(pmf="s"),
-    "chance_of_zero_quantiles": ColumnSubject(quantiles="a", chance_of_zero="none"),
-}
+class Kind(NamedTuple):
+    """Options and columns of a kind of forecasts, its outcome and the largest group error."""
 
-KIND_COLUMNS = {
-    "count_mean": ["rate"],
-    "count_mean_std": ["rate", "spread"],
-    "pmf": SCORES,
-    "chance_of_zero_quantiles": ["none", *AMOUNTS],
-}
+    options: tuple[str, ...]
+    subject: ColumnSubject
+    columns: list[str]
+    target: str
+    most: float
 
-TARGETS = {
-    "count_mean": ("visits", 0.35),
-    "count_mean_std": ("stays", 0.4),
-    "pmf": ("score", 0.4),
-    "chance_of_zero_quantiles": ("cost", 0.35),
+
+COUNT = ("--outcome", "count")
+RATE, SPREAD = ("--mean", "rate"), ("--std", "spread")
+ZERO = ("--chance-of-zero", "none", "--quantiles", "a")
+KINDS = {
+    "count_mean": Kind(
+        (*RATE, *COUNT), ColumnSubject("rate", outcome="count"), ["rate"], "visits", 0.35
+    ),
+    "count_mean_std": Kind(
+        (*RATE, *SPREAD, *COUNT),
+        ColumnSubject("rate", "spread", outcome="count"),
+        ["rate", "spread"],
+        "stays",
+        0.4,
+    ),
+    "pmf": Kind(("--pmf", "s"), ColumnSubject(pmf="s"), SCORES, "score", 0.4),
+    "chance_of_zero_quantiles": Kind(
+        ZERO, ColumnSubject(quantiles="a", chance_of_zero="none"), ["none", *AMOUNTS], "cost", 0.35
+    ),
 }
-"""Outcome and largest group error."""
 
 
 def make_kinds(seed: int, n: int = 900) -> pd.DataFrame:
@@ -461,7 +462,6 @@ def make_kinds(seed: int, n: int = 900) -> pd.DataFrame:
     pmf = np.diff(np.column_stack((np.zeros(n), scores, np.ones(n))), axis=1)
     none = 1 / (1 + np.exp(x))
     amounts = np.exp(2 + 1.5 * x[:, None] + 0.5 * stats.norm.ppf(LEVELS))
-    subject = ColumnSubject(quantiles="a", chance_of_zero="none")
     values = {
         "id": [f"p{seed}-{i}" for i in range(n)],
         "age": random.integers(20, 90, n),
@@ -476,7 +476,7 @@ def make_kinds(seed: int, n: int = 900) -> pd.DataFrame:
         "event": (random.uniform(size=n) < none).astype(int),
     }
     table = pd.DataFrame(values)
-    return table.assign(cost=subject(table).sample(random))
+    return table.assign(cost=KINDS["chance_of_zero_quantiles"].subject(table).sample(random))
 
 
 @pytest.fixture
@@ -494,15 +494,15 @@ def test_forecasts_of_each_kind_are_certified_and_new_ones_served(
     kind: str, kinds: Path, evenhand: Command
 ) -> None:
     old, new = make_kinds(1), make_kinds(2, 300)
-    target, most = TARGETS[kind]
+    options, subject, columns, target, most = KINDS[kind]
     goal = ("--target", target, "--max-group-error", most, "--id", "id")
-    made = evenhand(*certify_args(kinds, *goal, given=KINDS[kind]))
+    made = evenhand(*certify_args(kinds, *goal, given=options))
     assert made.code == 0, made.err
     proof = proof_in(kinds)
-    assert proof["forecasts"] == {"kind": kind, "columns": KIND_COLUMNS[kind]}
+    assert proof["forecasts"] == {"kind": kind, "columns": columns}
     chosen = randomize(
-        KIND_SUBJECTS[kind],
-        old[KIND_COLUMNS[kind]],
+        subject,
+        old[columns],
         old[target].astype(float),
         max_group_error=most,
         random_state=0,
@@ -511,10 +511,10 @@ def test_forecasts_of_each_kind_are_certified_and_new_ones_served(
     assert proof["group_error"] == pytest.approx(chosen.group_error, rel=1e-9)
     assert made.out.startswith(proof["statement"])
 
-    served = evenhand(*serve_args(kinds, "--certificate", kinds / "proof", given=KINDS[kind]))
+    served = evenhand(*serve_args(kinds, "--certificate", kinds / "proof", given=options))
     assert served.code == 0, served.err
     table = pd.read_csv(kinds / "served.csv")
-    base = KIND_SUBJECTS[kind](new)
+    base = subject(new)
     link = make_link(proof["link"], proof["alpha"])
     expected = base.randomized(link.alpha, link, KeyedDraws(KEY)(new["id"]))
     np.testing.assert_allclose(table[QUANTILES], expected.ppf(LEVELS), rtol=1e-9, atol=1e-9)

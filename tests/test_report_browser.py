@@ -284,16 +284,3 @@ def test_data_of_a_watch_are_saved_as_json(opened):
     saved = json.loads(Path(saving.value.path()).read_text(encoding="utf-8"))
     assert saved["schema"] == "evenhand.watch/1"
     assert saved["sources"]["contexts"] == [EVIL]
-
-
-def test_texts_of_charts_are_large_enough_to_read(opened):
-    for name in ("full_randomized", "events", "watch-years"):
-        page = opened(name)
-        for size in (WIDE, PHONE):
-            page.set_viewport_size(size)
-            sizes = page.evaluate(
-                """() => [...document.querySelectorAll("svg.chart text")].map((text) =>
-                  parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)"""
-            )
-            assert len(sizes) > 5
-            assert min(sizes) >= 9

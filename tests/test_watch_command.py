@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sqlite3
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_the_values_are_those_of_a_watch_over_the_rows_of_the_log(
     jsonschema.validate(found, watch_schema())
     log = open_log(place / "broken.sqlite")
     horizon = Watch(horizon="7d")
-    rows = matured_rows(log, horizon=_days(7), until=UNTIL)
+    rows = matured_rows(log, horizon=timedelta(days=7), until=UNTIL)
     other = Watch(groups=["sex"], horizon="7d")
     assert rows.columns is not None
     other.learn(rows.columns[:100])
@@ -76,12 +77,6 @@ def test_the_values_are_those_of_a_watch_over_the_rows_of_the_log(
     assert found["alarms"] == other.to_dict()["alarms"]
     assert found["tests"] == json.loads(json.dumps(other.to_dict()["tests"]))
     log.close()
-
-
-def _days(n: int) -> Any:
-    from datetime import timedelta
-
-    return timedelta(days=n)
 
 
 def test_an_alarm_names_the_group_the_direction_and_the_date(
