@@ -298,9 +298,11 @@ def test_without_features_and_person_the_rest_is_compared(log: DecisionLog) -> N
     assert parts(bare, "not checked") == {"person", "features", "draw", "values", "key"}
 
 
-def test_an_unknown_id_is_refused(log: DecisionLog) -> None:
+def test_an_unknown_id_is_refused_with_similar_ones(log: DecisionLog) -> None:
     found = service(log)
-    found.forecast("ada", ROW)
+    served = found.forecast("ada", ROW)
+    with pytest.raises(InputError, match=f"did you mean '{served.id}'"):
+        found.replay(served.id[:8])
     with pytest.raises(InputError, match="has no forecast 'other'; it has 1 forecast; give"):
         found.replay("other")
 

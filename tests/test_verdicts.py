@@ -7,6 +7,7 @@ with an implementation of its own.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy import special, stats
 
 from evenhand import Audit, Forecast, audit
 from evenhand._validate import Floats
+from evenhand.audits.group_tests import shares_of
 from evenhand.calibration import mid_ranks
 from repeats import most_failures, repeats, statistical
 
@@ -207,6 +209,13 @@ def test_right_probabilities_are_proven_with_many_rows() -> None:
     assert found.status.is_proven
     # calibrated forecasts of another kind have no upper end given the forecast
     assert not judged(mean_slope, 50_000, 0, 0, slope=1.0).status.is_proven
+
+
+def test_error_probabilities_of_the_parts_of_a_family_add_up_to_its_level() -> None:
+    parts = ("by_forecast", "groups", "learned")
+    for flags in product((True, False), repeat=3):
+        shares = shares_of(0.05, dict(zip(parts, flags, strict=True)))
+        assert sum(shares.values()) == pytest.approx(0.05)
 
 
 def test_the_same_people_have_one_p_value() -> None:

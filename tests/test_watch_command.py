@@ -32,6 +32,7 @@ PROMISE = {
     "link": "entropic",
     "alpha": 0.1,
     "envelope": None,
+    "targets": None,
     "atom": None,
 }
 

@@ -140,6 +140,7 @@ def each() -> Iterator[tuple[str, str, Any, pd.DataFrame, dict[str, Any]]]:
 
 QUICK: dict[str, Any] = {"masses": (0.2, 1.0), "n_simulations": 4, "random_state": 0}
 LEFT_OUT = {"provenance", "rows", "about", "schema", "notes"}
+LEFT_OUT |= {"examples", "price"}  # of audits: example people and the price of links are deleted
 
 
 def values_of(one: Any) -> dict[str, Any]:

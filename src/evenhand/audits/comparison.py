@@ -310,6 +310,10 @@ def number(value: Any) -> float:
 
 
 # --- simultaneous intervals for paired changes of group statistics
+# Each statistic is the distance of a mean to a target: `T = mean_k |E profile_k - target_k|`. The
+# profile of an error is the share of PITs at or below each edge, its target the edge itself, so
+# that `T` is the W1 distance to the uniform distribution; the profile of a coverage is one number,
+# covered or not, and its target the level; that of a bias is the residual, and its target 0.
 
 CERTAIN = 3.0
 """Standard errors beyond which the sign of a mean minus its target is taken as known."""

@@ -62,6 +62,10 @@ def alpha_from_mean_error(error: float) -> float:
 
 
 # --- mean PIT over draws, `mu(u) = integral H(u; r) dr` (method: the sharp certificate)
+# The lower half is tabulated in the negative log odds `t = log((1 - u) / u)`, which is 0 at the
+# median. In `t`, and in draws over the link's mean error, features have a width of about one. They
+# are near the median and where even the largest draws leave `u` near 0. Between the two, `mu` is a
+# quadratic in `t` up to terms that fall exponentially.
 
 LAYER = 40.0
 """Distance from which on terms that fall exponentially are below rounding errors."""

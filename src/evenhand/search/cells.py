@@ -17,6 +17,9 @@ from evenhand.calibration import PITs, quantile_distance
 from evenhand.tables import row_blocks
 
 # --- distribution functions of rows whose PITs are cells, averaged over the position in the cell
+# A PIT that is uniform between the ends `L` and `U` of its cell has the distribution function
+# `clip((c - L) / (U - L), 0, 1)`, a ramp (outcomes: 4.3). Sums of ramps over the draws of a row,
+# and integrals of these sums, are polynomials between the edges of equal cells of [0, 1].
 
 LEAST_WIDTH = 1e-6
 """Width below which sums over cells lose their digits: narrower cells are widened to it."""

@@ -143,11 +143,21 @@ def logged_forecast(log: DecisionLog, id: str) -> Logged:
     found = log.get(id)
     if found is not None:
         return found
-    n = sum(1 for _ in log.entries(kind="forecast"))
-    raise InputError(
-        f"{log.source} has no forecast {id!r}; it has {count(n, 'forecast')}; give the id of one"
-        " of them"
-    )
+    known = [entry.id for entry in log.entries(kind="forecast")]
+    similar = [one for one in known if _is_similar(id, one)][:3]
+    if similar:
+        remedy = f"did you mean {' or '.join(map(repr, similar))}?"
+    else:
+        remedy = f"it has {count(len(known), 'forecast')}; give the id of one of them"
+    raise InputError(f"{log.source} has no forecast {id!r}; {remedy}")
+
+
+def _is_similar(given: str, known: str) -> bool:
+    """Whether an id is the beginning of a known one, or differs in one or two characters."""
+    if len(given) != len(known):
+        return len(given) >= 4 and (known.startswith(given) or given.startswith(known))
+    n_changed = sum(one != other for one, other in zip(given, known, strict=True))
+    return n_changed <= min(2, len(given) // 4)
 
 
 def first_forecasts(log: DecisionLog, context: str | None) -> Iterator[Logged]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from evenhand._files import write_text
 from evenhand._format import count
-from evenhand._validate import InputError, first_names
+from evenhand._validate import InputError, about, first_names
 from evenhand._version import __version__
 from evenhand.monitoring import Alarm, Watch, as_horizon, as_time
 from evenhand.service.chain import Verification, digest_of, verify
@@ -90,13 +90,19 @@ class WatchState:
             if values.pop("sha256") != digest_of(values):
                 raise InputError(f"{path} has been changed since a watch wrote it; {remedy}")
             head = values["head"]
-            return cls(
+            found = cls(
                 Scope.from_dict(values["scope"]),
                 None if head is None else Head(int(head[0]), str(head[1])),
                 str(as_time("until", values["until"])),
                 int(values["after"]),
                 values["watch"],
             )
+            if found._values() != values or found.scope.contexts == ():
+                raise ValueError
+            if found.watch is not None:
+                with about(str(path)):
+                    Watch.from_state(found.watch)
+            return found
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -119,6 +119,8 @@ def remove_report(folder: Path, certificate: dict[str, Any]) -> None:
 
 
 # --- certificates of forecasts of other models, in folders without a model
+# `certificate.json` contains its own hash and that of the report, `report_sha256`. It belongs to
+# columns of forecasts, not to a model that this package could store.
 
 _CERTIFY_AGAIN = "certify the forecasts again with evenhand randomize --target"
 
