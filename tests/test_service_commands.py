@@ -395,6 +395,9 @@ def test_kept_features_need_no_table(place: Path, tmp_path: Path, evenhand: Comm
 def test_an_unknown_forecast_is_one_line(
     place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
 ) -> None:
+    known = served["forecast_id"][0]
+    wrong = known[:-1] + ("0" if known[-1] != "0" else "1")
+    assert f"did you mean '{known}'" in replay(evenhand, place, tmp_path, wrong).complaint()
     complaint = replay(evenhand, place, tmp_path, "nothing").complaint()
     assert f"has no forecast 'nothing'; it has {N} forecasts" in complaint
     (tmp_path / "none").mkdir()
