@@ -47,12 +47,8 @@ def randomize(place: Path, *more: Any) -> tuple[Any, ...]:
 
 CALLS: dict[str, Callable[[Path, Path], tuple[Any, ...]]] = {
     "demo": lambda place, out: ("demo", "--out", out / "demo"),
-    "plan": lambda place, out: ("plan", "--rows", "500"),
     "randomize": lambda place, out: randomize(
         place, "--key-file", place / "key", "--out", out / "served.csv"
-    ),
-    "randomize, certified": lambda place, out: randomize(
-        place, "--target", "y", "--max-group-error", 0.45, "--out", out / "proof"
     ),
     "audit": lambda place, out: (
         *("audit", place / "table.csv", *NORMAL, "--target", "y", "--features", "x,z"),

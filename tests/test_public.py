@@ -271,12 +271,18 @@ def imported(file: Path) -> Iterator[tuple[str, str]]:
             yield from ((node.module, alias.name) for alias in node.names)
 
 
+def is_at_the_door(module: str, name: str) -> bool:
+    """Whether a room has a name of one of its files, other than that of the file."""
+    found = getattr(importlib.import_module(module.rpartition(".")[0]), name, None)
+    return found is not None and not inspect.ismodule(found)
+
+
 def test_tests_take_from_files_of_a_room_only_what_its_door_has_not() -> None:
     found = {
         (str(file.relative_to(TESTS)), module, name)
         for file in TESTS.rglob("*.py")
         for module, name in imported(file)
-        if rooms_file(module) and hasattr(importlib.import_module(module.rpartition(".")[0]), name)
+        if rooms_file(module) and is_at_the_door(module, name)
     }
     assert not found, "import from the room's __init__ instead"
     # a test of the test: what it asks of a module exists

@@ -19,7 +19,7 @@ from evenhand import Forecast, InputError, randomize, store
 from evenhand.audits import Audit
 from evenhand.certificates import certify_link
 from evenhand.draws import KeyedDraws
-from evenhand.links import Entropic, Link, make_link
+from evenhand.links import Entropic, make_link
 from evenhand.scale import ColumnSubject
 
 ROWS = 400
@@ -541,19 +541,3 @@ def test_continuous_forecasts_of_events_are_refused_with_the_column(
     named = "old.csv: column 'event' has only the values 0 and 1, and forecasts of 0/1 outcomes"
     assert named in refused
     assert not (kinds / "proof").exists()
-
-
-# Python.
-
-
-def test_columns_are_a_model_for_randomize() -> None:
-    subject = SUBJECTS["mean_std"]
-    chosen = randomize(subject, OLD, OLD["loss"], max_group_error=0.4, random_state=0)
-    new = OLD[:5]
-    link = chosen.certificate.link if hasattr(chosen.certificate, "link") else None
-    assert isinstance(link, Link)
-    served = chosen.model.forecast(new, r=0.3).ppf(LEVELS)
-    base = Forecast.from_normal(new["mu"], new["sigma"])
-    np.testing.assert_array_equal(served, base.randomized(link.alpha, link, 0.3).ppf(LEVELS))
-    with pytest.warns(match="check the units"), pytest.raises(InputError, match="'sigma', row 2"):
-        chosen.model.forecast(new.assign(sigma=[1.0, -1.0, 1.0, 1.0, 1.0]))

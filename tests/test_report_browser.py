@@ -249,21 +249,6 @@ def test_page_reads_without_javascript(opened):
 """Least size in pixels of a text in a chart, as it is shown."""
 
 
-def test_wide_tables_show_that_they_scroll(opened):
-    page = opened("many_groups", PHONE)
-    section = page.locator("#groups")
-    hint = section.get_by_text("Scroll the table sideways")
-    assert hint.is_visible()
-    box = section.locator(".box")
-    assert "linear-gradient" in box.evaluate("box => getComputedStyle(box).backgroundImage")
-    # the name of a group stays in view
-    box.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
-    name = section.locator("tbody th").first.bounding_box()
-    assert 0 <= name["x"] < PHONE["width"] / 3
-    page.set_viewport_size(WIDE)
-    hint.wait_for(state="hidden")
-
-
 def test_script_that_is_not_of_the_page_does_not_run(chromium, reports, tmp_path):
     text = (reports / "full_randomized.html").read_text(encoding="utf-8")
     (tmp_path / "report.html").write_text(

@@ -17,56 +17,6 @@ from test_html import Page, each_page, scripts_of, svgs, text_of
 WIDTH = 118
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?%?")
 
-TABLES = ("scores", "groups", "scan", "learned", "worst_groups", "notes")
-ABSENT = {
-    "no tables": TABLES,
-    "no number of draws": ("n_draws",),
-    "no certificate": ("certificate",),
-    "a certificate without its tables": [
-        ("certificate", key) for key in ("groups", "every_group", "questions", "average_error")
-    ],
-    "a certificate without its limits": [
-        ("certificate", key) for key in ("assumptions", "not_covered")
-    ],
-    "a histogram without its edges": [("pit", "edges")],
-    "a histogram without its band": [("pit", "low"), ("pit", "high")],
-    "groups without estimates": [
-        ("groups", 1, key)
-        for key in ("error", "error_low", "error_high", "mean_pit", "coverage_80_high", "too_small")
-    ],
-    "scanned groups without tests": [
-        ("scan", 0, key) for key in ("direction", "bias", "p_value", "p_adjusted", "features")
-    ],
-    "calibration without levels": [("calibration", 3, "level"), ("calibration", 4, "high")],
-}
-
-
-def without(audit, path, is_deleted):
-    """Remove a value of an audit, or put None for it."""
-    *way, last = [path] if isinstance(path, str) else path
-    for key in way:
-        audit = audit[key]
-    audit[last] = None
-    if is_deleted:
-        del audit[last]
-
-
-# where a default for a missing key does not suffice
-NULL = ("no tables", "a certificate without its tables", "a histogram without its band")
-
-
-def test_absent_values_are_left_out_of_a_report():
-    for name, paths in ABSENT.items():
-        for is_deleted in {True, name not in NULL}:
-            audit = full_randomized()
-            for path in paths:
-                without(audit, path, is_deleted)
-            page = audit_html(audit)
-            Page(page)
-            shown = text_of(page) + audit_text(audit)
-            assert not re.search(r"\b(nan|None|inf)\b", shown), name
-
-
 AWKWARD = [
     "{{ 7*7 }}{% raw %}{# x #}",
     "]]><!--</script></title>\"'`=>&amp;",

@@ -384,14 +384,6 @@ def test_options_of_a_replay_that_have_no_effect_are_refused(
     assert "--context has no effect without --key-file" in done.complaint()
 
 
-def test_kept_features_need_no_table(place: Path, tmp_path: Path, evenhand: Command) -> None:
-    assert evenhand(*predict(place, tmp_path, "--keep-features", "--person", "id")).code == 0
-    id = read(tmp_path / "out.csv")["forecast_id"][0]
-    done = replay(evenhand, place, tmp_path, id)
-    assert (done.code, done.err) == (0, "")
-    assert "not checked" not in done.out
-
-
 def test_an_unknown_forecast_is_one_line(
     place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
 ) -> None:

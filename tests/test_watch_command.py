@@ -264,22 +264,6 @@ def test_groups_are_defined_by_the_first_people_served_before_their_outcomes(
 # Late outcomes.
 
 
-def test_a_horizon_that_is_too_short_is_named_with_a_longer_one(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    page = tmp_path / "watch.html"
-    done = evenhand(
-        "watch", place / "right.sqlite", "--horizon", "1d", "--until", UNTIL, "--out", page
-    )
-    assert done.code == 0
-    # outcomes come after 1 to 6 days, less an hour; few after 9
-    for text in (done.out, done.err, page.read_text(encoding="utf-8")):
-        joined = " ".join(text.split())
-        assert re.search(r"were recorded after the horizon of 1 day and count as missing", joined)
-        assert "90% of the recorded outcomes were recorded within 6 days" in joined
-    assert "longer horizon" not in watch(evenhand, place / "right.sqlite").out
-
-
 def test_only_new_alarms_are_counted_as_new(place: Path, tmp_path: Path, evenhand: Command) -> None:
     more = ("--state", tmp_path / "state.json", "--fail-if-alarm")
     first, second = (watch(evenhand, place / "broken.sqlite", *more) for _ in range(2))
