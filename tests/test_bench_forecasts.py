@@ -127,12 +127,6 @@ def test_standard_error_of_paired_differences_is_that_of_resampled_rows():
     assert error == pytest.approx(resampled.std(), rel=0.05)
 
 
-def test_last_is_not_excused_by_peers_with_a_fixed_number_of_rounds():
-    table = made_up({"boosted": 2.0, "ngboost": 3.0, "catboost": 4.0, "network": 0.5})
-    assert comparison.last(table.ranked("log")) == "boosted"
-    assert comparison.ranks(table.ranked("log"))["boosted"] == 6
-
-
 def test_claims_hold_where_a_default_leads_and_none_is_last_or_slow():
     good = made_up({"network": 0.5, "conformal": 2.0})
     assert held([good] * 4) == [True] * 7

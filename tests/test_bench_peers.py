@@ -74,18 +74,6 @@ def test_crps_of_quantiles_is_near_the_integral():
     assert measures.crps_of_quantiles(np.full((1, 99), 3.0), np.array([1.0])) == pytest.approx(2.0)
 
 
-def test_who_wins_a_contest():
-    def contest(ours: float, **options: object) -> measures.Contest:
-        return measures.Contest("p", "m", ours, {"a": 2.0, "b": 3.0}, **options)
-
-    assert contest(1.0).winner == "evenhand"
-    assert contest(2.5).winner == "a"
-    assert contest(2.1, noise=0.2).winner == "tie"
-    assert contest(2.5, more_is_better=True).winner == "b"
-    assert contest(3.5, more_is_better=True).winner == "evenhand"
-    assert contest(1.0).cells() == ("p", "m", "evenhand", "1", "2 (a)")
-
-
 def counts(found: int, n: int, named: int = 0) -> detection.Counts:
     return detection.Counts(n, found, named, 1.0)
 
@@ -117,19 +105,6 @@ def test_contests_leave_out_peers_with_false_alarms():
     assert all(set(contest.theirs) == {"careful"} for contest in powers)
     alarms = [contest for contest in made if contest.measure == "share of false alarms"]
     assert [contest.winner for contest in alarms] == ["tie", "evenhand"]
-
-
-def test_intervals_that_exclude_the_truth_are_counted():
-    ends = np.array([[0.85, 0.95], [0.91, 0.99]])
-    assert simultaneous.excludes(ends, 0.9)
-    assert not simultaneous.excludes(ends, 0.93)
-    tables = [
-        simultaneous.Intervals({0.8: ends - 0.1, 0.9: ends}, 1.0),
-        simultaneous.Intervals({0.8: ends[:1] - 0.1, 0.9: ends[:1]}, 3.0),
-    ]
-    found = simultaneous.Summary.of(tables)
-    assert found.widths == pytest.approx(np.array([[0.09, 0.09], [0.1, 0.1]]))
-    assert found.is_missed.tolist() == [[True, True], [False, False]]
 
 
 def test_intervals_of_the_scan_are_in_the_order_of_the_groups():

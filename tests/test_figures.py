@@ -161,15 +161,6 @@ def test_axes_given_are_used_and_input_is_left_alone(draw, given):
     assert draw(given) is not ax
 
 
-def test_no_record_is_refused():
-    with pytest.raises(InputError, match=r"records.*row.*none"):
-        plot_worst_group([])
-    with pytest.raises(InputError, match=r"records.*row.*none"):
-        plot_groups(pd.DataFrame())
-    with pytest.raises(InputError, match=r"points.*row.*none"):
-        plot_price_of_proof(points=[])
-
-
 def test_pits_outside_0_and_1_are_refused():
     with pytest.raises(InputError, match="lie between 0 and 1"):
         plot_calibration([0.5, 1.2])

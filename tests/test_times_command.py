@@ -66,15 +66,6 @@ def test_columns_of_survival_probabilities_make_curves(listed: str) -> None:
     )  # linear between
 
 
-def test_a_column_for_time_0_is_no_part_of_the_curve() -> None:
-    data = make_table(1, 30)
-    more = data.assign(s0=1.0)
-    subject = ColumnSubject(survival="s")
-    forecast, plain = subject(more), subject(data)
-    assert subject.columns(more.columns, "t.csv")[0] == "s0"
-    np.testing.assert_allclose(forecast.cdf(3.0), plain.cdf(3.0))
-
-
 @pytest.mark.parametrize("form", [{"survival": "s"}, {"mean": "x", "std": "sd"}])
 def test_with_a_horizon_forecasts_have_an_atom_there(form: dict[str, str]) -> None:
     data = make_table(1, 30).assign(sd=1.0)
