@@ -63,10 +63,6 @@ def test_maps_are_estimated_checked_and_applied(
     np.testing.assert_allclose(written["q0.9"], expected.ppf(0.9), rtol=1e-9)
     np.testing.assert_allclose(written["mean"], expected.mean(), rtol=1e-9)
     assert isinstance(load(maps, ColumnSubject("mu", "sigma")), RecalibratedRegressor)
-    other = ("--mean", "body mass and more", "--std", "sigma")
-    refused = evenhand("recalibrate", new, *other, "--id", "id", "--maps", maps, "--out", "o.csv")
-    assert refused.code == 2
-    assert "are for other columns of forecasts than body mass and more, sigma" in refused.err
 
 
 def test_columns_define_groups_and_the_check_is_printed_as_json(
@@ -174,6 +170,10 @@ def test_kept_columns_are_written_so_that_an_audit_can_follow(
     by = ("--target", "loss", "--by", "sex", "--out", maps)
     assert evenhand("recalibrate", str(tables[0]), *FORECAST, *by).code == 0
     options = ("--id", "id", "--maps", maps, "--out", str(out))
+    other = ("--mean", "body mass and more", "--std", "sigma")
+    refused = evenhand("recalibrate", tables[1], *other, *options)
+    assert refused.code == 2
+    assert "are for other columns of forecasts than body mass and more, sigma" in refused.err
     test = tmp_path / "test.csv"
     make_table(2, 300).to_csv(test, index=False)
     served = evenhand("recalibrate", str(test), *FORECAST, *options, "--keep", "loss,sex,id")
