@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import integrate, stats
 
@@ -16,9 +15,6 @@ BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "forecasts"
 with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(str(BENCHMARK))
     import comparison
-    import jobs
-    import report
-    import run
     import scores
     import tables
 
@@ -59,42 +55,6 @@ def test_tables_are_sorted_and_alternate_between_choosing_and_report():
     # the roles that were committed before the first run
     assert {"crime", "diamonds", "engel"} <= {table.name for table in tables.CHOOSING}
     assert {"credit", "diabetes", "Wages"} <= {table.name for table in tables.REPORTED}
-
-
-def test_written_tables_are_read_with_their_categories_and_missing_values(tmp_path: Path):
-    table = tables.Table("words", "made up", "y", without=("id",))
-    frame = pd.DataFrame(
-        {
-            "id": range(6),
-            "y": [1 / 3, 2.0, np.nan, 4.0, 5.0, 6.0],
-            "word": ["NA", "None", "a", None, "a", "b"],
-            "flag": [True, False, True, True, False, True],
-            "number": [0.1, np.nan, 0.3, 0.4, 0.5, 0.6],
-        }
-    )
-    jobs.write_table(tmp_path, table, frame)
-    rows = jobs.read_rows(tmp_path, "words")
-    assert sorted(rows.y) == [1 / 3, 2.0, 4.0, 5.0, 6.0]
-    kept = frame.drop(columns="id").set_index("y").loc[rows.y]
-    assert rows.X["word"].astype(object).where(rows.X["word"].notna(), None).tolist() == [
-        None if pd.isna(word) else word for word in kept["word"]
-    ]
-    assert rows.X.dtypes[["word", "flag"]].astype(str).tolist() == ["category", "category"]
-    np.testing.assert_array_equal(rows.X["number"], kept["number"])
-
-
-def test_each_row_is_a_test_row_of_one_fold():
-    rows = jobs.Rows("made up", pd.DataFrame(index=range(23)), np.zeros(23))
-    masks = np.array([rows.test(fold) for fold in range(tables.FOLDS)])
-    assert (masks.sum(axis=0) == 1).all()
-    assert masks.sum(axis=1).max() - masks.sum(axis=1).min() <= 1
-
-
-def test_selected_tables_are_those_of_a_group_or_a_name():
-    assert run.selected(["choosing"]) == list(tables.CHOOSING)
-    assert [table.name for table in run.selected(["Wages", "engel"])] == ["engel", "Wages"]
-    with pytest.raises(SystemExit, match="no table is named absent"):
-        run.selected(["absent"])
 
 
 def test_scores_of_continuous_outcomes_are_those_of_the_normal_distribution():
@@ -167,27 +127,6 @@ def test_standard_error_of_paired_differences_is_that_of_resampled_rows():
     assert error == pytest.approx(resampled.std(), rel=0.05)
 
 
-def test_ranks_are_those_of_sorted_means_and_ties_share_the_better_rank():
-    found = {
-        name: np.array([value]) for name, value in zip("abcd", (2.0, 1.0, 3.0, 2.0), strict=True)
-    }
-    assert comparison.ranks(found) == {"a": 2, "b": 1, "c": 4, "d": 2}
-
-
-def test_near_first_are_those_within_one_standard_error_of_the_first():
-    first = np.zeros(100)
-    noise = np.tile([-1.0, 1.0], 50)
-    error = noise.std(ddof=1) / 10
-    found = {"first": first, "near": 0.99 * error + noise, "far": 1.01 * error + noise}
-    assert comparison.near_first(found) == {"first", "near"}
-
-
-def test_last_is_not_excused_by_peers_with_a_fixed_number_of_rounds():
-    table = made_up({"boosted": 2.0, "ngboost": 3.0, "catboost": 4.0, "network": 0.5})
-    assert comparison.last(table.ranked("log")) == "boosted"
-    assert comparison.ranks(table.ranked("log"))["boosted"] == 6
-
-
 def test_claims_hold_where_a_default_leads_and_none_is_last_or_slow():
     good = made_up({"network": 0.5, "conformal": 2.0})
     assert held([good] * 4) == [True] * 7
@@ -222,17 +161,3 @@ def test_claims_of_never_being_last_and_of_cpu_are_judged_for_each_default():
     assert [claim.is_held for claim in found] == [True, True, True, True, False, True, True]
     # 3.6 seconds of 10 in total, 3.5 times on one table
     assert [claim.found for claim in found[3:5]] == ["0.36 times", "3.50 times on slow"]
-
-
-def test_report_names_every_forecaster_with_its_scores_and_claims():
-    table = made_up({"network": 0.5, "conformal": 2.0})
-    text = "\n".join(report.table_lines(table))
-    summary = "\n".join(report.summary_lines([table]))
-    for name in comparison.FIELD:
-        mean = table.scores[name]["log"].mean()
-        assert f"{mean:.3f}" in next(line for line in text.splitlines() if line.startswith(name))
-        assert name in summary
-    lines, is_held = report.claim_lines([table, made_up({"forest": 0.1}, name="bad")])
-    assert not is_held
-    assert lines[0].startswith("NOT HELD")
-    assert lines[0].endswith("1 of 2")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -44,12 +43,6 @@ def test_planted_groups_have_their_size_and_their_moments(problem, share, mean, 
     assert stats.kstest(outside, "norm").pvalue > 1e-6
 
 
-def test_calibrated_tables_have_no_planted_rows():
-    table = planted.planted_table("calibrated", 20_000, 0)
-    assert not table.rows.any()
-    assert stats.kstest(table.y, "norm").pvalue > 1e-6
-
-
 def test_overlapping_groups_overlap_and_change_outcomes():
     X, y = planted.overlapping_table(100_000, np.random.default_rng(0))
     first, second, third = (group(X) for group in planted.OVERLAPPING.values())
@@ -72,21 +65,6 @@ def test_groups_of_features_are_those_of_the_scan():
         assert covered.mean() == pytest.approx(found.loc[name, "coverage_80"])
 
 
-def test_binary_features_define_their_values_and_all_pairs():
-    X = planted.binary_features(3000, 12, np.random.default_rng(0))
-    assert len(planted.groups_of_features(X, 150)) == 24 + 4 * 66
-
-
-def test_overlap_is_the_share_of_common_rows():
-    a = np.array([True, True, False, False])
-    b = np.array([False, True, True, False])
-    assert measures.overlap(a, b) == pytest.approx(1 / 3)
-    assert measures.overlap(a, a) == 1.0
-    assert measures.overlap(a, ~a) == 0.0
-    assert measures.overlap(None, a) == 0.0
-    assert measures.overlap(a & False, a & False) == 0.0
-
-
 def test_crps_of_quantiles_is_near_the_integral():
     y = np.linspace(-2, 2, 9)
     quantiles = np.tile(stats.norm.ppf(measures.LEVELS), (9, 1))
@@ -94,52 +72,6 @@ def test_crps_of_quantiles_is_near_the_integral():
     exact = y * (2 * stats.norm.cdf(y) - 1) + 2 * stats.norm.pdf(y) - 1 / np.sqrt(np.pi)
     assert measures.crps_of_quantiles(quantiles, y) == pytest.approx(exact, rel=0.02)
     assert measures.crps_of_quantiles(np.full((1, 99), 3.0), np.array([1.0])) == pytest.approx(2.0)
-
-
-def test_worst_gap_subtracts_the_noise_of_a_group():
-    covered = np.array([True] * 80 + [False] * 20)
-    everyone, half = np.ones(100, dtype=bool), np.arange(100) < 50
-    found = measures.worst_gap(covered, {"everyone": everyone}, 0.9)
-    assert found == pytest.approx(0.1 - 2 * np.sqrt(0.09 / 100))
-    assert measures.worst_gap(covered, {"half": half}, 0.9) == pytest.approx(
-        0.1 - 2 * np.sqrt(0.09 / 50)
-    )
-    assert measures.worst_gap(covered, {"everyone": everyone}, 0.8) == 0.0
-
-
-def test_binomial_range_is_that_of_scipy():
-    for count, n in ((0, 10), (3, 20), (20, 20)):
-        exact = stats.binomtest(count, n).proportion_ci(0.95, method="exact")
-        assert measures.binomial_range(count, n) == pytest.approx((exact.low, exact.high))
-
-
-def test_who_wins_a_contest():
-    def contest(ours: float, **options: object) -> measures.Contest:
-        return measures.Contest("p", "m", ours, {"a": 2.0, "b": 3.0}, **options)
-
-    assert contest(1.0).winner == "evenhand"
-    assert contest(2.5).winner == "a"
-    assert contest(2.1, noise=0.2).winner == "tie"
-    assert contest(2.5, more_is_better=True).winner == "b"
-    assert contest(3.5, more_is_better=True).winner == "evenhand"
-    assert contest(1.0).cells() == ("p", "m", "evenhand", "1", "2 (a)")
-
-
-def test_a_tally_counts_tables_and_names_those_that_are_lost():
-    fought = [
-        measures.Contest(table, "m", ours, {"a": 2.0}, noise=0.1)
-        for table, ours in (("one", 1.0), ("two", 2.05), ("three", 3.0))
-    ]
-    tally = measures.Tally("tables", "m", fought)
-    assert tally.winner == "tie"
-    assert tally.cells()[2:] == ("tie", "1 won, 1 tied", "1 won (a on three)")
-    assert measures.Tally("tables", "m", fought[:2]).winner == "evenhand"
-    assert measures.Tally("tables", "m", fought[1:]).winner == "peers"
-
-
-def test_a_table_is_aligned():
-    lines = list(measures.table_lines(("name", "value"), [("a", "1.5"), ("longer", "10.25")]))
-    assert lines == ["name    value", "a         1.5", "longer  10.25"]
 
 
 def counts(found: int, n: int, named: int = 0) -> detection.Counts:
@@ -152,12 +84,6 @@ def test_only_methods_at_their_level_are_compared_by_power():
     # P(X >= 3) = 0.0012 and P(X >= 2) = 0.023 for 5 tables of 5%
     assert not detection.is_at_level(counts(3, 5))
     assert detection.is_at_level(counts(2, 5))
-
-
-def test_shares_of_few_tables_are_ties():
-    # Fisher's exact test: p = 1 of 3/3 beside 38/40, p = 0.0003 of 0/3 beside 40/40
-    assert not detection.is_different(counts(3, 3), counts(38, 40))
-    assert detection.is_different(counts(0, 3), counts(40, 40))
 
 
 def test_contests_leave_out_peers_with_false_alarms():
@@ -179,26 +105,6 @@ def test_contests_leave_out_peers_with_false_alarms():
     assert all(set(contest.theirs) == {"careful"} for contest in powers)
     alarms = [contest for contest in made if contest.measure == "share of false alarms"]
     assert [contest.winner for contest in alarms] == ["tie", "evenhand"]
-
-
-def test_our_scan_finds_a_planted_pair_and_names_it():
-    table = planted.planted_table("pair, mean +0.35, spread 1.5", 3000, 0)
-    answer = detection.by_scan(table)
-    assert answer.is_found
-    assert measures.overlap(answer.rows, table.rows) >= detection.NAMED
-
-
-def test_intervals_that_exclude_the_truth_are_counted():
-    ends = np.array([[0.85, 0.95], [0.91, 0.99]])
-    assert simultaneous.excludes(ends, 0.9)
-    assert not simultaneous.excludes(ends, 0.93)
-    tables = [
-        simultaneous.Intervals({0.8: ends - 0.1, 0.9: ends}, 1.0),
-        simultaneous.Intervals({0.8: ends[:1] - 0.1, 0.9: ends[:1]}, 3.0),
-    ]
-    found = simultaneous.Summary.of(tables)
-    assert found.widths == pytest.approx(np.array([[0.09, 0.09], [0.1, 0.1]]))
-    assert found.is_missed.tolist() == [[True, True], [False, False]]
 
 
 def test_intervals_of_the_scan_are_in_the_order_of_the_groups():
@@ -225,19 +131,3 @@ def test_the_right_forecast_is_measured_as_right():
     assert found["width"] == pytest.approx(2 * stats.norm.ppf(0.95))
     # CRPS of a standard normal forecast that is right is 1 / sqrt(pi)
     assert found["crps"] == pytest.approx(1 / np.sqrt(np.pi), rel=0.03)
-
-
-def test_our_repair_brings_overlapping_groups_near_their_level():
-    rng = np.random.default_rng(0)
-    learn = repairs.Rows.of(*planted.overlapping_table(2000, rng))
-    fresh = repairs.Rows.of(*planted.overlapping_table(5000, rng))
-    before = repairs.measured(repairs.unrepaired(learn, fresh), fresh)
-    after = repairs.measured(repairs.by_evenhand(learn, fresh), fresh)
-    assert before["given"] > 0.1
-    assert after["given"] < 0.03
-    assert after["crps"] < before["crps"]
-
-
-def test_cells_number_the_combinations_of_groups():
-    X = pd.DataFrame({"x0": [0.6, 0.1, 0.9], "x1": [0.8, 0.1, 0.1], "c1": ["a", "b", "a"]})
-    assert repairs.Rows.of(X, np.zeros(3)).cell.tolist() == [7, 0, 5]

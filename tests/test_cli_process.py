@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import evenhand as package
 from command_outcome import Command
 from evenhand._files import Partial
 from evenhand._progress import progress
@@ -129,15 +128,9 @@ def test_results_that_cannot_be_written_have_a_code_and_a_message(
     assert forks.run(["--help"], stdout=FULL)[0] == 74
 
 
-def test_the_help_before_a_reader_that_stops_is_quiet() -> None:
-    # the reader is gone before the first line is written
-    shown = shell(["audit", "--help"], "| true")
-    assert (shown.returncode, shown.stderr) == (0, b"")
-
-
-def test_the_version_is_printed(evenhand: Command) -> None:
-    shown = evenhand("--version")
-    assert (shown.code, shown.out, shown.err) == (0, f"evenhand {package.__version__}\n", "")
+def test_the_help_before_a_reader_that_stops_is_quiet(forks: Forks) -> None:
+    code, _, errors = forks.run(["audit", "--help"], stdout=NO_READER)
+    assert (code, errors) == (0, "")
 
 
 class Terminal(io.StringIO):
@@ -202,30 +195,17 @@ def test_what_data_holds_reaches_no_terminal_raw(
 # Empty values.
 
 
-@pytest.mark.parametrize(
-    "option",
-    ["--groups", "--out", "--fail-if"],
-)
-def test_an_empty_value_is_refused(option: str, place: Path, evenhand: Command) -> None:
-    args = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
-    for given in ((option, ""), (option, " "), (f"{option}=",)):
-        assert f"{option} is empty" in evenhand(*args, *given).complaint()
-
-
-def test_an_empty_context_is_refused_and_none_is_the_default(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    """An unset variable would give everybody another draw."""
-    args = randomize_args(place / "people.csv", place / "key", tmp_path / "out.csv")
-    assert "--context is empty" in evenhand(*args, "--context", "").complaint()
-    assert evenhand(*args).code == 0
-
-
-def test_lists_name_something_between_all_commas(place: Path, evenhand: Command) -> None:
-    args = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
+def test_an_empty_value_is_refused(place: Path, tmp_path: Path, evenhand: Command) -> None:
+    """An unset variable for the context would give everybody another draw."""
+    audit = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
+    for option in ("--groups", "--out", "--fail-if"):
+        for given in ((option, " "), (f"{option}=",)):
+            assert f"{option} is empty" in evenhand(*audit, *given).complaint()
     for listed in (",", "job,"):
-        refused = evenhand(*args, "--groups", listed).complaint()
+        refused = evenhand(*audit, "--groups", listed).complaint()
         assert f"--groups {listed!r} contains an empty name" in refused
+    randomize = randomize_args(place / "people.csv", place / "key", tmp_path / "out.csv")
+    assert "--context is empty" in evenhand(*randomize, "--context", "").complaint()
 
 
 # Outputs that are inputs, and links.

@@ -139,9 +139,7 @@ def test_the_story_is_the_same_for_other_seeds() -> None:
     assert n_clean >= n_seeds - most_failures(n_seeds, 0.2, 1e-3)
 
 
-@pytest.mark.parametrize(
-    ("model", "draws"), [("model", 1), ("model-repaired", 1), ("model-randomized", 20)]
-)
+@pytest.mark.parametrize(("model", "draws"), [("model-repaired", 1), ("model-randomized", 20)])
 def test_the_coverage_of_the_variant_is_that_of_simulated_doses(
     out: Path, model: str, draws: int
 ) -> None:

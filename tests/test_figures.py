@@ -16,10 +16,7 @@ from scipy.stats import binom, binomtest
 from evenhand._validate import InputError
 from evenhand.calibration import pit_histogram
 from evenhand.figures import plot_calibration, plot_groups, plot_price_of_proof, plot_worst_group
-from evenhand.links import Laplace
 from repeats import repeats, statistical
-
-MASSES = [0.1, 0.5, 1.0]
 
 
 def worst_groups():
@@ -57,15 +54,6 @@ def test_oracle_curve_and_certified_steps_are_the_numbers_given():
     np.testing.assert_array_equal(bound.get_xydata(), [[0.1, 0.4], [0.5, 0.2], [1.0, np.nan]])
     # the bound at a mass holds for larger groups too, so the step reaches to the right
     assert bound.get_drawstyle() == "steps-post"
-
-
-def test_null_band_runs_from_its_low_to_its_high_end():
-    ax = plot_worst_group(worst_groups())
-    corners = {tuple(vertex) for vertex in line(ax, "the same search").get_paths()[0].vertices}
-    assert {(0.1, 0.15), (0.1, 0.25), (0.5, 0.08), (0.5, 0.12), (1.0, 0.0), (1.0, 0.02)} <= corners
-    assert [list(drawn.get_ydata()) for drawn in ax.lines if drawn.get_linestyle() == "--"] == [
-        [0.2, 0.1, 0.01]
-    ]
 
 
 def test_learned_estimates_have_a_bar_down_to_their_lower_bound_only():
@@ -173,15 +161,6 @@ def test_axes_given_are_used_and_input_is_left_alone(draw, given):
     assert draw(given) is not ax
 
 
-def test_no_record_is_refused():
-    with pytest.raises(InputError, match=r"records.*row.*none"):
-        plot_worst_group([])
-    with pytest.raises(InputError, match=r"records.*row.*none"):
-        plot_groups(pd.DataFrame())
-    with pytest.raises(InputError, match=r"points.*row.*none"):
-        plot_price_of_proof(points=[])
-
-
 def test_pits_outside_0_and_1_are_refused():
     with pytest.raises(InputError, match="lie between 0 and 1"):
         plot_calibration([0.5, 1.2])
@@ -215,18 +194,6 @@ def test_limits_of_proof_run_from_the_logarithm_down_to_a_third():
         "limit of all forecasters, attained by laplace",
         "limit if calibrated on average, attained by entropic",
     ]
-
-
-def test_alphas_are_marked_on_the_limit():
-    ax = plot_price_of_proof()
-    marks = [drawn.get_xydata()[0] for drawn in ax.lines if drawn.get_marker() == "o"]
-    names = [
-        text.get_text().removeprefix("α = ") for text in ax.texts if text.get_text().startswith("α")
-    ]
-    assert names == ["0.05", "0.1", "0.2", "1/3", "0.5", "1"]
-    for name, (error, price) in zip(names, marks, strict=True):
-        link = Laplace(1 / 3 if name == "1/3" else float(name))
-        assert (error, price) == (link.mean_error, link.price)
 
 
 def test_forecasters_are_dots_with_names_and_known_whiskers():

@@ -41,9 +41,8 @@ from evenhand import (
     load,
     save,
 )
-from evenhand.store import digest, read_forecast_certificate
+from evenhand.store import digest, read_forecast_certificate, sealed
 from evenhand.store.estimators import check_archive
-from evenhand.store.manifest import sealed
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.normal(size=(90, 3))

@@ -72,10 +72,6 @@ def test_issue_forms_have_the_fields_of_the_format(form: Path) -> None:
     assert any(part.get("validations", {}).get("required") for part in asked)
 
 
-def test_there_is_a_form_for_each_kind_of_issue() -> None:
-    assert [form.stem for form in FORMS] == ["bug", "feature", "question"]
-
-
 def steps_of(workflow: Path) -> list[dict[str, Any]]:
     return [step for job in parsed(workflow)["jobs"].values() for step in job["steps"]]
 

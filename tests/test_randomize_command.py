@@ -1,4 +1,4 @@
-"""`evenhand randomize`: forecasts are certified, and the certified link is put around new ones."""
+"""`evenhand randomize`: forecasts of all kinds are certified, and get the certified link."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from evenhand import Forecast, InputError, randomize, store
 from evenhand.audits import Audit
 from evenhand.certificates import certify_link
 from evenhand.draws import KeyedDraws
-from evenhand.links import Entropic, Link, make_link
+from evenhand.links import Entropic, make_link
 from evenhand.scale import ColumnSubject
 
 ROWS = 400
@@ -306,24 +306,6 @@ def test_no_group_of_new_rows_is_off_by_more_than_certified(place: Path, evenhan
         assert np.abs(np.sort(without[fifth]) - uniform).mean() > 0.35
 
 
-@pytest.mark.usefixtures("no_audit")
-def test_tables_in_parts_are_randomized_like_one_table(place: Path, evenhand: Command) -> None:
-    assert evenhand(*certify_args(place, given=("--samples", "s"))).code == 0
-    (place / "parts").mkdir()
-    # samples have no order, within a row or among columns
-    NEW[["id", *reversed(SAMPLES)]][300:].to_parquet(place / "parts" / "1.parquet")
-    NEW[["id", *SAMPLES]][:300].to_parquet(place / "parts" / "0.parquet")
-    more = ("--certificate", place / "proof")
-    one = evenhand(*serve_args(place, *more, given=("--samples", "s")))
-    args = list(serve_args(place, *more, given=("--samples", "s")))
-    args[1] = place / "parts"
-    both = evenhand(*args, "--out", place / "served")
-    assert (one.code, both.code) == (0, 0)
-    whole = pd.read_csv(place / "served.csv")
-    parts = pd.concat(map(pd.read_parquet, sorted((place / "served").iterdir())))
-    np.testing.assert_allclose(whole[QUANTILES], parts[QUANTILES], rtol=1e-11)
-
-
 # Refused input.
 
 
@@ -431,24 +413,131 @@ def test_bad_input_is_one_line_and_nothing_is_written(place: Path, evenhand: Com
         assert not (place / "proof").exists()
 
 
-def test_too_few_rows_name_the_rows_needed(place: Path, evenhand: Command) -> None:
-    written(OLD[:60], place / "old.csv")
-    refused = evenhand(*certify_args(place, "--max-group-error", 0.1)).complaint()
-    assert "on 60 rows" in refused
-    assert "certification rows suffice" in refused
+# Counts, scores and amounts with zeros.
 
 
-# Python.
+AMOUNTS = [f"a{level}" for level in LEVELS]
+SCORES = [f"s_{value}" for value in (1, 2, 3, 4, 5)]
 
 
-def test_columns_are_a_model_for_randomize() -> None:
-    subject = SUBJECTS["mean_std"]
-    chosen = randomize(subject, OLD, OLD["loss"], max_group_error=0.4, random_state=0)
-    new = OLD[:5]
-    link = chosen.certificate.link if hasattr(chosen.certificate, "link") else None
-    assert isinstance(link, Link)
-    served = chosen.model.forecast(new, r=0.3).ppf(LEVELS)
-    base = Forecast.from_normal(new["mu"], new["sigma"])
-    np.testing.assert_array_equal(served, base.randomized(link.alpha, link, 0.3).ppf(LEVELS))
-    with pytest.warns(match="check the units"), pytest.raises(InputError, match="'sigma', row 2"):
-        chosen.model.forecast(new.assign(sigma=[1.0, -1.0, 1.0, 1.0, 1.0]))
+class Kind(NamedTuple):
+    """Options and columns of a kind of forecasts, its outcome and the largest group error."""
+
+    options: tuple[str, ...]
+    subject: ColumnSubject
+    columns: list[str]
+    target: str
+    most: float
+
+
+COUNT = ("--outcome", "count")
+RATE, SPREAD = ("--mean", "rate"), ("--std", "spread")
+ZERO = ("--chance-of-zero", "none", "--quantiles", "a")
+KINDS = {
+    "count_mean": Kind(
+        (*RATE, *COUNT), ColumnSubject("rate", outcome="count"), ["rate"], "visits", 0.35
+    ),
+    "count_mean_std": Kind(
+        (*RATE, *SPREAD, *COUNT),
+        ColumnSubject("rate", "spread", outcome="count"),
+        ["rate", "spread"],
+        "stays",
+        0.4,
+    ),
+    "pmf": Kind(("--pmf", "s"), ColumnSubject(pmf="s"), SCORES, "score", 0.4),
+    "chance_of_zero_quantiles": Kind(
+        ZERO, ColumnSubject(quantiles="a", chance_of_zero="none"), ["none", *AMOUNTS], "cost", 0.35
+    ),
+}
+
+
+def make_kinds(seed: int, n: int = 900) -> pd.DataFrame:
+    """Return right forecasts of outcomes of each kind."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=n)
+    rate = np.exp(1.5 + 0.9 * x)
+    # a negative binomial distribution of dispersion 0.5
+    spread = np.sqrt(rate + 0.5 * rate**2)
+    scores = stats.norm.cdf(np.array([-1.2, -0.4, 0.4, 1.2]) - 1.5 * x[:, None])
+    pmf = np.diff(np.column_stack((np.zeros(n), scores, np.ones(n))), axis=1)
+    none = 1 / (1 + np.exp(x))
+    amounts = np.exp(2 + 1.5 * x[:, None] + 0.5 * stats.norm.ppf(LEVELS))
+    values = {
+        "id": [f"p{seed}-{i}" for i in range(n)],
+        "age": random.integers(20, 90, n),
+        "rate": rate,
+        "spread": spread,
+        **dict(zip(SCORES, pmf.T, strict=True)),
+        "none": none,
+        **dict(zip(AMOUNTS, amounts.T, strict=True)),
+        "visits": random.poisson(rate),
+        "stays": random.poisson(rate * random.gamma(2.0, 0.5, n)),
+        "score": 1 + (random.uniform(size=n)[:, None] > np.cumsum(pmf, axis=1)[:, :4]).sum(axis=1),
+        "event": (random.uniform(size=n) < none).astype(int),
+    }
+    table = pd.DataFrame(values)
+    return table.assign(cost=KINDS["chance_of_zero_quantiles"].subject(table).sample(random))
+
+
+@pytest.fixture
+def kinds(place: Path) -> Path:
+    """Return a folder with forecasts of other kinds of outcomes in place of the tables."""
+    written(make_kinds(1), place / "old.csv")
+    drop = ["visits", "stays", "score", "event", "cost"]
+    written(make_kinds(2, 300).drop(columns=drop), place / "new.csv")
+    return place
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("no_audit")
+def test_forecasts_of_each_kind_are_certified_and_new_ones_served(
+    kind: str, kinds: Path, evenhand: Command
+) -> None:
+    old, new = make_kinds(1), make_kinds(2, 300)
+    options, subject, columns, target, most = KINDS[kind]
+    goal = ("--target", target, "--max-group-error", most, "--id", "id")
+    made = evenhand(*certify_args(kinds, *goal, given=options))
+    assert made.code == 0, made.err
+    proof = proof_in(kinds)
+    assert proof["forecasts"] == {"kind": kind, "columns": columns}
+    chosen = randomize(
+        subject,
+        old[columns],
+        old[target].astype(float),
+        max_group_error=most,
+        random_state=0,
+    )
+    assert proof["alpha"] == pytest.approx(chosen.alpha, rel=1e-9)
+    assert proof["group_error"] == pytest.approx(chosen.group_error, rel=1e-9)
+    assert made.out.startswith(proof["statement"])
+
+    served = evenhand(*serve_args(kinds, "--certificate", kinds / "proof", given=options))
+    assert served.code == 0, served.err
+    table = pd.read_csv(kinds / "served.csv")
+    base = subject(new)
+    link = make_link(proof["link"], proof["alpha"])
+    expected = base.randomized(link.alpha, link, KeyedDraws(KEY)(new["id"]))
+    np.testing.assert_allclose(table[QUANTILES], expected.ppf(LEVELS), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(table["mean"], base.mean(), rtol=1e-9)
+    if kind == "chance_of_zero_quantiles":
+        # the chance of zero is not randomized
+        np.testing.assert_allclose(table["chance_of_zero"], new["none"], rtol=1e-9)
+        assert "people whose outcome is not 0" in proof["statement"]
+        assert (proof["outcome"], proof["atom"]) == ("hurdle", 0.0)
+        assert proof["n_off_atom"] == (old["cost"] > 0).sum()
+        low, high = proof["bias"]
+        assert -1 < low < 0 < high < 1
+    else:
+        assert (table[QUANTILES] == table[QUANTILES].round()).all(axis=None)
+        assert proof["outcome"] == "count"
+
+
+@pytest.mark.usefixtures("no_audit")
+def test_continuous_forecasts_of_events_are_refused_with_the_column(
+    kinds: Path, evenhand: Command
+) -> None:
+    given = ("--mean", "rate", "--std", "spread", "--target", "event", "--out", kinds / "proof")
+    refused = evenhand("randomize", kinds / "old.csv", *given).complaint()
+    named = "old.csv: column 'event' has only the values 0 and 1, and forecasts of 0/1 outcomes"
+    assert named in refused
+    assert not (kinds / "proof").exists()

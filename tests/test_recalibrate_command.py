@@ -100,20 +100,6 @@ def test_wrong_options_are_refused_in_one_line(
         assert message in refused.complaint()
 
 
-def test_maps_of_other_columns_are_refused(
-    evenhand: Command, tables: tuple[Path, Path], tmp_path: Path
-) -> None:
-    maps = str(tmp_path / "maps")
-    options = ("--target", "loss", "--by", "sex", "--out", maps)
-    assert evenhand("recalibrate", str(tables[0]), *FORECAST, *options).code == 0
-    other = ("--mean", "body mass and more", "--std", "sigma")
-    done = evenhand(
-        "recalibrate", str(tables[1]), *other, "--id", "id", "--maps", maps, "--out", "o.csv"
-    )
-    assert done.code == 2
-    assert "are for other columns of forecasts than body mass and more, sigma" in done.err
-
-
 COUNTS = ("--samples", "s", "--outcome", "count")
 
 
@@ -148,20 +134,13 @@ def test_counts_are_recalibrated_and_their_quantiles_stay_whole(
     assert evenhand("recalibrate", str(counts), *options).code == 0
     written = pd.read_csv(out)
     assert written["q0.9"].dtype == np.int64
+    kind = ("--samples", "s", "--id", "id", "--maps", maps, "--out", out)
+    refused = evenhand("recalibrate", counts, *kind).complaint()
+    assert "are for forecasts of the kind 'count', but s0, s1, " in refused
+    assert "of the kind 'continuous'" in refused
     # samples of Poisson counts are too narrow for counts that vary more
     narrow = make_counts(0).filter(regex=r"^s\d").quantile(0.95, axis=1)
     assert (written["q0.95"] > narrow).mean() > 0.5
-
-
-def test_maps_of_another_kind_of_outcome_are_refused(
-    evenhand: Command, counts: Path, tmp_path: Path
-) -> None:
-    maps = ("--maps", tmp_path / "maps", "--out", tmp_path / "o.csv")
-    options = (*COUNTS, "--target", "visits", "--out", tmp_path / "maps")
-    assert evenhand("recalibrate", counts, *options).code == 0
-    refused = evenhand("recalibrate", counts, "--samples", "s", "--id", "id", *maps).complaint()
-    assert "are for forecasts of the kind 'count', but s0, s1, " in refused
-    assert "of the kind 'continuous'" in refused
 
 
 def test_probabilities_are_recalibrated_and_written_as_probabilities(
@@ -191,6 +170,10 @@ def test_kept_columns_are_written_so_that_an_audit_can_follow(
     by = ("--target", "loss", "--by", "sex", "--out", maps)
     assert evenhand("recalibrate", str(tables[0]), *FORECAST, *by).code == 0
     options = ("--id", "id", "--maps", maps, "--out", str(out))
+    other = ("--mean", "body mass and more", "--std", "sigma")
+    refused = evenhand("recalibrate", tables[1], *other, *options)
+    assert refused.code == 2
+    assert "are for other columns of forecasts than body mass and more, sigma" in refused.err
     test = tmp_path / "test.csv"
     make_table(2, 300).to_csv(test, index=False)
     served = evenhand("recalibrate", str(test), *FORECAST, *options, "--keep", "loss,sex,id")

@@ -138,35 +138,6 @@ def test_bad_parts_are_named_and_left_out_only_if_asked(
     assert "--skip-bad-parts applies only to a folder of parts" in refused.complaint()
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (("--target", "z"), "has no column 'z'"),
-        (("--target", "y", "--groups", "y"), "--groups contains 'y', the --target column"),
-        (
-            ("--target", "y", "--workers", "1", "--scheduler", "tcp://127.0.0.1:9"),
-            "a scheduler or a number of workers, not both",
-        ),
-    ],
-)
-def test_mistakes_are_one_line(
-    place: Path, evenhand: Command, options: tuple[str, ...], told: str
-) -> None:
-    assert told in evenhand("audit", place / "parts", *NORMAL, *options).complaint()
-
-
-@pytest.mark.usefixtures("forked_workers")
-def test_workers_find_the_same(place: Path, evenhand: Command, tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    args = ("audit", place / "model", place / "parts", "--target", "y", "--groups", "sex", "--json")
-    alone, shared = evenhand(*args), evenhand(*args, "--workers", 2)
-    assert (shared.code, shared.err) == (0, "")
-    ours, theirs = json.loads(alone.out), json.loads(shared.out)
-    for one in (ours, theirs):
-        del one["provenance"]["command"]
-    assert ours == theirs
-
-
 # Forecasts.
 
 
@@ -246,16 +217,3 @@ def test_an_interruption_leaves_nothing_behind(
     ended = evenhand(*randomize_args(place, place / "parts", tmp_path / out))
     assert (ended.code, ended.err) == (130, "error: interrupted\n")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_terminal_is_shown_progress(
-    place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "120")
-    found = evenhand("audit", place / "parts", "--target", "y", *NORMAL)
-    assert found.code == 0
-    assert "reading" in found.err
-    assert "scoring" in found.err
-    assert "4/4 parts" in found.err

@@ -284,19 +284,6 @@ def test_a_condition_in_words(condition: tuple[Any, ...], line: str) -> None:
     assert line.replace("`", "") in page
 
 
-def test_scores_that_are_too_extreme_are_told_by_size_slope_and_tenth() -> None:
-    text = " ".join(audit_brief(yes_no()).split())
-    assert "PROBLEM FOUND in 9 groups; all people together are one of them." in text
-    assert (
-        "Probabilities are off by 6.5 points on average over people (95%: 5.4 to 7.7; right ones"
-        " would show 0.8). Calibration slope 0.62 (0.59 to 0.65): too extreme. Event rate 47.0%,"
-        " predicted 46.2%."
-    ) in text
-    assert "2,000 11.0% 20.9% +9.9 (+6.9 to +12.9) problem found" in text
-    assert "coverage" not in text + audit_text(yes_no())
-    assert "covers" not in text
-
-
 def test_without_a_problem_the_text_says_what_the_rows_would_have_shown() -> None:
     named = [rates(f"g{k}", n, 0.5, 0.5, 0.1) for k, n in enumerate((1900, 500, 150))]
     values = calm_scores()

@@ -45,8 +45,7 @@ from evenhand import (
     save,
 )
 from evenhand.forecasters import FORECASTERS
-from evenhand.store import digest
-from evenhand.store.manifest import sealed
+from evenhand.store import digest, sealed
 from forecaster_examples import DISCRETE
 
 ROWS = 80

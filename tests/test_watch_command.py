@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sqlite3
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def test_the_values_are_those_of_a_watch_over_the_rows_of_the_log(
     jsonschema.validate(found, watch_schema())
     log = open_log(place / "broken.sqlite")
     horizon = Watch(horizon="7d")
-    rows = matured_rows(log, horizon=_days(7), until=UNTIL)
+    rows = matured_rows(log, horizon=timedelta(days=7), until=UNTIL)
     other = Watch(groups=["sex"], horizon="7d")
     assert rows.columns is not None
     other.learn(rows.columns[:100])
@@ -77,12 +78,6 @@ def test_the_values_are_those_of_a_watch_over_the_rows_of_the_log(
     assert found["alarms"] == other.to_dict()["alarms"]
     assert found["tests"] == json.loads(json.dumps(other.to_dict()["tests"]))
     log.close()
-
-
-def _days(n: int) -> Any:
-    from datetime import timedelta
-
-    return timedelta(days=n)
 
 
 def test_an_alarm_names_the_group_the_direction_and_the_date(
@@ -267,22 +262,6 @@ def test_groups_are_defined_by_the_first_people_served_before_their_outcomes(
 
 
 # Late outcomes.
-
-
-def test_a_horizon_that_is_too_short_is_named_with_a_longer_one(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    page = tmp_path / "watch.html"
-    done = evenhand(
-        "watch", place / "right.sqlite", "--horizon", "1d", "--until", UNTIL, "--out", page
-    )
-    assert done.code == 0
-    # outcomes come after 1 to 6 days, less an hour; few after 9
-    for text in (done.out, done.err, page.read_text(encoding="utf-8")):
-        joined = " ".join(text.split())
-        assert re.search(r"were recorded after the horizon of 1 day and count as missing", joined)
-        assert "90% of the recorded outcomes were recorded within 6 days" in joined
-    assert "longer horizon" not in watch(evenhand, place / "right.sqlite").out
 
 
 def test_only_new_alarms_are_counted_as_new(place: Path, tmp_path: Path, evenhand: Command) -> None:
