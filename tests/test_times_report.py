@@ -88,7 +88,7 @@ KINDS = pytest.mark.parametrize("kind", ["no horizon", "horizon", "randomized"])
 
 def section(kind: str, key: str) -> Section:
     """Return a section of the page."""
-    found = findings_of(audited(kind).to_dict(), audited(kind).notes)
+    found = findings_of(audited(kind).to_dict())
     return next(one for one in audit_document(found).sections if one.key == key)
 
 
@@ -102,8 +102,8 @@ def table(part: Section, label: str) -> list[dict[str, str]]:
 def texts(kind: str) -> str:
     """Return everything that text and page contain, without line breaks."""
     found = audited(kind)
-    text = audit_text(found.to_dict(), found.notes)
-    return " ".join(f"{text} {audit_brief(found.to_dict(), found.notes)}".split())
+    text = audit_text(found.to_dict())
+    return " ".join(f"{text} {audit_brief(found.to_dict())}".split())
 
 
 def test_counts_are_those_of_the_table_of_people() -> None:
@@ -151,7 +151,7 @@ def test_mean_outcomes_are_not_compared_and_pages_are_complete(kind: str) -> Non
     assert "events earlier than forecast" in text
     assert "errors are Kaplan-Meier estimates." in text
     assert not re.search(r"\b(nan|None|inf)\b", text)
-    Page(audit_html(audited(kind).to_dict(), audited(kind).notes))
+    Page(audit_html(audited(kind).to_dict()))
 
 
 def test_rates_by_the_horizon_are_those_of_lifelines() -> None:

@@ -22,7 +22,6 @@ from evenhand.report.document import (
 from evenhand.report.findings import Findings, GroupFinding, findings_of
 from evenhand.report.groups import bias_cell
 from evenhand.report.next_steps import NextStep, has_command, next_steps
-from evenhand.report.notes import Note
 from evenhand.report.records import Values
 from evenhand.report.sentences import (
     PROBLEM,
@@ -37,9 +36,9 @@ from evenhand.report.sentences import (
 from evenhand.report.status import condition_lines, status_box
 
 
-def audit_text(audit: Values, notes: Sequence[Note] = ()) -> str:
-    """Return an audit, given as `Audit.to_dict()` and `Audit.notes`, as text."""
-    return document_text(audit_document(findings_of(audit, notes)))
+def audit_text(audit: Values) -> str:
+    """Return an audit, given as `Audit.to_dict()`, as text."""
+    return document_text(audit_document(findings_of(audit)))
 
 
 def document_text(document: Document) -> str:
@@ -115,9 +114,9 @@ NAME = 60
 """Most characters of the name of a group or of the audited model."""
 
 
-def audit_brief(audit: Values, notes: Sequence[Note] = ()) -> str:
+def audit_brief(audit: Values) -> str:
     """Return the main findings of an audit, given as for `audit_text`, in about 20 lines."""
-    findings = findings_of(audit, notes)
+    findings = findings_of(audit)
     width = min(line_width(), LONGEST)
     facts = [count(findings.values["n_samples"], "row"), count(len(findings.examined), "group")]
     box = status_box(findings)
