@@ -36,13 +36,10 @@ from evenhand.report.document import (
     short,
 )
 from evenhand.report.findings import MASS
-from evenhand.report.measures import UNITS, Measure, Quantity, formatter_of, reach_of, signed
+from evenhand.report.measures import UNITS, Measure, formatter_of, reach_of, signed
 from evenhand.report.page import document_html
 from evenhand.report.records import Values
 from evenhand.report.text import document_text
-
-LOSSES: tuple[Quantity, ...] = ("log score", "cell log score", "CRPS", "log loss", "Brier score")
-"""Scores of which smaller values are better."""
 
 SIZES = {
     "CRPS": ("CRPS is", ("worse", "better", "large")),
@@ -77,25 +74,6 @@ def certified_sentences(values: Values, measures: Sequence[Measure]) -> list[Sen
         # without a draw no bound is below this one (method: sharp certificate)
         and min(row["before"], row["after"]) < (1 - MASS) / 2
     ]
-
-
-def score_sentences(values: Values, measures: Sequence[Measure]) -> list[Sentence]:
-    """Return sentences on the changes of scores whose intervals exclude 0."""
-    losses = {str(measure) for measure in measures if measure.what in LOSSES}
-    found = []
-    for row in values["scores"]:
-        if row["low"] > 0 or row["high"] < 0:
-            words = ("worse", "better") if row["measure"] in losses else ("larger", "smaller")
-            change = signed(row["change"], number)
-            reach = reach_of(row["low"], row["high"], number)
-            found.append(
-                Sentence(
-                    f"Overall, {row['measure']} got {words[row['change'] < 0]}: from"
-                    f" {number(row['before'])} to {number(row['after'])} (change {change},"
-                    f" pointwise {reach})."
-                )
-            )
-    return found
 
 
 def measures_table(values: Values, measures: Sequence[Measure]) -> Table:
@@ -408,7 +386,6 @@ def _opening(values: Values, measures: Sequence[Measure], rows: Sequence[Changed
     parts: list[Part] = [Paragraph(lead, "lead")]
     listed = _group_sentences(rows)
     listed += certified_sentences(values, measures)
-    listed += score_sentences(values, measures)
     limits = f"Tolerance: {points_in_full(values['tolerance'])} points."
     parts += [Bullets(listed), Paragraph(limits, "facts")]
     if values["is_paired"]:

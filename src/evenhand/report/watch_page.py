@@ -34,7 +34,7 @@ from evenhand.report.document import (
 from evenhand.report.page import document_html
 from evenhand.report.records import Values, without_nan
 from evenhand.report.text import document_text
-from evenhand.report.watch_charts import delays_chart, evidence_chart, nearness
+from evenhand.report.watch_charts import delays_chart, evidence_chart
 from evenhand.report.watched import (
     Signal,
     Watched,
@@ -152,7 +152,6 @@ def watch_document(values: Values) -> Document:
         title=_title(watched),
         facts=_facts(watched),
         opening=Section("Main findings", _opening(watched)),
-        picture=nearness(watched),
         sections=[section for section in sections if section is not None],
         footer="Made by evenhand. The JSON of this watch contains all digits.",
         data=data,
