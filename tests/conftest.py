@@ -51,7 +51,6 @@ SLOWEST = (
     "test_scale.py",
     "test_any_link.py",
     "test_check_estimator.py",
-    "test_sweeps.py",
     "test_scale_command.py",
     "test_randomize_command.py",
     "test_certificates.py",

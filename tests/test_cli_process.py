@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import io
 import json
 import os
@@ -21,7 +22,7 @@ import pytest
 from command_outcome import Command
 from evenhand._files import Partial
 from evenhand._progress import progress
-from evenhand.cli.output import safe_streams
+from evenhand.cli.output import STOPPING, Terminated, safe_streams, stopped_by_signals
 from evenhand.tables import TableWriter
 from forked_command import NO_READER, Forks
 
@@ -384,6 +385,34 @@ def test_a_signal_removes_what_is_half_written(
         assert (forks.wait(run), said.read_text()) == (code, f"error: {word}\n")
         assert list(folder.iterdir()) == []
         said.unlink()
+
+
+def test_a_signal_that_a_callback_lost_is_not_the_last_that_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    lost = []
+
+    def callback(phase: str, info: Any) -> None:
+        gc.callbacks.remove(callback)
+        os.kill(os.getpid(), signal.SIGTERM)
+        lost.append(False)  # not reached: the signal is raised here, where Python only reports it
+
+    def interrupted() -> None:
+        gc.callbacks.append(callback)
+        gc.collect()
+        lost.append(True)
+        os.kill(os.getpid(), signal.SIGTERM)
+        lost.append(False)  # fails before: all later signals were ignored
+
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    try:
+        with pytest.raises(Terminated), stopped_by_signals():
+            interrupted()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert lost == [True]
 
 
 def test_the_next_run_sweeps_what_a_killed_one_left_and_nothing_of_a_live_one(

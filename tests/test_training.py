@@ -748,3 +748,8 @@ def test_number_of_threads_is_what_it_was_before() -> None:
         assert torch.get_num_threads() == n_threads
     finally:
         torch.set_num_threads(outer)
+
+
+def test_a_path_needs_an_alpha() -> None:
+    with pytest.raises(InputError, match=r"^alphas .*at least one"):
+        PAICRegressor.path(np.zeros((9, 1)), np.arange(9.0), [])

@@ -98,7 +98,7 @@ def test_text_chart_tables_and_json_have_one_count(kind: str) -> None:
         found = made(kind, seed)
         plain = json.loads(json.dumps(found.to_dict()))
         status = plain["status"]
-        text = audit_brief(plain, found.notes)
+        text = audit_brief(plain)
         said = FOUND.search(" ".join(text.split()))
         verdict = {
             "problem found": "PROBLEM FOUND",
@@ -112,7 +112,7 @@ def test_text_chart_tables_and_json_have_one_count(kind: str) -> None:
         # the same rows under two names count once, and everyone once
         assert n_problems == rows_with(found, "problem")
         check_groups(found)
-        document = audit_document(findings_of(plain, found.notes))
+        document = audit_document(findings_of(plain))
         charts = [part for part in document.picture.parts if isinstance(part, Chart)]
         drawn = sum(
             len(layer.points)
@@ -179,7 +179,7 @@ def audits() -> dict[str, Audit]:
 
 
 def read(found: Audit) -> Findings:
-    return findings_of(found.to_dict(), found.notes)
+    return findings_of(found.to_dict())
 
 
 def brute_force(found: Audit, tolerance: float) -> tuple[set[str], set[str]]:

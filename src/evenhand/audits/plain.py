@@ -263,7 +263,7 @@ def plain_audit(audit: Audit) -> dict[str, Any]:
     if audit.censoring is not None:
         plain["censoring"] = asdict(audit.censoring)
         plain["survival"] = plain_records(audit.survival)
-    plain["status"] = status_of(findings_of(plain, audit.notes)).to_dict()
+    plain["status"] = status_of(findings_of(plain)).to_dict()
     # an audit is immutable: callers get a copy
     return deepcopy(plain)
 

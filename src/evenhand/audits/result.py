@@ -427,7 +427,7 @@ class Audit(Summarized):
 
         Conditions of a gate do not change it.
         """
-        return status_of(findings_of(plain_audit(self), self.notes))
+        return status_of(findings_of(plain_audit(self)))
 
     def summary(self, *, full: bool = False) -> str:
         """Return the findings as text.
@@ -439,14 +439,14 @@ class Audit(Summarized):
             main findings, what is proven for every group, and what to do next.
         """
         text = audit_text if full else audit_brief
-        return text(plain_audit(self), self.notes)
+        return text(plain_audit(self))
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return the findings as one self-contained HTML page; write it to `path` if given.
 
         The page contains nobody's id; `Audit.members` and `Audit.to_csv` list them.
         """
-        text = audit_html(plain_audit(self), self.notes)
+        text = audit_html(plain_audit(self))
         if path is not None:
             write_text(path, text)
         return text

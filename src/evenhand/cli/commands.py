@@ -175,8 +175,6 @@ for function, (panel, examples) in COMMANDS.items():
 def main() -> None:
     """Run the command; errors are printed as one line and have their own exit codes."""
     warnings.showwarning = warn
-    # pyarrow prints a traceback in addition to the error that it raises
-    sys.unraisablehook = lambda raised: None
     with safe_streams() as out, lines_within(width_of(sys.stdout)):
         try:
             _run(sys.argv[1:])

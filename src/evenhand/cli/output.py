@@ -287,7 +287,8 @@ def code_of(end: SystemExit, out: Safe) -> int:
 def stopped_by_signals() -> Iterator[None]:
     """Let SIGTERM and SIGHUP raise `Terminated` while the block runs.
 
-    A signal that is ignored, for example by nohup, stays ignored.
+    A signal that is ignored, for example by nohup, stays ignored. Python only reports exceptions in
+    destructors and callbacks of the garbage collector: a signal is lost there, and the next counts.
     """
     # without handlers a signal would end the process before temporary files are removed
     before = {number: signal.getsignal(number) for number in STOPPING}
@@ -299,8 +300,14 @@ def stopped_by_signals() -> Iterator[None]:
             signal.signal(one, signal.SIG_IGN)
         raise Terminated(number)
 
-    for number in caught:
-        signal.signal(number, stop)
+    def catch(lost: Any = None) -> None:
+        # pyarrow reports errors that it raises, too: only a lost signal matters
+        if lost is None or isinstance(lost.exc_value, Terminated):
+            for number in caught:
+                signal.signal(number, stop)
+
+    catch()
+    sys.unraisablehook = catch
     try:
         yield
     finally:

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from evenhand._format import one_line
 from evenhand._validate import (
     LARGEST,
     Floats,
@@ -74,15 +73,6 @@ class State:
     params: dict[str, Any]
     arrays: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, Any] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return one_line(
-            self,
-            kind=self.kind,
-            params=len(self.params),
-            arrays=len(self.arrays),
-            parts=len(self.parts),
-        )
 
 
 class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]

@@ -40,12 +40,19 @@ from evenhand.report.groups import (
 from evenhand.report.measures import NAMES, formatter_of, units_of
 from evenhand.report.next_steps import next_section
 from evenhand.report.proof import limits_section, proof_section
-from evenhand.report.records import Censoring, Score, Values, records
+from evenhand.report.records import Score, Values, records
 from evenhand.report.sentences import forecast_kind, main_findings, not_covered, significance
 from evenhand.report.status import condition_lines, status_box
 from evenhand.report.terms import NO_HORIZON
 
 # --- section on times that are cut off: what is known of them
+
+
+CUT_OFF = (
+    "Of who is cut off (censored), the event is only known to be later than the time at which they"
+    " were last seen. Leaving these people out, or counting them as events, would make a right"
+    " forecast look wrong."
+)
 
 
 def counts_in_words(findings: Findings) -> str:
@@ -62,55 +69,16 @@ def counts_in_words(findings: Findings) -> str:
 
 def times_section(findings: Findings) -> Section | None:
     """Show what is known of times that are cut off; nothing for other outcomes."""
-    censoring = findings.censoring
-    if censoring is None:
+    if findings.censoring is None:
         return None
-    parts: list[Part] = [
-        Paragraph(_of_times(findings, censoring)),
-        _people_by_time(findings, censoring),
-    ]
-    if not findings.terms.horizon:
-        parts.append(Paragraph(NO_HORIZON))
-    return Section("Times that are cut off", parts, "times")
-
-
-def _of_times(findings: Findings, censoring: Censoring) -> str:
-    lost = percent(censoring.n_lost / censoring.n_people)
-    text = (
-        f"The event of {whole(censoring.n_lost)} of {count(censoring.n_people, 'person', 'people')}"
-        f" ({lost}) was not observed, and is only known to be later than the time at which they"
-        " were last seen (censored). Leaving these people out, or counting them as events, would"
-        " make a right forecast look wrong."
-    )
-    horizon = findings.terms.horizon
-    if not horizon:
-        return text
-    return (
-        f"Outcomes are followed until {horizon}: whether the event happened by then, and when."
-        f" {text}"
-    )
-
-
-def _people_by_time(findings: Findings, censoring: Censoring) -> Table:
-    """Return the numbers of people by what is known of their times."""
-    horizon = findings.terms.horizon
-    by = f" by {horizon}" if horizon else ""
-    rows = [(f"event observed{by}", censoring.n_events, "its time")]
-    if horizon:
-        seen = f"seen without the event until {horizon}"
-        rows.append((seen, censoring.n_reached, "no event by then"))
-    before = f" before {horizon}" if horizon else ""
-    rows.append((f"cut off{before}", censoring.n_lost, "no event until they were last seen"))
-    if censoring.n_followed is not None:
-        entered = "of all: entered at least a horizon before the end of follow-up"
-        rows.append((entered, censoring.n_followed, "used for guarantees, whatever happened"))
-    cells: Cells[tuple[str, int, str]] = {
-        Column("people"): lambda row: row[0],
-        numeric("number"): lambda row: whole(row[1]),
-        numeric("share"): lambda row: percent(row[1] / censoring.n_people),
-        Column("what is known"): lambda row: row[2],
-    }
-    return Table.of("Times that are cut off", rows, cells)
+    texts, followed = [f"{counts_in_words(findings)}.", CUT_OFF], findings.censoring.n_followed
+    if followed is not None:
+        texts.append(
+            f"{whole(followed)} of all entered at least a horizon before the end of follow-up:"
+            " guarantees use these, whatever happened to them."
+        )
+    texts += [] if findings.terms.horizon else [NO_HORIZON]
+    return Section("Times that are cut off", [Paragraph(" ".join(texts))], "times")
 
 
 # --- section on the provenance of an audit: model, data, draws, versions and command

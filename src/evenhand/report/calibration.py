@@ -23,7 +23,7 @@ from evenhand._format import (
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.figures import OUTCOMES_TITLE, PIT_BAND, PIT_TITLE
 from evenhand.report import charts
-from evenhand.report.document import Heading, Pair, Paragraph, Part, Section, short, tip_name
+from evenhand.report.document import Heading, Pair, Paragraph, Part, Section, tip_name
 from evenhand.report.findings import MASS, Findings
 from evenhand.report.records import (
     Bin,
@@ -361,14 +361,8 @@ def event_sentence(findings: Findings) -> str | None:
 
 # --- section on the predicted probability of the event by the horizon, and its observed rate
 
-DRAWN = 10
-"""Most groups drawn beside everyone: those with the largest differences."""
-
-NAME = 30
-"""Most characters of the name of a group, so that it fits beside its numbers."""
-
-HALF = 0.12
-"""Half the height of a range, as a share of that of a row."""
+SEARCHED = 10
+"""Most groups of a table without a search."""
 
 
 @dataclass(frozen=True)
@@ -411,8 +405,7 @@ def survival_section(findings: Findings) -> Section | None:
     horizon = findings.terms.horizon
     title = f"Probability of the event by {horizon}"
     explained = [Paragraph(text) for text in _explained(findings, len(rows))]
-    pair = Pair([_survival_chart(rows[: DRAWN + 1], horizon)], explained)
-    return Section(title, [pair, _survival_table(rows, title)], "survival")
+    return Section(title, [*explained, _survival_table(rows, title)], "survival")
 
 
 def survival_sentence(findings: Findings) -> str | None:
@@ -437,7 +430,7 @@ def _explained(findings: Findings, n_groups: int) -> list[str]:
         " at that time. Under calibration, its mean in a group equals the rate of the event.",
         f"Observed rates are Kaplan-Meier estimates. They assume that {IN_TIME}. Their intervals"
         f" are asymptotic and contain {every} with {confidence} confidence.",
-        "The grey range needs no assumption: at its lower end nobody who was cut off before"
+        "At the lower end of the range without assumption nobody who was cut off before"
         f" {horizon} had the event by then, at its upper end everybody; with the same confidence.",
     ]
 
@@ -456,67 +449,5 @@ def _survival_table(rows: Sequence[SurvivalRow], title: str) -> Table:
         numeric("cut off"): lambda row: Value(whole(row.n_lost), order=row.n_lost),
         numeric("rows"): lambda row: Value(whole(row.n), order=row.n),
     }
-    search = "Find a group" if len(rows) > DRAWN else ""
+    search = "Find a group" if len(rows) > SEARCHED else ""
     return Table.of(title, rows, cells, search=search)
-
-
-def _survival_chart(rows: Sequence[SurvivalRow], horizon: str) -> charts.Chart:
-    """Draw predicted and observed rates of groups, one below the other."""
-    ends = (end for row in rows for end in (row.predicted, row.observed, row.high, row.most))
-    tips = [_survival_tip(row, horizon) for row in rows]
-    places = [-i - 0.7 for i in range(len(rows))]
-    observed = [
-        charts.Point(or_zero(row.observed), at, tip, across=_reach(row))
-        for row, at, tip in zip(rows, places, tips, strict=True)
-    ]
-    predicted = [
-        charts.Point(or_zero(row.predicted), at, tip)
-        for row, at, tip in zip(rows, places, tips, strict=True)
-    ]
-    layers: list[charts.Layer] = [
-        *_ranges(rows, places),
-        charts.Points(observed, "observed, with interval"),
-        charts.Points(predicted, "predicted", "orange", "diamond"),
-    ]
-    return charts.Chart(
-        f"Predicted and observed rates of the event by {horizon}; the numbers are in the table.",
-        charts.rate_axis(max(map(or_zero, ends)), "Rate of the event"),
-        layers,
-        size="rows",
-        title="Predicted and observed",
-        note="Beside each name: predicted / observed.",
-        names=[(short(row.group, NAME), _numbers(row)) for row in rows],
-    )
-
-
-def _ranges(rows: Sequence[SurvivalRow], places: Sequence[float]) -> list[charts.Layer]:
-    """Return the ranges without an assumption; the first names them in the key."""
-    known_ends = [
-        (or_zero(row.least), or_zero(row.most), at)
-        for row, at in zip(rows, places, strict=True)
-        if known(row.least, row.most)
-    ]
-    return [
-        charts.Area(
-            [(low, at - HALF), (high, at - HALF)],
-            [(low, at + HALF), (high, at + HALF)],
-            "" if i else "without assumption",
-        )
-        for i, (low, high, at) in enumerate(known_ends)
-    ]
-
-
-def _reach(row: SurvivalRow) -> tuple[float, float] | None:
-    return (or_zero(row.low), or_zero(row.high)) if known(row.low, row.high) else None
-
-
-def _numbers(row: SurvivalRow) -> str:
-    return f"{percent(row.predicted)} / {percent(row.observed)}"
-
-
-def _survival_tip(row: SurvivalRow, horizon: str) -> str:
-    return (
-        f"{tip_name(row.group)}: predicted {percent(row.predicted)}, observed"
-        f" {percent(row.observed)} by {horizon} (interval {band(percent, row.low, row.high)},"
-        f" without assumption {band(percent, row.least, row.most)})."
-    )

@@ -23,7 +23,6 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
-from evenhand.report.charts import Chart, Color, Layer, Point, Points, Shape, error_axis
 from evenhand.report.document import (
     Bullets,
     Document,
@@ -35,16 +34,12 @@ from evenhand.report.document import (
     Sentence,
     about_facts,
     short,
-    tip_name,
 )
 from evenhand.report.findings import MASS
-from evenhand.report.measures import UNITS, Measure, Quantity, formatter_of, reach_of, signed
+from evenhand.report.measures import UNITS, Measure, formatter_of, reach_of, signed
 from evenhand.report.page import document_html
-from evenhand.report.records import Values, known, or_zero
+from evenhand.report.records import Values
 from evenhand.report.text import document_text
-
-LOSSES: tuple[Quantity, ...] = ("log score", "cell log score", "CRPS", "log loss", "Brier score")
-"""Scores of which smaller values are better."""
 
 SIZES = {
     "CRPS": ("CRPS is", ("worse", "better", "large")),
@@ -79,25 +74,6 @@ def certified_sentences(values: Values, measures: Sequence[Measure]) -> list[Sen
         # without a draw no bound is below this one (method: sharp certificate)
         and min(row["before"], row["after"]) < (1 - MASS) / 2
     ]
-
-
-def score_sentences(values: Values, measures: Sequence[Measure]) -> list[Sentence]:
-    """Return sentences on the changes of scores whose intervals exclude 0."""
-    losses = {str(measure) for measure in measures if measure.what in LOSSES}
-    found = []
-    for row in values["scores"]:
-        if row["low"] > 0 or row["high"] < 0:
-            words = ("worse", "better") if row["measure"] in losses else ("larger", "smaller")
-            change = signed(row["change"], number)
-            reach = reach_of(row["low"], row["high"], number)
-            found.append(
-                Sentence(
-                    f"Overall, {row['measure']} got {words[row['change'] < 0]}: from"
-                    f" {number(row['before'])} to {number(row['after'])} (change {change},"
-                    f" pointwise {reach})."
-                )
-            )
-    return found
 
 
 def measures_table(values: Values, measures: Sequence[Measure]) -> Table:
@@ -267,63 +243,6 @@ def _change_in_words(row: ChangedGroup, measure: str) -> str:
     )
 
 
-# --- picture of a comparison: errors of the groups that changed most, before and after
-
-MOST = 7
-"""Most groups of the picture."""
-
-NAME = 36
-"""Most characters of the name of a group, so that it fits above its marks."""
-
-MARKS: dict[str, tuple[Color, Shape, str]] = {
-    "after: significantly worse": ("red", "square", "worse"),
-    "after: significantly better": ("blue", "circle", "better"),
-}
-"""Marks of errors after the change by their words, with the outcome of the groups."""
-
-
-def changes_picture(groups: Sequence[ChangedGroup]) -> Section | None:
-    """Show errors before and after of the first groups with a change; None without any."""
-    shown = [
-        group
-        for group in groups
-        if group.outcome in CHANGED
-        and known(group.of("error", "before"), group.of("error", "after"))
-    ][:MOST]
-    if not shown:
-        return None
-    ends = [(or_zero(g.of("error", "before")), or_zero(g.of("error", "after"))) for g in shown]
-    layers: list[Layer] = []
-    for words, (color, shape, outcome) in MARKS.items():
-        marks = [
-            Point(after, -i - 0.7, _tip(group), across=(before, after))
-            for i, (group, (before, after)) in enumerate(zip(shown, ends, strict=True))
-            if group.outcome == outcome
-        ]
-        layers.append(Points(marks, words, color, shape))
-    starts = [
-        Point(before, -i - 0.7, _tip(group))
-        for i, (group, (before, _)) in enumerate(zip(shown, ends, strict=True))
-    ]
-    layers.insert(0, Points(starts, "before", "blue", "hollow"))
-    chart = Chart(
-        "Errors before and after of the groups that changed; the numbers are in the table.",
-        error_axis(max(map(max, ends)), "Error in points"),
-        layers,
-        size="rows",
-        names=[
-            (short(group.name, NAME), f"{points(before)} → {points(after)}")
-            for group, (before, after) in zip(shown, ends, strict=True)
-        ],
-    )
-    return Section("Groups that changed", [chart])
-
-
-def _tip(group: ChangedGroup) -> str:
-    before, after = (points(group.of("error", end)) for end in ("before", "after"))
-    return f"{tip_name(group.name)}: error from {before} to {after} points, {group.outcome}."
-
-
 # --- the document of a comparison of two audits: verdict, groups and scores
 
 SHOWN = 400
@@ -392,7 +311,6 @@ def comparison_document(
         facts=[count(int(values["n_samples"]), "row"), f"before: {before}", f"after: {after}"],
         opening=_opening(values, measures, rows),
         about=about_facts({**values, "provenance": _after(values)}),
-        picture=changes_picture(_distinct(rows[1:])),
         sections=[section for section in sections if section is not None],
         footer="Made by evenhand. The JSON of this comparison contains all digits.",
         data=data,
@@ -468,7 +386,6 @@ def _opening(values: Values, measures: Sequence[Measure], rows: Sequence[Changed
     parts: list[Part] = [Paragraph(lead, "lead")]
     listed = _group_sentences(rows)
     listed += certified_sentences(values, measures)
-    listed += score_sentences(values, measures)
     limits = f"Tolerance: {points_in_full(values['tolerance'])} points."
     parts += [Bullets(listed), Paragraph(limits, "facts")]
     if values["is_paired"]:

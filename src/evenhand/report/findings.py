@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 from evenhand._format import at_most, confidence_in_full, in_full, is_known
-from evenhand.report.notes import NO_SCAN, Note, NoteKind, notes_of
 from evenhand.report.records import (
     Bound,
     Censoring,
@@ -225,10 +224,6 @@ class Findings:
     plain : tuple of PlainInterval
         Intervals of the deterministic forecaster by group size and increasing level; empty if there
         is no such forecaster.
-    why_no_scan : tuple of Note
-        Notes that explain why no group was scanned.
-    has_features : bool
-        Whether features were searched.
     """
 
     values: Values
@@ -247,8 +242,6 @@ class Findings:
     positive: tuple[GroupFinding, ...]
     proof: Proof | None
     plain: tuple[PlainInterval, ...]
-    why_no_scan: tuple[Note, ...]
-    has_features: bool
 
     @property
     def is_randomized(self) -> bool:
@@ -357,15 +350,13 @@ EMPTY: Values = {**dict.fromkeys(TABLES, ()), "n_draws": 1, "certificate": None}
 """Values of an audit that lacks them."""
 
 
-def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
+def findings_of(audit: Values) -> Findings:
     """Return the findings of an audit.
 
     Parameters
     ----------
     audit : dict
         `Audit.to_dict()`, or an audit read from JSON.
-    notes : sequence of Note
-        `Audit.notes`; JSON contains only their sentences.
     """
     given = without_nan(audit)
     absent = {key: value for key, value in EMPTY.items() if given.get(key) is None}
@@ -413,8 +404,6 @@ def findings_of(audit: Values, notes: Sequence[Note] = ()) -> Findings:
         ),
         proof=proof,
         plain=_plain_of(audit),
-        why_no_scan=notes_of(notes, *NO_SCAN),
-        has_features=bool(audit["learned"] or notes_of(notes, NoteKind.COLUMN_NOT_SCANNED)),
     )
 
 

@@ -150,7 +150,3 @@ class Note:
 def notes_of(notes: Iterable[Note], *kinds: NoteKind) -> tuple[Note, ...]:
     """Return the notes of the given kinds in their order."""
     return tuple(note for note in notes if note.kind in kinds)
-
-
-NO_SCAN = (NoteKind.TOO_FEW_TO_SCAN, NoteKind.NO_LARGE_GROUP, NoteKind.ALL_FEATURES_LEAK)
-"""Kinds of notes that explain why no group was scanned."""

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from evenhand.report.charts import digits, frame_of, stairs
 from evenhand.report.document import Document, PageData, Paragraph, Part, StatusBox, short
 from evenhand.report.findings import Findings, findings_of
 from evenhand.report.groups import shown_named, shown_scanned
-from evenhand.report.notes import Note
 from evenhand.report.records import Values, without_ids
 
 CODE = re.compile("`([^`]+)`")
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
+def audit_html(audit: Values) -> str:
     """Return an audit as one HTML page that opens offline; it contains nobody's id.
 
     Parameters
@@ -33,8 +32,6 @@ def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
     audit : dict
         `Audit.to_dict()`, or an audit read from JSON; see docs/audit-schema.rst. Values that are
         None and empty lists are omitted or shown as "-".
-    notes : sequence of Note
-        `Audit.notes`, which explain missing parts; JSON contains only their sentences.
 
     Returns
     -------
@@ -51,7 +48,7 @@ def audit_html(audit: Values, notes: Sequence[Note] = ()) -> str:
     >>> "<h1>Audit of a &lt;b&gt; model</h1>" in page
     True
     """
-    findings = findings_of(audit, notes)
+    findings = findings_of(audit)
     data = PageData.of(without_ids(listed_values(audit, findings)))
     return document_html(audit_document(findings, data))
 

@@ -255,9 +255,11 @@ def learned_in_words(found: LearnedFinding) -> str:
 
 def no_scan(findings: Findings) -> str:
     """Return the sentence on why no groups were scanned."""
-    for note in map(str, findings.why_no_scan):
-        return f"{note[:1].upper()}{note[1:]}."
-    if findings.has_features:
+    notes = list(map(str, findings.values["notes"]))
+    for note in notes:
+        if note.startswith("no groups were scanned"):
+            return f"{note[:1].upper()}{note[1:]}."
+    if findings.values["learned"] or any("was not scanned" in note for note in notes):
         return "No groups were scanned; see the notes."
     return "No groups were scanned: no features were given."
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from evenhand._format import count, percent, plain_number
 from evenhand.report.charts import (
-    Area,
     Axis,
     Bar,
     Bars,
@@ -23,7 +22,7 @@ from evenhand.report.charts import (
     nice_ticks,
     time_axis,
 )
-from evenhand.report.document import Section, short, tip_name
+from evenhand.report.document import tip_name
 from evenhand.report.records import Values
 from evenhand.report.watched import (
     NEVER,
@@ -33,7 +32,6 @@ from evenhand.report.watched import (
     days_in_words,
     direction_words,
     leading,
-    of_alarm,
     of_threshold,
 )
 
@@ -52,12 +50,6 @@ DRAWN = 300
 
 LOWEST, TOP = -6.0, 4.0
 """Ends of the axis of evidence, in decimal logs; beyond them, curves are cut."""
-
-NAMED = 5
-"""Most groups in the picture of the parts that are nearest to an alarm."""
-
-NAME = 40
-"""Most characters of the name of a group in the picture."""
 
 
 @dataclass(frozen=True)
@@ -198,50 +190,6 @@ def _signal_points(signals: Sequence[Signal], word: str, color: Color, shape: Sh
         for one in signals
     ]
     return Points(points, word, color, shape)
-
-
-def nearness(watched: Watched) -> Section | None:
-    """Show the most evidence of each part and of the first groups; None without rows."""
-    rows = list(_nearest(watched))
-    if watched.is_empty or not rows:
-        return None
-    axis = evidence_axis((ratio for *_, ratio in rows), "Maximum evidence so far (log scale)", n=4)
-    zone = [(0.0, -float(len(rows))), (0.0, 0.0)]
-    layers: list[Layer] = [Area(zone, [(axis.high, y) for _, y in zone], "alarm")]
-    for part, (color, shape) in MARKS.items():
-        marks = [
-            Point(
-                decimal(ratio),
-                -i - 0.7,
-                f"{tip_name(name)}: {of_threshold(ratio)} at its maximum so far.",
-                is_off=ratio >= 0,
-                across=(axis.low, decimal(ratio)),
-            )
-            for i, (kind, name, ratio) in enumerate(rows)
-            if kind == part
-        ]
-        layers.append(Points(marks, "", color, shape))
-    chart = Chart(
-        "Maximum evidence of each part so far, on a logarithmic scale; the numbers are in the"
-        " tables.",
-        axis,
-        layers,
-        size="rows",
-        names=[
-            (short(name, NAME), of_alarm(ratio) if ratio < 0 else "alarm")
-            for _, name, ratio in rows
-        ],
-    )
-    return Section("How near to an alarm", [chart])
-
-
-def _nearest(watched: Watched) -> Iterable[tuple[str, str, float]]:
-    if watched.promise is not None:
-        yield "promise", "promise for every group", watched.highest("promise")
-    for group in watched.groups[:NAMED]:
-        yield "group", group.name, group.highest
-    if watched.draws is not None:
-        yield "draws", "draws", watched.highest("draws")
 
 
 def delays_chart(delays: Values, horizon: float | None) -> Chart | None:

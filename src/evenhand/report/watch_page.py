@@ -34,25 +34,19 @@ from evenhand.report.document import (
 from evenhand.report.page import document_html
 from evenhand.report.records import Values, without_nan
 from evenhand.report.text import document_text
-from evenhand.report.watch_charts import delays_chart, evidence_chart, nearness
+from evenhand.report.watch_charts import delays_chart, evidence_chart
 from evenhand.report.watched import (
     Signal,
     Watched,
     WatchedGroup,
     direction_words,
-    estimate_sentence,
-    evidence_sentence,
     findings,
     horizon_words,
     lead,
     meanings,
     missing_sentence,
-    n_outcomes,
     of_alarm,
-    promise_sentence,
     rarity,
-    ratio_of,
-    repeated_sentence,
     status_box,
 )
 
@@ -105,9 +99,9 @@ DECIMALS = 3
 NAME = 60
 """Most characters of the name of a source."""
 
-ESTIMATE = (
-    "The estimate is not a test: the worst group is selected on the same outcomes, so its error is"
-    " overestimated, most with few rows. Only evidence raises an alarm."
+DELAYED = (
+    "A forecast counts when its horizon has passed, whenever its outcome arrived, because early"
+    " outcomes differ from late ones."
 )
 
 READING = (
@@ -148,10 +142,8 @@ def watch_document(values: Values) -> Document:
     watched = Watched(values)
     data = PageData.of(embedded(values))
     sections = [
-        _promise(watched),
         _evidence(watched),
         groups_section(watched),
-        _draws(watched),
         _delays(watched),
         Section("What an alarm means", [Bullets.of(meanings(watched))], "meaning", in_text=False),
         _method(watched, data),
@@ -160,7 +152,6 @@ def watch_document(values: Values) -> Document:
         title=_title(watched),
         facts=_facts(watched),
         opening=Section("Main findings", _opening(watched)),
-        picture=nearness(watched),
         sections=[section for section in sections if section is not None],
         footer="Made by evenhand. The JSON of this watch contains all digits.",
         data=data,
@@ -223,18 +214,6 @@ def _opening(watched: Watched) -> list[Part]:
 # ---- Sections
 
 
-def _promise(watched: Watched) -> Section | None:
-    promise = watched.promise
-    if promise is None:
-        return None
-    settings = watched.settings
-    text = " ".join([promise_sentence(settings), estimate_sentence(promise, settings)])
-    evidence = evidence_sentence(ratio_of(promise, "log_evidence"), watched.highest("promise"))
-    parts = [Paragraph(text), Paragraph(evidence), Paragraph(ESTIMATE, "hint")]
-    # the main findings of the text contain it
-    return Section("The promise", parts, "promise", in_text=False)
-
-
 def _evidence(watched: Watched) -> Section | None:
     chart = evidence_chart(watched)
     if chart is None:
@@ -272,54 +251,12 @@ def _signal_table(signals: Sequence[tuple[str, Signal]], watched: Watched) -> Ta
     return Table.of("Alarms and notices", signals, cells)
 
 
-def _draws(watched: Watched) -> Section | None:
-    draws = watched.draws
-    if draws is None:
-        return None
-    alarms = [one for one in watched.alarms if one.part == "draws"]
-    state = "They raised an alarm." if alarms else "They raised no alarm."
-    text = (
-        "Each person's draw is fixed by a keyed hash, so draws are uniform in every group. They"
-        " are not if somebody repeats requests under other ids to obtain a better draw, or knows"
-        " the key."
-        f" {state}"
-    )
-    evidence = evidence_sentence(ratio_of(draws, "log_evidence"), watched.highest("draws"))
-    distance = (
-        f"The draws of {count(int(draws['n']), 'forecast')} are {points(draws.get('error'))} points"
-        " from uniform."
-    )
-    repeated = repeated_sentence(draws)
-    parts = [Paragraph(text), Paragraph(" ".join(filter(None, [distance, evidence, repeated])))]
-    return Section("Draws", parts, "draws", in_text=False)
-
-
 def _delays(watched: Watched) -> Section | None:
-    if watched.is_empty:
+    delays = watched.values.get("delays") or {}
+    chart = delays_chart(delays, watched.settings.get("horizon_days"))
+    if chart is None:
         return None
-    values = watched.values
-    n, missing, late = n_outcomes(watched)
-    waiting = values.get("n_waiting")
-    rows = [
-        ("known at the horizon", n - missing),
-        ("missing: not recorded", missing - late),
-        ("missing: recorded after the horizon", late),
-    ]
-    cells: Cells[tuple[str, int]] = {
-        Column("outcome"): lambda row: row[0],
-        numeric("forecasts"): lambda row: whole(row[1]),
-        numeric("share"): lambda row: percent(row[1] / n),
-    }
-    text = (
-        "A forecast counts when its horizon has passed, whenever its outcome arrived, because early"
-        " outcomes differ from late ones."
-    )
-    if waiting:
-        text += f" {count(int(waiting), 'forecast')} have not reached their horizon."
-    parts: list[Part] = [Paragraph(text), Table.of("Outcomes", rows, cells)]
-    chart = delays_chart(values.get("delays") or {}, watched.settings.get("horizon_days"))
-    shown = parts if chart is None else [Pair(parts, [chart])]
-    return Section("Delays and missing outcomes", shown, "delays", in_text=False)
+    return Section("Delays of outcomes", [Paragraph(DELAYED), chart], "delays", in_text=False)
 
 
 def _method(watched: Watched, data: PageData) -> Section:

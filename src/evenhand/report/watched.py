@@ -435,6 +435,8 @@ MEANS = (
     " came earlier; its start is estimated by the period since which there is most evidence. A"
     " forecast belongs to the period in which its horizon ends, so a change is seen later than it"
     " happens, by at least the horizon.",
+    "The estimate is not a test: the worst group is selected on the same outcomes, so its error is"
+    " overestimated, most with few rows. Only evidence raises an alarm.",
     "No alarm does not prove that the promise is kept: small breaks need many rows, and errors"
     " of a group within the tolerance raise none by design.",
     "A missing outcome counts as the least favourable to an alarm. No assumption on the reasons is"
@@ -550,14 +552,6 @@ def _promised_people(settings: Values) -> str:
     return "people" if atom is None else f"the people whose outcome is not {number_in_full(atom)}"
 
 
-def evidence_sentence(latest: float, highest: float) -> str:
-    """Return the evidence of a part, now and at its maximum so far."""
-    now, most = of_threshold(latest), of_threshold(highest)
-    if now == most:
-        return f"The evidence is {now}, its maximum so far."
-    return f"The evidence is now {now}; its maximum so far was {of_alarm(highest)}."
-
-
 def promise_sentence(settings: Values) -> str:
     """Return what was promised, to whom and with which confidence."""
     who = promised_groups(settings)
@@ -664,9 +658,13 @@ def _draws_finding(watched: Watched, parts: set[str]) -> list[Sentence]:
     repeated = repeated_sentence(watched.draws)
     if repeated:
         return [Sentence(repeated, is_warning=True)]
+    distance = (
+        f"The draws of {count(int(watched.draws['n']), 'forecast')} are"
+        f" {points(watched.draws.get('error'))} points from uniform"
+    )
     if "draws" in parts:
-        return []
-    return [Sentence("There is no evidence of repeated or selected draws.")]
+        return [Sentence(f"{distance}.")]
+    return [Sentence(f"{distance}: there is no evidence of repeated or selected draws.")]
 
 
 def _late_finding(watched: Watched) -> list[Sentence]:

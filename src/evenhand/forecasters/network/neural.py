@@ -74,12 +74,8 @@ class NeuralForecaster(Forecaster):
         X_val: Any,
         y_val: Any,
         n_networks: int,
-        chunk: int = 0,
     ) -> Any:
-        """Encode, split and train; set the attributes common to all networks, return the others.
-
-        All values of `chunk` have the same split, but different initial weights and batches.
-        """
+        """Encode, split and train; set the attributes common to all networks, return the others."""
         require_extra("torch", "neural")
         from evenhand.forecasters.network.training import Rows
 
@@ -95,7 +91,6 @@ class NeuralForecaster(Forecaster):
         # weights of mean 1 do not change the effective learning rate
         rows = Rows(encoded, self._to_unit(outcomes), weight / weight.mean())
         learning, validation = self._split(rows, X_val, y_val, n_networks, random)
-        random.integers(2**62, size=chunk)  # skip the seeds of earlier chunks
         return self._train(learning, validation, n_networks, random)
 
     @abstractmethod

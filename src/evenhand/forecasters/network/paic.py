@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -11,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._validate import Floats, InputError, check_count, check_fraction
+from evenhand._validate import Floats, InputError, check_fraction
 from evenhand.distributions import Normal
-from evenhand.draws import RandomState, as_draws, generator
+from evenhand.draws import RandomState, as_draws
 from evenhand.forecast import Forecast
 from evenhand.forecasters.bounds import Bounds
 from evenhand.forecasters.network.neural import NeuralForecaster
@@ -171,15 +170,12 @@ class PAICRegressor(NeuralForecaster):
         sample_weight: ArrayLike | None = None,
         X_val: Any = None,
         y_val: Any = None,
-        n_jobs: int | None = None,
         **params: Any,
     ) -> list[PAICRegressor]:
-        """Train one model for each alpha, in a single run or in several parallel runs.
+        """Train one model for each alpha, in a single run.
 
-        The models of a run have different initial weights, batches and draws, which depend on their
-        position in the run. The number of runs therefore changes the models randomly, as another
-        seed would. The rows held out for early stopping do not change, and the first run equals a
-        path of its alphas alone.
+        The models have different initial weights, batches and draws, which depend on their position
+        in the run, and the same rows held out for early stopping.
 
         Parameters
         ----------
@@ -187,10 +183,6 @@ class PAICRegressor(NeuralForecaster):
             As for `fit`.
         alphas : sequence of float
             Weights of sharpness. Repeated values give models that differ only by their seeds.
-        n_jobs : int, optional
-            Number of runs over which `alphas` are distributed in order; -1 for one run per core.
-            Runs use joblib and the active joblib backend. None is a single run, or one run per
-            worker of the active backend. On a GPU a single run is fastest.
         **params
             Constructor parameters other than `alpha`.
 
@@ -202,30 +194,13 @@ class PAICRegressor(NeuralForecaster):
         models = [cls(alpha=alpha, **params) for alpha in alphas]
         if not models:
             raise InputError("alphas is empty; give at least one alpha")
-        # networks of one run share matrix products, so several runs only help with several cores
-        n_chunks = min(_count_jobs(n_jobs), len(models))
-        data = X, y, sample_weight, X_val, y_val
-        if n_chunks == 1:
-            models[0]._fit_path(models, data)
-            return models
-        from joblib import Parallel, delayed
-
-        if not isinstance(params.get("random_state"), numbers.Integral):  # a common seed
-            seed = int(generator(params.get("random_state")).integers(2**31))
-        else:
-            seed = int(params["random_state"])
-        chunks = [list(part) for part in np.array_split(np.array(models, dtype=object), n_chunks)]
-        calls = (delayed(_fit_chunk)(part, seed, i, data) for i, part in enumerate(chunks))
-        # workers change copies of the models, so they return what they have learned
-        states = [state for chunk in Parallel(n_jobs=n_jobs)(calls) for state in chunk]
-        for model, state in zip(models, states, strict=True):
-            model.__dict__.update(state)
+        models[0]._fit_path(models, (X, y, sample_weight, X_val, y_val))
         return models
 
-    def _fit_path(self, models: list[PAICRegressor], data: Data, chunk: int = 0) -> None:
+    def _fit_path(self, models: list[PAICRegressor], data: Data) -> None:
         """Train `models`, which differ only in alpha, as one stack with the settings of `self`."""
         self._alphas = [check_fraction("alpha", model.alpha, high_open=False) for model in models]
-        trained = self._learn(*data, len(models), chunk)
+        trained = self._learn(*data, len(models))
         del self._alphas
         shared = {name: value for name, value in vars(self).items() if name.endswith("_")}
         for i, model in enumerate(models):
@@ -319,29 +294,3 @@ class PAICRegressor(NeuralForecaster):
             )
 
         return loss
-
-
-def _count_jobs(n_jobs: int | None) -> int:
-    """Return the number of parallel jobs of joblib; None uses the active backend."""
-    from joblib import effective_n_jobs
-
-    if n_jobs is not None and n_jobs != -1:
-        check_count("n_jobs", n_jobs)
-    return int(effective_n_jobs(n_jobs))
-
-
-def _fit_chunk(
-    models: list[PAICRegressor], seed: int, chunk: int, data: Data
-) -> list[dict[str, Any]]:
-    """Train some models of a path in a separate process; return their learned attributes."""
-    lead = models[0]
-    given = lead.random_state
-    lead.random_state = seed
-    try:
-        lead._fit_path(models, data, chunk)
-    finally:
-        lead.random_state = given
-    return [
-        {name: value for name, value in vars(model).items() if name.endswith("_")}
-        for model in models
-    ]
