@@ -36,7 +36,7 @@ from sksurv.ensemble import RandomSurvivalForest
 
 from evenhand import Forecast, InputError, RandomizedRegressor, RecalibratedRegressor, load, save
 from evenhand.calibration import calibration_error
-from evenhand.distributions import Normal, NormalMixture, Quantiles
+from evenhand.distributions import Normal, NormalMixture
 from evenhand.forecasters import adapters
 from evenhand.forecasters.adapters.distribution_bases import FITTED_LEVELS
 from forecaster_examples import linear_task, small_mixture, small_paic
@@ -45,7 +45,6 @@ Floats = NDArray[np.float64]
 
 X, Y = linear_task(160)
 NEW, NEW_Y = linear_task(50, seed=1)
-LEVELS = np.array([0.001, 0.02, 0.05, 0.3, 0.5, 0.77, 0.95, 0.999])
 TABLE_ERROR = 5e-4
 
 
@@ -322,26 +321,6 @@ def test_quantiles_are_calibrated_where_the_model_is_right() -> None:
 
 
 # --- objects with quantiles
-
-
-@pytest.mark.parametrize(
-    ("like", "family"), [(LikeNGBoost, "norm"), (LikeNGBoost, "t"), (LikeSkpro, "lognorm")]
-)
-def test_a_model_that_says_a_law_is_taken_at_its_word(like: Any, family: str) -> None:
-    estimator = like(family)
-    base = plain(estimator).base_forecast(NEW)
-    law = estimator.law(NEW)
-    exact = family == "norm"
-    assert isinstance(base.distribution, Normal if exact else Quantiles)
-    np.testing.assert_allclose(
-        base.cdf(NEW_Y), law.cdf(NEW_Y), rtol=0, atol=1e-6 if exact else TABLE_ERROR
-    )
-    values = base.ppf(LEVELS)
-    np.testing.assert_allclose(
-        law.cdf(values.T).T, np.broadcast_to(LEVELS, values.shape), rtol=0, atol=TABLE_ERROR
-    )
-    if exact:
-        np.testing.assert_allclose(values, law.ppf(LEVELS[:, None]).T, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(

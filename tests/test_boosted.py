@@ -22,9 +22,8 @@ from evenhand import (
     load,
     save,
 )
-from evenhand.columns import TableEncoder
 from evenhand.forecasters import State
-from evenhand.forecasters.boosted import FoldEnsembles, tree_features
+from evenhand.forecasters.boosted import FoldEnsembles
 
 Floats = NDArray[np.float64]
 
@@ -244,16 +243,6 @@ def test_folds_stop_their_ensembles_together_and_are_in_none_of_their_trees() ->
     assert int(np.argmin(losses)) == len(losses) - 1
 
 
-def test_held_out_means_of_several_splits_are_averages() -> None:
-    X, y, _ = wavy_task(90, 16, "normal")
-    folds = np.stack([np.arange(90) % 3, np.arange(90) // 30])
-    boosters, out = ensembles_of(X, folds).of_mean(y, np.ones(90))
-    assert len(boosters) == 6
-    # row 40 is in fold 1 of both splits
-    expected = np.mean([boosters[k].predict(X[40:41])[0] for k in (1, 4)])
-    assert out[40] == pytest.approx(expected, rel=1e-12)
-
-
 def test_noise_alone_stops_early() -> None:
     random = np.random.default_rng(8)
     X, y = random.normal(size=(1000, 5)), random.normal(size=1000)
@@ -328,13 +317,6 @@ def test_where_no_feature_can_be_split_the_law_says_all() -> None:
     np.testing.assert_allclose(
         forecast.ppf(levels), [np.quantile(y, levels, method="weibull")], rtol=0, atol=1e-12
     )
-
-
-def test_features_are_numbers_of_levels_and_gaps() -> None:
-    table = pd.DataFrame({"a": [1.0, None, 3.0], "b": ["y", "x", None], "c": [True, False, True]})
-    # a is standardized, from 1 and 3; levels in the order of their text; booleans are 1 and -1
-    expected = [[-1.0, 1.0, 1.0], [np.nan, 0.0, -1.0], [1.0, np.nan, 1.0]]
-    np.testing.assert_array_equal(tree_features(TableEncoder().fit(table), table), expected)
 
 
 # --- copies, links, and what is refused

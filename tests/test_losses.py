@@ -46,21 +46,6 @@ def test_objective_weighs_the_two_by_alpha() -> None:
     assert torch.equal(at_one, nll_loss(tensor(LOG_DENSITY)))
 
 
-def test_an_alpha_tensor_serves_each_network_its_own() -> None:
-    arguments = (
-        tensor(PIT).expand(3, -1),
-        tensor(LOG_DENSITY).expand(3, -1),
-        tensor(R).expand(3, -1),
-    )
-    alphas = [0.05, 0.5, 1.0]
-    together = individual_calibration_loss(*arguments, alpha=tensor(alphas)[:, None])
-    for row, alpha in zip(together, alphas, strict=True):
-        apart = individual_calibration_loss(
-            tensor(PIT), tensor(LOG_DENSITY), tensor(R), alpha=alpha
-        )
-        torch.testing.assert_close(row, apart, rtol=1e-15, atol=1e-15)
-
-
 @pytest.mark.parametrize("alpha", [0.0, float("nan")])
 def test_alpha_outside_its_range_is_refused(alpha: float) -> None:
     with pytest.raises(InputError, match="alpha must satisfy 0 < alpha <= 1"):
@@ -132,30 +117,6 @@ def gradient(function: Callable[[torch.Tensor], torch.Tensor], at: Floats) -> Fl
     function(variable).backward()
     assert variable.grad is not None
     return np.asarray(variable.grad.numpy())
-
-
-@pytest.mark.parametrize("alpha", [0.05, 1.0])
-def test_gradient_through_a_normal_forecast_is_that_of_the_formula(alpha: float) -> None:
-    random = np.random.default_rng(0)
-    parameters = random.normal(size=(2, Y.size))
-
-    def by_torch(values: torch.Tensor) -> torch.Tensor:
-        forecast = torch.distributions.Normal(values[0], values[1].exp())
-        pit, log_density = forecast.cdf(tensor(Y)), forecast.log_prob(tensor(Y))
-        return individual_calibration_loss(pit, log_density, tensor(R), alpha).mean()
-
-    def by_hand(values: Floats) -> float:
-        forecast = stats.norm(values[0], np.exp(values[1]))
-        return float(
-            np.mean((1 - alpha) * np.abs(forecast.cdf(Y) - R) - alpha * forecast.logpdf(Y))
-        )
-
-    assert float(by_torch(tensor(parameters))) == pytest.approx(by_hand(parameters), abs=1e-14)
-    # 1e-8: rounding of differences of order 1e-16 over steps of 1e-6 leaves 1e-10, curvature about
-    # 1e-11
-    np.testing.assert_allclose(
-        gradient(by_torch, parameters), difference_quotient(by_hand, parameters), atol=1e-8
-    )
 
 
 def paic_by_hand(out: Floats, y: Floats, r: Floats, alphas: Floats) -> Floats:

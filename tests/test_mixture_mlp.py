@@ -48,15 +48,6 @@ def test_training_is_counted_in_passes(n: int, batch_size: int, n_steps: int) ->
     assert MixtureMLPRegressor(max_steps=7)._settings(n, 0.1).max_steps == 7
 
 
-def test_max_passes_and_max_steps_limit_the_steps_of_a_fit() -> None:
-    X, y = linear_task(200)
-    passes = MixtureMLPRegressor(**GIVEN, batch_size=17, max_passes=2).fit(X, y)
-    # 85% of 200 rows are 10 batches of 17
-    assert passes.n_steps_.tolist() == [20, 20]
-    steps = MixtureMLPRegressor(**GIVEN, max_steps=5).fit(X, y)
-    assert steps.n_steps_.tolist() == [5, 5]
-
-
 def test_time_budget_ends_training(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
 
@@ -82,15 +73,6 @@ def test_networks_that_still_improve_are_warned_about() -> None:
 
 
 # --- choice of regularization
-
-
-def test_regularization_is_chosen_unless_given() -> None:
-    X, y = linear_task(120)
-    chosen = MixtureMLPRegressor(**SMALL, max_steps=30).fit(X, y)
-    assert chosen.strength_ in {(0.0, 0.01), (0.2, 0.1), (0.3, 1.0)}
-    assert chosen.shape_.dropout == chosen.strength_[0]
-    given = MixtureMLPRegressor(**SMALL, max_steps=30, dropout=0.4, weight_decay=0.5).fit(X, y)
-    assert given.strength_ == (0.4, 0.5)
 
 
 def test_weak_regularization_is_chosen_for_outcomes_without_noise() -> None:

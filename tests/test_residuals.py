@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
@@ -22,7 +22,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from evenhand import InputError, RandomizedRegressor, RecalibratedRegressor, load, randomize, save
 from evenhand.calibration import calibration_error
-from evenhand.distributions import Normal, Quantiles, Recalibrated, Support, Transformed, Truncated
+from evenhand.distributions import Normal, Quantiles, Recalibrated, Support, Truncated
 from evenhand.forecast import Forecast
 from evenhand.forecasters import SpreadTrees
 from evenhand.forecasters.maps import learn_maps
@@ -149,15 +149,6 @@ def test_a_model_is_never_fitted_to_the_sizes_of_its_residuals() -> None:
     assert all(np.isin(each, y).all() for each in fitted_to)
 
 
-def test_a_frozen_model_is_not_refitted_and_its_spread_is_learned() -> None:
-    X, y, _ = noisy_region(4000, "interval", 6)
-    inner = LinearRegression().fit(X[:1000], y[:1000])
-    model = RandomizedRegressor(FrozenEstimator(inner), random_state=0).fit(X[1000:], y[1000:])
-    assert type(model.spread_) is SpreadTrees
-    calm, wild = model.base_forecast([[0.5, 0.1, 0.5, 5], [0.5, 0.5, 0.5, 5]]).std()
-    assert 2 < wild / calm < 4
-
-
 def test_weights_say_which_rows_have_the_larger_noise() -> None:
     X, y, _ = noisy_region(3000, "threshold", 7)
     rng = np.random.default_rng(8)
@@ -172,17 +163,6 @@ def test_weights_say_which_rows_have_the_larger_noise() -> None:
     calm, also_calm, wild = model.base_forecast(at).std()
     assert 0.7 < also_calm / calm < 1.4
     assert 2 < wild / calm < 4
-
-
-def test_held_out_pits_of_a_learned_spread_are_calibrated() -> None:
-    X, y, inside = noisy_region(4000, "threshold", 9)
-    model = RandomizedRegressor(LinearRegression(), random_state=0).fit(X, y)
-    fresh, y_fresh, inside = noisy_region(20_000, "threshold", 10)
-    pit = model.base_forecast(fresh).cdf(y_fresh)
-    # the average error of a calibrated forecast on 2,000 rows is 0.4 / sqrt(2000) = 0.009; with a
-    # constant spread it is 0.09 there
-    assert calibration_error(pit) < 0.02
-    assert calibration_error(pit[inside]) < 0.04
 
 
 # --- tables and what is stored
@@ -402,17 +382,6 @@ def test_tails_of_mirrored_residuals_are_mirrored() -> None:
 # --- fitted plain regressors with bounds of the outcome: their predictions are mapped to the line
 
 
-class Exponential(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """The conditional median of `incomes`."""
-
-    def fit(self, X: Floats, y: Floats) -> Exponential:
-        self.is_fitted_ = True
-        return self
-
-    def predict(self, X: Floats) -> Floats:
-        return np.asarray(np.exp(1 + 0.8 * X[:, 0]))
-
-
 def durations(n: int, seed: int) -> tuple[Floats, Floats]:
     """Features and gamma outcomes of shape 1.5."""
     random = np.random.default_rng(seed)
@@ -472,18 +441,6 @@ def test_mapped_predictions_are_sharper_than_truncated_forecasts(name: str) -> N
     assert gain.mean() > -4 * gain.std() / np.sqrt(gain.size)
 
 
-def test_residuals_of_a_fitted_plain_regressor_are_modelled_on_the_line() -> None:
-    X, y = incomes(400)
-    # a model that is right up to a factor: its location on the line of a logarithm is exact
-    exact = FrozenEstimator(Exponential().fit(X, y))
-    model = RandomizedRegressor(exact, support=(0, None), random_state=0).fit(X, y)
-    assert isinstance(model.base_forecast(X).distribution, Transformed)
-    assert model.support_ is not None
-    line = model.support_.to_line(np.exp(1 + 0.8 * X[:, 0]))
-    np.testing.assert_allclose(model.base_forecast(X).distribution.base.loc, line)
-    np.testing.assert_array_equal(model.estimator_.predict(X), np.exp(1 + 0.8 * X[:, 0]))
-
-
 @pytest.mark.parametrize("far", [0.0, -1e9])
 def test_predictions_at_and_beyond_a_bound_stay_finite(far: float) -> None:
     X, y = shares(300, seed=0)
@@ -497,29 +454,3 @@ def test_predictions_at_and_beyond_a_bound_stay_finite(far: float) -> None:
         assert np.isfinite(model.predict(X)).all()
         # a prediction of nothing still gives the distribution of the outcomes
         assert calibration_error(model.base_forecast(X).pit(outcomes)) < 0.05
-
-
-@pytest.mark.parametrize("recalibrate", [False, True])
-def test_a_loaded_fitted_plain_regressor_stays_as_it_is(recalibrate: bool, tmp_path: Path) -> None:
-    fitted = FrozenEstimator(LinearRegression().fit(*incomes(200, seed=1)))
-    X, y = incomes(300)
-    params = {"recalibrate": recalibrate, "support": (0, None), "random_state": 0}
-    model = RandomizedRegressor(fitted, **params).fit(X, y)
-    save(model, tmp_path / "model")
-    again = load(tmp_path / "model")
-    expected = model.base_forecast(X).ppf([0.05, 0.5, 0.95])
-    np.testing.assert_allclose(again.base_forecast(X).ppf([0.05, 0.5, 0.95]), expected)
-    again.fit(X, y)
-    np.testing.assert_allclose(again.base_forecast(X).ppf([0.05, 0.5, 0.95]), expected)
-
-
-def test_a_recalibrated_fitted_plain_regressor_is_shared_with_its_map() -> None:
-    fitted = FrozenEstimator(LinearRegression().fit(*incomes(200, seed=1)))
-    X, y = incomes(400)
-    recalibrated = RecalibratedRegressor(fitted, support=(0, None), random_state=0).fit(X, y)
-    new, outcomes = incomes(2000, seed=2)
-    assert calibration_error(recalibrated.forecast(new).pit(outcomes)) < 0.05
-    for recalibrate in (False, True):
-        around = RandomizedRegressor.around(recalibrated, recalibrate=recalibrate)
-        source = recalibrated.forecast(new) if recalibrate else recalibrated.base_forecast(new)
-        np.testing.assert_allclose(around.base_forecast(new).ppf(0.1), source.ppf(0.1))

@@ -191,16 +191,6 @@ def test_audits_and_certificates_take_fitted_models(cox: Any, forest: Any) -> No
     evenhand.certify(made, TEST, TEST["week"], event=TEST["arrest"], horizon=52, random_state=0)
 
 
-def test_models_of_times_are_not_audited_as_if_all_times_were_of_events(cox: Any) -> None:
-    with pytest.raises(InputError, match="event is missing: these are forecasts of times"):
-        evenhand.audit(cox, TEST, TEST["week"])
-    made = SurvivalModel(cox, 52)
-    with pytest.raises(InputError, match=r"have an atom at 52, .* but no horizon is given"):
-        evenhand.audit(made, TEST, TEST["week"], event=TEST["arrest"])
-    with pytest.raises(InputError, match=r"have an atom at 52, .* but horizon=26; pass the"):
-        evenhand.audit(made, TEST, TEST["week"], event=TEST["arrest"], horizon=26)
-
-
 @pytest.mark.parametrize("horizon", [None, 30.0])
 def test_links_randomize_them(cox: Any, horizon: float | None) -> None:
     model = RandomizedRegressor(SurvivalModel(cox, horizon), alpha=0.1)
@@ -255,17 +245,16 @@ def test_neither_library_is_imported_unless_given() -> None:
 # --- bad input
 
 
-def test_models_without_curves_and_unfitted_models_are_refused() -> None:
+def test_models_without_curves_are_refused_and_fitted_ones_not_refitted(cox: Any) -> None:
+    coxnet = CoxnetSurvivalAnalysis().fit(TRAIN[FEATURES].astype(float), as_structured(TRAIN))
     for model, message in (
+        (coxnet, "fit_baseline_model"),
         (LinearRegression(), "predict_survival_function, got LinearRegression"),
         (lifelines.CoxPHFitter(), "be a fitted model .* got CoxPHFitter; fit it first"),
         (RandomSurvivalForest(), "be a fitted model .* got RandomSurvivalForest; fit it first"),
     ):
         with pytest.raises(InputError, match=message):
             SurvivalModel(model)
-
-
-def test_a_model_that_is_not_frozen_is_not_refitted_silently(cox: Any) -> None:
     with pytest.raises(InputError, match=r"fit it with its own fit, .* FrozenEstimator"):
         RandomizedRegressor(cox).fit(TEST, TEST["week"] + 0.01 * np.arange(len(TEST)))
 
@@ -276,16 +265,13 @@ def test_horizons_and_times_beyond_what_a_model_predicts_are_refused(cox: Any, f
             SurvivalModel(model, 60)
         with pytest.raises(InputError, match="times must be at most 52"):
             SurvivalModel(model, times=[10, 60])
+        with pytest.raises(InputError, match="increase from above 0"):
+            SurvivalModel(model, times=[0.0, 3.0])
+        with pytest.raises(InputError, match="horizon must be a time above 0"):
+            SurvivalModel(model, 0)
     assert (
         SurvivalModel(lifelines.WeibullAFTFitter().fit(TRAIN, "week", "arrest"), 60).horizon == 60
     )
-
-
-def test_bad_times_and_horizons_are_refused(cox: Any) -> None:
-    with pytest.raises(InputError, match="increase from above 0"):
-        SurvivalModel(cox, times=[0.0, 3.0])
-    with pytest.raises(InputError, match="horizon must be a time above 0"):
-        SurvivalModel(cox, 0)
 
 
 def test_messages_name_the_column_or_the_row(cox: Any) -> None:
@@ -297,9 +283,3 @@ def test_messages_name_the_column_or_the_row(cox: Any) -> None:
         SurvivalModel(cox).forecast(missing)
     with pytest.raises(InputError, match="at least one row"):
         SurvivalModel(cox).forecast(TEST[:0])
-
-
-def test_a_penalized_cox_model_without_a_baseline_is_refused() -> None:
-    model = CoxnetSurvivalAnalysis().fit(TRAIN[FEATURES].astype(float), as_structured(TRAIN))
-    with pytest.raises(InputError, match="fit_baseline_model"):
-        SurvivalModel(model)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 import warnings
 from collections.abc import Callable
@@ -244,16 +243,6 @@ def test_dropout_zeroes_the_stated_share_before_the_output_only(dropout: float) 
         assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 5 / np.sqrt(first.size)
 
 
-def test_dropout_is_off_when_scoring() -> None:
-    X, y = linear_task(80)
-    model = PAICRegressor(hidden=(8, 8), dropout=0.9, max_steps=5, random_state=0).fit(X, y)
-    once, again = (model.forecast(X, r=0.4).mean() for _ in range(2))
-    assert np.array_equal(once, again)
-    x = (X - X.mean(axis=0)) / X.std(axis=0)
-    plain = layered(model.shape_, model.weights_, 0, x, np.full(80, 0.4))
-    np.testing.assert_allclose(once, plain[:, 0], atol=1e-12)
-
-
 # --- each network on its own
 
 
@@ -267,30 +256,6 @@ def squared_loss(
 
 def one_of(weights: Weights, network: int) -> Weights:
     return {name: array[network : network + 1] for name, array in weights.items()}
-
-
-def test_gradients_in_a_stack_are_those_of_the_networks_alone() -> None:
-    random = np.random.default_rng(0)
-    weights = random_weights(SMALL, 3)
-    x, y, r = doubles(
-        random.normal(size=(3, 20, 3)), random.normal(size=(3, 20)), random.uniform(size=(3, 20))
-    )
-
-    def gradients(stack: Stack, rows: slice) -> list[torch.Tensor]:
-        numbers = torch.arange(3)[rows]
-        loss = squared_loss(stack(x[rows], r[rows], None), y[rows], r[rows], numbers)
-        loss.mean(dim=-1).sum().backward()  # type: ignore[no-untyped-call]
-        return [parameter.grad for parameter in stack.parameters() if parameter.grad is not None]
-
-    together = gradients(stack_of(SMALL, weights).double(), slice(None))
-    assert len(together) == 6
-    for network in range(3):
-        alone = gradients(
-            stack_of(SMALL, one_of(weights, network)).double(),
-            slice(network, network + 1),
-        )
-        for whole, part in zip(together, alone, strict=True):
-            torch.testing.assert_close(whole[network : network + 1], part, rtol=1e-12, atol=1e-14)
 
 
 class Replay(Run):
@@ -418,24 +383,6 @@ def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases() -> None:
 
 
 # --- weights
-
-
-def test_a_weight_of_two_is_a_row_twice_in_the_gradient() -> None:
-    random = np.random.default_rng(0)
-    x, y, r = random.normal(size=(1, 6, 3)), random.normal(size=(1, 6)), random.uniform(size=(1, 6))
-    weight = np.array([1.0, 2.0, 0.0, 1.0, 2.0, 3.0])
-    twice = np.repeat(np.arange(6), weight.astype(int))
-
-    def slopes(rows: NDArray[np.intp], row_weight: Floats) -> torch.Tensor:
-        stack = stack_of(SMALL, random_weights(SMALL, 1)).double()
-        x_t, y_t, r_t, w_t = doubles(x[:, rows], y[:, rows], r[:, rows], row_weight)
-        losses = squared_loss(stack(x_t, r_t, None), y_t, r_t, torch.zeros(1))
-        ((losses * w_t).sum() / w_t.sum()).backward()  # type: ignore[no-untyped-call]
-        return torch.cat([p.grad.flatten() for p in stack.parameters() if p.grad is not None])
-
-    torch.testing.assert_close(
-        slopes(np.arange(6), weight), slopes(twice, np.ones(9)), rtol=1e-12, atol=1e-14
-    )
 
 
 @pytest.mark.parametrize("make", [PAICRegressor, MixtureMLPRegressor])
@@ -581,19 +528,6 @@ def test_validation_loss_is_the_papers_objective(alpha: float, standardize_y: bo
     log_density = forecast.logpdf(y_val) + np.log(y.std() if standardize_y else 1.0)
     average = np.mean((1 - alpha) * np.abs(forecast.pit(y_val) - everywhere) - alpha * log_density)
     assert objective == pytest.approx(average, abs=0.003)
-
-
-def test_validation_loss_of_a_mixture_is_each_members_mean_log_loss() -> None:
-    X, y = linear_task(200)
-    X_val, y_val = linear_task(60, seed=1)
-    model = MixtureMLPRegressor(3, 2, hidden=(16,), max_steps=60, random_state=0)
-    model.fit(X, 5 * y, X_val=X_val, y_val=5 * y_val)
-    for member in range(3):
-        alone = copy.copy(model)
-        alone.weights_ = one_of(model.weights_, member)
-        alone.spread_factor_ = 1.0
-        log_loss = -alone.forecast(X_val).logpdf(5 * y_val).mean() - np.log(model.y_unit_)
-        assert model.validation_loss_[member] == pytest.approx(log_loss, rel=2e-5, abs=2e-6)
 
 
 def test_validation_loss_is_weighted(trainings: list[tuple[Rows, Rows]]) -> None:
