@@ -221,17 +221,6 @@ def test_joint_terms_agree_with_multinomial_logistic_regression(
     np.testing.assert_allclose(found.T, peer.coef_, atol=2e-4)
 
 
-def test_maps_rise_strictly_with_finite_densities_for_every_pattern() -> None:
-    table, y = people(3000, 7, planted=True)
-    model = RecalibratedRegressor(standard, by=RULES | {"owner": "owner"}).fit(table, y)
-    fresh = table.head(200)
-    forecast = model.forecast(fresh)  # refuses a map that does not rise
-    for at in (-30.0, -3.0, 0.0, 3.0, 30.0):
-        assert np.isfinite(forecast.logpdf(np.full(200, at))).all()
-    with pytest.raises(InputError, match="groups has no effect"):
-        RecalibratedRegressor(standard).fit(table, y).forecast(fresh, groups={"a": fresh["owner"]})
-
-
 # --- definitions of groups
 
 

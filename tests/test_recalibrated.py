@@ -124,15 +124,9 @@ def test_maps_of_many_rows_cost_no_array_of_knots_for_each_row() -> None:
 @pytest.mark.parametrize(
     ("levels", "values", "message"),
     [
-        ([0, 0.5, 0.5, 1], [0, 0.2, 0.4, 1], "levels .*increase strictly"),
         ([0, 0.5, 1], [0, 0.7, 0.6], "values .*increase strictly"),
         ([0.1, 1], [0, 1], "levels must begin at 0 and end at 1, got 0.1 to 1"),
-        ([0, np.nan, 1], [0, 0.5, 1], r"levels\[1\] must be finite"),
-        (
-            TWO,
-            TWO,
-            r"levels and values .*\(2, 3\).*which",
-        ),
+        (TWO, TWO, r"levels and values .*\(2, 3\).*which"),
     ],
 )
 def test_maps_that_cannot_be_are_refused_in_one_line(
@@ -201,7 +195,7 @@ def test_unequal_weights_count_as_fewer_rows() -> None:
         np.array([0.3]),
         np.concatenate((np.full(500, 1.0), np.random.default_rng(4).uniform(size=500))),
     ],
-    ids=["one atom", "nearly one", "both ends", "one row", "half saturated"],
+    ids=str,
 )
 def test_atoms_still_give_a_strictly_rising_map_with_a_finite_density(pit: Floats) -> None:
     levels, values = learn_map(pit, np.ones(pit.size))
@@ -368,44 +362,6 @@ def test_groups_by_function_columns_or_both_halves_of_a_number_are_the_same_grou
 # --- groups
 
 
-def mixed_groups(n: int, seed: int) -> pd.DataFrame:
-    random = np.random.default_rng(seed)
-    day = pd.Timestamp("2020-01-01") + pd.to_timedelta(random.integers(0, 900, n), unit="D")
-    return pd.DataFrame(
-        {
-            "age": np.where(random.uniform(size=n) < 0.1, np.nan, random.integers(18, 80, n)),
-            "score": np.round(random.exponential(size=n), 1),
-            "capped": np.minimum(random.integers(0, 30, n), 12).astype(float),
-            "sex": random.integers(1, 3, n),
-            "owner": random.uniform(size=n) < 0.4,
-            "job": (
-                pd.Series(random.choice(["cook", "nurse"], n)).where(
-                    random.uniform(size=n) > 0.1, None
-                )
-            ),
-            "city": pd.Categorical(random.choice(["x", "y", "z"], n)),
-            "since": day,
-            "born": day.tz_localize("UTC"),
-            "date": [dt.date(2020, 1, 1 + int(k)) for k in random.integers(0, 9, n)],
-        }
-    )
-
-
-@pytest.mark.parametrize("name", ["age", "score", "capped", "owner", "job", "city", "born", "date"])
-def test_groups_in_training_are_those_of_an_audit_and_are_remembered(name: str) -> None:
-    table = mixed_groups(401, 0)
-    column = Partition.learn(table[name], name, source="X")
-    masks = group_columns(table, [name], source="X")
-    labels = column.labels(table[name])
-    assert column.names == list(masks)
-    for group, mask in masks.items():
-        np.testing.assert_array_equal(labels == group, mask)
-    # a few rows alone have the labels that they had among all, whatever their own median
-    part = table.iloc[5:40]
-    np.testing.assert_array_equal(column.labels(part[name]), labels[5:40])
-    np.testing.assert_array_equal(column.labels(part[name].reset_index(drop=True)), labels[5:40])
-
-
 def test_unseen_missing_and_small_groups_take_the_pooled_map() -> None:
     table, y = halves(600, 7)
     sides = table["side"].to_numpy(dtype=object)
@@ -446,9 +402,7 @@ def test_unseen_missing_and_small_groups_take_the_pooled_map() -> None:
     ("trained", "given"),
     [
         ([True, False, True], ["1", "0", "1"]),
-        ([1.0, 0.0, np.nan], pd.array([True, False, None], dtype="boolean")),
         ([1, 2, 3], ["1.0", "2.0", "03"]),
-        (np.float32([0.1, 0.7, 0.3]), [0.1, 0.7, 0.3]),
         (pd.Categorical([2, 1, 3]), [2.0, 1.0, 3.0]),
         (np.arange(13.0) / 10, np.float32(np.arange(13.0) / 10)),
         (pd.date_range("2020-01-01", periods=13), [dt.date(2020, 1, day) for day in range(1, 14)]),
@@ -490,13 +444,10 @@ def test_new_labels_in_most_rows_are_said_in_one_line() -> None:
     table, y = halves(400, 34)
     table = table.assign(own=np.where(np.arange(400) % 4 < 2, "yes", "no"))
     model = RecalibratedRegressor(Says(), by=["side", "own"], random_state=0).fit(table, y)
-    with pytest.warns(
-        UnseenValuesWarning, match=r"column 'own': 40 of 40 values never occurred in training"
-    ) as caught:
+    message = r"^column 'own': 40 of 40 values never occurred in training.*had 'no', 'yes'"
+    with pytest.warns(UnseenValuesWarning, match=message) as caught:
         model.forecast(table[:40].assign(own=True))
     assert len(caught) == 1
-    assert "training had 'no', 'yes'" in str(caught[0].message)
-    assert "\n" not in str(caught[0].message)
     assert caught[0].filename == __file__
     by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["own"], random_state=0).fit(
         table, y
@@ -679,29 +630,25 @@ def test_a_loaded_model_forecasts_the_same_to_the_last_digit(by: Any, tmp_path: 
     assert again.by == model.by
 
 
-class CountingRidge(Ridge):
-    """Counts how often it is fitted."""
-
-    fits = 0
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        CountingRidge.fits += 1
-        return super().fit(X, y, sample_weight)
-
-
 @pytest.mark.parametrize("spread", ["constant", "learned"])
-def test_a_plain_regressor_is_fitted_once_for_each_fold_and_once_for_all(
-    spread: str,
-) -> None:
+def test_a_plain_regressor_is_fitted_once_for_each_fold_and_once_for_all(spread: str) -> None:
+    fitted_to: list[Any] = []
+
+    class Noting(Ridge):  # type: ignore[misc]
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            fitted_to.append(y)
+            return super().fit(X, y, sample_weight)
+
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.normal(size=1000), "half": rng.choice(["x", "y"], 1000)})
     y = X["a"] + np.where(X["half"] == "x", 0.8, -0.8) + rng.normal(size=1000)
-    CountingRidge.fits = 0
     features = FunctionTransformer(lambda table: table[["a"]])
     model = RecalibratedRegressor(
-        make_pipeline(features, CountingRidge()), by="half", spread=spread, random_state=0
+        make_pipeline(features, Noting()), by="half", spread=spread, random_state=0
     ).fit(X, y)
-    assert CountingRidge.fits == 6
+    assert len(fitted_to) == 6
+    # never to the sizes of residuals: a regressor may raise, or silently learn something else
+    assert all(np.isin(each, y).all() for each in fitted_to)
     # without the map each half is off by Phi(0.8 / sqrt(1.64 + 1)) - 1/2 = 0.19
     pit = model.forecast(X).cdf(y)
     for half in ("x", "y"):

@@ -18,12 +18,11 @@ from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
 from evenhand.forecasters.corrections import (
     Patterns,
     learn_rescaling,
-    log_p_values,
     losses_of_cells,
 )
 from evenhand.forecasters.events import Curve, Events, learn_disjoint, learn_overlapping
 from evenhand.forecasters.held_out import HeldOut, Maps
-from evenhand.forecasters.maps import Everyone, Overlapping, learn_maps
+from evenhand.forecasters.maps import Overlapping, learn_maps
 from evenhand.forecasters.pit_cells import PitCells
 from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical
@@ -163,20 +162,6 @@ def test_maps_of_counts_recover_a_map_of_the_cdf() -> None:
     assert off < 0.03
 
 
-def test_recalibrated_counts_are_calibrated_on_average_in_the_training_rows() -> None:
-    random = np.random.default_rng(1)
-    table = people(3000, 2)
-    y = random.poisson(np.exp(1.0 + 0.5 * table["x"])).astype(np.float64)
-    held_out = HeldOut.of(forecast_of("count", table, 0.0), y)
-    maps = Maps.learn(held_out, np.ones(3000), Everyone())
-    after, _ = maps.applied(held_out, Everyone())
-    at, left, right = after.pit.distribution(np.ones(3000))
-    found = np.interp(maps.pits.values[0], at, (left + right) / 2)
-    # self-consistency of the likelihood, but for the prior of half a row per interval
-    n_knots = maps.pits.values.size
-    assert np.abs(found - maps.pits.values[0]).max() < 0.5 * n_knots / 3000
-
-
 def test_terms_of_events_agree_with_logistic_regression(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evenhand.forecasters.events.SPREAD_OF_ALL", 1e4)
     monkeypatch.setattr("evenhand.forecasters.events.SPREADS_OF_GROUPS", (0.0, 1e4))
@@ -275,27 +260,6 @@ def test_events_that_contradict_the_forecasts_get_an_increasing_map() -> None:
     assert (np.diff(moved) > 0).all()
     # the best of them is constant: the rate of the event is 1/2
     np.testing.assert_allclose(moved, 0.5, atol=0.1)
-
-
-def test_hurdles_are_recalibrated_in_both_parts() -> None:
-    table = people(6000, 11)
-    x, a, _ = features(table)
-    truth = Forecast.from_hurdle(
-        special.expit(0.2 * x + 0.8 * a), amounts(3 + x - 0.7 * a, x * 0 + 1)
-    )
-    y = truth.sample(0)
-    model = RecalibratedRegressor(models("hurdle"), by="a", random_state=0).fit(table, y)
-    found = model.forecast(table)
-    for group in (0, 1):
-        inside = a == group
-        # standard errors: 0.5 / sqrt(2400) of the rate, and those of 1,000 PITs at least
-        rate = found.event_probability()[inside].mean()
-        assert rate == pytest.approx(np.mean(y[inside] != 0), abs=0.01)
-        positive = inside & (y != 0)
-        pit = found.positive_part().cdf(np.where(y > 0, y, 1.0))[positive]
-        assert calibration_error(pit) < error_by_chance() / np.sqrt(positive.sum())
-    # the atom stays where it is
-    assert found.cdf_left(0.0).max() < 1e-9
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -413,18 +377,6 @@ def test_location_of_cells_is_a_probit_regression() -> None:
     mapped, _ = found.apply(PitCells.of(np.array([0.7])), Patterns(alone.members, alone.which[:1]))
     # one parameter too many, with a weak prior: the fitted probability is the rate
     assert mapped.low[0] == pytest.approx(1 - y.mean(), abs=2e-3)
-
-
-def test_tests_of_groups_take_randomized_pits() -> None:
-    found = []
-    for seed in range(200):
-        random = np.random.default_rng(seed)
-        base = Forecast.from_poisson(np.full(300, 0.5))
-        pit = HeldOut.of(base, random.poisson(0.5, 300).astype(np.float64)).pit
-        pit = PitCells(pit.low, pit.high, random.uniform(size=300))
-        found.append(np.exp(log_p_values(pit.points, np.ones(300), np.ones((300, 1), dtype=bool))))
-    # Kolmogorov-Smirnov at 1e-3
-    assert stats.kstest(np.ravel(found), "uniform").pvalue > 1e-3
 
 
 def test_outcomes_that_were_thought_impossible_keep_the_check_finite() -> None:

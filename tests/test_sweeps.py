@@ -14,7 +14,7 @@ import pytest
 from joblib import parallel_config
 from numpy.typing import NDArray
 
-from evenhand import InputError, PAICRegressor
+from evenhand import PAICRegressor
 from evenhand.forecasters.network.training import train_best
 
 distributed = pytest.importorskip("distributed", reason="needs evenhand[scale]")
@@ -53,13 +53,6 @@ def same_weights(first: PAICRegressor, second: PAICRegressor, rtol: float = 1e-4
         np.allclose(second.weights_[name], array, rtol=rtol, atol=1e-6)
         for name, array in first.weights_.items()
     )
-
-
-def test_a_path_without_a_back_end_is_one_training() -> None:
-    X, y = table()
-    whole = PAICRegressor.path(X, y, ALPHAS, **SMALL, random_state=0)
-    one = PAICRegressor.path(X, y, ALPHAS, n_jobs=1, **SMALL, random_state=0)
-    assert all(same_weights(a, b, rtol=0) for a, b in zip(whole, one, strict=True))
 
 
 def test_a_path_is_split_into_trainings_that_depend_on_their_number_only(workers: set[int]) -> None:
@@ -103,8 +96,3 @@ def test_trainings_of_a_path_set_the_same_rows_aside(
     np.testing.assert_array_equal(seen[0], seen[1])
     assert not same_weights(models[0], models[2], rtol=0.1)
     assert all(model.random_state is random_state for model in models)
-
-
-def test_a_path_needs_an_alpha() -> None:
-    with pytest.raises(InputError, match=r"^alphas .*at least one"):
-        PAICRegressor.path(*table(), [])
