@@ -523,13 +523,10 @@ def test_weights_enter_the_models_and_the_law() -> None:
     np.testing.assert_allclose(law, expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "inner", [RandomizedRegressor(Ridge()), small_paic()], ids=["link", "network"]
-)
+@pytest.mark.parametrize("inner", [RandomizedRegressor(Ridge()), small_paic()])
 def test_what_is_randomized_is_not_randomized_again(inner: Any) -> None:
-    with pytest.raises(InputError, match=f"{type(inner).__name__} is already randomized") as caught:
+    with pytest.raises(InputError, match=f"{type(inner).__name__} is already randomized"):
         RandomizedRegressor(inner).fit(X, Y)
-    assert "\n" not in str(caught.value)
     with pytest.raises(InputError, match="is already randomized"):
         RandomizedRegressor(FrozenEstimator(clone(inner).fit(X, Y))).fit(X, Y)
 

@@ -17,7 +17,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import BayesianRidge, Ridge
@@ -27,7 +26,6 @@ from sklearn.preprocessing import FunctionTransformer
 from evenhand import (
     InputError,
     RecalibratedRegressor,
-    load,
     save,
 )
 from evenhand.calibration import calibration_error
@@ -71,25 +69,6 @@ def test_around_a_normal_it_is_the_map_at_its_cdf() -> None:
     np.testing.assert_allclose(
         batch.ppf(p), stats.norm.ppf(np.interp(p, VALUES, LEVELS)), rtol=1e-11, atol=1e-13
     )
-
-
-@pytest.mark.parametrize("z", [8.0, 60.0])
-def test_far_tails_are_the_bases_times_a_constant(z: float) -> None:
-    batch = Recalibrated(Normal([0.0], 1.0), LEVELS, VALUES)
-    # slopes of the outer lines: 0.3 / 0.1 and 0.05 / 0.2
-    np.testing.assert_allclose(batch.logcdf(-z), np.log(3.0) + stats.norm.logcdf(-z), rtol=1e-12)
-    np.testing.assert_allclose(batch.logsf(z), np.log(0.25) + stats.norm.logsf(z), rtol=1e-12)
-    np.testing.assert_allclose(
-        batch.logpdf([-z])[0], np.log(3.0) + stats.norm.logpdf(z), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        batch.logpdf([z])[0], np.log(0.25) + stats.norm.logpdf(z), rtol=1e-12
-    )
-    for log_tail, upper, sign in ((np.log(3.0), False, -1), (np.log(0.25), True, 1)):
-        tail = np.array([log_tail + stats.norm.logsf(z)])
-        np.testing.assert_allclose(
-            batch.quantile_from_tail(tail, np.array([upper])), sign * z, rtol=1e-12
-        )
 
 
 def test_a_tail_that_the_map_makes_tiny_in_the_middle_keeps_its_digits() -> None:
@@ -167,16 +146,6 @@ def test_knots_are_quantiles_at_equal_steps_and_at_doubling_ranks_of_both_tails(
     np.testing.assert_allclose(
         levels[1:-1], stats.mstats.mquantiles(pit, values[1:-1], alphap=0, betap=0), rtol=1e-12
     )
-
-
-def test_whole_weights_shift_the_law_as_repeated_rows_do() -> None:
-    rng = np.random.default_rng(3)
-    pit, weight = rng.uniform(size=4000), rng.integers(1, 4, 4000)
-    place, share = plotting_positions(pit, weight.astype(float))
-    again, repeated = plotting_positions(np.repeat(pit, weight), np.ones(weight.sum()))
-    np.testing.assert_array_equal(place, again)
-    # plotting positions differ by less than one row of n
-    np.testing.assert_allclose(share, repeated, atol=1 / 4000)
 
 
 def test_unequal_weights_count_as_fewer_rows() -> None:
@@ -607,27 +576,6 @@ def test_what_cannot_be_used_is_refused_in_one_line(case: str) -> None:
             rows, linear_task(120)[1]
         )
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("by", [["side", "x"], "since"])
-def test_a_loaded_model_forecasts_the_same_to_the_last_digit(by: Any, tmp_path: Path) -> None:
-    table, y = halves(400, 15)
-    table = table.assign(
-        since=pd.Timestamp("2021-05-01") + pd.to_timedelta(np.arange(400) % 77, unit="h")
-    )
-    inner = make_pipeline(make_column_transformer(("passthrough", ["x"])), Ridge())
-    model = RecalibratedRegressor(inner, by, random_state=0).fit(table, y)
-    save(model, tmp_path)
-    again = load(tmp_path)
-    fresh = halves(300, 16)[0].assign(since=pd.Timestamp("2021-05-02"))
-    for rows in (table, fresh):
-        outcomes = np.linspace(-3, 3, len(rows))
-        np.testing.assert_array_equal(
-            again.forecast(rows).pit(outcomes), model.forecast(rows).pit(outcomes)
-        )
-        np.testing.assert_array_equal(again.forecast(rows).ppf(0.1), model.forecast(rows).ppf(0.1))
-    assert again.groups_.equals(model.groups_) or model.groups_.empty
-    assert again.by == model.by
 
 
 @pytest.mark.parametrize("spread", ["constant", "learned"])
