@@ -378,17 +378,6 @@ def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases() -> None:
 # --- validation rows and early stopping
 
 
-@pytest.mark.parametrize(("n", "fraction"), [(11, 0.99), (200, 0.15), (1000, 0.0001)])
-def test_split_rows_are_disjoint_and_cover_all_rows(n: int, fraction: float) -> None:
-    number = np.arange(n, dtype=np.float64)
-    learning, validation = split_rows(Rows(number[:, None], number, number + 1), fraction, 0)
-    assert validation.y.size == min(max(round(fraction * n), 1), n - 1)
-    assert sorted([*learning.y, *validation.y]) == number.tolist()
-    for part in (learning, validation):
-        assert np.array_equal(part.x[:, 0], part.y)
-        assert np.array_equal(part.weight, part.y + 1)
-
-
 @pytest.mark.parametrize(("n", "fraction", "n_networks"), [(200, 0.15, 6), (60, 0.5, 7)])
 def test_networks_set_different_rows_aside(n: int, fraction: float, n_networks: int) -> None:
     rows = Rows(np.zeros((n, 1)), np.arange(n, dtype=np.float64), np.ones(n))
@@ -816,23 +805,6 @@ def objective_over_the_truth(pit: Floats, log_density: Floats, r: Floats, alpha:
     return float(
         individual_calibration_loss(tensor(pit), tensor(log_density), tensor(r), alpha).mean()
     )
-
-
-@pytest.mark.parametrize(
-    ("alpha", "price", "error"), [(0.05, 1.374, 0.049), (0.2, 0.280, 0.176), (0.5, 0.024, 0.285)]
-)
-def test_objective_of_the_laplace_link_over_the_truth_agrees_with_the_table(
-    alpha: float, price: float, error: float
-) -> None:
-    # Y uniform, so the entropy is 0 and the objective is (1 - alpha) * error + alpha * price; the
-    # average over people and draws is the midpoint rule on 400 x 400 cells, and the table is
-    # rounded to 0.0005
-    cells = (np.arange(400) + 0.5) / 400
-    y, r = (grid.ravel() for grid in np.meshgrid(cells, cells))
-    link = Laplace(alpha)
-    pit = link.ppf(y, r)
-    value = objective_over_the_truth(pit, -link.logpdf(pit, r), r, alpha)
-    assert value == pytest.approx((1 - alpha) * error + alpha * price, abs=0.0015)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.5])
