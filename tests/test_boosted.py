@@ -265,8 +265,7 @@ def test_categories_and_missing_values_are_found() -> None:
         model.predict(fresh[fresh.columns[::-1]][table.columns]), model.predict(fresh)
     )
 
-
-def test_levels_not_seen_in_training_count_as_missing() -> None:
+    # levels that training did not have count as missing
     table, y, _ = table_of(600)
     table["city"] = table["city"].astype(object).where(np.arange(600) % 7 > 0, None)
     model = quick().fit(table, y)

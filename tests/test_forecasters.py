@@ -19,7 +19,6 @@ from scipy import special, stats
 from scipy.stats import mstats
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import SimpleImputer
@@ -446,14 +445,6 @@ def test_a_frozen_model_is_used_as_it_is(inner: Any) -> None:
     # few rows are enough where no folds are cut
     with outcomes_checked():
         RandomizedRegressor(FrozenEstimator(trained)).fit(X[:3], Y[:3])
-
-
-def test_a_frozen_forecaster_is_used_as_it_is() -> None:
-    trained = small_mixture().fit(X, Y)
-    model = RandomizedRegressor(FrozenEstimator(trained)).fit(X[:50], Y[:50])
-    assert same(model.base_forecast(X), trained.forecast(X))
-    with pytest.raises(NotFittedError):
-        RandomizedRegressor(FrozenEstimator(small_mixture())).fit(X, Y)
 
 
 def test_a_model_that_says_its_spread_is_normal() -> None:
