@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -36,16 +34,15 @@ from sksurv.ensemble import RandomSurvivalForest
 
 from evenhand import Forecast, InputError, RandomizedRegressor, RecalibratedRegressor, load, save
 from evenhand.calibration import calibration_error
-from evenhand.distributions import Normal, NormalMixture, Quantiles
+from evenhand.distributions import Normal, NormalMixture
 from evenhand.forecasters import adapters
 from evenhand.forecasters.adapters.distribution_bases import FITTED_LEVELS
-from forecaster_examples import linear_task, small_mixture, small_paic
+from forecaster_examples import linear_task, small_mixture
 
 Floats = NDArray[np.float64]
 
 X, Y = linear_task(160)
 NEW, NEW_Y = linear_task(50, seed=1)
-LEVELS = np.array([0.001, 0.02, 0.05, 0.3, 0.5, 0.77, 0.95, 0.999])
 TABLE_ERROR = 5e-4
 
 
@@ -86,7 +83,7 @@ class LikeNGBoost(RegressorMixin, BaseEstimator):
         return self
 
     def law(self, rows: Any) -> Any:
-        shape = () if self.family == "norm" else (0.4,) if self.family == "lognorm" else (4.0,)
+        shape = () if self.family == "norm" else (4.0,)
         return getattr(stats, self.family)(*shape, loc=mean_of(rows), scale=0.5)
 
     def pred_dist(self, X: Any) -> Any:
@@ -99,19 +96,14 @@ class LikeNGBoost(RegressorMixin, BaseEstimator):
 class LikeSkpro:
     """Says a table of one column, and is no estimator of scikit-learn's."""
 
-    def __init__(self, family: str = "norm") -> None:
-        self.family = family
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {"family": self.family}
+        return {}
 
     def fit(self, X: Any, y: Any) -> LikeSkpro:
         return self
 
-    law = LikeNGBoost.law
-
     def predict_proba(self, X: Any) -> Any:
-        return Law(self.law(X), (len(X), 1))
+        return Law(stats.norm(mean_of(X), 0.5), (len(X), 1))
 
     def predict_quantiles(self, X: Any, alpha: Any = None) -> Any:
         raise NotImplementedError
@@ -188,29 +180,16 @@ def test_what_a_model_has_decides_how_it_is_served() -> None:
         assert kind(clone(estimator, safe=False)) == name
 
 
-def test_every_kind_is_registered_and_tried() -> None:
-    written = {
-        one
-        for file in pkgutil.iter_modules(adapters.__path__)
-        for one in vars(importlib.import_module(f"{adapters.__name__}.{file.name}")).values()
-        if isinstance(one, type) and issubclass(one, adapters.Base)
-    }
-    assert set(adapters.KINDS.values()) == written - {adapters.Base}
-    # counts are seen from the outcomes: tests of discrete forecasters try them
-    assert {name for _, name in KINDS} | {"counts"} == set(adapters.KINDS)
-
-
 # --- functions
 
 
 @pytest.mark.parametrize(
     "function",
     [
-        says_normal,
         lambda rows: Forecast.from_normal(mean_of(rows), np.full(len(rows), 0.5)),
         lambda rows: (pd.Series(mean_of(rows)), np.full((len(rows), 1), 0.5)),
     ],
-    ids=["moments", "forecast", "column"],
+    ids=["forecast", "column"],
 )
 def test_a_function_says_its_own_distributions(function: Callable[[Any], Any]) -> None:
     model = plain(function, alpha=1.0)
@@ -255,12 +234,8 @@ def says_forecast(rows: Any) -> Forecast:
     [
         (QuantileRegressor(alpha=0.0), "quantile"),
         (GradientBoostingRegressor(loss="quantile", n_estimators=5, random_state=0), "alpha"),
-        (
-            make_pipeline(StandardScaler(), QuantileRegressor(alpha=0.0)),
-            "quantileregressor__quantile",
-        ),
     ],
-    ids=["linear", "gradient", "pipeline"],
+    ids=["linear", "gradient"],
 )
 @pytest.mark.filterwarnings("ignore:.*sparse")
 def test_a_model_for_one_quantile_is_fitted_at_every_level(estimator: Any, parameter: str) -> None:
@@ -283,7 +258,7 @@ def test_a_model_for_one_quantile_is_fitted_at_every_level(estimator: Any, param
     )
 
 
-def test_quantiles_that_cross_are_sorted_and_kept_apart() -> None:
+def test_quantiles_that_cross_are_sorted_and_those_that_do_not_fit_the_levels_refused() -> None:
     class Crossing(ManyQuantiles):
         def predict(self, X: Any) -> Floats:
             return np.tile([[4.0, 0.0, 1.0, 1.0, 3.0]], (len(X), 1))
@@ -294,8 +269,6 @@ def test_quantiles_that_cross_are_sorted_and_kept_apart() -> None:
         base.ppf([0.1, 0.3, 0.5, 0.7, 0.9])[0], [-0.02, 0.98, 1.0, 3.0, 4.0], rtol=0, atol=1e-12
     )
 
-
-def test_columns_that_do_not_fit_the_levels_are_refused() -> None:
     class Narrow(ManyQuantiles):
         def predict(self, X: Any) -> Floats:
             return mean_of(X)
@@ -325,34 +298,11 @@ def test_quantiles_are_calibrated_where_the_model_is_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("like", "family"), [(LikeNGBoost, "norm"), (LikeNGBoost, "t"), (LikeSkpro, "lognorm")]
-)
-def test_a_model_that_says_a_law_is_taken_at_its_word(like: Any, family: str) -> None:
-    estimator = like(family)
-    base = plain(estimator).base_forecast(NEW)
-    law = estimator.law(NEW)
-    exact = family == "norm"
-    assert isinstance(base.distribution, Normal if exact else Quantiles)
-    np.testing.assert_allclose(
-        base.cdf(NEW_Y), law.cdf(NEW_Y), rtol=0, atol=1e-6 if exact else TABLE_ERROR
-    )
-    values = base.ppf(LEVELS)
-    np.testing.assert_allclose(
-        law.cdf(values.T).T, np.broadcast_to(LEVELS, values.shape), rtol=0, atol=TABLE_ERROR
-    )
-    if exact:
-        np.testing.assert_allclose(values, law.ppf(LEVELS[:, None]).T, rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize(
     ("law", "message"),
     [
         (object(), "must return an object with ppf from pred_dist, got object from Odd"),
         (Law(stats.norm(np.zeros(7)), (7,)), "Odd predicts 7 values .* 1 row"),
-        (
-            Law(stats.norm([np.nan]), (1,)),
-            "Odd predicts .*not finite .* 1 row",
-        ),
+        (Law(stats.norm([np.nan]), (1,)), "Odd predicts .*not finite .* 1 row"),
     ],
 )
 def test_laws_that_cannot_be_used_are_refused(law: Any, message: str) -> None:
@@ -383,14 +333,13 @@ def test_ngboost_is_taken_at_its_word(family: str) -> None:
     np.testing.assert_array_equal(frozen.base_forecast(NEW).pit(new_y), base.pit(new_y))
 
 
-@pytest.mark.parametrize("family", ["Laplace"])
-def test_skpro_is_taken_at_its_word(family: str) -> None:
+def test_skpro_is_taken_at_its_word() -> None:
     from skpro.regression.residual import ResidualDouble
 
-    estimator = ResidualDouble(Ridge(), dist=family)
+    estimator = ResidualDouble(Ridge(), dist="Laplace")
     model = RandomizedRegressor(estimator, random_state=0).fit(X, Y)
     law = model.estimator_.predict_proba(NEW)
-    base, atol = model.base_forecast(NEW), 1e-6 if family == "Normal" else TABLE_ERROR
+    base, atol = model.base_forecast(NEW), TABLE_ERROR
     cdf = np.ravel(np.asarray(law.cdf(NEW_Y[:, None])))
     np.testing.assert_allclose(base.pit(NEW_Y), cdf, rtol=0, atol=atol)
     frozen = RandomizedRegressor(FrozenEstimator(model.estimator_)).fit(NEW, NEW_Y)
@@ -443,11 +392,7 @@ def test_ensembles_of_scikit_learn_become_mixtures_of_their_members() -> None:
     [
         ([], "estimator .*empty list; .*at least one"),
         ([BayesianRidge(), Ridge()], "contains a Ridge.*normal.*VotingRegressor"),
-        (
-            [says_normal, LikeNGBoost("t")],
-            "contains a LikeNGBoost.*normal",
-        ),
-        ([small_paic()], "PAICRegressor is already randomized"),
+        ([says_normal, LikeNGBoost("t")], "contains a LikeNGBoost.*normal"),
     ],
 )
 def test_members_that_cannot_be_mixed_are_refused(members: list[Any], message: str) -> None:
@@ -483,9 +428,6 @@ STORED: dict[str, Callable[[], Any]] = {
     "mended": lambda: RandomizedRegressor(BayesianRidge(), recalibrate=True, random_state=0),
     "members": lambda: RandomizedRegressor([BayesianRidge(), small_mixture()]),
     "bagging": lambda: RandomizedRegressor(BaggingRegressor(BayesianRidge(), 3, random_state=0)),
-    "voting": lambda: RandomizedRegressor(
-        VotingRegressor([("a", BayesianRidge()), ("b", ARDRegression())])
-    ),
 }
 
 # name -> forecaster, and what is attached to it
@@ -494,14 +436,9 @@ ATTACHED: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         lambda: RandomizedRegressor(says_twice, recalibrate=True),
         lambda model: says_twice,
     ),
-    "law": (lambda: RandomizedRegressor(LikeNGBoost("t")), lambda model: model.estimator_),
     "tagless": (
         lambda: RandomizedRegressor(LikeSkpro()),
         lambda model: FrozenEstimator(model.estimator_),
-    ),
-    "one member": (
-        lambda: RandomizedRegressor([BayesianRidge(), says_normal]),
-        lambda model: says_normal,
     ),
     "two members": (
         lambda: RandomizedRegressor([says_normal, BayesianRidge(), says_twice]),

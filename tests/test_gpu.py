@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 
 import evenhand
 from evenhand import InputError, MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
-from evenhand.forecasters.network.settings import Settings
-from evenhand.forecasters.network.stack import Shape, Stack, pick_device, score
-from evenhand.forecasters.network.training import Rows, Run, Validation, row_numbers, tensors
+from evenhand.forecasters.network.stack import pick_device, score
 
 Floats = NDArray[np.float64]
 
@@ -65,47 +63,6 @@ def test_nothing_in_a_training_is_made_on_a_device_by_default(make: Callable[...
     np.testing.assert_array_equal(found, pits(plain, X, y))
 
 
-def plain_step(
-    parameters: list[torch.Tensor],
-    gradients: list[torch.Tensor],
-    first: list[torch.Tensor],
-    second: list[torch.Tensor],
-    *_: Any,
-    **__: Any,
-) -> None:
-    """Take a step on tensors without numbers; the fused one is for real devices."""
-    for p, gradient, mean, square in zip(parameters, gradients, first, second, strict=True):
-        p.sub_(mean.lerp_(gradient, 0.1) / square.lerp_(gradient**2, 0.001))
-
-
-@every_network
-def test_a_step_and_a_check_keep_to_the_device_of_the_stack(
-    make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("evenhand.forecasters.network.training.adamw", plain_step)
-    # tensors of the device "meta" have a shape and no numbers; mixed with others they are an error
-    where = torch.device("meta")
-    model = make()
-    model._alphas = [0.1, 0.3]
-    shape = Shape(3, model._n_outputs, (8, 8), model.takes_draw, 0.5, model.activation)
-    rows = Rows(*task(40), np.ones(40))
-    x, outcome, weight = tensors(rows, where)
-    stack, loss = Stack(shape, 2).to(where), model._row_loss()
-    run = Run(stack, loss, Settings(1e-2, 0.0, 16, 10, 2, 2), row_numbers(rows, where))
-    run.step(1, x, outcome, weight, None)  # type: ignore[arg-type]  # there is no generator of this device
-    found = Validation(loss, rows, model.takes_draw, where)(stack.eval(), run.numbers)
-    made = [
-        found,
-        run.best,
-        run.waited,
-        run.n_steps,
-        run.order,
-        *run.kept.values(),
-        *stack.parameters(),
-    ]
-    assert {tensor.device for tensor in made} == {where}
-
-
 @needs_none
 def test_errors_of_a_cuda_device_are_input_errors_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch,
@@ -121,9 +78,8 @@ def test_errors_of_a_cuda_device_are_input_errors_with_the_remedy(
     monkeypatch.setattr(
         "evenhand.forecasters.network.stack.pick_device", lambda device: torch.device("meta")
     )
-    with pytest.raises(InputError, match=r"device is lost\); use device='cpu'") as caught:
+    with pytest.raises(InputError, match=r"^.*device is lost\); use device='cpu'[^\n]*\Z"):
         model.forecast(task(3)[0])
-    assert "\n" not in str(caught.value)
 
 
 @needs_none
@@ -171,10 +127,8 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
         (lambda: model.forecast(X, 0.5), "predict fewer rows at once"),
         (lambda: PAICRegressor(hidden=(4, 4), device="cpu").fit(X, y), "a smaller batch_size"),
     ):
-        with pytest.raises(InputError, match=remedy) as caught:
+        with pytest.raises(InputError, match=rf"^.*too little free memory.*{remedy}[^\n]*\Z"):
             call()
-        assert "\n" not in str(caught.value)
-        assert "too little free memory" in str(caught.value)
 
 
 def test_the_validation_loss_in_parts_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,8 +178,8 @@ def test_scores_do_not_depend_on_the_device(make: Callable[..., Any], trained_on
 
 @needs_gpu
 @every_network
-def test_a_model_of_the_gpu_is_saved_loaded_and_pickled(
-    make: Callable[..., Any], tmp_path: Path
+def test_a_model_of_the_gpu_is_saved_loaded_and_pickled_and_scores_where_there_is_none(
+    make: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y = task()
     model = make(device="cuda").fit(X, y)
@@ -236,36 +190,9 @@ def test_a_model_of_the_gpu_is_saved_loaded_and_pickled(
         np.testing.assert_allclose(pits(again, X, y), pits(model, X, y), rtol=1e-12)
         again.device = "cpu"
         np.testing.assert_allclose(pits(again, X, y), pits(model, X, y), rtol=1e-9)
-
-
-@needs_gpu
-def test_a_model_of_the_gpu_scores_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = task()
-    model = MAKERS["paic"](device="auto").fit(X, y)
-    expected = pits(model, X, y)
+    expected, model.device = pits(model, X, y), "auto"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     np.testing.assert_allclose(pits(model, X, y), expected, rtol=1e-9)
-
-
-@needs_gpu
-@every_network
-def test_an_audit_on_a_gpu_is_the_audit_on_the_cpu(make: Callable[..., Any]) -> None:
-    X, y = task(600)
-    model = make(device="cuda").fit(X[:300], y[:300])
-    if not model.takes_draw:
-        model = RandomizedRegressor(model, 0.2, random_state=0).fit(X[:300], y[:300])
-    inner = getattr(model, "estimator_", model)
-    found = []
-    for device in ("cpu", "cuda"):
-        inner.device = device
-        found.append(
-            evenhand.audit(
-                model, X[300:], y[300:], random_state=0, n_simulations=2, learned_masses=()
-            )
-        )
-    for name in ("scores", "groups", "worst_groups"):
-        ours, theirs = (getattr(each, name).select_dtypes("number").to_numpy() for each in found)
-        np.testing.assert_allclose(theirs, ours, rtol=1e-6, atol=1e-6)
 
 
 @needs_gpu

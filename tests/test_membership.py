@@ -191,19 +191,12 @@ def test_findings_of_a_proxy_are_those_of_weighted_rows_and_prove_nothing_of_mem
     assert row["off"]
     assert row["problem"]
     text = " ".join(found.summary(full=True).split())
-    sentence = text[text.index("Group proxy (") :]
-    assert sentence.startswith(f"Group proxy ({row['n']:,} expected members): outcomes lower")
-    assert "hold for all rows weighted by the probability of membership" in sentence
+    assert f"Group proxy ({row['n']:,} expected members): outcomes lower" in text
+    assert "hold for all rows weighted by the probability of membership" in text
     # members of a group known by probability have no upper bound of their error
     chance = random.random(2000)
     y = (random.random(2000) < chance).astype(float)
     for groups, is_proven in ((None, True), ({"half": p > 0.5}, True), ({"proxy": p}, False)):
-        calm = audit(
-            Forecast.from_probability(chance),
-            y=y,
-            groups=groups,
-            tolerance=0.3,
-            random_state=0,
-            **QUICK,
-        )
+        given: dict[str, Any] = {"groups": groups, "tolerance": 0.3, "random_state": 0} | QUICK
+        calm = audit(Forecast.from_probability(chance), y=y, **given)
         assert calm.status.is_proven is is_proven

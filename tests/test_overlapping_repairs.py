@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,21 @@ from numpy.typing import NDArray
 from scipy import special, stats
 from sklearn.base import clone
 from sklearn.linear_model import BayesianRidge, LogisticRegression
+from sklearn.tree import DecisionTreeRegressor
 
+from command_outcome import Command
 from evenhand import (
     Forecast,
     InputError,
     RandomizedRegressor,
     RecalibratedRegressor,
+    audit,
     load,
     save,
 )
 from evenhand.calibration import calibration_error
 from evenhand.columns import Condition, Group, GroupRule
+from evenhand.forecast import OWN_VALUES
 from evenhand.forecasters.corrections import (
     Patterns,
     Rescaling,
@@ -34,6 +37,7 @@ from evenhand.forecasters.corrections import (
     learn_corrections,
     log_p_values,
 )
+from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -89,21 +93,12 @@ def masks_of(table: pd.DataFrame) -> NDArray[np.bool_]:
     return np.column_stack([rule.mask(table) for rule in rules])
 
 
-@functools.cache
-def noise_of_one() -> float:
-    """0.999 quantile of the integral of the absolute value of a Brownian bridge."""
-    n = 200
-    pit = np.sort(np.random.default_rng(0).uniform(size=(20_000, n)))
-    errors = np.abs(pit - (np.arange(n) + 0.5) / n).mean(axis=1)
-    return float(np.quantile(errors, 0.999) * np.sqrt(n))
-
-
 def noise(n_map: int, n_fresh: int) -> float:
     """0.999 quantile of the W1 of fresh PITs mapped by the distribution of earlier ones.
 
     The difference of both empirical processes is a Brownian bridge times the returned square root.
     """
-    return noise_of_one() * float(np.sqrt(1 / n_map + 1 / n_fresh))
+    return error_by_chance() * float(np.sqrt(1 / n_map + 1 / n_fresh))
 
 
 def test_overlapping_groups_are_repaired_on_fresh_rows() -> None:
@@ -125,20 +120,6 @@ def test_overlapping_groups_are_repaired_on_fresh_rows() -> None:
     # by theory the gain of separate normal distributions is about 0.1 nats over one map
     gain = (model.forecast(table).logpdf(y) - pooled.forecast(table).logpdf(y)).mean()
     assert gain > 0.05
-
-
-def test_the_repaired_log_score_is_that_of_the_truth() -> None:
-    table, y = people(4000, 5, planted=True)
-    model = RecalibratedRegressor(standard, by=RULES).fit(table, y)
-    fresh, outcomes = people(20_000, 6, planted=True)
-    is_club = fresh["club"] == 1
-    mean = 0.4 * (fresh["x"] > 0.5) - 0.5 * ((fresh["age"] <= 40) & is_club)
-    best = stats.norm(mean, np.where(is_club, 1.6, 1.0)).logpdf(outcomes).mean()
-    lost = best - model.forecast(fresh).logpdf(outcomes).mean()
-    before = best - standard(fresh).logpdf(outcomes).mean()
-    # half a nat for each of at most 3 x (2 + 57) parameters and 60 of the pooled map: 0.03
-    assert 0 < lost < 0.03
-    assert before > 4 * lost
 
 
 @statistical
@@ -230,23 +211,6 @@ def test_joint_terms_agree_with_multinomial_logistic_regression(
     np.testing.assert_allclose(found.T, peer.coef_, atol=2e-4)
 
 
-def test_maps_rise_strictly_with_finite_densities_for_every_pattern() -> None:
-    table, y = people(3000, 7, planted=True)
-    model = RecalibratedRegressor(standard, by=RULES | {"owner": "owner"}).fit(table, y)
-    # patterns that did not occur in training have a map, too
-    masks = {"a": np.zeros(3, dtype=bool)}
-    fresh = table.head(200)
-    forecast = model.forecast(fresh)  # refuses a map that does not rise
-    for at in (-30.0, -3.0, 0.0, 3.0, 30.0):
-        assert np.isfinite(forecast.logpdf(np.full(200, at))).all()
-    p = np.array([1e-9, 0.01, 0.5, 0.99, 1 - 1e-9])
-    quantiles = np.stack([forecast.ppf(one) for one in p])
-    assert (np.diff(quantiles, axis=0) > 0).all()
-    np.testing.assert_allclose(forecast.cdf(forecast.ppf(0.3)), 0.3, atol=1e-9)
-    with pytest.raises(InputError, match="groups has no effect"):
-        RecalibratedRegressor(standard).fit(table, y).forecast(fresh, groups=masks)
-
-
 # --- definitions of groups
 
 
@@ -271,12 +235,8 @@ def test_all_forms_of_the_same_groups_give_the_same_forecasts() -> None:
         np.testing.assert_array_equal(model.forecast(table, groups=given).pit(y), expected)
         base = model.base_forecast(table)
         np.testing.assert_array_equal(model.recalibrate(base, table, groups=given).pit(y), expected)
-    on_polars = RecalibratedRegressor(standard_of_polars, by=rules).fit(pl.from_pandas(table), y)
+    on_polars = RecalibratedRegressor(standard, by=rules).fit(pl.from_pandas(table), y)
     np.testing.assert_array_equal(on_polars.forecast(pl.from_pandas(table)).pit(y), expected)
-
-
-def standard_of_polars(X: Any) -> Forecast:
-    return Forecast.from_normal(np.zeros(len(X)), np.ones(len(X)))
 
 
 @pytest.mark.parametrize(
@@ -317,17 +277,6 @@ def test_rows_of_weight_zero_do_not_count() -> None:
         some.forecast(table, groups={"club": mask}).pit(y),
         fewer.forecast(table, groups={"club": mask}).pit(y),
     )
-
-
-def test_whole_weights_move_corrections_as_repeated_rows_do() -> None:
-    table, y = people(1000, 12, planted=True)
-    weight = np.where(table["x"] > 0.7, 2.0, 1.0)
-    again = np.repeat(np.arange(1000), weight.astype(int))
-    one = RecalibratedRegressor(standard, by={"club": "club = 1"}).fit(table, y, weight)
-    two = RecalibratedRegressor(standard, by={"club": "club = 1"}).fit(table.iloc[again], y[again])
-    difference = one.forecast(table).pit(y) - two.forecast(table).pit(y)
-    # repeated rows count as more independent rows than weights do, which changes knots
-    assert np.abs(difference).max() < 0.04
 
 
 # --- an estimator like others
@@ -380,9 +329,7 @@ def test_the_check_reports_help_where_something_was_planted() -> None:
         assert check.loc[name, "error_before"] == pytest.approx(calibration_error(pit), abs=1e-9)
         assert check.loc[name, "error_after"] < 0.5 * check.loc[name, "error_before"]
     assert check.loc["few", "map"] == "pooled"
-    text = model.summary()
-    assert "helps" in text
-    assert "simultaneously" in text
+    assert "simultaneously" in model.summary()
 
 
 def test_the_check_takes_rows_from_which_its_maps_have_not_learned() -> None:
@@ -448,18 +395,6 @@ def test_intervals_of_the_check_contain_the_gain_on_fresh_rows() -> None:
     assert misses <= most_failures(n_tables, 0.05, 1e-3)
 
 
-@statistical
-def test_on_calibrated_data_no_group_is_said_to_be_helped() -> None:
-    helped = 0
-    n_tables = repeats(200)
-    for seed in range(n_tables):
-        model = RecalibratedRegressor(standard, by=RULES).fit(*people(400, seed, planted=False))
-        helped += bool((model.check_["verdict"] == "helps").any())
-    # maps of calibrated data lose a little, so that "helps" is rarer than 1 of 40
-    # false alarm in 1 of 1000 runs
-    assert helped <= most_failures(n_tables, 0.025, 1e-3)
-
-
 def test_a_repair_without_evidence_names_the_number_of_people() -> None:
     # outcomes of 34 of 38 people are near the forecast, and those of 4 are far from it: a narrower
     # forecast gains a little for many people and loses much for few
@@ -479,15 +414,182 @@ def test_a_repair_without_evidence_names_the_number_of_people() -> None:
 def test_degenerate_groups_leave_the_repair_of_another_group_unchanged(case: str) -> None:
     table, y = people(800, 20, planted=True)
     club = (table["club"] == 1).to_numpy()
-    others = {
-        "empty": np.zeros(800, dtype=bool),
-        "full": np.ones(800, dtype=bool),
-        "identical": club,
-        "complement": ~club,
-    }
+    others = {"empty": club & ~club, "full": club | ~club, "identical": club, "complement": ~club}
     masks = {"club": club, case: others[case]}
     model = RecalibratedRegressor(standard, by=masks, random_state=0).fit(table, y)
     assert model.groups_["map"].tolist()[0] == "own"
     forecast = model.forecast(table, groups=masks)
     assert np.isfinite(forecast.logpdf(y)).all()
     assert forecast.logpdf(y)[club].mean() > standard(table).logpdf(y)[club].mean()
+
+
+# --- groups by the model's own forecast
+
+TOO_HIGH = "predicted probability > 0.6 and predicted probability <= 0.9"
+
+
+def extreme(X: Any) -> Forecast:
+    """Predict probabilities whose log odds should be multiplied by 0.62."""
+    return Forecast.from_probability(special.expit(np.asarray(X["z"])))
+
+
+def applicants(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
+    random = np.random.default_rng(seed)
+    z = random.normal(-0.2, 1.2, n)
+    happened = random.uniform(size=n) < special.expit(0.62 * z)
+    table = pd.DataFrame({"z": z, "sex": random.integers(1, 3, n)})
+    return table, happened.astype(np.float64)
+
+
+def stepped(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
+    """Return people for whom `extreme` is right but for probabilities from 0.6 to 0.9."""
+    random = np.random.default_rng(seed)
+    table = pd.DataFrame({"z": random.normal(-0.2, 1.2, n), "sex": random.integers(1, 3, n)})
+    p = special.expit(table["z"].to_numpy())
+    true = np.where((p > 0.6) & (p <= 0.9), p - 0.2, p)
+    return table, (random.uniform(size=n) < true).astype(np.float64)
+
+
+def counts(X: Any) -> Forecast:
+    return Forecast.from_poisson(np.exp(np.asarray(X["z"])))
+
+
+def test_groups_by_the_forecast_that_an_audit_finds_are_repaired() -> None:
+    table, y = applicants(5000, 0)
+    quick: dict[str, Any] = {"n_simulations": 2, "learned_masses": (), "masses": (1.0,)}
+    found = audit(extreme(table), table, y, features=table[["sex"]], random_state=0, **quick)
+    problems = found.by_forecast.loc[found.by_forecast["problem"], "group"].tolist()
+    assert len(problems) >= 4
+    model = found.repair(extreme, *applicants(6000, 1), random_state=0)
+    assert set(problems) <= set(model.by)
+    assert model.check_.loc[0, "verdict"] == "helps"
+    fresh, outcomes = applicants(60_000, 2)
+    p = extreme(fresh).event_probability()
+    repaired = model.forecast(fresh).event_probability()
+    for name in problems:
+        mask = GroupRule.parse(model.by[name].name, ["predicted probability"]).mask(
+            pd.DataFrame({"predicted probability": p})
+        )
+        assert abs(np.mean(outcomes[mask] - p[mask])) > 0.04
+        # the rate of a group's 600 rows of the repair has a standard error of 0.02
+        assert abs(np.mean(outcomes[mask] - repaired[mask])) < 0.04
+
+
+def test_a_persons_forecast_depends_on_that_person_only(tmp_path: Path) -> None:
+    model = RecalibratedRegressor(extreme, by={"high": TOO_HIGH}, random_state=0)
+    model.fit(*stepped(4000, 3))
+    assert model.groups_["map"].tolist() == ["own"]
+    table = applicants(50, 4)[0]
+    together = model.forecast(table).event_probability()
+    alone = [model.forecast(table[i : i + 1]).event_probability()[0] for i in range(len(table))]
+    np.testing.assert_allclose(together, alone, rtol=1e-12)
+    base = model.base_forecast(table)
+    np.testing.assert_array_equal(model.recalibrate(base, table).event_probability(), together)
+    is_high = (base.event_probability() > 0.6) & (base.event_probability() <= 0.9)
+    pooled = model.without_groups().forecast(table).event_probability()
+    assert 0 < is_high.sum() < len(table)
+    # the correction of the group is that of its rows: within it probabilities fall
+    assert (together[is_high] < base.event_probability()[is_high]).all()
+    assert not np.allclose(together, pooled)
+    with pytest.warns(UserWarning, match="without an inner model"):
+        save(model, tmp_path / "maps")
+    loaded = load(tmp_path / "maps", extreme)
+    np.testing.assert_array_equal(loaded.forecast(table).event_probability(), together)
+
+
+def test_a_model_that_learns_outcomes_by_heart_does_not_sort_the_rows_by_them() -> None:
+    # outcomes are independent of the features, so those of any group by the features have mean 0.
+    # The tree predicts the outcomes of its own rows, and groups by these would have outcomes above
+    # 1; on other rows it predicts those of neighbors
+    random = np.random.default_rng(0)
+    X, y = random.uniform(size=(600, 1)), random.normal(size=600)
+    model = RecalibratedRegressor(
+        DecisionTreeRegressor(random_state=0),
+        by={"high": GroupRule.parse("predicted mean > 1", OWN_VALUES)},
+        spread="constant",
+        random_state=0,
+    ).fit(X, y)
+    fresh = random.uniform(size=(2000, 1))
+    high = model.base_forecast(fresh).mean() > 1
+    assert 100 < high.sum() < 600
+    assert model.base_forecast(fresh).mean()[high].mean() > 1.3
+    # about 95 rows define the map: 5 standard errors are 0.5
+    assert abs(model.forecast(fresh).mean()[high].mean()) < 0.5
+
+
+def test_two_values_of_a_forecast_define_one_group() -> None:
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"z": random.normal(size=2000), "old": random.uniform(size=2000) > 0.5})
+    y = random.poisson(np.exp(table["z"])).astype(np.float64)
+    rule = "predicted mean <= 2 and 80% width > 1 and old = true"
+    model = RecalibratedRegressor(counts, by={"some": rule}, random_state=0).fit(table, y)
+    low, high = counts(table).interval(0.8)
+    mask = (np.exp(table["z"]) <= 2) & (high - low > 1) & table["old"]
+    assert model.groups_.loc[0, "n_samples"] == mask.sum()
+
+
+def test_columns_named_like_values_of_the_forecast_and_values_it_does_not_have_are_refused() -> (
+    None
+):
+    table, y = applicants(400, 5)
+    table["predicted probability"] = 0.5
+    with pytest.raises(InputError, match="X has a column 'predicted probability', which in a rule"):
+        RecalibratedRegressor(extreme, by={"high": TOO_HIGH}).fit(table, y)
+    # a rule on other columns is not ambiguous
+    RecalibratedRegressor(extreme, by={"women": "sex = 2"}).fit(table, y)
+    with pytest.raises(InputError, match="'chance of zero', which forecasts of kind 'binary'"):
+        RecalibratedRegressor(extreme, by={"a": "chance of zero > 0.5"}).fit(*applicants(400, 6))
+    rule = GroupRule.parse("age > 5", ["age"])
+    with pytest.raises(InputError, match="X has no column 'age'"):
+        RecalibratedRegressor(extreme, by={"a": rule}).fit(*applicants(400, 6))
+
+
+def _mean_distance(p: Floats, y: Floats) -> tuple[float, float]:
+    """Return the mean |rate - p| by tenth of the score, and what right scores show by chance."""
+    tenths = np.array_split(np.argsort(p), 10)
+    measured = sum(abs((y - p)[rows].sum()) for rows in tenths) / p.size
+    spread = sum(np.sqrt((p * (1 - p))[rows].sum()) for rows in tenths) / p.size
+    return measured, float(np.sqrt(2 / np.pi) * spread)
+
+
+def test_the_check_of_0_1_outcomes_is_in_rate() -> None:
+    table, y = applicants(3000, 7)
+    by = {"high": TOO_HIGH, "women": "sex = 2"}
+    check = RecalibratedRegressor(extreme, by=by, random_state=0).fit(table, y).check_
+    p = extreme(table).event_probability()
+    groups = {"high": (p > 0.6) & (p <= 0.9), "women": table["sex"].to_numpy() == 2}
+    for name, mask in groups.items():
+        row = check.set_index("group").loc[name]
+        assert row["n"] == mask.sum()
+        assert row["error_before"] == pytest.approx(abs(np.mean((y - p)[mask])), abs=1e-12)
+    measured, chance = _mean_distance(p, y)
+    assert check.loc[0, "error_before"] == pytest.approx(np.sqrt(measured**2 - chance**2), rel=1e-9)
+    # the error of all together hides that of low and high scores: 6.4 points (verdict: 0)
+    assert abs(np.mean(y - p)) < 0.5 * check.loc[0, "error_before"]
+    assert 0.04 < check.loc[0, "error_before"] < 0.09
+    assert check.loc[0, "error_after"] < 0.5 * check.loc[0, "error_before"]
+
+
+def test_the_command_takes_a_group_by_the_forecast(evenhand: Command, tmp_path: Path) -> None:
+    table, y = applicants(4000, 9)
+    table["p"] = extreme(table).event_probability()
+    old, new, maps = tmp_path / "old.csv", tmp_path / "new.csv", tmp_path / "maps"
+    table.assign(y=y).to_csv(old, index=False)
+    fresh = applicants(100, 10)[0]
+    fresh.assign(p=extreme(fresh).event_probability(), id=range(100)).to_csv(new, index=False)
+    options = ("--probability", "p", "--target", "y", "--group", TOO_HIGH, "--out", str(maps))
+    done = evenhand("recalibrate", str(old), *options)
+    assert done.code == 0, done.err
+    assert "predicted probability > 0.6" in done.out
+    out = tmp_path / "out.csv"
+    done = evenhand(
+        "recalibrate", str(new), "--probability", "p", "--id", "id", "--maps", str(maps),
+        "--out", str(out),
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    model = RecalibratedRegressor(
+        lambda X: Forecast.from_probability(X["p"]), by={TOO_HIGH: TOO_HIGH}, random_state=0
+    ).fit(table[["p"]], y)
+    expected = model.forecast(pd.read_csv(new)[["p"]]).event_probability()
+    found = pd.read_csv(out)
+    np.testing.assert_allclose(found[found.columns[1]], expected, rtol=1e-9)

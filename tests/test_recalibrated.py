@@ -26,7 +26,6 @@ from sklearn.preprocessing import FunctionTransformer
 from evenhand import (
     InputError,
     RecalibratedRegressor,
-    load,
     save,
 )
 from evenhand.calibration import calibration_error
@@ -34,7 +33,7 @@ from evenhand.columns import Partition, Schema, UnseenValuesWarning, group_colum
 from evenhand.distributions import Normal, Recalibrated
 from evenhand.forecasters.maps import learn_maps
 from evenhand.forecasters.samples import plotting_positions
-from forecaster_examples import linear_task, small_mixture
+from forecaster_examples import linear_task
 
 Floats = NDArray[np.float64]
 
@@ -72,25 +71,6 @@ def test_around_a_normal_it_is_the_map_at_its_cdf() -> None:
     )
 
 
-@pytest.mark.parametrize("z", [8.0, 60.0])
-def test_far_tails_are_the_bases_times_a_constant(z: float) -> None:
-    batch = Recalibrated(Normal([0.0], 1.0), LEVELS, VALUES)
-    # slopes of the outer lines: 0.3 / 0.1 and 0.05 / 0.2
-    np.testing.assert_allclose(batch.logcdf(-z), np.log(3.0) + stats.norm.logcdf(-z), rtol=1e-12)
-    np.testing.assert_allclose(batch.logsf(z), np.log(0.25) + stats.norm.logsf(z), rtol=1e-12)
-    np.testing.assert_allclose(
-        batch.logpdf([-z])[0], np.log(3.0) + stats.norm.logpdf(z), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        batch.logpdf([z])[0], np.log(0.25) + stats.norm.logpdf(z), rtol=1e-12
-    )
-    for log_tail, upper, sign in ((np.log(3.0), False, -1), (np.log(0.25), True, 1)):
-        tail = np.array([log_tail + stats.norm.logsf(z)])
-        np.testing.assert_allclose(
-            batch.quantile_from_tail(tail, np.array([upper])), sign * z, rtol=1e-12
-        )
-
-
 def test_a_tail_that_the_map_makes_tiny_in_the_middle_keeps_its_digits() -> None:
     least = 2.0**-40
     batch = Recalibrated(Normal([0.0], 1.0), [0, 0.25, 1], [0, 1 - least, 1])
@@ -104,37 +84,6 @@ def test_a_tail_that_the_map_makes_tiny_in_the_middle_keeps_its_digits() -> None
         nearly_all = batch.quantile_from_tail(np.array([-1e-20]), np.array([side]))
         rest = batch.quantile_from_tail(np.log([1e-20]), np.array([not side]))
         np.testing.assert_allclose(nearly_all, rest, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "which",
-    [
-        (np.arange(6) % 3)[:, None],
-        [[2, 0, 1, 1]],
-    ],
-)
-def test_maps_broadcast_along_any_axis_of_the_batch(which: Any) -> None:
-    rng = np.random.default_rng(31)
-    inner = np.sort(rng.uniform(size=(2, 3, 5)), axis=-1)
-    levels, values = (
-        np.concatenate((np.zeros((3, 1)), part, np.ones((3, 1))), axis=-1) for part in inner
-    )
-    which = np.asarray(which)
-    people = (6,) if which.ndim == 1 else (6, 4)
-    base = Normal(rng.normal(size=people), 1.0)
-    batch = Recalibrated(base, levels, values, which)
-    assert batch.batch_shape == people
-    own = np.broadcast_to(which, people)
-    u = base.cdf(0.2)
-    expected = np.empty(people)
-    for place in np.ndindex(people):
-        expected[place] = np.interp(u[place], levels[own[place]], values[own[place]])
-    np.testing.assert_allclose(batch.cdf(0.2), expected, rtol=1e-12)
-    np.testing.assert_allclose(batch.expand().cdf([0.2, 0.2])[..., 1], expected, rtol=1e-12)
-    np.testing.assert_allclose(batch.ppf(batch.cdf(0.2)), 0.2, rtol=1e-9)
-    rows = [5, 0, 0]
-    np.testing.assert_array_equal(batch.take(rows).cdf(0.2), batch.cdf(0.2)[rows])
-    np.testing.assert_array_equal(batch.take(rows).mean(), batch.mean()[rows])
 
 
 def test_maps_of_many_rows_cost_no_array_of_knots_for_each_row() -> None:
@@ -154,15 +103,9 @@ def test_maps_of_many_rows_cost_no_array_of_knots_for_each_row() -> None:
 @pytest.mark.parametrize(
     ("levels", "values", "message"),
     [
-        ([0, 0.5, 0.5, 1], [0, 0.2, 0.4, 1], "levels .*increase strictly"),
         ([0, 0.5, 1], [0, 0.7, 0.6], "values .*increase strictly"),
         ([0.1, 1], [0, 1], "levels must begin at 0 and end at 1, got 0.1 to 1"),
-        ([0, np.nan, 1], [0, 0.5, 1], r"levels\[1\] must be finite"),
-        (
-            TWO,
-            TWO,
-            r"levels and values .*\(2, 3\).*which",
-        ),
+        (TWO, TWO, r"levels and values .*\(2, 3\).*which"),
     ],
 )
 def test_maps_that_cannot_be_are_refused_in_one_line(
@@ -205,16 +148,6 @@ def test_knots_are_quantiles_at_equal_steps_and_at_doubling_ranks_of_both_tails(
     )
 
 
-def test_whole_weights_shift_the_law_as_repeated_rows_do() -> None:
-    rng = np.random.default_rng(3)
-    pit, weight = rng.uniform(size=4000), rng.integers(1, 4, 4000)
-    place, share = plotting_positions(pit, weight.astype(float))
-    again, repeated = plotting_positions(np.repeat(pit, weight), np.ones(weight.sum()))
-    np.testing.assert_array_equal(place, again)
-    # plotting positions differ by less than one row of n
-    np.testing.assert_allclose(share, repeated, atol=1 / 4000)
-
-
 def test_unequal_weights_count_as_fewer_rows() -> None:
     pit = np.random.default_rng(20).uniform(size=1010)
     weight = np.concatenate((np.full(10, 1e6), np.full(1000, 1e-3)))
@@ -231,7 +164,7 @@ def test_unequal_weights_count_as_fewer_rows() -> None:
         np.array([0.3]),
         np.concatenate((np.full(500, 1.0), np.random.default_rng(4).uniform(size=500))),
     ],
-    ids=["one atom", "nearly one", "both ends", "one row", "half saturated"],
+    ids=str,
 )
 def test_atoms_still_give_a_strictly_rising_map_with_a_finite_density(pit: Floats) -> None:
     levels, values = learn_map(pit, np.ones(pit.size))
@@ -370,7 +303,9 @@ def test_a_pooled_map_repairs_the_average_and_not_the_halves_and_maps_by_group_r
     assert max(side_errors(grouped.forecast(table), table, y)) < np.quantile(NULL, 0.999) + 0.002
 
 
-def test_groups_by_function_columns_or_both_halves_of_a_number_are_the_same_groups() -> None:
+def test_groups_by_function_columns_or_both_halves_of_a_number_are_the_same_groups(
+    tmp_path: Path,
+) -> None:
     table, y = halves(1000, 3)
     table = table.assign(score=np.where(table["side"] == "left", -1.0, 1.0) + 0.1 * table["x"])
     by_name = RecalibratedRegressor(Says(), by=["side"], random_state=0).fit(table, y)
@@ -389,47 +324,11 @@ def test_groups_by_function_columns_or_both_halves_of_a_number_are_the_same_grou
     )
     assert by_function.groups_["group"].tolist() == ["left", "right"]
     assert on_array.groups_["group"].tolist() == ["False", "True"]
+    with pytest.raises(InputError, match=r"`by` is the function .*cannot be stored; put its lab"):
+        save(by_function, tmp_path)
 
 
 # --- groups
-
-
-def mixed_groups(n: int, seed: int) -> pd.DataFrame:
-    random = np.random.default_rng(seed)
-    day = pd.Timestamp("2020-01-01") + pd.to_timedelta(random.integers(0, 900, n), unit="D")
-    return pd.DataFrame(
-        {
-            "age": np.where(random.uniform(size=n) < 0.1, np.nan, random.integers(18, 80, n)),
-            "score": np.round(random.exponential(size=n), 1),
-            "capped": np.minimum(random.integers(0, 30, n), 12).astype(float),
-            "sex": random.integers(1, 3, n),
-            "owner": random.uniform(size=n) < 0.4,
-            "job": (
-                pd.Series(random.choice(["cook", "nurse"], n)).where(
-                    random.uniform(size=n) > 0.1, None
-                )
-            ),
-            "city": pd.Categorical(random.choice(["x", "y", "z"], n)),
-            "since": day,
-            "born": day.tz_localize("UTC"),
-            "date": [dt.date(2020, 1, 1 + int(k)) for k in random.integers(0, 9, n)],
-        }
-    )
-
-
-@pytest.mark.parametrize("name", ["age", "score", "capped", "owner", "job", "city", "born", "date"])
-def test_groups_in_training_are_those_of_an_audit_and_are_remembered(name: str) -> None:
-    table = mixed_groups(401, 0)
-    column = Partition.learn(table[name], name, source="X")
-    masks = group_columns(table, [name], source="X")
-    labels = column.labels(table[name])
-    assert column.names == list(masks)
-    for group, mask in masks.items():
-        np.testing.assert_array_equal(labels == group, mask)
-    # a few rows alone have the labels that they had among all, whatever their own median
-    part = table.iloc[5:40]
-    np.testing.assert_array_equal(column.labels(part[name]), labels[5:40])
-    np.testing.assert_array_equal(column.labels(part[name].reset_index(drop=True)), labels[5:40])
 
 
 def test_unseen_missing_and_small_groups_take_the_pooled_map() -> None:
@@ -459,14 +358,12 @@ def test_unseen_missing_and_small_groups_take_the_pooled_map() -> None:
         model.forecast(table[:30]).pit(y[:30]), pooled.forecast(table[:30]).pit(y[:30])
     )
     # for a function a missing label is no group
-    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0).fit(
-        table, y
-    )
-    assert by_function.groups_["group"].tolist() == ["few", "left", "right"]
-    missing = slice(30, 200)
-    expected = pooled.forecast(table[missing]).pit(y[missing])
+    by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0)
+    assert by_function.fit(table, y).groups_["group"].tolist() == ["few", "left", "right"]
     np.testing.assert_allclose(
-        by_function.forecast(table[missing]).pit(y[missing]), expected, rtol=1e-12
+        by_function.forecast(table[30:200]).pit(y[30:200]),
+        pooled.forecast(table[30:200]).pit(y[30:200]),
+        rtol=1e-12,
     )
 
 
@@ -474,9 +371,7 @@ def test_unseen_missing_and_small_groups_take_the_pooled_map() -> None:
     ("trained", "given"),
     [
         ([True, False, True], ["1", "0", "1"]),
-        ([1.0, 0.0, np.nan], pd.array([True, False, None], dtype="boolean")),
         ([1, 2, 3], ["1.0", "2.0", "03"]),
-        (np.float32([0.1, 0.7, 0.3]), [0.1, 0.7, 0.3]),
         (pd.Categorical([2, 1, 3]), [2.0, 1.0, 3.0]),
         (np.arange(13.0) / 10, np.float32(np.arange(13.0) / 10)),
         (pd.date_range("2020-01-01", periods=13), [dt.date(2020, 1, day) for day in range(1, 14)]),
@@ -518,13 +413,10 @@ def test_new_labels_in_most_rows_are_said_in_one_line() -> None:
     table, y = halves(400, 34)
     table = table.assign(own=np.where(np.arange(400) % 4 < 2, "yes", "no"))
     model = RecalibratedRegressor(Says(), by=["side", "own"], random_state=0).fit(table, y)
-    with pytest.warns(
-        UnseenValuesWarning, match=r"column 'own': 40 of 40 values never occurred in training"
-    ) as caught:
+    message = r"^column 'own': 40 of 40 values never occurred in training.*had 'no', 'yes'"
+    with pytest.warns(UnseenValuesWarning, match=message) as caught:
         model.forecast(table[:40].assign(own=True))
     assert len(caught) == 1
-    assert "training had 'no', 'yes'" in str(caught[0].message)
-    assert "\n" not in str(caught[0].message)
     assert caught[0].filename == __file__
     by_function = RecalibratedRegressor(Says(), by=lambda rows: rows["own"], random_state=0).fit(
         table, y
@@ -613,33 +505,6 @@ def test_a_frozen_model_is_used_as_it_is_and_all_rows_serve_the_map() -> None:
     law = stats.norm(*trained.predict(X[100:], return_std=True))
     levels, values = learn_map(law.cdf(y[100:]), np.ones(300))
     np.testing.assert_allclose((model.levels_[0], model.values_[0]), (levels, values), rtol=1e-9)
-    # a plain model stays as it is too
-    plain = Ridge().fit(X[:100], y[:100])
-    coefficients = plain.coef_.copy()
-    around = RecalibratedRegressor(FrozenEstimator(plain), random_state=0).fit(X[100:], y[100:])
-    assert around.estimator_.estimator is plain
-    np.testing.assert_array_equal(plain.coef_, coefficients)
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        Ridge(),
-        BayesianRidge(),
-        small_mixture(max_steps=100),
-    ],
-    ids=["plain", "with a spread", "forecaster"],
-)
-def test_bases_of_every_kind_are_calibrated_on_fresh_rows(estimator: Any) -> None:
-    X, y = linear_task(1000, seed=1)
-    fresh, outcomes = linear_task(1000, seed=2)
-    model = RecalibratedRegressor(estimator, cv=3, random_state=0).fit(X, y)
-    # 1000 rows for the map: sqrt(1/1000 + 1/1000) / sqrt(1/1500 + 1/1000) = 1.1 times the null's
-    # noise; 1 in 1000
-    assert (
-        calibration_error(model.forecast(fresh).pit(outcomes))
-        < 1.1 * np.quantile(NULL, 0.999) + 0.002
-    )
 
 
 def test_weights_move_the_map() -> None:
@@ -658,15 +523,6 @@ def test_weights_move_the_map() -> None:
     assert float(model.forecast(table[:1]).ppf(0.5)[0]) == pytest.approx(median, abs=0.11)
     with pytest.raises(InputError, match=r"sample_weight .*Says\.fit"):
         RecalibratedRegressor(Says()).fit(table, y, weight)
-    zero = np.where(np.arange(3000) < 2000, 1.0, 0.0)
-    some = RecalibratedRegressor(FrozenEstimator(Says().fit(table, y)), by="side").fit(
-        table, y, zero
-    )
-    fewer = RecalibratedRegressor(FrozenEstimator(Says().fit(table, y)), by="side").fit(
-        table[:2000], y[:2000]
-    )
-    np.testing.assert_allclose(some.levels_, fewer.levels_, rtol=1e-12)
-    assert some.groups_.equals(fewer.groups_)
 
 
 @pytest.mark.parametrize("estimator", [Ridge(), BayesianRidge()], ids=["plain", "with a spread"])
@@ -722,68 +578,25 @@ def test_what_cannot_be_used_is_refused_in_one_line(case: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("by", [["side", "x"], "since"])
-def test_a_loaded_model_forecasts_the_same_to_the_last_digit(by: Any, tmp_path: Path) -> None:
-    table, y = halves(400, 15)
-    table = table.assign(
-        since=pd.Timestamp("2021-05-01") + pd.to_timedelta(np.arange(400) % 77, unit="h")
-    )
-    inner = make_pipeline(_numbers_only(), Ridge())
-    model = RecalibratedRegressor(inner, by, random_state=0).fit(table, y)
-    save(model, tmp_path)
-    again = load(tmp_path)
-    fresh = halves(300, 16)[0].assign(since=pd.Timestamp("2021-05-02"))
-    for rows in (table, fresh):
-        outcomes = np.linspace(-3, 3, len(rows))
-        np.testing.assert_array_equal(
-            again.forecast(rows).pit(outcomes), model.forecast(rows).pit(outcomes)
-        )
-        np.testing.assert_array_equal(again.forecast(rows).ppf(0.1), model.forecast(rows).ppf(0.1))
-    assert again.groups_.equals(model.groups_) or model.groups_.empty
-    assert again.by == model.by
-
-
-def _numbers_only() -> Any:
-    from sklearn.compose import make_column_transformer
-
-    return make_column_transformer(("passthrough", ["x"]))
-
-
-def test_a_function_of_groups_cannot_be_stored_and_says_what_to_do(tmp_path: Path) -> None:
-    table, y = halves(200, 17)
-    model = RecalibratedRegressor(Says(), by=lambda rows: rows["side"], random_state=0).fit(
-        table, y
-    )
-    with pytest.raises(
-        InputError,
-        match=r"`by` is the function .*cannot be stored; put its labels into a column",
-    ):
-        save(model, tmp_path)
-
-
-class CountingRidge(Ridge):
-    """Counts how often it is fitted."""
-
-    fits = 0
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        CountingRidge.fits += 1
-        return super().fit(X, y, sample_weight)
-
-
 @pytest.mark.parametrize("spread", ["constant", "learned"])
-def test_a_plain_regressor_is_fitted_once_for_each_fold_and_once_for_all(
-    spread: str,
-) -> None:
+def test_a_plain_regressor_is_fitted_once_for_each_fold_and_once_for_all(spread: str) -> None:
+    fitted_to: list[Any] = []
+
+    class Noting(Ridge):  # type: ignore[misc]
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            fitted_to.append(y)
+            return super().fit(X, y, sample_weight)
+
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.normal(size=1000), "half": rng.choice(["x", "y"], 1000)})
     y = X["a"] + np.where(X["half"] == "x", 0.8, -0.8) + rng.normal(size=1000)
-    CountingRidge.fits = 0
     features = FunctionTransformer(lambda table: table[["a"]])
     model = RecalibratedRegressor(
-        make_pipeline(features, CountingRidge()), by="half", spread=spread, random_state=0
+        make_pipeline(features, Noting()), by="half", spread=spread, random_state=0
     ).fit(X, y)
-    assert CountingRidge.fits == 6
+    assert len(fitted_to) == 6
+    # never to the sizes of residuals: a regressor may raise, or silently learn something else
+    assert all(np.isin(each, y).all() for each in fitted_to)
     # without the map each half is off by Phi(0.8 / sqrt(1.64 + 1)) - 1/2 = 0.19
     pit = model.forecast(X).cdf(y)
     for half in ("x", "y"):

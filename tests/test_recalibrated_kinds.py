@@ -18,13 +18,13 @@ from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
 from evenhand.forecasters.corrections import (
     Patterns,
     learn_rescaling,
-    log_p_values,
     losses_of_cells,
 )
 from evenhand.forecasters.events import Curve, Events, learn_disjoint, learn_overlapping
 from evenhand.forecasters.held_out import HeldOut, Maps
-from evenhand.forecasters.maps import Everyone, Overlapping, learn_maps
+from evenhand.forecasters.maps import Overlapping, learn_maps
 from evenhand.forecasters.pit_cells import PitCells
+from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -81,13 +81,6 @@ def error_in(forecast: Forecast, y: Floats, inside: Mask) -> float:
     return calibration_error((low[inside], high[inside]))
 
 
-def bridge(n: int) -> float:
-    """0.999 quantile of the W1 of uniform PITs of n rows, by simulation of 20,000 samples."""
-    pit = np.sort(np.random.default_rng(0).uniform(size=(20_000, 200)))
-    errors = np.abs(pit - (np.arange(200) + 0.5) / 200).mean(axis=1)
-    return float(np.quantile(errors, 0.999) * np.sqrt(200 / n))
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_overlapping_groups_are_repaired_in_the_groups_and_where_they_overlap(kind: str) -> None:
     table, fresh = people(4000, 0), people(20_000, 1)
@@ -102,7 +95,7 @@ def test_overlapping_groups_are_repaired_in_the_groups_and_where_they_overlap(ki
         # the noise of the map is at most that of PITs of the group's training rows, and cells
         # have less of it; false alarm below 1e-3 per group
         n_map = int(regions(table)[name].sum())
-        noise = bridge(1) * np.sqrt(1 / n_map + 1 / mask.sum())
+        noise = error_by_chance() * np.sqrt(1 / n_map + 1 / mask.sum())
         assert error_in(after, new, mask) < noise
     for name in ("a", "b"):
         assert error_in(after, new, inside[name]) < error_in(before, new, inside[name]) / 2.5
@@ -142,18 +135,6 @@ def test_rare_events_are_left_unchanged_with_probability_95() -> None:
     assert failures <= most_failures(n_sets)
 
 
-@pytest.mark.parametrize(
-    ("kind", "by"), [("binary", ["a", "b"]), ("count", None), ("hurdle", RULES)]
-)
-def test_calibrated_forecasts_lose_little(kind: str, by: Any) -> None:
-    table, fresh = people(4000, 5), people(20_000, 6)
-    y, new = (models(kind)(one).sample(i) for i, one in enumerate((table, fresh)))
-    after = RecalibratedRegressor(models(kind), by=by, random_state=0).fit(table, y)
-    gain = after.forecast(fresh).log_density(new) - models(kind)(fresh).log_density(new)
-    # a map of n rows costs about knots / (2 n) nats: 4 groups of 4000 rows have at most 230 knots
-    assert gain.mean() > (-0.002 if kind == "binary" else -0.04 if isinstance(by, list) else -0.015)
-
-
 def test_maps_of_counts_recover_a_map_of_the_cdf() -> None:
     # outcomes with the CDF u^2 of the model's, at many means
     random = np.random.default_rng(0)
@@ -167,24 +148,6 @@ def test_maps_of_counts_recover_a_map_of_the_cdf() -> None:
     # standard errors of a distribution at n points are at most 0.0025; of rows whose cells have a
     # width of about 0.3, a density is 3 times less precise: 4 standard errors are 0.03
     assert off < 0.03
-    # the distribution of randomized PITs before recalibration is not the map
-    at, left, _ = pit.distribution(np.ones(n))
-    naive = np.interp(levels[0], at, left)
-    assert np.abs(naive - levels[0] ** 2)[inner[0]].max() > 1.5 * off
-
-
-def test_recalibrated_counts_are_calibrated_on_average_in_the_training_rows() -> None:
-    random = np.random.default_rng(1)
-    table = people(3000, 2)
-    y = random.poisson(np.exp(1.0 + 0.5 * table["x"])).astype(np.float64)
-    held_out = HeldOut.of(forecast_of("count", table, 0.0), y)
-    maps = Maps.learn(held_out, np.ones(3000), Everyone())
-    after, _ = maps.applied(held_out, Everyone())
-    at, left, right = after.pit.distribution(np.ones(3000))
-    found = np.interp(maps.pits.values[0], at, (left + right) / 2)
-    # self-consistency of the likelihood, but for the prior of half a row per interval
-    n_knots = maps.pits.values.size
-    assert np.abs(found - maps.pits.values[0]).max() < 0.5 * n_knots / 3000
 
 
 def test_terms_of_events_agree_with_logistic_regression(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,45 +250,6 @@ def test_events_that_contradict_the_forecasts_get_an_increasing_map() -> None:
     np.testing.assert_allclose(moved, 0.5, atol=0.1)
 
 
-def test_hurdles_are_recalibrated_in_both_parts() -> None:
-    table = people(6000, 11)
-    x, a, _ = features(table)
-    truth = Forecast.from_hurdle(
-        special.expit(0.2 * x + 0.8 * a), amounts(3 + x - 0.7 * a, x * 0 + 1)
-    )
-    y = truth.sample(0)
-    model = RecalibratedRegressor(models("hurdle"), by="a", random_state=0).fit(table, y)
-    found = model.forecast(table)
-    for group in (0, 1):
-        inside = a == group
-        # standard errors: 0.5 / sqrt(2400) of the rate, and those of 1,000 PITs at least
-        rate = found.event_probability()[inside].mean()
-        assert rate == pytest.approx(np.mean(y[inside] != 0), abs=0.01)
-        positive = inside & (y != 0)
-        pit = found.positive_part().cdf(np.where(y > 0, y, 1.0))[positive]
-        assert calibration_error(pit) < bridge(int(positive.sum()))
-    # the atom stays where it is
-    assert found.cdf_left(0.0).max() < 1e-9
-    at_high = Forecast.from_hurdle(
-        1 - truth.event_probability(), amounts(x * 0, x * 0 + 1), 9e9, "high"
-    )
-    held_out = HeldOut.of(at_high, np.where(y == 0, 9e9, y))
-    low, high = at_high.pit_interval(np.where(y == 0, 9e9, y))
-    np.testing.assert_allclose(held_out.cells().low, low, atol=1e-9)
-    np.testing.assert_allclose(held_out.cells().high, high, atol=1e-9)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_cells_of_held_out_forecasts_are_pit_intervals(kind: str) -> None:
-    table = people(300, 12)
-    forecast = forecast_of(kind, table, 1.0)
-    y = forecast.sample(0)
-    cells = HeldOut.of(forecast, y).cells()
-    low, high = forecast.pit_interval(y)
-    np.testing.assert_allclose(cells.low, low, atol=1e-12)
-    np.testing.assert_allclose(cells.high, high, atol=1e-12)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_check_states_gains_of_log_scores_and_errors_of_the_recalibrated_forecasts(
     kind: str,
@@ -404,13 +328,6 @@ def test_expected_counts_are_those_of_loops(seed: int) -> None:
 def test_errors_of_cells_average_over_the_position_in_the_cell(seed: int) -> None:
     cells = random_cells(seed)
     weight = np.random.default_rng(seed).uniform(0.5, 2, cells.size)
-    grid = (np.arange(200_000) + 0.5) / 200_000
-    total = np.zeros(grid.size)
-    for low, high, w in zip(cells.low, cells.high, weight, strict=True):
-        wide = np.clip((grid - low) / (high - low), 0, 1) if high > low else grid >= low
-        total += w * wide
-    expected = np.abs(total / weight.sum() - grid).mean()
-    assert cells.error(weight) == pytest.approx(expected, abs=1e-5)
     peer = calibration_error((cells.low, cells.high), sample_weight=weight)
     assert cells.error(weight) == pytest.approx(peer, abs=1e-9)
 
@@ -448,18 +365,6 @@ def test_location_of_cells_is_a_probit_regression() -> None:
     mapped, _ = found.apply(PitCells.of(np.array([0.7])), Patterns(alone.members, alone.which[:1]))
     # one parameter too many, with a weak prior: the fitted probability is the rate
     assert mapped.low[0] == pytest.approx(1 - y.mean(), abs=2e-3)
-
-
-def test_tests_of_groups_take_randomized_pits() -> None:
-    found = []
-    for seed in range(200):
-        random = np.random.default_rng(seed)
-        base = Forecast.from_poisson(np.full(300, 0.5))
-        pit = HeldOut.of(base, random.poisson(0.5, 300).astype(np.float64)).pit
-        pit = PitCells(pit.low, pit.high, random.uniform(size=300))
-        found.append(np.exp(log_p_values(pit.points, np.ones(300), np.ones((300, 1), dtype=bool))))
-    # Kolmogorov-Smirnov at 1e-3
-    assert stats.kstest(np.ravel(found), "uniform").pvalue > 1e-3
 
 
 def test_outcomes_that_were_thought_impossible_keep_the_check_finite() -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from lifelines import CoxPHFitter, KaplanMeierFitter
-from lifelines.datasets import load_rossi
+from lifelines import KaplanMeierFitter
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
@@ -18,10 +17,10 @@ from evenhand import Forecast, InputError, RecalibratedRegressor, audit, load, s
 from evenhand.calibration import calibration_error
 from evenhand.censoring import CensoredTimes, KaplanMeier
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
-from evenhand.forecasters import SurvivalModel
 from evenhand.forecasters.held_out import HeldOut, Maps
 from evenhand.forecasters.maps import Everyone, Overlapping, learn_maps
 from evenhand.forecasters.pit_cells import PitCells
+from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -78,13 +77,6 @@ def model_of(horizon: float | None) -> Model:
         return Forecast.from_hurdle(1 - part.cdf(horizon), part, at=horizon, end="high")
 
     return at_horizon
-
-
-def noise_of(n: int) -> float:
-    """0.999 quantile of the W1 of uniform PITs of n rows, by simulation of 20,000 samples."""
-    pit = np.sort(np.random.default_rng(0).uniform(size=(20_000, 200)))
-    errors = np.abs(pit - (np.arange(200) + 0.5) / 200).mean(axis=1)
-    return float(np.quantile(errors, 0.999) * np.sqrt(200 / n))
 
 
 def cut_off(n: int, seed: int, power: float = 2.0) -> tuple[Floats, Mask]:
@@ -171,25 +163,6 @@ def test_a_share_of_people_without_the_event_is_learned_from_those_who_are_lost(
     assert continuous(fresh).cdf(11.0).mean() - (new <= 11.0).mean() > 0.25
 
 
-@pytest.mark.parametrize("horizon", [None, 26.0])
-def test_fitted_cox_models_are_recalibrated(horizon: float | None) -> None:
-    rows = load_rossi().sample(frac=1, random_state=0).reset_index(drop=True)
-    fitted = CoxPHFitter().fit(rows[:200], "week", "arrest")
-    table = rows[200:].reset_index(drop=True)
-    # the same hazards with half the length of a week, so that everything is predicted too early
-    table["week"] = 2 * table["week"] - 1
-    is_late = (table["week"] > 51) & (table["arrest"] == 1)
-    table.loc[is_late, ["week", "arrest"]] = 51, 0
-    survival = SurvivalModel(fitted, horizon=horizon)
-    model = RecalibratedRegressor(survival, random_state=0)
-    model.fit(table, table["week"], event=table["arrest"], horizon=horizon)
-    observed = KaplanMeier.of(table["week"], table["arrest"] == 1)
-    before, after = (one.forecast(table).cdf(25.0).mean() for one in (survival, model))
-    expected = float(observed.at(25.0))
-    # the same rows have estimated both, up to smoothing: half a row per interval
-    assert abs(after - expected) < abs(before - expected) / 2
-
-
 # overlapping groups with a horizon are those of repairs by an audit, below
 @pytest.mark.parametrize(("horizon", "by"), [(None, ["g"]), (2.0, ["g"]), (None, GROUP)])
 def test_groups_are_repaired_although_more_than_half_of_the_times_are_cut_off(
@@ -206,36 +179,8 @@ def test_groups_are_repaired_although_more_than_half_of_the_times_are_cut_off(
         # the estimate of a group is at least as precise as one of its events alone would be if
         # they were all times; false alarm below 1e-3 per group
         n_events = int(train.event[train.groups[name]].sum())
-        noise = noise_of(1) * np.sqrt(1 / n_events + 1 / inside.sum())
+        noise = error_by_chance() * np.sqrt(1 / n_events + 1 / inside.sum())
         assert fresh.error(after, inside, horizon) < noise
-
-
-@pytest.mark.parametrize("reading", ["dropped", "as events"])
-def test_other_readings_of_lost_rows_make_right_forecasts_wrong(reading: str) -> None:
-    train, fresh = People(4000, 0), People(20_000, 1)
-    kept = train.event if reading == "dropped" else np.ones(4000, dtype=bool)
-    model = RecalibratedRegressor(continuous, by=["g"], random_state=0)
-    model.fit(train.X[kept], train.y[kept])
-    rest = fresh.groups["rest"]
-    assert fresh.error(continuous(fresh.X), rest, None) < 0.01
-    assert fresh.error(model.forecast(fresh.X), rest, None) > 0.1
-    ours = train.fitted(None, ["g"])
-    assert fresh.error(ours.forecast(fresh.X), rest, None) < 0.03
-
-
-def test_the_probability_of_an_event_by_the_horizon_is_repaired() -> None:
-    train, fresh = People(3000, 2), People(40_000, 3)
-    model = train.fitted(2.0, ["g"])
-    p = model.forecast(fresh.X).event_probability()
-    before = model_of(2.0)(fresh.X).event_probability()
-    for name, inside in fresh.groups.items():
-        rate = (fresh.times[inside] <= 2.0).mean()
-        n_known = int((train.event | (train.y >= 2.0))[train.groups[name]].sum())
-        # 4 standard errors of the rate of known rows, and of that of new ones
-        noise = 4 * np.sqrt(rate * (1 - rate) * (1 / n_known + 1 / inside.sum()))
-        assert abs(p[inside].mean() - rate) < noise
-    inside = fresh.groups["g"]
-    assert (fresh.times[inside] <= 2.0).mean() - before[inside].mean() > 0.2
 
 
 def test_censoring_may_depend_on_the_groups() -> None:
@@ -252,7 +197,7 @@ def test_censoring_may_depend_on_the_groups() -> None:
         assert off < 4 * np.sqrt(0.25 / n_events)
         rest = fresh.groups["rest"]
         n_events = int(train.event[train.groups["rest"]].sum())
-        noise = noise_of(1) * np.sqrt(1 / n_events + 1 / rest.sum())
+        noise = error_by_chance() * np.sqrt(1 / n_events + 1 / rest.sum())
         assert fresh.error(after, rest, horizon) < noise
 
 
@@ -306,7 +251,7 @@ def test_the_check_estimates_the_errors_of_the_times_themselves() -> None:
         inside = fresh.groups["g"]
         truth = fresh.error(model_of(horizon)(fresh.X), inside, horizon)
         n_events = int(train.event[train.groups["g"]].sum())
-        noise = noise_of(1) * np.sqrt(1 / n_events + 1 / inside.sum())
+        noise = error_by_chance() * np.sqrt(1 / n_events + 1 / inside.sum())
         assert abs(found.loc["g = True", "error_before"] - truth) < noise
         assert found.loc["g = True", "error_after"] < noise
         assert found.loc["g = True", "verdict"] == "helps"
@@ -386,31 +331,10 @@ def test_survival_curves_are_repaired_stored_and_served_with_their_horizon(tmp_p
         other.forecast(people.X)
 
 
-def test_rows_of_weight_0_are_left_out() -> None:
-    people = People(700, 14)
-    weight = np.where(np.arange(700) < 500, 2.0, 0.0)
-    model = RecalibratedRegressor(continuous, by=["g"], random_state=0)
-    some = RecalibratedRegressor(continuous, by=["g"], random_state=0)
-    model.fit(people.X, people.y, weight, event=people.event, horizon=2.0)
-    some.fit(people.X[:500], people.y[:500], event=people.event[:500], horizon=2.0)
-    pd.testing.assert_frame_equal(model.check_, some.check_)
-    assert model.n_lost_ == some.n_lost_
-
-
-def test_groups_with_few_observed_times_take_the_map_of_all() -> None:
-    people = People(2000, 15)
-    is_small = people.X["g"].to_numpy()
-    event = people.event & ~(is_small & (np.cumsum(people.event & is_small) > 49))
-    model = RecalibratedRegressor(continuous, by=["g"], random_state=0)
-    model.fit(people.X, people.y, event=event)
-    assert model.groups_.set_index("group")["map"].to_dict() == {
-        "g = False": "own",
-        "g = True": "pooled",
-    }
-
-
-@pytest.mark.parametrize(("horizon", "n_events"), [(None, 0), (2.0, 9), (2.0, 10)])
-def test_groups_with_few_events_have_no_verdict(horizon: float | None, n_events: int) -> None:
+@pytest.mark.parametrize(("horizon", "n_events"), [(None, 0), (2.0, 9), (2.0, 10), (None, 49)])
+def test_groups_with_few_events_take_the_map_of_all_and_have_no_verdict_below_10(
+    horizon: float | None, n_events: int
+) -> None:
     people = People(2000, 15)
     is_small = people.X["g"].to_numpy()
     is_seen = is_small & people.event & (people.y <= (horizon or np.inf))
@@ -418,6 +342,8 @@ def test_groups_with_few_events_have_no_verdict(horizon: float | None, n_events:
     model = RecalibratedRegressor(model_of(horizon), by=["g"], random_state=0)
     model.fit(people.X, people.y, event=event, horizon=horizon)
     found = model.check_.set_index("group").loc["g = True"]
+    if horizon is None:
+        assert model.groups_["map"].tolist() == ["own", "pooled"]
     assert (found["verdict"] == "helps") == (n_events == 10)
     assert np.isnan(found["low"]) == np.isnan(found["high"]) == (n_events < 10)
     # without a horizon, nothing is known of people without an event

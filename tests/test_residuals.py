@@ -11,9 +11,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
@@ -22,8 +20,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from evenhand import InputError, RandomizedRegressor, RecalibratedRegressor, load, randomize, save
 from evenhand.calibration import calibration_error
-from evenhand.distributions import Normal, Quantiles, Recalibrated, Support, Transformed, Truncated
-from evenhand.forecast import Forecast
+from evenhand.distributions import Normal, Quantiles, Recalibrated
 from evenhand.forecasters import SpreadTrees
 from evenhand.forecasters.maps import learn_maps
 from evenhand.forecasters.samples import residual_distribution
@@ -45,13 +42,6 @@ def noisy_region(n: int, region: str, seed: int) -> tuple[Floats, Floats, NDArra
         "nowhere": np.zeros(n, dtype=np.bool_),
     }[region]
     return X, 2 * X[:, 0] + np.where(inside, 3.0, 1.0) * random.normal(size=n), inside
-
-
-def growing(n: int, seed: int) -> tuple[Floats, Floats]:
-    """Return rows whose log spread is linear in six features."""
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 6))
-    return X, X[:, 0] + np.exp(0.5 * X.sum(axis=1)) * random.normal(size=n)
 
 
 def conformal_width(X: Floats, y: Floats) -> float:
@@ -133,31 +123,6 @@ def test_rows_without_residuals_do_not_make_trees_diverge(weighted: bool) -> Non
     np.testing.assert_allclose(log_size[~is_zero].mean(), np.log(2), atol=0.25)
 
 
-def test_a_model_is_never_fitted_to_the_sizes_of_its_residuals() -> None:
-    # a regressor of other outcomes than it is made for may raise, or silently learn something else
-    fitted_to: list[Floats] = []
-
-    class Noting(LinearRegression):  # type: ignore[misc]
-        def fit(self, X: Any, y: Any) -> Any:
-            fitted_to.append(y)
-            return super().fit(X, y)
-
-    X, y = growing(1000, 4)
-    model = RandomizedRegressor(Noting(), cv=5, random_state=0).fit(X, y)
-    assert type(model.spread_) is SpreadTrees
-    assert len(fitted_to) == 6
-    assert all(np.isin(each, y).all() for each in fitted_to)
-
-
-def test_a_frozen_model_is_not_refitted_and_its_spread_is_learned() -> None:
-    X, y, _ = noisy_region(4000, "interval", 6)
-    inner = LinearRegression().fit(X[:1000], y[:1000])
-    model = RandomizedRegressor(FrozenEstimator(inner), random_state=0).fit(X[1000:], y[1000:])
-    assert type(model.spread_) is SpreadTrees
-    calm, wild = model.base_forecast([[0.5, 0.1, 0.5, 5], [0.5, 0.5, 0.5, 5]]).std()
-    assert 2 < wild / calm < 4
-
-
 def test_weights_say_which_rows_have_the_larger_noise() -> None:
     X, y, _ = noisy_region(3000, "threshold", 7)
     rng = np.random.default_rng(8)
@@ -172,17 +137,6 @@ def test_weights_say_which_rows_have_the_larger_noise() -> None:
     calm, also_calm, wild = model.base_forecast(at).std()
     assert 0.7 < also_calm / calm < 1.4
     assert 2 < wild / calm < 4
-
-
-def test_held_out_pits_of_a_learned_spread_are_calibrated() -> None:
-    X, y, inside = noisy_region(4000, "threshold", 9)
-    model = RandomizedRegressor(LinearRegression(), random_state=0).fit(X, y)
-    fresh, y_fresh, inside = noisy_region(20_000, "threshold", 10)
-    pit = model.base_forecast(fresh).cdf(y_fresh)
-    # the average error of a calibrated forecast on 2,000 rows is 0.4 / sqrt(2000) = 0.009; with a
-    # constant spread it is 0.09 there
-    assert calibration_error(pit) < 0.02
-    assert calibration_error(pit[inside]) < 0.04
 
 
 # --- tables and what is stored
@@ -236,13 +190,12 @@ def test_forged_trees_are_refused(tmp_path: Path) -> None:
             load(tmp_path / name)
 
 
-@pytest.mark.parametrize("options", [{}, {"recalibrate": True}], ids=str)
-def test_selections_take_a_spread(options: dict[str, Any]) -> None:
+def test_selections_take_a_spread() -> None:
     X, y, inside = noisy_region(1500, "threshold", 6)
     ratios = {}
     for spread in ("learned", "constant"):
         chosen = randomize(
-            LinearRegression(), X, y, spread=spread, max_group_error=0.4, random_state=0, **options
+            LinearRegression(), X, y, spread=spread, max_group_error=0.4, random_state=0
         )
         low, high = chosen.model.base_forecast(X).interval(0.8)
         ratios[spread] = (high - low)[inside].mean() / (high - low)[~inside].mean()
@@ -267,20 +220,6 @@ def miss_rates(distribution: Quantiles | Recalibrated, truth: stats.rv_frozen) -
     return np.asarray((truth.cdf(low) + truth.sf(high)) / STATED)
 
 
-def earlier_knots(residuals: Floats) -> Quantiles:
-    """Return the distribution with equally spaced knots alone, without those of the tails."""
-    n_levels = round(2 * residuals.size**0.4)
-    levels = (np.arange(n_levels) + 0.5) / n_levels
-    return Quantiles(levels, np.quantile(residuals, levels, method="hazen")[None, :])
-
-
-def scores(distribution: Quantiles, truth: stats.rv_frozen) -> tuple[float, float, float]:
-    """Return log score, CRPS and pooled calibration error under the true distribution."""
-    y = truth.ppf((np.arange(500) + 0.5) / 500)
-    error = np.abs(distribution.cdf(y) - truth.cdf(y)).mean()
-    return -distribution.logpdf(y).mean(), distribution.crps(y).mean(), float(error)
-
-
 def standard_error(n_sets: int) -> float:
     """Return the standard error of a mean relative miss rate.
 
@@ -299,22 +238,14 @@ def test_extreme_intervals_of_residuals_miss_as_often_as_stated(
 ) -> None:
     random = np.random.default_rng(n)
     rates = []
-    worse = []
     for _ in range(repeats(400)):
-        residuals = truth.rvs(n, random_state=random)
-        learned = residual_distribution(residuals, None)
+        learned = residual_distribution(truth.rvs(n, random_state=random), None)
         rates.append(miss_rates(learned, truth))
-        differences = np.subtract(scores(learned, truth), scores(earlier_knots(residuals), truth))
-        worse.append(differences)
     # expected rates lie between 0.85 and 1.1, as chords between ranks 4 and 16 of a tail reach
     # farther than its quantiles; 5 standard errors have a false-alarm rate of 3e-7
     slack = 5 * standard_error(len(rates))
     assert (np.mean(rates, axis=0) > 0.85 - slack).all()
     assert (np.mean(rates, axis=0) < 1.1 + slack).all()
-    # log score, CRPS and pooled error are not worse than with equally spaced knots alone; 5 paired
-    # standard errors again
-    error = np.std(worse, axis=0) / np.sqrt(len(worse))
-    assert (np.mean(worse, axis=0) < 5 * error).all()
 
 
 @statistical
@@ -380,9 +311,7 @@ def test_rows_of_tiny_weight_do_not_shape_the_tails() -> None:
 
 
 @pytest.mark.parametrize(
-    "residuals",
-    [np.zeros(5), np.array([1.0, 2.0]), np.array([1.0]), np.repeat([0.0, 1.0], [90, 10])],
-    ids=["one value", "two rows", "one row", "two values"],
+    "residuals", [np.zeros(5), np.array([1.0, 2.0]), np.array([1.0]), np.repeat([0.0, 1.0], 50)]
 )
 def test_degenerate_samples_have_a_finite_density(residuals: Floats) -> None:
     learned = residual_distribution(residuals, None)
@@ -402,24 +331,6 @@ def test_tails_of_mirrored_residuals_are_mirrored() -> None:
 # --- fitted plain regressors with bounds of the outcome: their predictions are mapped to the line
 
 
-class Exponential(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """The conditional median of `incomes`."""
-
-    def fit(self, X: Floats, y: Floats) -> Exponential:
-        self.is_fitted_ = True
-        return self
-
-    def predict(self, X: Floats) -> Floats:
-        return np.asarray(np.exp(1 + 0.8 * X[:, 0]))
-
-
-def durations(n: int, seed: int) -> tuple[Floats, Floats]:
-    """Features and gamma outcomes of shape 1.5."""
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 2))
-    return X, random.gamma(1.5, 3 * np.exp(0.5 * X[:, 0]))
-
-
 def shares(n: int, seed: int) -> tuple[Floats, Floats]:
     """Features and beta outcomes, many of them next to 0 or 1."""
     random = np.random.default_rng(seed)
@@ -429,19 +340,9 @@ def shares(n: int, seed: int) -> tuple[Floats, Floats]:
     return X, np.clip(random.beta(3 * mean, 3 * (1 - mean)), 1e-9, 1 - 1e-9)
 
 
-SKEWED = {"incomes": (incomes, None), "durations": (durations, None), "shares": (shares, 1)}
-FITTED = {
-    "linear": LinearRegression(),
-    "forest": RandomForestRegressor(20, min_samples_leaf=5, random_state=0),
-}
-
-
-@pytest.mark.parametrize(
-    ("outcome", "name"), [("incomes", "linear"), ("durations", "forest"), ("shares", "linear")]
-)
-def test_forecasts_around_a_fitted_plain_regressor_are_calibrated(outcome: str, name: str) -> None:
-    outcomes, high = SKEWED[outcome]
-    fitted = FrozenEstimator(clone(FITTED[name]).fit(*outcomes(800, seed=1)))
+@pytest.mark.parametrize(("outcomes", "high"), [(incomes, None), (shares, 1)])
+def test_forecasts_around_a_fitted_plain_regressor_are_calibrated(outcomes: Any, high: Any) -> None:
+    fitted = FrozenEstimator(LinearRegression().fit(*outcomes(800, seed=1)))
     model = RandomizedRegressor(fitted, support=(0, high), random_state=0)
     model.fit(*outcomes(1500, seed=2))
     new, y = outcomes(3000, seed=3)
@@ -458,32 +359,6 @@ def test_forecasts_around_a_fitted_plain_regressor_are_calibrated(outcome: str, 
         assert (top <= (np.inf if high is None else high)).all()
 
 
-@pytest.mark.parametrize("name", FITTED)
-def test_mapped_predictions_are_sharper_than_truncated_forecasts(name: str) -> None:
-    fitted = clone(FITTED[name]).fit(*incomes(800, seed=1))
-    X, y = incomes(1500, seed=2)
-    new, outcomes = incomes(3000, seed=3)
-    mapped = RandomizedRegressor(FrozenEstimator(fitted), support=(0, None), random_state=0)
-    plain = RandomizedRegressor(FrozenEstimator(fitted), random_state=0)
-    plain_base = plain.fit(X, y).base_forecast(new).distribution
-    truncated = Forecast(Truncated(plain_base, Support(low=0.0, is_map=False)))
-    gain = truncated.crps(outcomes) - mapped.fit(X, y).base_forecast(new).crps(outcomes)
-    # on average not worse, by four paired standard errors
-    assert gain.mean() > -4 * gain.std() / np.sqrt(gain.size)
-
-
-def test_residuals_of_a_fitted_plain_regressor_are_modelled_on_the_line() -> None:
-    X, y = incomes(400)
-    # a model that is right up to a factor: its location on the line of a logarithm is exact
-    exact = FrozenEstimator(Exponential().fit(X, y))
-    model = RandomizedRegressor(exact, support=(0, None), random_state=0).fit(X, y)
-    assert isinstance(model.base_forecast(X).distribution, Transformed)
-    assert model.support_ is not None
-    line = model.support_.to_line(np.exp(1 + 0.8 * X[:, 0]))
-    np.testing.assert_allclose(model.base_forecast(X).distribution.base.loc, line)
-    np.testing.assert_array_equal(model.estimator_.predict(X), np.exp(1 + 0.8 * X[:, 0]))
-
-
 @pytest.mark.parametrize("far", [0.0, -1e9])
 def test_predictions_at_and_beyond_a_bound_stay_finite(far: float) -> None:
     X, y = shares(300, seed=0)
@@ -497,29 +372,3 @@ def test_predictions_at_and_beyond_a_bound_stay_finite(far: float) -> None:
         assert np.isfinite(model.predict(X)).all()
         # a prediction of nothing still gives the distribution of the outcomes
         assert calibration_error(model.base_forecast(X).pit(outcomes)) < 0.05
-
-
-@pytest.mark.parametrize("recalibrate", [False, True])
-def test_a_loaded_fitted_plain_regressor_stays_as_it_is(recalibrate: bool, tmp_path: Path) -> None:
-    fitted = FrozenEstimator(LinearRegression().fit(*incomes(200, seed=1)))
-    X, y = incomes(300)
-    params = {"recalibrate": recalibrate, "support": (0, None), "random_state": 0}
-    model = RandomizedRegressor(fitted, **params).fit(X, y)
-    save(model, tmp_path / "model")
-    again = load(tmp_path / "model")
-    expected = model.base_forecast(X).ppf([0.05, 0.5, 0.95])
-    np.testing.assert_allclose(again.base_forecast(X).ppf([0.05, 0.5, 0.95]), expected)
-    again.fit(X, y)
-    np.testing.assert_allclose(again.base_forecast(X).ppf([0.05, 0.5, 0.95]), expected)
-
-
-def test_a_recalibrated_fitted_plain_regressor_is_shared_with_its_map() -> None:
-    fitted = FrozenEstimator(LinearRegression().fit(*incomes(200, seed=1)))
-    X, y = incomes(400)
-    recalibrated = RecalibratedRegressor(fitted, support=(0, None), random_state=0).fit(X, y)
-    new, outcomes = incomes(2000, seed=2)
-    assert calibration_error(recalibrated.forecast(new).pit(outcomes)) < 0.05
-    for recalibrate in (False, True):
-        around = RandomizedRegressor.around(recalibrated, recalibrate=recalibrate)
-        source = recalibrated.forecast(new) if recalibrate else recalibrated.base_forecast(new)
-        np.testing.assert_allclose(around.base_forecast(new).ppf(0.1), source.ppf(0.1))

@@ -1,8 +1,7 @@
-"""Networks of a stack: architecture, scoring, dropout, independent training."""
+"""Networks: architecture, scoring, dropout, independent training, objectives, the default."""
 
 from __future__ import annotations
 
-import copy
 import pickle
 import warnings
 from collections.abc import Callable
@@ -13,9 +12,13 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from scipy import special, stats
+from sklearn.exceptions import ConvergenceWarning
 
 from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
+from evenhand.forecasters.network.inputs import Inputs, MixtureOutputs, robust_scale, skew_scores
+from evenhand.forecasters.network.mixture_mlp import spread_factor
+from evenhand.forecasters.network.neural import NeuralForecaster
 from evenhand.forecasters.network.settings import Settings
 from evenhand.forecasters.network.stack import Shape, Stack, Weights, score
 from evenhand.forecasters.network.training import (
@@ -28,6 +31,8 @@ from evenhand.forecasters.network.training import (
     split_rows_by_network,
     train_best,
 )
+from evenhand.links import Laplace, make_link
+from evenhand.losses import individual_calibration_loss, nll_loss
 from forecaster_examples import linear_task
 
 Floats = NDArray[np.float64]
@@ -191,15 +196,12 @@ def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(
         # other sizes of a matrix product are summed in another order: 1e-16 times the sums of 20
         # terms
         np.testing.assert_allclose(outs[chunk], outs[1], rtol=0, atol=1e-13)
-    columns = (
-        [None] if r is None else [r] if r.ndim == 1 else list(np.broadcast_to(r, (n, r.shape[1])).T)
-    )
-    plain = np.stack(
-        [[layered(shape, weights, k, x, column) for column in columns] for k in range(n_networks)]
-    )
-    plain = np.moveaxis(plain, 1, 2) if r is not None and r.ndim == 2 else plain[:, 0]
-    assert outs[1].shape == plain.shape
-    np.testing.assert_allclose(outs[1], plain, rtol=0, atol=1e-9)
+    for k in range(n_networks):
+        if r is None or r.ndim == 1:
+            plain = layered(shape, weights, k, x, r)
+        else:
+            plain = np.stack([layered(shape, weights, k, x, column) for column in r.T], axis=1)
+        np.testing.assert_allclose(outs[1][k], plain, rtol=0, atol=1e-9)
 
 
 # --- dropout
@@ -244,16 +246,6 @@ def test_dropout_zeroes_the_stated_share_before_the_output_only(dropout: float) 
         assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 5 / np.sqrt(first.size)
 
 
-def test_dropout_is_off_when_scoring() -> None:
-    X, y = linear_task(80)
-    model = PAICRegressor(hidden=(8, 8), dropout=0.9, max_steps=5, random_state=0).fit(X, y)
-    once, again = (model.forecast(X, r=0.4).mean() for _ in range(2))
-    assert np.array_equal(once, again)
-    x = (X - X.mean(axis=0)) / X.std(axis=0)
-    plain = layered(model.shape_, model.weights_, 0, x, np.full(80, 0.4))
-    np.testing.assert_allclose(once, plain[:, 0], atol=1e-12)
-
-
 # --- each network on its own
 
 
@@ -267,30 +259,6 @@ def squared_loss(
 
 def one_of(weights: Weights, network: int) -> Weights:
     return {name: array[network : network + 1] for name, array in weights.items()}
-
-
-def test_gradients_in_a_stack_are_those_of_the_networks_alone() -> None:
-    random = np.random.default_rng(0)
-    weights = random_weights(SMALL, 3)
-    x, y, r = doubles(
-        random.normal(size=(3, 20, 3)), random.normal(size=(3, 20)), random.uniform(size=(3, 20))
-    )
-
-    def gradients(stack: Stack, rows: slice) -> list[torch.Tensor]:
-        numbers = torch.arange(3)[rows]
-        loss = squared_loss(stack(x[rows], r[rows], None), y[rows], r[rows], numbers)
-        loss.mean(dim=-1).sum().backward()  # type: ignore[no-untyped-call]
-        return [parameter.grad for parameter in stack.parameters() if parameter.grad is not None]
-
-    together = gradients(stack_of(SMALL, weights).double(), slice(None))
-    assert len(together) == 6
-    for network in range(3):
-        alone = gradients(
-            stack_of(SMALL, one_of(weights, network)).double(),
-            slice(network, network + 1),
-        )
-        for whole, part in zip(together, alone, strict=True):
-            torch.testing.assert_close(whole[network : network + 1], part, rtol=1e-12, atol=1e-14)
 
 
 class Replay(Run):
@@ -356,12 +324,7 @@ def test_networks_train_on_as_before_when_another_one_stops() -> None:
 
 def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
     settings = Settings(0.01, 0.0, batch_size=10, max_steps=100, patience=5, check_every=10)
-    run = Run(
-        Stack(SMALL, 3, torch.Generator().manual_seed(0)),
-        squared_loss,
-        settings,
-        torch.arange(40)[None],
-    )
+    run = Run(Stack(SMALL, 3), squared_loss, settings, torch.arange(40)[None])
     random = torch.Generator().manual_seed(0)
     first, second = (torch.cat([run._next_rows(random) for _ in range(4)], dim=1) for _ in range(2))
     for order in (*first, *second):
@@ -371,12 +334,7 @@ def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
 
 def test_step_size_falls_along_a_half_cosine_to_a_tenth() -> None:
     settings = Settings(0.2, 0.0, batch_size=10, max_steps=4, patience=5, check_every=10)
-    run = Run(
-        Stack(SMALL, 1, torch.Generator().manual_seed(0)),
-        squared_loss,
-        settings,
-        torch.arange(10)[None],
-    )
+    run = Run(Stack(SMALL, 1), squared_loss, settings, torch.arange(10)[None])
     x, y, weight = (torch.zeros(size) for size in ((10, 3), (10,), (10,)))
     rates = []
     for step in range(1, 5):
@@ -417,51 +375,7 @@ def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases() -> None:
         np.testing.assert_allclose(mine.detach(), theirs.detach(), rtol=1e-4, atol=1e-6)
 
 
-# --- weights
-
-
-def test_a_weight_of_two_is_a_row_twice_in_the_gradient() -> None:
-    random = np.random.default_rng(0)
-    x, y, r = random.normal(size=(1, 6, 3)), random.normal(size=(1, 6)), random.uniform(size=(1, 6))
-    weight = np.array([1.0, 2.0, 0.0, 1.0, 2.0, 3.0])
-    twice = np.repeat(np.arange(6), weight.astype(int))
-
-    def slopes(rows: NDArray[np.intp], row_weight: Floats) -> torch.Tensor:
-        stack = stack_of(SMALL, random_weights(SMALL, 1)).double()
-        x_t, y_t, r_t, w_t = doubles(x[:, rows], y[:, rows], r[:, rows], row_weight)
-        losses = squared_loss(stack(x_t, r_t, None), y_t, r_t, torch.zeros(1))
-        ((losses * w_t).sum() / w_t.sum()).backward()  # type: ignore[no-untyped-call]
-        return torch.cat([p.grad.flatten() for p in stack.parameters() if p.grad is not None])
-
-    torch.testing.assert_close(
-        slopes(np.arange(6), weight), slopes(twice, np.ones(9)), rtol=1e-12, atol=1e-14
-    )
-
-
-@pytest.mark.parametrize("make", [PAICRegressor, MixtureMLPRegressor])
-def test_outcomes_of_rows_of_zero_weight_leave_the_model_as_it_is(make: type) -> None:
-    X, y = linear_task(120)
-    weight = np.where(np.arange(120) % 3 == 0, 0.0, 1.5)
-    params = {"hidden": (8, 8), "max_steps": 20, "random_state": 0}
-    models = [make(**params).fit(X, y + shift * (weight == 0), weight) for shift in (0.0, 1.0)]
-    for name, array in models[0].weights_.items():
-        assert np.array_equal(models[1].weights_[name], array), name
-    unweighted = make(**params).fit(X, y + 1.0 * (weight == 0))
-    assert not np.allclose(unweighted.weights_["bias_0"], models[0].weights_["bias_0"], atol=1e-3)
-
-
 # --- validation rows and early stopping
-
-
-@pytest.mark.parametrize(("n", "fraction"), [(11, 0.99), (200, 0.15), (1000, 0.0001)])
-def test_split_rows_are_disjoint_and_cover_all_rows(n: int, fraction: float) -> None:
-    number = np.arange(n, dtype=np.float64)
-    learning, validation = split_rows(Rows(number[:, None], number, number + 1), fraction, 0)
-    assert validation.y.size == min(max(round(fraction * n), 1), n - 1)
-    assert sorted([*learning.y, *validation.y]) == number.tolist()
-    for part in (learning, validation):
-        assert np.array_equal(part.x[:, 0], part.y)
-        assert np.array_equal(part.weight, part.y + 1)
 
 
 @pytest.mark.parametrize(("n", "fraction", "n_networks"), [(200, 0.15, 6), (60, 0.5, 7)])
@@ -509,13 +423,10 @@ def test_a_network_learns_from_its_own_rows_and_stops_on_its_own() -> None:
     np.testing.assert_allclose(crossed.validation_loss, 4.0, atol=0.1)
 
 
-def test_too_few_rows_to_split_serve_as_both() -> None:
+def test_too_few_rows_to_split_serve_as_both_and_a_part_without_weight_is_refused() -> None:
     rows = Rows(np.zeros((9, 1)), np.arange(9.0), np.ones(9))
     assert split_rows(rows, 0.15, 0) == (rows, rows)
     assert split_rows_by_network(rows, 0.15, 6, 0) == (rows, rows)
-
-
-def test_a_split_without_weight_is_refused() -> None:
     weight = np.zeros(30)
     weight[3] = 30.0
     with pytest.raises(InputError, match=r"sample_weight is zero .*; drop"):
@@ -583,19 +494,6 @@ def test_validation_loss_is_the_papers_objective(alpha: float, standardize_y: bo
     assert objective == pytest.approx(average, abs=0.003)
 
 
-def test_validation_loss_of_a_mixture_is_each_members_mean_log_loss() -> None:
-    X, y = linear_task(200)
-    X_val, y_val = linear_task(60, seed=1)
-    model = MixtureMLPRegressor(3, 2, hidden=(16,), max_steps=60, random_state=0)
-    model.fit(X, 5 * y, X_val=X_val, y_val=5 * y_val)
-    for member in range(3):
-        alone = copy.copy(model)
-        alone.weights_ = one_of(model.weights_, member)
-        alone.spread_factor_ = 1.0
-        log_loss = -alone.forecast(X_val).logpdf(5 * y_val).mean() - np.log(model.y_unit_)
-        assert model.validation_loss_[member] == pytest.approx(log_loss, rel=2e-5, abs=2e-6)
-
-
 def test_validation_loss_is_weighted(trainings: list[tuple[Rows, Rows]]) -> None:
     X, y = linear_task(200)
     weight = np.random.default_rng(0).exponential(size=200)
@@ -652,12 +550,6 @@ def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(
             assert np.array_equal(model.weights_[name][network], array[0]), name
 
 
-def test_a_training_that_diverges_is_an_error_with_a_remedy() -> None:
-    X, y = linear_task(60)
-    with pytest.raises(InputError, match=r"training diverged: .* lower learning_rate"):
-        PAICRegressor(hidden=(4, 4), max_steps=3, learning_rate=1e30, random_state=0).fit(X, y)
-
-
 # --- path
 
 
@@ -675,14 +567,9 @@ def test_path_gives_one_model_for_each_alpha_in_order() -> None:
     assert [model.alpha for model in models] == alphas
     assert len({float(model.n_steps_[0]) for model in models}) > 1
     r = validation_draws(60)
-    for model, alpha in zip(models, alphas, strict=True):
+    for model in models:
         assert model.n_steps_.shape == model.validation_loss_.shape == (1,)
         assert model.get_params()["max_steps"] == 300
-        forecast = model.forecast(X_val, r)
-        objective = np.mean(
-            (1 - alpha) * np.abs(forecast.pit(y_val) - r) - alpha * forecast.logpdf(y_val)
-        )
-        assert model.validation_loss_ == pytest.approx([objective], rel=2e-5, abs=2e-6)
     # models of one alpha differ by chance, and sharper ones are further from their draws
     assert not np.array_equal(models[0].weights_["bias_0"], models[3].weights_["bias_0"])
     errors = [float(np.abs(model.forecast(X_val, r).pit(y_val) - r).mean()) for model in models]
@@ -710,6 +597,7 @@ def test_path_of_one_alpha_is_a_fit() -> None:
         ("learning_rate", 0.0),
         ("validation_fraction", 1.0),
         ("device", "tpu"),
+        ("alpha", 0.0),
     ],
 )
 def test_parameters_out_of_range_are_named(name: str, value: Any) -> None:
@@ -723,33 +611,275 @@ def test_parameters_out_of_range_are_named(name: str, value: Any) -> None:
 # --- what training leaves alone
 
 
-def test_torch_and_numpy_global_generators_are_left_alone() -> None:
+def test_global_generators_and_the_number_of_threads_are_left_alone() -> None:
     X, y = linear_task(60)
     before = torch.random.get_rng_state(), pickle.dumps(np.random.get_state())  # noqa: NPY002
-    model = PAICRegressor(hidden=(4, 4), max_steps=2, random_state=0).fit(X, y)
-    model.forecast(X, r=0.5)
-    model.predict(X)
-    assert pickle.dumps(np.random.get_state()) == before[1]  # noqa: NPY002
-    assert torch.equal(before[0], torch.random.get_rng_state())
-
-
-def test_number_of_threads_is_what_it_was_before() -> None:
-    n_threads = 2
-    X, y = linear_task(60)
     outer = torch.get_num_threads()
-    torch.set_num_threads(n_threads)
+    torch.set_num_threads(2)
     try:
-        model = PAICRegressor(hidden=(4, 4), max_steps=2, random_state=0).fit(X, y)
-        assert torch.get_num_threads() == n_threads
-        model.predict(X)
-        assert torch.get_num_threads() == n_threads
-        with pytest.raises(InputError):
+        PAICRegressor(hidden=(4, 4), max_steps=2, random_state=0).fit(X, y).predict(X)
+        assert torch.get_num_threads() == 2
+        with pytest.raises(InputError, match=r"training diverged: .* lower learning_rate"):
             PAICRegressor(hidden=(4, 4), max_steps=2, learning_rate=1e30, random_state=0).fit(X, y)
-        assert torch.get_num_threads() == n_threads
+        assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(outer)
+    assert pickle.dumps(np.random.get_state()) == before[1]  # noqa: NPY002
+    assert torch.equal(before[0], torch.random.get_rng_state())
 
 
 def test_a_path_needs_an_alpha() -> None:
     with pytest.raises(InputError, match=r"^alphas .*at least one"):
         PAICRegressor.path(np.zeros((9, 1)), np.arange(9.0), [])
+
+
+# --- the default network
+
+TINY: dict[str, Any] = {"n_members": 2, "n_components": 2, "hidden": (8,), "random_state": 0}
+GIVEN: dict[str, Any] = TINY | {"dropout": 0.0}
+
+
+# --- length of training
+
+
+@pytest.mark.parametrize(
+    ("n", "batch_size", "n_steps"),
+    [
+        # 200 passes of 4 steps, 1,250 steps in whole passes of 19, and 30 passes of 156
+        (300, 64, 800),
+        (2500, 128, 1235),
+        (40_000, 256, 4680),
+    ],
+)
+def test_training_is_counted_in_passes(n: int, batch_size: int, n_steps: int) -> None:
+    settings = MixtureMLPRegressor()._settings(n, 0.1)
+    assert settings.batch_size == batch_size
+    assert settings.max_steps == n_steps
+    assert MixtureMLPRegressor(max_passes=3)._settings(n, 0.1).max_steps == 3 * (n // batch_size)
+    assert MixtureMLPRegressor(max_steps=7)._settings(n, 0.1).max_steps == 7
+
+
+def test_time_budget_ends_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def later() -> float:
+        now[0] += 1.0
+        return now[0]
+
+    monkeypatch.setattr("evenhand.forecasters.network.settings.time.monotonic", later)
+    X, y = linear_task(200)
+    model = MixtureMLPRegressor(**GIVEN, time_budget=50.0).fit(X, y)
+    # the clock is read twice a step: once for the step size, once for the end
+    assert 20 <= model.n_steps_.max() <= 26
+
+
+def test_networks_that_still_improve_are_warned_about() -> None:
+    X, y = linear_task(200)
+    with pytest.warns(ConvergenceWarning, match="2 of 2 networks .* max_passes") as caught:
+        MixtureMLPRegressor(**GIVEN | {"hidden": (16, 16)}, max_steps=150).fit(X, X[:, 0] + X[:, 1])
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        MixtureMLPRegressor(**GIVEN).fit(X, y)
+
+
+# --- choice of regularization
+
+
+def test_weak_regularization_is_chosen_for_outcomes_without_noise() -> None:
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    y = X[:, 0] + X[:, 1]
+    model = MixtureMLPRegressor(2, 2, hidden=(16, 16), max_steps=200, random_state=0).fit(X, y)
+    assert model.strength_ == (0.0, 0.01)
+
+
+# --- inputs and outcomes
+
+
+def test_scale_of_a_lognormal_variable_is_that_of_its_normal_scores() -> None:
+    score = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    offset, unit, g = robust_scale(10 + 2 * np.expm1(0.8 * score) / 0.8, np.ones(20_000))
+    # estimates are shrunk by the factor n / (n + 50)
+    assert (offset, unit, g) == pytest.approx((10.0, 2.0, 0.8), rel=5e-3)
+    recovered = skew_scores((10 + 2 * np.expm1(0.8 * score) / 0.8 - 10) / 2, 0.8)
+    np.testing.assert_allclose(recovered, score, atol=1e-9)
+
+
+def test_bins_need_rows_and_grow_within_their_own_range_only() -> None:
+    encoded = np.random.default_rng(0).normal(size=(1600, 1))
+    assert not Inputs.fit(encoded[:700]).has_bins
+    learned = Inputs.fit(encoded)
+    transformed = learned.transform(encoded)
+    assert transformed.shape == (1600, 1 + 16)
+    # every row is inside at most one bin: the others are at one of their two ends
+    ends = np.isclose(np.abs(transformed[:, 1:]), 1.5)
+    assert ((~ends).sum(axis=1) <= 1).all()
+    restored = Inputs.from_state(learned.to_state(), learned.factor.size)
+    np.testing.assert_array_equal(restored.transform(encoded), transformed)
+
+
+def test_components_are_at_least_as_wide_as_a_rounding_cell() -> None:
+    units = np.round(np.random.default_rng(0).normal(size=500), 1)
+    assert MixtureOutputs.of(units, 0.0).min_std == pytest.approx(0.1 / np.sqrt(12))
+    smooth = np.random.default_rng(0).normal(size=500)
+    assert MixtureOutputs.of(smooth, 0.0).min_std == 0.002
+
+
+# --- spread
+
+
+def test_spread_factor_allows_for_the_disagreement_of_members() -> None:
+    rng = np.random.default_rng(0)
+    n, m, between = 40_000, 4, 0.3
+    # the truth is a standard normal; members' means err independently, with variance 0.3
+    y = rng.normal(size=n)
+    loc = np.sqrt(between) * rng.normal(size=(m, n, 1))
+    one = np.ones((m, n, 1))
+    held = np.arange(n) % m == np.arange(m)[:, None]
+    found = spread_factor(one, loc, one, y, np.ones(n), held)
+    # the ensemble's variance, t^2 + 0.3 * 3 / 4, should be that of its error, 1 + 0.3 / 4; a member
+    # errs with variance 1.3, so that t^2 = (1.3 - c) / (1 + c) with c = 0.225
+    assert found == pytest.approx(np.sqrt((1.3 - 0.225) / 1.225), abs=0.02)
+
+
+def test_spread_is_calibrated_where_there_is_little_noise() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1400, 3))
+    y = X[:, 0] + X[:, 1] * X[:, 2] + 0.01 * rng.normal(size=1400)
+    model = MixtureMLPRegressor(4, 2, hidden=(32, 32), max_steps=400, dropout=0.0, random_state=0)
+    model.fit(X[:600], y[:600])
+    forecast = model.forecast(X[600:])
+    inside = (forecast.ppf(0.05) < y[600:]) & (y[600:] < forecast.ppf(0.95))
+    # with a spread of at least 0.02 standard deviations of the outcome all rows were inside
+    assert 0.82 < inside.mean() < 0.97
+
+
+def test_networks_chosen_by_few_members_are_trained_from_the_beginning() -> None:
+    # each of four members holds out 900 rows, so that two suffice for 1,500; columns of two values
+    # have no bins, so that only the strength is chosen
+    rng = np.random.default_rng(0)
+    X = rng.integers(2, size=(6000, 3)).astype(float)
+    y = X[:, 0] + rng.normal(size=6000)
+    params: dict[str, Any] = TINY | {"n_members": 4, "max_steps": 20}
+    tried = MixtureMLPRegressor(**params).fit(X, y)
+    dropout, weight_decay = tried.strength_
+    given = MixtureMLPRegressor(**params, dropout=dropout, weight_decay=weight_decay).fit(X, y)
+    for name, array in given.weights_.items():
+        np.testing.assert_allclose(tried.weights_[name], array, rtol=1e-5, atol=1e-6)
+
+
+Y = np.array([0.3, -1.2, 2.5, 0.0])
+R = np.array([0.2, 0.9, 0.5, 0.01])
+PIT = np.array([0.25, 0.4, 1.0, 0.0])
+LOG_DENSITY = np.array([-0.5, -2.0, 1.5, -30.0])
+
+
+def tensor(values: object) -> torch.Tensor:
+    return torch.as_tensor(np.asarray(values, dtype=np.float64))
+
+
+# --- objectives: formulas by hand, gradients by finite differences, known values
+
+
+def test_objective_weighs_the_two_by_alpha() -> None:
+    # 0.75 * |pit - r| - 0.25 * log density
+    by_hand = [0.0375 + 0.125, 0.375 + 0.5, 0.375 - 0.375, 0.0075 + 7.5]
+    loss = individual_calibration_loss(tensor(PIT), tensor(LOG_DENSITY), tensor(R), alpha=0.25)
+    assert loss.tolist() == pytest.approx(by_hand, abs=1e-14)
+    at_one = individual_calibration_loss(tensor(PIT), tensor(LOG_DENSITY), tensor(R), alpha=1.0)
+    assert torch.equal(at_one, nll_loss(tensor(LOG_DENSITY)))
+
+
+# --- theory
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.5])
+def test_no_other_link_has_a_lower_objective_than_laplace_at_its_alpha(alpha: float) -> None:
+    cells = (np.arange(400) + 0.5) / 400
+    y, r = (grid.ravel() for grid in np.meshgrid(cells, cells))
+    others = [
+        make_link(name, alpha * factor)
+        for name in ("laplace", "entropic", "gaussian")
+        for factor in (0.8, 1.25)
+    ]
+    values = []
+    for link in (Laplace(alpha), *others):
+        pit = link.ppf(y, r)
+        terms = (tensor(one) for one in (pit, -link.logpdf(pit, r), r))
+        values.append(float(individual_calibration_loss(*terms, alpha).mean()))
+    assert min(values[1:]) > values[0]
+
+
+# --- gradients
+
+
+def difference_quotient(
+    function: Callable[[Floats], float], at: Floats, step: float = 1e-6
+) -> Floats:
+    """Gradient by central differences: error about step^2 and 1e-16 / step."""
+    slope = np.empty(at.size)
+    for i in range(at.size):
+        ahead, behind = at.ravel().copy(), at.ravel().copy()
+        ahead[i] += step
+        behind[i] -= step
+        slope[i] = (function(ahead.reshape(at.shape)) - function(behind.reshape(at.shape))) / (
+            2 * step
+        )
+    return slope.reshape(at.shape)
+
+
+def gradient(function: Callable[[torch.Tensor], torch.Tensor], at: Floats) -> Floats:
+    variable = tensor(at).requires_grad_()
+    function(variable).backward()
+    assert variable.grad is not None
+    return np.asarray(variable.grad.numpy())
+
+
+def paic_by_hand(out: Floats, y: Floats, r: Floats, alphas: Floats) -> Floats:
+    std = 5 * special.expit(out[..., 1]) + 0.01
+    distribution = stats.norm(out[..., 0], std)
+    return np.asarray(
+        (1 - alphas) * np.abs(distribution.cdf(y) - r) - alphas * distribution.logpdf(y)
+    )
+
+
+def mixture_by_hand(out: Floats, y: Floats, r: Floats, alphas: Floats) -> Floats:
+    logits, loc, raw = np.split(out, 3, axis=-1)
+    density = stats.norm(loc, np.log1p(np.exp(raw)) + 0.002).pdf(y[..., None])
+    return np.asarray(-np.log((special.softmax(logits, axis=-1) * density).sum(axis=-1)))
+
+
+@pytest.mark.parametrize(
+    ("model", "n_outputs", "by_hand"),
+    [(PAICRegressor(), 2, paic_by_hand), (MixtureMLPRegressor(2, 3), 9, mixture_by_hand)],
+    ids=["PAICRegressor", "MixtureMLPRegressor"],
+)
+def test_row_losses_of_the_networks_and_their_gradients_are_those_of_the_formulas(
+    model: NeuralForecaster,
+    n_outputs: int,
+    by_hand: Callable[[Floats, Floats, Floats, Floats], Floats],
+) -> None:
+    alphas = [0.125, 0.5]  # exact in float32, in which the training keeps them
+    model._alphas = alphas  # type: ignore[attr-defined]
+    loss = model._row_loss()
+    out = np.random.default_rng(1).normal(size=(2, Y.size, n_outputs))
+    y, r, numbers = np.tile(Y, (2, 1)), np.tile(R, (2, 1)), torch.arange(2)
+
+    def total(values: torch.Tensor) -> torch.Tensor:
+        rows: torch.Tensor = loss(values, tensor(y), tensor(r), numbers)
+        assert rows.shape == (2, Y.size)
+        return rows.sum()
+
+    def total_by_hand(values: Floats) -> float:
+        return float(by_hand(values, y, r, np.array(alphas)[:, None]).sum())
+
+    rows = loss(tensor(out), tensor(y), tensor(r), numbers).numpy()
+    np.testing.assert_allclose(
+        rows, by_hand(out, y, r, np.array(alphas)[:, None]), rtol=1e-12, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        gradient(total, out), difference_quotient(total_by_hand, out), atol=1e-7
+    )
+    # a network that has left the stack takes its number with it
+    alone = loss(tensor(out[1:]), tensor(y[1:]), tensor(r[1:]), numbers[1:]).numpy()
+    np.testing.assert_allclose(alone[0], rows[1], rtol=1e-15)

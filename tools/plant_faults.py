@@ -769,7 +769,7 @@ FAULTS = (
         "values of held-out forecasts in the order of the folds",
         "return HeldOut.joined(parts), pd.concat(own).iloc[order]",
         "return HeldOut.joined(parts), pd.concat(own)",
-        ("test_own_forecast_repairs.py",),
+        ("test_overlapping_repairs.py",),
     ),
     Fault(
         "people who were lost as if at their last time",
