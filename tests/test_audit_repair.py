@@ -102,14 +102,19 @@ def test_masks_have_no_rule_and_are_named() -> None:
 def test_a_repair_on_the_rows_of_the_audit_warns() -> None:
     table, y = people(800, 5, 0.0)
     found = audit(standard(table), table, y, groups=["sex"], random_state=0)
+    assert found.off_groups == ()
     with pytest.warns(UserWarning, match=r"rows of this audit.* pass other rows"):
         found.repair(standard, table, y)
     # other rows, a part of the rows, and an audit that does not know its outcomes
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found.repair(standard, *people(800, 6, 0.0))
+        model = found.repair(standard, *people(800, 6, 0.0))
         found.repair(standard, table[:400], y[:400])
         replace(found, rows=None).repair(standard, table, y)
+    # without an off group there is one map
+    assert model.by is None
+    assert model.check_["group"].tolist() == ["everyone"]
+    assert model.check_["verdict"].tolist() != ["helps"]
 
 
 @pytest.mark.parametrize("is_fitted", [True, False])
@@ -132,16 +137,6 @@ def test_columns_that_the_model_needs_are_named(is_fitted: bool) -> None:
         audit(broken, fresh, z)
 
 
-def test_without_an_off_group_there_is_one_map() -> None:
-    table, y = people(800, 5, 0.0)
-    found = audit(standard(table), table, y, groups=["sex"], random_state=0)
-    assert found.off_groups == ()
-    model = found.repair(standard, *people(800, 6, 0.0))
-    assert model.by is None
-    assert model.check_["group"].tolist() == ["everyone"]
-    assert model.check_["verdict"].tolist() != ["helps"]
-
-
 def test_fitted_models_are_not_fitted_again() -> None:
     table, y = people(1500, 7, 1.0)
     fitted = BayesianRidge().fit(table, y)
@@ -154,19 +149,6 @@ def test_fitted_models_are_not_fitted_again() -> None:
     np.testing.assert_array_equal(fitted.coef_, coefficients)
     with pytest.raises(InputError, match="model must be a fitted model or a function"):
         found.repair(forecast, *fresh)
-
-
-def test_groups_of_the_same_rows_are_repaired_once() -> None:
-    table, y = people(2000, 0, 1.0)
-    code = pd.Series(np.where(table["sex"] == 2, "b", "a"), name="code")
-    found = audit(standard(table), table.assign(code=code), y, groups={"b": code == "b"})
-    rules = [group for group in found.off_groups or () if group.rule is not None]
-    fresh, z = people(1000, 1, 1.0)
-    fresh = fresh.assign(code=np.where(fresh["sex"] == 2, "b", "a"))
-    masks = {group.name: tuple(group.rule.mask(fresh)) for group in rules if group.rule}
-    model = found.repair(standard, fresh, z, groups={"b": (fresh["code"] == "b").to_numpy()})
-    repaired = [masks[name] for name in model.by if name in masks]
-    assert len(repaired) == len(set(repaired)) == len(set(masks.values()))
 
 
 @pytest.mark.parametrize("kind", ["binary", "count", "hurdle"])

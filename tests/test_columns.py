@@ -348,15 +348,6 @@ def test_another_unit_is_remarked_on() -> None:
     assert unseen(age[:500], np.append(age, 50 * 365.25))
 
 
-@pytest.mark.parametrize("cut", [0, 5])
-def test_counts_of_blocks_add_up_to_those_of_the_whole(cut: int) -> None:
-    schema = Schema.learn(pd.DataFrame({"s": ["f", "m"] * 50, "x": np.linspace(0.0, 1.0, 100)}))
-    table = pd.DataFrame({"s": list("fmFMfxfmab"), "x": np.arange(10.0)})
-    one, two = UnseenValues.of(schema, table[:cut]), UnseenValues.of(schema, table[cut:])
-    assert one + two == two + one == UnseenValues.of(schema, table)
-    assert {record["column"] for record in (one + two).records()} == {"s", "x"}
-
-
 @pytest.mark.parametrize(
     ("training", "values"),
     [

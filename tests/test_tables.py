@@ -205,7 +205,7 @@ def test_the_work_of_reading_is_proportional_to_the_number_of_columns(tmp_path: 
         return time.process_time() - start
 
     # 8 to 10 times as long for linear work, 64 times for quadratic work
-    assert min(seconds(8000) for _ in range(2)) < 24 * min(seconds(1000) for _ in range(3))
+    assert min(seconds(4000) for _ in range(2)) < 24 * min(seconds(500) for _ in range(3))
 
 
 @pytest.mark.parametrize("name", ["out.csv.gz", "out.parquet", "out.json", "model"])
