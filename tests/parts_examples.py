@@ -145,8 +145,3 @@ def a_model() -> RandomizedRegressor:
     table = people(500, 77)
     base = RandomizedRegressor(LinearRegression(), alpha=0.3, random_state=0)
     return base.fit(table[["age", "mean", "rooms"]], table["y"])
-
-
-def too_late(shared: Any, parts: Parts, i: int, advance: Any) -> None:
-    """Fail as work may that asks others."""
-    raise TimeoutError("the data base did not answer")

@@ -30,7 +30,7 @@ from complaints import complains_of
 from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import Audit, audit_pit, certify, compare, provenance
 from evenhand.audits import audit as full_audit
-from evenhand.audits.outcomes import Block, forecast_of, inside_link, read_forecast
+from evenhand.audits.outcomes import forecast_of, inside_link, read_forecast
 from evenhand.audits.scores import calibration_table
 from evenhand.calibration import PITs, pathwise_errors
 from evenhand.certificates import RowEvidence, certify_link
@@ -486,6 +486,10 @@ def test_what_cannot_be_audited_is_refused_on_one_line() -> None:
         rf"sample_weight .*per row \({N}\).*\(1,\)", audit, Stub(), X, y, sample_weight=[1.0]
     )
     assert complains_of("random_state .*integer.* 'a'", audit, Stub(), X, y, random_state="a")
+    assert complains_of("y is missing", certify, Stub(0.8), X)
+    assert complains_of(
+        "certificates .*sample_weight", certify, Stub(), X, y, sample_weight=[1] * N
+    )
     found = audit(Stub(), X, y, random_state=0)
     assert complains_of(r"measure .*'log score', 'CRPS', .* 'crps'", found.score, "crps")
 
@@ -767,24 +771,6 @@ def test_pits_alone_are_audited_like_the_forecasts_behind_them() -> None:
     assert "nan" not in alone.summary(full=True).lower()
 
 
-def test_a_certificate_of_a_model_is_that_of_its_pits() -> None:
-    X, y = table(1000)
-    proof = certify(Stub(0.8), X, y, groups=["region"], random_state=0)
-    assert (proof.n_samples, proof.n_draws, proof.is_randomized) == (1000, 64, True)
-    pits = proof.evidence.pits
-    assert pits.draws is not None
-    # h = Normal(a - b rho z / s, b / s) at y: Phi(s e + rho z), e the standardized residual
-    e, rho = (y - X["score"].to_numpy()) / STD, 0.8
-    np.testing.assert_allclose(
-        pits.matrix,
-        special.ndtr(np.sqrt(1 - rho**2) * e[:, None] + rho * special.ndtri(pits.draws)),
-    )
-    assert proof.named("region = north") > proof.named("region = south")
-    assert complains_of("y is missing", certify, Stub(0.8), X)
-    weight = np.ones(1000)
-    assert complains_of("certificates .*sample_weight", certify, Stub(), X, y, sample_weight=weight)
-
-
 def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = table(900)
     whole = audit(Stub(), X, y, groups=["region"], random_state=0)
@@ -802,42 +788,11 @@ def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.Mo
     assert np.unique(randomized.certificate.evidence.pits.draws).size == 900 * 64  # type: ignore[union-attr, arg-type]
 
 
-def read_block(model: Any, X: Any, low: Floats, high: Floats, ties: Floats) -> Block:
-    random = np.random.default_rng(0)
+def means_read(model: Any, X: Any, n: int) -> Floats:
+    random, zeros = np.random.default_rng(0), np.zeros(n)
     is_own = not isinstance(model, Forecast)
-    return read_forecast(forecast_of(model, X, random), (low, high), ties, random, is_own=is_own)
-
-
-def test_a_block_of_rows_is_read_with_the_draws_and_means_of_its_forecaster() -> None:
-    X, y = table()
-    model, share = Stub(0.8, by_link=True), np.full(N, 0.5)
-    pit, r, mean, base, cells = read_block(model, X, y, y, share)
-    assert cells is None
-    np.testing.assert_array_equal(r, model.draws[-1])
-    peer = stats.norm(*randomized_normal(X["score"].to_numpy(), model.draws[-1], 0.8))
-    np.testing.assert_allclose(pit, peer.cdf(y[:, None]), rtol=1e-9)
-    # the base is symmetric: over a uniform draw the mean is its centre
-    np.testing.assert_allclose(mean, X["score"], atol=1e-9)
-    assert base is not None
-    assert base.link == Gaussian.from_rho(0.8)
-    np.testing.assert_allclose(base.pit, stats.norm(X["score"], STD).cdf(y), rtol=1e-12)
-    # of a rounding cell the PIT is the share asked for
-    low, high = y - 0.1, y + 0.1
-    pit, r, mean, base, cells = read_block(
-        Forecast.from_normal(X["score"], np.full(N, STD)), None, low, high, share
-    )
-    assert r is None
-    ends = [stats.norm(X["score"], STD).cdf(end) for end in (low, high)]
-    np.testing.assert_allclose(pit[:, 0], (ends[0] + ends[1]) / 2, rtol=1e-9)
-    assert cells is not None
-    for end, expected in zip(cells, ends, strict=True):
-        np.testing.assert_allclose(end[:, 0], expected, rtol=1e-9)
-    np.testing.assert_array_equal(mean, X["score"])
-    assert base is None
-    # PITs of the base are spread over the same share of the cell
-    inside = read_block(model, X, low, high, share).base
-    assert inside is not None
-    np.testing.assert_allclose(inside.pit, pit[:, 0], rtol=1e-9)
+    read = read_forecast(forecast_of(model, X, random), (zeros,) * 2, zeros, random, is_own=is_own)
+    return np.asarray(read[2])
 
 
 @pytest.mark.parametrize(("link", "n"), [("entropic", 520), ("laplace", 150)])
@@ -914,7 +869,7 @@ def test_forecasts_with_draws_of_their_own_are_averaged_over_those() -> None:
     r = np.full((1, 2), [0.1, 0.2])
     link = Gaussian.from_rho(0.6)
     served = flat(N).randomized(link=link, r=r)
-    mean = read_block(served, None, *np.zeros((3, N)))[2]
+    mean = means_read(served, None, N)
     expected = -(0.6 / 0.8) * special.ndtri(r).mean()
     # one outcome of two from each: four standard errors of N means of two outcomes with standard
     # deviation 1.25
@@ -930,7 +885,7 @@ def test_bias_is_against_the_mean_over_draws_of_a_skewed_forecaster(link: str) -
         )
     )
     model = SkewedStub(base.distribution, link)
-    mean = read_block(model, X, *np.zeros((3, 100)))[2]
+    mean = means_read(model, X, 100)
     # brute force: forecasts over a fine grid of draws, each with its mean from a fine grid of
     # quantiles
     x = (np.arange(300) + 0.5) / 300
@@ -962,20 +917,11 @@ def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows() -> No
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X = pd.DataFrame({"sex": rng.choice(["f", "m"], 600), "age": rng.normal(size=600)})
-        y = rng.normal(size=600) * np.where(
-            X["sex"] == "f", 1.3, 1.0
-        )  # a spread, which bounds of errors see late
+        # a spread, which bounds of errors see late
+        y = rng.normal(size=600) * np.where(X["sex"] == "f", 1.3, 1.0)
         named = {"women": X["sex"] == "f", "the same": X["sex"] == "f"}
-        found = full_audit(
-            Forecast.from_normal(np.zeros(600), np.ones(600)),
-            y=y,
-            features=X,
-            groups=named,
-            learned_masses=(),
-            masses=(0.5,),
-            n_simulations=2,
-            random_state=seed,
-        )
+        options = {"features": X, "groups": named, "masses": (0.5,), "random_state": seed}
+        found = audit(flat(600), y=y, **options)
         held = found.to_dict()
         assert [row["scanned_as"] for row in held["groups"]] == [None, "sex = f", "sex = f"]
         of_scan = found.scan.set_index("group").loc["sex = f"]

@@ -416,17 +416,6 @@ def test_bound_holds_for_the_mean_of_expectations_that_follow_the_past() -> None
     assert exceed <= most_allowed(n_sets, ALPHA)
 
 
-@statistical
-@pytest.mark.parametrize("n", [30, 1000])
-def test_the_bound_is_valid_for_the_worst_law_of_mean_zero(n: int) -> None:
-    """Values of +-1/2 have the largest variance. False alarm: 0.001 per level."""
-    random, n_sets = np.random.default_rng(n), repeats(2000)
-    values = [random.choice([-0.5, 0.5], n) for _ in range(n_sets)]
-    for level in (0.2, 0.05, 0.01):
-        lows = np.array([mean_lower_bound(one, 1 - level, deviation=0.5) for one in values])
-        assert (lows > 0).sum() <= most_allowed(n_sets, level)
-
-
 def test_capital_as_written_in_the_docstring() -> None:
     """The bound solves its own equation: brute force over theta."""
     values = np.random.default_rng(7).random(60) * 0.8 - 0.3

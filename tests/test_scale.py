@@ -29,10 +29,9 @@ from evenhand.audits.outcomes import forecast_of, read_forecast
 from evenhand.calibration import PIT_BINS as BINS
 from evenhand.calibration import calibration_error
 from evenhand.certificates import LinkBase, certify_pit, wider_intervals
-from evenhand.columns import Partition, Seen, group_columns, read_typed
-from evenhand.draws import KeyedDraws, fresh
+from evenhand.columns import Partition, Seen, group_columns
+from evenhand.draws import fresh
 from evenhand.forecast import cell_ends
-from evenhand.links import Entropic
 from evenhand.scale import ModelSubject, Repeated, audit_parts, forecast_parts, parts_audit
 from evenhand.scale.passes import (
     SCORES,
@@ -45,7 +44,6 @@ from evenhand.tables import Parts, open_parts
 from parts_examples import (
     ASKED,
     GIVEN,
-    KEY,
     QUICK,
     a_model,
     bad_folder,
@@ -266,12 +264,6 @@ def read_again(
     )
 
 
-def masks_of(plan: CountPlan, table: pd.DataFrame) -> dict[str, np.ndarray]:
-    return {
-        name: mask for part in plan.groups for name, mask in part.masks(table[part.column]).items()
-    }
-
-
 def compare(
     found: Any,
     plan: CountPlan,
@@ -282,7 +274,8 @@ def compare(
     base: Any = None,
 ) -> None:
     """Compare an audit in parts with what is known of the same PITs in memory."""
-    masks = {name: mask for name, mask in masks_of(plan, table).items() if mask.any()}
+    pairs = (pair for part in plan.groups for pair in part.masks(table[part.column]).items())
+    masks = {name: mask for name, mask in pairs if mask.any()}
     expected = audit_pit(
         pit,
         r,
@@ -792,39 +785,6 @@ def test_a_folder_is_not_named_like_a_file(tmp_path: Path) -> None:
 
 
 # Forecasts.
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_forecasts_of_parts_are_those_of_the_whole(tmp_path: Path, ending: str) -> None:
-    table = people(500)
-    folder = write_parts(table, tmp_path / "in", [120, 121, 400], ending)
-    whole = write_parts(table, tmp_path / "whole", [], ending) / f"part-0{ending}"
-    done = forecast_parts(GIVEN, folder, tmp_path / "out", **ASKED)
-    assert (done.n_rows, done.repeated, done.skipped) == (500, None, {})
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(
-        path.name for path in folder.iterdir()
-    )
-    forecast_parts(GIVEN, folder, tmp_path / "out.parquet", **ASKED)
-    forecast_parts(GIVEN, whole, tmp_path / "one.parquet", **ASKED)
-    found, *others = (
-        read_typed(tmp_path / name)[0].astype({"id": int, "context": str, "key": str})
-        for name in ("out", "out.parquet", "one.parquet")
-    )
-    for other in others:
-        pd.testing.assert_frame_equal(found, other, check_exact=True)
-    assert found["id"].tolist() == table["id"].tolist()
-    draws = KeyedDraws(KEY, "2026-11")(table["id"].tolist())
-    assert np.array_equal(found["r"], draws)
-    assert set(zip(found["context"], found["key"], strict=True)) == {
-        ("2026-11", KeyedDraws(KEY).fingerprint)
-    }
-    expected = Forecast.from_normal(table["mean"], table["std"]).randomized(
-        0.2, Entropic(0.2), draws
-    )
-    assert np.allclose(found["mean"], table["mean"], rtol=0, atol=1e-12)
-    assert np.allclose(found[["q0.05", "q0.5"]], expected.ppf([0.05, 0.5]), rtol=0, atol=1e-12)
-    assert temporary(tmp_path) == []
 
 
 def test_ids_that_come_in_several_parts_are_told(tmp_path: Path) -> None:
