@@ -15,7 +15,6 @@ import pytest
 
 from command_outcome import Command
 from evenhand import InputError, audit_pit
-from evenhand.scale import ColumnSubject, audit_parts
 
 QUICK: dict[str, Any] = {
     "masses": (1.0,),
@@ -70,15 +69,6 @@ def test_no_key_hides_the_date_or_another_key() -> None:
         ("Date (given) (given)", "1998"),
         ("Population (given)", "A"),
     ]
-
-
-def test_an_audit_in_parts_keeps_its_description(tmp_path: Path) -> None:
-    for part, rows in enumerate(np.split(np.arange(60), 2)):
-        table().iloc[rows].to_parquet(tmp_path / f"{part}.parquet")
-    subject = ColumnSubject("mu", "sigma")
-    options: dict[str, Any] = {"masses": (1.0,), "learned_masses": (), "about": GIVEN}
-    found = audit_parts(subject, tmp_path, "y", sample_size=40, random_state=0, **options)
-    assert found.about == GIVEN
 
 
 @pytest.mark.parametrize(

@@ -76,11 +76,6 @@ def rounded() -> Audit:
     return audit(forecast(table), y=table["y"].round(1), **QUICK)
 
 
-def few() -> Audit:
-    table = people(24)
-    return audit(forecast(table), table, table["y"], groups=["sex"], **QUICK)
-
-
 def of_pits() -> Audit:
     pit = np.random.default_rng(0).random(300)
     return audit_pit(pit, X=people(300)[["age"]], groups={"all": [True] * 300}, **QUICK)
@@ -91,16 +86,7 @@ def weighted() -> Audit:
     return given(sample_weight=weight, cluster=np.arange(700) // 2)
 
 
-KINDS = (
-    given,
-    weighted,
-    rounded,
-    leaking,
-    few,
-    of_pits,
-    of_model,
-    chosen,
-)
+KINDS = (given, weighted, rounded, leaking, of_pits, of_model, chosen)
 
 
 @functools.cache

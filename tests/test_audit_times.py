@@ -209,26 +209,6 @@ def test_audits_of_other_times_are_not_compared() -> None:
         compare(audited(), plain)
 
 
-def test_groups_and_features_made_of_the_event_are_possible_leaks() -> None:
-    who = people()
-    made = {"lost": ~who.event, "late": who.event & (who.time > 1), "b": who.shifted}
-    table = who.table[["age"]].assign(
-        status=np.where(who.event, "dead", "alive"), until=who.time, entered=who.entered
-    )
-    found = audit(
-        who.forecast(), who.table, who.time, event=who.event, groups=made, features=table, **QUICK
-    )
-    leaks = {(one.kind, one.name) for one in found.leaks.itertuples()}
-    assert leaks == {
-        ("group", "lost"),
-        ("group", "late"),
-        ("feature", "status"),
-        ("feature", "until"),
-    }
-    assert not found.groups.set_index("group").loc[["lost", "late"], "off"].any()
-    assert row(found.groups, "b")["off"]
-
-
 @pytest.mark.parametrize("horizon", [None, 1.0])
 def test_columns_made_of_any_event_are_no_features(horizon: float | None) -> None:
     who = people()

@@ -230,17 +230,6 @@ def test_outcomes_that_a_caller_has_checked_are_not_checked_again() -> None:
     complaint(check_outcomes, np.ones(2))
 
 
-@pytest.mark.parametrize(
-    ("y", "facts"),
-    [
-        (np.arange(3.0), r"^y .*\b3 rows;.* 20"),
-        (np.ones(19), r"^y .*\b19 rows;.* 20"),
-    ],
-)
-def test_too_few_rows_are_reported_as_such(y: Any, facts: str) -> None:
-    assert re.search(facts, complaint(check_outcomes, y))
-
-
 @pytest.mark.parametrize("kind", [None, "continuous"])
 def test_a_constant_is_called_constant(kind: str | None) -> None:
     message = complaint(check_outcomes, np.full(30, 2.5), kind=kind)

@@ -93,16 +93,6 @@ def test_a_group_is_compared_by_its_rate() -> None:
     assert found.loc["sex = m", "error_change"] == 0
 
 
-def test_the_numbers_are_those_of_the_audits() -> None:
-    found = compare(audited(1.0), audited(0.62)).groups.set_index("group")
-    for when, slope in (("before", 1.0), ("after", 0.62)):
-        known = audited(slope).groups.set_index("group")
-        scores = audited(slope).probability_scores.set_index("group")
-        for name in found.index:
-            assert found.loc[name, f"error_{when}"] == known.loc[name, "error"]
-            assert found.loc[name, f"slope_{when}"] == scores.loc[name, "slope"]
-
-
 def test_there_is_no_coverage_and_groups_by_the_forecast_are_not_listed(tmp_path: Path) -> None:
     paths = [tmp_path / "old.json", tmp_path / "new.json"]
     for path, slope in zip(paths, (1.0, 0.62), strict=True):

@@ -182,20 +182,6 @@ def test_dates_are_a_trend_and_a_season() -> None:
     np.testing.assert_allclose(leap["v cosine"], [math.cos(2 * math.pi * 182.5 / 366)])
 
 
-def test_a_moment_is_the_same_in_every_type_and_zone() -> None:
-    train = column(pd.to_datetime(["2020-01-01", "2021-03-04", "1999-12-31"]))
-    texts = ["2020-01-01", "2021-03-04T10:30:00", None]
-    stamps = pd.Series([pd.Timestamp(text) for text in texts])
-    expected = encoded(train, column(stamps))
-    for new in (
-        texts,
-        stamps.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"),
-        stamps.astype("datetime64[s]"),
-    ):
-        assert encoded(train, column(new)) == expected
-    assert encoded(train, column([dt.date(9999, 12, 31)]))["v"][0] > 100
-
-
 def test_arrays_have_numbered_columns_and_are_read_by_position() -> None:
     array = np.array([[1.0, 2.0], [np.nan, 4.0], [3.0, 6.0]])
     frame = pd.DataFrame(array, columns=["a", "b"])
@@ -210,8 +196,6 @@ def test_arrays_have_numbered_columns_and_are_read_by_position() -> None:
     [
         (column([1, 2]), column(["1", "two"]), "column 'v', row 2 .*number.* 'two'"),
         (column([1.5, None, "a"], dtype=object), None, "column 'v', row 3 .*number.* 'a'"),
-        (np.array([[1.0, 2.0], [3.0, np.inf]]), None, "column 'x1', row 2 .*finite.* inf"),
-        (column([1]), column(pd.to_datetime(["2020-01-01"])), r"row 1 .*number.* Timestamp\("),
         (column([True]), column([1, 2]), "column 'v', row 2 .*true or false.* 2"),
         (column([dt.date(2020, 1, 1)]), column([18262]), "column 'v', row 1 .*date.* 18262"),
         (column([[1], [2]]), None, "column 'v' .*single values"),
@@ -270,15 +254,6 @@ def test_rows_and_columns_may_come_in_any_order(table: pd.DataFrame, random: Any
     encoder = TableEncoder().fit(table)
     expected = encoder.transform(table)[rows]
     np.testing.assert_array_equal(encoder.transform(table.iloc[rows][columns]), expected)
-    # Fitted on the shuffled table: the same levels, and the same numbers but for the order of
-    # summation. That is 12 rows * 2e-16, divided by the smallest ratio of spread to size that does
-    # not count as constant, 1e-12.
-    other = TableEncoder().fit(table.iloc[rows][columns])
-    assert sorted(other.names_out) == sorted(encoder.names_out)
-    position = [other.names_out.index(name) for name in encoder.names_out]
-    np.testing.assert_allclose(
-        other.transform(table.iloc[rows])[:, position], expected, rtol=1e-2, atol=1e-2
-    )
 
 
 def test_of_two_levels_the_one_in_the_group_is_named() -> None:

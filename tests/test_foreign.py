@@ -40,12 +40,6 @@ def test_quantiles_are_put_in_the_order_of_their_levels(listed: str) -> None:
     np.testing.assert_allclose(forecast.ppf([0.1, 0.5, 0.9]), [[1.0, 5.0, 9.0]])
 
 
-def test_crossing_quantiles_are_sorted_where_asked() -> None:
-    table = pd.DataFrame({"q0.1": [1.0, 6.0], "q0.5": [5.0, 5.0], "q0.9": [9.0, 2.0]})
-    forecast = read(table, quantiles="q", sort_quantiles=True)
-    np.testing.assert_allclose(forecast.ppf([0.1, 0.5, 0.9]), [[1.0, 5.0, 9.0], [2.0, 5.0, 6.0]])
-
-
 def test_equal_quantiles_are_taken_and_all_but_a_jump() -> None:
     table = pd.DataFrame({"q0.1": [1.0], "q0.5": [3.0], "q0.9": [3.0]})
     forecast = read(table, quantiles="q")
@@ -83,6 +77,7 @@ TABLE = pd.DataFrame(
         ),
         ({"mean": "mu", "std": "sigma"}, r"'sigma', row 2.*positive.* 0; correct"),
         ({"quantiles": "q"}, r"'q0\.9', row 2.*not decrease.* 1 after 2; .*--sort-quantiles"),
+        ({"quantiles": "q0.1,q0.9,q0.1"}, r"^--quantiles must name each column once, got 'q0.1'"),
         ({"quantiles": "mu,sigma"}, r"^--quantiles .*level.*'mu'"),
         ({"samples": "s1"}, r"^--samples .*two columns.*'s1'; separate"),
         ({"samples": "s1,s2"}, r"^t\.csv .*'s2'.* mu, sigma, q0\.1, q0\.9, s1"),
@@ -150,19 +145,6 @@ def test_only_half_a_unit_of_the_last_decimal_is_accepted(
         read(table, pmf="p")
 
 
-@pytest.mark.parametrize(
-    ("options", "facts"),
-    [
-        ({"quantiles": "q0.1,q0.9,q0.1"}, r"^--quantiles must name each column once, got 'q0.1'"),
-        ({"survival": "30=s2,60=s2"}, r"^--survival must name each column once, got 's2'"),
-    ],
-)
-def test_a_column_that_is_named_twice_is_refused(options: dict[str, str], facts: str) -> None:
-    names = ["q0.1", "q0.9", "s1", "s2", "p1"]
-    with pytest.raises(InputError, match=facts):
-        read({name: [0.5] for name in names}, **options)
-
-
 def test_means_of_counts_make_poisson_forecasts() -> None:
     mean = np.array([0.3, 4.0])
     forecast = read({"mu": mean}, mean="mu", outcome="count")
@@ -210,30 +192,13 @@ def test_a_chance_of_zero_makes_a_hurdle(amounts: dict[str, str]) -> None:
     np.testing.assert_allclose(forecast.cdf(0.0), [0.4, 0.0], atol=1e-12)
     np.testing.assert_allclose(forecast.cdf_left(0.0), [0.0, 0.0], atol=1e-12)
     np.testing.assert_allclose(forecast.event_probability(), [0.6, 1.0])
+    assert columns_of(AMOUNTS, chance_of_zero="none", **amounts)[0] == "none"
 
 
 def test_the_positive_part_of_a_hurdle_is_truncated_at_zero() -> None:
     forecast = read(AMOUNTS, chance_of_zero="none", mean="mu", std="sd")
     peer = stats.truncnorm(-0.5, np.inf, loc=1.0, scale=2.0)
     np.testing.assert_allclose(forecast.cdf(3.0)[0], 0.4 + 0.6 * peer.cdf(3.0), rtol=1e-9)
-
-
-def test_columns_of_a_hurdle_are_listed_with_the_chance_first() -> None:
-    found = columns_of(AMOUNTS, chance_of_zero="none", quantiles="q")
-    assert found == ["none", "q0.1", "q0.5", "q0.9"]
-
-
-@pytest.mark.parametrize(
-    ("options", "kind"),
-    [
-        ({"mean": "m", "std": "s"}, "mean_std"),
-        ({"mean": "m", "outcome": "count"}, "count_mean"),
-        ({"samples": "s", "outcome": "count"}, "count_samples"),
-        ({"chance_of_zero": "z", "mean": "m", "std": "s"}, "chance_of_zero_mean_std"),
-    ],
-)
-def test_kinds_of_columns_have_names(options: dict[str, str], kind: str) -> None:
-    assert ColumnSubject(**options).kind == kind
 
 
 MIXED: dict[str, object] = {
@@ -257,6 +222,7 @@ MIXED: dict[str, object] = {
         ({"chance_of_zero": "none", "mean": "mu", "std": "sd"}, r"'none', row 2: a prob.*-0\.1"),
         ({"pmf": "k0,k1"}, r"row 2: .*2 columns of --pmf must sum to 1, got 0\.5; name a column"),
         ({"pmf": "k"}, r"^--pmf must name one column for each value.*'k1' and 'k01'"),
+        ({"survival": "30=s2,60=s2"}, r"^--survival must name each column once, got 's2'"),
         ({"pmf": "p,mu"}, r"^--pmf must .*value of the outcome, such as p0 or p_1, got 'p"),
         ({"mean": "zero", "outcome": "count"}, r"'zero', row 2: the mean of a count.*pos.*got 0;"),
         (

@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -62,18 +61,10 @@ def models() -> Iterator[dict[str, Any]]:
 
 def fitted() -> dict[str, Any]:
     X, y = linear_task(120)
-    found = {name: example.make().fit(X, y) for name, example in EXAMPLES.items()}
-    found |= {
-        name: example.make().fit(X, example.outcomes(y)) for name, example in DISCRETE.items()
-    }
-    others = (
-        RandomForestRegressor(5, random_state=0),
-        GradientBoostingRegressor(n_estimators=5, random_state=0),
-        KNeighborsRegressor(),
-        SVR(),
-        GaussianProcessRegressor(alpha=0.3),
-    )
-    for estimator in others:
+    found = {name: EXAMPLES[name].make().fit(X, y) for name in list(EXAMPLES)[::3]}
+    for name in list(DISCRETE)[::4]:
+        found[name] = DISCRETE[name].make().fit(X, DISCRETE[name].outcomes(y))
+    for estimator in (RandomForestRegressor(5, random_state=0), KNeighborsRegressor(), SVR()):
         found[type(estimator).__name__] = RandomizedRegressor(estimator, random_state=0).fit(X, y)
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(group=np.where(X[:, 0] > 0, "u", "v"))
     found["by group"] = RecalibratedRegressor(small_boosted(), by="group").fit(table, y)
@@ -104,26 +95,6 @@ def test_the_same_model_has_one_hash_in_every_process(
         assert sha256 == first[name], name
         assert pack(again).sha256 == first[name], name
     assert dict(zip(models, hashes(folders, "1"), strict=True)) == first
-
-
-def test_use_of_a_model_does_not_change_its_hash(models: dict[str, Any]) -> None:
-    for name, model in models.items():
-        before = pack(model).sha256
-        names = getattr(model, "feature_names_in_", None)
-        X = linear_task(5)[0]
-        if names is not None:
-            table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(group="u", text="one word")
-            X = table[list(names)]
-        model.forecast(X, 0.3).ppf(0.5)
-        model.predict(X)
-        assert pack(model).sha256 == before, name
-
-
-def test_another_model_has_another_hash() -> None:
-    X, y = linear_task(120)
-    forests = [RandomForestRegressor(3, random_state=seed) for seed in (0, 0, 1)]
-    packed = [pack(RandomizedRegressor(one, random_state=0).fit(X, y)) for one in forests]
-    assert packed[0].sha256 == packed[1].sha256 != packed[2].sha256
 
 
 def test_shared_objects_remain_shared(tmp_path: Path) -> None:

@@ -156,15 +156,3 @@ def test_a_person_has_one_forecast_in_any_company_order_and_format(
         n_compared, n_ways = n_compared + differ.size, n_ways + 1
     is_randomized = isinstance(model, RandomizedRegressor)
     assert (n_ways, n_compared) == ((19, 9070) if is_randomized else (18, 7920))
-
-
-def test_other_people_keys_and_contexts_have_other_draws(tmp_path: Path) -> None:
-    ids = PEOPLE["id"].tolist()
-    draws = [KeyedDraws(KEY, "test")(ids), KeyedDraws(KEY, "other")(ids)]
-    draws.append(KeyedDraws(KEY + b"2", "test")(ids))
-    assert np.unique(np.concatenate(draws)).size == 3 * N
-    stored = fitted(True)
-    table = written(PEOPLE, tmp_path / "t.csv")
-    for i, context in enumerate(("test", "other")):
-        found = from_file(stored, table, tmp_path, context)
-        np.testing.assert_array_equal(found.loc[ids, "r"], draws[i])

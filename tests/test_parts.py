@@ -6,7 +6,6 @@ import gzip
 import io
 import itertools
 import os
-import pickle
 import re
 import subprocess
 import sys
@@ -241,18 +240,6 @@ def test_bad_parts_are_named_or_skipped_with_the_reason(tmp_path: Path) -> None:
     assert len(open_parts(tmp_path)) == 2
 
 
-def test_the_first_good_part_determines_the_columns(tmp_path: Path) -> None:
-    (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "b.parquet")
-    pd.DataFrame({"y": [1]}).to_parquet(tmp_path / "c.parquet")
-    parts = open_parts(tmp_path, skip_bad=True)
-    assert (parts.names, parts.columns, list(parts.skipped)) == (
-        ("b.parquet",),
-        ("x",),
-        ["a.parquet", "c.parquet"],
-    )
-
-
 def test_a_table_without_any_good_part_or_row_is_refused(tmp_path: Path) -> None:
     assert "no such path" in complaint(tmp_path / "none")
     assert "without parts" in complaint(tmp_path)
@@ -340,14 +327,6 @@ def test_a_part_that_changed_or_went_since_it_was_opened_is_named(tmp_path: Path
     parts = open_parts(tmp_path / "t.parquet")
     rows_of(4).to_parquet(tmp_path / "t.parquet")
     assert re.search("3 rows when it was opened.* 4", reading_complaint(parts))
-
-
-def test_parts_can_be_pickled(tmp_path: Path) -> None:
-    damaged(tmp_path)
-    parts = open_parts(tmp_path, skip_bad=True)
-    again = pickle.loads(pickle.dumps(parts))
-    assert again == parts
-    pd.testing.assert_frame_equal(joined(again), joined(parts))
 
 
 def test_a_row_group_is_never_held_whole(tmp_path: Path) -> None:
@@ -456,15 +435,6 @@ def test_values_that_do_not_fit_the_first_block_are_refused_with_their_column(
     with pytest.raises(InputError, match=r"block after row 1: column 'x' .*int64"):
         write_two(tmp_path / "t.parquet", pd.DataFrame({"x": [0.5], "y": ["b"]}))
     assert os.listdir(tmp_path) == []
-
-
-def test_the_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
-    file = tmp_path / "t.parquet"
-    with TableWriter(file) as writer:
-        writer.write(rows_of(3))
-        assert not file.exists()
-        assert all(name.startswith(".") for name in os.listdir(tmp_path))
-    assert os.listdir(tmp_path) == [file.name]
 
 
 def test_a_writer_without_blocks_writes_no_file(tmp_path: Path) -> None:

@@ -27,7 +27,6 @@ from parts_examples import (
     people,
     size_of,
     temporary,
-    too_late,
     work_and_tell,
     write_parts,
 )
@@ -146,12 +145,6 @@ def test_a_part_that_always_kills_its_worker_is_named(
     (note,) = [str(note) for note in found.notes if str(note).startswith("part left out: part-3")]
     assert "part-3.parquet: several workers died" in note
     assert "\n" not in note
-
-
-def test_an_error_of_the_work_is_raised_and_not_tried_again(client: Any, tmp_path: Path) -> None:
-    parts = open_parts(write_parts(people(30), tmp_path / "in", [10]))
-    with pytest.raises(TimeoutError, match="the data base"):
-        list(engine.over_parts(too_late, None, parts, description="", client=client))
 
 
 def test_parts_that_workers_cannot_see_are_named(client: Any, tmp_path: Path) -> None:

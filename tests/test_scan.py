@@ -17,10 +17,9 @@ from scipy import stats
 
 from evenhand._validate import InputError
 from evenhand.calibration import calibration_error, covered
-from evenhand.columns import Groups, group_columns, partition
+from evenhand.columns import group_columns, partition
 from evenhand.search import pairs as mask_pairs
 from evenhand.search import scan_groups
-from evenhand.search.pairs import make_masks
 
 BINS = mask_pairs.BINS
 
@@ -168,35 +167,6 @@ def test_binning_error_reaches_its_bound_and_never_passes_it() -> None:
     assert abs(frame.loc["a = 1", "error"] - 0.25) <= 1 / (2 * BINS)
 
 
-def test_halves_of_arrays_are_those_of_group_columns() -> None:
-    rng = np.random.default_rng(3)
-    X = np.column_stack(
-        [
-            rng.normal(size=101),
-            rng.integers(0, 40, size=101),  # ties
-            np.where(rng.random(101) < 0.8, 5.0, rng.random(101)),  # nothing above the median
-            np.where(rng.random(101) < 0.1, np.inf, rng.normal(size=101)),
-            np.where(rng.random(101) < 0.1, np.nan, rng.normal(size=101)),
-            rng.integers(0, 10, size=101),  # one group per value
-            20200601 + np.arange(101) % 20,  # more than six digits
-            1e6 + rng.normal(size=101),
-        ]
-    )
-    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(8)])
-    # floats confuse some or all of these
-    table = table.assign(
-        few=2**53 - 50 + rng.permutation(101),
-        all=2**60 + np.arange(101),
-        huge=np.uint64(2**63) + rng.permutation(101).astype(np.uint64),
-    )
-    made = make_masks(table, Groups())
-    expected = group_columns(table, table.columns, source="X")
-    assert made.names == list(expected)
-    for g, rows in enumerate(expected.values()):
-        np.testing.assert_array_equal(made.columns[:, made.column[g]] ^ made.complement[g], rows)
-    np.testing.assert_array_equal(made.sizes(), [rows.sum() for rows in expected.values()])
-
-
 def test_columns_with_too_many_pairs_of_groups_are_refused_with_their_number() -> None:
     X = np.random.default_rng(0).normal(size=(40, 751))
     told = (
@@ -320,23 +290,13 @@ def bad(**change: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (bad(pit=[0.5, 1.5] * 20), r"pit\[1, 0\] must lie between 0 and 1, got 1.5"),
-        (bad(X=np.ones((39, 2))), r"X must have one row per row of pit \(40\), got 39 rows"),
         (bad(X=np.ones(40)), r"X must be a table or an array of shape \(n, p\)"),
         (
             bad(X=pd.DataFrame(np.ones((40, 2)), columns=["a", "a"])),
             r"X: column name 'a' appears 2 times",
         ),
-        (bad(min_size=1), r"min_size must be an integer of at least 2, got 1"),
         (bad(min_size=150), r"min_size must be at most the number of rows, 40, got 150"),
-        (
-            bad(groups={"g": np.ones(39, dtype=bool)}),
-            r"groups\['g'\] must be 40 booleans or labels, got bool of shape \(39,\)",
-        ),
-        (bad(groups={"g": np.zeros(40, dtype=bool)}), r"groups\['g'\] is an empty group"),
         (bad(residual=np.ones(39)), r"residual must have one value per row \(40\)"),
-        (bad(residual=np.full(40, np.nan)), r"residual\[0\] must be finite"),
-        (bad(sample_weight=-np.ones(40)), r"sample_weight\[0\] must be at least 0"),
         (
             bad(sample_weight=np.r_[np.ones(9), np.zeros(31)]),
             r"min_size must be at most the number of rows, 9, got 10",

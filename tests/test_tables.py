@@ -113,19 +113,6 @@ def test_values_of_several_lines_are_values(tmp_path: Path) -> None:
     assert read_table(written(tmp_path, 'note,x\n"one, two\nthree",5\n'))["x"].tolist() == ["5"]
 
 
-def test_files_that_are_not_tables_are_refused(tmp_path: Path) -> None:
-    assert "no such path" in complaint(tmp_path / "none.csv")
-    wrong_ending = complaint(written(tmp_path, "x", "t.xlsx"))
-    assert re.search(r"\.csv, \.csv\.gz, \.parquet.*'\.xlsx'", wrong_ending)
-    assert "readable .parquet file" in complaint(written(tmp_path, "x", "t.parquet"))
-    assert "readable .csv.gz file" in complaint(written(tmp_path, "a,b\n1,2\n", "t.csv.gz"))
-    (tmp_path / "folder").mkdir()
-    assert "without parts" in complaint(tmp_path / "folder")
-    # a folder of other files, such as a model
-    (tmp_path / "folder" / "model.json").write_text("{}")
-    assert "without parts" in complaint(tmp_path / "folder")
-
-
 def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(
     tmp_path: Path,
 ) -> None:
@@ -153,18 +140,6 @@ def test_number_column_names_the_row_and_the_value(values: list[object], facts: 
     with pytest.raises(InputError, match=facts) as caught:
         number_column(pd.DataFrame({"x": values}), "x", source="t.csv")
     assert "\n" not in str(caught.value)
-
-
-def test_an_absent_column_is_answered_with_the_nearest_and_all_names() -> None:
-    table = pd.DataFrame({"Income": [1], "age": [2]})
-    for taker in (number_column, id_column):
-        with pytest.raises(
-            InputError,
-            match=r"^t\.csv .*'incom'.* Income, age; .*'Income'\?",
-        ):
-            taker(table, "incom", source="t.csv")
-    with pytest.raises(InputError, match="'zzz'"):
-        group_columns(table, ["zzz"], source="t.csv")
 
 
 @pytest.mark.parametrize(
@@ -205,7 +180,7 @@ def test_the_work_of_reading_is_proportional_to_the_number_of_columns(tmp_path: 
         return time.process_time() - start
 
     # 8 to 10 times as long for linear work, 64 times for quadratic work
-    assert min(seconds(8000) for _ in range(2)) < 24 * min(seconds(1000) for _ in range(3))
+    assert min(seconds(4000) for _ in range(2)) < 24 * min(seconds(500) for _ in range(3))
 
 
 @pytest.mark.parametrize("name", ["out.csv.gz", "out.parquet", "out.json", "model"])

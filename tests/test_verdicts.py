@@ -74,11 +74,6 @@ def rare(n: int, rng: Random, centre: float) -> Table:
     return events(p, p, rng)
 
 
-def few(n: int, rng: Random) -> Table:
-    p = rng.choice([0.1, 0.2, 0.6], n, p=[0.5, 0.3, 0.2])
-    return events(p, p, rng)
-
-
 def skewed(n: int, rng: Random) -> Table:
     p = rng.beta(0.3, 3, n)
     return events(p, p, rng)
@@ -107,7 +102,6 @@ CALIBRATED: dict[str, tuple[Callable[..., Table], dict[str, float]]] = {
     "0/1": (slope, {"slope": 1.0}),
     "0/1, 1%": (rare, {"centre": -4.9}),
     "0/1, 5%": (rare, {"centre": -3.2}),
-    "0/1, three probabilities": (few, {}),
     "0/1, skewed": (skewed, {}),
     "continuous": (mean_slope, {"slope": 1.0}),
     "spread": (spread, {"power": 1.0}),

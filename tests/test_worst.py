@@ -57,14 +57,6 @@ def bunched(rng: np.random.Generator, n: int, m: int) -> Floats:
     return np.clip(rng.choice(centres, size=(n, 1)) + rng.normal(0, 0.03, size=(n, m)), 0, 1)
 
 
-def skewed(rng: np.random.Generator, n: int, m: int) -> Floats:
-    return rng.beta(*rng.uniform(0.3, 3, size=2), size=(n, m))
-
-
-def nearly_deterministic(rng: np.random.Generator, n: int, m: int) -> Floats:
-    return np.clip(rng.uniform(size=(n, 1)) + rng.normal(0, 0.01, size=(n, m)), 0, 1)
-
-
 def rounded(rng: np.random.Generator, n: int, m: int) -> Floats:
     return rng.uniform(size=(n, m)).round(1)
 
@@ -81,14 +73,14 @@ def randomized(rng: np.random.Generator, n: int, m: int) -> Floats:
     return LINKS[int(rng.integers(3))].ppf(rng.uniform(size=(n, 1)), jittered(n, m, rng))
 
 
-KINDS = [spread, bunched, skewed, nearly_deterministic, rounded, few_valued, randomized]
+KINDS = [spread, bunched, rounded, few_valued, randomized]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_search_finds_the_worst_of_all_subsets_of_small_problems(
     kind: Callable[..., Floats],
 ) -> None:
-    # 1680 problems over the seven kinds
+    # 1200 problems over the five kinds
     rng = np.random.default_rng(20)
     shares = []
     for i in range(60):
@@ -120,7 +112,6 @@ def common_and_rare(rng: np.random.Generator, n: int, m: int) -> Floats:
     [
         (spread, 300, 1),
         (bunched, LARGE, 5),
-        (skewed, LARGE, 1),
         (rounded, 300, 8),
         (few_valued, LARGE, 5),
         (randomized, 300, 8),
@@ -182,12 +173,6 @@ def test_a_named_group_has_the_area_under_a_brownian_bridge(n: int) -> None:
     assert (null.mean < null.high).all()
 
 
-def test_the_null_of_all_of_many_rows_is_that_of_so_many_rows() -> None:
-    """Only 5000 are simulated: 0.3133 / sqrt(n) within 15%, 5 errors of 200 runs (cv 0.37)."""
-    null = null_curve(np.full(20_000, 0.5), 1.0, n_simulations=200, random_state=0)
-    assert null.mean[0] * np.sqrt(20_000) == pytest.approx(np.sqrt(np.pi / 32), rel=0.15)
-
-
 def test_the_worst_of_a_perfect_deterministic_forecaster_is_half_of_the_rest() -> None:
     masses = np.array([0.1, 0.3, 0.5, 0.8])
     null = null_curve(np.full(4000, 0.5), masses, n_simulations=10, random_state=1)
@@ -243,19 +228,6 @@ def test_the_link_is_matched_by_the_mean_pathwise_error(m: int, alpha: float) ->
     assert null.mean[0] == pytest.approx(
         errors.mean(), abs=5 * errors.std() * np.sqrt(1.25 / 3000) + 0.002
     )
-
-
-def test_forecasts_worse_than_deterministic_truth_get_a_deterministic_null() -> None:
-    pit = np.random.default_rng(0).choice([0.01, 0.99], size=(200, 6))
-    seen = []
-    null_curve(
-        np.repeat(pit[:, :1], 6, axis=1),
-        0.5,
-        selection=lambda pit, _: seen.append(pit) or [0.0],
-        n_simulations=2,
-    )
-    assert all((sim == sim[:, :1]).all() for sim in seen)
-    assert seen[0].shape == (200, 6)
 
 
 @pytest.mark.parametrize(

@@ -429,13 +429,13 @@ FAULTS = (
         "a lower bound of bets with the stake's sign in the logarithm",
         "np.log1p(stakes * theta)",
         "stakes * theta - (stakes * theta) ** 2",
-        ("test_learned.py",),
+        ("test_detection.py",),
     ),
     Fault(
         "a learned group judged by rows that it was learned from",
         "n_learned = min(start, LEARNING_ROWS)",
         "n_learned = min(pit.shape[0], LEARNING_ROWS)",
-        ("test_learned.py",),
+        ("test_detection.py",),
     ),
     Fault(
         "a detection test with half its p-value",
@@ -1164,7 +1164,7 @@ FAULTS = (
         "a rule that leaves out its second condition",
         "inside &= _meets(condition, rows, source)",
         "inside = _meets(condition, rows, source)",
-        ("test_group_rules.py",),
+        ("test_groups.py",),
     ),
     Fault(
         "codes with leading zeros read as numbers",
