@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
 
 from evenhand import RandomizedRegressor
-from evenhand._validate import Floats, Mask
-from evenhand.distributions import Distribution, Hurdle, Normal, Randomized, to_records
+from evenhand._validate import Floats
+from evenhand.distributions import Distribution, Hurdle, Randomized, to_records
 from evenhand.draws import fresh
 from evenhand.forecast import Forecast
 from evenhand.forecasters import (
@@ -31,14 +30,12 @@ from evenhand.service import DecisionLog, Entry
 class Example:
     """A fitted forecaster with rows that it has not seen.
 
-    `is_exact` is False if its distributions are logged as quantiles. The ids of forecasts are
-    numbered from `first`.
+    The ids of forecasts are numbered from `first`.
     """
 
     model: Any
     X: pd.DataFrame
     y: Floats
-    is_exact: bool = True
     has_draw: bool = True
     first: int = 0
 
@@ -120,36 +117,8 @@ def events() -> Example:
     return fitted(ClassifierForecaster(LogisticRegression()), X, y, has_draw=False)
 
 
-class Gumbel(Normal):
-    """Largest values of many draws: a family without a record of its own."""
-
-    def logcdf(self, y: ArrayLike) -> Floats:
-        return -np.exp(-self._score(y))
-
-    def logsf(self, y: ArrayLike) -> Floats:
-        return np.log(-np.expm1(-np.exp(-self._score(y))))
-
-    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
-        log_cdf = np.where(upper, np.log1p(-np.exp(log_p)), log_p)
-        return np.asarray(self.loc - self.scale * np.log(-log_cdf))
-
-
-class GumbelModel:
-    """A forecaster of one's own, with a draw."""
-
-    def forecast(self, X: pd.DataFrame, r: Floats) -> Forecast:
-        return Forecast(Gumbel(X["x"].to_numpy(), 2.0)).randomized(0.1, r=r)
-
-
-def tabulated() -> Example:
-    X, random = rows(8)
-    y = X["x"].to_numpy() + random.gumbel(scale=2.0, size=len(X))
-    return Example(GumbelModel(), X[N_TRAIN:].reset_index(drop=True), y[N_TRAIN:], is_exact=False)
-
-
 EXAMPLES: dict[str, Callable[[], Example]] = {
-    one.__name__: one
-    for one in (normal, residuals, bounded, tabulated, paic, counts, hurdle, events)
+    one.__name__: one for one in (normal, residuals, bounded, paic, counts, hurdle, events)
 }
 
 

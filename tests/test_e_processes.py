@@ -166,6 +166,23 @@ def test_skipped_rows_count_nothing_whatever_their_values():
     assert masked[-1, 0] == pytest.approx(kept[-1, 0], abs=1e-12)
 
 
+@pytest.mark.parametrize("x", [0.0, 1.0])
+def test_three_thousand_days_do_not_overflow(x):
+    bank = EProcesses([0.0], [0.05])
+    for day in range(1, 3001):
+        bank.begin_period(day)
+        assert np.isfinite(bank.update(np.full((50, 1), x))).all()
+    # constant values: the mixture is dominated by the best stake from day 1, or by later starts
+    if x == 1.0:
+        best = 3000 * 50 * math.log1p(STAKES[-1] / 0.05 * 0.95)
+        assert bank.log_evidence[0] == pytest.approx(best, rel=1e-4)
+    else:
+        assert -math.log(3001) - 1e-9 < bank.log_evidence[0] < 0
+    assert EProcesses.from_state(json.loads(json.dumps(bank.to_state()))).to_state() == (
+        bank.to_state()
+    )
+
+
 LINK = Entropic(0.12)
 PEOPLE, CHANGE_DAY = 50, 100
 

@@ -81,6 +81,21 @@ def test_the_database_refuses_changes(
     assert verify(log).n_entries == 5
 
 
+def test_a_change_by_the_owner_is_seen(postgresql: Server, log: DecisionLog, url: str) -> None:
+    filled(log, 9)
+    anchor = log.head()
+    postgresql.execute(
+        "ALTER TABLE entries DISABLE TRIGGER ALL",
+        "DELETE FROM entries WHERE number > 7",
+        url=url,
+    )
+    with pytest.raises(InputError, match="ends with entry 7, and the anchor is entry 9"):
+        verify(log, anchor)
+    postgresql.execute("UPDATE entries SET subject = 'bob' WHERE number = 4", url=url)
+    with pytest.raises(InputError, match=r"/log_\d+: entry 4 is not what its row shows"):
+        verify(log)
+
+
 def test_a_user_who_may_only_append_can_serve(
     postgresql: Server, log: DecisionLog, url: str
 ) -> None:

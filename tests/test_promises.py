@@ -475,6 +475,15 @@ def test_each_side_of_a_bias_has_its_own_bound_and_is_silent_there():
     assert (found >= math.log(40)).any(axis=-1).sum() <= most_failures(runs, 0.05)
 
 
+def test_a_break_of_the_tighter_side_is_found():
+    rng = np.random.default_rng(22)
+    (higher, lower), test = bias_evidence(rng, 0.5, 0.3, days=90)
+    assert lower > math.log(40) > higher
+    found = test.estimates()
+    assert found.direction == "lower"
+    assert found.estimate == pytest.approx(0.3, abs=0.05)
+
+
 # --- envelope -------------------------------------------------------------------------------------
 
 

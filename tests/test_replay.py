@@ -67,7 +67,7 @@ def rewritten(served: Served, log: DecisionLog, **changes: Any) -> str:
 # Equal.
 
 
-@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "tabulated"])
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_a_forecast_of_each_kind_is_equal_to_all_digits(name: str, log: DecisionLog) -> None:
     one = example(name)
     found = Service(one.model, draws(), log)

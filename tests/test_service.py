@@ -22,7 +22,7 @@ from evenhand import Forecast, RandomizedRegressor, Service, save
 from evenhand._validate import InputError
 from evenhand.columns import Schema, UnseenValues
 from evenhand.decisions import BayesDecision, StepLoss
-from evenhand.distributions import from_records
+from evenhand.distributions import Normal, from_records
 from evenhand.draws import KeyedDraws
 from evenhand.service import Served, open_log, verify
 from evenhand.service.features import RowReader, UnseenFeatures
@@ -523,6 +523,25 @@ def test_every_kind_of_forecaster_can_be_served(name: str, tmp_path: Path) -> No
         median = [one.quantiles["0.5"] for one in served]
         np.testing.assert_allclose(median, forecast.ppf(0.5), rtol=1e-7)
         assert served[0].probability is None
+
+
+class Gumbel(Normal):
+    """A family of somebody else: a log could not name it."""
+
+
+def test_a_model_with_a_family_of_its_own_is_refused_in_one_line(
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+
+    def own(self: Any, X: Any, r: Any = None) -> Any:
+        return Forecast(Gumbel(np.zeros(len(X)), 2.0)).randomized(0.1, r=r), np.zeros(len(X))
+
+    monkeypatch.setattr(type(model), "forecast_and_predict", own)
+    with pytest.raises(InputError, match=r"must be a family of the package.*Gumbel") as caught:
+        service.forecast(1, ROW)
+    assert "\n" not in str(caught.value)
+    assert forecasts(service) == []
 
 
 def bank() -> BayesDecision:
