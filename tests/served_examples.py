@@ -130,7 +130,13 @@ def example(name: str) -> Example:
 
 def open_context(log: DecisionLog, name: str = "loans", **values: Any) -> None:
     """Open a context in a log."""
-    usual = {"context": name, "person": "id", "key": "0000-0000-0000-0000", "groups": []}
+    usual = {
+        "context": name,
+        "person": "id",
+        "key": "0000-0000-0000-0000",
+        "groups": [],
+        "model_sha256": "m",
+    }
     log.run(lambda found: found.add(Entry("context", name, f"open {name}", None, usual | values)))
 
 

@@ -227,28 +227,6 @@ def test_a_prior_over_start_days_finds_a_change_in_4_days_and_one_product_in_33(
     assert 30 <= median[1] <= 36
 
 
-@statistical
-@pytest.mark.parametrize(("shift", "most"), [(0.25, 60), (0.5, 13), (1.0, 6)])
-def test_delays_of_a_named_group_are_at_most_those_of_the_specification(shift, most):
-    # the second table of outcomes: 6: 20 people a day, 10 groups, tolerance 0.02
-    runs = repeats(100, least=40)
-    rng = np.random.default_rng(9)
-    low = np.tile([-0.5, -0.5, -0.25, -0.25], runs)
-    bank = EProcesses(low, np.full(low.shape, 0.02))
-    first = np.full(runs, np.inf)
-    for day in range(1, CHANGE_DAY + 121):
-        u = stats.norm.cdf(rng.normal(size=(20, runs)) + shift * (day > CHANGE_DAY))
-        level, width = u - 0.5, np.abs(u - 0.5) - 0.25
-        bank.begin_period(day)
-        path = bank.update(np.stack((level, -level, width, -width), axis=-1).reshape(20, -1))
-        evidence = np.log(np.exp(path.reshape(20, runs, 4)).mean(axis=-1)).max(axis=0)
-        first[(evidence >= math.log(200)) & np.isinf(first)] = day - CHANGE_DAY
-        if np.isfinite(first).all():
-            break
-    assert (first <= 0).sum() <= most_failures(runs, 0.005)
-    assert np.median(first) <= most
-
-
 def test_since_by_brute_force():
     rng = np.random.default_rng(7)
     low, bound = -0.5, 0.1

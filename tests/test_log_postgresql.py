@@ -12,8 +12,7 @@ import pytest
 from evenhand import InputError
 from evenhand.service import DecisionLog, LogError, open_log, verify
 from full_disks import fill, small_disk
-from log_examples import filled, forecast
-from log_writers import Writers, adding, check_log, confirmed_after_kills
+from log_writers import Writers, adding, check_log, confirmed_after_kills, filled, forecast
 from postgresql_server import PASSWORD, QUOTED, Server, started
 from repeats import repeats, statistical
 

@@ -111,19 +111,6 @@ def planted(n: int = 1200) -> dict[str, Any]:
     }
 
 
-def test_coverage_intervals_are_those_of_clopper_and_pearson_by_bonferroni() -> None:
-    rows = planted()
-    frame = scan_groups(rows.pop("pit"), **rows)
-    assert len(frame) > 15
-    tail = 0.05 / (2 * len(frame))
-    for level in (80, 90):
-        hits = np.rint(frame[f"coverage_{level}"] * frame["n"])
-        low = stats.beta.ppf(tail, hits, frame["n"] - hits + 1)
-        high = stats.beta.isf(tail, hits + 1, frame["n"] - hits)
-        np.testing.assert_allclose(frame[f"coverage_{level}_low"], low, rtol=1e-9)
-        np.testing.assert_allclose(frame[f"coverage_{level}_high"], high, rtol=1e-9)
-
-
 def sums_of(matrix: Floats, residual: Floats | None = None, weights: Any = None) -> GroupSums:
     """Return the sums over all rows as one group; the first draw is tested."""
     pits = PITs(matrix, weights=weights)

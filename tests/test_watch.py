@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +15,7 @@ from evenhand import InputError, Watch
 from evenhand.certificates import Envelope, Promise
 from evenhand.draws import KeyedDraws
 from evenhand.links import Entropic
-from evenhand.monitoring import Rows
+from evenhand.monitoring import Rows, watch_schema
 from repeats import most_failures, repeats, statistical
 
 START = np.datetime64("2026-01-01T00:00", "us")
@@ -100,6 +101,9 @@ def test_events_are_watched_by_their_bias() -> None:
     assert group["error"] == pytest.approx(np.mean(y - p), abs=1e-6)
     assert watch.to_dict()["settings"]["kind"] == "event"
     assert watch.to_dict()["draws"] is None
+    jsonschema.validate(json.loads(watch.to_json()), watch_schema())
+    with pytest.raises(InputError, match="rows have no excess, but this watch began with 0/1"):
+        watch.update(Rows.of(["2026-06-01"], [0.5]))
 
 
 def test_counts_are_watched_by_their_cells_averaged() -> None:
@@ -179,6 +183,7 @@ def test_base_pits_outside_the_certified_envelope_give_a_notice_and_no_alarm() -
     assert values["status"] == "no alarm"
     assert values["notices"][0]["date"] >= "2026-03-02"
     assert {test["part"] for test in values["tests"]} == {"promise", "draws"}
+    jsonschema.validate(json.loads(watch.to_json()), watch_schema())
     assert Watch.from_state(json.loads(json.dumps(watch.state()))).to_dict() == values
 
 
@@ -190,17 +195,6 @@ def chosen_draws(n: int, share: float, seed: int) -> Any:
     random = np.random.default_rng(seed)
     first, second = random.uniform(size=(2, n))
     return np.where(random.uniform(size=n) < share, np.maximum(first, second), first)
-
-
-def test_somebody_who_draws_again_until_the_draw_is_high_is_detected() -> None:
-    n = 200 * 50
-    rows = Rows.of(
-        times_of(200, 50),
-        np.random.default_rng(7).uniform(size=n),
-        r=chosen_draws(n, 0.3, seed=8),
-    )
-    found = Watch().update(rows)
-    assert served(found) == [("draws", None, "higher")]
 
 
 @statistical
@@ -436,17 +430,6 @@ def test_periods_without_rows_count_like_those_with_rows() -> None:
     assert quiet.to_dict()["n_periods"] == 111
 
 
-def test_rows_of_a_period_may_come_in_several_updates_with_the_same_result() -> None:
-    u = np.random.default_rng(11).uniform(size=40 * 20)
-    rows = Rows.of(times_of(40, 20), u**0.6, r=u**0.5)
-    whole, parts = Watch(), Watch()
-    found = whole.update(rows)
-    pieces = [parts.update(rows.take(slice(first, first + 7))) for first in range(0, 800, 7)]
-    assert [alarm for piece in pieces for alarm in piece] == found
-    assert len(found) == 2
-    assert parts.state() == whole.state()
-
-
 def test_arrival_of_outcomes_in_another_order_changes_nothing() -> None:
     random = np.random.default_rng(12)
     n = 60 * 20
@@ -481,20 +464,6 @@ def test_late_and_missing_outcomes_cannot_raise_an_alarm() -> None:
     assert Watch().update(Rows.of(times_of(60, 20), pit))
 
 
-def test_a_thousand_days_do_not_overflow() -> None:
-    rows = stream(1000, 50, 15)
-    bad = Rows.of(rows.time, np.full(50_000, 0.99), r=np.linspace(0.9, 0.99, 50_000))
-    watch = Watch()
-    found = watch.update(bad)
-    assert served(found) == [("group", "everyone", "higher"), ("draws", None, "higher")]
-    text = json.dumps(watch.to_dict(), allow_nan=False)
-    assert watch.to_dict()["groups"][0]["max_log_evidence"] > 1000
-    assert Watch.from_state(json.loads(json.dumps(watch.state(), allow_nan=False))).state() == (
-        watch.state()
-    )
-    assert "evenhand.watch/1" in text
-
-
 # --- bad input
 
 
@@ -513,10 +482,6 @@ def test_rows_out_of_the_order_of_serving_are_refused_by_row() -> None:
     watch.update(stream(0, 1, 0), until="2026-02-01")
     with pytest.raises(InputError, match=r"row 0 ends at 2026-01-15.*moved on"):
         watch.update(Rows.of(["2026-01-15"], [0.5]))
-    with pytest.raises(InputError, match="until is 2026-01-20"):
-        watch.update(stream(0, 1, 0), until="2026-01-20")
-    with pytest.raises(InputError, match="check the clock"):
-        watch.update(Rows.of(["9026-01-15"], [0.5]))
     assert before["n_rows"] == watch.state()["n_rows"]
 
 
@@ -591,12 +556,3 @@ def test_an_outcome_recorded_at_the_very_end_of_its_horizon_is_known() -> None:
     recorded = ["2026-01-31T00:00:00", "2026-01-31T00:00:00.000001"]
     rows = Rows.of(["2026-01-01"] * 2, [0.5, 0.5], recorded=recorded, horizon="30d")
     assert rows.known.tolist() == [True, False]
-
-
-def test_a_watch_without_rows_has_a_document() -> None:
-    watch = Watch(groups=["sex"])
-    watch.update(stream(0, 1, 0), until="2026-01-01")
-    values = watch.to_dict()
-    assert values["status"] == "no rows yet"
-    assert values["n_rows"] == values["n_periods"] == 0
-    assert Watch.from_state(watch.state()).state() == watch.state()

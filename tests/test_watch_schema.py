@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import numpy as np
 import pytest
 
 from browser.watch_examples import WATCHES
-from evenhand.monitoring import Rows, Watch, watch_schema
+from evenhand.monitoring import Watch, watch_schema
 
 PAGE = Path(__file__).parents[1] / "docs" / "watch-schema.rst"
 SCHEMA = watch_schema()
@@ -35,39 +34,8 @@ def test_examples_fulfil_the_schema(made: Callable[[], Any]) -> None:
     CHECK.validate(made())
 
 
-def served(n_days: int, *, is_event: bool = False) -> Rows:
-    """Return 20 rows a day, of women with outcomes that become higher, some missing."""
-    random = np.random.default_rng(0)
-    day = np.repeat(np.arange(n_days), 20)
-    sex = random.choice(["woman", "man"], day.size)
-    p = random.uniform(0.2, 0.8, day.size)
-    pit = random.random(day.size) ** np.where((sex == "woman") & (day > 10), 0.4, 1.0)
-    time = np.datetime64("2026-01-01", "us") + day * np.timedelta64(1, "D")
-    missing = random.random(day.size) < 0.1
-    delays = np.where(missing, 50, random.integers(1, 29, day.size))
-    more: dict[str, Any] = {"groups": {"sex": sex}, "horizon": 30}
-    more["recorded"] = time + delays * np.timedelta64(1, "D")
-    if is_event:
-        y = (random.random(day.size) < p).astype(float)
-        return Rows.of(time, outcome=y, probability=p, **more)
-    return Rows.of(time, pit, r=random.random(day.size), **more)
-
-
-def test_watches_fulfil_the_schema() -> None:
-    watch = Watch(groups=["sex"], period="week", horizon=30)
-    CHECK.validate(json.loads(watch.to_json()))
-    watch.update(served(60))
-    assert watch.alarms
-    CHECK.validate(json.loads(watch.to_json()))
-    assert "In the group sex = woman" in " ".join(watch.summary().split())
-    assert "Alarm.</strong>" in watch.to_html()
-
-
-def test_watches_of_probabilities_fulfil_the_schema() -> None:
-    watch = Watch(groups=["sex"], horizon=30)
-    watch.update(served(10, is_event=True))
-    CHECK.validate(json.loads(watch.to_json()))
-    assert "bias (points)" in watch.to_html()
+def test_a_watch_before_its_first_row_fulfils_the_schema() -> None:
+    CHECK.validate(json.loads(Watch(groups=["sex"], period="week", horizon=30).to_json()))
 
 
 def test_the_schema_is_one_of_draft_2020_12_and_names_every_key() -> None:
