@@ -12,7 +12,6 @@ import signal
 import sqlite3
 import stat
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +36,17 @@ from evenhand.service import (
     verify,
 )
 from full_disks import check_full_disk, small_disk
-from log_writers import Writers, adding, confirmed_after_kills, filled, forecast, in_fork, wait_for
+from log_writers import (
+    Writers,
+    adding,
+    confirmed_after_kills,
+    filled,
+    forecast,
+    held,
+    in_fork,
+    n_waiting,
+    wait_for,
+)
 from repeats import repeats, statistical
 
 
@@ -320,20 +329,6 @@ def test_a_log_that_can_only_be_read_is_read(log: DecisionLog, path: Path, is_op
         as_another_user(read, copy.parent)
 
 
-def test_a_folder_that_cannot_be_entered_is_named() -> None:
-    with TemporaryDirectory() as name:
-        hidden = Path(name, "hidden")
-        hidden.mkdir(mode=0o000)
-
-        def read() -> None:
-            with pytest.raises(InputError, match="Permission denied; "):
-                open_log(hidden / "log.sqlite")
-
-        Path(name).chmod(0o755)
-        assert in_fork(lambda: (os.geteuid() == 0 and os.setuid(65534), read())) == 0
-        hidden.chmod(0o700)
-
-
 # forks
 
 
@@ -538,22 +533,6 @@ def test_a_broken_or_empty_log_is_not_exported(path: Path) -> None:
 # works that share transactions: interrupts, errors of the commit, and who leads
 
 
-class Slow:
-    """A work that waits, so that others gather."""
-
-    def __init__(self) -> None:
-        self.has_started = threading.Event()
-        self.may_end = threading.Event()
-
-    def __call__(self, transaction: Transaction) -> None:
-        self.has_started.set()
-        self.may_end.wait(60)
-
-
-def n_waiting(log: DecisionLog) -> int:
-    return len(log._works._waiting)  # type: ignore[attr-defined]
-
-
 def interrupted(transaction: Transaction) -> None:
     transaction.add(forecast("interrupted"))
     raise KeyboardInterrupt
@@ -569,27 +548,21 @@ def test_works_that_gather_share_one_transaction(log: DecisionLog) -> None:
         lock(connection)
 
     log._database.lock = counting  # type: ignore[attr-defined]
-    slow = Slow()
-    with ThreadPoolExecutor(33) as pool:
-        pool.submit(log.run, slow)
-        slow.has_started.wait(60)
+    with held(log, 33) as (pool, _, may_end):
         calls = [pool.submit(log.run, lambda t, i=i: t.add(forecast(str(i)))) for i in range(32)]
         wait_for(lambda: n_waiting(log) == 32)
-        slow.may_end.set()
+        may_end.set()
         assert {call.result().number for call in calls} == set(range(1, 33))
     assert n_transactions == 2
 
 
 def test_an_interrupted_leader_keeps_nothing_and_leaves_others_an_error(log: DecisionLog) -> None:
-    slow = Slow()
-    with ThreadPoolExecutor(3) as pool:
-        pool.submit(log.run, slow)
-        slow.has_started.wait(60)
+    with held(log, 3) as (pool, _, may_end):
         calls = [pool.submit(log.run, interrupted)]
         wait_for(lambda: n_waiting(log) == 1)
         calls.append(pool.submit(log.run, lambda t: t.add(forecast("other"))))
         wait_for(lambda: n_waiting(log) == 2)
-        slow.may_end.set()
+        may_end.set()
         assert isinstance(calls[0].exception(), KeyboardInterrupt)
         assert isinstance(calls[1].exception(), LogError)
         assert str(calls[1].exception()).endswith("the write was interrupted; repeat it")
@@ -598,10 +571,7 @@ def test_an_interrupted_leader_keeps_nothing_and_leaves_others_an_error(log: Dec
 
 
 def test_an_interrupted_waiter_takes_its_work_back(log: DecisionLog) -> None:
-    slow = Slow()
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(log.run, slow)
-        slow.has_started.wait(60)
+    with held(log, 2) as (pool, first, may_end):
 
         def interrupt() -> None:
             wait_for(lambda: n_waiting(log) == 1)
@@ -616,7 +586,7 @@ def test_an_interrupted_waiter_takes_its_work_back(log: DecisionLog) -> None:
         finally:
             signal.signal(signal.SIGINT, before)
         assert n_waiting(log) == 0
-        slow.may_end.set()
+        may_end.set()
         assert first.result() is None
     assert log.run(lambda t: t.add(forecast("later"))).number == 1
     assert verify(log).n_entries == 1
@@ -625,15 +595,12 @@ def test_an_interrupted_waiter_takes_its_work_back(log: DecisionLog) -> None:
 def test_a_leader_that_takes_its_work_back_leaves_the_lead_to_another(log: DecisionLog) -> None:
     """An interrupt between the wake-up and the work, made by hand: threads cannot be timed."""
     group = log._works  # type: ignore[attr-defined]
-    slow = Slow()
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(log.run, slow)
-        slow.has_started.wait(60)
+    with held(log, 2) as (pool, first, may_end):
         ticket = importlib.import_module("evenhand.service.sql_log").Work(lambda t: None)
         group._waiting.append(ticket)
         second = pool.submit(log.run, lambda t: t.add(forecast("second")))
         wait_for(lambda: n_waiting(log) == 2)
-        slow.may_end.set()
+        may_end.set()
         first.result()
         assert ticket.wakes.wait(60)
         assert not second.done()
@@ -644,10 +611,7 @@ def test_a_leader_that_takes_its_work_back_leaves_the_lead_to_another(log: Decis
 def test_an_error_of_the_commit_is_raised_to_all_that_share_it(
     log: DecisionLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow = Slow()
-    with ThreadPoolExecutor(4) as pool:
-        pool.submit(log.run, slow)
-        slow.has_started.wait(60)
+    with held(log, 4) as (pool, _, may_end):
         calls = [pool.submit(log.run, lambda t, i=i: t.add(forecast(str(i)))) for i in range(3)]
         wait_for(lambda: n_waiting(log) == 3)
         with monkeypatch.context() as patch:
@@ -655,7 +619,7 @@ def test_an_error_of_the_commit_is_raised_to_all_that_share_it(
                 "sqlalchemy.Connection.commit",
                 lambda _: (_ for _ in ()).throw(LogError("log: the disk is full")),
             )
-            slow.may_end.set()
+            may_end.set()
             for call in calls:
                 assert str(call.exception()) == "log: the disk is full"
     assert log.head() is None

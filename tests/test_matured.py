@@ -14,9 +14,8 @@ from evenhand.distributions import as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.monitoring import Rows, Watch
 from evenhand.service import Entry, matured_rows, record_outcome
-from log_in_memory import LogInMemory
 from repeats import most_failures, repeats, statistical
-from served_examples import EXAMPLES, Example, example, inside, open_context, serve
+from served_examples import EXAMPLES, Example, LogInMemory, example, inside, open_context, serve
 
 WEEK = timedelta(days=7)
 N_PEOPLE = 12

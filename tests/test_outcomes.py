@@ -16,8 +16,7 @@ from evenhand._validate import InputError
 from evenhand.draws import KeyedDraws
 from evenhand.service import Recorded, RowPlaces, open_log, record_outcome, record_outcomes, verify
 from evenhand.service.outcomes import check_outcome
-from log_in_memory import LogInMemory
-from served_examples import example, open_context, serve
+from served_examples import LogInMemory, example, open_context, serve
 
 KEY = b"a secret of enough bytes"
 

@@ -311,7 +311,4 @@ def test_text_and_json_name_each_part(log: DecisionLog) -> None:
     # as text to be noted as the anchor of later replays
     assert f"{head.number}:{head.sha256}" in text
     assert [one["part"] for one in values["checks"]] == list(get_args(ReplayPart))
-    for part in EVERY_PART:
-        assert f"\n{part}" in text
     assert json.loads(json.dumps(values, allow_nan=False)) == values
-    assert repr(replay) == f"Replay('{served.id}', equal)"

@@ -49,6 +49,11 @@ def model() -> RandomizedRegressor:
     return RandomizedRegressor(BayesianRidge()).fit(table(200), linear_task(200)[1])
 
 
+@pytest.fixture
+def service(model: Any, tmp_path: Path) -> Service:
+    return Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+
+
 def mixed(n: int, seed: int = 0) -> pd.DataFrame:
     """Columns of all kinds, one with missing values."""
     rng = np.random.default_rng(seed)
@@ -100,8 +105,7 @@ def test_the_answer_is_that_of_the_model_at_the_draw_of_the_person(
     assert json.loads(json.dumps(served.to_dict())) == served.to_dict()
 
 
-def test_parallel_requests_have_one_entry_and_one_answer(model: Any, tmp_path: Path) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+def test_parallel_requests_have_one_entry_and_one_answer(service: Service) -> None:
     with ThreadPoolExecutor(32) as pool:
         answers = list(pool.map(lambda _: service.forecast(17, ROW), range(96)))
     assert len(forecasts(service)) == 1
@@ -114,9 +118,8 @@ def test_parallel_requests_have_one_entry_and_one_answer(model: Any, tmp_path: P
 
 
 def test_requests_that_are_computed_together_keep_their_draws(
-    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: Service, model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
     gate, plain, sizes = Event(), type(model).forecast_and_predict, []
 
     def slow(self: Any, X: Any, r: Any = None) -> Any:
@@ -201,8 +204,7 @@ def test_warnings_are_those_of_a_table_of_one_row(
     assert [one.split("'")[1] for one in found] == columns
 
 
-def test_other_features_have_the_same_draw_and_a_revision(model: Any, tmp_path: Path) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+def test_other_features_have_the_same_draw_and_a_revision(service: Service) -> None:
     served = [service.forecast("ada", ROW | {"debt": debt}) for debt in (0, 1, 2, 1)]
     assert [one.revision for one in served] == [0, 1, 2, 1]
     assert [one.is_repeated for one in served] == [False, False, False, True]
@@ -297,8 +299,7 @@ def test_many_forecasts_equal_those_one_by_one(mixed_model: Any, tmp_path: Path)
     assert len(forecasts(many)) == 40
 
 
-def test_a_person_twice_in_one_table_has_one_entry_per_features(model: Any, tmp_path: Path) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+def test_a_person_twice_in_one_table_has_one_entry_per_features(service: Service) -> None:
     X = table(3).iloc[[0, 1, 0, 2]]
     served = service.forecast_many(["ada", "ada", "ada", "bob"], X)
     assert [one.revision for one in served] == [0, 1, 0, 0]
@@ -409,8 +410,7 @@ def test_no_false_or_empty_value_is_the_same_as_a_missing_one(mixed_model: Any) 
         assert given != missing
 
 
-def test_a_refused_id_is_in_no_message_and_no_cause(model: Any, tmp_path: Path) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+def test_a_refused_id_is_in_no_message_and_no_cause(service: Service) -> None:
     person = "lovelace\n"
     with pytest.raises(InputError, match="an id that is not shown") as caught:
         service.forecast(person, ROW)
@@ -432,17 +432,15 @@ def test_a_refused_id_is_in_no_message_and_no_cause(model: Any, tmp_path: Path) 
     ],
 )
 def test_a_bad_row_is_an_error_that_names_the_column(
-    model: Any, tmp_path: Path, changes: dict[str, Any], message: str
+    service: Service, changes: dict[str, Any], message: str
 ) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
     with pytest.raises(InputError, match=message) as error:
         service.forecast(1, ROW | changes)
     assert "\n" not in str(error.value)
     assert forecasts(service) == []
 
 
-def test_a_row_of_another_form_is_refused(model: Any, tmp_path: Path) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+def test_a_row_of_another_form_is_refused(service: Service) -> None:
     for row in (None, [1, 2, 3], "age", 3, {1, 2}):
         with pytest.raises(InputError, match="row must be a mapping from column names to values"):
             service.forecast(1, row)
@@ -455,10 +453,9 @@ def test_a_row_of_another_form_is_refused(model: Any, tmp_path: Path) -> None:
 
 
 def test_an_error_in_one_row_loses_nothing_that_was_logged(
-    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: Service, model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evenhand.service.service.BLOCK", 4)
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
     X = table(10).astype(object)
     X.iloc[6, 1] = "much"
     with pytest.raises(InputError, match=r"column 'income', row 7 must be a number, got 'much'"):
@@ -532,9 +529,8 @@ class Gumbel(Normal):
 
 
 def test_a_model_with_a_family_of_its_own_is_refused_in_one_line(
-    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: Service, model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
 
     def own(self: Any, X: Any, r: Any = None) -> Any:
         return Forecast(Gumbel(np.zeros(len(X)), 2.0)).randomized(0.1, r=r), np.zeros(len(X))

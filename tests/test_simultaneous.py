@@ -229,21 +229,6 @@ def test_bias_intervals_of_symmetric_residuals_are_t_intervals() -> None:
     assert (low[0], high[0]) == pytest.approx((7 - half, 7 + half), rel=1e-6)
 
 
-@statistical
-@pytest.mark.parametrize(("p", "n"), [(0.005, 200), (0.02, 60), (0.5, 40)])
-def test_intervals_of_the_bias_of_events_hold_in_groups_without_events(p: float, n: int) -> None:
-    # 37% of groups of 200 have no event of 0.5%: their residuals are all -p, without variance.
-    # Exact given the forecasts: either end fails with probability 0.025 at most
-    n_sets = repeats(4000)
-    rng = np.random.default_rng(7)
-    event = (rng.random((n_sets, n)) < p).astype(float)
-    forecast = rng.uniform(0.5 * p, 1.5 * p, size=n)
-    sums = [sums_of_events(one, forecast) for one in event]
-    ends = np.array([np.ravel(bias_intervals(one, 0.025)) for one in sums])
-    lost = (ends[:, 0] > p - forecast.mean()).sum(), (ends[:, 1] < p - forecast.mean()).sum()
-    assert max(lost) <= most_failures(n_sets, 0.025)
-
-
 def test_without_an_event_the_bias_is_limited_by_the_number_of_rows() -> None:
     for weight in (None, np.repeat([1.0, 3.0], 100)):
         n = 200 if weight is None else 400**2 / 1000
