@@ -84,9 +84,7 @@ def test_a_change_by_the_owner_is_seen(postgresql: Server, log: DecisionLog, url
     filled(log, 9)
     anchor = log.head()
     postgresql.execute(
-        "ALTER TABLE entries DISABLE TRIGGER ALL",
-        "DELETE FROM entries WHERE number > 7",
-        url=url,
+        "ALTER TABLE entries DISABLE TRIGGER ALL", "DELETE FROM entries WHERE number > 7", url=url
     )
     with pytest.raises(InputError, match="ends with entry 7, and the anchor is entry 9"):
         verify(log, anchor)
@@ -175,9 +173,7 @@ def test_a_writer_that_never_ends_is_named(
     assert log.run(lambda t: t.add(forecast("a"))).number == 1
 
 
-def test_a_log_can_be_used_again_after_its_server_was_killed(
-    mortal: Server,
-) -> None:
+def test_a_log_can_be_used_again_after_its_server_was_killed(mortal: Server) -> None:
     log = open_log(mortal.new_database())
     filled(log, 3)
     head = log.head()
@@ -195,9 +191,7 @@ def test_a_log_can_be_used_again_after_its_server_was_killed(
     log.close()
 
 
-def test_a_server_killed_during_a_request_loses_nothing_that_was_confirmed(
-    mortal: Server,
-) -> None:
+def test_a_server_killed_during_a_request_loses_nothing_that_was_confirmed(mortal: Server) -> None:
     log = open_log(mortal.new_database())
     filled(log, 3)
 
