@@ -15,6 +15,7 @@ import pytest
 from evenhand import Watch
 from evenhand.service import (
     Entry,
+    EntryTimes,
     LogWatch,
     WatchedContexts,
     WatchState,
@@ -23,7 +24,6 @@ from evenhand.service import (
     replay_forecast,
     verify,
 )
-from evenhand.service.entry_times import EntryTimes
 from watched_logs import append, clock, entries_at, fitted, serve
 
 PRESENT = datetime(2026, 3, 5, tzinfo=UTC)
