@@ -43,7 +43,7 @@ SLOWEST = (
     "test_cli_process.py",
     "test_scale_cluster.py",
     "test_log_postgresql.py",
-    "test_log_process.py",
+    "test_log_sqlite.py",
     "test_docs.py",
     "test_report_browser.py",
     "test_audits.py",

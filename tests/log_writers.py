@@ -15,7 +15,9 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,36 @@ def adding(name: str) -> Callable[[Transaction], None]:
         transaction.add(Entry("forecast", name, name, name, {"name": name, "text": "x" * 500}))
 
     return work
+
+
+def forecast(name: str, subject: str = "ada") -> Entry:
+    return Entry("forecast", f"id-{name}", f"request-{name}", subject, {"name": name, "r": 0.1})
+
+
+def filled(log: DecisionLog, n_entries: int) -> None:
+    """Add entries of three subjects in one transaction."""
+    log.run(lambda t: [t.add(forecast(str(i), f"subject-{i % 3}")) for i in range(n_entries)])
+
+
+def n_waiting(log: DecisionLog) -> int:
+    return len(log._works._waiting)  # type: ignore[attr-defined]
+
+
+@contextmanager
+def held(
+    log: DecisionLog, n_threads: int
+) -> Iterator[tuple[ThreadPoolExecutor, Future[None], threading.Event]]:
+    """Hold a log in a work that waits for an event, so that other works of the pool gather."""
+    has_started, may_end = threading.Event(), threading.Event()
+
+    def slow(_: Transaction) -> None:
+        has_started.set()
+        may_end.wait(60)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        first = pool.submit(log.run, slow)
+        has_started.wait(60)
+        yield pool, first, may_end
 
 
 def write(where: str, confirmed: str) -> None:

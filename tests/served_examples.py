@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
 
 from evenhand import RandomizedRegressor
-from evenhand._validate import Floats, Mask
-from evenhand.distributions import Distribution, Hurdle, Normal, Randomized, to_records
+from evenhand._validate import Floats
+from evenhand.distributions import Distribution, Hurdle, Randomized, to_records
 from evenhand.draws import fresh
 from evenhand.forecast import Forecast
 from evenhand.forecasters import (
@@ -24,21 +24,20 @@ from evenhand.forecasters import (
     HurdleRegressor,
     PAICRegressor,
 )
-from evenhand.service import DecisionLog, Entry
+from evenhand.service import DecisionLog, Entry, Head, Logged
+from evenhand.service.decision_log import EntryKind
 
 
 @dataclass(frozen=True)
 class Example:
     """A fitted forecaster with rows that it has not seen.
 
-    `is_exact` is False if its distributions are logged as quantiles. The ids of forecasts are
-    numbered from `first`.
+    The ids of forecasts are numbered from `first`.
     """
 
     model: Any
     X: pd.DataFrame
     y: Floats
-    is_exact: bool = True
     has_draw: bool = True
     first: int = 0
 
@@ -120,36 +119,8 @@ def events() -> Example:
     return fitted(ClassifierForecaster(LogisticRegression()), X, y, has_draw=False)
 
 
-class Gumbel(Normal):
-    """Largest values of many draws: a family without a record of its own."""
-
-    def logcdf(self, y: ArrayLike) -> Floats:
-        return -np.exp(-self._score(y))
-
-    def logsf(self, y: ArrayLike) -> Floats:
-        return np.log(-np.expm1(-np.exp(-self._score(y))))
-
-    def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
-        log_cdf = np.where(upper, np.log1p(-np.exp(log_p)), log_p)
-        return np.asarray(self.loc - self.scale * np.log(-log_cdf))
-
-
-class GumbelModel:
-    """A forecaster of one's own, with a draw."""
-
-    def forecast(self, X: pd.DataFrame, r: Floats) -> Forecast:
-        return Forecast(Gumbel(X["x"].to_numpy(), 2.0)).randomized(0.1, r=r)
-
-
-def tabulated() -> Example:
-    X, random = rows(8)
-    y = X["x"].to_numpy() + random.gumbel(scale=2.0, size=len(X))
-    return Example(GumbelModel(), X[N_TRAIN:].reset_index(drop=True), y[N_TRAIN:], is_exact=False)
-
-
 EXAMPLES: dict[str, Callable[[], Example]] = {
-    one.__name__: one
-    for one in (normal, residuals, bounded, tabulated, paic, counts, hurdle, events)
+    one.__name__: one for one in (normal, residuals, bounded, paic, counts, hurdle, events)
 }
 
 
@@ -161,7 +132,13 @@ def example(name: str) -> Example:
 
 def open_context(log: DecisionLog, name: str = "loans", **values: Any) -> None:
     """Open a context in a log."""
-    usual = {"context": name, "person": "id", "key": "0000-0000-0000-0000", "groups": []}
+    usual = {
+        "context": name,
+        "person": "id",
+        "key": "0000-0000-0000-0000",
+        "groups": [],
+        "model_sha256": "m",
+    }
     log.run(lambda found: found.add(Entry("context", name, f"open {name}", None, usual | values)))
 
 
@@ -193,3 +170,62 @@ def serve(
         entry = Entry("forecast", f"{prefix}{row}", f"{context} {row} {revision}", None, values)
         log.run(lambda found, entry=entry: found.add(entry))  # type: ignore[misc]
     return r
+
+
+# a decision log in memory, whose clock a test sets
+
+
+T = TypeVar("T")
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+"""Time of the first entries."""
+
+
+class LogInMemory(DecisionLog):
+    """Entries in a list, without hashes; each has the time of `clock`."""
+
+    def __init__(self) -> None:
+        self.source = "memory"
+        self.clock = START
+        self.n_runs = 0
+        self._entries: list[Logged] = []
+
+    def at(self, **since: float) -> LogInMemory:
+        """Set the clock to a time since the start, and return the log."""
+        self.clock = START + timedelta(**since)
+        return self
+
+    def run(self, work: Callable[[LogInMemory], T]) -> T:
+        self.n_runs += 1
+        before = list(self._entries)
+        try:
+            return work(self)
+        except BaseException:
+            self._entries = before
+            raise
+
+    def find(self, request: str) -> Logged | None:
+        return next((one for one in self._entries if one.request == request), None)
+
+    def n_of(self, subject: str) -> int:
+        return sum(one.subject == subject for one in self._entries)
+
+    def add(self, entry: Entry) -> Logged:
+        time = f"{self.clock:%Y-%m-%dT%H:%M:%S.%f}Z"
+        logged = Logged(**asdict(entry), number=len(self._entries) + 1, time=time)
+        self._entries.append(logged)
+        return logged
+
+    def get(self, id: str) -> Logged | None:
+        mine = (one for one in self._entries if one.kind == "forecast")
+        return next((one for one in mine if one.id == id), None)
+
+    def entries(self, *, after: int = 0, kind: EntryKind | None = None) -> Iterator[Logged]:
+        listed = list(self._entries)
+        return (one for one in listed[after:] if kind in (None, one.kind))
+
+    def head(self) -> Head | None:
+        return Head(len(self._entries), "0" * 64) if self._entries else None
+
+    def close(self) -> None:
+        pass

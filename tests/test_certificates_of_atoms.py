@@ -161,26 +161,24 @@ def top_coded(law: stats.rv_discrete, largest: int) -> tuple[float, ...]:
 
 SCORES = (0.05, 0.15, 0.3, 0.35, 0.15)
 LOWER = (0.3, 0.3, 0.2, 0.15, 0.05)
+
+
+def poisson_world(
+    link: Link, mean: float, largest: int, forecast: stats.rv_discrete | None = None
+) -> CountWorld:
+    true = stats.poisson(mean)
+    laws = (top_coded(law, largest) for law in (true, forecast or true))
+    return CountWorld(link, *((law,) for law in laws))
+
+
 WORLDS = {
-    "Poisson(0.5)": CountWorld(
-        Entropic(0.12), (top_coded(stats.poisson(0.5), 5),), (top_coded(stats.poisson(0.5), 5),)
-    ),
-    "Poisson(0.5), forecast 0.9": CountWorld(
-        Entropic(0.12), (top_coded(stats.poisson(0.5), 5),), (top_coded(stats.poisson(0.9), 5),)
-    ),
-    "Poisson(2)": CountWorld(
-        Gaussian(0.12), (top_coded(stats.poisson(2), 8),), (top_coded(stats.poisson(2), 8),)
-    ),
-    "Poisson(2), forecast 3": CountWorld(
-        Entropic(0.05), (top_coded(stats.poisson(2), 8),), (top_coded(stats.poisson(3), 8),)
-    ),
-    "Poisson(20)": CountWorld(
-        Entropic(0.12), (top_coded(stats.poisson(20), 50),), (top_coded(stats.poisson(20), 50),)
-    ),
-    "Poisson(20), forecast too wide": CountWorld(
-        Entropic(0.05),
-        (top_coded(stats.poisson(20), 60),),
-        (top_coded(stats.nbinom(10, 1 / 3), 60),),
+    "Poisson(0.5)": poisson_world(Entropic(0.12), 0.5, 5),
+    "Poisson(0.5), forecast 0.9": poisson_world(Entropic(0.12), 0.5, 5, stats.poisson(0.9)),
+    "Poisson(2)": poisson_world(Gaussian(0.12), 2, 8),
+    "Poisson(2), forecast 3": poisson_world(Entropic(0.05), 2, 8, stats.poisson(3)),
+    "Poisson(20)": poisson_world(Entropic(0.12), 20, 50),
+    "Poisson(20), forecast too wide": poisson_world(
+        Entropic(0.05), 20, 60, stats.nbinom(10, 1 / 3)
     ),
     "ordinal of 5": CountWorld(Entropic(0.12), (SCORES, LOWER), (SCORES, LOWER)),
     "ordinal of 5, one forecast for two kinds": CountWorld(
@@ -189,14 +187,20 @@ WORLDS = {
 }
 
 
-def certify_world(
-    world: CountWorld, n: int, rng: np.random.Generator, **options: object
-) -> PITCertificate:
+def served_cells(
+    world: CountWorld, n: int, rng: np.random.Generator
+) -> tuple[tuple[Floats, Floats], Floats, NDArray[np.intp], tuple[Floats, Floats]]:
+    """Cells of the served PITs, draws, kinds of people, and cells of the base's PITs."""
     low, high, kind = world.sample(n, rng)
     r = jittered(n, N_DRAWS, rng)
     ends = world.link.ppf(low[:, None], r), world.link.ppf(high[:, None], r)
+    return ends, r, kind, (low, high)
+
+
+def certify_world(world: CountWorld, n: int, rng: np.random.Generator) -> PITCertificate:
+    ends, r, kind, _ = served_cells(world, n, rng)
     pits = PITs.of_cells(*ends, rng.uniform(size=n), draws=r)
-    return certify_pit(pits, groups={"first": kind == 0}, random_state=rng, **options)
+    return certify_pit(pits, groups={"first": kind == 0}, random_state=rng)
 
 
 @lru_cache
@@ -236,22 +240,15 @@ def test_bounds_for_counts_have_their_confidence(name: str) -> None:
 
 def test_the_right_lattice_law_is_calibrated_as_the_specification_says() -> None:
     """Errors of the right base under the link on the cdf, alpha 0.12 (outcomes: Theorem 2b)."""
-    world = CountWorld(
-        Entropic(0.12), (top_coded(stats.poisson(2), 14),), (top_coded(stats.poisson(2), 14),)
-    )
-    assert world.worst(1.0) == pytest.approx(0.011, abs=6e-4)
-    twenty = CountWorld(
-        Entropic(0.12), (top_coded(stats.poisson(20), 60),), (top_coded(stats.poisson(20), 60),)
-    )
-    assert twenty.worst(1.0) == pytest.approx(0.0001, abs=2e-4)
+    for mean, largest, error, digits in ((2, 14, 0.011, 6e-4), (20, 60, 0.0001, 2e-4)):
+        world = poisson_world(Entropic(0.12), mean, largest)
+        assert world.worst(1.0) == pytest.approx(error, abs=digits)
 
 
 def test_bounds_average_over_the_position_in_the_cell() -> None:
     """Pathwise errors do not depend on the drawn positions; gaps and the overall bound do."""
     world, rng = WORLDS["ordinal of 5"], np.random.default_rng(5)
-    low, high, _ = world.sample(200, rng)
-    r = jittered(200, N_DRAWS, rng)
-    ends = world.link.ppf(low[:, None], r), world.link.ppf(high[:, None], r)
+    ends, r, _, _ = served_cells(world, 200, rng)
     one, other = (
         certify_pit(PITs.of_cells(*ends, rng.uniform(size=200), draws=r), random_state=0)
         for _ in range(2)
@@ -285,9 +282,8 @@ def test_mpaic_of_counts_is_that_of_the_drawn_positions() -> None:
 
 def test_a_lattice_ignores_the_bounds_of_its_link_and_keeps_its_intervals() -> None:
     world, rng = WORLDS["ordinal of 5"], np.random.default_rng(7)
-    low, high, _ = world.sample(500, rng)
-    r, v = jittered(500, N_DRAWS, rng), rng.uniform(size=500)
-    ends = world.link.ppf(low[:, None], r), world.link.ppf(high[:, None], r)
+    ends, r, _, (low, high) = served_cells(world, 500, rng)
+    v = rng.uniform(size=500)
     pits = PITs.of_cells(*ends, v, draws=r)
     base = LinkBase(low + v * (high - low), world.link, (low, high))
     proof = certify_pit(pits, base=base, random_state=0)
@@ -419,17 +415,23 @@ def test_bounds_for_outcomes_with_an_atom_have_their_confidence(name: str) -> No
     assert max(failures.values()) <= most_failures(n_sets), failures
 
 
-def test_group_errors_of_a_hurdle_are_those_of_the_people_off_the_atom() -> None:
-    rng = np.random.default_rng(10)
-    n, link = 1200, Entropic(0.12)
-    positive = rng.uniform(size=n) > 0.5
+def hurdle_rows(
+    n: int, atom: float, link: Link, rng: np.random.Generator
+) -> tuple[PITs, PITs, NDArray[np.bool_], Floats]:
+    """Right forecasts: PITs of all, of the people off the atom, who they are, and base PITs."""
+    positive = rng.uniform(size=n) > atom
     u = rng.uniform(size=int(positive.sum()))
     r = jittered(n, 4, rng)
     served = link.ppf(u[:, None], r[positive])
-    low, high = np.zeros((n, 4)), np.full((n, 4), 0.5)
-    low[positive] = high[positive] = 0.5 + served / 2
+    low, high = np.zeros((n, 4)), np.full((n, 4), atom)
+    low[positive] = high[positive] = atom + (1 - atom) * served
     whole = PITs.of_cells(low, high, rng.uniform(size=n), draws=r)
-    inner = PITs(served, r[positive])
+    return whole, PITs(served, r[positive]), positive, u
+
+
+def test_group_errors_of_a_hurdle_are_those_of_the_people_off_the_atom() -> None:
+    n, link = 1200, Entropic(0.12)
+    whole, inner, positive, u = hurdle_rows(n, 0.5, link, np.random.default_rng(10))
     proof = certify_hurdle(
         whole, inner, positive, np.full(n, 0.5), base=LinkBase(u, link), random_state=0
     )
@@ -504,9 +506,7 @@ def test_unsuitable_input_of_a_hurdle_is_refused(change: dict, message: str) -> 
 
 def test_counts_of_cells_only_widen_the_bounds() -> None:
     world, rng = WORLDS["Poisson(2), forecast 3"], np.random.default_rng(13)
-    low, high, kind = world.sample(1500, rng)
-    r = jittered(1500, N_DRAWS, rng)
-    ends = world.link.ppf(low[:, None], r), world.link.ppf(high[:, None], r)
+    ends, r, kind, _ = served_cells(world, 1500, rng)
     pits = PITs.of_cells(*ends, rng.uniform(size=1500), draws=r)
     groups = {"first": kind == 0}
     rows = certify_pit(pits, groups=groups, random_state=0)
@@ -524,16 +524,8 @@ def test_counts_of_cells_only_widen_the_bounds() -> None:
 
 
 def test_a_hurdle_from_counts_is_that_of_its_rows() -> None:
-    rng = np.random.default_rng(14)
     n, link = 1500, Entropic(0.12)
-    positive = rng.uniform(size=n) > 0.3
-    u = rng.uniform(size=int(positive.sum()))
-    r = jittered(n, 4, rng)
-    served = link.ppf(u[:, None], r[positive])
-    low, high = np.zeros((n, 4)), np.full((n, 4), 0.3)
-    low[positive] = high[positive] = 0.3 + 0.7 * served
-    whole = PITs.of_cells(low, high, rng.uniform(size=n), draws=r)
-    inner = PITs(served, r[positive])
+    whole, inner, positive, u = hurdle_rows(n, 0.3, link, np.random.default_rng(14))
     p = np.full(n, 0.7)
     rows = certify_hurdle(whole, inner, positive, p, base=LinkBase(u, link), random_state=0)
     counted = certify_hurdle_counts(

@@ -193,20 +193,6 @@ def test_a_bin_counts_whole_on_the_side_of_the_larger_bound() -> None:
     assert rows.event_rate(below=0.05006, mass=0.5) > rows.event_rate(below=0.05004, mass=0.5)
 
 
-def test_rows_of_the_same_person_count_once() -> None:
-    rng = np.random.default_rng(11)
-    p = rng.beta(2, 2, size=300)
-    y = rng.uniform(size=300) < p
-    once = certify_events(p, y)
-    twice = certify_events(
-        np.repeat(p, 2), np.repeat(y, 2), cluster=np.repeat(np.arange(300), 2), random_state=0
-    )
-    assert twice.n_samples == 300
-    assert twice.bias(0.2) == once.bias(0.2)
-    assert twice.one_row_each
-    assert "shares of people" in twice.summary()
-
-
 @pytest.mark.parametrize(
     ("probability", "event", "message"),
     [

@@ -12,8 +12,7 @@ import pytest
 from evenhand import InputError
 from evenhand.service import DecisionLog, LogError, open_log, verify
 from full_disks import fill, small_disk
-from log_examples import filled, forecast
-from log_writers import Writers, adding, check_log, confirmed_after_kills
+from log_writers import Writers, adding, check_log, confirmed_after_kills, filled, forecast
 from postgresql_server import PASSWORD, QUOTED, Server, started
 from repeats import repeats, statistical
 
@@ -79,6 +78,19 @@ def test_the_database_refuses_changes(
     with pytest.raises(sa.exc.DBAPIError, match="entries of a decision log never change"):
         postgresql.execute(statement, url=url)
     assert verify(log).n_entries == 5
+
+
+def test_a_change_by_the_owner_is_seen(postgresql: Server, log: DecisionLog, url: str) -> None:
+    filled(log, 9)
+    anchor = log.head()
+    postgresql.execute(
+        "ALTER TABLE entries DISABLE TRIGGER ALL", "DELETE FROM entries WHERE number > 7", url=url
+    )
+    with pytest.raises(InputError, match="ends with entry 7, and the anchor is entry 9"):
+        verify(log, anchor)
+    postgresql.execute("UPDATE entries SET subject = 'bob' WHERE number = 4", url=url)
+    with pytest.raises(InputError, match=r"/log_\d+: entry 4 is not what its row shows"):
+        verify(log)
 
 
 def test_a_user_who_may_only_append_can_serve(
@@ -161,9 +173,7 @@ def test_a_writer_that_never_ends_is_named(
     assert log.run(lambda t: t.add(forecast("a"))).number == 1
 
 
-def test_a_log_can_be_used_again_after_its_server_was_killed(
-    mortal: Server,
-) -> None:
+def test_a_log_can_be_used_again_after_its_server_was_killed(mortal: Server) -> None:
     log = open_log(mortal.new_database())
     filled(log, 3)
     head = log.head()
@@ -181,9 +191,7 @@ def test_a_log_can_be_used_again_after_its_server_was_killed(
     log.close()
 
 
-def test_a_server_killed_during_a_request_loses_nothing_that_was_confirmed(
-    mortal: Server,
-) -> None:
+def test_a_server_killed_during_a_request_loses_nothing_that_was_confirmed(mortal: Server) -> None:
     log = open_log(mortal.new_database())
     filled(log, 3)
 

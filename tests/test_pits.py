@@ -18,11 +18,7 @@ from evenhand.calibration import (
     covered,
     pathwise_errors,
 )
-from evenhand.certificates import (
-    Certificate,
-    FixedSequenceCertificate,
-    certify_pit,
-)
+from evenhand.certificates import Certificate, FixedSequenceCertificate, certify_pit
 from evenhand.draws import jittered, nodes
 
 R = jittered(20, 4, random_state=0)

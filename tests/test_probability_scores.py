@@ -229,22 +229,6 @@ def test_equal_probabilities_have_no_slope() -> None:
     assert (found.ici, found.e_max, found.auc) == pytest.approx((0.05, 0.05, 0.5))
 
 
-def test_three_distinct_probabilities() -> None:
-    # the rates have log odds of half of those of the probabilities, apart from rounding
-    p = np.repeat([0.1, 0.5, 0.9], [40, 20, 40])
-    y = np.concatenate([np.arange(40) < 10, np.arange(20) < 10, np.arange(40) < 30])
-    found = probability_scores(p, y)
-    assert not unknown(found)
-    assert (found.slope, found.intercept) == pytest.approx((0.5, 0.0), abs=1e-9)
-    assert found.observed_expected == pytest.approx(1)
-    # 75% of the rows around 0.5 are all rows, those at 0.1 and 0.9 at the edge, of weight 0; a line
-    # through two points around the others
-    assert (found.ici, found.e_max) == pytest.approx((0.8 * 0.15, 0.15))
-    np.testing.assert_allclose(
-        curve(p, y)[["probability", "rate"]], [[0.1, 0.25], [0.5, 0.5], [0.9, 0.75]]
-    )
-
-
 def test_certain_probabilities_are_left_out_of_regressions() -> None:
     p, y, _ = table(400)
     inner = probability_scores(p, y)

@@ -60,14 +60,16 @@ def rewritten(served: Served, log: DecisionLog, **changes: Any) -> str:
     """Log a forecast with changed values, as a service that forges them would; return its id."""
     entry = log.get(served.id)
     assert entry is not None
-    forged = Entry("forecast", f"{entry.id}-forged", None, None, entry.values | changes)
+    forged = Entry(
+        "forecast", f"forged {sorted(changes.items())}", None, None, entry.values | changes
+    )
     return log.run(lambda found: found.add(forged)).id
 
 
 # Equal.
 
 
-@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "tabulated"])
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_a_forecast_of_each_kind_is_equal_to_all_digits(name: str, log: DecisionLog) -> None:
     one = example(name)
     found = Service(one.model, draws(), log)
@@ -220,12 +222,6 @@ def test_records_of_other_kinds_are_compared(name: str, log: DecisionLog) -> Non
     assert parts(found.replay(forged), "differs") == {"record"}
 
 
-def _values(log: DecisionLog, served: Served) -> dict[str, Any]:
-    entry = log.get(served.id)
-    assert entry is not None
-    return entry.values
-
-
 def test_tolerances_do_not_depend_on_the_unit_of_the_outcome(log: DecisionLog) -> None:
     one = example("normal")
     for unit in (1e-9, 1e9):
@@ -238,10 +234,8 @@ def test_tolerances_do_not_depend_on_the_unit_of_the_outcome(log: DecisionLog) -
         assert middle is not None
         for change, is_equal in ((1e-12, True), (1e-7, False)):
             quantiles = served.quantiles | {"0.5": middle + change * unit}
-            values = _values(log, served) | {"quantiles": quantiles}
-            forged = Entry("forecast", f"{unit} {change}", None, None, values)
-            log.run(lambda added, forged=forged: added.add(forged))
-            assert found.replay(forged.id, row=ROW, person="ada").is_equal is is_equal
+            forged = rewritten(served, log, quantiles=quantiles)
+            assert found.replay(forged, row=ROW, person="ada").is_equal is is_equal
 
 
 def test_other_libraries_alone_are_no_difference(
@@ -317,7 +311,4 @@ def test_text_and_json_name_each_part(log: DecisionLog) -> None:
     # as text to be noted as the anchor of later replays
     assert f"{head.number}:{head.sha256}" in text
     assert [one["part"] for one in values["checks"]] == list(get_args(ReplayPart))
-    for part in EVERY_PART:
-        assert f"\n{part}" in text
     assert json.loads(json.dumps(values, allow_nan=False)) == values
-    assert repr(replay) == f"Replay('{served.id}', equal)"

@@ -28,12 +28,7 @@ from evenhand import (
 )
 from evenhand._validate import DiscreteOutcomeWarning
 from evenhand.calibration import Grid, calibration_error, cell_log_score
-from evenhand.certificates import (
-    Certificate,
-    LinkCertificate,
-    certify_pit,
-    wider_intervals,
-)
+from evenhand.certificates import Certificate, LinkCertificate, certify_pit, wider_intervals
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.links import make_link
@@ -219,25 +214,11 @@ def test_a_model_is_never_certified_on_rows_that_it_learned_from(
         with pytest.raises(
             InputError, match=r"60 rows .*split into .* training rows .* each part needs at least"
         ) as caught:
-            randomize(
-                Memory(),
-                X,
-                y,
-                max_group_error=0.49,
-                random_state=0,
-                **options,
-            )
+            randomize(Memory(), X, y, max_group_error=0.49, random_state=0, **options)
         assert ("60 rows of " in str(caught.value)) == ("cluster" in options)
     # where the split is possible, such a model is found out: no row that certifies was learned
     with pytest.raises(InputError, match="cannot be certified"):
-        randomize(
-            Memory(),
-            X,
-            y,
-            max_group_error=0.45,
-            certify_share=0.4,
-            random_state=0,
-        )
+        randomize(Memory(), X, y, max_group_error=0.45, certify_share=0.4, random_state=0)
 
 
 def test_discrete_outcomes_are_warned_about_once() -> None:
@@ -246,13 +227,7 @@ def test_discrete_outcomes_are_warned_about_once() -> None:
     inner = RecalibratedRegressor(Ridge())  # which would warn again
     for subject in (inner, law, PAICRegressor(hidden=(8, 8), max_steps=40, random_state=0)):
         with pytest.warns(DiscreteOutcomeWarning, match="distinct values in 1000 rows") as caught:
-            found = randomize(
-                subject,
-                X[["a", "b"]],
-                rounded,
-                max_group_error=0.45,
-                random_state=0,
-            )
+            found = randomize(subject, X[["a", "b"]], rounded, max_group_error=0.45, random_state=0)
         assert len([one for one in caught if issubclass(one.category, DiscreteOutcomeWarning)]) == 1
         assert found.model is not None
 
@@ -390,10 +365,7 @@ def test_the_choice_is_certified_at_the_confidence_asked_for() -> None:
         ({"max_group_error": 0.5}, "max_group_error .*below 0.5"),
         ({"certify_share": 1.0}, "certify_share"),
         ({"link": "probit"}, "link"),
-        (
-            {"max_group_error": 0.02},
-            r"cannot be certified .*60 .*about .* rows",
-        ),
+        ({"max_group_error": 0.02}, r"cannot be certified .*60 .*about .* rows"),
         ({"y": np.ones(3)}, "one outcome per row of X"),
         ({"estimator": []}, "at least one fitted forecaster"),
         ({"by": "sex", "alternative": False}, "by='sex' .*alternative=False"),
@@ -571,11 +543,7 @@ def test_outcomes_of_two_values_are_refused_whatever_is_forecast() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "most", "spread"),
-    [
-        ("max_wider", 0.6, 1.6),
-        ("max_price", 0.1, 1.0),
-    ],
+    ("name", "most", "spread"), [("max_wider", 0.6, 1.6), ("max_price", 0.1, 1.0)]
 )
 def test_a_limit_of_the_cost_is_used_up(name: str, most: float, spread: float) -> None:
     X, y = data(500)

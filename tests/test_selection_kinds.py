@@ -471,6 +471,3 @@ def test_too_few_outcomes_off_the_atom_are_refused() -> None:
     X, y = amounts(100)
     with pytest.raises(InputError, match=r"^outcomes other than 0: "):
         randomize(law_of_amounts, X, y, max_group_error=0.02, random_state=0)
-
-
-# Events.

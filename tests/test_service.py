@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
+import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from threading import Event
@@ -18,15 +23,15 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import BayesianRidge
 
-from evenhand import Forecast, RandomizedRegressor, Service, save
-from evenhand._validate import InputError
+from evenhand import Forecast, InputError, RandomizedRegressor, Service, save
 from evenhand.columns import Schema, UnseenValues
 from evenhand.decisions import BayesDecision, StepLoss
-from evenhand.distributions import from_records
+from evenhand.distributions import Normal, from_records
 from evenhand.draws import KeyedDraws
 from evenhand.service import Served, open_log, verify
 from evenhand.service.features import RowReader, UnseenFeatures
 from forecaster_examples import DISCRETE, EXAMPLES, linear_task, small_boosted
+from log_writers import wait_for
 
 KEY = b"a key of these tests, not secret"
 DRAWS = KeyedDraws(KEY, "2026-11")
@@ -42,6 +47,11 @@ def table(n: int, seed: int = 0) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def model() -> RandomizedRegressor:
     return RandomizedRegressor(BayesianRidge()).fit(table(200), linear_task(200)[1])
+
+
+@pytest.fixture
+def service(model: Any, tmp_path: Path) -> Service:
+    return Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
 
 
 def mixed(n: int, seed: int = 0) -> pd.DataFrame:
@@ -95,8 +105,7 @@ def test_the_answer_is_that_of_the_model_at_the_draw_of_the_person(
     assert json.loads(json.dumps(served.to_dict())) == served.to_dict()
 
 
-def test_parallel_requests_have_one_entry_and_one_answer(model: Any, tmp_path: Path) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+def test_parallel_requests_have_one_entry_and_one_answer(service: Service) -> None:
     with ThreadPoolExecutor(32) as pool:
         answers = list(pool.map(lambda _: service.forecast(17, ROW), range(96)))
     assert len(forecasts(service)) == 1
@@ -109,9 +118,8 @@ def test_parallel_requests_have_one_entry_and_one_answer(model: Any, tmp_path: P
 
 
 def test_requests_that_are_computed_together_keep_their_draws(
-    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: Service, model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
     gate, plain, sizes = Event(), type(model).forecast_and_predict, []
 
     def slow(self: Any, X: Any, r: Any = None) -> Any:
@@ -196,8 +204,7 @@ def test_warnings_are_those_of_a_table_of_one_row(
     assert [one.split("'")[1] for one in found] == columns
 
 
-def test_other_features_have_the_same_draw_and_a_revision(model: Any, tmp_path: Path) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+def test_other_features_have_the_same_draw_and_a_revision(service: Service) -> None:
     served = [service.forecast("ada", ROW | {"debt": debt}) for debt in (0, 1, 2, 1)]
     assert [one.revision for one in served] == [0, 1, 2, 1]
     assert [one.is_repeated for one in served] == [False, False, False, True]
@@ -292,8 +299,7 @@ def test_many_forecasts_equal_those_one_by_one(mixed_model: Any, tmp_path: Path)
     assert len(forecasts(many)) == 40
 
 
-def test_a_person_twice_in_one_table_has_one_entry_per_features(model: Any, tmp_path: Path) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+def test_a_person_twice_in_one_table_has_one_entry_per_features(service: Service) -> None:
     X = table(3).iloc[[0, 1, 0, 2]]
     served = service.forecast_many(["ada", "ada", "ada", "bob"], X)
     assert [one.revision for one in served] == [0, 1, 0, 0]
@@ -390,12 +396,9 @@ def test_features_and_groups_are_logged_if_asked(model: Any, tmp_path: Path) -> 
     assert [one["groups"]["sex"] for one in (second, third)] == ["m", None]
     # a column that the model does not use changes no forecast
     assert service.forecast(1, ROW | {"sex": "m"}).is_repeated
-
-
-def test_features_are_not_logged_with_the_groups_unless_asked(model: Any, tmp_path: Path) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), groups=["sex"])
-    service.forecast(1, ROW | {"sex": "f"})
-    (entry,) = forecasts(service)
+    groups_alone = Service(model, DRAWS, open_log(tmp_path / "b.sqlite"), groups=["sex"])
+    groups_alone.forecast(1, ROW | {"sex": "f"})
+    (entry,) = forecasts(groups_alone)
     assert entry.values["groups"] == {"sex": "f"}
     assert "features" not in entry.values
 
@@ -407,8 +410,7 @@ def test_no_false_or_empty_value_is_the_same_as_a_missing_one(mixed_model: Any) 
         assert given != missing
 
 
-def test_a_refused_id_is_in_no_message_and_no_cause(model: Any, tmp_path: Path) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+def test_a_refused_id_is_in_no_message_and_no_cause(service: Service) -> None:
     person = "lovelace\n"
     with pytest.raises(InputError, match="an id that is not shown") as caught:
         service.forecast(person, ROW)
@@ -430,17 +432,15 @@ def test_a_refused_id_is_in_no_message_and_no_cause(model: Any, tmp_path: Path) 
     ],
 )
 def test_a_bad_row_is_an_error_that_names_the_column(
-    model: Any, tmp_path: Path, changes: dict[str, Any], message: str
+    service: Service, changes: dict[str, Any], message: str
 ) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
     with pytest.raises(InputError, match=message) as error:
         service.forecast(1, ROW | changes)
     assert "\n" not in str(error.value)
     assert forecasts(service) == []
 
 
-def test_a_row_of_another_form_is_refused(model: Any, tmp_path: Path) -> None:
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
+def test_a_row_of_another_form_is_refused(service: Service) -> None:
     for row in (None, [1, 2, 3], "age", 3, {1, 2}):
         with pytest.raises(InputError, match="row must be a mapping from column names to values"):
             service.forecast(1, row)
@@ -453,10 +453,9 @@ def test_a_row_of_another_form_is_refused(model: Any, tmp_path: Path) -> None:
 
 
 def test_an_error_in_one_row_loses_nothing_that_was_logged(
-    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: Service, model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evenhand.service.service.BLOCK", 4)
-    service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
     X = table(10).astype(object)
     X.iloc[6, 1] = "much"
     with pytest.raises(InputError, match=r"column 'income', row 7 must be a number, got 'much'"):
@@ -525,6 +524,24 @@ def test_every_kind_of_forecaster_can_be_served(name: str, tmp_path: Path) -> No
         assert served[0].probability is None
 
 
+class Gumbel(Normal):
+    """A family of somebody else: a log could not name it."""
+
+
+def test_a_model_with_a_family_of_its_own_is_refused_in_one_line(
+    service: Service, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    def own(self: Any, X: Any, r: Any = None) -> Any:
+        return Forecast(Gumbel(np.zeros(len(X)), 2.0)).randomized(0.1, r=r), np.zeros(len(X))
+
+    monkeypatch.setattr(type(model), "forecast_and_predict", own)
+    with pytest.raises(InputError, match=r"must be a family of the package.*Gumbel") as caught:
+        service.forecast(1, ROW)
+    assert "\n" not in str(caught.value)
+    assert forecasts(service) == []
+
+
 def bank() -> BayesDecision:
     return BayesDecision(("yes", "no"), {"yes": StepLoss([0.5], [4.0, 0.0]), "no": 1.0})
 
@@ -573,3 +590,144 @@ def test_dates_reach_the_model_as_its_own_reader_gives_them(dtype: str, value: A
     served = reader.table([reader.read({"since": value})])
     own = model.schema_.apply(pd.DataFrame({"since": pd.Series([value], dtype=object)}), "")
     pd.testing.assert_frame_equal(model.schema_.apply(served, ""), own)
+
+
+# logs of all kinds, several threads and processes at once
+
+
+N_PEOPLE = 40
+
+SERVING = """
+import json, sys
+from multiprocessing import get_context
+from pathlib import Path
+import numpy as np
+import pandas as pd
+from evenhand import Service
+from evenhand.draws import KeyedDraws
+from evenhand.service import open_log
+folder, log, key = sys.argv[1:]
+X = pd.read_csv(Path(folder).parent / "rows.csv")
+
+def serve(seed, begin):
+    begin.wait()
+    # a context that all processes open at once
+    service = Service(folder, KeyedDraws(key.encode(), "2026-11"), open_log(log))
+    order = np.random.default_rng(seed).permutation(len(X))
+    served = {int(i): service.forecast(int(i), X.iloc[i]).to_dict() for i in order}
+    Path(folder).with_name(f"{seed}.json").write_text(json.dumps(served))
+
+# forks, as the imports take seconds
+forks = get_context("fork")
+begin = forks.Barrier(3)
+workers = [forks.Process(target=serve, args=(seed, begin)) for seed in range(3)]
+for worker in workers:
+    worker.start()
+for worker in workers:
+    worker.join(100)
+sys.exit(max(abs(worker.exitcode) for worker in workers))
+"""
+
+
+def place(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if kind == "postgresql":
+        return str(request.getfixturevalue("postgresql").new_database())
+    return str(tmp_path / f"log.{kind}")
+
+
+def without_flag(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**one, "is_repeated": None} for one in answers]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_processes_on_one_log_give_one_answer_per_person(
+    kind: str, model: Any, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    where = place(kind, request, tmp_path)
+    save(model, tmp_path / "model")
+    table(N_PEOPLE, 3).to_csv(tmp_path / "rows.csv", index=False)
+    arguments = [str(tmp_path / "model"), where, KEY.decode()]
+    subprocess.run([sys.executable, "-c", SERVING, *arguments], check=True, timeout=200)
+    found = [json.loads((tmp_path / f"{seed}.json").read_text()) for seed in range(3)]
+    log = open_log(where)
+    entries = list(log.entries(kind="forecast"))
+    assert len(entries) == N_PEOPLE
+    assert len(list(log.entries(kind="context"))) == 1
+    assert all(entry.values["revision"] == 0 for entry in entries)
+    for person in map(str, range(N_PEOPLE)):
+        answers = [one[person] for one in found]
+        assert without_flag(answers) == without_flag(answers[:1] * 3)
+        # one process logged it, and the others found it
+        assert sum(not one["is_repeated"] for one in answers) == 1
+    assert verify(log).n_entries == 1 + N_PEOPLE
+    log.close()
+
+
+def test_threads_do_not_change_each_others_forecasts(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=200), "b": rng.choice(["x", "y", "z"], 200)})
+    model = RandomizedRegressor(small_boosted(), random_state=0).fit(
+        X, X["a"] + rng.normal(size=200)
+    )
+    # a model that no thread has used before
+    save(model, tmp_path / "model")
+    parallel, alone = (
+        Service(tmp_path / "model", DRAWS, open_log(tmp_path / name)) for name in ("p.db", "a.db")
+    )
+    with ThreadPoolExecutor(32) as pool:
+        found = list(pool.map(lambda i: parallel.forecast(i, X.iloc[i]), range(64)))
+    for i, served in enumerate(found):
+        other = alone.forecast(i, X.iloc[i])
+        # requests are forecast in batches, whose rounding differs
+        assert served.r == other.r
+        assert served.mean == pytest.approx(other.mean, rel=1e-9)
+        assert served.quantiles == pytest.approx(other.quantiles, rel=1e-9)
+
+
+class Refusing:
+    """A forecaster that waits in its first call, and refuses some rows."""
+
+    def __init__(self, model: RandomizedRegressor) -> None:
+        self._model = model
+        self.n_rows: list[int] = []
+        self.has_started = threading.Event()
+        self.may_end = threading.Event()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._model, name)
+
+    def forecast_and_predict(self, X: pd.DataFrame, r: object) -> object:
+        self.n_rows.append(len(X))
+        self.has_started.set()
+        self.may_end.wait(60)
+        if (X["a"] > 9).any():
+            raise ValueError("a is too large")
+        return self._model.forecast_and_predict(X, r)
+
+
+def test_requests_that_wait_share_one_call_of_the_model_but_no_refusal(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=100)})
+    fitted = RandomizedRegressor(BayesianRidge()).fit(X, X["a"] + rng.normal(size=100))
+    with closing(Service(fitted, DRAWS, open_log(tmp_path / "a.db"))) as service:
+        slow = Refusing(fitted)
+        forecasting = service._forecasting
+        service._forecasting = replace(forecasting, model=slow)
+        with ThreadPoolExecutor(9) as pool:
+            first = pool.submit(service.forecast, "first", {"a": 0.0})
+            assert slow.has_started.wait(60)
+            calls = [pool.submit(service.forecast, i, {"a": i / 10}) for i in range(7)]
+            refused = pool.submit(service.forecast, "refused", {"a": 10.0})
+            wait_for(lambda: len(service._computing._waiting) == 8)
+            slow.may_end.set()
+            found = [call.result(60) for call in calls]
+            with pytest.raises(InputError, match="a is too large"):
+                refused.result(60)
+        # all that wait in one call, and, as one row was refused, each by itself
+        assert slow.n_rows == [1, 8] + 8 * [1]
+        service._forecasting = forecasting
+        assert first.result().quantiles == service.forecast("first", {"a": 0.0}).quantiles
+        assert [one.number for one in found] == [
+            service.forecast(i, {"a": i / 10}).number for i in range(7)
+        ]
+        assert len(list(service.log.entries(kind="forecast"))) == 8

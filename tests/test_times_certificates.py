@@ -6,9 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge
 
 from censored_laws import Sample, forecast_cdf
@@ -323,29 +321,6 @@ def test_randomize_refuses_what_cannot_be_certified() -> None:
         randomize(model, X, z, event=event, horizon=1.5, entered=entry, random_state=0)
     with pytest.raises(InputError, match="fitted beforehand"):
         randomize(BayesianRidge(), X, z, event=event, horizon=2.0)
-
-
-def test_a_survival_model_is_recalibrated_and_randomized() -> None:
-    lifelines = pytest.importorskip("lifelines")
-    X, z, event, entry = many_events(2600, 19)
-    table = pd.DataFrame({"x": X[:, 0], "time": z, "event": event})
-    fitted = lifelines.CoxPHFitter().fit(table[:800], "time", "event")
-    rest = slice(800, None)
-    chosen = randomize(
-        FrozenEstimator(fitted),
-        table[["x"]][rest],
-        z[rest],
-        event=event[rest],
-        horizon=2.0,
-        entered=entry[rest],
-        max_group_error=0.4,
-        recalibrate=True,
-        random_state=0,
-    )
-    assert chosen.group_error <= 0.4
-    assert chosen.n_learning > 1000
-    assert list(chosen.comparison["forecaster"]) == ["as it is", "recalibrated", "randomized"]
-    assert np.isfinite(chosen.comparison["log_score"]).all()
 
 
 # --- simulations: bounds below the population's value in at most 5% of data sets
