@@ -33,7 +33,6 @@ from evenhand.calibration import (
     log_score_on,
     pathwise_errors,
     pit_histogram,
-    ramps_at,
     row_values,
 )
 from evenhand.calibration.simultaneous import coverage_intervals
@@ -263,17 +262,6 @@ def cells_of(y: Floats, law: stats.rv_discrete) -> tuple[Floats, Floats]:
     return law.cdf(y - 1), law.cdf(y)
 
 
-@settings(max_examples=100, deadline=None)
-@given(CELLS, st.booleans())
-def test_ramps_at_levels_are_those_of_a_loop(ends: list[list[list[float]]], is_below: bool) -> None:
-    low, high = np.array(ends).transpose(2, 0, 1)
-    high = np.where(high - low < COARSE, low, high)
-    levels = np.array([0.0, 0.25, 0.5, 0.7, 1.0])
-    found = ramps_at(levels, low, high, is_below=is_below)
-    expected = [ramp(c, low, high, is_below=is_below).sum(axis=-1) for c in levels]
-    np.testing.assert_allclose(found, np.transpose(expected), rtol=0, atol=1e-8)
-
-
 @settings(max_examples=50, deadline=None)
 @given(CELLS)
 def test_histograms_are_means_of_ramps(ends: list[list[list[float]]]) -> None:
@@ -399,36 +387,3 @@ def test_scores_of_counts_are_those_of_their_probabilities() -> None:
     np.testing.assert_allclose(crps(forecast, y), (steps**2).sum(axis=0), atol=1e-9)
     with pytest.raises(InputError, match=r"lie within the support of the forecasts, got 2\.5"):
         log_score(forecast, [0.0, 2.5, 1.0])
-
-
-def test_log_scores_of_a_hurdle_are_those_of_its_two_parts() -> None:
-    forecast = Forecast.from_hurdle(
-        np.array([0.3, 0.3]), Forecast.from_quantiles([0.25, 0.75], [[1.0, 2.0], [1.0, 2.0]])
-    )
-    y = np.array([0.0, 1.5])
-    positive = forecast.positive_part().logpdf(y)[1]
-    np.testing.assert_allclose(log_score(forecast, y), [-np.log(0.3), -np.log(0.7) - positive])
-
-
-@pytest.mark.parametrize("kind", ["poisson", "event", "hurdle"])
-def test_pits_of_forecasts_with_atoms_are_calibrated(kind: str) -> None:
-    rng = np.random.default_rng(9)
-    n = 4000
-    if kind == "poisson":
-        mean = rng.gamma(2.0, size=n)
-        forecast, y = Forecast.from_poisson(mean), rng.poisson(mean).astype(float)
-    elif kind == "event":
-        p = rng.beta(1.0, 9.0, size=n)
-        forecast, y = Forecast.from_probability(p), (rng.random(n) < p).astype(float)
-    else:
-        z = rng.normal(size=n)
-        is_zero = rng.random(n) < 0.4
-        spread = Forecast.from_normal(np.full(n, 20.0), np.ones(n))
-        forecast = Forecast.from_hurdle(np.full(n, 0.4), spread)
-        y = np.where(is_zero, 0.0, 20 + z)
-    low, high = forecast.pit_interval(y)
-    pits = PITs.of_cells(low, high, rng.random(n))
-    # an atom makes a step of the averaged distribution smaller; DKW at 1e-6 for drawn PITs
-    limit = np.sqrt(np.log(2e6) / (2 * n))
-    assert calibration_error(pits) < limit
-    assert stats.kstest(pits.matrix.ravel(), "uniform").pvalue > 1e-6

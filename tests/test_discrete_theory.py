@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.distributions import Bernoulli, Normal, Randomized
+from evenhand.distributions import Bernoulli, Randomized
 from evenhand.draws import fresh, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import LINKS, Entropic
@@ -248,13 +248,3 @@ def test_pits_of_counts_from_the_forecast_are_uniform_with_ties() -> None:
     ):
         assert stats.kstest(forecast.pit(y, ties=fresh(n, 5)), "uniform").pvalue > 1e-6
         assert stats.kstest(forecast.cdf(y), "uniform").pvalue < 1e-6
-
-
-def test_normal_truth_is_its_own_positive_part_when_nothing_is_at_the_atom() -> None:
-    # less than 1e-12 of the part is below 0, so that it is not truncated
-    part = Forecast(Normal([8.0], 1.0))
-    none = Forecast.from_hurdle([0.0], part)
-    for y in np.linspace(5, 11, 7):
-        assert none.cdf([y])[0] == pytest.approx(part.cdf([y])[0], rel=1e-12)
-        assert none.crps([y])[0] == pytest.approx(part.crps([y])[0], rel=1e-12)
-        assert none.log_density([y])[0] == pytest.approx(part.logpdf([y])[0], rel=1e-12)

@@ -5,7 +5,6 @@ Random numbers are seeded, and expected values come from scipy, scoringrules or 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +83,6 @@ def test_the_map_is_a_logarithm_near_a_bound_and_a_line_far_from_it() -> None:
     np.testing.assert_allclose(logit.to_line(0.2), np.log(0.25), rtol=1e-14)
     bent = Support(low=0.0, high=1.0, bend=1e6)
     np.testing.assert_allclose(bent.to_line([0.2, 0.9]), logit.to_line([0.2, 0.9]), rtol=1e-5)
-
-
-@pytest.mark.parametrize("support", SUPPORTS, ids=str)
-def test_the_state_of_a_support_is_json(support: Support) -> None:
-    text = json.dumps(support.to_state(), allow_nan=False)
-    assert Support.from_state(json.loads(text)) == support
 
 
 # --- distributions beside peers
