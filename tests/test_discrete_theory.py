@@ -231,20 +231,3 @@ def test_randomization_of_events_changes_errors_by_the_mean_probability_only(
     for y in (0, 1):
         found = distance_from_uniform(low[y], high[y], np.full(800, 1 / 800))
         assert found == pytest.approx(abs(y - mean[y]) / 2, abs=1e-3)
-
-
-def test_pits_of_counts_from_the_forecast_are_uniform_with_ties() -> None:
-    # Kolmogorov-Smirnov at 1e-6, three times
-    n = 50_000
-    rng = np.random.default_rng(4)
-    mean = rng.gamma(2.0, 1.0, n)
-    for forecast, y in (
-        (Forecast.from_poisson(mean), rng.poisson(mean)),
-        (
-            Forecast.from_negative_binomial(mean, 0.7),
-            rng.negative_binomial(1 / 0.7, 1 / (1 + 0.7 * mean)),
-        ),
-        (Forecast.from_probability(mean / (1 + mean)), rng.uniform(size=n) < mean / (1 + mean)),
-    ):
-        assert stats.kstest(forecast.pit(y, ties=fresh(n, 5)), "uniform").pvalue > 1e-6
-        assert stats.kstest(forecast.cdf(y), "uniform").pvalue < 1e-6

@@ -335,13 +335,6 @@ ALL_LINKS = [kind(alpha) for kind in LINKS.values() for alpha in (0.02, 0.1, 0.5
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(families())
-def test_axioms_hold_for_any_parameters(batch: Distribution) -> None:
-    assert_tails_add_up_rise_and_stay_finite(batch)
-    assert_quantiles_invert_both_tails(batch)
-
-
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(families(), st.sampled_from(ALL_LINKS), st.floats(1e-5, 1 - 1e-5))
 def test_axioms_hold_for_any_draw_and_link(base: Distribution, link: Link, r: float) -> None:
     batch = Randomized(base, link, [r])

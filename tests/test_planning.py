@@ -76,14 +76,6 @@ def test_the_rows_suffice_in_nine_of_ten_samples(
     assert n_certified(int(0.6 * rows)) <= most_failures(n_sets, 0.6)
 
 
-def test_less_needs_fewer_rows() -> None:
-    rows = rows_needed(0.2, 0.2)
-    assert rows_needed(0.25, 0.2) < rows
-    assert rows_needed(0.2, 0.3) < rows
-    assert rows_needed(0.2, 0.2, 0.8) < rows
-    assert rows_needed(0.2, 0.2, price=1.9) > rows
-
-
 def test_without_enough_rows_the_least_price_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     # the least price: that of the link whose group error over a right base is the target
     alpha = optimize.brentq(lambda alpha: Entropic(alpha).group_error(0.2) - 0.3, 0.1, 0.3)
