@@ -404,7 +404,7 @@ WITH_ATOMS: tuple[Example, ...] = (
         high=3.0,
     ),
 )
-"""Batches whose single outcomes have positive probability; `test_atoms.py` tests their axioms."""
+"""Batches whose single outcomes have positive probability; their axioms are tested apart."""
 
 EXAMPLES: tuple[Example, ...] = (*CONTINUOUS, *WITH_ATOMS)
 

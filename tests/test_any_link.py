@@ -104,27 +104,20 @@ def test_the_probability_of_a_miss_is_not_monotone_in_the_distance() -> None:
 
 
 @EVERY_LINK
-def test_coverage_bounds_enclose_that_of_groups(family: type[Link]) -> None:
-    link, rng = family(0.12), np.random.default_rng(1)
-    u = rng.uniform(size=4000)
-    missed = missed_at(link, u, 0.8, 400)
-    for mass in (0.1, 0.2, 0.5, 1.0):
-        low, high = certify_link(u, link).coverage(0.8, mass)
-        assert low < 1 - cvar(missed, mass)
-        assert high > 1 + cvar(-missed, mass)
-
-
-@EVERY_LINK
-def test_coverage_is_at_most_that_of_the_worst_groups(family: type[Link]) -> None:
+def test_coverage_bounds_enclose_and_are_near_that_of_groups(family: type[Link]) -> None:
     link, rng = family(0.12), np.random.default_rng(1)
     u = rng.uniform(size=4000)
     pit = link.ppf(u[:, None], jittered(4000, 64, rng))
     missed = ((pit < 0.1) | (pit > 0.9)).mean(axis=-1)
+    sides = missed_at(link, u, 0.8, 400)
     # the sharp certificate adds up two bands, one for each tail
     for bound, slack in (("pathwise", 0.06), ("sharp", 0.08)):
         proof = certify_link(u, link, bound=bound)
         for mass in (0.1, 0.2, 0.5, 1.0):
-            assert 0 < 1 - cvar(missed, mass) - proof.coverage(0.8, mass)[0] < slack
+            low, high = proof.coverage(0.8, mass)
+            assert 0 < 1 - cvar(missed, mass) - low < slack
+            assert low < 1 - cvar(sides, mass)
+            assert high > 1 + cvar(-sides, mass)
 
 
 def far_at(link: Link, u: np.ndarray, error: float, n_draws: int = 4000) -> np.ndarray:
@@ -250,31 +243,30 @@ def test_the_bound_itself_decides_on_the_least_randomization(
     assert 0.29 < least.group_error(0.2) <= 0.3
 
 
-@EVERY_LINK
-def test_no_less_randomization_meets_the_target(family: type[Link]) -> None:
-    u = np.random.default_rng(3).uniform(size=1500)
-    proof = certify_link(u, family(0.1), bound="pathwise")
-    least = proof.least_randomized(0.3, 0.2)
-    assert 0.295 < least.group_error(0.2) <= 0.3
-    assert proof.with_link(family(1.02 * least.link.alpha)).group_error(0.2) > 0.3
-    # the price of proof: a calibrated base of endless rows could do with the alpha of the links'
-    # own table
-    assert family(least.link.alpha).pathwise_cvar(0.2) < 0.3
-
-
 @pytest.mark.parametrize(
-    ("family", "target", "mass"),
-    [(Laplace, 0.15, 0.2), (Entropic, 0.3, 0.2), (Gaussian, 0.47, 0.2), (Entropic, 0.1, 1.0)],
+    ("family", "target", "mass", "scale"),
+    [
+        (Laplace, 0.15, 0.2, 2),
+        (Entropic, 0.3, 0.2, 2),
+        (Gaussian, 0.47, 0.2, 2),
+        (Entropic, 0.1, 1.0, 2),
+        (Laplace, 0.3, 0.2, 1),
+        (Entropic, 0.3, 0.2, 1),
+        (Gaussian, 0.3, 0.2, 1),
+    ],
 )
-def test_no_less_randomization_meets_the_target_around_a_base_that_is_far_off(
-    family: type[Link], target: float, mass: float
+def test_no_less_randomization_meets_the_target(
+    family: type[Link], target: float, mass: float, scale: float
 ) -> None:
-    # intervals of half the width: PITs down to 1e-13
-    u = ndtr(2 * np.random.default_rng(9).normal(size=1500))
+    # scale 2: intervals of half the width, PITs down to 1e-13
+    u = ndtr(scale * np.random.default_rng(9).normal(size=1500))
     proof = certify_link(u, family(0.1), bound="pathwise")
     least = proof.least_randomized(target, mass)
     assert least.group_error(mass) <= target
     assert proof.with_link(family(1.01 * least.link.alpha)).group_error(mass) > target
+    # the price of proof: a calibrated base of endless rows could do with the alpha of the links'
+    # own table
+    assert scale > 1 or family(least.link.alpha).pathwise_cvar(mass) < target
 
 
 @pytest.mark.parametrize(("family", "mass"), [(Laplace, 0.1), (Entropic, 0.3), (Gaussian, 1.0)])
@@ -397,9 +389,6 @@ def test_people_with_several_rows_count_once() -> None:
     [
         (lambda: certify_link([[0.1, 0.2]], Entropic(0.1)), "one PIT per row"),
         (lambda: certify_link([0.1, 1.2], Entropic(0.1)), r"pit\[1, 0\] must lie between 0 and 1"),
-        (lambda: certify_link([0.1, 0.2], Entropic(0.1), confidence=95), "give a fraction"),
-        (lambda: certify_link([0.1], Entropic(0.1)).group_error(0), "0 < mass <= 1"),
-        (lambda: certify_link([0.1], Entropic(0.1)).coverage(80, 0.2), "0 < level < 1"),
         (
             lambda: certify_link([0.1], Entropic(0.1)).least_randomized(30, 0.2),
             "give a fraction",

@@ -136,13 +136,6 @@ def test_local_levels_share_one_level_and_spend_the_risk(n: int, confidence: flo
     assert confidence * (1 - ROUNDING) <= held <= confidence + 3e-3 * risk * (1 + np.log(1 / risk))
 
 
-@pytest.mark.parametrize("n", [1, 2, 4, 6])
-def test_local_levels_of_few_values_hold_by_enumeration(n: int) -> None:
-    ranks, bounds = local_levels(n, 0.9)
-    assert enumerated(ranks, bounds, n) == pytest.approx(0.9, abs=1e-3)
-    assert enumerated(ranks, bounds, n) >= 0.9 - 1e-12
-
-
 # --- bands for distributions
 
 

@@ -110,13 +110,6 @@ def test_counts_are_those_of_brute_force(pit: Floats, seed: int) -> None:
     )
 
 
-def test_every_edge_of_a_bin_belongs_to_the_bin_below_it() -> None:
-    edges = np.arange(1, BINS) / BINS
-    on, above = (count_pits(values).pit for values in (edges, np.nextafter(edges, 1)))
-    np.testing.assert_array_equal(on, np.append(np.ones(BINS - 1), 0))
-    np.testing.assert_array_equal(above, np.append(0, np.ones(BINS - 1)))
-
-
 @given(st.integers(1, 8), st.sampled_from([1, 3, 64]), st.integers(0, 1000))
 @settings(max_examples=50, deadline=None)
 def test_gaps_are_those_of_the_one_draw(n: int, m: int, seed: int) -> None:

@@ -29,7 +29,6 @@ from quadrature import panels
 
 Floats = NDArray[np.float64]
 
-FALSE_ALARM = 1e-6
 KINK = 2e-4  # of a loss with slope 1, in standard deviations: the documented accuracy, twice
 LOAN = StepLoss([0.5], [4.0, 0.0])
 
@@ -138,33 +137,6 @@ def test_far_tails_keep_their_digits(cut: float) -> None:
     rising = StepLoss([-cut, -cut + 1], [0.0, 0.3, 0.9])
     exact = 0.3 * tail + 0.6 * np.exp(stats.norm.logcdf(cut - 1))
     np.testing.assert_allclose(rising.expected(standard), exact, rtol=1e-12)
-
-
-def directions(loss: StepLoss) -> list[list[int]]:
-    return BayesDecision(["a"], {"a": loss}).check_loss([0.0]).tolist()
-
-
-def test_directions_are_those_of_the_jumps() -> None:
-    assert directions(StepLoss([0.0, 1.0], [1.0, 1.0, 4.0])) == [[1]]
-    assert directions(StepLoss([0.0, 1.0], [4.0, 1.0, 1.0])) == [[-1]]
-    mixed = StepLoss([0.0], [[1.0, 2.0], [2.0, 1.0], [1.0, 1.0]])
-    assert directions(mixed) == [[1], [-1], [0]]
-
-
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda: StepLoss([0.0], [1.0]), "values .* 1 value for 1 cut"),
-        (lambda: StepLoss([1.0, 0.0], [1.0, 2.0, 3.0]), "cuts .*increasing.*sort"),
-        (lambda: StepLoss([np.nan], [1.0, 2.0]), "cuts must be finite"),
-        (lambda: StepLoss([[0.0]] * 3, [[1.0, 2.0]] * 2), "cuts and values.* rows.* 3 and 2"),
-        (lambda: StepLoss([[0.0]] * 3, [1.0, 2.0])([0.0, 1.0]), "StepLoss.* 3 people.* 2;"),
-    ],
-)
-def test_step_losses_that_do_not_fit_are_refused_in_one_line(make: Any, says: str) -> None:
-    with pytest.raises(InputError, match=says) as caught:
-        make()
-    assert "\n" not in str(caught.value)
 
 
 # --- expected losses of functions
@@ -362,6 +334,11 @@ def _one(loss: Any) -> BayesDecision:
 @pytest.mark.parametrize(
     ("act", "says"),
     [
+        (lambda: StepLoss([0.0], [1.0]), "values .* 1 value for 1 cut"),
+        (lambda: StepLoss([1.0, 0.0], [1.0, 2.0, 3.0]), "cuts .*increasing.*sort"),
+        (lambda: StepLoss([np.nan], [1.0, 2.0]), "cuts must be finite"),
+        (lambda: StepLoss([[0.0]] * 3, [[1.0, 2.0]] * 2), "cuts and values.* rows.* 3 and 2"),
+        (lambda: StepLoss([[0.0]] * 3, [1.0, 2.0])([0.0, 1.0]), "StepLoss.* 3 people.* 2;"),
         (lambda: BayesDecision(["a", "a"], {"a": 1.0}), r"actions .*duplicates.* \['a', 'a'\]"),
         (lambda: BayesDecision(["a", "b"], {"a": 1.0}), r"loss .* action 'b'.* \['a'\]"),
         (lambda: _one("much"), r"loss\['a'\] .*StepLoss.* 'much'"),
@@ -415,6 +392,8 @@ def test_directions_of_losses_are_reported_by_action() -> None:
     }
     y = np.random.default_rng(0).normal(size=50)
     assert BayesDecision(list(losses), losses).check_loss(y).tolist() == [[1, -1, 0, 0]]
+    for values, way in (([1.0, 1.0, 4.0], 1), ([4.0, 1.0, 1.0], -1)):
+        assert BayesDecision(["a"], {"a": StepLoss([0.0, 1.0], values)}).check_loss([0.0]) == way
     own = StepLoss([0.0], [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     assert BayesDecision(["own", "up"], {"own": own, "up": np.exp}).check_loss(y).tolist() == [
         [1, 1],

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.distributions import Bernoulli, Normal, Randomized
+from evenhand.distributions import Bernoulli, Randomized
 from evenhand.draws import fresh, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import LINKS, Entropic
@@ -231,30 +231,3 @@ def test_randomization_of_events_changes_errors_by_the_mean_probability_only(
     for y in (0, 1):
         found = distance_from_uniform(low[y], high[y], np.full(800, 1 / 800))
         assert found == pytest.approx(abs(y - mean[y]) / 2, abs=1e-3)
-
-
-def test_pits_of_counts_from_the_forecast_are_uniform_with_ties() -> None:
-    # Kolmogorov-Smirnov at 1e-6, three times
-    n = 50_000
-    rng = np.random.default_rng(4)
-    mean = rng.gamma(2.0, 1.0, n)
-    for forecast, y in (
-        (Forecast.from_poisson(mean), rng.poisson(mean)),
-        (
-            Forecast.from_negative_binomial(mean, 0.7),
-            rng.negative_binomial(1 / 0.7, 1 / (1 + 0.7 * mean)),
-        ),
-        (Forecast.from_probability(mean / (1 + mean)), rng.uniform(size=n) < mean / (1 + mean)),
-    ):
-        assert stats.kstest(forecast.pit(y, ties=fresh(n, 5)), "uniform").pvalue > 1e-6
-        assert stats.kstest(forecast.cdf(y), "uniform").pvalue < 1e-6
-
-
-def test_normal_truth_is_its_own_positive_part_when_nothing_is_at_the_atom() -> None:
-    # less than 1e-12 of the part is below 0, so that it is not truncated
-    part = Forecast(Normal([8.0], 1.0))
-    none = Forecast.from_hurdle([0.0], part)
-    for y in np.linspace(5, 11, 7):
-        assert none.cdf([y])[0] == pytest.approx(part.cdf([y])[0], rel=1e-12)
-        assert none.crps([y])[0] == pytest.approx(part.crps([y])[0], rel=1e-12)
-        assert none.log_density([y])[0] == pytest.approx(part.logpdf([y])[0], rel=1e-12)

@@ -1,4 +1,4 @@
-"""Forecasts: constructors, PITs, scores, intervals and bad input, against scipy and theory.
+"""Forecasts: constructors, PITs, scores, intervals, kinds of outcomes and bad input.
 
 Where a test is statistical, its comment gives how often it would fail by chance if the seed were
 redrawn.
@@ -13,11 +13,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand import Forecast, InputError
+from evenhand._validate import InputError
 from evenhand.calibration import PITs
-from evenhand.distributions import Normal, NormalMixture, Quantiles, Samples
-from evenhand.draws import fresh, jittered, nodes
-from evenhand.forecast import cell_ends, forecast_values
+from evenhand.decisions import BayesDecision, StepLoss
+from evenhand.distributions import (
+    NO_BINARY_RANDOMIZATION,
+    Hurdle,
+    Normal,
+    OutcomeKind,
+    Poisson,
+    Quantiles,
+    Randomized,
+    Recalibrated,
+    Samples,
+)
+from evenhand.draws import KeyedDraws, fresh, jittered, nodes
+from evenhand.forecast import Forecast, cell_ends, forecast_values
+from evenhand.links import Entropic
 
 MEAN = np.array([0.0, 10.0, -3.0])
 STD = np.array([1.0, 2.0, 0.5])
@@ -55,80 +67,48 @@ def test_constructors_make_deterministic_forecasts_of_the_right_family() -> None
         assert len(forecast) == forecast.n_samples == n
         assert not forecast.is_randomized
         assert forecast.r is None
-        for result in (
-            forecast.mean(),
-            forecast.std(),
-            forecast.cdf(0.3),
-            forecast.logpdf(np.zeros(n)),
-        ):
-            assert result.shape == (n,)
-            assert result.dtype == np.float64
-
-
-def test_a_normal_forecast_agrees_with_scipy() -> None:
-    y, peer = np.array([0.4, 7.0, -2.0]), stats.norm(MEAN, STD)
-    np.testing.assert_allclose(three().cdf(y), peer.cdf(y), rtol=1e-12)
-    np.testing.assert_allclose(three().pit(y), peer.cdf(y), rtol=1e-12)
-    np.testing.assert_allclose(three().cdf(0.4), peer.cdf(0.4), rtol=1e-12)
-    np.testing.assert_allclose(three().logpdf(y), peer.logpdf(y), rtol=1e-12)
-    np.testing.assert_allclose(three().interval(0.8), peer.interval(0.8), rtol=1e-12)
-    np.testing.assert_allclose((three().mean(), three().std()), (MEAN, STD))
-    # Gneiting & Raftery (2007), equation 5: E|Y - y| - E|Y - Y'| / 2, the latter 1/sqrt(pi) of the
-    # deviation
-    absolute = [
-        stats.norm(m, s).expect(lambda x, at=at: abs(x - at))
-        for m, s, at in zip(MEAN, STD, y, strict=True)
-    ]
-    np.testing.assert_allclose(three().crps(y), absolute - STD / np.sqrt(np.pi), rtol=1e-6)
+        assert forecast.logpdf(np.zeros(n)).shape == forecast.std().shape == (n,)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (
-            lambda: Forecast.from_normal([1.0, 2.0, 3.0], [1.0, 2.0]),
-            r"^loc and scale must have shapes that broadcast",
-        ),
-        (
-            lambda: Forecast.from_normal([1.0, 2.0], [1.0, 0.0]),
-            r"^scale\[1\] must be finite and positive, got 0.0",
-        ),
-        (
             lambda: Forecast.from_normal([], 1.0),
-            r"^distribution must be a batch of shape \(n,\) or \(n, m\), n >= 1",
+            r"^distribution must be a batch .*, n >= 1",
         ),
-        (
-            lambda: Forecast.from_normal([[1.0, 2.0]], 1.0),
-            r"^r is None.*\(1, 2\)",
-        ),
-        (
-            lambda: Forecast.from_quantiles([10, 90], [[1, 2]]),
-            r"^levels must lie strictly between.*0.9, not 90",
-        ),
-        (
-            lambda: Forecast.from_quantiles([0.1, 0.9], [[1, 2], [2, 1]]),
-            r"^values\[1\] .*sort=True",
-        ),
-        (
-            lambda: Forecast.from_samples([[1.0, 1.0]]),
-            r"^values\[0\] .*equal samples",
-        ),
-        (
-            lambda: Forecast(Normal(np.zeros(5), 1.0), np.full(3, 0.5)),
-            r"^r .*\(5,\), got shape \(3,\)",
-        ),
+        (lambda: Forecast.from_normal([[1.0, 2.0]], 1.0), r"^r is None.*\(1, 2\)"),
+        (lambda: Forecast(Normal(np.zeros(5), 1.0), np.full(3, 0.5)), r"^r .*\(5,\), got .*\(3,\)"),
         # (3,) broadcasts against (3, 3), but its entries would be draws to some methods and people
         # to others
+        (lambda: Forecast(Normal(np.zeros((3, 3)), 1.0), np.full(3, 0.5)), r"^r .*\(3, 3\)"),
+        (lambda: Forecast.from_probability(np.full((3, 2), 0.5)), r"predict_proba\(X\)\[:, 1\]"),
+        (lambda: Forecast.from_poisson("a"), "mean contains values that are not numbers"),
+        (lambda: Forecast.from_pmf([], [[]]), "support must have at least one value"),
+        (lambda: Forecast.from_negative_binomial(5.0, 1e300), "dispersion must lie between 1e-100"),
+        (lambda: Forecast.from_hurdle(0.5, Forecast.from_poisson(2.0)), "use from_pmf for counts"),
+        (lambda: three().randomized(0.1, r=0.5).randomized(0.1), "already randomized.*determinist"),
+        (lambda: three().randomized(10), r"^alpha must satisfy 0 < alpha <= 1, got 10"),
+        (lambda: three().randomized(link="logistic"), "^link must be one of 'laplace', 'entropic'"),
         (
-            lambda: Forecast(Normal(np.zeros((3, 3)), 1.0), np.full(3, 0.5)),
-            r"^r .*\(3, 3\)",
+            lambda: three().randomized(r=[0.1, 0.2]),
+            r"^r must be a number or have shape \(3,",
         ),
+        (lambda: three().randomized(random_state=-1), r"^random_state must be"),
+        (lambda: three()[1.5], "rows must be a row number"),
+        (lambda: three()[slice(0)], "n >= 1"),
     ],
 )
 def test_unusable_parameters_are_refused_in_one_line(
     make: Callable[[], object], message: str
 ) -> None:
     refused(make, message)
+
+
+@pytest.mark.parametrize("rows", [-4, [True, False]])
+def test_rows_out_of_range_are_index_errors(rows: Any) -> None:
+    with pytest.raises(IndexError):
+        three()[rows]
 
 
 def test_unusable_outcomes_and_probabilities_are_refused_in_one_line() -> None:
@@ -149,48 +129,6 @@ def test_unusable_outcomes_and_probabilities_are_refused_in_one_line() -> None:
 # --- shapes
 
 
-@pytest.mark.parametrize(
-    ("r", "shape", "link", "alpha"),
-    [
-        (None, (3,), "entropic", 0.1),
-        (0.3, (3,), "laplace", 1.0),
-        (nodes(5), (3, 5), "gaussian", 0.1),
-        (nodes(1), (3, 1), "laplace", 0.1),
-        (jittered(3, 4, 1), (3, 4), "entropic", 1.0),
-        (np.full((3, 1), 0.2), (3, 1), "gaussian", 0.1),
-    ],
-)
-def test_shapes_of_a_randomized_forecast(
-    r: Any, shape: tuple[int, ...], link: str, alpha: float
-) -> None:
-    forecast = three().randomized(alpha, link, r, random_state=0)
-    y = np.array([0.1, 9.0, -3.0])
-    assert forecast.is_randomized
-    assert forecast.n_samples == 3
-    assert forecast.distribution.batch_shape == shape
-    results = (
-        forecast.pit(y),
-        forecast.pit(y, step=0.5),
-        forecast.logpdf(y),
-        forecast.crps(y),
-        forecast.cdf(2.0),
-    )
-    for result in (
-        *results,
-        forecast.log_cell(y, 0.5),
-        forecast.mean(),
-        forecast.std(),
-        forecast.sample(1),
-    ):
-        assert result.shape == shape
-        assert result.dtype == np.float64
-    assert forecast.ppf(0.3).shape == shape
-    assert forecast.ppf([0.3]).shape == (*shape, 1)
-    assert forecast.ppf([0.3, 0.5, 0.9]).shape == (*shape, 3)
-    for end in forecast.interval(0.5):
-        assert end.shape == shape
-
-
 def test_columns_of_a_forecast_are_its_draws_and_rows_its_people() -> None:
     y, r = np.array([0.1, 9.0, -3.0]), jittered(3, 4, 2)
     forecast = three().randomized(0.1, r=r)
@@ -202,6 +140,8 @@ def test_columns_of_a_forecast_are_its_draws_and_rows_its_people() -> None:
         )
     for k, p in enumerate((0.1, 0.6)):
         np.testing.assert_allclose(forecast.ppf([0.1, 0.6])[..., k], forecast.ppf(p), rtol=1e-12)
+    assert forecast.sample(1).shape == forecast.std().shape == (3, 4)
+    assert forecast.log_cell(y, 0.5).shape == forecast.pit(y, step=0.5).shape == (3, 4)
 
 
 @pytest.mark.parametrize(
@@ -239,51 +179,7 @@ def test_a_number_takes_the_forecast_of_one_person(r: Any) -> None:
     assert [len(person) for person in whole] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("rows", [1.5, None, [[0, 1]]])
-def test_what_names_no_rows_is_refused(rows: Any) -> None:
-    with pytest.raises((InputError, ValueError), match=r"rows must be a row number|inhomogeneous"):
-        three()[rows]
-
-
-@pytest.mark.parametrize("rows", [-4, [True, False]])
-def test_rows_out_of_range_are_index_errors(rows: Any) -> None:
-    with pytest.raises(IndexError):
-        three()[rows]
-
-
-@pytest.mark.parametrize("rows", [[], slice(0), np.zeros(3, dtype=bool)], ids=str)
-def test_a_forecast_of_nobody_is_refused(rows: Any) -> None:
-    with pytest.raises(InputError, match="n >= 1"):
-        three()[rows]
-
-
 # --- PITs, samples and intervals of calibrated forecasts
-
-
-def many(n: int, seed: int) -> Forecast:
-    rng = np.random.default_rng(seed)
-    return Forecast(
-        NormalMixture([0.3, 0.7], rng.normal(0, 2, (n, 2)), np.exp(rng.normal(size=(n, 2))))
-    )
-
-
-@pytest.mark.parametrize("alpha", [None, 0.1])
-def test_own_samples_have_uniform_pits_and_fall_into_intervals_as_often_as_promised(
-    alpha: float | None,
-) -> None:
-    # Kolmogorov-Smirnov at 1e-6, and coverage within 5 standard errors: fails by chance in 4 of a
-    # million seeds
-    n = 20_000
-    forecast = many(n, 1)
-    if alpha is not None:
-        forecast = forecast.randomized(alpha, random_state=2)
-    y = forecast.sample(random_state=3)
-    assert stats.kstest(forecast.pit(y), "uniform").pvalue > 1e-6
-    for level in (0.5, 0.8, 0.95):
-        low, high = forecast.interval(level)
-        covered = ((low <= y) & (y <= high)).mean()
-        assert abs(covered - level) < 5 * np.sqrt(level * (1 - level) / n)
-    np.testing.assert_array_equal(forecast.sample(random_state=3), y)
 
 
 @pytest.mark.parametrize(
@@ -310,28 +206,6 @@ def test_cells_of_the_least_and_the_greatest_outcome_are_open() -> None:
     np.testing.assert_array_equal(low, [-np.inf, 1.75, 2.75, -np.inf, 2.75])
     np.testing.assert_array_equal(high, [1.25, 2.25, np.inf, 1.25, np.inf])
     np.testing.assert_array_equal(cell_ends(np.array([7.0]), 0.1), [[-np.inf], [np.inf]])
-
-
-@pytest.mark.parametrize("step", [0.01, 0.5, 4.0])
-def test_log_cell_is_the_log_probability_of_the_cell_per_unit(step: float) -> None:
-    y = np.array([-0.3, 9.0, -2.5])
-    peer = stats.norm(MEAN, STD)
-    low = np.array([y[0] - step / 2, y[1] - step / 2, -np.inf])
-    high = np.array([y[0] + step / 2, np.inf, y[2] + step / 2])
-    expected = np.log((peer.cdf(high) - peer.cdf(low)) / step)
-    span = (y.min(), y.max())
-    np.testing.assert_allclose(three().log_cell(y, step, span), expected, rtol=1e-10)
-    by_draw = drawn(3)
-    wide = np.log(
-        (by_draw.distribution.cdf(high[:, None]) - by_draw.distribution.cdf(low[:, None])) / step
-    )
-    np.testing.assert_allclose(by_draw.log_cell(y, step, span), wide, rtol=1e-9, atol=1e-9)
-
-
-def test_the_cell_of_a_person_does_not_depend_on_other_outcomes() -> None:
-    y = np.array([-0.3, 9.0, -2.5])
-    alone = [three()[i].log_cell(y[i : i + 1], 0.5) for i in range(3)]
-    np.testing.assert_allclose(three().log_cell(y, 0.5), np.concatenate(alone), rtol=1e-12)
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
@@ -381,48 +255,6 @@ def test_stepped_pits_share_one_draw_among_the_columns_of_a_person() -> None:
     share = (pit - low) / (high - low)
     np.testing.assert_allclose(share, np.broadcast_to(share[:, :1], share.shape), rtol=1e-9)
     np.testing.assert_allclose(share[:, 0], fresh(3, 1), rtol=1e-9)
-
-
-# --- randomizing
-
-
-def test_randomizing_twice_and_unusable_links_and_draws_are_refused() -> None:
-    once = three().randomized(0.1, r=0.5)
-    refused(
-        lambda: once.randomized(0.1),
-        "already randomized.*deterministic",
-    )
-    refused(lambda: three().randomized(10), r"^alpha must satisfy 0 < alpha <= 1, got 10")
-    refused(lambda: three().randomized(0), r"^alpha must satisfy 0 < alpha <= 1, got 0")
-    refused(
-        lambda: three().randomized(link="logistic"),
-        r"^link must be one of 'laplace', 'entropic', 'gaussian'",
-    )
-    refused(
-        lambda: three().randomized(r=[0.1, 0.2]),
-        r"^r must be a number or have shape \(3,\), \(1, m\) or \(3, m\)",
-    )
-    refused(
-        lambda: three().randomized(r=[0.1, 0.2, 1.0]),
-        r"^r\[2\] must lie strictly between 0 and 1, got 1.0",
-    )
-    refused(lambda: three().randomized(random_state=-1), r"^random_state must be")
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Forecast.from_probability(np.full((3, 2), 0.5)), r"predict_proba\(X\)\[:, 1\]"),
-        (lambda: Forecast.from_poisson("a"), "mean contains values that are not numbers"),
-        (lambda: Forecast.from_pmf([], [[]]), "support must have at least one value"),
-        (lambda: Forecast.from_negative_binomial(5.0, 1e300), "dispersion must lie between 1e-100"),
-        (lambda: Forecast.from_hurdle(0.5, Forecast.from_poisson(2.0)), "use from_pmf for counts"),
-    ],
-)
-def test_what_is_wrong_with_forecasts_of_atoms(make: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        make()
-    assert "\n" not in str(caught.value)
 
 
 def test_crps_of_large_poisson_means_is_that_of_a_normal() -> None:
@@ -517,3 +349,237 @@ def test_of_many_rows_they_depend_on_the_row_alone() -> None:
 def test_a_value_of_another_kind_is_refused(name: str) -> None:
     with pytest.raises(InputError, match=rf"'{name}', which forecasts of kind 'continuous'"):
         forecast_values(Forecast.from_normal([0.0], [1.0]), [name])
+
+
+# --- each kind of outcome: PIT cells, randomization and decisions
+
+RATES = np.array([0.4, 3.0, 25.0])
+CHANCE = np.array([0.3, 0.6, 0.9])
+
+
+def claims() -> Forecast:
+    return Forecast.from_hurdle(CHANCE, Forecast.from_normal(RATES, 1.0))
+
+
+KINDS: dict[str, tuple[Callable[[], Forecast], list[float]]] = {
+    "continuous": (lambda: Forecast.from_normal(RATES, 1.0), [0.2, 2.0, 25.5]),
+    "count": (lambda: Forecast.from_poisson(RATES), [0.0, 2.0, 30.0]),
+    "hurdle": (claims, [0.0, 2.0, 0.0]),
+    "binary": (lambda: Forecast.from_probability(CHANCE), [0.0, 1.0, 1.0]),
+}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@every_kind
+def test_the_kind_is_read_off_the_forecast(kind: str) -> None:
+    forecast = KINDS[kind][0]()
+    assert forecast.outcome_kind == kind
+    assert forecast.has_atoms == (kind != "continuous")
+    assert forecast[1:].outcome_kind == forecast[0].outcome_kind == kind
+    mapped = Forecast(Recalibrated(forecast.distribution, [0, 0.5, 1], [0, 0.4, 1]))
+    assert mapped.outcome_kind == kind
+    if kind != "binary":
+        served = forecast.randomized(0.1, r=[[0.2, 0.7]])
+        assert served.outcome_kind == kind
+        assert served.take_draws(np.zeros((3, 1), dtype=int)).outcome_kind == kind
+
+
+@every_kind
+def test_cells_are_the_cdf_before_and_at_the_outcome(kind: str) -> None:
+    build, y = KINDS[kind]
+    forecast = build()
+    low, high = forecast.pit_interval(y)
+    np.testing.assert_array_equal(high, forecast.cdf(y))
+    np.testing.assert_array_equal(low, forecast.cdf_left(y))
+    assert (high > low).any() == forecast.has_atoms
+    np.testing.assert_allclose(high - low, np.exp(forecast.log_mass(y)), atol=1e-13)
+    ties = np.array([0.1, 0.5, 0.9])
+    pit = forecast.pit(y, ties=ties)
+    np.testing.assert_allclose(pit, low + ties * (high - low), rtol=1e-15)
+    # the position is that of the person, at every draw and in every batch
+    if kind != "binary":
+        served = forecast.randomized(0.1, r=[[0.2, 0.5, 0.7]])
+        ends = served.pit_interval(y)
+        assert ends[0].shape == ends[1].shape == (3, 3)
+        own = ends[0] + ties[:, None] * (ends[1] - ends[0])
+        np.testing.assert_allclose(served.pit(y, ties=ties), own, rtol=1e-15)
+    for i in range(3):
+        alone = forecast[i].pit(y[i : i + 1], ties=ties[i : i + 1])
+        np.testing.assert_allclose(alone, pit[i : i + 1], rtol=1e-12)
+
+
+def test_atoms_need_ties_and_continuous_outcomes_do_not() -> None:
+    for kind, (build, y) in KINDS.items():
+        if kind == "continuous":
+            np.testing.assert_array_equal(build().pit(y), build().cdf(y))
+            continue
+        with pytest.raises(InputError, match=r"ties is None.*KeyedDraws\.ties") as caught:
+            build().pit(y)
+        assert "\n" not in str(caught.value)
+        with pytest.raises(InputError, match=r"step must be None for forecasts with atoms"):
+            build().pit_interval(y, step=1.0)
+        for wrong, message in (
+            ([0.1, 0.2], r"ties must have shape \(3,\)"),
+            ([0.0, 0.2, 0.3], r"ties must lie strictly between 0 and 1, got 0.0"),
+            ([0.1, np.nan, 0.3], r"ties must lie strictly between 0 and 1, got nan"),
+        ):
+            with pytest.raises(InputError, match=message):
+                build().pit(y, ties=wrong)
+
+
+def test_rounding_cells_do_not_depend_on_the_batch() -> None:
+    forecast, y = Forecast.from_normal(np.zeros(3), 1.0), np.array([-1.0, 0.5, 2.0])
+    low, high = forecast.pit_interval(y, step=0.5)
+    np.testing.assert_allclose(low, stats.norm.cdf(y - 0.25), rtol=1e-12)
+    np.testing.assert_allclose(high, stats.norm.cdf(y + 0.25), rtol=1e-12)
+    one = forecast[1].pit_interval(y[1:2], step=0.5)
+    np.testing.assert_array_equal((one[0][0], one[1][0]), (low[1], high[1]))
+    # the span of possible outcomes comes from the caller
+    low, high = forecast.pit_interval(y, step=0.5, span=(-1.0, 2.0))
+    assert (low[0], high[2]) == (0.0, 1.0)
+    ties = np.array([0.2, 0.5, 0.6])
+    pit = forecast.pit(y, step=0.5, span=(-1.0, 2.0), ties=ties)
+    np.testing.assert_allclose(pit, low + ties * (high - low), rtol=1e-15)
+
+
+def test_constructors_make_the_laws_that_they_name() -> None:
+    y = np.array([1.0, 0.0, 3.0])
+    poisson = Forecast.from_poisson(RATES)
+    np.testing.assert_allclose(poisson.cdf(y), stats.poisson(RATES).cdf(y), rtol=1e-12)
+    wide = Forecast.from_negative_binomial(RATES, 0.5)
+    np.testing.assert_allclose(wide.std() ** 2, RATES + 0.5 * RATES**2, rtol=1e-12)
+    scores = Forecast.from_pmf([1, 2, 3], [[0.2, 0.3, 0.5]])
+    np.testing.assert_allclose(scores.mean(), 2.3)
+    # two values, 0 and 1, are an event
+    event = Forecast.from_pmf([0, 1], [[0.2, 0.8]])
+    assert event.outcome_kind is OutcomeKind.BINARY
+    np.testing.assert_allclose(event.event_probability(), 0.8)
+    assert Forecast.from_pmf([1, 2], [[0.2, 0.8]]).outcome_kind is OutcomeKind.COUNT
+    drawn = Forecast.from_samples([[0, 0, 1, 5]], kind="count")
+    np.testing.assert_allclose(np.exp(drawn.log_mass(0.0)), 0.5)
+    assert drawn.outcome_kind is OutcomeKind.COUNT
+    with pytest.raises(InputError, match="kind must be one of"):
+        Forecast.from_samples([[0, 0, 1, 5]], kind="hurdle")
+
+
+def test_hurdles_give_their_parts_and_log_scores() -> None:
+    forecast = claims()
+    np.testing.assert_allclose(forecast.event_probability(), 1 - CHANCE, rtol=1e-12)
+    # a normal part that reaches below 0 is truncated there
+    part = stats.truncnorm(-RATES, np.inf, loc=RATES)
+    y = np.array([0.7, 2.0, 24.0])
+    np.testing.assert_allclose(forecast.positive_part().cdf(y), part.cdf(y), rtol=1e-9)
+    expected = np.log(1 - CHANCE) + part.logpdf(y)
+    np.testing.assert_allclose(forecast.log_density(y), expected, rtol=1e-9)
+    np.testing.assert_allclose(forecast.log_density(0.0), np.log(CHANCE), rtol=1e-12)
+    np.testing.assert_array_equal(forecast.pit_interval(y)[0], forecast.pit_interval(y)[1])
+    above = Forecast.from_hurdle([0.2], Forecast.from_normal([3.0], 1.0), at=5.0, end="high")
+    low, high = above.pit_interval([5.0])
+    assert (low[0], high[0]) == pytest.approx((0.8, 1.0))
+    assert above.ppf(0.9)[0] == 5.0
+    for other in ("continuous", "count", "binary"):
+        with pytest.raises(InputError, match="forecast must be a hurdle forecast for positive_pa"):
+            KINDS[other][0]().positive_part()
+    with pytest.raises(InputError, match="a hurdle or 0/1 forecast for event_probability"):
+        KINDS["count"][0]().event_probability()
+    for wrong, message in (
+        (
+            lambda: Forecast.from_hurdle([0.1, 0.2], above.positive_part()),
+            r"chance_of_zero must ha",
+        ),
+        (lambda: Forecast.from_hurdle([0.1], Poisson([1.0])), r"positive must be a Forecast"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InputError, match=message):
+            wrong()
+
+
+def test_randomization_of_hurdles_leaves_the_atom_as_it_is() -> None:
+    forecast, r = claims(), np.array([0.1, 0.5, 0.9])
+    served = forecast.randomized(0.12, "entropic", r)
+    assert isinstance(served.distribution, Hurdle)
+    assert isinstance(served.distribution.positive, Randomized)
+    np.testing.assert_allclose(np.exp(served.log_mass(0.0)), CHANCE, rtol=1e-12)
+    y = np.array([0.7, 2.0, 24.0])
+    part = forecast.positive_part()
+    # h(y) = p0 + (1 - p0) H(G+(y); r)
+    expected = CHANCE + (1 - CHANCE) * Entropic(0.12).ppf(part.cdf(y), r)
+    np.testing.assert_allclose(served.cdf(y), expected, rtol=1e-9)
+    np.testing.assert_allclose(served.positive_part().r, r)
+    np.testing.assert_allclose(served.event_probability(), 1 - CHANCE)
+    # a hurdle around a randomized part is the same forecast
+    again = Forecast.from_hurdle(CHANCE, part.randomized(0.12, "entropic", r))
+    np.testing.assert_allclose(again.cdf(y), expected, rtol=1e-9)
+    many = forecast.randomized(0.12, r=[[0.2, 0.4, 0.6, 0.8]])
+    assert many.mean().shape == many.crps(y).shape == many.event_probability().shape == (3, 4)
+    with pytest.raises(InputError, match="already randomized"):
+        served.randomized()
+    # a recalibrated hurdle is one, too
+    mapped = Forecast(Recalibrated(forecast.distribution, [0, 0.5, 1], [0, 0.4, 1]))
+    mapped = mapped.randomized(0.12, r=r)
+    at_zero = np.interp(CHANCE, [0, 0.5, 1], [0, 0.4, 1])
+    np.testing.assert_allclose(np.exp(mapped.log_mass(0.0)), at_zero, rtol=1e-9)
+
+
+def test_mean_over_draws_is_the_mean_of_the_means() -> None:
+    # midpoints of 2,000 draws; the hurdle's part by random quantiles, 5 standard errors of 1%
+    r = nodes(2000)
+    for base in (
+        Forecast.from_poisson(RATES),
+        Forecast.from_negative_binomial(RATES, 0.4),
+        Forecast.from_pmf([0, 1, 5], np.tile([0.2, 0.5, 0.3], (3, 1))),
+    ):
+        served = base.randomized(0.12, r=r).distribution
+        expected = served.mean().mean(axis=-1, keepdims=True)
+        np.testing.assert_allclose(served.mean_over_draws(), expected, rtol=1e-3)
+    served = claims().randomized(0.12, r=nodes(500)).distribution
+    expected = served.mean().mean(axis=-1, keepdims=True)
+    assert served.mean_over_draws(1).shape == (3, 1)
+    np.testing.assert_allclose(served.mean_over_draws(1), expected, rtol=0.05)
+
+
+def test_events_are_not_randomized() -> None:
+    with pytest.raises(InputError) as caught:
+        Forecast.from_probability(CHANCE).randomized()
+    assert str(caught.value) == NO_BINARY_RANDOMIZATION
+    assert "\n" not in NO_BINARY_RANDOMIZATION
+
+
+@every_kind
+def test_samples_are_from_the_distribution(kind: str) -> None:
+    # Kolmogorov-Smirnov of randomized PITs at 1e-6
+    n = 20_000
+    forecast = KINDS[kind][0]()[np.arange(n) % 3]
+    y = forecast.sample(random_state=1)
+    assert stats.kstest(forecast.pit(y, ties=fresh(n, 2)), "uniform").pvalue > 1e-6
+    if kind != "binary":
+        served = forecast.randomized(0.2, random_state=3)
+        y = served.sample(random_state=4)
+        ties = KeyedDraws(b"sixteen bytes or more").ties(np.arange(n))
+        assert stats.kstest(served.pit(y, ties=ties), "uniform").pvalue > 1e-6
+        low, high = served.interval(0.8)
+        # whole outcomes: at least the level, up to 5 standard errors
+        covered = ((y >= low) & (y <= high)).mean()
+        assert covered > 0.8 - 5 * np.sqrt(0.16 / n)
+        assert kind != "continuous" or covered < 0.8 + 5 * np.sqrt(0.16 / n)
+
+
+def test_decisions_at_atoms() -> None:
+    # the loss of the interval from a cut on includes the cut
+    loss = StepLoss([3.0], [5.0, 1.0])
+    bank = BayesDecision(("a", "b"), {"a": loss, "b": lambda y: 5.0 - 4.0 * (y >= 3)})
+    for build in (
+        lambda: Forecast.from_poisson(RATES),
+        lambda: Forecast.from_negative_binomial(RATES, 0.3),
+        lambda: Forecast.from_poisson(RATES).randomized(0.1, r=[0.3, 0.6, 0.8]),
+        lambda: Forecast.from_hurdle(
+            CHANCE, Forecast.from_normal([1.0, 1, 1], 1.0), at=3.0, end="high"
+        ),
+    ):
+        forecast = build()
+        at_least = forecast.distribution.sf_left(3.0)
+        found = bank.expected_loss(forecast)
+        np.testing.assert_allclose(found[:, 0], 5 - 4 * at_least, rtol=1e-9)
+        np.testing.assert_allclose(found[:, 1], 5 - 4 * at_least, rtol=1e-9, atol=2e-2)
+        np.testing.assert_allclose(at_least, 1 - forecast.cdf_left(3.0), rtol=1e-9)
+    exact = 5 - 4 * stats.poisson(RATES).sf(2)
+    np.testing.assert_allclose(bank.expected_loss(Forecast.from_poisson(RATES))[:, 1], exact)

@@ -512,7 +512,6 @@ def _shared(r: Floats) -> LossGuarantee:
             "the same draws in rows .*cluster",
         ),
         (lambda: guarantee(BUYER, k=0.5), "k .*at least 1.* 0.5"),
-        (lambda: guarantee(BUYER, confidence=95), "0 < confidence < 1.* 95"),
         (
             lambda: guarantee(BUYER, groups={"g": np.zeros(200, dtype=bool)}),
             "'g'.*empty",

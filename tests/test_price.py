@@ -112,36 +112,6 @@ def test_the_link_that_attains_the_limit_does(make: type[Link], exact: bool, alp
 # --- the limits by discrete optimization
 
 
-def discrete_limit(kappa: float, n: int, exact: bool) -> tuple[float, float]:
-    """Minimize `p + kappa e` over all couplings on n by n midpoints: error and price.
-
-    For all forecasters the law of C is free and its price is counted from uniform (one Gibbs step
-    of Blahut-Arimoto with that output law); for exact ones both marginals are uniform (Sinkhorn).
-    """
-    c = (np.arange(n) + 0.5) / n
-    distance = np.abs(c[:, None] - c)
-    kernel = np.exp(-kappa * distance)
-    a = np.ones(n)
-    for _ in range(100 if exact else 0):
-        a = np.sqrt(a * n / (kernel @ a))
-    density = a[:, None] * kernel * a if exact else kernel * n / kernel.sum(axis=-1, keepdims=True)
-    np.testing.assert_allclose(density.mean(axis=-1), 1, atol=1e-12)
-    return float((density * distance).mean()), float((density * np.log(density)).mean())
-
-
-@pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize("kappa", [0.5, 2.0, 7.0, 20.0])
-def test_limits_are_what_discrete_optimization_converges_to(kappa: float, exact: bool) -> None:
-    coarse, fine = (
-        np.array(discrete_limit(kappa, 200, exact)),
-        np.array(discrete_limit(kappa, 600, exact)),
-    )
-    error, price = (
-        9 * fine - coarse
-    ) / 8  # midpoint errors are O(h^2): Richardson over steps h and h/3
-    assert price_of_proof(error, exact) == pytest.approx(price, abs=2e-6)
-
-
 @pytest.mark.parametrize("kappa", [2.0, 7.0])
 def test_limits_lie_above_rate_distortion(kappa: float) -> None:
     """Mutual information (Blahut-Arimoto, free output) is a lower bound of any price."""

@@ -5,7 +5,6 @@ Random numbers are seeded, and expected values come from scipy, scoringrules or 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +83,6 @@ def test_the_map_is_a_logarithm_near_a_bound_and_a_line_far_from_it() -> None:
     np.testing.assert_allclose(logit.to_line(0.2), np.log(0.25), rtol=1e-14)
     bent = Support(low=0.0, high=1.0, bend=1e6)
     np.testing.assert_allclose(bent.to_line([0.2, 0.9]), logit.to_line([0.2, 0.9]), rtol=1e-5)
-
-
-@pytest.mark.parametrize("support", SUPPORTS, ids=str)
-def test_the_state_of_a_support_is_json(support: Support) -> None:
-    text = json.dumps(support.to_state(), allow_nan=False)
-    assert Support.from_state(json.loads(text)) == support
 
 
 # --- distributions beside peers
@@ -432,7 +425,9 @@ def test_selections_take_a_support() -> None:
 
 
 @pytest.mark.usefixtures("quick_training")
-def test_the_command_fits_with_bounds(tmp_path: Path, evenhand: Command) -> None:
+def test_the_command_fits_with_bounds_and_refuses_wrong_ones_in_one_line(
+    tmp_path: Path, evenhand: Command
+) -> None:
     X, y = incomes(200)
     pd.DataFrame({"a": X[:, 0], "income": y}).to_csv(tmp_path / "people.csv", index=False)
     args = ("fit", tmp_path / "people.csv", "--target", "income", "--seed", 0)
@@ -443,13 +438,7 @@ def test_the_command_fits_with_bounds(tmp_path: Path, evenhand: Command) -> None
     low, _ = model.forecast(pd.DataFrame({"a": [-3.0, 0.0]}), r=0.01).interval(0.98)
     assert (low >= 0).all()
 
-
-@pytest.mark.parametrize("wrong", ["abc", "5:0", "nan:1"])
-def test_the_command_refuses_wrong_bounds_in_one_line(
-    wrong: str, tmp_path: Path, evenhand: Command
-) -> None:
-    args = ("fit", tmp_path / "people.csv", "--target", "income", "--out", tmp_path / "model")
-    (tmp_path / "people.csv").write_text("a,income\n1,2\n")
-    complaint = evenhand(*args, "--support", wrong).complaint()
-    assert "--support must be low:high with low < high, or with one of them" in complaint
-    assert f"got {wrong!r}; for amounts of money write 0:" in complaint
+    for wrong in ("abc", "5:0", "nan:1"):
+        complaint = evenhand(*args, "--out", tmp_path / "m", "--support", wrong).complaint()
+        assert "--support must be low:high with low < high, or with one of them" in complaint
+        assert f"got {wrong!r}; for amounts of money write 0:" in complaint

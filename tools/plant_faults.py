@@ -555,13 +555,13 @@ FAULTS = (
         "the left limit of a randomized count at the count itself",
         "left=True), of_upper=False)",
         "left=False), of_upper=False)",
-        ("test_atoms.py",),
+        ("test_distributions.py",),
     ),
     Fault(
         "the atom of a hurdle randomized with the rest",
         "        if self.outcome_kind is not OutcomeKind.HURDLE:\n            return Forecast(Rand",
         "        if not self.is_randomized:\n            return Forecast(Rand",
-        ("test_outcome_kinds.py",),
+        ("test_forecast.py",),
     ),
     Fault(
         "a slope of log odds around 0, not around their mean",
@@ -824,13 +824,13 @@ FAULTS = (
         "the left limit of a hurdle with its atom",
         "self._mixed(self.positive.logcdf(y), np.asarray(y) > self.at)",
         "self._mixed(self.positive.logcdf(y), np.asarray(y) >= self.at)",
-        ("test_atoms.py",),
+        ("test_distributions.py",),
     ),
     Fault(
         "the density beside an atom without the probability of that part",
         "density = self._logs[1] + self.positive.logpdf(y)",
         "density = self.positive.logpdf(y)",
-        ("test_atoms.py",),
+        ("test_distributions.py",),
     ),
     Fault(
         "the upper tail of quantiles with the probability of the lower one",
@@ -872,13 +872,13 @@ FAULTS = (
         "ratios of negative binomial probabilities one count late",
         "(1 + (k - 1) * self.dispersion)",
         "(1 + k * self.dispersion)",
-        ("test_lattice_sums.py",),
+        ("test_discrete_families.py",),
     ),
     Fault(
         "counts rounded, not rounded down",
         "value = np.floor(np.asarray(y, dtype=np.float64))",
         "value = np.round(np.asarray(y, dtype=np.float64))",
-        ("test_atoms.py",),
+        ("test_distributions.py",),
     ),
     Fault(
         "small upper tails of categories as differences from 1",
@@ -914,7 +914,7 @@ FAULTS = (
         "quantiles beside an atom from the wrong tail",
         'side = (self.end == "high") ^ ~is_known',
         'side = (self.end == "low") ^ ~is_known',
-        ("test_atoms.py",),
+        ("test_distributions.py",),
     ),
     # monitoring
     Fault(
