@@ -193,14 +193,7 @@ class Imputation(NamedTuple):
 
     def take(self, rows: Ints) -> Self:
         """Return the completed times of some people."""
-        return type(self)(
-            self.rows[rows],
-            self.times[rows],
-            self.ties[rows],
-            self.pit[rows],
-            self.low[rows],
-            self.high[rows],
-        )
+        return type(self)(*(values[rows] for values in self))
 
     def positions(self, forecast: Forecast, pits: Floats, low: Floats, rows: Mask) -> Floats:
         """Return PITs, shape (n, m), with those of some people at their completed times.
@@ -363,14 +356,15 @@ class Reading:
         censored = None if self.times is None else self.times.is_lost
         return PITs(self._pit, self._r, weights, self._cells, censored)
 
-    def positive(self, weights: Floats | None) -> PositivePart | None:
+    def positive(self, weights: Floats | None, keys: Mapping[str, Floats]) -> PositivePart | None:
         """Return the PITs of the people whose outcome is not the atom of a hurdle, if any."""
         if not self._positive:
             return None
         rows = np.flatnonzero(self._off_atom)
-        return PositivePart.joined(
+        part = PositivePart.joined(
             rows, self._positive, self.outcomes, weights, self._at, self.times
         )
+        return replace(part, keys={**part.keys, "80% width": keys["80% width"][rows]})
 
 
 def _empty_base(n: int, base: LinkBase, has_cells: bool) -> LinkBase:
@@ -478,7 +472,7 @@ def read_subject(
         read.kind,
         read.base,
         read.events,
-        _with_width(read.positive(weights), merged.keys),
+        read.positive(weights, merged.keys),
         None if pits.cells is None else _simulation(model, X, pits.n_draws, read, random),
         times,
         read.at_horizon,
@@ -507,14 +501,6 @@ def _own_names(forecast: Forecast, times: CensoredTimes | None) -> tuple[str, ..
     else:
         level = ("predicted mean",) if times is None else ("predicted median",)
     return (*level, "80% width")
-
-
-def _with_width(part: PositivePart | None, keys: Mapping[str, Floats]) -> PositivePart | None:
-    """Return the people off the atom with the width of their forecasts as well."""
-    if part is None:
-        return None
-    name = "80% width"
-    return replace(part, keys={**part.keys, name: keys[name][part.rows]})
 
 
 def _simulation(

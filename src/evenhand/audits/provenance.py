@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from evenhand._ids import id_text
 from evenhand._validate import Floats, Ints, bad_input
-from evenhand.audits.group_tests import OffGroup, with_members
+from evenhand.audits.group_tests import OffGroup
 from evenhand.calibration import PITs
 from evenhand.draws import RandomState
 
@@ -78,7 +78,10 @@ def without_rows(found: Audit) -> Audit:
 def _with_members(
     found: Audit, table: pd.DataFrame, change: Callable[[OffGroup, Ints], OffGroup]
 ) -> Audit:
-    groups = None if found.off_groups is None else with_members(found.off_groups, change)
+    groups = found.off_groups
+    if groups is not None:
+        # groups known by probability have no members
+        groups = tuple(one if one.rows is None else change(one, one.rows) for one in groups)
     return replace(found, learned_rows=table, off_groups=groups)
 
 

@@ -46,7 +46,6 @@ from evenhand.scale.engine import over_parts
 from evenhand.scale.passes import (
     AuditColumns,
     Sample,
-    Scoring,
     Survey,
     added,
     count_part,
@@ -215,7 +214,7 @@ def audit_parts(
     if sum(survey.n_rows[i] if kept is None else kept[i].size for i in good) > len(sample):
         plan = _count_plan(columns, sample, known, counted, found)
         rows = None if kept is None else RowSet.of(kept, survey.n_rows)
-        shared = Scoring(columns, plan, rows, seed)
+        shared = (columns, plan, rows, seed)
         total, good = added(over(count_part, shared, numbers=good, description="scoring"))
         if not set(sample.part.tolist()) <= set(good):
             # parts skipped during scoring must not be part of the searches either

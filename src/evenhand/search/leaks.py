@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.columns import Groups, LeftOut, as_numbers, as_table, feature_groups
+from evenhand.columns import Groups, as_numbers, as_table, feature_groups
 
 LEAK_COLUMNS = ("kind", "name", "column", "apart", "rank_correlation", "forecast_rank_correlation")
 
@@ -64,9 +64,9 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.D
     table = None if features is None else as_table(features, y.size)
     by_column: dict[str, tuple[float, float, float]] = {}
     for j, (name, made) in enumerate(() if table is None else feature_groups(table)):
-        masks = [] if isinstance(made, LeftOut) else list(made.values())
+        masks = [] if isinstance(made, str) else list(made.values())
         # ids and free text have no groups, but may be missing where the outcome is of some range
-        if table is not None and isinstance(made, LeftOut):
+        if table is not None and isinstance(made, str):
             masks = [table.iloc[:, j].isna().to_numpy()]
         apart = [_apart(mask, *ranges) for mask in masks]
         least = np.nanmin(apart) if apart and not np.isnan(apart).all() else np.nan
