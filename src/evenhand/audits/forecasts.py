@@ -261,7 +261,9 @@ class Reading:
         if times is not None:
             guess = Imputation.of(forecast, times, ends, ties, random)
             if forecast.is_randomized and block.cells is not None:
-                self._fill_base(rows, guess)
+                if self._base is None:
+                    self._base = np.empty((3, self.outcomes.size))
+                self._base[:, rows] = guess.pit, guess.low, guess.high
                 pit = guess.positions(forecast, block.pit, block.cells[0], guess.rows)
                 block = block._replace(pit=pit)
         self._fill(rows, block)
@@ -287,11 +289,6 @@ class Reading:
                     pit = guess.positions(part, block.pit, block.cells[0], some)
                     block = block._replace(pit=pit)
                 self._positive.append(block)
-
-    def _fill_base(self, rows: slice, guess: Imputation) -> None:
-        if self._base is None:
-            self._base = np.empty((3, self.outcomes.size))
-        self._base[:, rows] = guess.pit, guess.low, guess.high
 
     def time_base(self, weights: Floats | None) -> PITs | None:
         """Return PITs of the base of randomized forecasts of times; None for others."""
@@ -337,7 +334,9 @@ class Reading:
             # a block without atoms at the ends has no cells, although others may have them
             has_cells = block.cells is not None or self.rounding.is_used or self.times is not None
             self._cells = (np.empty(shape), np.empty(shape)) if has_cells else None
-            self.base = None if block.base is None else _empty_base(n, block.base, has_cells)
+            if block.base is not None:
+                own = (np.empty(n), np.empty(n)) if has_cells else None
+                self.base = LinkBase(np.empty(n), block.base.link, own)
         self._pit[rows] = block.pit
         self.mean[rows] = block.mean
         if self._r is not None:
@@ -365,12 +364,6 @@ class Reading:
             rows, self._positive, self.outcomes, weights, self._at, self.times
         )
         return replace(part, keys={**part.keys, "80% width": keys["80% width"][rows]})
-
-
-def _empty_base(n: int, base: LinkBase, has_cells: bool) -> LinkBase:
-    """Return the base of a link with arrays for `n` people."""
-    cells = (np.empty(n), np.empty(n)) if has_cells else None
-    return LinkBase(np.empty(n), base.link, cells)
 
 
 # --- PITs and scores

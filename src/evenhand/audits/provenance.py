@@ -99,13 +99,15 @@ def provenance_of(
     """
     from evenhand._version import __version__
 
+    torch = {"torch": str(sys.modules["torch"].__version__)} if "torch" in sys.modules else {}
     # only an integer seed makes an audit repeatable; a generator cannot be recorded
     is_seed = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
     return {
         "evenhand": __version__,
         "date": str(datetime.now(UTC).date()),
         "python": platform.python_version(),
-        "packages": _packages(),
+        # torch is recorded only if it was loaded
+        "packages": {name: version(name) for name in PACKAGES} | torch,
         "command": None,
         "random_state": int(random_state) if is_seed else None,  # type: ignore[arg-type]
         "model": {"name": name, "kind": kind, "sha256": None},
@@ -167,26 +169,18 @@ def with_sources(
     table: dict[str, Any] = {} if n_rows is None else {"n_rows": n_rows}
     if data is not None:
         table |= {"name": _readable(data.name), "sha256": _file_hash(data)}
-    seal = model_sha256 if model is None else _seal(model)
+    manifest = None if model is None else model / "model.json"
+    if manifest is not None:
+        # the hash of a model folder covers the hashes of all its files
+        has_seal = manifest.is_file()
+        model_sha256 = str(json.loads(manifest.read_text())["sha256"]) if has_seal else None
     sources = {
         "command": None if command is None else _readable(command),
-        "model": known["model"] | {"sha256": seal},
+        "model": known["model"] | {"sha256": model_sha256},
         "data": known["data"] | table,
     }
     found = found if rows is None else with_rows(found, rows)
     return replace(found, provenance=known | sources)
-
-
-def _packages() -> dict[str, str]:
-    # torch is recorded only if it was loaded
-    torch = {"torch": str(sys.modules["torch"].__version__)} if "torch" in sys.modules else {}
-    return {name: version(name) for name in PACKAGES} | torch
-
-
-def _seal(model: Path) -> str | None:
-    """Return the hash recorded in a model folder, which covers the hashes of all its files."""
-    manifest = model / "model.json"
-    return str(json.loads(manifest.read_text())["sha256"]) if manifest.is_file() else None
 
 
 def _file_hash(data: Path) -> str | None:
