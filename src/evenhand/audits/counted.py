@@ -13,7 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand import certificates, search
-from evenhand._format import one_line
 from evenhand._validate import Floats, Mask, bad_input
 from evenhand.audits import tables
 from evenhand.audits.group_tests import Family
@@ -296,9 +295,6 @@ class RowCounts:
     sums: dict[int, Sums]
     events: certificates.EventCounts | None = None
     positive: PITCounts | None = None
-
-    def __repr__(self) -> str:
-        return one_line(self, n_samples=self.counts.n_samples, groups=len(self.counts.groups))
 
     def __add__(self, other: RowCounts) -> RowCounts:
         both = self.sums | other.sums
