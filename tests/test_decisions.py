@@ -273,17 +273,6 @@ def test_of_equally_good_actions_the_first_is_taken() -> None:
         assert made.chosen.tolist() == [actions[0]] * 3
 
 
-def test_shares_count_the_draws_with_an_action() -> None:
-    forecast = FORECASTS["draws"]
-    made = BayesDecision(("yes", "no"), {"yes": LOAN, "no": 1.0}).decide(forecast)
-    np.testing.assert_array_equal(made.share("yes"), (forecast.cdf(0.5) <= 0.25).mean(axis=1))
-    np.testing.assert_array_equal(made.share("yes") + made.share("no"), 1)
-    alone = BayesDecision(("yes", "no"), {"yes": LOAN, "no": 1.0}).decide(normals())
-    np.testing.assert_array_equal(alone.share("yes"), normals().cdf(0.5) <= 0.25)
-    with pytest.raises(InputError, match=r"action must be one of \['yes', 'no'\], got 'maybe'"):
-        made.share("maybe")
-
-
 def test_realized_losses_are_those_of_the_chosen_actions(forecast: Forecast) -> None:
     n = len(forecast)
     y = np.array([-1.0, 0.5, 2.0])[:n]

@@ -108,7 +108,10 @@ class Partial:
             sweep_partials(target.parent, target.name)
         while True:
             self.path = _new_name(target)
-            self.handle = _made_folder(self.path) if is_folder else _made_file(self.path)
+            if is_folder:
+                self.path.mkdir()
+            flags = os.O_RDONLY if is_folder else os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            self.handle = os.open(self.path, flags, 0o666)
             try:
                 lock(self.handle, wait=True)
                 if is_at(self.handle, self.path):
@@ -193,15 +196,6 @@ def _remove_abandoned(path: Path) -> None:
 
 def _new_name(target: Path) -> Path:
     return target.with_name(f".{target.name}.{secrets.token_hex(_TOKEN_BYTES)}.part")
-
-
-def _made_file(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-
-
-def _made_folder(path: Path) -> int:
-    path.mkdir()
-    return os.open(path, os.O_RDONLY)
 
 
 def _remove(path: Path) -> None:

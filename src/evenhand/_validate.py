@@ -225,11 +225,20 @@ def check_draws(r: ArrayLike) -> Floats:
     draws = as_floats("r", r)
     # written so that NaN is refused too; at 0 and 1 a link has no finite quantile
     wrong = ~((draws > 0) & (draws < 1))
-    if wrong.any():
-        first = np.argwhere(wrong)[0]
-        place = f"r[{', '.join(str(i) for i in first)}]" if draws.ndim else "r"
-        raise bad_input(place, "lie strictly between 0 and 1", float(draws[tuple(first)]))
+    refuse_entry("r", draws, wrong, "lie strictly between 0 and 1")
     return draws
+
+
+def refuse_entry(name: str, array: Floats, wrong: Mask, rule: str, remedy: str = "") -> None:
+    """Raise InputError for the first entry of an array that is marked as wrong."""
+    if wrong.any():
+        first = tuple(np.argwhere(wrong)[0])
+        raise bad_input(place_of(name, first), rule, float(array[first]), remedy)
+
+
+def place_of(name: str, index: tuple[Any, ...]) -> str:
+    """Return the name of an entry of an array, for messages."""
+    return f"{name}[{', '.join(str(i) for i in index)}]" if index else name
 
 
 def check_finite(name: str, values: ArrayLike) -> Floats:

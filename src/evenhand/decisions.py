@@ -193,18 +193,6 @@ class Decisions:
             " average)"
         )
 
-    def share(self, action: Hashable) -> Floats:
-        """Return the share of each person's draws with this action, shape (n,).
-
-        It estimates the probability that the person gets the action.
-        """
-        if action not in self.actions:
-            raise bad_input("action", f"be one of {list(self.actions)}", repr(action))
-        is_chosen = self.index == self.actions.index(action)
-        return np.asarray(
-            is_chosen.mean(axis=-1) if is_chosen.ndim == 2 else is_chosen, dtype=np.float64
-        )
-
 
 class BayesDecision:
     """Choice of the action with the least expected loss under the forecast.

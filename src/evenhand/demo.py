@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,11 @@ from evenhand.audits import (
     with_conditions,
     with_sources,
 )
+from evenhand.datasets import GeneratedDataset, make_doses
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit
     from evenhand.columns import GroupRule
-    from evenhand.datasets import GeneratedDataset
     from evenhand.forecasters import RecalibratedRegressor
     from evenhand.selection import Selection
 
@@ -43,41 +43,23 @@ FOUND_SIZES = (GROUP_SIZE, 0.5)
 MAX_GROUP_ERROR = 0.25
 
 
-@dataclass(frozen=True)
-class Part:
-    """Some patients: features, doses, and the truth about them; the index holds their ids."""
-
-    X: pd.DataFrame
-    y: pd.Series
-    truth: pd.DataFrame
-
-    @classmethod
-    def of(cls, data: GeneratedDataset, start: int, stop: int, letter: str) -> Part:
-        """Return the patients from `start` to `stop`, whose ids start with `letter`."""
-        ids = pd.Index([f"{letter}{row:04d}" for row in range(start, stop)], name="patient")
-        rows = slice(start, stop)
-        X, y, truth = data.X[rows], data.y[rows], data.truth[rows]
-        return cls(X.set_axis(ids), y.set_axis(ids), truth.set_axis(ids))
-
-    def write(self, path: Path) -> None:
-        """Write the id `patient`, the features and the dose as a csv file."""
-        self.X.assign(dose=self.y).to_csv(path, lineterminator="\n")
+def part_of(data: GeneratedDataset, start: int, stop: int, letter: str) -> GeneratedDataset:
+    """Return the patients from `start` to `stop`, indexed by ids that start with `letter`."""
+    ids = pd.Index([f"{letter}{row:04d}" for row in range(start, stop)], name="patient")
+    X, y, truth = (one[start:stop].set_axis(ids) for one in (data.X, data.y, data.truth))
+    return replace(data, X=X, y=y, truth=truth)
 
 
-def make_tables(seed: int) -> dict[str, Part]:
+def make_tables(seed: int) -> dict[str, GeneratedDataset]:
     """Generate the tables of the trial and of the three steps, each with other patients."""
-    from evenhand.datasets import make_doses
-
     trial = make_doses(N_TRIAL, cohort="trial", random_state=2 * seed)
     clinics = make_doses(3 * N_PART, random_state=2 * seed + 1)
-    steps = {
-        name: Part.of(clinics, start, start + N_PART, "c")
-        for name, start in zip(STEPS, range(0, 3 * N_PART, N_PART), strict=True)
-    }
-    return {"trial": Part.of(trial, 0, N_TRIAL, "t"), **steps}
+    starts = zip(STEPS, range(0, 3 * N_PART, N_PART), strict=True)
+    steps = {name: part_of(clinics, start, start + N_PART, "c") for name, start in starts}
+    return {"trial": part_of(trial, 0, N_TRIAL, "t"), **steps}
 
 
-def train(trial: Part, seed: int) -> RecalibratedRegressor:
+def train(trial: GeneratedDataset, seed: int) -> RecalibratedRegressor:
     """Fit gradient boosting, with the distribution of its errors estimated by cross-fitting."""
     from sklearn.compose import make_column_transformer
     from sklearn.ensemble import HistGradientBoostingRegressor
@@ -98,7 +80,7 @@ def train(trial: Part, seed: int) -> RecalibratedRegressor:
 
 def audited(
     model: Any,
-    part: Part,
+    part: GeneratedDataset,
     name: str,
     groups: Mapping[str, Any],
     seed: int,
@@ -133,7 +115,7 @@ def worst_rule(found: Audit) -> GroupRule:
     return ruled[0].rule
 
 
-def randomized(repaired: RecalibratedRegressor, part: Part, seed: int) -> Selection:
+def randomized(repaired: RecalibratedRegressor, part: GeneratedDataset, seed: int) -> Selection:
     """Choose the least randomization of a fitted model that fresh patients prove."""
     from sklearn.frozen import FrozenEstimator
 
@@ -149,7 +131,7 @@ def randomized(repaired: RecalibratedRegressor, part: Part, seed: int) -> Select
     )
 
 
-def variant_coverage(model: Any, patients: Part, level: float = 0.8) -> float:
+def variant_coverage(model: Any, patients: GeneratedDataset, level: float = 0.8) -> float:
     """Return the true coverage of intervals of patients with the variant that no column records.
 
     In expectation over draws. Doses are rounded to 0.1 mg, which is neglected.
@@ -212,7 +194,8 @@ def run(
     inform("writing reports ...")
     out.mkdir(parents=True, exist_ok=True)
     for name, part in tables.items():
-        part.write(out / f"{name}.csv")
+        table = part.X.assign(dose=part.y)
+        table.to_csv(out / f"{name}.csv", lineterminator="\n")
     for name, one in models.items():
         save(one, out / name)
     sourced = {}

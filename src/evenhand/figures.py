@@ -17,7 +17,7 @@ from evenhand._escape import visible
 from evenhand._format import confidence_in_full, count, in_full, points_in_full, whole
 from evenhand._validate import Floats, bad_input
 from evenhand.calibration import HISTOGRAM_CONFIDENCE, pit_histogram
-from evenhand.links import PriceLimits, price_limits
+from evenhand.links import FREE, Laplace, price_of_proof
 from evenhand.search import POSSIBLE_LEAK
 
 if TYPE_CHECKING:
@@ -465,8 +465,9 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     error = column(rows, "error")
     price = column(rows, "price")
     ends = np.stack([column(rows, "price_low"), column(rows, "price_high")])
-    limits = price_limits(MARKED_ALPHAS)
-    _draw_limits(axes, limits)
+    errors = np.geomspace(0.002, FREE, 400)
+    limits = price_of_proof(errors, exact=False), price_of_proof(errors)
+    _draw_limits(axes, errors, *limits)
     if rows:
         style: Any = {
             "yerr": whiskers(price, *ends),
@@ -478,7 +479,7 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
         axes.errorbar(error, price, label="forecasters", zorder=4, **style)
     axes.set_xlim(0, max(0.36, 1.04 * float(np.nanmax(error, initial=0.0))))
     low = np.nanmin(price, initial=0.0)
-    top = float(np.interp(TOP_ERROR, limits.error, limits.calibrated_price))
+    top = float(np.interp(TOP_ERROR, errors, limits[1]))
     high = np.nanmax(price, initial=top)
     # the legend spans errors above 0.11 at the top: forecasters there get 30% of room above them
     beside = price[(error > 0.11) & np.isfinite(price)]
@@ -495,26 +496,25 @@ def plot_price_of_proof(ax: Axes | None = None, *, points: Records | None = None
     return axes
 
 
-def _draw_limits(axes: Axes, limits: PriceLimits) -> None:
+def _draw_limits(axes: Axes, errors: Floats, price: Floats, calibrated: Floats) -> None:
     # the limit goes to infinity at an error of 0, where the shaded region is extended level
-    edge = np.append(0.0, limits.error), np.append(limits.price[0], limits.price)
+    edge = np.append(0.0, errors), np.append(price[0], price)
     axes.fill_between(*edge, color=GREY, alpha=0.15, linewidth=0)
     label = "limit of all forecasters, attained by laplace"
-    axes.plot(limits.error, limits.price, color=BLUE, linewidth=2, label=label)
+    axes.plot(errors, price, color=BLUE, linewidth=2, label=label)
     label = "limit if calibrated on average, attained by entropic"
-    axes.plot(limits.error, limits.calibrated_price, "--", color=ORANGE, label=label)
-    for link in limits.links:
+    axes.plot(errors, calibrated, "--", color=ORANGE, label=label)
+    for alpha, shown in MARKED_ALPHAS.items():
+        link = Laplace(alpha)
         place = (link.mean_error, link.price)
         axes.plot(*place, "o", color=BLUE, markersize=5, zorder=3)
         # below the limit there is no forecaster, and so no other name
         style: Any = {"ha": "right", "va": "top", "fontsize": "small"}
-        name = f"α = {MARKED_ALPHAS[link.alpha]}"
-        axes.annotate(name, place, (-4, -4), textcoords="offset points", **style)
+        axes.annotate(f"α = {shown}", place, (-4, -4), textcoords="offset points", **style)
     axes.text(0.055, 0.35, "no forecaster", color="#505050", style="italic", ha="center")
     # the difference of the limits in a panel, behind the forecasters in case one lies there
     panel = axes.inset_axes((0.58, 0.42, 0.38, 0.26), zorder=1)
-    gap = limits.calibrated_price - limits.price
-    panel.plot(limits.error, 1000 * gap, "--", color=ORANGE)
+    panel.plot(errors, 1000 * (calibrated - price), "--", color=ORANGE)
     panel.set(xlim=(0, 0.36), ylim=(0, 7))
     panel.set_title("Dashed − solid (0.001 nats)", fontsize="small")
     panel.tick_params(labelsize="small")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,8 +19,8 @@ from scipy import special
 
 from evenhand._files import write_text
 from evenhand._format import Summarized, and_more, number_in_full, one_line
-from evenhand._validate import Floats, InputError, Mask, bad_input, check_fraction
-from evenhand.audits.plain import SCHEMA, plain_records, write_tables
+from evenhand._validate import Floats, InputError, Mask, bad_input, check_fraction, short
+from evenhand.audits.plain import SCHEMA, audit_schema, plain_records, write_tables
 from evenhand.audits.result import Audit
 from evenhand.audits.row_record import EDGES, RowRecord, intersections
 from evenhand.calibration import n_effective, own_parts
@@ -29,51 +29,18 @@ from evenhand.distributions import OutcomeKind
 from evenhand.report import Measure, Quantity, comparison_html, comparison_text, difference_in_words
 from evenhand.search import POSSIBLE_LEAK
 
-# --- layout of recorded audits, as far as a comparison reads it
+# --- layout of recorded audits
 
-Kinds = tuple[type, ...]
-
-NUMBER: Kinds = (int, float, type(None))
-"""An unknown number is null."""
-
-TEXT: Kinds = (str,)
-COUNT: Kinds = (int,)
-
-TABLES: Mapping[str, Mapping[str, Kinds]] = {
-    "scores": {"measure": TEXT, "value": NUMBER},
-    "groups": {"group": TEXT, "n": COUNT, "error": NUMBER},
-    "scan": {"group": TEXT, "n": COUNT, "error": NUMBER, "direction": (str, type(None))},
-    "probability_scores": {"group": TEXT, "slope": NUMBER, "log_loss": NUMBER},
-    "worst_groups": {"mass": (int, float), "error": NUMBER, "certified": NUMBER},
+TYPES: Mapping[str, tuple[Any, str]] = {
+    "object": (dict, "an object"),
+    "array": (list, "a list"),
+    "string": (str, "a text"),
+    "integer": (int, "a number"),
+    "number": (int | float, "a number"),
+    "boolean": (bool, "true or false"),
+    "null": (type(None), "null"),
 }
-"""Columns that each row of a table has."""
-
-OPTIONAL: Mapping[str, Kinds] = {
-    "coverage_80": NUMBER,
-    "coverage_90": NUMBER,
-    "bias": NUMBER,
-    "predicted": NUMBER,
-    "rate": NUMBER,
-    "p_adjusted": NUMBER,
-    "unit": (str, type(None)),
-    "coverage_80_low": NUMBER,
-    "coverage_80_high": NUMBER,
-    "km_error": NUMBER,
-}
-"""Columns that a row may have, depending on the kind of outcome."""
-
-KEYS: Mapping[str, Kinds] = {
-    "name": TEXT,
-    "n_samples": COUNT,
-    "tolerance": (int, float),
-    # null if only PITs are known
-    "outcome_kind": (str, type(None)),
-}
-
-OBJECTS = ("about", "certificate", "provenance", "rows", "censoring")
-"""Keys whose value is an object, null or left out."""
-
-IN_WORDS = {str: "a text", int: "a number", dict: "an object", list: "a list", float: "a number"}
+"""Types of JSON Schema as types of Python and in words."""
 
 
 def layout_fault(values: Any) -> str | None:
@@ -86,57 +53,46 @@ def layout_fault(values: Any) -> str | None:
     >>> layout_fault({"schema": "evenhand.plan/1"})
     "schema 'evenhand.plan/1'"
     """
-    if not isinstance(values, Mapping):
+    if not isinstance(values, dict):
         return "no object"
     if values.get("schema") != SCHEMA:
         return f"schema {values.get('schema')!r}"
-    faults = (_wrong(value, kinds, place) for place, value, kinds in _checked(values))
-    found = next((fault for fault in faults if fault is not None), None)
-    kind = values.get("outcome_kind")
-    if found is None and kind is not None and kind not in list(OutcomeKind):
-        return f"outcome_kind that is none of {', '.join(OutcomeKind)}: {kind!r}"
-    return found
+    schema = audit_schema()
+    # the values of rows are checked where they are read
+    return _fault(values | {"rows": None}, schema, "", schema["$defs"])
 
 
-Checked = Iterator[tuple[str, Any, Kinds]]
+def _fault(value: Any, schema: Mapping[str, Any], place: str, known: Any) -> str | None:
+    """Return the first value that does not fit the part of the schema for its place."""
+    if "$ref" in schema:
+        return _fault(value, known[schema["$ref"].rpartition("/")[2]], place, known)
+    if "oneOf" in schema:
+        each = [_fault(value, one, place, known) for one in schema["oneOf"]]
+        return None if None in each else each[-1]
+    if value not in schema.get("enum", [value]):
+        return f"{place} that is none of {', '.join(map(str, schema['enum']))}: {short(value)}"
+    kinds = np.atleast_1d(schema.get("type", [])).tolist()
+    if kinds and not any(_has_type(value, kind) for kind in kinds):
+        return f"{place} that is not {TYPES[kinds[0]][1]}: {short(value)}"
+    inside: list[tuple[str, Any, Mapping[str, Any]]] = []
+    if isinstance(value, list):
+        inside = [(f"{place}, row {i}", one, schema["items"]) for i, one in enumerate(value)]
+    elif isinstance(value, dict):
+        for key in schema.get("required", ()):
+            if key not in value:
+                return f"no {place}: {key!r}" if place else f"no {key}"
+        inside = [
+            (f"{place}: {key!r}" if place else key, value[key], one)
+            for key, one in schema.get("properties", {}).items()
+            if key in value
+        ]
+    faults = (_fault(one, part, where, known) for where, one, part in inside)
+    return next((fault for fault in faults if fault is not None), None)
 
 
-def _checked(values: Mapping[str, Any]) -> Checked:
-    """Yield places, their values and the types that these must have; those inside others last."""
-    for key, kinds in KEYS.items():
-        yield key, values.get(key, ...), kinds
-    for key in OBJECTS:
-        yield key, values.get(key), (dict, type(None))
-    yield "rounding_step", values.get("rounding_step"), NUMBER
-    for key, columns in TABLES.items():
-        yield from _rows(key, values.get(key, ...), columns)
-    if censoring := values.get("censoring"):
-        yield "censoring.n_events", censoring.get("n_events", ...), COUNT
-        yield "censoring.horizon", censoring.get("horizon", ...), NUMBER
-    yield "provenance.data", (values.get("provenance") or {}).get("data"), (dict, type(None))
-    every = (values.get("certificate") or {}).get("every_group") or []
-    yield from _rows("certificate.every_group", every, {"mass": (int, float)})
-
-
-def _rows(name: str, rows: Any, columns: Mapping[str, Kinds]) -> Checked:
-    yield name, rows, (list,)
-    for i, row in enumerate(rows):
-        place = f"{name}, row {i}"
-        yield place, row, (dict,)
-        present = {column: kinds for column, kinds in OPTIONAL.items() if column in row}
-        for column, kinds in (present | dict(columns)).items():
-            yield f"{place}: {column!r}", row.get(column, ...), kinds
-
-
-def _wrong(value: Any, kinds: Kinds, place: str) -> str | None:
-    """Return the place and the value if it is of another kind; `...` is a missing value."""
-    if value is ...:
-        return f"no {place}"
+def _has_type(value: Any, kind: str) -> bool:
     # a flag is an int of Python, and is no number of JSON
-    if isinstance(value, kinds) and not isinstance(value, bool):
-        return None
-    shown = repr(value) if len(repr(value)) <= 40 else type(value).__name__
-    return f"{place} that is not {IN_WORDS[kinds[0]]}: {shown}"
+    return isinstance(value, TYPES[kind][0]) and isinstance(value, bool) == (kind == "boolean")
 
 
 # --- recorded audits

@@ -13,7 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand import certificates, search
-from evenhand._format import one_line
 from evenhand._validate import Floats, Mask, bad_input
 from evenhand.audits import tables
 from evenhand.audits.group_tests import Family
@@ -207,8 +206,11 @@ def _tested(
     of_named = np.empty(len(named))
     of_named[~is_scanned] = adjusted[p_scan.size :]
     of_named[is_scanned] = of_scan[places[is_scanned]]
+    # groups that are too small for a test are not proven to be off
+    untested = np.isnan(p_named) & ~named["possible_leak"].to_numpy(dtype=bool)
+    low = named["error_low"].to_numpy(dtype=np.float64)
     table = table.assign(
-        error_low=np.append(table["error_low"].iloc[:1], _proven(named, p_named)),
+        error_low=np.append(table["error_low"].iloc[:1], np.where(untested, 0.0, low)),
         p_value=np.append(everyone["p_value"], p_named),
         p_adjusted=np.append(everyone["p_adjusted"], of_named),
     )
@@ -226,12 +228,6 @@ def _tested(
             direction[places[i]] = found
     scan = scan.assign(direction=direction, p_value=p_scan, p_adjusted=of_scan)
     return table, scan.sort_values("p_adjusted", kind="stable", ignore_index=True)
-
-
-def _proven(named: pd.DataFrame, p_value: Floats) -> Floats:
-    """Return lower ends of errors; 0 for groups that are too small for a test."""
-    untested = np.isnan(p_value) & ~named["possible_leak"].to_numpy(dtype=bool)
-    return np.where(untested, 0.0, named["error_low"].to_numpy(dtype=np.float64))
 
 
 # --- counts
@@ -299,9 +295,6 @@ class RowCounts:
     sums: dict[int, Sums]
     events: certificates.EventCounts | None = None
     positive: PITCounts | None = None
-
-    def __repr__(self) -> str:
-        return one_line(self, n_samples=self.counts.n_samples, groups=len(self.counts.groups))
 
     def __add__(self, other: RowCounts) -> RowCounts:
         both = self.sums | other.sums

@@ -193,14 +193,7 @@ class Imputation(NamedTuple):
 
     def take(self, rows: Ints) -> Self:
         """Return the completed times of some people."""
-        return type(self)(
-            self.rows[rows],
-            self.times[rows],
-            self.ties[rows],
-            self.pit[rows],
-            self.low[rows],
-            self.high[rows],
-        )
+        return type(self)(*(values[rows] for values in self))
 
     def positions(self, forecast: Forecast, pits: Floats, low: Floats, rows: Mask) -> Floats:
         """Return PITs, shape (n, m), with those of some people at their completed times.
@@ -268,7 +261,9 @@ class Reading:
         if times is not None:
             guess = Imputation.of(forecast, times, ends, ties, random)
             if forecast.is_randomized and block.cells is not None:
-                self._fill_base(rows, guess)
+                if self._base is None:
+                    self._base = np.empty((3, self.outcomes.size))
+                self._base[:, rows] = guess.pit, guess.low, guess.high
                 pit = guess.positions(forecast, block.pit, block.cells[0], guess.rows)
                 block = block._replace(pit=pit)
         self._fill(rows, block)
@@ -294,11 +289,6 @@ class Reading:
                     pit = guess.positions(part, block.pit, block.cells[0], some)
                     block = block._replace(pit=pit)
                 self._positive.append(block)
-
-    def _fill_base(self, rows: slice, guess: Imputation) -> None:
-        if self._base is None:
-            self._base = np.empty((3, self.outcomes.size))
-        self._base[:, rows] = guess.pit, guess.low, guess.high
 
     def time_base(self, weights: Floats | None) -> PITs | None:
         """Return PITs of the base of randomized forecasts of times; None for others."""
@@ -344,7 +334,9 @@ class Reading:
             # a block without atoms at the ends has no cells, although others may have them
             has_cells = block.cells is not None or self.rounding.is_used or self.times is not None
             self._cells = (np.empty(shape), np.empty(shape)) if has_cells else None
-            self.base = None if block.base is None else _empty_base(n, block.base, has_cells)
+            if block.base is not None:
+                own = (np.empty(n), np.empty(n)) if has_cells else None
+                self.base = LinkBase(np.empty(n), block.base.link, own)
         self._pit[rows] = block.pit
         self.mean[rows] = block.mean
         if self._r is not None:
@@ -363,20 +355,15 @@ class Reading:
         censored = None if self.times is None else self.times.is_lost
         return PITs(self._pit, self._r, weights, self._cells, censored)
 
-    def positive(self, weights: Floats | None) -> PositivePart | None:
+    def positive(self, weights: Floats | None, keys: Mapping[str, Floats]) -> PositivePart | None:
         """Return the PITs of the people whose outcome is not the atom of a hurdle, if any."""
         if not self._positive:
             return None
         rows = np.flatnonzero(self._off_atom)
-        return PositivePart.joined(
+        part = PositivePart.joined(
             rows, self._positive, self.outcomes, weights, self._at, self.times
         )
-
-
-def _empty_base(n: int, base: LinkBase, has_cells: bool) -> LinkBase:
-    """Return the base of a link with arrays for `n` people."""
-    cells = (np.empty(n), np.empty(n)) if has_cells else None
-    return LinkBase(np.empty(n), base.link, cells)
+        return replace(part, keys={**part.keys, "80% width": keys["80% width"][rows]})
 
 
 # --- PITs and scores
@@ -478,7 +465,7 @@ def read_subject(
         read.kind,
         read.base,
         read.events,
-        _with_width(read.positive(weights), merged.keys),
+        read.positive(weights, merged.keys),
         None if pits.cells is None else _simulation(model, X, pits.n_draws, read, random),
         times,
         read.at_horizon,
@@ -507,14 +494,6 @@ def _own_names(forecast: Forecast, times: CensoredTimes | None) -> tuple[str, ..
     else:
         level = ("predicted mean",) if times is None else ("predicted median",)
     return (*level, "80% width")
-
-
-def _with_width(part: PositivePart | None, keys: Mapping[str, Floats]) -> PositivePart | None:
-    """Return the people off the atom with the width of their forecasts as well."""
-    if part is None:
-        return None
-    name = "80% width"
-    return replace(part, keys={**part.keys, name: keys[name][part.rows]})
 
 
 def _simulation(

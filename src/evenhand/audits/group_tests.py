@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,13 +129,6 @@ def marked(
         for group in groups
         if (group.name in names if group.mass is None else group.mass in masses)
     )
-
-
-def with_members(
-    groups: Iterable[OffGroup], change: Callable[[OffGroup, Ints], OffGroup]
-) -> tuple[OffGroup, ...]:
-    """Return the groups, those with known members changed by a function of them and their rows."""
-    return tuple(group if group.rows is None else change(group, group.rows) for group in groups)
 
 
 def member_table(groups: Iterable[OffGroup]) -> pd.DataFrame:

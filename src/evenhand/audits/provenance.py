@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from evenhand._ids import id_text
 from evenhand._validate import Floats, Ints, bad_input
-from evenhand.audits.group_tests import OffGroup, with_members
+from evenhand.audits.group_tests import OffGroup
 from evenhand.calibration import PITs
 from evenhand.draws import RandomState
 
@@ -78,7 +78,10 @@ def without_rows(found: Audit) -> Audit:
 def _with_members(
     found: Audit, table: pd.DataFrame, change: Callable[[OffGroup, Ints], OffGroup]
 ) -> Audit:
-    groups = None if found.off_groups is None else with_members(found.off_groups, change)
+    groups = found.off_groups
+    if groups is not None:
+        # groups known by probability have no members
+        groups = tuple(one if one.rows is None else change(one, one.rows) for one in groups)
     return replace(found, learned_rows=table, off_groups=groups)
 
 
@@ -96,13 +99,15 @@ def provenance_of(
     """
     from evenhand._version import __version__
 
+    torch = {"torch": str(sys.modules["torch"].__version__)} if "torch" in sys.modules else {}
     # only an integer seed makes an audit repeatable; a generator cannot be recorded
     is_seed = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
     return {
         "evenhand": __version__,
         "date": str(datetime.now(UTC).date()),
         "python": platform.python_version(),
-        "packages": _packages(),
+        # torch is recorded only if it was loaded
+        "packages": {name: version(name) for name in PACKAGES} | torch,
         "command": None,
         "random_state": int(random_state) if is_seed else None,  # type: ignore[arg-type]
         "model": {"name": name, "kind": kind, "sha256": None},
@@ -164,26 +169,18 @@ def with_sources(
     table: dict[str, Any] = {} if n_rows is None else {"n_rows": n_rows}
     if data is not None:
         table |= {"name": _readable(data.name), "sha256": _file_hash(data)}
-    seal = model_sha256 if model is None else _seal(model)
+    manifest = None if model is None else model / "model.json"
+    if manifest is not None:
+        # the hash of a model folder covers the hashes of all its files
+        has_seal = manifest.is_file()
+        model_sha256 = str(json.loads(manifest.read_text())["sha256"]) if has_seal else None
     sources = {
         "command": None if command is None else _readable(command),
-        "model": known["model"] | {"sha256": seal},
+        "model": known["model"] | {"sha256": model_sha256},
         "data": known["data"] | table,
     }
     found = found if rows is None else with_rows(found, rows)
     return replace(found, provenance=known | sources)
-
-
-def _packages() -> dict[str, str]:
-    # torch is recorded only if it was loaded
-    torch = {"torch": str(sys.modules["torch"].__version__)} if "torch" in sys.modules else {}
-    return {name: version(name) for name in PACKAGES} | torch
-
-
-def _seal(model: Path) -> str | None:
-    """Return the hash recorded in a model folder, which covers the hashes of all its files."""
-    manifest = model / "model.json"
-    return str(json.loads(manifest.read_text())["sha256"]) if manifest.is_file() else None
 
 
 def _file_hash(data: Path) -> str | None:

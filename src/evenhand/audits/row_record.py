@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._format import one_line
 from evenhand._validate import Floats, Mask
 from evenhand.calibration import PITs, ramps_at
 from evenhand.columns import Groups, feature_groups
@@ -72,9 +71,6 @@ class RowRecord:
     weight: Floats | None
     scores: dict[str, Floats]
     masks: dict[str, Mask]
-
-    def __repr__(self) -> str:
-        return one_line(self, n_samples=self.n_samples, groups=len(self.masks))
 
     @property
     def n_samples(self) -> int:

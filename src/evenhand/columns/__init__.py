@@ -5,7 +5,6 @@ from __future__ import annotations
 from evenhand.columns.copies import copies_in_words as copies_in_words
 from evenhand.columns.encoding import CategoryColumn as CategoryColumn
 from evenhand.columns.encoding import TableEncoder as TableEncoder
-from evenhand.columns.given_groups import LeftOut as LeftOut
 from evenhand.columns.given_groups import are_probabilities as are_probabilities
 from evenhand.columns.given_groups import check_groups as check_groups
 from evenhand.columns.given_groups import check_names as check_names

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -60,32 +59,8 @@ def group_columns(table: pd.DataFrame, names: Iterable[str], *, source: str) -> 
     )
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """Reason why a feature defines no groups; `str` gives it in words.
-
-    Parameters
-    ----------
-    reason : {"constant", "many values", "same split"}
-        Kind of reason.
-    other : str, optional
-        Another feature that gives the same split.
-    """
-
-    reason: Literal["constant", "many values", "same split"]
-    other: str | None = None
-
-    def __str__(self) -> str:
-        words = {
-            "constant": "constant",
-            "many values": f"more than {MAX_GROUPS} distinct values",
-            "same split": f"it splits the rows as {self.other!r} does",
-        }
-        return words[self.reason]
-
-
-def feature_groups(table: pd.DataFrame) -> Iterator[tuple[str, Groups | LeftOut]]:
-    """Yield each column of a table with its groups, or the reason why it has none."""
+def feature_groups(table: pd.DataFrame) -> Iterator[tuple[str, Groups | str]]:
+    """Yield each column of a table with its groups, or the reason in words why it has none."""
     # most features of a wide table are plain numbers, many of which are cut in one step
     halves = {j: (cut, high) for j, cut, high in plain_halves(table, MAX_VALUES)}
     for j, name in enumerate(table.columns):
@@ -97,7 +72,7 @@ def feature_groups(table: pd.DataFrame) -> Iterator[tuple[str, Groups | LeftOut]
         try:
             yield str(name), group_columns(table, [name], source="X")
         except InputError:  # ids and free text, which must not stop the scan of other features
-            yield str(name), LeftOut("many values")
+            yield str(name), f"more than {MAX_GROUPS} distinct values"
 
 
 # --- named groups given as masks, labels or column names, interpreted alike by every function

@@ -263,7 +263,7 @@ class Partition:
         if seen is None:
             with about(source):
                 seen = Seen.of(values.rename(name))
-        kind = _kind(values)
+        kind: PartitionKind = "single" if is_single(values) else kind_of(unpacked(values))
         if seen.has_halves:
             # if all values of the sample are missing, there is no median
             present = values.dropna()
@@ -356,10 +356,6 @@ class Partition:
         values = [value for value in state["values"] if value is not None]
         fields |= {"values": values if fields["cut"] is None else []}
         return cls(**typed_fields(cls, fields), has_missing=None in state["values"])
-
-
-def _kind(values: pd.Series[Any]) -> PartitionKind:
-    return "single" if is_single(values) else kind_of(unpacked(values))
 
 
 def _coded(values: pd.Series[Any], place: str) -> tuple[Ints, Any]:

@@ -353,14 +353,6 @@ def as_table(
     return table
 
 
-def stack_rows(first: Any, second: Any) -> Any:
-    """Stack the rows of two tables of the same library, or of two arrays."""
-    if not hasattr(first, "columns"):
-        return np.vstack([first, second])
-    tables = [nw.from_native(table) for table in (first, second)]
-    return nw.maybe_reset_index(nw.concat(tables)).to_native()
-
-
 def refuse_repeated_names(X: Any, name: str = "X") -> None:
     """Raise InputError if two columns of a table have the same name, as text."""
     twice, count = Counter(map(str, X.columns)).most_common(1)[0] if len(X.columns) else ("", 1)

@@ -14,7 +14,7 @@ from scipy import special
 
 from evenhand._format import one_line
 from evenhand._logarithms import log1mexp
-from evenhand._validate import Floats, Ints, Mask, as_floats, bad_input
+from evenhand._validate import Floats, Ints, Mask, as_floats, bad_input, refuse_entry
 from evenhand.distributions import piecewise
 
 # --- kinds of outcomes (outcomes: 2 to 4)
@@ -316,19 +316,11 @@ def draws_of(array: NDArray[Any], columns: Ints, dims: int = 0) -> NDArray[Any]:
     return np.take_along_axis(array, index, axis=axis)
 
 
-def place_of(name: str, index: tuple[Any, ...]) -> str:
-    """Return the name of an entry of an array, for messages."""
-    return f"{name}[{', '.join(str(i) for i in index)}]" if index else name
-
-
 def batch_array(name: str, values: ArrayLike, *, positive: bool = False) -> Floats:
     """Return finite parameters (positive ones, if `positive`) as a float array, without a copy."""
     array = as_floats(name, values)
     wrong = ~np.isfinite(array) | (array <= 0) if positive else ~np.isfinite(array)
-    if wrong.any():
-        first = tuple(np.argwhere(wrong)[0])
-        rule = "be finite and positive" if positive else "be finite"
-        raise bad_input(place_of(name, first), rule, float(array[first]))
+    refuse_entry(name, array, wrong, "be finite and positive" if positive else "be finite")
     return array
 
 
@@ -336,8 +328,5 @@ def probability_array(name: str, values: ArrayLike) -> Floats:
     """Return probabilities as a float array, without a copy."""
     array = batch_array(name, values)
     wrong = (array < 0) | (array > 1)
-    if wrong.any():
-        first = tuple(np.argwhere(wrong)[0])
-        remedy = "give a fraction: 0.9, not 90"
-        raise bad_input(place_of(name, first), "lie between 0 and 1", float(array[first]), remedy)
+    refuse_entry(name, array, wrong, "lie between 0 and 1", "give a fraction: 0.9, not 90")
     return array

@@ -9,12 +9,11 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, Ints, Mask, as_floats, bad_input
+from evenhand._validate import Floats, Ints, Mask, as_floats, bad_input, place_of
 from evenhand.distributions.base import (
     OutcomeKind,
     batch_array,
     joint_shape,
-    place_of,
     probability_array,
 )
 from evenhand.distributions.lattice import LEVEL_TOLERANCE, Lattice

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
+from evenhand._validate import Floats, InputError, Ints, Mask, bad_input, place_of
 from evenhand.distributions.base import (
     WIDE_REACH,
     Distribution,
     batch_array,
     broadcast,
-    place_of,
     score_grid,
 )
 from evenhand.tables import row_blocks

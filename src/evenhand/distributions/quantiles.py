@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._validate import Floats, InputError, Mask, bad_input
+from evenhand._validate import Floats, InputError, Mask, bad_input, place_of
 from evenhand.distributions import piecewise
-from evenhand.distributions.base import Distribution, batch_array, broadcast, place_of, score_grid
+from evenhand.distributions.base import Distribution, batch_array, broadcast, score_grid
 from evenhand.distributions.normal import Normal
 
 RELATIVE_GAP = 1e-9

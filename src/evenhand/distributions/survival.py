@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, Mask, bad_input
+from evenhand._validate import Floats, Mask, bad_input, place_of
 from evenhand.distributions import piecewise
 from evenhand.distributions.base import (
     Distribution,
     batch_array,
     broadcast,
-    place_of,
     probability_array,
 )
 

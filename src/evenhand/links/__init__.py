@@ -9,7 +9,8 @@ from evenhand._validate import bad_input, check_choice
 from evenhand.links.base import Link
 from evenhand.links.closed_form import Gaussian, Laplace
 from evenhand.links.entropic import Entropic
-from evenhand.links.price import PriceLimits, price_limits, price_of_proof
+from evenhand.links.price import FREE as FREE
+from evenhand.links.price import price_of_proof
 
 LINKS: dict[str, type[Link]] = {link.name: link for link in (Laplace, Entropic, Gaussian)}
 
@@ -19,9 +20,7 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "Link",
-    "PriceLimits",
     "make_link",
-    "price_limits",
     "price_of_proof",
 ]
 

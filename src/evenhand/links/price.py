@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,52 +63,6 @@ def price_of_proof(error: ArrayLike, exact: bool = True) -> Floats:
     errors = np.minimum(_check_errors(error), FREE)
     part = errors / FREE
     return np.asarray(_main_term(part) + (1 - part) ** 2 * _remainder(bool(exact))(part))[()]
-
-
-class PriceLimits(NamedTuple):
-    """Limits of the price of proof as curves, with the links that attain the lower one.
-
-    Parameters
-    ----------
-    error : ndarray of shape (q,)
-        Mean pathwise errors, increasing to 1/3, where the price is 0.
-    price : ndarray of shape (q,)
-        Limit of all forecasters at each error, in nats.
-    calibrated_price : ndarray of shape (q,)
-        Limit of forecasters that are exactly calibrated on average, in nats.
-    links : tuple of Laplace
-        Links on the limit of all forecasters, at the given alphas.
-    """
-
-    error: Floats
-    price: Floats
-    calibrated_price: Floats
-    links: tuple[Laplace, ...]
-
-
-def price_limits(alphas: Iterable[float] = (), n_points: int = 400) -> PriceLimits:
-    """Return both limits of the price of proof as curves, from an error of 0.002 to 1/3.
-
-    Parameters
-    ----------
-    alphas : iterable of float
-        Alphas of `Laplace` links to mark on the limit of all forecasters.
-    n_points : int, default 400
-        Number of points of the curves, at least 2.
-
-    Returns
-    -------
-    PriceLimits
-
-    Examples
-    --------
-    >>> limits = price_limits([0.1], n_points=3)
-    >>> limits.price.round(2), limits.links
-    (array([4.52, 1.99, 0.  ]), (Laplace(alpha=0.1),))
-    """
-    error = np.geomspace(0.002, FREE, n_points)
-    links = tuple(Laplace(alpha) for alpha in alphas)
-    return PriceLimits(error, price_of_proof(error, exact=False), price_of_proof(error), links)
 
 
 def _check_errors(error: ArrayLike) -> Floats:

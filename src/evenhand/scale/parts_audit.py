@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand._progress import waiting
 from evenhand._validate import (
@@ -46,7 +45,6 @@ from evenhand.scale.engine import over_parts
 from evenhand.scale.passes import (
     AuditColumns,
     Sample,
-    Scoring,
     Survey,
     added,
     count_part,
@@ -194,8 +192,15 @@ def audit_parts(
         kept = survey.people.chosen()
     elif survey.people is not None and id_column is not None:
         survey.people.refuse_repeated(parts, id_column)
-    sample = _sample(over, columns, survey.chosen(kept, sample_size, seed))
-    known = _partitions(survey, sample, columns)
+    chosen = survey.chosen(kept, sample_size, seed)
+    some = [i for i in chosen if chosen[i].size]
+    taken = over(take_part, (columns, chosen), numbers=some, description="taking rows")
+    sample = Sample.joined(dict(taken), chosen)
+    # fixed before rows are counted: halves are cut at the median of the sample; values are those of
+    # all rows, so that values missing from the sample have a group, too
+    learn = partial(Partition.learn, source=columns.source)
+    table_of = sample.table
+    known = {name: learn(table_of[name], name, seen=survey.seen[name]) for name in columns.named}
     search = partial(
         _audited,
         columns,
@@ -215,7 +220,7 @@ def audit_parts(
     if sum(survey.n_rows[i] if kept is None else kept[i].size for i in good) > len(sample):
         plan = _count_plan(columns, sample, known, counted, found)
         rows = None if kept is None else RowSet.of(kept, survey.n_rows)
-        shared = Scoring(columns, plan, rows, seed)
+        shared = (columns, plan, rows, seed)
         total, good = added(over(count_part, shared, numbers=good, description="scoring"))
         if not set(sample.part.tolist()) <= set(good):
             # parts skipped during scoring must not be part of the searches either
@@ -248,23 +253,6 @@ def _survey(
         raise InputError(f"{columns.source} has no rows; an audit needs data")
     # in the order of the parts, because it determines how values of mixed types are written
     return Survey.joined([found[i] for i in sorted(found)])
-
-
-def _sample(
-    over: Callable[..., Any], columns: AuditColumns, rows: dict[int, NDArray[np.intp]]
-) -> Sample:
-    numbers = [i for i in rows if rows[i].size]
-    taken = over(take_part, (columns, rows), numbers=numbers, description="taking rows")
-    return Sample.joined(dict(taken), rows)
-
-
-def _partitions(survey: Survey, sample: Sample, columns: AuditColumns) -> dict[str, Partition]:
-    """Return the partitions of the group columns, fixed before rows are counted."""
-    # halves are cut at the median of the sample; values are those of all rows, so that values
-    # missing from the sample have a group, too
-    learn = partial(Partition.learn, source=columns.source)
-    table = sample.table
-    return {name: learn(table[name], name, seen=survey.seen[name]) for name in columns.named}
 
 
 def _audited(

@@ -300,44 +300,30 @@ def take_part(
 # --- scoring of the parts of a table, one block at a time
 
 
-@dataclass(frozen=True)
-class Scoring:
-    """Scoring task, which is sent to all workers.
+def count_part(
+    shared: tuple[AuditColumns, CountPlan, RowSet | None, int],
+    parts: Parts,
+    i: int,
+    advance: Advance,
+) -> RowCounts | None:
+    """Score one part; return None if none of its rows are audited.
 
-    Parameters
-    ----------
-    columns : AuditColumns
-        Columns to read.
-    plan : CountPlan
-        Definition of what is counted.
-    kept : RowSet or None
-        The audited rows; None for all.
-    seed : int
-        Seed of the draws of all blocks.
+    `shared` are the columns, the plan, the audited rows (None for all) and the seed of the draws.
     """
-
-    columns: AuditColumns
-    plan: CountPlan
-    kept: RowSet | None
-    seed: int
-
-
-def count_part(shared: Scoring, parts: Parts, i: int, advance: Advance) -> RowCounts | None:
-    """Score one part; return None if none of its rows are audited."""
-    columns = shared.columns
+    columns, plan, kept, seed = shared
     source = parts.names[i]
     total = None
     for block, (start, whole) in enumerate(parts.blocks(i, columns.columns)):
         table = whole
-        if shared.kept is not None:
-            table = whole.iloc[shared.kept.within(i, start, len(whole))]
+        if kept is not None:
+            table = whole.iloc[kept.within(i, start, len(whole))]
         if len(table):
             y = number_column(table, columns.target, source=source, start=start)
             model, X = columns.subject.of(table, source, start)
             # keyed by part and block, so draws depend on neither worker nor order
-            random = block_generator(shared.seed, SCORES, i, block)
+            random = block_generator(seed, SCORES, i, block)
             with refusals(source, start, start + len(whole) - 1):
-                found = count_rows(model, X, y, table, shared.plan, i, random)
+                found = count_rows(model, X, y, table, plan, i, random)
             total = found if total is None else total + found
         advance(len(whole))
     return total

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.columns import Groups, LeftOut, as_numbers, as_table, feature_groups
+from evenhand.columns import Groups, as_numbers, as_table, feature_groups
 
 LEAK_COLUMNS = ("kind", "name", "column", "apart", "rank_correlation", "forecast_rank_correlation")
 
@@ -61,16 +61,15 @@ def find_leaks(y: Floats, median: Floats, groups: Groups, features: Any) -> pd.D
     """
     ranges = (Ranges.of(y), Ranges.of(median))
     ranks = _Ranks(y, median)
-    table = None if features is None else as_table(features, y.size)
+    table = pd.DataFrame() if features is None else as_table(features, y.size)
     by_column: dict[str, tuple[float, float, float]] = {}
-    for j, (name, made) in enumerate(() if table is None else feature_groups(table)):
-        masks = [] if isinstance(made, LeftOut) else list(made.values())
+    for j, (name, made) in enumerate(feature_groups(table)):
+        values = table.iloc[:, j]
         # ids and free text have no groups, but may be missing where the outcome is of some range
-        if table is not None and isinstance(made, LeftOut):
-            masks = [table.iloc[:, j].isna().to_numpy()]
+        masks = [values.isna().to_numpy()] if isinstance(made, str) else list(made.values())
         apart = [_apart(mask, *ranges) for mask in masks]
         least = np.nanmin(apart) if apart and not np.isnan(apart).all() else np.nan
-        found = (np.nan, np.nan) if table is None else ranks.of(table.iloc[:, j])
+        found = ranks.of(values)
         if not np.isnan([least, found[0]]).all():
             by_column[name] = (float(least), *found)
     features_found = [("feature", name, name, *numbers) for name, numbers in by_column.items()]

@@ -140,11 +140,6 @@ def group_sizes(masses: Floats, n_samples: int) -> Ints:
     return np.clip(np.ceil(masses * n_samples - 1e-9), 1, n_samples).astype(np.intp)
 
 
-def _constant(cells: Cells) -> Floats:
-    width = np.diff(cells.edges)
-    return np.array([width, -width])
-
-
 def _starts(cells: Cells, n_starts: int, random: np.random.Generator) -> Floats:
     """Return the starting patterns: constant, one or two changes of sign, random."""
     n_cells = cells.edges.size - 1
@@ -158,7 +153,8 @@ def _starts(cells: Cells, n_starts: int, random: np.random.Generator) -> Floats:
     changing[1::2] ^= True
     random_signs = random.integers(0, 2, size=(max(n_starts - changing.shape[0], 0), n_cells)) > 0
     chosen = np.concatenate((changing, random_signs))[:n_starts]
-    return np.concatenate((_constant(cells), np.where(chosen, 1.0, -1.0) * np.diff(cells.edges)))
+    width = np.diff(cells.edges)
+    return np.concatenate(([width, -width], np.where(chosen, 1.0, -1.0) * width))
 
 
 def _find(pits: PITs, sizes: Ints, n_starts: int, random: np.random.Generator) -> Mask:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.calibration import PITs, line_distance, ramps_at
-from evenhand.columns import Group, Groups, LeftOut, feature_groups
+from evenhand.columns import Group, Groups, feature_groups
 from evenhand.tables import row_blocks
 
 # --- indicator matrix of groups
@@ -37,8 +37,8 @@ class Masks:
         Names of the features; each named group is a feature, and named groups come last.
     n_unnamed : int
         Number of features that are not named groups.
-    left_out : dict of str to LeftOut
-        Features without a mask, with the reason.
+    left_out : dict of str to str
+        Features without a mask, with the reason in words.
     same_rows : dict of Group to Group
         Named groups without a mask, with the group whose mask contains the same rows.
     """
@@ -50,7 +50,7 @@ class Masks:
     complement: Mask
     labels: list[str]
     n_unnamed: int
-    left_out: dict[str, LeftOut]
+    left_out: dict[str, str]
     same_rows: dict[Group, Group]
 
     @property
@@ -62,7 +62,7 @@ class Masks:
     def attrs(self) -> dict[str, dict[str, str]]:
         """Attributes of the table of `scan_groups`, in words: `left_out` and `same_rows`."""
         return {
-            "left_out": {name: str(reason) for name, reason in self.left_out.items()},
+            "left_out": dict(self.left_out),
             "same_rows": {given.name: same.name for given, same in self.same_rows.items()},
         }
 
@@ -97,7 +97,7 @@ def make_masks(table: pd.DataFrame, groups: Groups) -> Masks:
     that split the rows into the same two halves as another feature. A named group gets no second
     mask if a feature or another name defines the same rows, or if it contains all rows.
     """
-    left_out = dict[str, LeftOut]()
+    left_out = dict[str, str]()
     splits = dict[bytes, str]()
     labels = list[str]()
     columns: list[Mask] = [np.ones(len(table), dtype=np.bool_)]
@@ -106,7 +106,7 @@ def make_masks(table: pd.DataFrame, groups: Groups) -> Masks:
         labels.append(name)
         if isinstance(found, Groups):
             found = _redundant(found, name, splits) or found
-        if isinstance(found, LeftOut):
+        if isinstance(found, str):
             left_out[name] = found
             continue
         pairs = list(found.pairs())
@@ -133,19 +133,19 @@ def make_masks(table: pd.DataFrame, groups: Groups) -> Masks:
     )
 
 
-def _redundant(groups: Groups, name: str, splits: dict[bytes, str]) -> LeftOut | None:
+def _redundant(groups: Groups, name: str, splits: dict[bytes, str]) -> str | None:
     """Return the reason if the groups of a feature are redundant, else record its split.
 
     `splits` maps each split of the rows in two to the first feature that makes it.
     """
     if len(groups) < 2:
-        return LeftOut("constant")
+        return "constant"
     if len(groups) > 2:
         return None
     half = list(groups.values())[-1]
     # a half and its complement are the same split: use the half without the first row as the key
     twin = splits.setdefault(np.packbits(half ^ half[0]).tobytes(), name)
-    return None if twin == name else LeftOut("same split", twin)
+    return None if twin == name else f"it splits the rows as {twin!r} does"
 
 
 def _distinct(

@@ -8,7 +8,7 @@ distribution `F` of PITs, `integral_0^1 s(c) (F(c) - c) dc <= W1(F, Uniform)`, w
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
@@ -18,16 +18,7 @@ from evenhand.search.cells import LEAST_WIDTH, mean_cdfs
 
 # --- directions of the miscalibration of a group
 
-Direction = Literal[
-    "outcomes lower than forecast",
-    "outcomes higher than forecast",
-    "intervals too narrow",
-    "intervals too wide",
-    "mixed",
-    "as forecast",
-    "too few rows",
-    "possible leak",
-]
+Direction = str
 """Values of the column `direction` in tables of groups, and of `FoundGroup.direction`."""
 
 LOWER: Final = "outcomes lower than forecast"
