@@ -46,8 +46,8 @@ MAX_GROUP_ERROR = 0.25
 def part_of(data: GeneratedDataset, start: int, stop: int, letter: str) -> GeneratedDataset:
     """Return the patients from `start` to `stop`, indexed by ids that start with `letter`."""
     ids = pd.Index([f"{letter}{row:04d}" for row in range(start, stop)], name="patient")
-    X, y, truth = (one[start:stop].set_axis(ids) for one in (data.X, data.y, data.truth))
-    return replace(data, X=X, y=y, truth=truth)
+    X, y, truth = data.X[start:stop], data.y[start:stop], data.truth[start:stop]
+    return replace(data, X=X.set_axis(ids), y=y.set_axis(ids), truth=truth.set_axis(ids))
 
 
 def make_tables(seed: int) -> dict[str, GeneratedDataset]:
@@ -194,8 +194,7 @@ def run(
     inform("writing reports ...")
     out.mkdir(parents=True, exist_ok=True)
     for name, part in tables.items():
-        table = part.X.assign(dose=part.y)
-        table.to_csv(out / f"{name}.csv", lineterminator="\n")
+        part.X.assign(dose=part.y).to_csv(out / f"{name}.csv", lineterminator="\n")
     for name, one in models.items():
         save(one, out / name)
     sourced = {}

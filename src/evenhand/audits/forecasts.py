@@ -193,7 +193,8 @@ class Imputation(NamedTuple):
 
     def take(self, rows: Ints) -> Self:
         """Return the completed times of some people."""
-        return type(self)(*(values[rows] for values in self))
+        values: tuple[Any, ...] = self
+        return type(self)(*(one[rows] for one in values))
 
     def positions(self, forecast: Forecast, pits: Floats, low: Floats, rows: Mask) -> Floats:
         """Return PITs, shape (n, m), with those of some people at their completed times.
