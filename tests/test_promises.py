@@ -490,3 +490,35 @@ def test_a_promise_of_gaps_needs_a_draw_for_each_outcome():
     )
     with pytest.raises(InputError, match=r"row 1 .*no draw"):
         test.update(rows)
+
+
+@pytest.mark.parametrize("statistic", ["mean_pit", "gap", "bias"])
+def test_any_split_of_rows_and_a_saved_state_give_identical_numbers(statistic):
+    rng = np.random.default_rng(11)
+    promise = Promise(statistic, MASS, TARGET, 0.95, LINK if statistic == "mean_pit" else None)
+
+    def some_rows(n):
+        u = rng.uniform(size=n)
+        made = rows_of(u, rng.uniform(size=n) < 0.9, r=rng.uniform(size=n))
+        excess = np.where(made.known, rng.uniform(-1, 1, size=n), np.nan)
+        return Rows(made.time, made.known, made.pit, made.r, made.base, excess)
+
+    def part(rows, cut):
+        pit = (rows.pit[0][cut], rows.pit[1][cut])
+        return Rows(rows.time[cut], rows.known[cut], pit, rows.r[cut], pit, rows.excess[cut])
+
+    whole, parts = PromiseTest(promise), PromiseTest(promise)
+    for day, n in enumerate((17, 0, 40, 3), start=1):
+        rows = some_rows(n)
+        whole.begin_period(day)
+        path = whole.update(rows)
+        parts.begin_period(day)
+        found = []
+        for cut in np.array_split(np.arange(n), 4):
+            found.append(parts.update(part(rows, cut)))
+            parts = PromiseTest.from_state(json.loads(json.dumps(parts.to_state())))
+        np.testing.assert_array_equal(np.concatenate(found), path)
+        assert parts.to_state() == whole.to_state()
+        assert parts.estimates() == whole.estimates()
+        np.testing.assert_array_equal(parts.since, whole.since)
+        assert parts.sides == whole.sides
