@@ -33,9 +33,9 @@ from evenhand.calibration import (
     cvar,
     least_error,
 )
-from evenhand.columns import check_groups
 from evenhand.links import Entropic
 from evenhand.search import ScanRows
+from evenhand.tables import check_groups
 
 Values = np.ndarray
 LOCATION, SLOPE, SCALE = 0.6, 0.8, 0.7

@@ -18,8 +18,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from evenhand.columns import GroupRule
 from evenhand.search import find_group, scan_groups
+from evenhand.tables import GroupRule
 from planted_groups import PLANTED, planted_table
 
 LEVEL = 0.025

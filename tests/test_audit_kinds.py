@@ -33,9 +33,9 @@ from evenhand.audits import (
 from evenhand.audits.forecasts import read_subject
 from evenhand.calibration import PITs, calibration_error, cell_error, covered
 from evenhand.certificates import WIDER_LEVELS, certify_events
-from evenhand.columns import EVERYONE
 from evenhand.distributions import OutcomeKind, Recalibrated, as_hurdle
 from evenhand.draws import jittered
+from evenhand.tables import EVERYONE
 from repeats import most_failures, repeats, statistical
 
 N = 800

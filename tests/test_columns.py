@@ -25,18 +25,18 @@ from evenhand import (
     save,
 )
 from evenhand._validate import InputError
-from evenhand.columns import (
+from evenhand.scale import forecast_parts
+from evenhand.tables import (
     Column,
     Evidence,
     Schema,
     Tally,
     UnseenValues,
     UnseenValuesWarning,
+    read_table,
     read_typed,
 )
-from evenhand.columns.values import FEW
-from evenhand.scale import forecast_parts
-from evenhand.tables import read_table
+from evenhand.tables.values import FEW
 from repeats import most_failures, repeats, statistical
 
 KEY = b"a key of 16 bytes or more"

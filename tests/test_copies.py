@@ -16,7 +16,7 @@ from sklearn.linear_model import BayesianRidge
 
 from command_outcome import Command
 from evenhand import Forecast, audit, certify, randomize
-from evenhand.columns import copies_in_words
+from evenhand.tables import copies_in_words
 
 Floats = NDArray[np.float64]
 Outcome = Callable[[Floats, np.random.Generator], Floats]

@@ -20,7 +20,6 @@ import evenhand
 from evenhand._validate import InputError
 from evenhand.audits import with_people
 from evenhand.calibration import calibration_error
-from evenhand.columns import GroupRule, TableEncoder
 from evenhand.draws import jittered
 from evenhand.links import Entropic
 from evenhand.search import cut_trees, find_group, group_learners, learned_group, scan_groups
@@ -35,6 +34,7 @@ from evenhand.search.patterns import (
     wave_weights,
     waves,
 )
+from evenhand.tables import GroupRule, TableEncoder
 from planted_groups import PLANTED, planted_table
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 

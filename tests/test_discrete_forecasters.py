@@ -31,7 +31,6 @@ from evenhand import (
     load,
     save,
 )
-from evenhand.columns import UnseenValuesWarning
 from evenhand.distributions import Hurdle, OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.forecasters import (
@@ -40,6 +39,7 @@ from evenhand.forecasters import (
     HurdleRegressor,
     as_forecaster,
 )
+from evenhand.tables import UnseenValuesWarning
 from forecaster_examples import (
     DISCRETE,
     DiscreteExample,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from evenhand._validate import InputError
-from evenhand.columns import TableEncoder
-from evenhand.columns.encoding import KINDS
+from evenhand.tables import TableEncoder
+from evenhand.tables.encoding import KINDS
 
 
 def encoded(train: Any, new: Any = None) -> dict[str, list[float]]:

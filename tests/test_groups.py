@@ -17,10 +17,10 @@ from evenhand._validate import InputError
 from evenhand.audits import Note, NoteKind, notes_of
 from evenhand.calibration import count_pits
 from evenhand.certificates import certify_pit
-from evenhand.columns import Condition, Group, GroupRule, check_groups, group_columns
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
 from evenhand.scale import ColumnSubject, audit_parts
 from evenhand.search import scan_groups
+from evenhand.tables import Condition, Group, GroupRule, check_groups, group_columns
 
 N = 240
 RNG = np.random.default_rng(0)

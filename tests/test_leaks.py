@@ -12,10 +12,10 @@ import pytest
 from scipy.special import ndtr
 
 from evenhand import Forecast, audit
-from evenhand.columns import check_groups
 from evenhand.report import Verdict
 from evenhand.scale import ColumnSubject, audit_parts
 from evenhand.search import find_leaks, leaks
+from evenhand.tables import check_groups
 
 N = 2000
 QUICK: dict[str, Any] = {

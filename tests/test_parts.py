@@ -22,9 +22,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand._validate import InputError
-from evenhand.columns import Column, Schema
 from evenhand.tables import (
+    Column,
     Parts,
+    Schema,
     TableWriter,
     open_parts,
     read_table,

@@ -29,10 +29,10 @@ from evenhand import (
     save,
 )
 from evenhand.calibration import calibration_error
-from evenhand.columns import Partition, Schema, UnseenValuesWarning, group_columns
 from evenhand.distributions import Normal, Recalibrated
 from evenhand.forecasters.maps import learn_maps
 from evenhand.forecasters.samples import plotting_positions
+from evenhand.tables import Partition, Schema, UnseenValuesWarning, group_columns
 from forecaster_examples import linear_task
 
 Floats = NDArray[np.float64]

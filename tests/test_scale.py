@@ -29,7 +29,6 @@ from evenhand.audits.outcomes import forecast_of, read_forecast
 from evenhand.calibration import PIT_BINS as BINS
 from evenhand.calibration import calibration_error
 from evenhand.certificates import LinkBase, certify_pit, wider_intervals
-from evenhand.columns import Partition, Seen, group_columns
 from evenhand.draws import fresh
 from evenhand.forecast import cell_ends
 from evenhand.scale import ModelSubject, Repeated, audit_parts, forecast_parts, parts_audit
@@ -40,7 +39,7 @@ from evenhand.scale.passes import (
     block_generator,
     survey_part,
 )
-from evenhand.tables import Parts, open_parts
+from evenhand.tables import Partition, Parts, Seen, group_columns, open_parts
 from parts_examples import (
     ASKED,
     GIVEN,

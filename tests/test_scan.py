@@ -17,9 +17,9 @@ from scipy import stats
 
 from evenhand._validate import InputError
 from evenhand.calibration import calibration_error, covered
-from evenhand.columns import group_columns, partition
 from evenhand.search import pairs as mask_pairs
 from evenhand.search import scan_groups
+from evenhand.tables import group_columns, partition
 
 BINS = mask_pairs.BINS
 

@@ -24,12 +24,12 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 from evenhand import Forecast, InputError, RandomizedRegressor, Service, save
-from evenhand.columns import Schema, UnseenValues
 from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import Normal, from_records
 from evenhand.draws import KeyedDraws
 from evenhand.service import Served, open_log, verify
 from evenhand.service.features import RowReader, UnseenFeatures
+from evenhand.tables import Schema, UnseenValues
 from forecaster_examples import DISCRETE, EXAMPLES, linear_task, small_boosted
 from log_writers import wait_for
 

@@ -17,10 +17,10 @@ from sklearn.linear_model import PoissonRegressor
 from evenhand import CountRegressor, save
 from evenhand._files import write_text
 from evenhand._validate import InputError
-from evenhand.columns import group_columns
 from evenhand.tables import (
     TABLE_ENDINGS,
     check_writable,
+    group_columns,
     id_column,
     number_column,
     read_table,

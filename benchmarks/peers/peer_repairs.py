@@ -32,7 +32,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 
 from evenhand import RecalibratedRegressor
-from evenhand.columns import GroupRule
+from evenhand.tables import GroupRule
 
 N_LEARN = 3000
 N_FRESH = 20_000

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from evenhand._validate import DiscreteOutcomeWarning, InputError, MissingExtraError
     from evenhand.audits import Audit, audit, audit_pit, certify, compare
     from evenhand.certificates import Certificate, certify_pit
-    from evenhand.columns import UnseenValuesWarning
     from evenhand.forecast import Forecast
     from evenhand.forecasters import (
         BoostedDistributionRegressor,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from evenhand.selection import Selection, randomize
     from evenhand.service import Service
     from evenhand.store import load, save
+    from evenhand.tables import UnseenValuesWarning
 
 _HOMES = {
     "Audit": "audits",
@@ -49,7 +49,7 @@ _HOMES = {
     "RecalibratedRegressor": "forecasters",
     "Selection": "selection",
     "Service": "service",
-    "UnseenValuesWarning": "columns",
+    "UnseenValuesWarning": "tables",
     "Watch": "monitoring",
     "audit": "audits",
     "audit_pit": "audits",

@@ -41,10 +41,9 @@ from evenhand.calibration import (
     share_interval,
 )
 from evenhand.certificates import ONE_ROW_EACH
-from evenhand.columns import check_groups
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
-from evenhand.tables import row_blocks, take_rows
+from evenhand.tables import check_groups, row_blocks, take_rows
 
 
 class StepLoss:

@@ -22,9 +22,9 @@ from evenhand.datasets import GeneratedDataset, make_doses
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit
-    from evenhand.columns import GroupRule
     from evenhand.forecasters import RecalibratedRegressor
     from evenhand.selection import Selection
+    from evenhand.tables import GroupRule
 
 SCHEMA = "evenhand.demo/1"
 

@@ -29,10 +29,10 @@ from evenhand.certificates import (
     certify_pit,
     certify_times,
 )
-from evenhand.columns import check_groups
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.report import Note, NoteKind
+from evenhand.tables import check_groups
 
 # --- certificates by the kind of outcome
 

@@ -24,10 +24,10 @@ from evenhand.audits.plain import SCHEMA, audit_schema, plain_records, write_tab
 from evenhand.audits.result import Audit
 from evenhand.audits.row_record import EDGES, RowRecord, intersections
 from evenhand.calibration import n_effective, own_parts
-from evenhand.columns import EVERYONE
 from evenhand.distributions import OutcomeKind
 from evenhand.report import Measure, Quantity, comparison_html, comparison_text, difference_in_words
 from evenhand.search import POSSIBLE_LEAK
+from evenhand.tables import EVERYONE
 
 # --- layout of recorded audits
 

@@ -55,12 +55,12 @@ from evenhand.calibration import (
     holm,
     simultaneous_intervals,
 )
-from evenhand.columns import EVERYONE, Group, Partition
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh
 from evenhand.forecast import Forecast
 from evenhand.links import Link
 from evenhand.report import Measure, Note, NoteKind, notes_of
+from evenhand.tables import EVERYONE, Group, Partition
 
 # --- tables of groups that were counted in all rows
 

@@ -43,12 +43,11 @@ from evenhand.audits.tables import plain_widths
 from evenhand.calibration import Grid, PITs, calibration_error, cell_error
 from evenhand.censoring import CensoredTimes, KaplanMeier
 from evenhand.certificates import LinkBase
-from evenhand.columns import as_table, copies_in_words
 from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh
 from evenhand.forecast import Forecast, check_forecast_of_times, forecast_values
 from evenhand.report import Measure, Note, NoteKind
-from evenhand.tables import row_blocks, take_rows
+from evenhand.tables import as_table, copies_in_words, row_blocks, take_rows
 
 # --- simulated outcomes, for the null distribution of searches
 

@@ -28,8 +28,8 @@ from evenhand.calibration import (
     rate_error,
     simultaneous_intervals,
 )
-from evenhand.columns import EVERYONE, Condition, Group, GroupRule, Groups, as_table
 from evenhand.report import Note, NoteKind
+from evenhand.tables import EVERYONE, Condition, Group, GroupRule, Groups, as_table
 
 # --- groups that are significantly off, with rules that select them among other rows
 

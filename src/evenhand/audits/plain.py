@@ -20,9 +20,9 @@ from evenhand._files import link_target, write_text
 from evenhand._format import finite
 from evenhand._validate import InputError
 from evenhand.audits.group_tests import Family, plain_groups
-from evenhand.columns import UnseenValues
 from evenhand.distributions import OutcomeKind
 from evenhand.report import findings_of, status_of
+from evenhand.tables import UnseenValues
 
 if TYPE_CHECKING:
     from evenhand.audits.result import Audit

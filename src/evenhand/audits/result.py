@@ -26,7 +26,6 @@ from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.audits.survival import CensoringCounts
 from evenhand.calibration import GivenForecast
 from evenhand.censoring import CensoredTimes
-from evenhand.columns import GroupRule, UnseenValues, as_table
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import OWN_VALUES, Forecast
@@ -41,6 +40,7 @@ from evenhand.report import (
     findings_of,
     status_of,
 )
+from evenhand.tables import GroupRule, UnseenValues, as_table
 
 if TYPE_CHECKING:
     from evenhand.forecasters import RecalibratedRegressor

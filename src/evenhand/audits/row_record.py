@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Mask
 from evenhand.calibration import PITs, ramps_at
-from evenhand.columns import Groups, feature_groups
 from evenhand.report import Measure
+from evenhand.tables import Groups, feature_groups
 
 MOST_ROWS = 20_000
 """Most rows of a record; audits of more rows have none."""

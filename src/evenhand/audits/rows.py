@@ -13,11 +13,17 @@ from numpy.typing import NDArray
 from evenhand._ids import check_cluster
 from evenhand._validate import Floats, InputError, bad_input, check_weights
 from evenhand.audits.forecasts import Subject
-from evenhand.columns import Groups, TableEncoder, are_probabilities, as_table, check_groups
 from evenhand.draws import one_row_each
 from evenhand.report import Note, NoteKind
 from evenhand.search import LEAK_COLUMNS, find_leaks
-from evenhand.tables import take_rows
+from evenhand.tables import (
+    Groups,
+    TableEncoder,
+    are_probabilities,
+    as_table,
+    check_groups,
+    take_rows,
+)
 
 
 @dataclass(frozen=True)

@@ -62,13 +62,12 @@ from evenhand.calibration import (
     probability_scores,
 )
 from evenhand.censoring import given_times
-from evenhand.columns import EVERYONE, Schema, UnseenValues, as_pandas, unreported
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 from evenhand.report import Measure, Note, NoteKind, units_of
 from evenhand.search import FEW_ROWS
-from evenhand.tables import take_rows
+from evenhand.tables import EVERYONE, Schema, UnseenValues, as_pandas, take_rows, unreported
 
 # --- parts that need only PITs, in their order
 

@@ -26,8 +26,8 @@ from evenhand.calibration import (
     share_interval,
 )
 from evenhand.censoring import CensoredTimes, KaplanMeier
-from evenhand.columns import EVERYONE, Groups
 from evenhand.report import Measure
+from evenhand.tables import EVERYONE, Groups
 
 # --- reliability
 

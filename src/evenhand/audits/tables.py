@@ -16,9 +16,9 @@ from evenhand.audits.outcomes import Simulate
 from evenhand.audits.scores import BAND_ENDS, LEVELS, Band, bands_at
 from evenhand.calibration import GroupSums, Interval, PITs, coverage_name, covered, holm
 from evenhand.certificates import MASSES, WIDER_LEVELS, PITCertificate
-from evenhand.columns import Group, Groups
 from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.search import Scanned
+from evenhand.tables import Group, Groups
 
 WORST_COLUMNS = ("mass", "n", "error", "null_mean", "null_low", "null_high", "certified")
 

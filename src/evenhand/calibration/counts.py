@@ -25,8 +25,8 @@ from evenhand._validate import Floats, InputError, bad_input, check_fraction
 from evenhand.calibration.errors import binned_distance, cell_row_distances, row_distances
 from evenhand.calibration.pits import Pit, PITs, as_pits, check_own_draws
 from evenhand.calibration.scores import is_inside, touches
-from evenhand.columns import check_groups
 from evenhand.draws import RandomState, generator
+from evenhand.tables import check_groups
 
 Ints = NDArray[np.int64]
 

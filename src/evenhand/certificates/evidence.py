@@ -40,9 +40,9 @@ from evenhand.certificates.deterministic_intervals import (
     wider_intervals,
     wider_intervals_of_counts,
 )
-from evenhand.columns import check_groups
 from evenhand.draws import jittered, one_row_each
 from evenhand.links import Link
+from evenhand.tables import check_groups
 
 
 class LinkBase(NamedTuple):

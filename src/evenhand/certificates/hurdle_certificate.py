@@ -42,10 +42,10 @@ from evenhand.certificates.evidence import CountEvidence, LinkBase, RowEvidence,
 from evenhand.certificates.link_certificate import LinkCertificate
 from evenhand.certificates.pit_certificate import PITCertificate, certify_counts, certify_pit
 from evenhand.certificates.promise import Promise
-from evenhand.columns import check_groups
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.links import Link
+from evenhand.tables import check_groups
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -38,10 +38,10 @@ from evenhand.certificates.hurdle_certificate import HurdleCertificate, with_one
 from evenhand.certificates.link_certificate import certify_link
 from evenhand.certificates.pit_certificate import AVERAGE_SHARE, PITCertificate, check_options
 from evenhand.certificates.promise import Promise
-from evenhand.columns import check_groups
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.links import Link
+from evenhand.tables import check_groups
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

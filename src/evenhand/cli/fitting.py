@@ -372,10 +372,10 @@ def _training_rows(
     drop_missing: bool,
 ) -> tuple[pd.DataFrame, pd.DataFrame, Floats, str, OutcomeKind]:
     """Return rows, features and checked outcomes, the name of the rows, and the kind of target."""
-    from evenhand import columns
+    from evenhand import tables
     from evenhand.forecasters import check_support
 
-    data, remarks = columns.read_typed(table, text=named)
+    data, remarks = tables.read_typed(table, text=named)
     data, y, source, _ = with_outcomes(data, target, drop_missing, table.name)
     # ids are not features: a model could memorize people
     X = _features(data, [target, *named, *listed_names("--drop", drop)], table.name)

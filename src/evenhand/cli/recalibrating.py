@@ -34,10 +34,9 @@ from evenhand.cli.serving import parse_levels, serve
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from evenhand.columns import GroupRule
     from evenhand.forecasters import RecalibratedRegressor
     from evenhand.scale import ColumnSubject
-    from evenhand.tables import Parts
+    from evenhand.tables import GroupRule, Parts
 
 SCHEMA = "evenhand.recalibration/1"
 """Layout of the JSON that is printed with --target."""
@@ -204,8 +203,8 @@ def _rule(
     text: str, present: Sequence[str], outcome: Mapping[str, str], source: str
 ) -> tuple[str, GroupRule]:
     """Return the name and the rule of a group."""
-    from evenhand.columns import GroupRule
     from evenhand.forecast import OWN_VALUES
+    from evenhand.tables import GroupRule
 
     columns = list(dict.fromkeys([*present, *OWN_VALUES]))
     try:

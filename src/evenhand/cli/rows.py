@@ -32,10 +32,9 @@ if TYPE_CHECKING:
 
     from evenhand._validate import Mask
     from evenhand.audits import Audit, Condition, Note
-    from evenhand.columns import Group, Groups
     from evenhand.distributions import OutcomeKind
     from evenhand.scale import ColumnSubject, ModelSubject
-    from evenhand.tables import Parts
+    from evenhand.tables import Group, Groups, Parts
 
 
 # --- table columns named by options, and the labels of people
@@ -437,10 +436,10 @@ class Rows:
 
 def read_rows(request: Request) -> Rows:
     """Read the table of an audit, and check its outcomes, its people and the chosen columns."""
-    from evenhand import columns, tables
+    from evenhand import tables
 
     source = request.rows.name
-    data, remarks = columns.read_typed(
+    data, remarks = tables.read_typed(
         request.rows, schema=request.subject.schema, text=request.texts
     )
     for remark in remarks:
@@ -462,8 +461,8 @@ def read_rows(request: Request) -> Rows:
         check_outcomes(y, name=place, kind=kind, remedy=request.subject.remedy_for(y))
     people = people_of(data, request.id_column, request.cluster, request.target, source)
     named, searched = request.columns(list(data.columns))
-    known = columns.group_columns(data, named, source=source)
-    groups = columns.Groups(known.pairs(), _memberships(request, data, source))
+    known = tables.group_columns(data, named, source=source)
+    groups = tables.Groups(known.pairs(), _memberships(request, data, source))
     weights = None
     if request.weight is not None:
         weights = tables.number_column(data, request.weight, source=source)
@@ -475,7 +474,7 @@ def _memberships(request: Request, data: pd.DataFrame, source: str) -> list[tupl
     """Return each group whose members are known by probability, with its column."""
     import pandas as pd
 
-    from evenhand import columns, tables
+    from evenhand import tables
 
     option = "--group-probabilities"
     parts = {request.target: "target"}
@@ -483,12 +482,12 @@ def _memberships(request: Request, data: pd.DataFrame, source: str) -> list[tupl
     found = []
     for name in names:
         shares = tables.number_column(data, name, source=source)
-        if not columns.are_probabilities(pd.Series(shares)):
+        if not tables.are_probabilities(pd.Series(shares)):
             place = f"{source}: column {name!r} of {option}"
             rule = "contain probabilities from 0 to 1, some strictly between"
             got = f"values from {shares.min():g} to {shares.max():g}"
             raise bad_input(place, rule, got, "name columns of labels in --groups")
-        found.append((columns.Group.given(name), shares))
+        found.append((tables.Group.given(name), shares))
     return found
 
 

@@ -22,7 +22,6 @@ from evenhand._validate import (
     not_numbers,
     typed,
 )
-from evenhand.columns import Schema, as_pandas, refuse_repeated_names, unreported, warn_unseen
 from evenhand.distributions import NO_BINARY_RANDOMIZATION, Distribution, OutcomeKind, Support
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
@@ -46,7 +45,15 @@ from evenhand.forecasters.bounds import (
     stored_bounds,
     to_line,
 )
-from evenhand.tables import row_blocks, take_rows
+from evenhand.tables import (
+    Schema,
+    as_pandas,
+    refuse_repeated_names,
+    row_blocks,
+    take_rows,
+    unreported,
+    warn_unseen,
+)
 
 POINT_ROWS = 1024
 """Number of rows whose means are computed at once, as a mean without a closed form needs a table of

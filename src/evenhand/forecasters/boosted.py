@@ -23,13 +23,13 @@ from evenhand._validate import (
     require_extra,
     typed_fields,
 )
-from evenhand.columns import CategoryColumn, TableEncoder
 from evenhand.distributions import LocationScale, Quantiles
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.bounds import Bounds
 from evenhand.forecasters.samples import residual_distribution, smallest_gap, weighted_quantiles
+from evenhand.tables import CategoryColumn, TableEncoder
 
 # --- settings of the trees, by the size of the training table
 

@@ -12,10 +12,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 from evenhand._format import in_full, percent
 from evenhand._validate import MILD_ATOM, Floats, InputError, Ints, bad_input
-from evenhand.columns import TableEncoder
 from evenhand.distributions import Distribution, Support, Transformed, Truncated
 from evenhand.forecasters.adapters import ResidualBase, final_step, kind_of
-from evenhand.tables import take_rows
+from evenhand.tables import TableEncoder, take_rows
 
 # --- choice of the bend of a support's map: from a logarithm near a bound to a line far from it
 

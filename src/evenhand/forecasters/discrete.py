@@ -21,7 +21,6 @@ from evenhand._validate import (
     check_outcomes,
     outcomes_checked,
 )
-from evenhand.columns import unreported
 from evenhand.distributions import Categorical, End, OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
@@ -39,7 +38,7 @@ from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.bounds import FARTHEST_BOUND, Bounds, has_own_support
 from evenhand.forecasters.randomized import RandomizedRegressor
 from evenhand.forecasters.table_models import TableClassifier, TableCounts
-from evenhand.tables import take_rows
+from evenhand.tables import take_rows, unreported
 
 
 class DiscreteForecaster(Forecaster):

@@ -12,10 +12,18 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand._validate import InputError, Mask, bad_input, check_column
-from evenhand.columns import Group, GroupRule, Partition, as_pandas, as_table, kind_of, label
 from evenhand.forecast import OWN_VALUES, Forecast, forecast_values
 from evenhand.forecasters.maps import Everyone, Labelled, Labels, Members, Overlapping
-from evenhand.tables import column_of
+from evenhand.tables import (
+    Group,
+    GroupRule,
+    Partition,
+    as_pandas,
+    as_table,
+    column_of,
+    kind_of,
+    label,
+)
 
 # --- groups of rows for separate recalibration maps, defined by columns or by a function
 

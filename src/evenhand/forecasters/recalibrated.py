@@ -27,7 +27,6 @@ from evenhand._validate import (
 )
 from evenhand.calibration import n_effective, rate_error
 from evenhand.censoring import CensoredTimes, given_times
-from evenhand.columns import EVERYONE
 from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast, check_atom_at_horizon, forecast_values
@@ -48,7 +47,7 @@ from evenhand.forecasters.groups import By, ByGroups, Grouping, NamedGroups
 from evenhand.forecasters.held_out import HeldOut, Maps
 from evenhand.forecasters.maps import Labelled, Members
 from evenhand.forecasters.pit_cells import PitCells
-from evenhand.tables import take_rows
+from evenhand.tables import EVERYONE, take_rows
 
 # --- held-out check of recalibration: whether maps helped, by group, on rows not used for them
 

@@ -14,9 +14,9 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from evenhand._validate import Floats, Ints
-from evenhand.columns import TableEncoder
 from evenhand.forecasters.adapters import on_grids
 from evenhand.forecasters.boosted import fitting_leaf_size, fitting_leaves
+from evenhand.tables import TableEncoder
 
 N_FOLDS = 5
 """Number of folds for the choice between the models."""

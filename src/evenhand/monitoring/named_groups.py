@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import Ints, Mask, about, bad_input, check_column, coded
-from evenhand.columns import EVERYONE, Group, Partition, label
+from evenhand.tables import EVERYONE, Group, Partition, label
 
 MOST_LATER = 100
 """Most groups of one column that may appear after the first update; more are most likely ids."""

@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._validate import Floats, InputError, Mask, as_floats, bad_input
-from evenhand.columns import as_pandas, as_table
 from evenhand.links import Link
+from evenhand.tables import as_pandas, as_table
 
 # --- checks of the columns of served rows. Every message names the first wrong row
 

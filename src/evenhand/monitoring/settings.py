@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import InputError, bad_input, check_choice, check_fraction
-from evenhand.columns import EVERYONE, check_names
 from evenhand.monitoring.rows import as_horizon
+from evenhand.tables import EVERYONE, check_names
 
 # --- calendar periods of a watch, in UTC
 

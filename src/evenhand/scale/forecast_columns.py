@@ -29,10 +29,9 @@ from evenhand._validate import (
     largest_atom,
     short,
 )
-from evenhand.columns import Schema
 from evenhand.distributions import SUM_TOLERANCE, OutcomeKind
 from evenhand.forecast import Forecast
-from evenhand.tables import number_column
+from evenhand.tables import Schema, number_column
 
 # --- names of columns with forecasts, and the levels, values and times at their ends
 

@@ -18,7 +18,6 @@ import pandas as pd
 
 from evenhand._files import Partial, link_target
 from evenhand._validate import Floats, InputError, check_column
-from evenhand.columns import UnseenValues
 from evenhand.distributions import Categorical, Distribution, OutcomeKind, as_hurdle, curve_times
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
@@ -31,6 +30,7 @@ from evenhand.tables import (
     TABLE_ENDINGS,
     Parts,
     TableWriter,
+    UnseenValues,
     check_writable,
     id_column,
     open_parts,

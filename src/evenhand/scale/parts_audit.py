@@ -38,7 +38,6 @@ from evenhand.audits import (
     with_rows,
 )
 from evenhand.certificates import WIDER_LEVELS
-from evenhand.columns import Groups, Partition
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.scale.engine import over_parts
@@ -54,7 +53,7 @@ from evenhand.scale.passes import (
 )
 from evenhand.scale.people import RowSet
 from evenhand.scale.subjects import as_subject
-from evenhand.tables import Parts, number_column, open_parts
+from evenhand.tables import Groups, Partition, Parts, number_column, open_parts
 
 SAMPLE_SIZE = 100_000
 """Size of the random sample that is audited in memory."""

@@ -16,19 +16,22 @@ from numpy.typing import NDArray
 
 from evenhand._validate import InputError, about, check_column, coded
 from evenhand.audits import CountPlan, RowCounts, count_rows
-from evenhand.columns import (
+from evenhand.scale.engine import Advance
+from evenhand.scale.people import People, RowSet
+from evenhand.scale.subjects import Subject, refusals, searched_columns
+from evenhand.tables import (
     Evidence,
+    Parts,
     Schema,
     Seen,
     UnseenValues,
     check_names,
     found_schema,
+    id_column,
+    number_column,
+    parse_numbers,
     text_dates,
 )
-from evenhand.scale.engine import Advance
-from evenhand.scale.people import People, RowSet
-from evenhand.scale.subjects import Subject, refusals, searched_columns
-from evenhand.tables import Parts, id_column, number_column, parse_numbers
 
 # --- columns that an audit of a table in parts reads, by purpose
 

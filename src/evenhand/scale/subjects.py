@@ -11,11 +11,10 @@ from typing import Any
 import pandas as pd
 
 from evenhand._validate import Floats, InputError
-from evenhand.columns import Schema, unreported
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.scale.forecast_columns import ColumnSubject, check_events
-from evenhand.tables import Parts
+from evenhand.tables import Parts, Schema, unreported
 
 SOURCES = ("r", "context", "key")
 """Columns, in forecasts written by evenhand, from which a draw can be reproduced."""

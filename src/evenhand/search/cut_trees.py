@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.columns import Condition, TableEncoder
+from evenhand.tables import Condition, TableEncoder
 
 CUTS = 19
 """Largest number of cuts of one column: at every 5% of its rows."""

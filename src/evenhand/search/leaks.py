@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.columns import Groups, as_numbers, as_table, feature_groups
+from evenhand.tables import Groups, as_numbers, as_table, feature_groups
 
 LEAK_COLUMNS = ("kind", "name", "column", "apart", "rank_correlation", "forecast_rank_correlation")
 

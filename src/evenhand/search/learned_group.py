@@ -24,7 +24,6 @@ from evenhand._validate import (
     check_rows,
 )
 from evenhand.calibration import PITs, as_pits, covered
-from evenhand.columns import Condition, GroupRule, TableEncoder, as_table
 from evenhand.draws import RandomState, generator
 from evenhand.search.cut_trees import (
     RULE_STRETCH,
@@ -36,7 +35,7 @@ from evenhand.search.cut_trees import (
 )
 from evenhand.search.group_learners import Fit, LearnedScore, best_score, learn_fits, top_rows
 from evenhand.search.patterns import Direction, direction_of, null_moments, pattern_values
-from evenhand.tables import take_rows
+from evenhand.tables import Condition, GroupRule, TableEncoder, as_table, take_rows
 
 # --- result of a search for a learned group
 

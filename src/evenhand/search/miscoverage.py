@@ -13,9 +13,8 @@ from scipy import special
 
 from evenhand._validate import Floats, bad_input, check_count, check_fraction
 from evenhand.calibration import PITs, as_pits, covered
-from evenhand.columns import TableEncoder, as_table
 from evenhand.draws import RandomState, generator
-from evenhand.tables import take_rows
+from evenhand.tables import TableEncoder, as_table, take_rows
 
 MISCOVERAGE_COLUMNS = ("level", "excess", "low", "high", "n", "lowest_fifth", "highest_fifth")
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.calibration import PITs, line_distance, ramps_at
-from evenhand.columns import Group, Groups, feature_groups
-from evenhand.tables import row_blocks
+from evenhand.tables import Group, Groups, feature_groups, row_blocks
 
 # --- indicator matrix of groups
 

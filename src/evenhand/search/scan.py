@@ -38,10 +38,10 @@ from evenhand.calibration import (
     row_values,
     simultaneous_intervals,
 )
-from evenhand.columns import Group, Groups, as_table, check_groups
 from evenhand.draws import RandomState, generator
 from evenhand.search.pairs import ALL_ROWS, BINS, Masks, make_masks, scan_pairs
 from evenhand.search.patterns import AS_FORECAST, HIGHER, LOWER, NARROW, TOO_SMALL, WIDE, Direction
+from evenhand.tables import Group, Groups, as_table, check_groups
 
 # --- names and directions
 

@@ -23,7 +23,6 @@ from evenhand._validate import (
 )
 from evenhand.audits import spread_step
 from evenhand.calibration import Grid
-from evenhand.columns import as_table, copies_in_words, unreported
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator, jittered
 from evenhand.forecast import Forecast
@@ -64,6 +63,7 @@ from evenhand.selection.times import (
     times_choice,
     with_horizon,
 )
+from evenhand.tables import as_table, copies_in_words, unreported
 
 # --- choice of a link around a deterministic model (method: proof, choosing a link)
 

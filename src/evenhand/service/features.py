@@ -15,7 +15,8 @@ import pandas as pd
 
 from evenhand._format import and_more, percent
 from evenhand._validate import InputError, bad_input, did_you_mean, first_names, is_container
-from evenhand.columns import (
+from evenhand.service.chain import digest_of
+from evenhand.tables import (
     Column,
     Schema,
     Tally,
@@ -24,7 +25,6 @@ from evenhand.columns import (
     level,
     refuse_repeated_names,
 )
-from evenhand.service.chain import digest_of
 
 # --- values of one column of served rows, as JSON values and as arrays for a model
 

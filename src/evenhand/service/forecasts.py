@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from evenhand._format import finite
 from evenhand._validate import Floats, InputError, bad_input, check_fraction, first_names
-from evenhand.columns import unreported
 from evenhand.decisions import BayesDecision
 from evenhand.distributions import (
     Distribution,
@@ -29,6 +28,7 @@ from evenhand.forecasters import Forecaster
 from evenhand.links import Link
 from evenhand.service.features import Features, RowReader
 from evenhand.store import foreign_parts, load_with_hash, pack
+from evenhand.tables import unreported
 
 Decide = Callable[[Forecast], Sequence[Any]] | BayesDecision
 """Rule for actions: a function from a forecast to one action per row, or a `BayesDecision`."""

@@ -9,7 +9,6 @@ from typing import Any, get_args
 
 from evenhand._format import count
 from evenhand._validate import InputError, about, check_column
-from evenhand.columns import as_pandas
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
 from evenhand.service.chain import verify
@@ -18,7 +17,7 @@ from evenhand.service.decision_log import DecisionLog, Head, Logged
 from evenhand.service.features import Features, RowReader
 from evenhand.service.forecasts import Decide, Forecasting, Loaded, loaded
 from evenhand.service.replay_result import Check, Difference, Replay, ReplayPart
-from evenhand.tables import Parts, id_column
+from evenhand.tables import Parts, as_pandas, id_column
 
 TOLERANCE = 1e-9
 """Largest relative difference of numbers that are equal: other processors change last digits."""

@@ -14,7 +14,6 @@ import numpy as np
 from evenhand._format import one_line
 from evenhand._ids import id_text
 from evenhand._validate import Floats, InputError, bad_input, check_choice
-from evenhand.columns import Schema
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
 from evenhand.service.batches import Batches, Ticket
@@ -25,6 +24,7 @@ from evenhand.service.forecasts import Decide, Forecasting, check_levels, loaded
 from evenhand.service.outcomes import record_outcome
 from evenhand.service.replay import replay_forecast
 from evenhand.service.replay_result import Replay
+from evenhand.tables import Schema
 
 # --- forecasts as they are served
 

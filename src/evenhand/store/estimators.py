@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import InputError, check_indices
-from evenhand.columns import TableEncoder
 from evenhand.forecasters import SpreadTrees
 from evenhand.store.manifest import error_text
+from evenhand.tables import TableEncoder
 
 # --- bounds on the unpacked size of stored parts, so that a small file cannot fill the memory
 

@@ -1,4 +1,4 @@
-"""Reading and writing of tables as csv and parquet files, whole or in blocks.
+"""Tables: files, kinds of columns, values seen in training, and groups of rows.
 
 Error messages are one line with file, column, row, value and remedy. Row numbers count data rows
 from 1, without empty lines.
@@ -6,25 +6,53 @@ from 1, without empty lines.
 
 from __future__ import annotations
 
-from evenhand.tables.cells import as_mask as as_mask
 from evenhand.tables.cells import column_of as column_of
 from evenhand.tables.cells import id_column as id_column
 from evenhand.tables.cells import is_text as is_text
-from evenhand.tables.cells import missing_words as missing_words
 from evenhand.tables.cells import number_column as number_column
 from evenhand.tables.cells import parse_numbers as parse_numbers
-from evenhand.tables.cells import parse_text_numbers as parse_text_numbers
 from evenhand.tables.cells import refuse_repeated as refuse_repeated
 from evenhand.tables.cells import refuse_row as refuse_row
 from evenhand.tables.cells import repeated_id as repeated_id
 from evenhand.tables.cells import row_blocks as row_blocks
 from evenhand.tables.cells import take_rows as take_rows
-from evenhand.tables.cells import text_array as text_array
+from evenhand.tables.copies import copies_in_words as copies_in_words
+from evenhand.tables.encoding import CategoryColumn as CategoryColumn
+from evenhand.tables.encoding import TableEncoder as TableEncoder
 from evenhand.tables.files import TABLE_ENDINGS as TABLE_ENDINGS
-from evenhand.tables.files import holds_text as holds_text
 from evenhand.tables.files import read_table as read_table
+from evenhand.tables.given_groups import are_probabilities as are_probabilities
+from evenhand.tables.given_groups import check_groups as check_groups
+from evenhand.tables.given_groups import check_names as check_names
+from evenhand.tables.given_groups import feature_groups as feature_groups
+from evenhand.tables.given_groups import group_columns as group_columns
+from evenhand.tables.group_rules import GroupRule as GroupRule
+from evenhand.tables.groups import EVERYONE as EVERYONE
+from evenhand.tables.groups import Condition as Condition
+from evenhand.tables.groups import Group as Group
+from evenhand.tables.groups import Groups as Groups
+from evenhand.tables.groups import label as label
+from evenhand.tables.partition import Partition as Partition
+from evenhand.tables.partition import Seen as Seen
 from evenhand.tables.parts import Parts as Parts
 from evenhand.tables.parts import open_parts as open_parts
+from evenhand.tables.schema import Column as Column
+from evenhand.tables.schema import Evidence as Evidence
+from evenhand.tables.schema import Schema as Schema
+from evenhand.tables.schema import found_schema as found_schema
+from evenhand.tables.schema import read_typed as read_typed
+from evenhand.tables.unseen import Tally as Tally
+from evenhand.tables.unseen import UnseenValues as UnseenValues
+from evenhand.tables.unseen import UnseenValuesWarning as UnseenValuesWarning
+from evenhand.tables.unseen import unreported as unreported
+from evenhand.tables.unseen import warn_unseen as warn_unseen
+from evenhand.tables.values import as_numbers as as_numbers
+from evenhand.tables.values import as_pandas as as_pandas
+from evenhand.tables.values import as_table as as_table
+from evenhand.tables.values import kind_of as kind_of
+from evenhand.tables.values import level as level
+from evenhand.tables.values import refuse_repeated_names as refuse_repeated_names
+from evenhand.tables.values import text_dates as text_dates
 from evenhand.tables.writing import TableWriter as TableWriter
 from evenhand.tables.writing import check_writable as check_writable
 from evenhand.tables.writing import spreadsheet_safe as spreadsheet_safe

@@ -15,7 +15,6 @@ from sklearn.frozen import FrozenEstimator
 
 from evenhand._format import count
 from evenhand._validate import Floats, InputError, bad_input
-from evenhand.columns import unreported
 from evenhand.distributions import (
     Categorical,
     Distribution,
@@ -37,7 +36,7 @@ from evenhand.forecasters.adapters.base import (
     predict_options,
     thawed,
 )
-from evenhand.tables import take_rows
+from evenhand.tables import take_rows, unreported
 
 # --- conversion of discrete distributions of other libraries
 

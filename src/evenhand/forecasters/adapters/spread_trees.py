@@ -10,8 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from evenhand._validate import Floats, Ints
-from evenhand.columns import TableEncoder, as_pandas
-from evenhand.tables import row_blocks
+from evenhand.tables import TableEncoder, as_pandas, row_blocks
 
 MOST_TREES = 100
 """Largest number of trees. With the learning rate below, 60 trees reach a ratio of 20."""

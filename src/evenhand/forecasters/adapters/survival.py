@@ -13,12 +13,11 @@ from sklearn.frozen import FrozenEstimator
 from evenhand._format import number_in_full, one_line
 from evenhand._validate import Floats, InputError, bad_input, check_finite
 from evenhand.censoring import check_horizon
-from evenhand.columns import as_pandas
 from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
 from evenhand.forecasters.adapters.base import Base, Training, final_step, thawed
-from evenhand.tables import row_blocks, take_rows
+from evenhand.tables import as_pandas, row_blocks, take_rows
 
 # --- forecasts of times by fitted survival models of lifelines and scikit-survival (outcomes: 5)
 

@@ -20,10 +20,10 @@ from evenhand._validate import (
     typed,
     typed_fields,
 )
-from evenhand.columns import TableEncoder
 from evenhand.draws import generator
 from evenhand.forecasters.base import Forecaster, State
 from evenhand.forecasters.bounds import check_support
+from evenhand.tables import TableEncoder
 
 COUNTS = (
     "n_members",

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from evenhand._validate import LARGEST, Floats, InputError, Ints, Mask, bad_input, coded
-from evenhand.tables import as_mask, is_text, missing_words, parse_numbers, refuse_row, text_array
+from evenhand.tables.cells import (
+    as_mask,
+    is_text,
+    missing_words,
+    parse_numbers,
+    refuse_row,
+    text_array,
+)
 
 Kind = Literal["number", "category", "boolean", "date", "other"]
 """Kind of a column; values of kind "other" are passed on unchanged."""

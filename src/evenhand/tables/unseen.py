@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from evenhand._format import and_more, percent
-from evenhand.columns.schema import Column, Schema
-from evenhand.columns.values import Kind, as_numbers, as_pandas, factorized, few_levels, missing
+from evenhand.tables.schema import Column, Schema
+from evenhand.tables.values import Kind, as_numbers, as_pandas, factorized, few_levels, missing
 
 SURPRISING = 1e-3
 """Probability, for rows distributed as in training, below which a count is reported."""

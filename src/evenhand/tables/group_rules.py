@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import InputError, Mask, bad_input, check_column, coded
-from evenhand.columns.groups import Condition, Group, Operator, label
-from evenhand.columns.partition import EXACT_WHOLE, at_or_below
-from evenhand.columns.values import as_table, is_single, kind_of, missing, moments, unpacked
-from evenhand.tables import column_of
+from evenhand.tables.cells import column_of
+from evenhand.tables.groups import Condition, Group, Operator, label
+from evenhand.tables.partition import EXACT_WHOLE, at_or_below
+from evenhand.tables.values import as_table, is_single, kind_of, missing, moments, unpacked
 
 # --- text of rules on columns: parsing against the known columns of a table, and quoting
 

@@ -14,8 +14,8 @@ import pandas as pd
 
 from evenhand._format import and_more
 from evenhand._validate import LARGEST, Floats, InputError, bad_input, typed_fields
-from evenhand.columns.groups import Condition, Group, Operator
-from evenhand.columns.values import (
+from evenhand.tables.groups import Condition, Group, Operator
+from evenhand.tables.values import (
     as_json,
     as_pandas,
     as_table,

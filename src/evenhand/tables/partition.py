@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask, about, bad_input, coded, typed_fields
-from evenhand.columns.groups import Group, Groups, label
-from evenhand.columns.values import Kind, is_single, kind_of, unpacked
+from evenhand.tables.groups import Group, Groups, label
+from evenhand.tables.values import Kind, is_single, kind_of, unpacked
 
 # --- cuts of number and date columns at the median, and their text
 

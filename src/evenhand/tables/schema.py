@@ -13,7 +13,15 @@ import pandas as pd
 from pyarrow import compute
 
 from evenhand._validate import Floats, InputError, typed_fields
-from evenhand.columns.values import (
+from evenhand.tables.cells import (
+    as_mask,
+    missing_words,
+    parse_numbers,
+    parse_text_numbers,
+    text_array,
+)
+from evenhand.tables.files import holds_text, read_table
+from evenhand.tables.values import (
     FEW,
     Kind,
     as_json,
@@ -34,15 +42,6 @@ from evenhand.columns.values import (
     text_flags,
     texts,
     unpacked,
-)
-from evenhand.tables import (
-    as_mask,
-    holds_text,
-    missing_words,
-    parse_numbers,
-    parse_text_numbers,
-    read_table,
-    text_array,
 )
 
 MAX_STORED_LEVELS = 1000

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Mask, bad_input, is_container
-from evenhand.columns.values import level
+from evenhand.tables.values import level
 
 EVERYONE = "everyone"
 """Name of the group of all rows, which no other group may have."""
