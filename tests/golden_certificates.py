@@ -36,7 +36,7 @@ from evenhand.certificates import (
 )
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian, Laplace
-from evenhand.planning import plan, rows_needed
+from evenhand.selection import plan, rows_needed
 from golden_data import KINDS, QUICK, forecasts_of, found_of, outcomes_of, people
 from golden_files import case, counted, shown_numbers
 

@@ -27,8 +27,8 @@ from evenhand.audits import Audit
 from evenhand.cli import fitting
 from evenhand.draws import KeyedDraws
 from evenhand.links import make_link
-from evenhand.planning.target import right_wider
 from evenhand.selection import wider_intervals
+from evenhand.selection.target import right_wider
 
 ROWS = 200
 NORMAL = ("--mean", "mu", "--std", "sigma")

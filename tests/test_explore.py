@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from built_page import PAGES, built_page
 from evenhand.certificates import wider_intervals
-from evenhand.planning import PlannedCertificate, plan
+from evenhand.selection import PlannedCertificate, plan
 from in_browser import PHONE, WIDE, serious_findings
 
 pytestmark = pytest.mark.skipif(not PAGES.exists(), reason="the documentation is not here")

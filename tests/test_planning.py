@@ -25,9 +25,9 @@ from evenhand.certificates import (
 )
 from evenhand.draws import nodes
 from evenhand.links import Entropic, Gaussian, Link, make_link
-from evenhand.planning import MaxPrice, PlannedCertificate, plan
-from evenhand.planning.target import affordable, right_wider
 from evenhand.search import group_test_rows, scan_groups, shift_of
+from evenhand.selection import MaxPrice, PlannedCertificate, plan
+from evenhand.selection.target import affordable, right_wider
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
 
@@ -82,7 +82,7 @@ def test_without_enough_rows_the_least_price_is_named(monkeypatch: pytest.Monkey
     least = Entropic(alpha).price
     facts = rf"any number of rows at a price of at most 0.2 nats: .* at least {least + 5e-3:.2f}"
     assert complains_of(facts, rows_needed, 0.3, 0.2, price=0.2)
-    monkeypatch.setattr("evenhand.planning.plans.MOST_ROWS", 10_000)
+    monkeypatch.setattr("evenhand.selection.plans.MOST_ROWS", 10_000)
     assert complains_of("more than 10,000 rows", rows_needed, 0.3, 0.2, price=least + 1e-3)
     assert complains_of("smallest alpha", rows_needed, 0.001, 0.2)
     assert complains_of("smallest alpha", rows_needed, 0.001, 0.2, price=0.5)

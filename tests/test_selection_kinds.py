@@ -27,7 +27,7 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Entropic, Link
-from evenhand.planning import Target, bound_of, goal_of
+from evenhand.selection import Target, bound_of, goal_of
 from evenhand.selection.chosen_link import Costs, Widths
 from evenhand.selection.hurdles import HurdleCosts
 from evenhand.selection.lattices import ALPHAS, LatticeTests, affordable_link, last_passed

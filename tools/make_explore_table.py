@@ -1,4 +1,4 @@
-"""Compute the table of the page `docs/plan.rst` with `evenhand.planning.plan`.
+"""Compute the table of the page `docs/plan.rst` with `evenhand.selection.plan`.
 
     python tools/make_explore_table.py
 
@@ -16,7 +16,7 @@ from typing import Any
 from scipy.stats import norm
 
 from evenhand.certificates import WIDER_LEVELS, coverage_floor
-from evenhand.planning import PlannedCertificate, plan
+from evenhand.selection import PlannedCertificate, plan
 
 TABLE = Path(__file__).parents[1] / "docs" / "explore.json"
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
         RecalibratedRegressor,
     )
     from evenhand.monitoring import Watch
-    from evenhand.planning import rows_needed
-    from evenhand.selection import Selection, randomize
+    from evenhand.selection import Selection, randomize, rows_needed
     from evenhand.service import Service
     from evenhand.store import load, save
     from evenhand.tables import UnseenValuesWarning
@@ -58,7 +57,7 @@ _HOMES = {
     "compare": "audits",
     "load": "store",
     "randomize": "selection",
-    "rows_needed": "planning",
+    "rows_needed": "selection",
     "save": "store",
 }
 _ROOMS = (
@@ -74,10 +73,10 @@ _ROOMS = (
     "links",
     "losses",
     "monitoring",
-    "planning",
     "scale",
     "scoring",
     "search",
+    "selection",
     "service",
 )
 

@@ -76,7 +76,7 @@ def check_target(
     group_mass, confidence : float or None
         The options `--group-mass` and `--confidence`.
     """
-    from evenhand.planning import GOALS
+    from evenhand.selection import GOALS
 
     for kind in GOALS:
         value = goals[kind.name]

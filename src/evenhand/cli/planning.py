@@ -46,14 +46,14 @@ def plan(
     For each number of certifying rows, and for the rows of a group with which a test detects its
     error. The numbers are those of a model that is calibrated before the randomization.
     """
-    from evenhand import planning
+    from evenhand import selection
 
     goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
     check_goal(None, goals, {})
     check_target(goals, group_mass, confidence)
     arguments.checked_link(link, 1.0)
     asked: dict[str, Any] = goals | {"group_mass": group_mass, "confidence": confidence}
-    found = planning.plan(
+    found = selection.plan(
         **{name: value for name, value in asked.items() if value is not None},
         link=link,
         rows=[_count(number) for number in listed_names("--rows", rows)],

@@ -1,4 +1,4 @@
-"""Selection of the least randomization with a certified group error."""
+"""Selection of the least randomization with a certified group error, and plans of guarantees."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from evenhand.selection.chosen_link import wider_intervals as wider_intervals
 
 # parts for tests and the command; `__all__` is the documented reference
 from evenhand.selection.estimators import refuse_events as refuse_events
+from evenhand.selection.plans import GroupTest, Plan, PlannedCertificate, plan, rows_needed
 from evenhand.selection.result import (
     NotWorthItWarning,
     PlainInterval,
@@ -15,11 +16,24 @@ from evenhand.selection.result import (
     SpreadGroup,
 )
 from evenhand.selection.rows import split_rows as split_rows
+from evenhand.selection.target import GOALS as GOALS
+from evenhand.selection.target import MaxGroupError, MaxPrice, MaxWider, Target
+from evenhand.selection.target import bound_of as bound_of
+from evenhand.selection.target import goal_of as goal_of
 
 __all__ = [
+    "GroupTest",
+    "MaxGroupError",
+    "MaxPrice",
+    "MaxWider",
     "NotWorthItWarning",
     "PlainInterval",
+    "Plan",
+    "PlannedCertificate",
     "Selection",
     "SpreadGroup",
+    "Target",
+    "plan",
     "randomize",
+    "rows_needed",
 ]

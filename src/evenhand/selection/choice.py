@@ -38,7 +38,6 @@ from evenhand.forecasters import (
     check_support,
 )
 from evenhand.links import Link
-from evenhand.planning import MaxPrice, Target, family_of, goal_of
 from evenhand.selection.chosen_link import Costs, affordable_alpha, continuous_choice
 from evenhand.selection.comparison import COMPARED_DRAWS, Cells, HeldOutScores, mean_with_error
 from evenhand.selection.estimators import (
@@ -56,6 +55,7 @@ from evenhand.selection.lattices import lattice_choice
 from evenhand.selection.result import GroupSearches, NotWorthItWarning, Selection
 from evenhand.selection.rows import SplitRows, naming_the_split, split_rows
 from evenhand.selection.sentences import worth
+from evenhand.selection.target import MaxPrice, Target, family_of, goal_of
 from evenhand.selection.times import (
     TimesScores,
     check_forecasts,

@@ -17,7 +17,10 @@ from evenhand.certificates import LinkCertificate, PITCertificate, certify_link,
 from evenhand.draws import RandomState, generator, jittered
 from evenhand.forecast import Forecast, cell_ends
 from evenhand.links import Link
-from evenhand.planning import (
+from evenhand.selection.comparison import Cells
+from evenhand.selection.result import PlainInterval
+from evenhand.selection.rows import SplitRows, least_price
+from evenhand.selection.target import (
     LEVEL,
     MaxGroupError,
     MaxPrice,
@@ -26,9 +29,6 @@ from evenhand.planning import (
     bound_of,
     least_alpha,
 )
-from evenhand.selection.comparison import Cells
-from evenhand.selection.result import PlainInterval
-from evenhand.selection.rows import SplitRows, least_price
 from evenhand.tables import take_rows
 
 # --- costs: loss of log score and width of prediction intervals

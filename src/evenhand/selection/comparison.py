@@ -11,7 +11,7 @@ from evenhand._validate import Floats, Ints
 from evenhand.calibration import Grid, calibration_error, crps, interval_width, log_score_on
 from evenhand.distributions import LocationScale, OutcomeKind, Quantiles, Samples, as_hurdle
 from evenhand.forecast import Forecast
-from evenhand.planning import LEVEL
+from evenhand.selection.target import LEVEL
 
 # --- forecast that ignores every feature
 

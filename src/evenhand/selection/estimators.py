@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand._validate import Floats, InputError, bad_input
 from evenhand.distributions import NO_BINARY_RANDOMIZATION
 from evenhand.forecasters import Bounds, By, PAICRegressor, SpreadKind, kind_of, thawed
-from evenhand.planning import Goal, MaxGroupError
+from evenhand.selection.target import Goal, MaxGroupError
 
 DEFAULT_LINK = "entropic"
 

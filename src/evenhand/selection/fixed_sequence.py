@@ -30,11 +30,11 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast
 from evenhand.forecasters import PAICRegressor, thawed
-from evenhand.planning import MaxGroupError, Target
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores
 from evenhand.selection.hurdles import atom_of
 from evenhand.selection.result import Selection
 from evenhand.selection.rows import SplitRows, least_price, naming_the_split
+from evenhand.selection.target import MaxGroupError, Target
 from evenhand.tables import row_blocks, take_rows
 
 ALPHAS = (0.05, 0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0)

@@ -16,7 +16,6 @@ from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast
 from evenhand.links import Link
-from evenhand.planning import Target
 from evenhand.selection.chosen_link import (
     MOST_PRICED,
     PRICE_DRAWS,
@@ -27,6 +26,7 @@ from evenhand.selection.chosen_link import (
     plain_interval,
 )
 from evenhand.selection.rows import SplitRows, least_price
+from evenhand.selection.target import Target
 
 LEAST_ROWS = 20
 """Fewest certifying outcomes besides the atom."""

@@ -16,10 +16,10 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast
 from evenhand.links import Link
-from evenhand.planning import MaxGroupError, Target
 from evenhand.selection.chosen_link import ChosenLink, Costs, affordable_alpha
 from evenhand.selection.comparison import Cells
 from evenhand.selection.rows import SplitRows
+from evenhand.selection.target import MaxGroupError, Target
 
 # --- certificate of a randomization that was chosen by its cost, one of several
 

@@ -33,10 +33,10 @@ from evenhand.certificates import (
 )
 from evenhand.distributions import OutcomeKind
 from evenhand.forecasters import RecalibratedRegressor
-from evenhand.planning import LEVEL, MaxGroupError, Target
 from evenhand.search import NARROW, WIDE, FoundGroup, GroupSearch
 from evenhand.selection import sentences
 from evenhand.selection.comparison import COMPARED, WITHOUT_FEATURES
+from evenhand.selection.target import LEVEL, MaxGroupError, Target
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit

@@ -25,8 +25,8 @@ from evenhand._format import (
 )
 from evenhand._table import Column, Table, numeric
 from evenhand.certificates import LEAST_ALPHA, LOST, ONE_ROW_EACH
-from evenhand.planning import LEVEL, MaxGroupError, MaxPrice, MaxWider
 from evenhand.report import log_score_name
+from evenhand.selection.target import LEVEL, MaxGroupError, MaxPrice, MaxWider
 
 if TYPE_CHECKING:
     from evenhand.selection.result import Selection

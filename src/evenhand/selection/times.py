@@ -19,12 +19,12 @@ from evenhand.draws import fresh
 from evenhand.forecast import Forecast, check_forecast_of_times
 from evenhand.forecasters import SurvivalModel, thawed
 from evenhand.links import Link
-from evenhand.planning import Target
 from evenhand.selection.chosen_link import ChosenLink, Costs, Widths, certified
 from evenhand.selection.comparison import Cells, HeldOutScores
 from evenhand.selection.estimators import is_model_sequence, is_prefit
 from evenhand.selection.hurdles import LEAST_ROWS, served_pits
 from evenhand.selection.rows import SplitRows, least_price
+from evenhand.selection.target import Target
 
 NO_HORIZON = (
     "horizon is missing: without a time up to which people are followed, a time that is cut off may"

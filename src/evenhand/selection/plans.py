@@ -40,7 +40,8 @@ from evenhand.certificates import (
     search_alpha,
 )
 from evenhand.links import Link
-from evenhand.planning.target import (
+from evenhand.search import MIN_SIZE, group_test_rows, shift_of
+from evenhand.selection.target import (
     LEVEL,
     TOLERANCE,
     MaxGroupError,
@@ -54,7 +55,6 @@ from evenhand.planning.target import (
     right_coverage,
     right_wider,
 )
-from evenhand.search import MIN_SIZE, group_test_rows, shift_of
 
 # --- the bound that most random samples of a calibrated base reach
 
