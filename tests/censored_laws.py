@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.calibration import PITs
-from evenhand.censoring import CensoredTimes
+from evenhand.calibration import CensoredTimes, PITs
 
 Floats = NDArray[np.float64]
 

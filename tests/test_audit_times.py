@@ -22,8 +22,7 @@ from evenhand import Audit, Forecast, InputError, audit, compare
 from evenhand.audits import NoteKind, audit_schema, parse_condition
 from evenhand.audits.forecasts import read_subject
 from evenhand.audits.survival import CensoringCounts
-from evenhand.calibration import calibration_error
-from evenhand.censoring import CensoredTimes
+from evenhand.calibration import CensoredTimes, calibration_error
 from evenhand.distributions import Hurdle, Randomized
 from evenhand.links import make_link
 

@@ -16,8 +16,15 @@ from scipy import integrate, stats
 
 from censored_laws import STUDY, Readings, Sample, forecast_cdf
 from evenhand import Forecast, InputError, audit
-from evenhand.calibration import KnownPITs, PITs, calibration_error, censored_error, least_error
-from evenhand.censoring import CensoredTimes, KaplanMeier
+from evenhand.calibration import (
+    CensoredTimes,
+    KaplanMeier,
+    KnownPITs,
+    PITs,
+    calibration_error,
+    censored_error,
+    least_error,
+)
 from repeats import most_failures, repeats, statistical
 
 # --- what is known of times ---------------------------------------------------------------------

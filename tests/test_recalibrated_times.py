@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
 from evenhand import Forecast, InputError, RecalibratedRegressor, audit, load, save
-from evenhand.calibration import calibration_error
-from evenhand.censoring import CensoredTimes, KaplanMeier
+from evenhand.calibration import CensoredTimes, KaplanMeier, calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
 from evenhand.forecasters.held_out import HeldOut, Maps
 from evenhand.forecasters.maps import Everyone, Overlapping, learn_maps

@@ -12,8 +12,14 @@ from sklearn.linear_model import BayesianRidge
 from censored_laws import Sample, forecast_cdf
 from evenhand import Forecast, certify, randomize
 from evenhand._validate import Floats, InputError
-from evenhand.calibration import PITs, calibration_error, cvar, error_interval, row_excess
-from evenhand.censoring import CensoredTimes
+from evenhand.calibration import (
+    CensoredTimes,
+    PITs,
+    calibration_error,
+    cvar,
+    error_interval,
+    row_excess,
+)
 from evenhand.certificates import (
     HurdleCertificate,
     LinkBase,

@@ -62,7 +62,6 @@ _HOMES = {
 }
 _ROOMS = (
     "calibration",
-    "censoring",
     "certificates",
     "datasets",
     "decisions",

@@ -484,3 +484,21 @@ def _forecaster_for(values: Floats, atom: float) -> str:
         return f'use HurdleRegressor(at={atom:g}, end="high")'
     # a hurdle inside the range would not be exact (outcomes: 4.2)
     return "model that value separately, for example with ClassifierForecaster"
+
+
+def check_horizon(horizon: float) -> float:
+    """Return a horizon as a float; InputError if it is not a time above 0.
+
+    Examples
+    --------
+    >>> check_horizon(0)
+    Traceback (most recent call last):
+    evenhand._validate.InputError: horizon must be a time above 0, got 0.0
+    """
+    try:
+        value = float(horizon)
+    except (TypeError, ValueError):
+        raise bad_input("horizon", "be a time above 0", repr(horizon)[:80]) from None
+    if not (np.isfinite(value) and value > 0):
+        raise bad_input("horizon", "be a time above 0", value)
+    return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,8 +20,8 @@ from evenhand._validate import (
     check_choice,
     check_finite,
     check_fraction,
+    check_horizon,
 )
-from evenhand.censoring import CensoredTimes, check_horizon
 from evenhand.distributions import (
     NO_BINARY_RANDOMIZATION,
     Bernoulli,
@@ -44,6 +44,9 @@ from evenhand.distributions import (
 from evenhand.draws import RandomState, as_draws, fresh, generator
 from evenhand.links import Link, make_link
 from evenhand.tables import row_blocks
+
+if TYPE_CHECKING:
+    from evenhand.calibration import CensoredTimes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

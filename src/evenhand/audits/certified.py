@@ -18,8 +18,7 @@ from evenhand.audits.options import SearchOptions
 from evenhand.audits.outcomes import RowPITs
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import LEVELS
-from evenhand.calibration import PITs
-from evenhand.censoring import CensoredTimes, given_times
+from evenhand.calibration import CensoredTimes, PITs, given_times
 from evenhand.certificates import (
     Method,
     PITCertificate,

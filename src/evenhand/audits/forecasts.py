@@ -40,8 +40,14 @@ from evenhand.audits.outcomes import (
 )
 from evenhand.audits.scores import forecast_scores
 from evenhand.audits.tables import plain_widths
-from evenhand.calibration import Grid, PITs, calibration_error, cell_error
-from evenhand.censoring import CensoredTimes, KaplanMeier
+from evenhand.calibration import (
+    CensoredTimes,
+    Grid,
+    KaplanMeier,
+    PITs,
+    calibration_error,
+    cell_error,
+)
 from evenhand.certificates import LinkBase
 from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh

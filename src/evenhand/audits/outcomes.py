@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenhand._validate import MILD_ATOM, Floats, InputError, Ints, Mask, bad_input, largest_atom
-from evenhand.calibration import PITs, rounding_step
-from evenhand.censoring import CensoredTimes
+from evenhand.calibration import CensoredTimes, PITs, rounding_step
 from evenhand.certificates import LinkBase
 from evenhand.distributions import Distribution, OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import jittered

@@ -24,8 +24,7 @@ from evenhand.audits.plain import csv_tables, plain_audit, write_tables
 from evenhand.audits.row_record import RowRecord
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.audits.survival import CensoringCounts
-from evenhand.calibration import GivenForecast
-from evenhand.censoring import CensoredTimes
+from evenhand.calibration import CensoredTimes, GivenForecast
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import OWN_VALUES, Forecast

@@ -57,11 +57,11 @@ from evenhand.calibration import (
     Pit,
     as_pits,
     censored_error,
+    given_times,
     isotonic_curve,
     pit_histogram,
     probability_scores,
 )
-from evenhand.censoring import given_times
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast

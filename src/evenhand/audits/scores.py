@@ -11,6 +11,7 @@ import pandas as pd
 from evenhand._validate import Floats
 from evenhand.calibration import (
     HISTOGRAM_CONFIDENCE,
+    CensoredTimes,
     Grid,
     PITs,
     covered,
@@ -24,7 +25,6 @@ from evenhand.calibration import (
     ramps_at,
     spread,
 )
-from evenhand.censoring import CensoredTimes
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.report import Measure

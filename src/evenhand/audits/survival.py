@@ -18,14 +18,15 @@ from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import LEVELS, Band
 from evenhand.calibration import (
     CensoredError,
+    CensoredTimes,
     Estimate,
+    KaplanMeier,
     censored_error,
     coverage_name,
     n_effective,
     probability_bins,
     share_interval,
 )
-from evenhand.censoring import CensoredTimes, KaplanMeier
 from evenhand.report import Measure
 from evenhand.tables import EVERYONE, Groups
 

@@ -15,6 +15,10 @@ from evenhand.calibration.censored import (
 from evenhand.calibration.censored import Estimate as Estimate
 from evenhand.calibration.censored import KnownPITs as KnownPITs
 from evenhand.calibration.censored import least_error as least_error
+from evenhand.calibration.censored_times import ISO_DATES as ISO_DATES
+from evenhand.calibration.censored_times import CensoredTimes, KaplanMeier
+from evenhand.calibration.censored_times import given_times as given_times
+from evenhand.calibration.censored_times import parsed_dates as parsed_dates
 from evenhand.calibration.counts import (
     ERROR_BINS,
     GAP_BINS,
@@ -91,6 +95,8 @@ __all__ = [
     "GAP_BINS",
     "PIT_BINS",
     "CensoredError",
+    "CensoredTimes",
+    "KaplanMeier",
     "PITCounts",
     "PITHistogram",
     "PITs",

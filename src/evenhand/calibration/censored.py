@@ -12,12 +12,12 @@ import numpy as np
 from scipy import special
 
 from evenhand._validate import Floats, Ints, Mask, check_count, check_fraction
+from evenhand.calibration.censored_times import KaplanMeier
 from evenhand.calibration.errors import calibration_error, cell_excess, n_effective, ramps_at
 from evenhand.calibration.group_sums import COVERED
 from evenhand.calibration.intervals import binomial_intervals
 from evenhand.calibration.pits import BLOCK_ROWS, PITs
 from evenhand.calibration.scores import share_inside
-from evenhand.censoring import KaplanMeier
 from evenhand.draws import RandomState, generator
 
 # --- Kaplan-Meier estimates of the distribution of PITs, with their variances

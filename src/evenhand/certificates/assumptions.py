@@ -8,7 +8,7 @@ from typing import Any, Self
 import pandas as pd
 
 from evenhand._format import count, number_in_full
-from evenhand.censoring import CensoredTimes
+from evenhand.calibration import CensoredTimes
 from evenhand.distributions import OutcomeKind
 
 SAMPLE = (

@@ -15,6 +15,7 @@ from evenhand._validate import Floats, Mask, bad_input
 from evenhand.calibration import (
     ERROR_BINS,
     GAP_BINS,
+    KaplanMeier,
     PITCounts,
     PITs,
     SurvivalBand,
@@ -30,7 +31,6 @@ from evenhand.calibration import (
     row_distances,
     row_excess,
 )
-from evenhand.censoring import KaplanMeier
 from evenhand.certificates.assumptions import OWN_DRAWS, ROUNDED
 from evenhand.certificates.certificate import WORST, Method
 from evenhand.certificates.deterministic_intervals import (

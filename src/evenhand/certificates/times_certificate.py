@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from evenhand._format import number_in_full
 from evenhand._ids import check_cluster
 from evenhand._validate import InputError, Ints, Mask, bad_input, check_fraction, check_rows
-from evenhand.calibration import PITs, check_own_draws
-from evenhand.censoring import CensoredTimes
+from evenhand.calibration import CensoredTimes, PITs, check_own_draws
 from evenhand.certificates.assumptions import (
     FIXED,
     NO_PROMISE_OF_TIMES,

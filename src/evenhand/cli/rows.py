@@ -223,7 +223,7 @@ class TimeColumns:
             Column of the times, and file name, for messages.
         """
         from evenhand import tables
-        from evenhand.censoring import CensoredTimes
+        from evenhand.calibration import CensoredTimes
 
         if self.event is None:
             return {}
@@ -260,7 +260,7 @@ class TimeColumns:
         import pandas as pd
 
         from evenhand import tables
-        from evenhand.censoring import ISO_DATES, parsed_dates
+        from evenhand.calibration import ISO_DATES, parsed_dates
 
         column = str(self.entered)
         values = tables.column_of(data, column, source)

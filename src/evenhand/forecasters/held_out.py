@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import Floats, Ints, Mask, bad_input
-from evenhand.censoring import CensoredTimes
+from evenhand.calibration import CensoredTimes
 from evenhand.distributions import (
     Bernoulli,
     Hurdle,

@@ -25,8 +25,7 @@ from evenhand._validate import (
     check_count,
     outcomes_checked,
 )
-from evenhand.calibration import n_effective, rate_error
-from evenhand.censoring import CensoredTimes, given_times
+from evenhand.calibration import CensoredTimes, given_times, n_effective, rate_error
 from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast, check_atom_at_horizon, forecast_values

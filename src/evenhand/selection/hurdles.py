@@ -9,8 +9,7 @@ import numpy as np
 from evenhand._format import count
 from evenhand._validate import Floats, InputError, about
 from evenhand.audits import spread_step
-from evenhand.calibration import PITs
-from evenhand.censoring import CensoredTimes
+from evenhand.calibration import CensoredTimes, PITs
 from evenhand.certificates import certify_hurdle
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import fresh, jittered

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._ids import check_cluster
 from evenhand._validate import Floats, InputError, Ints
-from evenhand.censoring import CensoredTimes
+from evenhand.calibration import CensoredTimes
 from evenhand.draws import one_row_each
 from evenhand.links import price_of_proof
 from evenhand.tables import take_rows

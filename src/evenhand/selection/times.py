@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from evenhand._format import count, number_in_full
 from evenhand._validate import Floats, InputError, about
 from evenhand.audits import censored_log_score, spread_step
-from evenhand.calibration import PITs
-from evenhand.censoring import CensoredTimes, KaplanMeier, given_times
+from evenhand.calibration import CensoredTimes, KaplanMeier, PITs, given_times
 from evenhand.certificates import certify_hurdle_times
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import fresh

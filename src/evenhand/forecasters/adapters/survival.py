@@ -11,8 +11,7 @@ from scipy import special
 from sklearn.frozen import FrozenEstimator
 
 from evenhand._format import number_in_full, one_line
-from evenhand._validate import Floats, InputError, bad_input, check_finite
-from evenhand.censoring import check_horizon
+from evenhand._validate import Floats, InputError, bad_input, check_finite, check_horizon
 from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast

@@ -19,7 +19,9 @@ from evenhand._validate import (
     bad_input,
     check_finite,
     check_fraction,
+    check_horizon,
 )
+from evenhand.calibration.errors import quantile_distance
 from evenhand.tables import parse_numbers
 
 DAY = np.timedelta64(1, "D")
@@ -220,24 +222,6 @@ def given_times(
     return times
 
 
-def check_horizon(horizon: float) -> float:
-    """Return a horizon as a float; InputError if it is not a time above 0.
-
-    Examples
-    --------
-    >>> check_horizon(0)
-    Traceback (most recent call last):
-    evenhand._validate.InputError: horizon must be a time above 0, got 0.0
-    """
-    try:
-        value = float(horizon)
-    except (TypeError, ValueError):
-        raise bad_input("horizon", "be a time above 0", repr(horizon)[:80]) from None
-    if not (np.isfinite(value) and value > 0):
-        raise bad_input("horizon", "be a time above 0", value)
-    return value
-
-
 def _times(y: ArrayLike) -> Floats:
     time = as_floats("y", y)
     is_missing = np.isnan(time)
@@ -422,7 +406,5 @@ class KaplanMeier:
         """
         ends = np.concatenate(([0.0], self.values, [self.last]))
         levels = np.concatenate(([0.0], self.cdf))
-        # the antiderivative of |s - c| is -(s - c)|s - c| / 2
-        left, right = levels - ends[:-1], levels - ends[1:]
-        inner = (left * np.abs(left) - right * np.abs(right)).sum() / 2
+        inner = quantile_distance(levels, ends)
         return float(inner + abs(levels[-1] - self.last) * (1 - self.last) / 2)
