@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from typing import Any
 
 
 def visible(text: str, keep: str = "") -> str:
@@ -51,3 +53,12 @@ def _escaped(letter: str) -> str:
     named = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
     number = ord(letter)
     return named.get(letter) or (f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}")
+
+
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that neither XML nor HTML allows."""
+
+
+def printable(text: Any) -> str:
+    """Return a text from data with format characters escaped and without those XML forbids."""
+    return visible(_UNPRINTABLE.sub("\ufffd", str(text)), "\t\n\r")

@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, Literal, TypeGuard
 
+LEAST_FLOOR = 0.01
+
 Toward = Literal["nearest", "down", "up"]
 """Estimates are rounded to the nearest; lower ends of intervals and lower bounds down, upper up."""
 

@@ -6,19 +6,19 @@ a figure is drawn, and the state of pyplot is never used.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._escape import visible
-from evenhand._format import confidence_in_full, count, in_full, points_in_full, whole
+from evenhand._escape import printable
+from evenhand._format import count, in_full, points_in_full, whole
+from evenhand._kinds import POSSIBLE_LEAK
 from evenhand._validate import Floats, bad_input
-from evenhand.calibration import HISTOGRAM_CONFIDENCE, pit_histogram
+from evenhand.calibration import pit_histogram
 from evenhand.links import FREE, Laplace, price_of_proof
-from evenhand.search import POSSIBLE_LEAK
+from evenhand.report import OUTCOMES_TITLE, PIT_BAND, PIT_TITLE, SIZE_TITLE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,9 +37,6 @@ differ in markers and dashes."""
 LABEL_LENGTH = 40
 """Most characters of a label."""
 
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that neither XML nor HTML allows."""
-
 
 def plain_label(text: Any) -> str:
     r"""Return a name from data as a label: one line of at most 40 characters, no mathematics.
@@ -54,11 +51,6 @@ def plain_label(text: Any) -> str:
         line = line[: LABEL_LENGTH - 1].rstrip() + "…"
     # matplotlib reads text between two dollar signs as mathematics
     return line.replace("$", r"\$")
-
-
-def printable(text: Any) -> str:
-    """Return a text from data with format characters escaped and without those XML forbids."""
-    return visible(_UNPRINTABLE.sub("\ufffd", str(text)), "\t\n\r")
 
 
 def tidy(axes: Axes, grid: Literal["x", "y"], legend: Legend | None = None) -> None:
@@ -128,12 +120,8 @@ def whiskers(middle: Floats, low: Floats, high: Floats) -> Floats:
 
 # --- titles of axes and labels of series that figures and reports have in common
 
-PIT_TITLE = "Predicted probability of an outcome this low (PIT)"
-OUTCOMES_TITLE = "Share of outcomes"
-PIT_BAND = f"simultaneous {confidence_in_full(HISTOGRAM_CONFIDENCE)} band under calibration"
 
 ERROR_TITLE = "Calibration error (percentage points)"
-SIZE_TITLE = "Group size (share of people)"
 PRICE_TITLE = "Price: loss in log score (nats)"
 
 ORACLE = "oracle (chosen after seeing the outcomes)"

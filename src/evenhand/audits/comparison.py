@@ -19,6 +19,7 @@ from scipy import special
 
 from evenhand._files import write_text
 from evenhand._format import Summarized, and_more, number_in_full, one_line
+from evenhand._kinds import POSSIBLE_LEAK
 from evenhand._validate import Floats, InputError, Mask, bad_input, check_fraction, short
 from evenhand.audits.plain import SCHEMA, audit_schema, plain_records, write_tables
 from evenhand.audits.result import Audit
@@ -26,7 +27,6 @@ from evenhand.audits.row_record import EDGES, RowRecord, intersections
 from evenhand.calibration import n_effective, own_parts
 from evenhand.distributions import OutcomeKind
 from evenhand.report import Measure, Quantity, comparison_html, comparison_text, difference_in_words
-from evenhand.search import POSSIBLE_LEAK
 from evenhand.tables import EVERYONE
 
 # --- layout of recorded audits

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand import certificates, search
+from evenhand._kinds import AS_FORECAST
 from evenhand._validate import Floats, Mask, bad_input
 from evenhand.audits import tables
 from evenhand.audits.group_tests import Family
@@ -222,7 +223,7 @@ def _tested(
     of_scan = np.where(is_named, of_scan, np.fmax(of_scan, sampled))
     of_scan = np.where(np.isnan(p_scan), np.nan, of_scan)
     direction = scan["direction"].to_numpy(dtype=object, copy=True)
-    direction[(of_scan >= level) & ~np.isnan(of_scan)] = search.AS_FORECAST
+    direction[(of_scan >= level) & ~np.isnan(of_scan)] = AS_FORECAST
     for i, found in enumerate(search.directions(sums, of_named, level)):
         if is_scanned[i] and is_tested[i]:
             direction[places[i]] = found

@@ -11,6 +11,7 @@ import pandas as pd
 from scipy import special
 
 from evenhand import certificates, search
+from evenhand._kinds import POSSIBLE_LEAK
 from evenhand._validate import Floats, Ints
 from evenhand.audits.outcomes import Simulate
 from evenhand.audits.scores import BAND_ENDS, LEVELS, Band, bands_at
@@ -123,7 +124,7 @@ def scan_frame(
     if leaks is not None:
         unknown = np.full(len(leaks.sums), np.nan)
         listed = leaks.table(unknown, *family)
-        found.append(listed.assign(direction=search.POSSIBLE_LEAK, p_value=np.nan))
+        found.append(listed.assign(direction=POSSIBLE_LEAK, p_value=np.nan))
     some = [table for table in found if len(table)]
     if not some:
         uncovered = tuple(coverage_name(level) for level in LEVELS if level not in covered)

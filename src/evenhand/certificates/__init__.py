@@ -8,7 +8,6 @@ from evenhand.certificates.assumptions import ONE_ROW_EACH as ONE_ROW_EACH
 from evenhand.certificates.assumptions import FollowUp
 from evenhand.certificates.certificate import WORST as WORST
 from evenhand.certificates.certificate import Certificate, Method
-from evenhand.certificates.deterministic_intervals import LEAST_FLOOR as LEAST_FLOOR
 from evenhand.certificates.deterministic_intervals import WIDER_LEVELS as WIDER_LEVELS
 from evenhand.certificates.deterministic_intervals import (
     WiderInterval,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._format import at_least, in_full, percent
+from evenhand._format import LEAST_FLOOR, at_least, in_full, percent
 from evenhand._validate import bad_input, check_fraction
 from evenhand.calibration import PITs, as_pits, covered_whole, share_bound
 
@@ -18,7 +18,6 @@ WIDER_LEVELS = (0.9, 0.95, 0.98, 0.99)
 LOW_SHARE = 0.9
 """Share of the risk of coverage that is spent on the lower bound: undercoverage does the harm."""
 
-LEAST_FLOOR = 0.01
 """Least lower bound of a coverage that texts give; a smaller one is uninformative."""
 
 

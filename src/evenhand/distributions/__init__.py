@@ -5,7 +5,8 @@ A new family needs one file and one line in `records.FAMILY_NAMES`.
 
 from __future__ import annotations
 
-from evenhand.distributions.base import NO_BINARY_RANDOMIZATION, Distribution, OutcomeKind
+from evenhand._kinds import OutcomeKind
+from evenhand.distributions.base import NO_BINARY_RANDOMIZATION, Distribution
 from evenhand.distributions.categorical import SUM_TOLERANCE as SUM_TOLERANCE
 from evenhand.distributions.categorical import Bernoulli, Categorical, empirical
 from evenhand.distributions.counts import NegativeBinomial, Poisson

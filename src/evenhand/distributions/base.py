@@ -1,10 +1,9 @@
-"""Kinds of outcomes, and the base class of batches of distributions, exact in both tails."""
+"""The base class of batches of distributions, exact in both tails."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -13,32 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from evenhand._format import one_line
+from evenhand._kinds import OutcomeKind
 from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, Ints, Mask, as_floats, bad_input, refuse_entry
 from evenhand.distributions import piecewise
-
-# --- kinds of outcomes (outcomes: 2 to 4)
-
-
-class OutcomeKind(StrEnum):
-    """Kind of outcome that a forecast describes, read off its distributions.
-
-    Examples
-    --------
-    >>> OutcomeKind("count"), str(OutcomeKind.BINARY)
-    (<OutcomeKind.COUNT: 'count'>, 'binary')
-    """
-
-    CONTINUOUS = "continuous"
-    COUNT = "count"
-    """Values on a lattice, each with a probability: counts, ordinal scores."""
-
-    HURDLE = "hurdle"
-    """An atom at one end of the range, and a continuous part: money with zeros."""
-
-    BINARY = "binary"
-    """An event that happens (1) or not (0)."""
-
 
 NO_BINARY_RANDOMIZATION = (
     "forecasts of 0/1 outcomes are not randomized: the calibration error of each person depends on"

@@ -9,13 +9,9 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand._kinds import OutcomeKind
 from evenhand._validate import Floats, Ints, Mask, as_floats, bad_input, place_of
-from evenhand.distributions.base import (
-    OutcomeKind,
-    batch_array,
-    joint_shape,
-    probability_array,
-)
+from evenhand.distributions.base import batch_array, joint_shape, probability_array
 from evenhand.distributions.lattice import LEVEL_TOLERANCE, Lattice
 
 SUM_TOLERANCE = 1e-6

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand._kinds import OutcomeKind
 from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, Mask, bad_input, check_choice
-from evenhand.distributions.base import Distribution, OutcomeKind, joint_shape, probability_array
+from evenhand.distributions.base import Distribution, joint_shape, probability_array
 from evenhand.distributions.lattice import LEVEL_TOLERANCE
 from evenhand.distributions.randomized import Randomized
 from evenhand.distributions.support import Support, Truncated

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand._kinds import OutcomeKind
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.distributions.base import Distribution, OutcomeKind
+from evenhand.distributions.base import Distribution
 
 LEVEL_TOLERANCE = 1e-8
 """Relative tolerance of probabilities in quantiles, so that `ppf(cdf(y))` is `y` despite the

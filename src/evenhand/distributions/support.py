@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from evenhand._kinds import OutcomeKind
 from evenhand._logarithms import log1mexp, log_expm1, softplus
 from evenhand._validate import Floats, InputError, Mask, typed_fields
-from evenhand.distributions.base import Distribution, OutcomeKind
+from evenhand.distributions.base import Distribution
 from evenhand.distributions.wrappers import Wrapper, check_no_atoms
 
 

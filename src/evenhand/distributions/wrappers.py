@@ -10,16 +10,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand._kinds import OutcomeKind
 from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
 from evenhand.distributions import piecewise
-from evenhand.distributions.base import (
-    Distribution,
-    OutcomeKind,
-    batch_array,
-    broadcast,
-    draws_of,
-    joint_shape,
-)
+from evenhand.distributions.base import Distribution, batch_array, broadcast, draws_of, joint_shape
 from evenhand.distributions.lattice import LatticeSums
 from evenhand.distributions.piecewise import has_rows
 

@@ -1,5 +1,9 @@
 """Reports: findings of an audit, made once, as a page of HTML and as text."""
 
+from evenhand.report.charts import OUTCOMES_TITLE as OUTCOMES_TITLE
+from evenhand.report.charts import PIT_BAND as PIT_BAND
+from evenhand.report.charts import PIT_TITLE as PIT_TITLE
+from evenhand.report.charts import SIZE_TITLE as SIZE_TITLE
 from evenhand.report.comparison import comparison_html as comparison_html
 from evenhand.report.comparison import comparison_text as comparison_text
 from evenhand.report.comparison import difference_in_words as difference_in_words

@@ -21,8 +21,8 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
-from evenhand.figures import OUTCOMES_TITLE, PIT_BAND, PIT_TITLE
 from evenhand.report import charts
+from evenhand.report.charts import OUTCOMES_TITLE, PIT_BAND, PIT_TITLE
 from evenhand.report.document import Heading, Pair, Paragraph, Part, Section, tip_name
 from evenhand.report.findings import MASS, Findings
 from evenhand.report.records import (

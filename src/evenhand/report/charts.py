@@ -12,6 +12,11 @@ from typing import Literal
 from evenhand._format import in_full, is_known, points_in_full
 from evenhand._table import Table
 
+PIT_TITLE = "Predicted probability of an outcome this low (PIT)"
+OUTCOMES_TITLE = "Share of outcomes"
+PIT_BAND = "simultaneous 95% band under calibration"
+SIZE_TITLE = "Group size (share of people)"
+
 Place = tuple[float, float]
 """A point in units of the data."""
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from evenhand._escape import printable
 from evenhand._table import Table
-from evenhand.figures import printable
 from evenhand.report.charts import Chart
 from evenhand.report.records import Values, without_nan
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from evenhand._format import at_most, confidence_in_full, in_full, is_known
+from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE
 from evenhand.report.records import (
     Bound,
     Censoring,
@@ -26,7 +27,6 @@ from evenhand.report.records import (
     without_nan,
 )
 from evenhand.report.terms import Terms
-from evenhand.search import HIGHER, LOWER, MIXED, NARROW, WIDE
 
 MASS = 0.2
 """Group size of the bounds in the verdict."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from evenhand.figures import printable
+from evenhand._escape import printable
 from evenhand.report.audit import audit_document
 from evenhand.report.charts import digits, frame_of, stairs
 from evenhand.report.document import Document, PageData, Paragraph, Part, StatusBox, short

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from evenhand._format import (
+    LEAST_FLOOR,
     UNKNOWN,
     at_least,
     at_most,
@@ -18,10 +19,9 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
-from evenhand.certificates import LEAST_FLOOR
-from evenhand.figures import SIZE_TITLE
 from evenhand.report import charts
 from evenhand.report.calibration import event_parts
+from evenhand.report.charts import SIZE_TITLE
 from evenhand.report.document import Bullets, Heading, Pair, Paragraph, Part, Section
 from evenhand.report.findings import MASS, NAMED, Findings
 from evenhand.report.records import (

@@ -20,6 +20,7 @@ from evenhand._format import (
     points_in_full,
     ratio,
 )
+from evenhand._kinds import AS_FORECAST, HIGHER, LOWER, MIXED, POSSIBLE_LEAK, TOO_SMALL
 from evenhand.report.calibration import event_sentence, survival_sentence
 from evenhand.report.document import Sentence
 from evenhand.report.findings import GROUPS_LISTED, Findings, GroupFinding, LearnedFinding
@@ -29,7 +30,6 @@ from evenhand.report.proof import both_sides, floors_sentence, is_informative, p
 from evenhand.report.records import Leak, ProbabilityScores, known, or_zero, records
 from evenhand.report.status import Verdict, status_of
 from evenhand.report.terms import NO_HORIZON, WITHOUT, Terms, joined
-from evenhand.search import AS_FORECAST, HIGHER, LOWER, MIXED, POSSIBLE_LEAK, TOO_SMALL
 
 NOT_OFF = "no problem found"
 TOLERATED = "seen, within the tolerance"

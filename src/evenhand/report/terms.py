@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evenhand._format import number_in_full, plain_number, points
-from evenhand.distributions import OutcomeKind
+from evenhand._kinds import HIGHER, LOWER, NARROW, WIDE, OutcomeKind
 from evenhand.report.measures import one_line, units_of
 from evenhand.report.records import Number
-from evenhand.search import HIGHER, LOWER, NARROW, WIDE
 
 # --- assumptions of numbers on times that are cut off (outcomes: 5)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from evenhand._format import (
     UNKNOWN,
+    and_more,
     confidence_in_full,
     count,
     in_full,
@@ -17,7 +18,6 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cells, Column, Table, Value, numeric
-from evenhand._validate import first_names
 from evenhand.report.document import (
     Bullets,
     Document,
@@ -310,5 +310,5 @@ def _sources(sources: Mapping[str, Any]) -> dict[str, str | None]:
 
 def _source(value: Any) -> str:
     if isinstance(value, list):
-        return first_names([short(one, NAME) for one in value])
+        return and_more([short(one, NAME) for one in value], 20)
     return whole(value) if isinstance(value, int) else short(value)

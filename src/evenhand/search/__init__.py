@@ -12,14 +12,6 @@ from evenhand.search.null_distribution import NullCurve, null_curve
 from evenhand.search.oracle_group import WorstGroupCurve, worst_group_curve
 
 # parts for audits, reports and tests; `__all__` is the documented reference
-from evenhand.search.patterns import AS_FORECAST as AS_FORECAST
-from evenhand.search.patterns import HIGHER as HIGHER
-from evenhand.search.patterns import LOWER as LOWER
-from evenhand.search.patterns import MIXED as MIXED
-from evenhand.search.patterns import NARROW as NARROW
-from evenhand.search.patterns import POSSIBLE_LEAK as POSSIBLE_LEAK
-from evenhand.search.patterns import TOO_SMALL as TOO_SMALL
-from evenhand.search.patterns import WIDE as WIDE
 from evenhand.search.scan import FEW_ROWS as FEW_ROWS
 from evenhand.search.scan import MIN_SIZE as MIN_SIZE
 from evenhand.search.scan import Scanned as Scanned

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._format import four_digits, one_line
+from evenhand._kinds import Direction
 from evenhand._validate import (
     Floats,
     InputError,
@@ -34,7 +35,7 @@ from evenhand.search.cut_trees import (
     main_features,
 )
 from evenhand.search.group_learners import Fit, LearnedScore, best_score, learn_fits, top_rows
-from evenhand.search.patterns import Direction, direction_of, null_moments, pattern_values
+from evenhand.search.patterns import direction_of, null_moments, pattern_values
 from evenhand.tables import Condition, GroupRule, TableEncoder, as_table, take_rows
 
 # --- result of a search for a learned group

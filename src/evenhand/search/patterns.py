@@ -8,37 +8,12 @@ distribution `F` of PITs, `integral_0^1 s(c) (F(c) - c) dc <= W1(F, Uniform)`, w
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
+from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE, Direction
 from evenhand._validate import Floats
 from evenhand.calibration import PITs, as_pits
 from evenhand.search.cells import LEAST_WIDTH, mean_cdfs
-
-# --- directions of the miscalibration of a group
-
-Direction = str
-"""Values of the column `direction` in tables of groups, and of `FoundGroup.direction`."""
-
-LOWER: Final = "outcomes lower than forecast"
-HIGHER: Final = "outcomes higher than forecast"
-NARROW: Final = "intervals too narrow"
-WIDE: Final = "intervals too wide"
-
-MIXED: Final = "mixed"
-"""Neither level nor spread accounts for most of the error."""
-
-AS_FORECAST: Final = "as forecast"
-"""The test of the group finds no significant deviation."""
-
-TOO_SMALL: Final = "too few rows"
-"""A named group with fewer rows than a test needs."""
-
-POSSIBLE_LEAK: Final = "possible leak"
-"""A group that the outcome may define: any forecaster is miscalibrated in it, so it is not tested.
-"""
-
 
 # --- values of PITs under patterns
 

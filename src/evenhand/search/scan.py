@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyarrow import compute
 from scipy import special
 
+from evenhand._kinds import AS_FORECAST, HIGHER, LOWER, NARROW, TOO_SMALL, WIDE, Direction
 from evenhand._validate import (
     Floats,
     Ints,
@@ -40,7 +41,6 @@ from evenhand.calibration import (
 )
 from evenhand.draws import RandomState, generator
 from evenhand.search.pairs import ALL_ROWS, BINS, Masks, make_masks, scan_pairs
-from evenhand.search.patterns import AS_FORECAST, HIGHER, LOWER, NARROW, TOO_SMALL, WIDE, Direction
 from evenhand.tables import Group, Groups, as_table, check_groups
 
 # --- names and directions

@@ -19,6 +19,7 @@ from evenhand._format import (
     number_in_full,
     one_line,
 )
+from evenhand._kinds import NARROW, WIDE
 from evenhand._validate import Floats, InputError, Ints
 from evenhand.calibration import PITs, as_pits, covered
 from evenhand.certificates import (
@@ -33,7 +34,7 @@ from evenhand.certificates import (
 )
 from evenhand.distributions import OutcomeKind
 from evenhand.forecasters import RecalibratedRegressor
-from evenhand.search import NARROW, WIDE, FoundGroup, GroupSearch
+from evenhand.search import FoundGroup, GroupSearch
 from evenhand.selection import sentences
 from evenhand.selection.comparison import COMPARED, WITHOUT_FEATURES
 from evenhand.selection.target import LEVEL, MaxGroupError, Target
