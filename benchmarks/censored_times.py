@@ -25,14 +25,8 @@ import numpy as np
 from scipy import special, stats
 from SurvivalEVAL import d_calibration, ksd_calibration
 
-from evenhand.calibration import (
-    KnownPITs,
-    PITs,
-    calibration_error,
-    censored_error,
-    cvar,
-    least_error,
-)
+from evenhand.calibration import PITs, calibration_error, censored_error, cvar
+from evenhand.calibration.censored import KnownPITs, least_error
 from evenhand.links import Entropic
 from evenhand.search import ScanRows
 from evenhand.tables import check_groups

@@ -22,7 +22,8 @@ from scipy import optimize, special
 
 from evenhand.calibration import cvar
 from evenhand.links import Entropic
-from evenhand.monitoring import STAKES, EProcesses, QuantileCells
+from evenhand.monitoring.e_processes import STAKES, EProcesses
+from evenhand.monitoring.promise_test import QuantileCells
 from evenhand.monitoring.witnesses import averaged_witnesses
 
 Values = np.ndarray

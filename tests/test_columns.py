@@ -33,9 +33,9 @@ from evenhand.tables import (
     Tally,
     UnseenValues,
     UnseenValuesWarning,
-    read_table,
     read_typed,
 )
+from evenhand.tables.files import read_table
 from evenhand.tables.values import FEW
 from repeats import most_failures, repeats, statistical
 

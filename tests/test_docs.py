@@ -29,7 +29,7 @@ from sybil.parsers.rest import CodeBlockParser, DocTestParser, PythonCodeBlockPa
 
 import evenhand
 from command_outcome import Command
-from evenhand.cli import app
+from evenhand.cli.commands import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs"

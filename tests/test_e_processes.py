@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from evenhand.links import Entropic
-from evenhand.monitoring import STAKES, EProcesses
+from evenhand.monitoring.e_processes import STAKES, EProcesses
 from repeats import most_failures, repeats, statistical
 
 # days with 2, 0, 1 and 3 rows

@@ -16,7 +16,7 @@ import typer.main
 
 from command_outcome import Command
 from evenhand.audits import parse_condition
-from evenhand.cli import app
+from evenhand.cli.commands import app
 
 COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
 

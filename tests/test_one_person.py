@@ -22,7 +22,7 @@ from evenhand import BoostedDistributionRegressor, RandomizedRegressor, Service,
 from evenhand.draws import KeyedDraws
 from evenhand.scale import forecast_parts
 from evenhand.service import open_log
-from evenhand.tables import read_table
+from evenhand.tables.files import read_table
 
 KEY = b"a key of 16 bytes or more"
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)

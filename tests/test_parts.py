@@ -22,14 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand._validate import InputError
-from evenhand.tables import (
-    Column,
-    Parts,
-    Schema,
-    TableWriter,
-    open_parts,
-    read_table,
-)
+from evenhand.tables import Column, Parts, Schema, TableWriter, open_parts
+from evenhand.tables.files import read_table
 
 N_ROWS = 23
 

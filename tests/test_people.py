@@ -22,7 +22,8 @@ from evenhand._validate import InputError
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
 from evenhand.scale import audit_parts, forecast_parts
-from evenhand.tables import id_column, read_table, unguarded
+from evenhand.tables import id_column, unguarded
+from evenhand.tables.files import read_table
 from evenhand.tables.writing import guarded
 from parts_examples import ASKED, GIVEN, KEY, QUICK, people, write_parts
 

@@ -12,13 +12,12 @@ from scipy import optimize, stats
 from evenhand import InputError
 from evenhand.certificates import Envelope, Promise
 from evenhand.links import Entropic, Gaussian, Laplace
-from evenhand.monitoring import (
+from evenhand.monitoring import Rows, Watch
+from evenhand.monitoring.e_processes import EProcesses
+from evenhand.monitoring.promise_test import (
     EnvelopeTest,
-    EProcesses,
     PromiseTest,
     QuantileCells,
-    Rows,
-    Watch,
     mean_gap,
     promise_values,
 )

@@ -27,10 +27,11 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Entropic, Link
-from evenhand.selection import Target, bound_of, goal_of
+from evenhand.selection import Target
 from evenhand.selection.chosen_link import Costs, Widths
 from evenhand.selection.hurdles import HurdleCosts
 from evenhand.selection.lattices import ALPHAS, LatticeTests, affordable_link, last_passed
+from evenhand.selection.target import bound_of, goal_of
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]

@@ -20,7 +20,7 @@ import typer.main
 from browser.report_examples import AUDITS, FAMILY, full_deterministic, group, rates
 from evenhand import Forecast, audit, audit_pit
 from evenhand.audits import parse_condition, with_conditions
-from evenhand.cli import app
+from evenhand.cli.commands import app
 from evenhand.report import (
     JudgedCondition,
     Status,

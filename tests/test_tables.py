@@ -17,15 +17,9 @@ from sklearn.linear_model import PoissonRegressor
 from evenhand import CountRegressor, save
 from evenhand._files import write_text
 from evenhand._validate import InputError
-from evenhand.tables import (
-    TABLE_ENDINGS,
-    check_writable,
-    group_columns,
-    id_column,
-    number_column,
-    read_table,
-    write_table,
-)
+from evenhand.tables import TABLE_ENDINGS, check_writable, group_columns, id_column, number_column
+from evenhand.tables.files import read_table
+from evenhand.tables.writing import write_table
 from full_disks import small_disk
 
 

@@ -12,12 +12,8 @@ import pytest
 from scipy import stats
 
 from evenhand.calibration import PIT_BINS, covered
-from evenhand.certificates import (
-    coverage_floor,
-    wider_interval,
-    wider_intervals,
-    wider_intervals_of_counts,
-)
+from evenhand.certificates import wider_interval, wider_intervals
+from evenhand.certificates.deterministic_intervals import coverage_floor, wider_intervals_of_counts
 from repeats import most_failures, repeats, statistical
 
 LEVELS = (0.9, 0.95, 0.98, 0.99)

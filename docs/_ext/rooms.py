@@ -98,7 +98,7 @@ class CommandReference(SphinxDirective):
         import typer
         import typer.main
 
-        from evenhand.cli import app
+        from evenhand.cli.commands import app
 
         name = self.arguments[0]
         command: Any = typer.main.get_command(app).commands[name]

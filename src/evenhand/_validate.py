@@ -18,7 +18,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._format import percent
+from evenhand._format import and_more, percent
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -212,12 +212,9 @@ def check_column(name: str, columns: Iterable[Any], source: str) -> str:
     if name in present:
         return name
     remedy = did_you_mean(name, present) or "name one of these"
-    raise InputError(f"{source} has no column {short(name)}, only {first_names(present)}; {remedy}")
-
-
-def first_names(names: Sequence[str], most: int = 20) -> str:
-    """Return the first names of a list as text."""
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+    raise InputError(
+        f"{source} has no column {short(name)}, only {and_more(present, 20)}; {remedy}"
+    )
 
 
 def check_draws(r: ArrayLike) -> Floats:

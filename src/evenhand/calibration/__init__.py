@@ -13,8 +13,6 @@ from evenhand.calibration.censored import (
     censored_error,
 )
 from evenhand.calibration.censored import Estimate as Estimate
-from evenhand.calibration.censored import KnownPITs as KnownPITs
-from evenhand.calibration.censored import least_error as least_error
 from evenhand.calibration.censored_times import ISO_DATES as ISO_DATES
 from evenhand.calibration.censored_times import CensoredTimes, KaplanMeier
 from evenhand.calibration.censored_times import given_times as given_times

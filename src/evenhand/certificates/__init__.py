@@ -14,10 +14,6 @@ from evenhand.certificates.deterministic_intervals import (
     wider_interval,
     wider_intervals,
 )
-from evenhand.certificates.deterministic_intervals import coverage_floor as coverage_floor
-from evenhand.certificates.deterministic_intervals import (
-    wider_intervals_of_counts as wider_intervals_of_counts,
-)
 from evenhand.certificates.event_certificate import MASSES as MASSES
 from evenhand.certificates.event_certificate import (
     EventCertificate,

@@ -1,7 +1,6 @@
 """Command-line interface: parses options, calls the library and prints results."""
 
 from evenhand.cli.auditing import audit, compare
-from evenhand.cli.commands import app as app
 from evenhand.cli.commands import main
 from evenhand.cli.fitting import fit
 from evenhand.cli.planning import demo, plan

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand._format import count
-from evenhand._validate import InputError, first_names
+from evenhand._format import and_more, count
+from evenhand._validate import InputError
 from evenhand.cli import arguments
 from evenhand.cli.certifying import (
     Training,
@@ -89,7 +89,7 @@ def _ordered(kind: str, columns: Sequence[str], *rest: Any) -> tuple[Any, ...]:
 def _text(kind: str, columns: Sequence[str], times: Sequence[float], horizon: float | None) -> str:
     named = [f"{time:.15g}={name}" for time, name in zip(times, columns, strict=False)] or columns
     tau = "" if horizon is None else f" up to the horizon {horizon:.15g}"
-    return f"{kind} in {first_names(named, 5)}{tau}"
+    return f"{kind} in {and_more(named, 5)}{tau}"
 
 
 # --- subcommand `randomize`: certification and randomization of another model's forecasts

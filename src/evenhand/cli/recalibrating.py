@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand._format import count
-from evenhand._validate import InputError, about, bad_input, first_names
+from evenhand._format import and_more, count
+from evenhand._validate import InputError, about, bad_input
 from evenhand.cli import arguments
 from evenhand.cli.options import (
     check_apart,
@@ -299,7 +299,7 @@ def _check_times(
     if not times or not model.curve_times_ or times == list(model.curve_times_):
         return
     known, other = (
-        first_names([f"{time:.15g}" for time in some], 5) for some in (model.curve_times_, times)
+        and_more([f"{time:.15g}" for time in some], 5) for some in (model.curve_times_, times)
     )
     raise InputError(
         f"--maps {maps} are for survival probabilities at the times {known}, not at {other}; name"

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand._format import count
+from evenhand._format import and_more, count
 from evenhand._validate import (
     InputError,
     bad_input,
     check_choice,
     check_fraction,
-    first_names,
     short,
 )
 from evenhand.cli import arguments
@@ -229,7 +228,7 @@ def _inform(found: LogWatch, n_new: int, late: str) -> None:
     inform(f"hash chain of {count(verified.n_entries, 'entry', 'entries')} verified{last}")
     names = found.contexts.names
     if len(names) > 1:
-        inform(f"watching {len(names):,} contexts as one: {first_names(list(map(repr, names)))}")
+        inform(f"watching {len(names):,} contexts as one: {and_more(list(map(repr, names)), 20)}")
     for note in [*found.notes, late]:
         if note:
             inform(f"warning: {note}")

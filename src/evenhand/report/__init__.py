@@ -7,7 +7,6 @@ from evenhand.report.charts import SIZE_TITLE as SIZE_TITLE
 from evenhand.report.comparison import comparison_html as comparison_html
 from evenhand.report.comparison import comparison_text as comparison_text
 from evenhand.report.comparison import difference_in_words as difference_in_words
-from evenhand.report.document import ABOUT_KEYS as ABOUT_KEYS
 from evenhand.report.findings import findings_of as findings_of
 from evenhand.report.measures import Measure as Measure
 from evenhand.report.measures import Quantity as Quantity
@@ -17,7 +16,6 @@ from evenhand.report.notes import Note as Note
 from evenhand.report.notes import NoteKind as NoteKind
 from evenhand.report.notes import notes_of as notes_of
 from evenhand.report.page import audit_html as audit_html
-from evenhand.report.records import without_ids as without_ids
 from evenhand.report.records import without_nan as without_nan
 from evenhand.report.status import JudgedCondition as JudgedCondition
 from evenhand.report.status import Status as Status

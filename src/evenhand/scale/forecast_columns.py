@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from evenhand._format import option_name
+from evenhand._format import and_more, option_name
 from evenhand._validate import (
     MAX_ATOM,
     MIN_DISTINCT,
@@ -25,7 +25,6 @@ from evenhand._validate import (
     check_choice,
     check_column,
     did_you_mean,
-    first_names,
     largest_atom,
     short,
 )
@@ -76,7 +75,7 @@ def _no_such_prefix(prefix: str, present: list[str], option: str, source: str) -
     remedy = did_you_mean(prefix, [*present, *prefixes]) or "name some of these, or their prefix"
     return InputError(
         f"{source} has no column {short(prefix)} and no columns with this prefix, such as"
-        f" {prefix[:20]}{example}, only {first_names(present)}; {remedy}"
+        f" {prefix[:20]}{example}, only {and_more(present, 20)}; {remedy}"
     )
 
 

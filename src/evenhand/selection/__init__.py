@@ -18,8 +18,6 @@ from evenhand.selection.result import (
 from evenhand.selection.rows import split_rows as split_rows
 from evenhand.selection.target import GOALS as GOALS
 from evenhand.selection.target import MaxGroupError, MaxPrice, MaxWider, Target
-from evenhand.selection.target import bound_of as bound_of
-from evenhand.selection.target import goal_of as goal_of
 
 __all__ = [
     "GroupTest",

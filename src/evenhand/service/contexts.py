@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from evenhand._format import count
+from evenhand._format import and_more, count
 from evenhand._ids import INVISIBLE, id_text
-from evenhand._validate import InputError, bad_input, did_you_mean, first_names
+from evenhand._validate import InputError, bad_input, did_you_mean
 from evenhand.distributions import Distribution, from_records
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
@@ -179,7 +179,7 @@ def context_values(log: DecisionLog, context: str) -> dict[str, Any]:
 def unknown_context(source: str, name: str, known: Sequence[str]) -> InputError:
     """Return the error for a context that a log does not have."""
     remedy = did_you_mean(name, known) or "name one of these"
-    listed = f"only {first_names([repr(one) for one in known])}" if known else "and no other"
+    listed = f"only {and_more([repr(one) for one in known], 20)}" if known else "and no other"
     return InputError(f"{source} has no context {name!r}, {listed}; {remedy}")
 
 

@@ -11,8 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._format import count
-from evenhand._validate import first_names
+from evenhand._format import and_more, count
 
 FIRST = np.datetime64("2026-01-01", "us")
 """A reading before it is wrong: no log is older than the first version of its format."""
@@ -87,7 +86,7 @@ class EntryTimes:
             return ""
         return (
             f"a clock was wrong at {count(len(self.wrong), 'entry', 'entries')} of the log, number"
-            f" {first_names(self.wrong)}; each counts between the entries beside it"
+            f" {and_more(self.wrong, 20)}; each counts between the entries beside it"
         )
 
 

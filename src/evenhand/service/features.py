@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._format import and_more, percent
-from evenhand._validate import InputError, bad_input, did_you_mean, first_names, is_container
+from evenhand._validate import InputError, bad_input, did_you_mean, is_container
 from evenhand.service.chain import digest_of
 from evenhand.tables import (
     Column,
@@ -365,7 +365,7 @@ class RowReader:
                 remedy = did_you_mean(name, extra) or "null stands for a missing value"
                 raise InputError(f"the row has no column {name!r}; {remedy}")
         names = self.schema.names
-        remedy = did_you_mean(extra[0], names) or f"the model has only {first_names(names)}"
+        remedy = did_you_mean(extra[0], names) or f"the model has only {and_more(names, 20)}"
         raise InputError(f"the row has an unknown column {extra[0][:80]!r}; {remedy}")
 
 

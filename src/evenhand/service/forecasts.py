@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import finite
-from evenhand._validate import Floats, InputError, bad_input, check_fraction, first_names
+from evenhand._format import and_more, finite
+from evenhand._validate import Floats, InputError, bad_input, check_fraction
 from evenhand.decisions import BayesDecision
 from evenhand.distributions import (
     Distribution,
@@ -183,7 +183,7 @@ def _refusals(rows: Sequence[Features]) -> Iterator[None]:
             for name in (rows[0].values if rows else ())
             if any(row.values[name] is None for row in rows)
         ]
-        remedy = f"columns without a value: {first_names(empty)}" if empty else "check its values"
+        remedy = f"columns without a value: {and_more(empty, 20)}" if empty else "check its values"
         raise InputError(f"the model refuses the row ({why}); {remedy}") from error
 
 

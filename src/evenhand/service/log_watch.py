@@ -12,8 +12,8 @@ from typing import Any, Self
 import numpy as np
 
 from evenhand._files import write_text
-from evenhand._format import count
-from evenhand._validate import InputError, about, first_names
+from evenhand._format import and_more, count
+from evenhand._validate import InputError, about
 from evenhand._version import __version__
 from evenhand.monitoring import Alarm, Watch, as_horizon, as_time
 from evenhand.service.chain import Verification, digest_of, verify
@@ -302,7 +302,7 @@ class LogWatch:
             )
         for name, columns in self.contexts.without_column(self._groups).items():
             found.append(
-                f"the context {name!r} has not logged {first_names(columns)} for all of its"
+                f"the context {name!r} has not logged {and_more(columns, 20)} for all of its"
                 " forecasts; people without a value are a group of their own"
             )
         return found

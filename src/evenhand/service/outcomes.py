@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._format import count
+from evenhand._format import and_more, count
 from evenhand._ids import check_id
-from evenhand._validate import InputError, as_floats, bad_input, first_names
+from evenhand._validate import InputError, as_floats, bad_input
 from evenhand.draws import KeyedDraws
 from evenhand.monitoring import as_time
 from evenhand.service.chain import digest_of
@@ -88,7 +88,7 @@ def _broken_rule(y: float, record: Mapping[str, Any]) -> str | None:
         case "bernoulli":
             return None if y in (0.0, 1.0) else "be 0 or 1"
         case "categorical":
-            listed = first_names([f"{value:g}" for value in record["support"]], LISTED_VALUES)
+            listed = and_more([f"{value:g}" for value in record["support"]], LISTED_VALUES)
             return None if y in record["support"] else f"be one of the values {listed}"
         case "poisson" | "negative_binomial":
             is_count = y >= 0 and y == round(y)

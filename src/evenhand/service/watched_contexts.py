@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from evenhand._format import count
+from evenhand._format import and_more, count
 from evenhand._ids import id_text
-from evenhand._validate import InputError, check_column, first_names
+from evenhand._validate import InputError, check_column
 from evenhand.service.contexts import unknown_context
 from evenhand.service.decision_log import DecisionLog
 
@@ -240,7 +240,7 @@ def _another_model(
     known: Mapping[str, Mapping[str, Any]],
     wanted: str | None,
 ) -> InputError:
-    listed = first_names([repr(one) for one in names])
+    listed = and_more([repr(one) for one in names], 20)
     which = f"its contexts ({listed}) have" if len(names) > 1 else f"its context {listed} has"
     found = str(known[names[-1]].get("model_sha256"))
     return InputError(

@@ -20,7 +20,6 @@ from evenhand.tables.copies import copies_in_words as copies_in_words
 from evenhand.tables.encoding import CategoryColumn as CategoryColumn
 from evenhand.tables.encoding import TableEncoder as TableEncoder
 from evenhand.tables.files import TABLE_ENDINGS as TABLE_ENDINGS
-from evenhand.tables.files import read_table as read_table
 from evenhand.tables.given_groups import are_probabilities as are_probabilities
 from evenhand.tables.given_groups import check_groups as check_groups
 from evenhand.tables.given_groups import check_names as check_names
@@ -57,4 +56,3 @@ from evenhand.tables.writing import TableWriter as TableWriter
 from evenhand.tables.writing import check_writable as check_writable
 from evenhand.tables.writing import spreadsheet_safe as spreadsheet_safe
 from evenhand.tables.writing import unguarded as unguarded
-from evenhand.tables.writing import write_table as write_table
