@@ -359,7 +359,7 @@ def test_damaged_certificates_are_refused(place: Path, evenhand: Command) -> Non
     more = ("--certificate", place / "proof")
     for given, facts in (
         (("--mean", "sigma", "--std", "mu"), ("mean_std in mu, sigma, not", "in sigma, mu;")),
-        (("--quantiles", "q"), ("for quantiles in q0.05,", ", ...;")),
+        (("--quantiles", "q"), ("for quantiles in q0.05,", " more;")),
         (("--samples", "s1,s2"), ("for samples in s1, s2;",)),
         ((*NORMAL, "--alpha", "0.1"), ("--alpha has no effect with --certificate",)),
         ((*NORMAL, "--link", "entropic"), ("--link has no effect with --certificate",)),

@@ -311,7 +311,7 @@ def count(n: int, noun: str, plural: str = "") -> str:
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
-def and_more(names: Sequence[str], most: int, join: str = ", ") -> str:
+def and_more(names: Sequence[str], most: int = 20, join: str = ", ") -> str:
     """Write the first names of a list, and how many more there are.
 
     Examples

@@ -212,9 +212,7 @@ def check_column(name: str, columns: Iterable[Any], source: str) -> str:
     if name in present:
         return name
     remedy = did_you_mean(name, present) or "name one of these"
-    raise InputError(
-        f"{source} has no column {short(name)}, only {and_more(present, 20)}; {remedy}"
-    )
+    raise InputError(f"{source} has no column {short(name)}, only {and_more(present)}; {remedy}")
 
 
 def check_draws(r: ArrayLike) -> Floats:

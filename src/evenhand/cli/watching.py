@@ -228,7 +228,7 @@ def _inform(found: LogWatch, n_new: int, late: str) -> None:
     inform(f"hash chain of {count(verified.n_entries, 'entry', 'entries')} verified{last}")
     names = found.contexts.names
     if len(names) > 1:
-        inform(f"watching {len(names):,} contexts as one: {and_more(list(map(repr, names)), 20)}")
+        inform(f"watching {len(names):,} contexts as one: {and_more(list(map(repr, names)))}")
     for note in [*found.notes, late]:
         if note:
             inform(f"warning: {note}")

@@ -310,5 +310,5 @@ def _sources(sources: Mapping[str, Any]) -> dict[str, str | None]:
 
 def _source(value: Any) -> str:
     if isinstance(value, list):
-        return and_more([short(one, NAME) for one in value], 20)
+        return and_more([short(one, NAME) for one in value])
     return whole(value) if isinstance(value, int) else short(value)

@@ -75,7 +75,7 @@ def _no_such_prefix(prefix: str, present: list[str], option: str, source: str) -
     remedy = did_you_mean(prefix, [*present, *prefixes]) or "name some of these, or their prefix"
     return InputError(
         f"{source} has no column {short(prefix)} and no columns with this prefix, such as"
-        f" {prefix[:20]}{example}, only {and_more(present, 20)}; {remedy}"
+        f" {prefix[:20]}{example}, only {and_more(present)}; {remedy}"
     )
 
 

@@ -179,7 +179,7 @@ def context_values(log: DecisionLog, context: str) -> dict[str, Any]:
 def unknown_context(source: str, name: str, known: Sequence[str]) -> InputError:
     """Return the error for a context that a log does not have."""
     remedy = did_you_mean(name, known) or "name one of these"
-    listed = f"only {and_more([repr(one) for one in known], 20)}" if known else "and no other"
+    listed = f"only {and_more([repr(one) for one in known])}" if known else "and no other"
     return InputError(f"{source} has no context {name!r}, {listed}; {remedy}")
 
 

@@ -86,7 +86,7 @@ class EntryTimes:
             return ""
         return (
             f"a clock was wrong at {count(len(self.wrong), 'entry', 'entries')} of the log, number"
-            f" {and_more(self.wrong, 20)}; each counts between the entries beside it"
+            f" {and_more(self.wrong)}; each counts between the entries beside it"
         )
 
 

@@ -365,7 +365,7 @@ class RowReader:
                 remedy = did_you_mean(name, extra) or "null stands for a missing value"
                 raise InputError(f"the row has no column {name!r}; {remedy}")
         names = self.schema.names
-        remedy = did_you_mean(extra[0], names) or f"the model has only {and_more(names, 20)}"
+        remedy = did_you_mean(extra[0], names) or f"the model has only {and_more(names)}"
         raise InputError(f"the row has an unknown column {extra[0][:80]!r}; {remedy}")
 
 

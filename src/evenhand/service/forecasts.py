@@ -183,7 +183,7 @@ def _refusals(rows: Sequence[Features]) -> Iterator[None]:
             for name in (rows[0].values if rows else ())
             if any(row.values[name] is None for row in rows)
         ]
-        remedy = f"columns without a value: {and_more(empty, 20)}" if empty else "check its values"
+        remedy = f"columns without a value: {and_more(empty)}" if empty else "check its values"
         raise InputError(f"the model refuses the row ({why}); {remedy}") from error
 
 

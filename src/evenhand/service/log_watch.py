@@ -302,7 +302,7 @@ class LogWatch:
             )
         for name, columns in self.contexts.without_column(self._groups).items():
             found.append(
-                f"the context {name!r} has not logged {and_more(columns, 20)} for all of its"
+                f"the context {name!r} has not logged {and_more(columns)} for all of its"
                 " forecasts; people without a value are a group of their own"
             )
         return found

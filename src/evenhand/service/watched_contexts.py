@@ -240,7 +240,7 @@ def _another_model(
     known: Mapping[str, Mapping[str, Any]],
     wanted: str | None,
 ) -> InputError:
-    listed = and_more([repr(one) for one in names], 20)
+    listed = and_more([repr(one) for one in names])
     which = f"its contexts ({listed}) have" if len(names) > 1 else f"its context {listed} has"
     found = str(known[names[-1]].get("model_sha256"))
     return InputError(
